@@ -1,4 +1,4 @@
-//! What waiting costs: the CPU time of executor and watcher.
+//! Tests of the CPU time of pending futures: executor and watcher must be idle.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use scry_gpu::testing::Fault;
 use scry_gpu::{Device, DeviceKind, Ticket};
 use tokio::runtime::Runtime;
 
-use crate::harness::{NEVER, alone, current_thread, endless, fill, multi_thread};
+use crate::harness::{NEVER, current_thread, fill, lock_process, multi_thread, open_hanging};
 use crate::support::devices;
 
-/// CPU time of all threads of this process.
+/// Returns the CPU time of all threads of this process.
 #[cfg(unix)]
 fn cpu_time() -> Duration {
-    // SAFETY: a structure of integers may be zero.
+    // SAFETY: zeros are valid for a structure of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` outlives the call.
     assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) }, 0);
@@ -21,13 +21,17 @@ fn cpu_time() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Tickets that 10,000 tasks wait for.
+/// Number of tickets that 10,000 tasks await.
 const TICKETS: usize = 100;
 
-/// Has 10,000 tasks await tickets; returns the CPU time of all threads over 5 seconds, in parts of
-/// one core. The work ends when `end` is called, or by itself later.
+/// Has 10,000 tasks await tickets for 5 seconds; returns the CPU time of all threads in that time,
+/// as a fraction of one core. Then calls `finish`, after which the work must terminate.
 #[cfg(unix)]
-fn share_while_pending(runtime: &Runtime, tickets: Vec<Arc<Ticket>>, end: impl FnOnce()) -> f64 {
+fn cpu_share_while_pending(
+    runtime: &Runtime,
+    tickets: Vec<Arc<Ticket>>,
+    finish: impl FnOnce(),
+) -> f64 {
     runtime.block_on(async {
         let tasks: Vec<_> = (0..10_000)
             .map(|number| tickets[number % tickets.len()].clone())
@@ -38,7 +42,7 @@ fn share_while_pending(runtime: &Runtime, tickets: Vec<Arc<Ticket>>, end: impl F
         tokio::time::sleep(Duration::from_secs(5)).await;
         let share = (cpu_time() - before).as_secs_f64() / start.elapsed().as_secs_f64();
         assert!(tickets.iter().all(|ticket| ticket.is_ready() == Ok(false)), "nothing is pending");
-        end();
+        finish();
         for task in tasks {
             task.await.unwrap().unwrap();
         }
@@ -48,13 +52,14 @@ fn share_while_pending(runtime: &Runtime, tickets: Vec<Arc<Ticket>>, end: impl F
 
 #[test]
 #[cfg(unix)]
-fn ten_thousand_pending_futures_cost_no_cpu_time() {
-    let _alone = alone();
+fn pending_futures_cost_no_cpu_time() {
+    let _lock = lock_process();
     for runtime in [current_thread(), multi_thread()] {
-        // The driver is polled, as those of GPUs are, and the submissions are never reached.
-        let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+        // The watcher polls this driver, as it polls those of GPUs; the submissions do not
+        // complete.
+        let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
         let tickets = (0..TICKETS).map(|value| Arc::new(fill(&gpu, &buffer, value as u32)));
-        let share = share_while_pending(&runtime, tickets.collect(), || plan.fail_after(NEVER));
+        let share = cpu_share_while_pending(&runtime, tickets.collect(), || plan.fail_after(NEVER));
         println!("CPU time of 10,000 pending futures: {:.2} % of one core", share * 100.0);
         assert!(share <= 0.01, "{share}");
     }
@@ -72,9 +77,9 @@ const CHAIN: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32
         x[0] = value;
     }";
 
-/// Iterations of the chain that need 8 seconds on this device.
+/// Returns the number of iterations of [`CHAIN`] that need 8 seconds on this device.
 #[cfg(unix)]
-fn eight_seconds(gpu: &Device) -> u32 {
+fn iterations_for_8_seconds(gpu: &Device) -> u32 {
     const FEW: u32 = 1 << 20;
     let (chain, x) = (gpu.compile(CHAIN).unwrap(), gpu.upload(&[1, FEW]).unwrap());
     gpu.batch().run(&chain, &[&x], 1).unwrap().submit().unwrap();
@@ -86,22 +91,22 @@ fn eight_seconds(gpu: &Device) -> u32 {
 
 #[test]
 #[cfg(unix)]
-fn busy_gpus_cost_no_cpu_time() {
-    let _alone = alone();
+fn busy_gpu_costs_no_cpu_time() {
+    let _lock = lock_process();
     for gpu in devices() {
         if gpu.info().kind == DeviceKind::Software {
-            println!("skipped {}: its kernels need the processor", gpu.info().name);
+            println!("skipped {}: its kernels run on the CPU", gpu.info().name);
             continue;
         }
         for runtime in [current_thread(), multi_thread()] {
             let chain = gpu.compile(CHAIN).unwrap();
-            let x = gpu.upload(&[1, eight_seconds(&gpu)]).unwrap();
+            let x = gpu.upload(&[1, iterations_for_8_seconds(&gpu)]).unwrap();
             gpu.wait().unwrap();
             gpu.run(&chain, &[&x], 1).unwrap();
             let other = gpu.alloc::<u32>(4).unwrap();
             let tickets =
                 (0..TICKETS).map(|value| Arc::new(fill(&gpu, &other, value as u32))).collect();
-            let share = share_while_pending(&runtime, tickets, || ());
+            let share = cpu_share_while_pending(&runtime, tickets, || ());
             println!(
                 "CPU time of 10,000 futures on {}: {:.2} % of one core",
                 gpu.info(),

@@ -1,4 +1,4 @@
-//! Executors, devices whose work does not end, and futures polled by hand.
+//! Executors, devices whose work does not terminate, and manual polling of futures.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,17 @@ use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Buffer, Device, Ticket};
 use tokio::runtime::{Builder, Runtime};
 
-/// Far more calls than any test makes.
+/// As the number of calls before a fault: more than any test makes.
 pub const NEVER: u64 = 1 << 40;
 
 /// Long enough for a future to become pending, and for its watcher to start.
 pub const SHORT: Duration = Duration::from_millis(30);
 
-/// Held by each test: some count the threads of the process, or its CPU time.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Prevents other tests from running until the result is dropped: some tests count the threads of
+/// the process, or its CPU time.
+pub fn lock_process() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub fn current_thread() -> Runtime {
@@ -30,7 +31,7 @@ pub fn multi_thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap()
 }
 
-/// Runs a future under each executor; under those that have tasks, as a task.
+/// Runs a future under each executor, as a task where the executor has tasks.
 pub fn on_every_executor<F>(start: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -42,7 +43,7 @@ where
     smol::block_on(smol::spawn(start()));
 }
 
-/// Completes once all futures have.
+/// Awaits all futures; returns their results in order.
 pub async fn join_all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut pending: Vec<_> = futures.into_iter().map(|it| (Box::pin(it), None)).collect();
     std::future::poll_fn(move |cx| {
@@ -59,8 +60,9 @@ pub async fn join_all<T>(futures: impl IntoIterator<Item = impl Future<Output = 
     .await
 }
 
-/// A device whose work does not end from now on, and a buffer of it.
-pub fn endless(fault: Fault) -> (Device, Arc<FaultPlan>, Buffer<u32>) {
+/// Opens a device whose work does not terminate until the plan is changed, and allocates a buffer
+/// on it.
+pub fn open_hanging(fault: Fault) -> (Device, Arc<FaultPlan>, Buffer<u32>) {
     let plan = FaultPlan::new(fault, NEVER);
     let gpu = open_with_faults("null", &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
@@ -69,36 +71,37 @@ pub fn endless(fault: Fault) -> (Device, Arc<FaultPlan>, Buffer<u32>) {
     (gpu, plan, buffer)
 }
 
+/// Submits a fill.
 pub fn fill(gpu: &Device, buffer: &Buffer<u32>, value: u32) -> Ticket {
     gpu.batch().fill(buffer, value).unwrap().submit_async().unwrap()
 }
 
-/// A waker that counts.
+/// A waker that counts its calls.
 #[derive(Default)]
-pub struct Count(pub AtomicUsize);
+pub struct CountingWaker(pub AtomicUsize);
 
-impl Wake for Count {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 /// Polls a future once.
-pub fn poll_once<F: Future>(future: Pin<&mut F>, count: &Arc<Count>) -> Poll<F::Output> {
-    let waker = Waker::from(count.clone());
+pub fn poll_once<F: Future>(future: Pin<&mut F>, waker: &Arc<CountingWaker>) -> Poll<F::Output> {
+    let waker = Waker::from(waker.clone());
     future.poll(&mut Context::from_waker(&waker))
 }
 
-/// Polls a future up to `polls` times and drops it; true if it completed.
+/// Polls a future up to `polls` times and drops it; returns whether it completed.
 pub fn poll_and_drop(future: impl Future, polls: usize) -> bool {
     let mut future = pin!(future);
-    let count = Arc::new(Count::default());
-    (0..polls).any(|_| poll_once(future.as_mut(), &count).is_ready())
+    let waker = Arc::new(CountingWaker::default());
+    (0..polls).any(|_| poll_once(future.as_mut(), &waker).is_ready())
 }
 
-/// Number of threads of this process that watch devices.
+/// Returns the number of watcher threads of this process. Linux truncates their names.
 #[cfg(target_os = "linux")]
-pub fn watchers() -> usize {
+pub fn count_watchers() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names =
         tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());

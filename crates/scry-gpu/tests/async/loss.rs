@@ -1,4 +1,4 @@
-//! Devices that are lost, or given up, in the middle of an await.
+//! Tests of devices that are lost, or abandoned after the time limit, during an await.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,15 @@ use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError};
 
 use crate::harness::{
-    NEVER, SHORT, alone, current_thread, endless, fill, join_all, multi_thread, on_every_executor,
+    NEVER, SHORT, current_thread, fill, join_all, lock_process, multi_thread, on_every_executor,
+    open_hanging,
 };
 
 const SPIN: &str = "@group(0) @binding(0) var<storage, read_write> flag: array<u32>;
     @compute @workgroup_size(1) fn spin() { loop { if flag[0] == 1u { break; } } }";
 
-/// A CPU device that is lost on demand, executing a kernel that does not end.
-fn spinning() -> (Device, Arc<FaultPlan>, scry_gpu::Ticket) {
+/// Opens a CPU device that executes an endless kernel, and that the plan can make lost.
+fn open_spinning() -> (Device, Arc<FaultPlan>, scry_gpu::Ticket) {
     let plan = FaultPlan::new(Fault::DeviceLost, NEVER);
     let gpu = open_with_faults("cpu", &plan).unwrap();
     let flag = gpu.alloc::<u32>(1).unwrap();
@@ -24,10 +25,10 @@ fn spinning() -> (Device, Arc<FaultPlan>, scry_gpu::Ticket) {
 }
 
 #[test]
-fn every_pending_future_returns_the_same_loss() {
-    let _alone = alone();
+fn pending_futures_return_the_same_loss() {
+    let _lock = lock_process();
     for runtime in [current_thread(), multi_thread()] {
-        let (gpu, plan, ticket) = spinning();
+        let (gpu, plan, ticket) = open_spinning();
         let ticket = Arc::new(ticket);
         let results = runtime.block_on(async {
             let tasks: Vec<_> = (0..500)
@@ -52,10 +53,10 @@ fn every_pending_future_returns_the_same_loss() {
 }
 
 #[test]
-fn device_that_cannot_cancel_is_given_up() {
-    let _alone = alone();
+fn device_without_cancellation_is_lost() {
+    let _lock = lock_process();
     on_every_executor(|| async {
-        let (gpu, _plan, buffer) = endless(Fault::Hang);
+        let (gpu, _plan, buffer) = open_hanging(Fault::Hang);
         gpu.set_time_limit(Some(SHORT));
         let tickets = [1, 2].map(|value| fill(&gpu, &buffer, value));
         let results = join_all(tickets.iter().map(IntoFuture::into_future)).await;
@@ -70,15 +71,15 @@ fn device_that_cannot_cancel_is_given_up() {
 }
 
 #[test]
-fn loss_noticed_by_a_thread_wakes_tasks() {
-    let _alone = alone();
-    let (gpu, plan, ticket) = spinning();
+fn loss_in_a_thread_wakes_tasks() {
+    let _lock = lock_process();
+    let (gpu, plan, ticket) = open_spinning();
     let losing = std::thread::spawn({
         let gpu = gpu.clone();
         move || {
             std::thread::sleep(SHORT);
             plan.fail_after(0);
-            // Any call notices.
+            // Any driver call detects the loss.
             gpu.alloc::<u32>(1).is_err()
         }
     });

@@ -1,5 +1,5 @@
-//! Awaiting devices, under executors that differ in what they promise: pollster, tokio with one and
-//! with several threads, smol.
+//! Tests of awaiting devices, under different executors: pollster, tokio with one and with several
+//! threads, smol.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod cpu_time;
@@ -9,6 +9,6 @@ mod tickets;
 mod transfers;
 mod would_block;
 
-#[expect(dead_code, unused_imports, reason = "these tests need the devices alone")]
+#[expect(dead_code, unused_imports, reason = "these tests need only the devices")]
 #[path = "../support/mod.rs"]
 mod support;

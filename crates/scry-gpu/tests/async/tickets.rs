@@ -1,4 +1,5 @@
-//! Tickets as futures: completion, dropping, time limits, interrupts, the watcher's life.
+//! Tests of tickets as futures: completion, dropping, time limits, interrupts, the watcher's
+//! lifetime.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,13 +11,13 @@ use scry_gpu::testing::Fault;
 use scry_gpu::{Device, GpuError, Kernel, Ticket};
 
 use crate::harness::{
-    Count, NEVER, SHORT, alone, current_thread, endless, fill, join_all, multi_thread,
-    on_every_executor, poll_and_drop, poll_once,
+    CountingWaker, NEVER, SHORT, current_thread, fill, join_all, lock_process, multi_thread,
+    on_every_executor, open_hanging, poll_and_drop, poll_once,
 };
 use crate::support::devices;
 
-/// A kernel that takes some milliseconds on any device.
-fn slow(gpu: &Device) -> Kernel {
+/// Compiles a kernel that needs some milliseconds on any device, and increments `x[1]`.
+fn compile_slow(gpu: &Device) -> Kernel {
     gpu.compile(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          @compute @workgroup_size(1) fn slow() {
@@ -35,9 +36,9 @@ fn submit(gpu: &Device, kernel: &Kernel, x: &scry_gpu::Buffer<u32>) -> Ticket {
 
 #[test]
 fn tickets_complete_under_every_executor() {
-    let _alone = alone();
+    let _lock = lock_process();
     for gpu in devices() {
-        let kernel = slow(&gpu);
+        let kernel = compile_slow(&gpu);
         on_every_executor(|| {
             let (gpu, kernel) = (gpu.clone(), kernel.clone());
             async move {
@@ -59,48 +60,48 @@ fn tickets_complete_under_every_executor() {
 }
 
 #[test]
-fn ten_thousand_futures_are_pending_at_once() {
-    let _alone = alone();
+fn ten_thousand_futures_complete() {
+    let _lock = lock_process();
     for gpu in devices() {
-        let kernel = slow(&gpu);
+        let kernel = compile_slow(&gpu);
         let x = gpu.alloc::<u32>(2).unwrap();
         let tickets: Vec<_> = (0..50).map(|_| Arc::new(submit(&gpu, &kernel, &x))).collect();
-        let of = |number: usize| tickets[number % tickets.len()].clone();
+        let ticket_of = |task: usize| tickets[task % tickets.len()].clone();
         for runtime in [current_thread(), multi_thread()] {
             runtime.block_on(async {
                 let tasks: Vec<_> = (0..10_000)
-                    .map(|number| (of(number), ()))
-                    .map(|(ticket, ())| tokio::spawn(async move { (&*ticket).await }))
+                    .map(ticket_of)
+                    .map(|ticket| tokio::spawn(async move { (&*ticket).await }))
                     .collect();
                 for task in tasks {
                     task.await.unwrap().unwrap();
                 }
             });
         }
-        let tasks: Vec<_> = (0..10_000).map(of).collect();
+        let tasks: Vec<_> = (0..10_000).map(ticket_of).collect();
         smol::block_on(async {
             for task in tasks.into_iter().map(|it| smol::spawn(async move { (&*it).await })) {
                 task.await.unwrap();
             }
         });
         let tickets: Vec<_> = (0..50).map(|_| submit(&gpu, &kernel, &x)).collect();
-        let all = (0..10_000).map(|number| (&tickets[number % 50]).into_future());
+        let all = (0..10_000).map(|task| (&tickets[task % 50]).into_future());
         assert!(pollster::block_on(join_all(all)).iter().all(Result::is_ok));
         assert_eq!(x.download().unwrap()[1], 100);
     }
 }
 
 #[test]
-fn dropped_futures_stop_the_waiting_alone() {
-    let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+fn dropped_future_does_not_cancel_work() {
+    let _lock = lock_process();
+    let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
     for polls in 0..4 {
         assert!(!poll_and_drop((&ticket).into_future(), polls));
         assert!(!poll_and_drop(gpu.wait_async(), polls));
     }
-    // The last task that polls is the one that is woken.
-    let (first, last) = (Arc::new(Count::default()), Arc::new(Count::default()));
+    // Only the waker of the last poll is called.
+    let (first, last) = (Arc::new(CountingWaker::default()), Arc::new(CountingWaker::default()));
     let mut future = pin!((&ticket).into_future());
     for count in [&first, &first, &last] {
         assert!(poll_once(future.as_mut(), count).is_pending());
@@ -116,13 +117,13 @@ fn dropped_futures_stop_the_waiting_alone() {
     assert_eq!(buffer.download().unwrap(), [2; 4]);
 }
 
-/// Those of tickets, transfers and compilation from WGSL have tests of their own.
+/// All futures but those of tickets, transfers and compilation from WGSL, which have other tests.
 #[test]
 fn other_futures_may_be_dropped_anytime() {
-    let _alone = alone();
+    let _lock = lock_process();
     let kir = Builder::new("nothing", [8, 1, 1]).finish();
     for gpu in devices() {
-        let (kernel, x) = (slow(&gpu), gpu.upload(&[0u32; 2]).unwrap());
+        let (kernel, x) = (compile_slow(&gpu), gpu.upload(&[0u32; 2]).unwrap());
         for polls in 0..4 {
             poll_and_drop(Device::auto_async(), polls);
             poll_and_drop(Device::open_async("cpu"), polls);
@@ -145,10 +146,10 @@ fn other_futures_may_be_dropped_anytime() {
 }
 
 #[test]
-fn timeouts_of_executors_leave_the_work_running() {
-    let _alone = alone();
+fn executor_timeout_does_not_cancel_work() {
+    let _lock = lock_process();
     for runtime in [current_thread(), multi_thread()] {
-        let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+        let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
         let ticket = fill(&gpu, &buffer, 2);
         runtime.block_on(async {
             let waited = tokio::time::timeout(SHORT, &ticket).await;
@@ -162,9 +163,9 @@ fn timeouts_of_executors_leave_the_work_running() {
 
 #[test]
 fn time_limit_ends_awaited_work() {
-    let _alone = alone();
+    let _lock = lock_process();
     on_every_executor(|| async {
-        let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+        let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
         gpu.set_time_limit(Some(SHORT));
         let tickets = [2, 3, 4].map(|value| fill(&gpu, &buffer, value));
         for result in join_all(tickets.iter().map(IntoFuture::into_future)).await {
@@ -180,9 +181,9 @@ fn time_limit_ends_awaited_work() {
 }
 
 #[test]
-fn time_limit_set_during_an_await_applies() {
-    let _alone = alone();
-    let (gpu, _plan, buffer) = endless(Fault::HangUntilCancelled);
+fn time_limit_can_change_during_await() {
+    let _lock = lock_process();
+    let (gpu, _plan, buffer) = open_hanging(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
     let limited = std::thread::spawn({
         let gpu = gpu.clone();
@@ -198,8 +199,8 @@ fn time_limit_set_during_an_await_applies() {
 
 #[test]
 fn interrupts_reach_every_pending_future() {
-    let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+    let _lock = lock_process();
+    let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
     let interrupting = std::thread::spawn({
         let gpu = gpu.clone();
@@ -219,30 +220,30 @@ fn interrupts_reach_every_pending_future() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn one_watcher_starts_late_and_ends_with_the_device() {
-    use crate::harness::watchers;
+fn watcher_runs_from_await_to_drop() {
+    use crate::harness::count_watchers;
 
-    let _alone = alone();
-    let before = watchers();
-    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+    let _lock = lock_process();
+    let before = count_watchers();
+    let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
-    assert_eq!(watchers(), before, "nothing is awaited");
+    assert_eq!(count_watchers(), before, "nothing is awaited");
     let futures: Vec<_> = (0..10).map(|_| Box::pin((&ticket).into_future())).collect();
     for mut future in futures {
-        assert!(poll_once(future.as_mut(), &Arc::new(Count::default())).is_pending());
+        assert!(poll_once(future.as_mut(), &Arc::new(CountingWaker::default())).is_pending());
     }
     std::thread::sleep(SHORT);
-    assert_eq!(watchers(), before + 1);
+    assert_eq!(count_watchers(), before + 1);
     plan.fail_after(NEVER);
     drop((gpu, buffer, ticket));
-    assert_eq!(watchers(), before);
+    assert_eq!(count_watchers(), before);
 }
 
 #[test]
-fn runtime_shut_down_leaves_the_device_usable() {
-    let _alone = alone();
+fn device_survives_runtime_shutdown() {
+    let _lock = lock_process();
     for runtime in [current_thread(), multi_thread()] {
-        let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+        let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
         for value in 0..20 {
             let ticket = fill(&gpu, &buffer, value);
             runtime.spawn(async move { ticket.await });
@@ -256,11 +257,11 @@ fn runtime_shut_down_leaves_the_device_usable() {
 
 #[test]
 fn last_handle_may_be_dropped_by_a_task() {
-    let _alone = alone();
+    let _lock = lock_process();
     let runtime = multi_thread();
     let start = Instant::now();
     for _ in 0..20 {
-        let (gpu, _plan, buffer) = endless(Fault::HangUntilCancelled);
+        let (gpu, _plan, buffer) = open_hanging(Fault::HangUntilCancelled);
         let ticket = fill(&gpu, &buffer, 2);
         runtime.spawn(async move {
             let _ = tokio::time::timeout(Duration::from_millis(2), ticket).await;

@@ -1,4 +1,4 @@
-//! Uploads, writes, downloads and compilation as futures.
+//! Tests of uploads, writes, downloads and compilation as futures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use scry_gpu::testing::{self, Fault};
 use scry_gpu::{Device, GpuError};
 
 use crate::harness::{
-    Count, NEVER, SHORT, alone, current_thread, endless, fill, join_all, multi_thread,
-    on_every_executor, poll_and_drop, poll_once,
+    CountingWaker, NEVER, SHORT, current_thread, fill, join_all, lock_process, multi_thread,
+    on_every_executor, open_hanging, poll_and_drop, poll_once,
 };
 use crate::support::devices;
 
@@ -17,11 +17,11 @@ const ADD: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
         if id.x < arrayLength(&x) { x[id.x] += 1u; }
     }";
 
-/// More bytes than one chunk of a transfer has, and than all chunks on their way at once.
+/// More than one chunk of a transfer, and than all chunks that can be in flight at once.
 const LARGE: usize = 34 << 20;
 
-/// Most bytes that a device keeps for later transfers: the staging ring of uploads, and readback
-/// memory.
+/// Maximum memory that a device keeps for later transfers: the staging ring of uploads, and
+/// readback memory.
 const MAX_KEPT: u64 = (24 * 2 + 3 * 16) << 20;
 
 fn bytes(len: usize) -> Vec<u8> {
@@ -29,8 +29,8 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn data_of_any_size_makes_round_trips() {
-    let _alone = alone();
+fn transfers_of_any_size_round_trip() {
+    let _lock = lock_process();
     for gpu in devices() {
         on_every_executor(|| {
             let gpu = gpu.clone();
@@ -60,8 +60,8 @@ fn data_of_any_size_makes_round_trips() {
 }
 
 #[test]
-fn downloads_see_the_work_before_them() {
-    let _alone = alone();
+fn downloads_wait_for_earlier_work() {
+    let _lock = lock_process();
     for gpu in devices() {
         let kernel = gpu.compile(ADD).unwrap();
         multi_thread().block_on(async {
@@ -83,8 +83,8 @@ fn downloads_see_the_work_before_them() {
 }
 
 #[test]
-fn transfers_may_be_dropped_at_every_await_point() {
-    let _alone = alone();
+fn transfers_can_be_dropped_anytime() {
+    let _lock = lock_process();
     for gpu in devices() {
         let x = gpu.alloc::<u8>(LARGE).unwrap();
         let ones = vec![1u8; LARGE];
@@ -108,16 +108,16 @@ fn transfers_may_be_dropped_at_every_await_point() {
 }
 
 #[test]
-fn full_queue_is_awaited_rather_than_waited_for() {
-    let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+fn full_queue_does_not_block_tasks() {
+    let _lock = lock_process();
+    let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
     let tickets: Vec<_> = (0..256).map(|value| fill(&gpu, &buffer, value)).collect();
     for polls in 0..3 {
         assert!(!poll_and_drop(buffer.write_async(&[7; 4]), polls));
         assert!(!poll_and_drop(buffer.download_async(), polls));
     }
     let mut written = Box::pin(buffer.write_async(&[8; 4]));
-    assert!(poll_once(written.as_mut(), &Arc::new(Count::default())).is_pending());
+    assert!(poll_once(written.as_mut(), &Arc::new(CountingWaker::default())).is_pending());
     plan.fail_after(NEVER);
     pollster::block_on(async {
         written.await.unwrap();
@@ -130,7 +130,7 @@ fn full_queue_is_awaited_rather_than_waited_for() {
 
 #[test]
 fn downloads_of_recordings_follow_replays() {
-    let _alone = alone();
+    let _lock = lock_process();
     for gpu in devices() {
         let kernel = gpu.compile(ADD).unwrap();
         let x = gpu.alloc::<u32>(100).unwrap();
@@ -151,15 +151,15 @@ fn downloads_of_recordings_follow_replays() {
 }
 
 #[test]
-fn pending_download_follows_a_later_replay() {
-    let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+fn pending_download_returns_later_replay() {
+    let _lock = lock_process();
+    let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
     let mut batch = gpu.batch();
     let elements = batch.download(&buffer).unwrap();
     let recording = batch.record().unwrap();
     drop(recording.replay().unwrap());
     let mut pending = Box::pin(elements.get_async());
-    assert!(poll_once(pending.as_mut(), &Arc::new(Count::default())).is_pending());
+    assert!(poll_once(pending.as_mut(), &Arc::new(CountingWaker::default())).is_pending());
     // No lock is held: neither the write nor the replay waits for the future.
     buffer.write(&[9; 4]).unwrap();
     drop(recording.replay().unwrap());
@@ -168,15 +168,15 @@ fn pending_download_follows_a_later_replay() {
 }
 
 #[test]
-fn failed_launches_are_reported_to_those_who_await_them() {
-    let _alone = alone();
+fn awaited_results_report_launch_failures() {
+    let _lock = lock_process();
     let (gpu, _) = testing::reporting(testing::null_info(), &[1]);
     let kernel = gpu.compile(ADD).unwrap();
     let [written, other] = [0, 1].map(|_| gpu.alloc::<u32>(4).unwrap());
     let submit = |x| gpu.batch().run(&kernel, &[x], 4).unwrap().submit_async().unwrap();
     let tickets = [submit(&other), submit(&written), submit(&other)];
     let is_failure = |result: &Result<(), GpuError>| matches!(result, Err(GpuError::Kernel(_)));
-    // Polled on another thread than the one that submitted.
+    // The tickets are polled on another thread than the one that submitted.
     multi_thread().block_on(async {
         let (gpu, written, other) = (gpu.clone(), written.clone(), other.clone());
         let polled = tokio::spawn(async move {
@@ -192,8 +192,8 @@ fn failed_launches_are_reported_to_those_who_await_them() {
 
 #[test]
 fn time_limit_applies_to_transfers() {
-    let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
+    let _lock = lock_process();
+    let (gpu, plan, buffer) = open_hanging(Fault::HangUntilCancelled);
     gpu.set_time_limit(Some(SHORT));
     let error = pollster::block_on(buffer.download_async()).unwrap_err();
     assert!(matches!(error, GpuError::Timeout(_)), "{error}");
@@ -208,7 +208,7 @@ fn time_limit_applies_to_transfers() {
 
 #[test]
 fn kernels_compile_while_other_tasks_run() {
-    let _alone = alone();
+    let _lock = lock_process();
     on_every_executor(|| async {
         let gpu = Device::open_async("cpu").await.unwrap();
         let sources: Vec<_> =
@@ -222,7 +222,7 @@ fn kernels_compile_while_other_tasks_run() {
         assert!(Device::open_async("cpu:99").await.is_err());
         assert!(Device::list_async().await.len() >= Device::backends().len() - 3);
     });
-    // Dropped before it is compiled, and after.
+    // The futures are dropped before the compilation has finished, or after.
     let gpu = Device::open("cpu").unwrap();
     for polls in 0..3 {
         poll_and_drop(gpu.compile_async(ADD), polls);

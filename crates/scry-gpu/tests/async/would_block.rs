@@ -1,4 +1,4 @@
-//! A device on a thread that must not block, as in a browser.
+//! Tests of a device on a thread that must not block, as in a browser.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
 
-use crate::harness::{NEVER, alone, on_every_executor};
+use crate::harness::{NEVER, lock_process, on_every_executor};
 
-/// Submissions that may be unfinished at once.
+/// Maximum number of unfinished submissions.
 const MAX_IN_FLIGHT: u32 = 256;
 
-/// A device whose work is done once someone awaits it, and which panics in calls that wait.
-fn event_loop(selector: &str) -> Device {
+/// Opens a device that panics in calls that wait; its work completes when a future awaits it.
+fn open_nonblocking(selector: &str) -> Device {
     open_with_faults(selector, &FaultPlan::new(Fault::CannotBlock, NEVER)).unwrap()
 }
 
 #[test]
-fn tasks_do_all_work() {
-    let _alone = alone();
+fn all_work_runs_without_blocking() {
+    let _lock = lock_process();
     on_every_executor(|| async {
-        let gpu = event_loop("cpu");
+        let gpu = open_nonblocking("cpu");
         let double = gpu.compile_async(
             "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
              @compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3u) {
@@ -28,7 +28,7 @@ fn tasks_do_all_work() {
              }",
         );
         let double = double.await.unwrap();
-        // More chunks than may be on their way at once.
+        // More than all chunks that can be in flight at once.
         let numbers: Vec<u32> = (0..9 << 20).collect();
         let x = gpu.upload_async(&numbers).await.unwrap();
         gpu.run(&double, &[&x], numbers.len()).unwrap();
@@ -43,7 +43,7 @@ fn tasks_do_all_work() {
     });
 }
 
-/// A call that waits, and its name.
+/// A public function that waits, and a call of it.
 type Call<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
 
 macro_rules! calls {
@@ -54,9 +54,9 @@ macro_rules! calls {
 }
 
 #[test]
-fn blocking_calls_name_the_async_one() {
-    let _alone = alone();
-    let gpu = event_loop("null");
+fn blocking_calls_name_async_alternative() {
+    let _lock = lock_process();
+    let gpu = open_nonblocking("null");
     let x = gpu.alloc::<u32>(8).unwrap();
     let (part, untyped) = (x.slice(..4).unwrap(), x.untyped());
     let ticket = gpu.batch().fill(&x, 3).unwrap().submit_async().unwrap();
@@ -99,9 +99,9 @@ fn blocking_calls_name_the_async_one() {
 }
 
 #[test]
-fn full_queues_refuse_blocking_submissions() {
-    let _alone = alone();
-    let gpu = event_loop("null");
+fn full_queue_rejects_blocking_calls() {
+    let _lock = lock_process();
+    let gpu = open_nonblocking("null");
     let x = gpu.alloc::<u32>(8).unwrap();
     let submit = || gpu.batch().fill(&x, 1).unwrap().submit_async().map(drop);
     for _ in 0..MAX_IN_FLIGHT {
@@ -121,8 +121,8 @@ fn full_queues_refuse_blocking_submissions() {
 }
 
 #[test]
-fn ready_devices_accept_any_number_of_submissions() {
-    let _alone = alone();
+fn ready_device_accepts_submissions() {
+    let _lock = lock_process();
     let plan = FaultPlan::new(Fault::CannotBlock, NEVER);
     let gpu = open_with_faults("null", &plan).unwrap();
     let x = Arc::new(gpu.alloc::<u32>(8).unwrap());
