@@ -6,12 +6,12 @@
 
 mod attention;
 mod chain;
+mod custom_kernels;
 mod harness;
-mod hostile;
-mod own;
 mod products;
 mod quantized;
 mod refusals;
+mod robustness;
 mod rows;
 
 #[path = "../support/mod.rs"]

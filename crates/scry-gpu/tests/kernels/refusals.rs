@@ -5,8 +5,8 @@ use scry_gpu::{Binding, Device, GpuError, TensorMap, bf16, f16, testing};
 use scry_ptx::PtxEntry;
 use scry_ptx::kernels::{KernelInterface, LaunchShape, Place};
 
+use crate::custom_kernels::{Saxpy, TileCopy, prepare};
 use crate::harness::{null_h200_kernels, null_kernels, succeed};
-use crate::own::{Saxpy, TileCopy, prepare};
 
 const COPY: TileCopy = TileCopy { rows: 9, columns: 33, ld: 36, cluster: 1 };
 

@@ -3,7 +3,7 @@
 //! Environment variables: `SCRY_FUZZ_SEEDS` is the number of kernels, `SCRY_FUZZ_FIRST` the first
 //! seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1).
 
-mod found;
+mod regressions;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "the kernels have random data of their own")]
 mod support;

@@ -8,9 +8,9 @@ mod extremes;
 mod harness;
 mod matmul;
 mod pairwise;
-mod promises;
 mod reduce;
 mod saxpy;
+mod source_properties;
 #[cfg(feature = "vulkan")]
 mod spirv_from_kir;
 mod transpose;

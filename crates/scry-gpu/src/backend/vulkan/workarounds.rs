@@ -68,7 +68,7 @@ pub(super) const MAX_DEPTH: u32 = 80;
 /// Levels that lavapipe may need beyond the measured depth of a kernel.
 pub(super) const DEPTH_MARGIN: u32 = 2;
 
-const FOUND: &str = "crates/scry-gpu/tests/random/found.rs";
+const REGRESSIONS: &str = "crates/scry-gpu/tests/random/regressions.rs";
 
 const ROWS: [Row; 11] = [
     Row {
@@ -116,7 +116,7 @@ const ROWS: [Row; 11] = [
         name: "store-initial-vectors",
         reason: "a constant stored to one component of an initialised vector is visible to loads \
                  before the store, if the index is dynamic",
-        test: (FOUND, "loads_precede_component_stores"),
+        test: (REGRESSIONS, "loads_precede_component_stores"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS),
@@ -126,7 +126,7 @@ const ROWS: [Row; 11] = [
         name: "split-vector-divisions",
         reason: "components after the first of a splat divided by a constant are undefined, and \
                  stores of them are dropped",
-        test: (FOUND, "quotient_components_are_all_computed"),
+        test: (REGRESSIONS, "quotient_components_are_all_computed"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_SIGNS),
@@ -137,7 +137,7 @@ const ROWS: [Row; 11] = [
         reason: "negations, absolute values and signs of integers are assumed not to overflow, \
                  the minimum of an absolute value ignores that it is one, 16-bit bounds are \
                  wrong, and pipeline creation fails for some kernels with signs",
-        test: (FOUND, "negating_int_min_wraps"),
+        test: (REGRESSIONS, "negating_int_min_wraps"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_BIT_FIELDS),
@@ -146,7 +146,7 @@ const ROWS: [Row; 11] = [
         tried: "580",
         name: "expand-bit-fields",
         reason: "OpBitFieldUExtract and similar instructions return wrong bits for uniform words",
-        test: (FOUND, "bit_fields_use_their_offset"),
+        test: (REGRESSIONS, "bit_fields_use_their_offset"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_TANH),

@@ -82,7 +82,7 @@ fn run_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::ti
 
 #[test]
 fn next_process_uses_disk_cache() {
-    let name = "dispatch::next_process_uses_disk_cache";
+    let name = "kernel_cache::next_process_uses_disk_cache";
     let folder = tempfile::tempdir().unwrap();
     let first = run_with_cache(name, folder.path());
     if first.is_empty() {
