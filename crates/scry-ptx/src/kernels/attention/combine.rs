@@ -1,8 +1,11 @@
-//! Split-KV reduction: combines the partial results of slices of the keys, `out = sum(w_p * sums_p)
-//! / sum(w_p * total_p)`, where `w_p = 2^(most_p - most)`.
+//! Split-KV reduction: combines the partial results of slices of the keys.
+//!
+//! A slice `s` has for each row the maximum `max_s` of its scaled scores, the total of its weights,
+//! and accumulators: the weighted sums of its values. Both are relative to `max_s`, so that with
+//! `w_s = 2^(max_s - max)` the result is `sum(w_s * accumulators_s) / sum(w_s * total_s)`.
 
-use super::scalar::{wide, write};
-use super::shape::{Attention, Strides, refusal};
+use super::scalar::{store_element, to_u64};
+use super::shape::{Attention, Strides, argument_error};
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel,
@@ -18,41 +21,46 @@ const WARPS: u32 = 8;
 /// One block per row. Lane `l` has the columns `l`, `l + 32`, ….
 #[derive(Debug)]
 pub(super) struct Combine {
-    of: Attention,
-    pieces: u32,
+    attention: Attention,
+    slices: u32,
     rows: u32,
 }
 
-fn rows(of: &Attention) -> u64 {
-    [of.batch, of.heads, of.queries].into_iter().map(u64::from).fold(1, u64::saturating_mul)
+fn rows(attention: &Attention) -> u64 {
+    [attention.batch, attention.heads, attention.queries]
+        .into_iter()
+        .map(u64::from)
+        .fold(1, u64::saturating_mul)
 }
 
-/// Returns the number of partial sums, and of maxima and totals, of all slices.
-pub(super) fn lens(of: &Attention, pieces: u32) -> [u64; 2] {
-    let rows = rows(of).saturating_mul(pieces.into());
-    [rows.saturating_mul(of.head_dim.into()), rows.saturating_mul(2)]
+/// Returns the number of accumulators, and of maxima and totals, over all slices.
+pub(super) fn partial_lens(attention: &Attention, slices: u32) -> [u64; 2] {
+    let rows = rows(attention).saturating_mul(slices.into());
+    [rows.saturating_mul(attention.head_dim.into()), rows.saturating_mul(2)]
 }
 
 impl Combine {
-    pub(super) fn new(of: Attention, pieces: u32) -> Result<Self, PlanError> {
-        let rows = u32::try_from(rows(&of)).ok().filter(|rows| *rows < 1 << 31);
-        let too_many = || refusal("queries", format!("{} in all", of.queries), "split the batch");
-        Ok(Self { of, pieces, rows: rows.ok_or_else(too_many)? })
+    pub(super) fn new(attention: Attention, slices: u32) -> Result<Self, PlanError> {
+        let rows = u32::try_from(rows(&attention)).ok().filter(|rows| *rows < 1 << 31);
+        let too_many = || {
+            argument_error("queries", format!("{} in all", attention.queries), "split the batch")
+        };
+        Ok(Self { attention, slices, rows: rows.ok_or_else(too_many)? })
     }
 
     /// Returns the bytes of the partial results.
     pub(super) fn bytes(&self) -> [u64; 2] {
-        lens(&self.of, self.pieces).map(|len| 4 * len)
+        partial_lens(&self.attention, self.slices).map(|len| 4 * len)
     }
 
     fn lane_columns(&self) -> u32 {
-        self.of.head_dim.div_ceil(32)
+        self.attention.head_dim.div_ceil(32)
     }
 }
 
 impl PtxKernel for Combine {
     fn name(&self) -> String {
-        let name = Name::new("attention_combine").with(self.of.element.name());
+        let name = Name::new("attention_combine").with(self.attention.element.name());
         name.with(format_args!("d{}", 32 * self.lane_columns())).build()
     }
 
@@ -61,7 +69,7 @@ impl PtxKernel for Combine {
     }
 
     fn write(&self, target: Target) -> PtxEntry {
-        let (lane_columns, element) = (self.lane_columns(), self.of.element);
+        let (lane_columns, element) = (self.lane_columns(), self.attention.element);
         typed::kernel(&self.name(), target, [32 * WARPS, 1, 1], |k| {
             combine(k, lane_columns, element)
         })
@@ -72,20 +80,27 @@ impl PtxKernel for Combine {
     }
 
     fn interface(&self) -> KernelInterface {
-        let all = self.of.buffers().expect("they were checked when the plan was made");
-        let part = |(name, len)| BufferParameter {
+        let arguments = self.attention.buffers().expect("they were checked when the plan was made");
+        let partial = |(name, len)| BufferParameter {
             name,
             access: BufferAccess::Read,
             element: PtxType::F32,
             len,
         };
-        let lens = lens(&self.of, self.pieces);
-        let mut buffers: Vec<_> = ["sums", "extents"].into_iter().zip(lens).map(part).collect();
-        buffers.extend(all.last().cloned());
+        let partial_lens = partial_lens(&self.attention, self.slices);
+        let mut buffers: Vec<_> =
+            ["sums", "extents"].into_iter().zip(partial_lens).map(partial).collect();
+        buffers.extend(arguments.last().cloned());
         let mut parameters: Vec<_> = (0..3).map(Parameter::Pointer).collect();
-        let Strides { batch, head, row } = self.of.out;
+        let Strides { batch, head, row } = self.attention.out;
         parameters.extend([batch, head, row].map(Parameter::U64));
-        let counts = [self.of.heads, self.of.queries, self.of.head_dim, self.pieces, self.rows];
+        let counts = [
+            self.attention.heads,
+            self.attention.queries,
+            self.attention.head_dim,
+            self.slices,
+            self.rows,
+        ];
         parameters.extend(counts.map(Parameter::U32));
         KernelInterface { buffers, parameters }
     }
@@ -101,17 +116,18 @@ fn combine(k: &Code, lane_columns: u32, element: PtxType) {
     let shared = k.shared::<f32>(WARPS * (32 * lane_columns + 1), 4);
     let total = row.reduce_warps(shared, total);
     let factor = total.equals(0.0).select::<f32>(0.0, total.recip());
-    let (head, query) = (row.number / queries, row.number % queries);
-    let at = [head / heads, head % heads, query];
-    let [batch, head, query] = [0, 1, 2].map(|axis| wide(at[axis]) * strides[axis]);
-    for (nth, sum) in accumulators.into_iter().enumerate() {
-        let (tile, column) = (shared.at(WARPS + 32 * WARPS * nth as u32), row.column(nth as u32));
+    let (head, query) = (row.row_index / queries, row.row_index % queries);
+    let coordinates = [head / heads, head % heads, query];
+    let [batch, head, query] = [0, 1, 2].map(|axis| to_u64(coordinates[axis]) * strides[axis]);
+    for (index, sum) in accumulators.into_iter().enumerate() {
+        let (tile, column) =
+            (shared.at(WARPS + 32 * WARPS * index as u32), row.column(index as u32));
         tile.at(row.warp * 32 + row.lane).store(sum);
         k.sync();
         k.when(row.warp.equals(0) & column.lt(counts[0]), || {
-            let accumulators = (0..WARPS).map(|warp| tile.at(row.lane + 32 * warp).load());
-            let sum = accumulators.reduce(|a, b| a + b).expect("there are several warps");
-            write(element, out, batch + head + query + wide(column), sum * factor);
+            let warp_sums = (0..WARPS).map(|warp| tile.at(row.lane + 32 * warp).load());
+            let sum = warp_sums.reduce(|a, b| a + b).expect("there are several warps");
+            store_element(element, out, batch + head + query + to_u64(column), sum * factor);
         });
     }
 }
@@ -120,68 +136,70 @@ fn combine(k: &Code, lane_columns: u32, element: PtxType) {
 struct Row<'k> {
     k: &'k Code,
     accumulators: Ptr<'k, Global, f32>,
-    extents: Ptr<'k, Global, f32>,
-    number: Val<'k, u32>,
+    /// Maximum and total of each row.
+    stats: Ptr<'k, Global, f32>,
+    /// Index over all heads of the batch.
+    row_index: Val<'k, u32>,
     lane: Val<'k, u32>,
     warp: Val<'k, u32>,
 }
 
 impl<'k> Row<'k> {
     fn new(k: &'k Code) -> Self {
-        let (accumulators, extents) = (k.pointer("sums"), k.pointer("extents"));
-        Self { k, accumulators, extents, number: k.block_id(0), lane: k.lane(), warp: k.warp() }
+        let (accumulators, stats) = (k.pointer("sums"), k.pointer("extents"));
+        Self { k, accumulators, stats, row_index: k.block_id(0), lane: k.lane(), warp: k.warp() }
     }
 
-    fn column(&self, nth: u32) -> Val<'k, u32> {
-        self.lane + 32 * nth
+    fn column(&self, index: u32) -> Val<'k, u32> {
+        self.lane + 32 * index
     }
 
-    /// Returns the index of this row in a slice.
-    fn partial_index(&self, part: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, u64> {
-        wide(part) * wide(rows) + wide(self.number)
+    /// Returns the index of this row's partial result for a slice.
+    fn partial_index(&self, slice: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, u64> {
+        to_u64(slice) * to_u64(rows) + to_u64(self.row_index)
     }
 
-    /// Returns the total and the sums of the slices that this warp reduces.
+    /// Returns the total and the accumulators, summed over the slices that this warp reduces.
     fn reduce_slices(
         &self,
         lane_columns: u32,
-        [head_dim, pieces, rows]: [Val<'k, u32>; 3],
+        [head_dim, slices, rows]: [Val<'k, u32>; 3],
     ) -> (Val<'k, f32>, Vec<Val<'k, f32>>) {
         let k = self.k;
-        let most = self.row_max(pieces, rows);
+        let max = self.row_max(slices, rows);
         let total = k.var(0.0f32);
-        let all: Vec<_> = (0..lane_columns).map(|_| k.var(0.0f32)).collect();
-        k.for_range(self.warp, pieces, WARPS, |piece| {
-            let nth = self.partial_index(piece, rows);
-            let [high, sum] = self.extents.at_wide(nth * 2).load_constant_vector();
-            let weight = (high - most).exp2();
-            total.set(sum.mul_add(weight, total.get()));
-            let from = self.accumulators.at_wide(nth * wide(head_dim));
-            for (nth, all) in all.iter().enumerate() {
-                let column = self.column(nth as u32);
+        let accumulators: Vec<_> = (0..lane_columns).map(|_| k.var(0.0f32)).collect();
+        k.for_range(self.warp, slices, WARPS, |slice| {
+            let index = self.partial_index(slice, rows);
+            let [slice_max, slice_total] = self.stats.at_wide(index * 2).load_constant_vector();
+            let weight = (slice_max - max).exp2();
+            total.set(slice_total.mul_add(weight, total.get()));
+            let from = self.accumulators.at_wide(index * to_u64(head_dim));
+            for (index, accumulator) in accumulators.iter().enumerate() {
+                let column = self.column(index as u32);
                 k.when(column.lt(head_dim), || {
                     let sum = from.at(column).load_constant();
-                    all.set(sum.mul_add(weight, all.get()));
+                    accumulator.set(sum.mul_add(weight, accumulator.get()));
                 });
             }
         });
-        (total.get(), all.into_iter().map(Var::get).collect())
+        (total.get(), accumulators.into_iter().map(Var::get).collect())
     }
 
     /// Returns the maximum scaled score; 0 if there is none.
-    fn row_max(&self, pieces: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, f32> {
-        let most = self.k.var(f32::NEG_INFINITY);
-        self.k.for_range(self.lane, pieces, 32, |piece| {
-            let extent = self.extents.at_wide(self.partial_index(piece, rows) * 2);
-            most.set(most.get().max(extent.load_constant()));
+    fn row_max(&self, slices: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, f32> {
+        let max = self.k.var(f32::NEG_INFINITY);
+        self.k.for_range(self.lane, slices, 32, |slice| {
+            let address = self.stats.at_wide(self.partial_index(slice, rows) * 2);
+            max.set(max.get().max(address.load_constant()));
         });
-        let most = self.k.reduce_warp(most.get(), 32, |a, b| a.max(b));
-        most.equals(f32::NEG_INFINITY).select(0.0, most)
+        let max = self.k.reduce_warp(max.get(), 32, |a, b| a.max(b));
+        max.equals(f32::NEG_INFINITY).select(0.0, max)
     }
 
-    /// Returns the sum over all warps.
-    fn reduce_warps(&self, shared: Ptr<'k, Shared, f32>, mine: Val<'k, f32>) -> Val<'k, f32> {
-        self.k.when(self.lane.equals(0), || shared.at(self.warp).store(mine));
+    /// Returns the sum of a value over all warps.
+    fn reduce_warps(&self, shared: Ptr<'k, Shared, f32>, value: Val<'k, f32>) -> Val<'k, f32> {
+        self.k.when(self.lane.equals(0), || shared.at(self.warp).store(value));
         self.k.sync();
         let totals = (0..WARPS).map(|warp| shared.at(warp).load());
         totals.reduce(|a, b| a + b).expect("there are several warps")

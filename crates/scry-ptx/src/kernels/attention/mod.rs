@@ -4,12 +4,12 @@
 //! heads of queries share `kv_heads` heads of keys and values (grouped-query attention):
 //! consecutive `heads / kv_heads` heads share one. With a causal mask row `i` sees the keys `0 ..=
 //! i` (aligned at the top left). A row that sees no key, or none whose bias is above minus
-//! infinity, is 0.
+//! infinity, is 0. *Weights* are the exponentials of scores.
 //!
 //! | kernel | used for | bound by |
 //! | --- | --- | --- |
 //! | `flash` on Hopper | 16-bit floats, 16-byte-aligned rows | tensor cores, exponentials |
-//! | the same with split KV, and `combine` | few queries, many keys: decoding | memory |
+//! | the same with split-KV, then `combine` | few queries, many keys: decoding | memory |
 //! | the same, after `bf16x3` | `f32`: six products of `bf16` | tensor cores |
 //! | `flash` on Ampere | `f16`, `bf16`, as above | tensor cores |
 //! | `naive` | everything else: a warp computes a row | loads |
@@ -32,26 +32,27 @@ impl Attention {
     ///
     /// # Errors
     /// [`PlanError::Argument`] if an argument is invalid, or the grid would be too large.
-    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
+    pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         if self.is_empty() {
             return Ok(Plan { arguments, ..Plan::default() });
         }
-        match flash::plan(self, machine)? {
+        match flash::plan(self, gpu)? {
             Some(plan) => Ok(plan),
             None => self.naive(),
         }
     }
 
-    /// Returns the FlashAttention launches with a given tile, for measurements.
+    /// Returns the FlashAttention launches with a given tile, for measurements. `plain` turns off
+    /// the overlap of MMAs and softmax.
     #[doc(hidden)]
     pub fn flash_with(
         &self,
         tile: FlashTile,
         plain: bool,
-        machine: GpuSpec,
+        gpu: GpuSpec,
     ) -> Result<Plan, PlanError> {
-        flash::plan_with(self, tile, plain, machine)
+        flash::plan_with(self, tile, plain, gpu)
     }
 
     /// Returns the launch of the naive kernel: slow, for any type, on any GPU.

@@ -3,35 +3,36 @@
 use crate::kernels::{BufferAccess, BufferParameter, PlanError};
 use crate::types::PtxType;
 
-/// Strides of rows, in elements. The columns of a row are contiguous.
+/// The strides of an operand, in elements. The columns of a row are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Strides {
-    /// Stride of the batch.
+    /// From one entry of the batch to the next.
     pub batch: u64,
-    /// Stride of heads.
+    /// From one head to the next.
     pub head: u64,
-    /// Stride of rows.
+    /// From one row to the next.
     pub row: u64,
 }
 
 impl Strides {
-    /// Returns the strides of batch, heads, rows, columns without gaps.
+    /// Returns the strides of an operand of shape `[batch, heads, rows, columns]` without gaps.
     #[must_use]
-    pub const fn packed(heads: u32, rows: u32, columns: u32) -> Self {
+    pub const fn packed(heads: u32, q_shape: u32, columns: u32) -> Self {
         let row = columns as u64;
-        let head = row * rows as u64;
+        let head = row * q_shape as u64;
         Self { batch: head.saturating_mul(heads as u64), head, row }
     }
 
-    /// Returns the number of elements up to the last one.
+    /// Returns the number of elements from the first to the last one, for `counts` batch entries,
+    /// heads and rows; `None` beyond 64 bits.
     fn extent(&self, counts: [u32; 3], columns: u32) -> Option<u64> {
         if counts.contains(&0) || columns == 0 {
             return Some(0);
         }
-        let steps = counts.map(|count| u64::from(count) - 1);
-        let batch = self.batch.checked_mul(steps[0])?;
-        let head = self.head.checked_mul(steps[1])?;
-        let row = self.row.checked_mul(steps[2])?;
+        let last = counts.map(|count| u64::from(count) - 1);
+        let batch = self.batch.checked_mul(last[0])?;
+        let head = self.head.checked_mul(last[1])?;
+        let row = self.row.checked_mul(last[2])?;
         batch.checked_add(head)?.checked_add(row)?.checked_add(columns.into())
     }
 }
@@ -50,7 +51,7 @@ pub struct AttentionBias {
 /// Attention of a batch of heads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attention {
-    /// Size of the batch.
+    /// Number of batch entries.
     pub batch: u32,
     /// Heads of queries.
     pub heads: u32,
@@ -80,7 +81,7 @@ pub struct Attention {
     pub out: Strides,
 }
 
-/// Maximum of rows and heads: coordinates are signed 32-bit integers.
+/// Maximum of each size: TMA coordinates are signed 32-bit integers.
 const MAX_COUNT: u32 = (1 << 31) - 1024;
 
 impl Attention {
@@ -94,7 +95,7 @@ impl Attention {
         head_dim: u32,
         element: PtxType,
     ) -> Self {
-        let (rows, others) =
+        let (q_shape, kv_shape) =
             (Strides::packed(heads, queries, head_dim), Strides::packed(heads, keys, head_dim));
         Self {
             batch,
@@ -107,15 +108,15 @@ impl Attention {
             causal: false,
             scale: 1.0 / (head_dim as f32).sqrt(),
             bias: None,
-            q: rows,
-            k: others,
-            v: others,
-            out: rows,
+            q: q_shape,
+            k: kv_shape,
+            v: kv_shape,
+            out: q_shape,
         }
     }
 
-    /// Returns the same with this many heads of keys and values, without gaps (grouped-query
-    /// attention).
+    /// Returns the same with this many heads of keys and values (grouped-query attention); keys and
+    /// values have no gaps.
     #[must_use]
     pub const fn grouped(mut self, kv_heads: u32) -> Self {
         self.kv_heads = kv_heads;
@@ -138,8 +139,8 @@ impl Attention {
         self
     }
 
-    /// Heads of queries that share a head of keys.
-    pub(super) const fn group(&self) -> u32 {
+    /// Returns the number of heads of queries that share a head of keys.
+    pub(super) const fn group_size(&self) -> u32 {
         self.heads / self.kv_heads
     }
 
@@ -158,45 +159,58 @@ impl Attention {
         self.check()?;
         let Self { batch, heads, kv_heads, queries, keys, head_dim, element, .. } = *self;
         let read = BufferAccess::Read;
-        let (rows, others) = ([batch, heads, queries], [batch, kv_heads, keys]);
+        let (q_shape, kv_shape) = ([batch, heads, queries], [batch, kv_heads, keys]);
         let mut buffers = vec![
-            buffer("q", read, element, self.q.extent(rows, head_dim))?,
-            buffer("k", read, element, self.k.extent(others, head_dim))?,
-            buffer("v", read, element, self.v.extent(others, head_dim))?,
+            buffer("q", read, element, self.q.extent(q_shape, head_dim))?,
+            buffer("k", read, element, self.k.extent(kv_shape, head_dim))?,
+            buffer("v", read, element, self.v.extent(kv_shape, head_dim))?,
         ];
         if let Some(bias) = self.bias {
             let columns = if keys == 0 { 0 } else { bias.column * (keys - 1) + 1 };
-            let extent = bias.strides.extent(rows, columns);
+            let extent = bias.strides.extent(q_shape, columns);
             buffers.push(buffer("bias", read, bias.element, extent)?);
         }
-        buffers.push(buffer("out", BufferAccess::Write, element, self.out.extent(rows, head_dim))?);
+        buffers.push(buffer(
+            "out",
+            BufferAccess::Write,
+            element,
+            self.out.extent(q_shape, head_dim),
+        )?);
         Ok(buffers)
     }
 
     fn check(&self) -> Result<(), PlanError> {
         self.check_types()?;
         self.check_counts()?;
-        if self.is_empty() || self.apart() {
+        if self.is_empty() || self.results_are_disjoint() {
             return Ok(());
         }
         let problem = format!("of {:?}, where results overlap", self.out);
-        Err(refusal("out", problem, "no two results may overlap"))
+        Err(argument_error("out", problem, "no two results may overlap"))
     }
 
     fn check_types(&self) -> Result<(), PlanError> {
         if !matches!(self.element, PtxType::F16 | PtxType::Bf16 | PtxType::F32) {
             let problem = self.element.name().to_owned();
-            return Err(refusal("element", problem, "operands hold f16, bf16 or f32"));
+            return Err(argument_error("element", problem, "operands hold f16, bf16 or f32"));
         }
         let Some(bias) = self.bias else { return Ok(()) };
         if bias.element != self.element && bias.element != PtxType::F32 {
             let problem =
                 format!("{} with operands of {}", bias.element.name(), self.element.name());
-            return Err(refusal("bias.element", problem, "use that of the operands, or f32"));
+            return Err(argument_error(
+                "bias.element",
+                problem,
+                "use that of the operands, or f32",
+            ));
         }
         if bias.column > 1 {
             let problem = bias.column.to_string();
-            return Err(refusal("bias.column", problem, "use 1, or 0 to broadcast along the keys"));
+            return Err(argument_error(
+                "bias.column",
+                problem,
+                "use 1, or 0 to broadcast along the keys",
+            ));
         }
         Ok(())
     }
@@ -204,35 +218,36 @@ impl Attention {
     fn check_counts(&self) -> Result<(), PlanError> {
         let Self { batch, heads, kv_heads, queries, keys, head_dim, .. } = *self;
         if !(1..=256).contains(&head_dim) {
-            return Err(refusal("head_dim", head_dim.to_string(), "use 1 to 256"));
+            return Err(argument_error("head_dim", head_dim.to_string(), "use 1 to 256"));
         }
         if heads > 0 && (kv_heads == 0 || !heads.is_multiple_of(kv_heads)) {
             let problem = format!("{kv_heads}, which does not divide {heads} heads");
-            return Err(refusal("kv_heads", problem, "use a divisor of heads"));
+            return Err(argument_error("kv_heads", problem, "use a divisor of heads"));
         }
         if !self.scale.is_finite() {
-            return Err(refusal("scale", self.scale.to_string(), "use a finite number"));
+            return Err(argument_error("scale", self.scale.to_string(), "use a finite number"));
         }
         let counts = [("batch", batch), ("heads", heads), ("queries", queries), ("keys", keys)];
         match counts.into_iter().find(|(_, count)| *count > MAX_COUNT) {
             Some((name, count)) => {
                 let problem = format!("{count}, beyond {MAX_COUNT}");
-                Err(refusal(name, problem, "compute it in parts"))
+                Err(argument_error(name, problem, "compute it in parts"))
             }
             None => Ok(()),
         }
     }
 
-    /// Whether no two results overlap: each stride steps over all that the smaller ones reach.
-    fn apart(&self) -> bool {
+    /// Whether no two results overlap: each stride is at least the extent of the axes with smaller
+    /// strides.
+    fn results_are_disjoint(&self) -> bool {
         let Strides { batch, head, row } = self.out;
         let mut axes = [(row, self.queries), (head, self.heads), (batch, self.batch)];
         axes.sort_unstable();
-        let mut reach = u64::from(self.head_dim);
+        let mut extent = u64::from(self.head_dim);
         axes.into_iter().filter(|(_, count)| *count > 1).all(|(stride, count)| {
-            let steps_over = stride >= reach;
-            reach = stride.saturating_mul(u64::from(count) - 1).saturating_add(reach);
-            steps_over
+            let is_disjoint = stride >= extent;
+            extent = stride.saturating_mul(u64::from(count) - 1).saturating_add(extent);
+            is_disjoint
         })
     }
 }
@@ -247,12 +262,16 @@ fn buffer(
         Some(len) => Ok(BufferParameter { name, access, element, len }),
         None => {
             let problem = "with strides that exceed 64-bit addresses".to_owned();
-            Err(refusal(name, problem, "reduce its strides"))
+            Err(argument_error(name, problem, "reduce its strides"))
         }
     }
 }
 
 /// Returns the error for unsupported arguments.
-pub(super) fn refusal(argument: &'static str, problem: String, help: &'static str) -> PlanError {
+pub(super) fn argument_error(
+    argument: &'static str,
+    problem: String,
+    help: &'static str,
+) -> PlanError {
     PlanError::Argument { kernel: "attention".to_owned(), argument, problem, help }
 }

@@ -9,24 +9,32 @@ use crate::target::Target;
 use crate::types::PtxType;
 
 /// Returns the FlashAttention plan, or `None` if the problem is not supported.
-pub(in super::super) fn plan(of: &Attention, machine: GpuSpec) -> Result<Option<Plan>, PlanError> {
-    if of.keys == 0 || of.scale < f32::MIN_POSITIVE * 4.0 {
+pub(in super::super) fn plan(
+    attention: &Attention,
+    gpu: GpuSpec,
+) -> Result<Option<Plan>, PlanError> {
+    // The running maximum is that of unscaled scores: the scale must be positive, and normal.
+    if attention.keys == 0 || attention.scale < f32::MIN_POSITIVE * 4.0 {
         return Ok(None);
     }
-    let halves = of.element != PtxType::F32;
-    if !machine.target.runs(Target::SM_80) || halves && !aligned(of) {
+    let is_16bit = attention.element != PtxType::F32;
+    if !gpu.target.runs(Target::SM_80) || is_16bit && !aligned(attention) {
         return Ok(None);
     }
-    match (machine.is_hopper(), halves) {
-        (true, true) if uses_split_kv(of) => {
-            split_kv_plan(of, machine, split_kv_tile(of)).map(Some)
+    match (gpu.is_hopper(), is_16bit) {
+        (true, true) if uses_split_kv(attention) => {
+            split_kv_plan(attention, gpu, split_kv_tile(attention)).map(Some)
         }
-        (true, true) => unsplit_plan(of, for_16bit(of, tile(of, machine)), machine).map(Some),
-        (true, false) => unsplit_plan(of, for_f32(of, part_tile(of, machine)), machine).map(Some),
+        (true, true) => {
+            unsplit_plan(attention, for_16bit(attention, tile_16bit(attention, gpu)), gpu).map(Some)
+        }
+        (true, false) => {
+            unsplit_plan(attention, for_f32(attention, f32_tile(attention, gpu)), gpu).map(Some)
+        }
         (false, true) => {
-            let variant = for_sm80(of);
-            let fits = sm80::shared_bytes(&variant) <= machine.shared_memory;
-            fits.then(|| unsplit_plan(of, variant, machine)).transpose()
+            let variant = for_sm80(attention);
+            let fits = sm80::shared_bytes(&variant) <= gpu.shared_memory;
+            fits.then(|| unsplit_plan(attention, variant, gpu)).transpose()
         }
         (false, false) => Ok(None),
     }
@@ -34,29 +42,34 @@ pub(in super::super) fn plan(of: &Attention, machine: GpuSpec) -> Result<Option<
 
 /// Returns the FlashAttention plan with a given tile.
 pub(in super::super) fn plan_with(
-    of: &Attention,
+    attention: &Attention,
     tile: FlashTile,
     plain: bool,
-    machine: GpuSpec,
+    gpu: GpuSpec,
 ) -> Result<Plan, PlanError> {
-    if of.element == PtxType::F32 {
-        return unsplit_plan(of, for_f32(of, tile), machine);
+    if attention.element == PtxType::F32 {
+        return unsplit_plan(attention, for_f32(attention, tile), gpu);
     }
-    if uses_split_kv(of) {
-        return split_kv_plan(of, machine, tile);
+    if uses_split_kv(attention) {
+        return split_kv_plan(attention, gpu, tile);
     }
-    let chosen = for_16bit(of, tile);
+    let chosen = for_16bit(attention, tile);
     let form = if plain { Form::Plain } else { chosen.form };
-    unsplit_plan(of, Variant { form, ..chosen }, machine)
+    unsplit_plan(attention, Variant { form, ..chosen }, gpu)
 }
 
-/// Whether TMA can load tiles: columns and strides are multiples of 16 bytes, and within its
-/// limits.
-fn aligned(of: &Attention) -> bool {
-    let Attention { batch, heads, kv_heads, queries, keys, .. } = *of;
-    let (rows, others) = ([batch, heads, queries], [batch, kv_heads, keys]);
-    let operands = [(of.q, rows), (of.k, others), (of.v, others), (of.out, rows)];
-    of.head_dim.is_multiple_of(8)
+/// Whether TMA can load the tiles: rows and strides are multiples of 16 bytes, and strides are
+/// within TMA's limit.
+fn aligned(attention: &Attention) -> bool {
+    let Attention { batch, heads, kv_heads, queries, keys, .. } = *attention;
+    let (q_shape, kv_shape) = ([batch, heads, queries], [batch, kv_heads, keys]);
+    let operands = [
+        (attention.q, q_shape),
+        (attention.k, kv_shape),
+        (attention.v, kv_shape),
+        (attention.out, q_shape),
+    ];
+    attention.head_dim.is_multiple_of(8)
         && operands.into_iter().all(|(Strides { batch, head, row }, counts)| {
             let fits = |stride: u64| stride > 0 && stride.is_multiple_of(8) && stride < 1 << 38;
             [batch, head, row].into_iter().zip(counts).all(|(s, count)| count == 1 || fits(s))
@@ -64,19 +77,20 @@ fn aligned(of: &Attention) -> bool {
 }
 
 /// Whether blocks of two consumers would not fill the GPU, so that smaller blocks are better.
-fn underfills_gpu(of: &Attention, machine: GpuSpec) -> bool {
-    let tiles = of.queries.div_ceil(2 * 64);
-    let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
-    blocks < u64::from(machine.multiprocessors)
+fn underfills_gpu(attention: &Attention, gpu: GpuSpec) -> bool {
+    let tiles = attention.queries.div_ceil(2 * 64);
+    let blocks =
+        [attention.batch, attention.heads, tiles].map(u64::from).into_iter().product::<u64>();
+    blocks < u64::from(gpu.multiprocessors)
 }
 
 /// Chooses the tile for 16-bit operands. With short rows, the prologue and epilogue of a task cost
 /// more than larger tiles save, and several small blocks per multiprocessor hide them.
-fn tile(of: &Attention, machine: GpuSpec) -> FlashTile {
+fn tile_16bit(attention: &Attention, gpu: GpuSpec) -> FlashTile {
     let (underfills_gpu, short, unbiased) =
-        (underfills_gpu(of, machine), of.keys <= 1024, of.bias.is_none());
-    let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
-        64 if short && unbiased && !of.causal => (1, 128, 2),
+        (underfills_gpu(attention, gpu), attention.keys <= 1024, attention.bias.is_none());
+    let (consumers, keys, resident) = match attention.head_dim.next_multiple_of(64) {
+        64 if short && unbiased && !attention.causal => (1, 128, 2),
         64 if short || underfills_gpu => (1, 64, if unbiased { 3 } else { 2 }),
         64 => (if unbiased { 3 } else { 2 }, 128, 1),
         128 if underfills_gpu => (1, 64, if unbiased { 2 } else { 1 }),
@@ -89,47 +103,47 @@ fn tile(of: &Attention, machine: GpuSpec) -> FlashTile {
 }
 
 /// Returns the variant for 16-bit operands.
-fn for_16bit(of: &Attention, tile: FlashTile) -> Variant {
+fn for_16bit(attention: &Attention, tile: FlashTile) -> Variant {
     Variant {
         engine: Engine::Hopper,
-        element: of.element,
-        parts: 1,
-        width: of.head_dim.next_multiple_of(64),
+        element: attention.element,
+        terms: 1,
+        width: attention.head_dim.next_multiple_of(64),
         tile,
         form: Form::Overlapped,
-        causal: of.causal,
-        bias: BiasForm::of(of),
+        causal: attention.causal,
+        bias: BiasForm::new(attention),
         output: Output::Tiles,
     }
 }
 
 /// Chooses the tile for `f32`, the largest that fits in shared memory.
-fn part_tile(of: &Attention, machine: GpuSpec) -> FlashTile {
-    let underfills_gpu = underfills_gpu(of, machine);
-    let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
+fn f32_tile(attention: &Attention, gpu: GpuSpec) -> FlashTile {
+    let underfills_gpu = underfills_gpu(attention, gpu);
+    let (consumers, keys, stages) = match attention.head_dim.next_multiple_of(64) {
         64 => (if underfills_gpu { 1 } else { 2 }, 64, 2),
         128 => (if underfills_gpu { 1 } else { 2 }, 64, 1),
         192 => (1, 32, 2),
-        _ if of.bias.is_some() => (1, 16, 2),
+        _ if attention.bias.is_some() => (1, 16, 2),
         _ => (1, 32, 1),
     };
     FlashTile { consumers, keys, stages, resident: 1 }
 }
 
 /// Returns the variant for `f32`, as sums of three `bf16` terms.
-fn for_f32(of: &Attention, tile: FlashTile) -> Variant {
+fn for_f32(attention: &Attention, tile: FlashTile) -> Variant {
     Variant {
         element: PtxType::Bf16,
-        parts: 3,
+        terms: 3,
         form: Form::Plain,
         output: Output::Rows,
-        ..for_16bit(of, tile)
+        ..for_16bit(attention, tile)
     }
 }
 
 /// Returns the variant for `mma.sync`.
-fn for_sm80(of: &Attention) -> Variant {
-    let width = of.head_dim.next_multiple_of(64).next_power_of_two();
+fn for_sm80(attention: &Attention) -> Variant {
+    let width = attention.head_dim.next_multiple_of(64).next_power_of_two();
     let (keys, resident) = match width {
         64 => (64, 3),
         128 => (64, 2),
@@ -141,19 +155,19 @@ fn for_sm80(of: &Attention) -> Variant {
         width,
         form: Form::Plain,
         output: Output::Rows,
-        ..for_16bit(of, tile)
+        ..for_16bit(attention, tile)
     }
 }
 
 /// Returns a plan that reads all keys in one kernel, after splitting `f32` operands.
-fn unsplit_plan(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, PlanError> {
-    let tiles = of.queries.div_ceil(64 * variant.tile.consumers);
-    let flash = Box::new(Flash::new(*of, variant, tiles, machine)?);
-    if variant.parts == 1 {
+fn unsplit_plan(attention: &Attention, variant: Variant, gpu: GpuSpec) -> Result<Plan, PlanError> {
+    let tiles = attention.queries.div_ceil(64 * variant.tile.consumers);
+    let flash = Box::new(Flash::new(*attention, variant, tiles, gpu)?);
+    if variant.terms == 1 {
         return Ok(Plan::single(flash));
     }
-    let mut plan = Plan { arguments: of.buffers()?, ..Plan::default() };
-    for (nth, kernel) in bf16x3::all(of)?.into_iter().enumerate() {
+    let mut plan = Plan { arguments: attention.buffers()?, ..Plan::default() };
+    for (nth, kernel) in bf16x3::split_operands(attention)?.into_iter().enumerate() {
         plan.scratch.push(kernel.bytes());
         let buffers = vec![Place::Argument(nth), Place::Scratch(nth)];
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
@@ -164,39 +178,41 @@ fn unsplit_plan(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Pl
     Ok(plan)
 }
 
-/// Whether to use split-KV decoding: few queries, so that those which share keys fit one tile, and
+/// Whether to use split-KV decoding: the queries that share keys fit in one tile, and there are
 /// many keys.
-fn uses_split_kv(of: &Attention) -> bool {
-    let rows = u64::from(of.queries) * u64::from(of.group());
-    !of.causal && rows <= 64 && of.keys >= 256
+fn uses_split_kv(attention: &Attention) -> bool {
+    let rows = u64::from(attention.queries) * u64::from(attention.group_size());
+    !attention.causal && rows <= 64 && attention.keys >= 256
 }
 
-/// Chooses the tile for split_kv_plan, by its bytes in flight.
-fn split_kv_tile(of: &Attention) -> FlashTile {
-    let (keys, resident) = match of.head_dim.next_multiple_of(64) {
-        64 => (128, if of.bias.is_none() { 2 } else { 1 }),
+/// Chooses the tile for [`split_kv_plan`], so that enough bytes are in flight.
+fn split_kv_tile(attention: &Attention) -> FlashTile {
+    let (keys, resident) = match attention.head_dim.next_multiple_of(64) {
+        64 => (128, if attention.bias.is_none() { 2 } else { 1 }),
         128 => (128, 1),
         _ => (64, 1),
     };
     FlashTile { consumers: 1, keys, stages: 3, resident }
 }
 
-/// Returns a plan for split-KV decoding: keys are split over blocks, and the partial results
-/// combined.
-fn split_kv_plan(of: &Attention, machine: GpuSpec, tile: FlashTile) -> Result<Plan, PlanError> {
-    let variant = Variant { form: Form::Plain, output: Output::Partial, ..for_16bit(of, tile) };
-    let tiles = of.keys.div_ceil(tile.keys);
-    let heads = u64::from(of.batch) * u64::from(of.kv_heads);
-    let slots = u64::from(machine.multiprocessors * variant.tile.resident);
-    let pieces = (slots / heads).clamp(1, tiles.into()) as u32;
+/// Returns a plan for split-KV decoding: the keys are split over blocks, and a second kernel
+/// combines the partial results.
+fn split_kv_plan(attention: &Attention, gpu: GpuSpec, tile: FlashTile) -> Result<Plan, PlanError> {
+    let variant =
+        Variant { form: Form::Plain, output: Output::Partial, ..for_16bit(attention, tile) };
+    let tiles = attention.keys.div_ceil(tile.keys);
+    let heads = u64::from(attention.batch) * u64::from(attention.kv_heads);
+    let resident_blocks = u64::from(gpu.multiprocessors * variant.tile.resident);
+    let pieces = (resident_blocks / heads).clamp(1, tiles.into()) as u32;
     let pieces = tiles.div_ceil(tiles.div_ceil(pieces));
-    let flash = Box::new(Flash::new(*of, variant, pieces, machine)?);
-    let combine = Box::new(combine::Combine::new(*of, pieces)?);
-    let last = of.buffers()?.len() - 1;
+    let flash = Box::new(Flash::new(*attention, variant, pieces, gpu)?);
+    let combine = Box::new(combine::Combine::new(*attention, pieces)?);
+    let last = attention.buffers()?.len() - 1;
     let mut buffers: Vec<_> = (0..last).map(Place::Argument).collect();
     buffers.extend([Place::Scratch(0), Place::Scratch(1)]);
     let scratch = combine.bytes().into();
-    let combined = vec![Place::Scratch(0), Place::Scratch(1), Place::Argument(last)];
-    let steps = vec![Step { kernel: flash, buffers }, Step { kernel: combine, buffers: combined }];
-    Ok(Plan { arguments: of.buffers()?, scratch, steps })
+    let combine_buffers = vec![Place::Scratch(0), Place::Scratch(1), Place::Argument(last)];
+    let steps =
+        vec![Step { kernel: flash, buffers }, Step { kernel: combine, buffers: combine_buffers }];
+    Ok(Plan { arguments: attention.buffers()?, scratch, steps })
 }

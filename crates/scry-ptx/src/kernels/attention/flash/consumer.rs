@@ -1,6 +1,6 @@
 //! A consumer warpgroup: 64 rows of queries against all tiles of keys.
 
-use super::layout::{Places, Walk};
+use super::layout::{RingCursor, SharedMemory};
 use super::params::Params;
 use super::strip::Strip;
 use super::{Form, Output, Variant, epilogue};
@@ -8,61 +8,65 @@ use crate::typed::hopper::{Accumulators, Left, Matrix, MmaType, Swizzle, Transpo
 use crate::typed::{Code, Val};
 use crate::types::PtxType;
 
-/// The first of the named barriers by which consumers alternate.
+/// The first of the named barriers by which consumers alternate, one per consumer.
 const PING_PONG_BARRIER: u32 = 1;
-/// Maximum columns of accumulators, old and new, in registers.
-const SUMS: u32 = 256;
+/// Threads of such a barrier: the consumer that waits, and the one that lets it continue.
+const PING_PONG_THREADS: u32 = 256;
+/// Maximum columns of accumulators, of the results and of one tile, that fit in registers.
+const MAX_ACCUMULATOR_COLUMNS: u32 = 256;
 
-pub(super) fn compute<'k>(
+/// Writes the code of a consumer.
+pub(super) fn write<'k>(
     k: &'k Code,
     variant: &Variant,
     params: &Params<'k>,
-    shared: &Places<'k>,
-    number: Val<'k, u32>,
+    shared: &SharedMemory<'k>,
+    index: Val<'k, u32>,
 ) {
-    if let Some((_, many)) = variant.registers() {
-        k.claim_registers(many);
+    if let Some((_, registers)) = variant.registers() {
+        k.claim_registers(registers);
     }
-    release_first_consumer(k, variant, number);
-    let walks = [shared.keys().walk(k), shared.values().walk(k)];
-    params.each_task(k, variant, |task, parity| {
-        let strip = Strip::new(k, variant, params, task, number);
-        let [keys, values] = walks;
-        let consumer = Consumer { strip, shared, number, keys, values };
+    release_first_consumer(k, variant, index);
+    let cursors = [shared.keys().cursor(k), shared.values().cursor(k)];
+    params.for_each_task(k, variant, |task, parity| {
+        let strip = Strip::new(k, variant, params, task, index);
+        let [keys, values] = cursors;
+        let consumer = Consumer { strip, shared, index, keys, values };
         consumer.run(parity);
-        epilogue::write(&consumer);
+        epilogue::store_results(&consumer);
     });
-    epilogue::end(k, variant);
+    epilogue::wait_for_stores(k, variant);
 }
 
 /// A consumer and its task.
 pub(super) struct Consumer<'k, 'a> {
     pub strip: Strip<'k, 'a>,
-    pub shared: &'a Places<'k>,
+    pub shared: &'a SharedMemory<'k>,
     /// Index of the consumer.
-    pub number: Val<'k, u32>,
-    keys: Walk<'k>,
-    values: Walk<'k>,
+    pub index: Val<'k, u32>,
+    keys: RingCursor<'k>,
+    values: RingCursor<'k>,
 }
 
 impl<'k> Consumer<'k, '_> {
+    /// Computes a task.
     fn run(&self, parity: Val<'k, u32>) {
         self.shared.queries_full().wait(parity);
         match self.strip.variant.form {
-            Form::Overlapped => self.overlapped(),
-            Form::Plain => self.plain(),
+            Form::Overlapped => self.run_overlapped(),
+            Form::Plain => self.run_plain(),
         }
     }
 
     /// Processes one tile after the other.
-    fn plain(&self) {
-        self.strip.tiles(self.strip.k.var(self.strip.task.end), |tile, hidden| {
+    fn run_plain(&self) {
+        self.strip.for_each_tile(self.strip.k.var(self.strip.task.end), |tile, may_be_masked| {
             self.start_scores();
-            let bias = self.strip.fetch_bias(tile, hidden);
+            let bias = self.strip.fetch_bias(tile, may_be_masked);
             self.strip.k.wgmma_wait_group(0);
             self.release(&self.keys);
-            self.strip.weigh(tile, hidden, bias);
-            self.strip.pack();
+            self.strip.compute_weights(tile, may_be_masked, bias);
+            self.strip.pack_weights();
             self.add_values();
         });
         self.release_queries();
@@ -70,26 +74,30 @@ impl<'k> Consumer<'k, '_> {
 
     /// Software-pipelined: the score MMAs of the next tile are issued before the value MMAs of the
     /// current one, and its softmax overlaps with these.
-    fn overlapped(&self) {
+    fn run_overlapped(&self) {
         let k = self.strip.k;
-        let left = k.var(self.strip.task.end - 1);
+        let tiles_left = k.var(self.strip.task.end - 1);
         self.start_scores();
         k.wgmma_wait_group(0);
         self.release(&self.keys);
-        self.strip.weigh(left.get(), true, self.strip.fetch_bias(left.get(), true));
-        self.strip.pack();
-        self.strip.tiles(left, |tile, hidden| {
+        self.strip.compute_weights(
+            tiles_left.get(),
+            true,
+            self.strip.fetch_bias(tiles_left.get(), true),
+        );
+        self.strip.pack_weights();
+        self.strip.for_each_tile(tiles_left, |tile, may_be_masked| {
             self.wait_for_mma_slot();
             self.start_scores();
             self.start_values();
             self.pass_mma_slot();
-            let bias = self.strip.fetch_bias(tile, hidden);
+            let bias = self.strip.fetch_bias(tile, may_be_masked);
             k.wgmma_wait_group(1);
             self.release(&self.keys);
-            self.strip.weigh(tile, hidden, bias);
+            self.strip.compute_weights(tile, may_be_masked, bias);
             k.wgmma_wait_group(0);
             self.release(&self.values);
-            self.strip.pack();
+            self.strip.pack_weights();
         });
         self.release_queries();
         self.start_values();
@@ -108,7 +116,7 @@ impl<'k> Consumer<'k, '_> {
     fn start_scores(&self) {
         let (k, layout) = (self.strip.k, &self.shared.layout);
         self.keys.wait_full();
-        let queries = Matrix::new(self.shared.queries(self.number), 16, 1024, Swizzle::B128);
+        let queries = Matrix::new(self.shared.queries(self.index), 16, 1024, Swizzle::B128);
         let keys = self.keys.as_keys();
         let pieces = self.strip.variant.products().iter().flat_map(|(left, right)| {
             let chunks = 0..self.strip.variant.chunks();
@@ -118,49 +126,55 @@ impl<'k> Consumer<'k, '_> {
         for (nth, (left, right, chunk, step)) in pieces.enumerate() {
             let query = queries.at(layout.query_chunk(left, chunk) + 32 * step);
             let key = keys.at(layout.tile_chunk(right, chunk) + 32 * step);
-            let (left, added) = (Left::Shared(query), self.truth(nth > 0));
+            let (left, added) = (Left::Shared(query), self.constant_bool(nth > 0));
             self.strip.scores.multiply(self.mma_type(), left, key, added, Transposed::default());
         }
         k.wgmma_commit_group();
     }
 
-    fn truth(&self, holds: bool) -> Val<'k, bool> {
-        self.strip.k.constant(u32::from(holds)).differs(0)
+    /// Returns a constant predicate.
+    fn constant_bool(&self, value: bool) -> Val<'k, bool> {
+        self.strip.k.constant(u32::from(value)).differs(0)
     }
 
     /// Issues the MMAs that accumulate weights times the next tile of values.
     fn start_values(&self) {
-        self.strip.shrink();
+        self.strip.rescale();
         self.values.wait_full();
         self.multiply_values(&self.strip.accumulators, 0, true);
     }
 
-    /// Accumulates weights times the next tile of values. Tensor cores do not round to nearest when
-    /// they accumulate: where that matters, a tile has accumulators of its own.
+    /// Accumulates weights times the next tile of values, and releases the tile. Tensor cores do
+    /// not round to nearest when they accumulate: for `f32` operands a tile has accumulators of its
+    /// own, which are added to the others in `f32`.
     fn add_values(&self) {
-        if self.strip.variant.parts == 1 {
+        if self.strip.variant.terms == 1 {
             self.start_values();
             self.strip.k.wgmma_wait_group(0);
         } else {
             self.values.wait_full();
-            let columns =
-                if 2 * self.strip.variant.width > SUMS { 64 } else { self.strip.variant.width };
-            let fresh = Accumulators::new(self.strip.k, columns);
+            let columns = if 2 * self.strip.variant.width > MAX_ACCUMULATOR_COLUMNS {
+                64
+            } else {
+                self.strip.variant.width
+            };
+            let tile_accumulators = Accumulators::new(self.strip.k, columns);
             for first in (0..self.strip.variant.width).step_by(columns as usize) {
-                self.add_fresh(&fresh, first);
+                self.add_tile(&tile_accumulators, first);
             }
         }
         self.release(&self.values);
     }
 
-    /// Adds a tile's own accumulators, from a column on.
-    fn add_fresh(&self, fresh: &Accumulators<'k>, first: u32) {
-        self.multiply_values(fresh, first, false);
+    /// Computes a tile's own accumulators for the columns from `first` on, and adds them.
+    fn add_tile(&self, tile_accumulators: &Accumulators<'k>, first: u32) {
+        self.multiply_values(tile_accumulators, first, false);
         self.strip.k.wgmma_wait_group(0);
-        self.strip.add_accumulators(fresh, first);
+        self.strip.add_accumulators(tile_accumulators, first);
     }
 
-    /// Issues the MMAs of weights and some columns of the next tile of values.
+    /// Issues the MMAs of weights and of the next tile of values, for the columns from `column` on.
+    /// `added` says whether they add to the accumulators or overwrite them.
     fn multiply_values(&self, accumulators: &Accumulators<'k>, column: u32, added: bool) {
         let (k, layout) = (self.strip.k, &self.shared.layout);
         let values = self.values.as_values();
@@ -173,34 +187,34 @@ impl<'k> Consumer<'k, '_> {
             let words = &self.strip.weights[left as usize][4 * step as usize..];
             let weights = [0, 1, 2, 3].map(|word: usize| words[word].get());
             let value = values.at(layout.tile_chunk(right, column / 64) + 16 * 128 * step);
-            let (left, added) = (Left::Registers(weights), self.truth(added || nth > 0));
+            let (left, added) = (Left::Registers(weights), self.constant_bool(added || nth > 0));
             accumulators.multiply(self.mma_type(), left, value, added, transposed);
         }
         k.wgmma_commit_group();
     }
 
     /// Releases a tile, and advances to the next one.
-    fn release(&self, walk: &Walk<'k>) {
-        walk.empty().arrive_if(self.strip.k.lane().equals(0));
-        walk.advance();
+    fn release(&self, cursor: &RingCursor<'k>) {
+        cursor.empty().arrive_if(self.strip.k.lane().equals(0));
+        cursor.advance();
     }
 }
 
-/// Signals that all scores of a task have been computed, unless the results reuse the memory of the
-/// queries.
 impl Consumer<'_, '_> {
+    /// Releases the queries once all scores of a task are computed, unless the results reuse their
+    /// memory: then the epilogue releases them.
     fn release_queries(&self) {
-        if self.shared.layout.apart() || self.strip.variant.output != Output::Tiles {
+        if self.shared.layout.has_result_buffer() || self.strip.variant.output != Output::Tiles {
             self.shared.queries_empty().arrive_if(self.strip.k.lane().equals(0));
         }
     }
 }
 
-/// Lets the first consumer start without waiting.
-fn release_first_consumer(k: &Code, variant: &Variant, number: Val<'_, u32>) {
+/// Lets the first consumer start without waiting: the last one arrives at its barrier.
+fn release_first_consumer(k: &Code, variant: &Variant, index: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
     if last > 0 && variant.form == Form::Overlapped {
-        k.when(number.equals(last), || k.arrive(PING_PONG_BARRIER, 256));
+        k.when(index.equals(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
     }
 }
 
@@ -212,15 +226,15 @@ impl Consumer<'_, '_> {
 
     fn wait_for_mma_slot(&self) {
         if self.is_ping_pong() {
-            self.strip.k.sync_named(self.number + PING_PONG_BARRIER, 256);
+            self.strip.k.sync_named(self.index + PING_PONG_BARRIER, PING_PONG_THREADS);
         }
     }
 
     fn pass_mma_slot(&self) {
         if self.is_ping_pong() {
-            let next = self.number + 1;
+            let next = self.index + 1;
             let next = next.equals(self.strip.variant.tile.consumers).select::<u32>(0, next);
-            self.strip.k.arrive(next + PING_PONG_BARRIER, 256);
+            self.strip.k.arrive(next + PING_PONG_BARRIER, PING_PONG_THREADS);
         }
     }
 }

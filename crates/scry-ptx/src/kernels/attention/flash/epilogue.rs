@@ -3,38 +3,39 @@
 use super::consumer::Consumer;
 use super::layout::ROW;
 use super::params::{Out, Rows};
-use super::softmax::of_row;
+use super::softmax::row_registers;
 use super::strip::Strip;
 use super::{Output, Variant};
-use crate::kernels::attention::scalar::{Rounding, wide};
+use crate::kernels::attention::scalar::{Rounding, to_u64};
 use crate::typed::{Code, Global, Ptr, Shared, Val};
 
-/// The first of the named barriers of each consumer's threads.
-const OWN: u32 = 4;
+/// The first of the named barriers that synchronise the threads of a consumer, one per consumer.
+const CONSUMER_BARRIER: u32 = 4;
 
-pub(super) fn write(consumer: &Consumer<'_, '_>) {
+/// Stores the results of a task.
+pub(super) fn store_results(consumer: &Consumer<'_, '_>) {
     let strip = &consumer.strip;
     match &strip.params.out {
-        Out::Tiles(map) => tiles(consumer, *map),
-        Out::Rows(rows) => each_row(strip, rows),
-        Out::Partial(accumulators, extents) => partial(strip, *accumulators, *extents),
+        Out::Tiles(map) => store_tiles(consumer, *map),
+        Out::Rows(rows) => store_rows(strip, rows),
+        Out::Partial(accumulators, stats) => store_partial(strip, *accumulators, *stats),
     }
 }
 
 /// Stages the tile in shared memory and stores it through TMA, which omits out-of-bounds rows and
 /// columns. One thread issues the stores of all tiles of a consumer.
-fn tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
+fn store_tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
     let (strip, shared) = (&consumer.strip, consumer.shared);
     let (k, task) = (strip.k, strip.task);
     strip.normalise();
-    let own = consumer.number + OWN;
+    let barrier = consumer.index + CONSUMER_BARRIER;
     let first = (k.thread_id() & 127).equals(0);
     k.when(first, || k.bulk_wait_group_read(0));
-    k.sync_named(own, 128);
-    let tile = shared.results(consumer.number);
+    k.sync_named(barrier, 128);
+    let tile = shared.results(consumer.index);
     stage(consumer, tile);
     k.fence_proxy_async();
-    k.sync_named(own, 128);
+    k.sync_named(barrier, 128);
     k.when(first, || {
         for chunk in 0..strip.variant.chunks() {
             let from = tile.offset(shared.layout.query_chunk(0, chunk).into());
@@ -46,14 +47,14 @@ fn tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
         }
         k.bulk_commit_group();
     });
-    if !shared.layout.apart() {
+    if !shared.layout.has_result_buffer() {
         k.when(first, || k.bulk_wait_group_read(0));
         shared.queries_empty().arrive_if(k.lane().equals(0));
     }
 }
 
-/// Waits until TMA has read shared memory.
-pub(super) fn end(k: &Code, variant: &Variant) {
+/// Waits until TMA has read shared memory, before the block exits.
+pub(super) fn wait_for_stores(k: &Code, variant: &Variant) {
     if variant.output == Output::Tiles {
         k.when((k.thread_id() & 127).equals(0), || k.bulk_wait_group_read(0));
     }
@@ -65,15 +66,15 @@ fn stage<'k>(consumer: &Consumer<'k, '_>, tile: Ptr<'k, Shared, u8>) {
     let k = strip.k;
     let (lane, warp) = (k.lane(), k.warp() & 3);
     let row = tile.plus_bytes((warp * 16 + (lane & 15)) * ROW);
-    let rounding = Rounding::to(strip.variant.element);
+    let rounding = Rounding::new(strip.variant.element);
     for pair in 0..4 {
-        let piece = ((lane >> 4) + 2 * pair) ^ (lane & 7);
-        let at = row.plus_bytes(piece * 16);
+        let chunk_index = ((lane >> 4) + 2 * pair) ^ (lane & 7);
+        let at = row.plus_bytes(chunk_index * 16);
         for chunk in 0..strip.variant.chunks() {
             let first = (chunk * 32 + pair * 8) as usize;
             let word = |nth: usize| {
                 let low = first + 2 * nth;
-                rounding.word([strip.accumulators.get(low), strip.accumulators.get(low + 1)])
+                rounding.pack([strip.accumulators.get(low), strip.accumulators.get(low + 1)])
             };
             let at = at.offset(layout.query_chunk(0, chunk).into());
             k.stmatrix(at, [0, 1, 2, 3].map(word));
@@ -81,62 +82,62 @@ fn stage<'k>(consumer: &Consumer<'k, '_>, tile: Ptr<'k, Shared, u8>) {
     }
 }
 
-/// Stores this thread's elements of a row.
-fn row<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, f32>) {
+/// Stores this thread's elements of one of its two rows, as `f32`.
+fn store_row_f32<'k>(strip: &Strip<'k, '_>, thread_row: usize, to: Ptr<'k, Global, f32>) {
     let to = to.at(strip.column);
-    for nth in of_row(&strip.accumulators, half).step_by(2) {
+    for nth in row_registers(&strip.accumulators, thread_row).step_by(2) {
         let column = 8 * (nth / 4) as u32;
-        for odd in 0..2 {
-            let inside = (strip.column + (column + odd)).lt(strip.params.head_dim);
-            let value = strip.accumulators.get(nth + odd as usize);
-            strip.k.when(inside, || to.at(column + odd).store(value));
+        for column_parity in 0..2 {
+            let in_bounds = (strip.column + (column + column_parity)).lt(strip.params.head_dim);
+            let value = strip.accumulators.get(nth + column_parity as usize);
+            strip.k.when(in_bounds, || to.at(column + column_parity).store(value));
         }
     }
 }
 
-/// Stores them as 16-bit floats, two at once.
-fn row_of_halves<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, u32>) {
+/// Stores this thread's elements of one of its two rows as 16-bit floats, two at once.
+fn store_row_16bit<'k>(strip: &Strip<'k, '_>, thread_row: usize, to: Ptr<'k, Global, u32>) {
     let to = to.at(strip.column >> 1);
-    let rounding = Rounding::to(strip.variant.element);
-    for nth in of_row(&strip.accumulators, half).step_by(2) {
+    let rounding = Rounding::new(strip.variant.element);
+    for nth in row_registers(&strip.accumulators, thread_row).step_by(2) {
         let column = 8 * (nth / 4) as u32;
-        let inside = (strip.column + column).lt(strip.params.head_dim);
-        let word = rounding.word([strip.accumulators.get(nth), strip.accumulators.get(nth + 1)]);
-        strip.k.when(inside, || to.at(column / 2).store(word));
+        let in_bounds = (strip.column + column).lt(strip.params.head_dim);
+        let word = rounding.pack([strip.accumulators.get(nth), strip.accumulators.get(nth + 1)]);
+        strip.k.when(in_bounds, || to.at(column / 2).store(word));
     }
 }
 
 /// Stores results row by row.
-pub(super) fn each_row<'k>(strip: &Strip<'k, '_>, rows: &Rows<'k>) {
+pub(super) fn store_rows<'k>(strip: &Strip<'k, '_>, rows: &Rows<'k>) {
     strip.normalise();
-    for half in 0..2 {
-        let inside = (strip.row + 8 * half as u32).lt(strip.params.queries);
-        let query = strip.query(half);
-        strip.k.when(inside, || match strip.variant.parts {
-            1 => row_of_halves(strip, half, rows.row(2, query).cast()),
-            _ => row(strip, half, rows.row(4, query).cast()),
+    for thread_row in 0..2 {
+        let in_bounds = (strip.row + 8 * thread_row as u32).lt(strip.params.queries);
+        let query = strip.query(thread_row);
+        strip.k.when(in_bounds, || match strip.variant.terms {
+            1 => store_row_16bit(strip, thread_row, rows.row_address(2, query).cast()),
+            _ => store_row_f32(strip, thread_row, rows.row_address(4, query).cast()),
         });
     }
 }
 
 /// Stores partial results for [`Combine`](super::super::combine): accumulators, and for each row
 /// its scaled maximum and its total.
-fn partial<'k>(
+fn store_partial<'k>(
     strip: &Strip<'k, '_>,
     accumulators: Ptr<'k, Global, f32>,
-    extents: Ptr<'k, Global, f32>,
+    stats: Ptr<'k, Global, f32>,
 ) {
     let (params, task) = (strip.params, strip.task);
-    for half in 0..2 {
-        let extent = strip.extent(half);
-        let inside = (strip.row + 8 * half as u32).lt(params.queries * params.group);
-        strip.k.when(inside, || {
-            let [batch, head, query] = strip.query(half);
-            let head = (task.part * params.batch + batch) * params.heads + head;
-            let nth = wide(head) * wide(params.queries) + wide(query);
-            row(strip, half, accumulators.at_wide(nth * wide(params.head_dim)));
+    for thread_row in 0..2 {
+        let max_and_total = strip.max_and_total(thread_row);
+        let in_bounds = (strip.row + 8 * thread_row as u32).lt(params.queries * params.group);
+        strip.k.when(in_bounds, || {
+            let [batch, head, query] = strip.query(thread_row);
+            let head = (task.slice * params.batch + batch) * params.heads + head;
+            let nth = to_u64(head) * to_u64(params.queries) + to_u64(query);
+            store_row_f32(strip, thread_row, accumulators.at_wide(nth * to_u64(params.head_dim)));
             strip.k.when(strip.column.equals(0), || {
-                extents.at_wide(nth * 2).store_vector(extent);
+                stats.at_wide(nth * 2).store_vector(max_and_total);
             });
         });
     }

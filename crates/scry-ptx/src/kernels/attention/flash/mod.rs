@@ -1,15 +1,16 @@
 //! FlashAttention: scores never leave the registers.
 //!
-//! On Hopper a block computes 64 rows per consumer warpgroup, from tiles of keys and values that
-//! one thread of the producer warpgroup loads by TMA into two rings in shared memory. Consumers use
-//! `wgmma`, whose second product reads the weights from registers. The softmax of one consumer
-//! overlaps with the MMAs of another; and each issues the scores of the next tile before the values
-//! of the current one. On Ampere (`sm80`) a block has four warps of 16 rows each, which load their
-//! own tiles with `cp.async`.
+//! On Hopper a block computes 64 rows per consumer warpgroup. One thread of the producer warpgroup
+//! loads tiles of keys and of values by TMA into two rings in shared memory. Consumers multiply
+//! with `wgmma`: queries by keys (the *score MMAs*) from shared memory, and weights by values (the
+//! *value MMAs*) with the weights in registers. The softmax of one consumer overlaps with the MMAs
+//! of another; and each consumer issues the score MMAs of the next tile before the value MMAs of
+//! the current one. On Ampere (`sm80`) a block has four warps of 16 rows each, which load their own
+//! tiles with `cp.async`.
 //!
 //! Blocks are persistent, so that the first tiles of a task are loaded during the epilogue of the
-//! previous one. Tiles are processed from the last one on, so that those with masked keys come
-//! first.
+//! previous one. Tiles of keys are processed from the last one to the first, so that those with
+//! masked keys come first.
 
 mod bias;
 mod choice;
@@ -41,21 +42,22 @@ use schedule::Schedule;
 /// A variant, with the problem that it is launched for.
 #[derive(Debug)]
 pub(super) struct Flash {
-    of: Attention,
+    attention: Attention,
     variant: Variant,
     schedule: Schedule,
 }
 
 impl Flash {
-    /// Creates the kernel for operands that [`tensor_maps`] supports.
+    /// Creates the kernel for operands that [`tensor_maps`] supports, with `pieces` tiles of rows
+    /// per head, or slices of its keys.
     pub(super) fn new(
-        of: Attention,
+        attention: Attention,
         variant: Variant,
         pieces: u32,
-        machine: GpuSpec,
+        gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
-        let schedule = Schedule::new(&of, &variant, pieces, machine)?;
-        Ok(Self { of, variant, schedule })
+        let schedule = Schedule::new(&attention, &variant, pieces, gpu)?;
+        Ok(Self { attention, variant, schedule })
     }
 }
 
@@ -73,7 +75,7 @@ impl PtxKernel for Flash {
 
     fn write(&self, target: Target) -> PtxEntry {
         let threads = self.variant.threads();
-        let write = |k: &Code| block(k, &self.variant);
+        let write = |k: &Code| write_body(k, &self.variant);
         let mut kernel = typed::kernel(&self.name(), target, [threads, 1, 1], write);
         kernel.min_blocks = Some(self.variant.tile.resident);
         kernel
@@ -89,28 +91,29 @@ impl PtxKernel for Flash {
     }
 
     fn interface(&self) -> KernelInterface {
-        tensor_maps::interface(&self.of, &self.variant, &self.schedule)
+        tensor_maps::interface(&self.attention, &self.variant, &self.schedule)
     }
 }
 
-/// Writes a block on Hopper: its first warpgroups are consumers, the last one is the producer.
-fn block(k: &Code, variant: &Variant) {
+/// Writes the kernel's body. On Hopper the first warpgroups of a block are consumers, the last one
+/// is the producer.
+fn write_body(k: &Code, variant: &Variant) {
     let params = Params::new(k, variant);
     let maps = match &params.operands {
         Operands::Maps(maps) => *maps,
-        Operands::Rows(operands) => return sm80::compute(k, variant, &params, operands),
+        Operands::Rows(operands) => return sm80::write(k, variant, &params, operands),
     };
     let layout = Layout::new(variant);
-    let shared = layout.place(k);
+    let shared = layout.allocate(k);
     let group = k.warp() >> 2;
     k.when(k.thread_id().equals(0), || {
         maps.iter().for_each(|map| k.prefetch_tensor_map(*map));
-        shared.prepare(k);
+        shared.init_barriers(k);
     });
     k.sync();
     k.either(
         group.lt(variant.tile.consumers),
-        || consumer::compute(k, variant, &params, &shared, group),
-        || producer::copy(k, variant, &params, maps, &shared),
+        || consumer::write(k, variant, &params, &shared, group),
+        || producer::write(k, variant, &params, maps, &shared),
     );
 }

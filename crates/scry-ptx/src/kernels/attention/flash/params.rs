@@ -1,6 +1,6 @@
 //! Launch parameters.
 
-use super::super::scalar::wide;
+use super::super::scalar::to_u64;
 use super::variant::{Engine, Output, Variant};
 use crate::typed::{Code, Global, Ptr, Val};
 
@@ -27,7 +27,7 @@ pub(super) struct Params<'k> {
     pub head_dim: Val<'k, u32>,
     /// Column stride of the bias, in elements.
     pub column: Val<'k, u32>,
-    pub plan: ScheduleParams<'k>,
+    pub schedule: ScheduleParams<'k>,
     /// Scale of the scores times log2(e), so that exponentials become powers of 2.
     pub scale: Val<'k, f32>,
 }
@@ -35,11 +35,15 @@ pub(super) struct Params<'k> {
 /// A schedule as values of a kernel.
 #[derive(Debug)]
 pub(super) struct ScheduleParams<'k> {
+    /// Tiles of rows per head, or slices of its keys.
     pub pieces: Val<'k, u32>,
-    pub each: Val<'k, u32>,
-    pub section: Val<'k, u32>,
+    /// Tiles of keys per slice.
+    pub tiles_per_slice: Val<'k, u32>,
+    /// Heads whose tiles are interleaved.
+    pub interleaved_heads: Val<'k, u32>,
     /// 1 where tasks are pairs of tiles, else 0.
-    pub pairs: Val<'k, u32>,
+    pub pair_shift: Val<'k, u32>,
+    /// Number of slices, tiles, or pairs of tiles, over all heads.
     pub units: Val<'k, u32>,
 }
 
@@ -48,6 +52,7 @@ pub(super) struct ScheduleParams<'k> {
 pub(super) enum Operands<'k> {
     /// Tensor maps (TMA).
     Maps([Val<'k, u64>; 3]),
+    /// Addresses and strides.
     Rows(Box<[Rows<'k>; 3]>),
 }
 
@@ -57,29 +62,31 @@ pub(super) enum Out<'k> {
     /// A tensor map (TMA).
     Tiles(Val<'k, u64>),
     Rows(Rows<'k>),
-    /// Partial sums of each row, and its maximum and total.
+    /// Partial results of each row: its accumulators; its maximum and total.
     Partial(Ptr<'k, Global, f32>, Ptr<'k, Global, f32>),
 }
 
 /// Rows in global memory.
 #[derive(Debug)]
 pub(super) struct Rows<'k> {
-    at: Ptr<'k, Global, u8>,
+    base: Ptr<'k, Global, u8>,
     /// Strides of the batch, of heads and of rows.
     pub strides: [Val<'k, u64>; 3],
 }
 
 impl<'k> Rows<'k> {
     fn new(k: &'k Code, name: &str) -> Self {
-        let at = k.pointer(name);
+        let base = k.pointer(name);
         let strides = ["batch", "head", "row"].map(|axis| k.number(&format!("{name}_{axis}")));
-        Self { at, strides }
+        Self { base, strides }
     }
 
-    /// Returns the address of a row of a head, for elements of `size` bytes.
-    pub fn row(&self, size: u32, at: [Val<'k, u32>; 3]) -> Ptr<'k, Global, u8> {
-        let [batch, head, row] = [0, 1, 2].map(|axis| wide(at[axis]) * self.strides[axis]);
-        self.at.at_wide((batch + head + row) * u64::from(size))
+    /// Returns the address of a row, given by batch entry, head and row, for elements of `size`
+    /// bytes.
+    pub fn row_address(&self, size: u32, coordinates: [Val<'k, u32>; 3]) -> Ptr<'k, Global, u8> {
+        let [batch, head, row] =
+            [0, 1, 2].map(|axis| to_u64(coordinates[axis]) * self.strides[axis]);
+        self.base.at_wide((batch + head + row) * u64::from(size))
     }
 }
 
@@ -105,9 +112,9 @@ impl<'k> Params<'k> {
             head_dim,
             column,
             pieces,
-            each,
-            section,
-            pairs,
+            tiles_per_slice,
+            interleaved_heads,
+            pair_shift,
             units,
         ] = COUNTS.map(|name| k.number(name));
         let scale = k.number("scale");
@@ -122,7 +129,13 @@ impl<'k> Params<'k> {
             keys,
             head_dim,
             column,
-            plan: ScheduleParams { pieces, each, section, pairs, units },
+            schedule: ScheduleParams {
+                pieces,
+                tiles_per_slice,
+                interleaved_heads,
+                pair_shift,
+                units,
+            },
             scale,
         }
     }

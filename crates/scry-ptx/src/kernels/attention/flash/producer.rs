@@ -1,28 +1,34 @@
 //! The producer: one thread issues all TMA loads, as far ahead as the rings allow.
 
 use super::Variant;
-use super::layout::{Places, Walk};
+use super::layout::{RingCursor, SharedMemory};
 use super::params::Params;
 use super::schedule::Task;
 use crate::typed::{Code, Val};
 
-pub(super) fn copy<'k>(
+/// Indices in [`Producer::maps`].
+const QUERIES: usize = 0;
+const KEYS: usize = 1;
+const VALUES: usize = 2;
+
+/// Writes the code of the producer.
+pub(super) fn write<'k>(
     k: &'k Code,
     variant: &Variant,
     params: &Params<'k>,
     maps: [Val<'k, u64>; 3],
-    shared: &Places<'k>,
+    shared: &SharedMemory<'k>,
 ) {
     if let Some((registers, _)) = variant.registers() {
         k.release_registers(registers);
     }
-    let (keys, values) = (shared.keys().walk(k), shared.values().walk(k));
+    let (keys, values) = (shared.keys().cursor(k), shared.values().cursor(k));
     let work = |task, parity| {
         let producer = Producer { k, variant, params, maps, shared, task, keys, values };
         producer.run(parity);
     };
-    let first = k.warp().equals(4 * variant.tile.consumers);
-    k.when(first, || k.when(k.elect_one(), || params.each_task(k, variant, work)));
+    let is_producer = k.warp().equals(4 * variant.tile.consumers);
+    k.when(is_producer, || k.when(k.elect_one(), || params.for_each_task(k, variant, work)));
 }
 
 struct Producer<'k, 'a> {
@@ -30,55 +36,57 @@ struct Producer<'k, 'a> {
     variant: &'a Variant,
     params: &'a Params<'k>,
     maps: [Val<'k, u64>; 3],
-    shared: &'a Places<'k>,
+    shared: &'a SharedMemory<'k>,
     task: Task<'k>,
-    keys: Walk<'k>,
-    values: Walk<'k>,
+    keys: RingCursor<'k>,
+    values: RingCursor<'k>,
 }
 
 impl<'k> Producer<'k, '_> {
-    /// Loads the operands of a task. The queries come second, since their memory is released last.
+    /// Loads the operands of a task. The queries are loaded after the first tile of keys, since
+    /// their memory is released last.
     fn run(&self, parity: Val<'k, u32>) {
         let last = self.task.end - 1;
-        self.tile(&self.keys, 1, last);
+        self.load_tile(&self.keys, KEYS, last);
         self.shared.queries_empty().wait(parity ^ 1);
-        self.queries();
-        self.tile(&self.values, 2, last);
-        let left = self.k.var(last);
+        self.load_queries();
+        self.load_tile(&self.values, VALUES, last);
+        let tile = self.k.var(last);
         self.k.repeat(|exit| {
-            exit.when(left.get().le(self.task.begin));
-            left.set(left.get() - 1);
-            self.tile(&self.keys, 1, left.get());
-            self.tile(&self.values, 2, left.get());
+            exit.when(tile.get().le(self.task.begin));
+            tile.set(tile.get() - 1);
+            self.load_tile(&self.keys, KEYS, tile.get());
+            self.load_tile(&self.values, VALUES, tile.get());
         });
     }
 
     /// Returns the batch coordinate of a term.
-    fn batch(&self, part: u32) -> Val<'k, u32> {
-        self.params.batch.mul_add(part, self.task.batch)
+    fn batch_of(&self, term: u32) -> Val<'k, u32> {
+        self.params.batch.mul_add(term, self.task.batch)
     }
 
     /// Returns the terms and column chunks of an operand.
-    fn pieces(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+    fn term_chunks(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let chunks = self.variant.chunks();
-        (0..self.variant.parts).flat_map(move |part| (0..chunks).map(move |chunk| (part, chunk)))
+        (0..self.variant.terms).flat_map(move |term| (0..chunks).map(move |chunk| (term, chunk)))
     }
 
-    fn queries(&self) {
+    /// Loads the queries of all consumers.
+    fn load_queries(&self) {
         let (k, full) = (self.k, self.shared.queries_full());
-        let rows = if self.variant.packed() {
+        let rows = if self.variant.packs_heads() {
             self.params.queries * self.params.group
         } else {
             k.constant(64 * self.variant.tile.consumers).copied()
         };
-        full.arrive_expect_tx(rows * (128 * self.variant.chunks() * self.variant.parts));
+        full.arrive_expect_tx(rows * (128 * self.variant.chunks() * self.variant.terms));
         for consumer in 0..self.variant.tile.consumers {
             let to = self.shared.queries(k.constant(consumer));
-            for (part, chunk) in self.pieces() {
-                let to = to.offset(self.shared.layout.query_chunk(part, chunk).into());
-                let (column, batch) = (k.constant(64 * chunk), self.batch(part));
-                let (map, task) = (self.maps[0], self.task);
-                if self.variant.packed() {
+            for (term, chunk) in self.term_chunks() {
+                let to = to.offset(self.shared.layout.query_chunk(term, chunk).into());
+                let (column, batch) = (k.constant(64 * chunk), self.batch_of(term));
+                let (map, task) = (self.maps[QUERIES], self.task);
+                if self.variant.packs_heads() {
                     let zero = k.constant(0u32);
                     k.tma_load(to, map, [column, zero, zero, task.kv_head, batch], full);
                 } else {
@@ -89,17 +97,17 @@ impl<'k> Producer<'k, '_> {
         }
     }
 
-    /// Loads the next tile of an operand once its stage is empty.
-    fn tile(&self, walk: &Walk<'k>, operand: usize, nth: Val<'k, u32>) {
-        walk.wait_empty();
-        let full = walk.full();
-        full.arrive_expect_tx(self.shared.layout.tile());
-        let (to, row) = (walk.tile(), nth * self.variant.tile.keys);
-        for (part, chunk) in self.pieces() {
-            let to = to.offset(self.shared.layout.tile_chunk(part, chunk).into());
-            let at = [self.k.constant(64 * chunk), row, self.task.kv_head, self.batch(part)];
+    /// Loads tile `nth` of an operand into the next stage, once that is empty.
+    fn load_tile(&self, cursor: &RingCursor<'k>, operand: usize, nth: Val<'k, u32>) {
+        cursor.wait_empty();
+        let full = cursor.full();
+        full.arrive_expect_tx(self.shared.layout.tile_bytes());
+        let (to, row) = (cursor.tile(), nth * self.variant.tile.keys);
+        for (term, chunk) in self.term_chunks() {
+            let to = to.offset(self.shared.layout.tile_chunk(term, chunk).into());
+            let at = [self.k.constant(64 * chunk), row, self.task.kv_head, self.batch_of(term)];
             self.k.tma_load(to, self.maps[operand], at, full);
         }
-        walk.advance();
+        cursor.advance();
     }
 }

@@ -2,64 +2,70 @@
 
 use super::Variant;
 use super::params::{Params, ScheduleParams};
-use crate::kernels::attention::shape::{Attention, refusal};
+use crate::kernels::attention::shape::{Attention, argument_error};
 use crate::kernels::{GpuSpec, PlanError};
 use crate::typed::{Code, Val};
 
-/// How tasks are distributed. A task is a tile of rows of a head; or, where all rows fit one tile,
-/// a slice of its keys.
+/// How tasks are distributed to blocks. A task is a tile of rows of a head; or, with split-KV, a
+/// slice of its keys for all rows.
 ///
-/// With a causal mask, tiles differ in length. Either a block computes a long tile and a short one,
-/// and all such pairs are equally long; or, if there are too few pairs for that, the long tiles
-/// come first, and every other round is distributed in reverse.
+/// With a causal mask, tiles differ in length. If there are enough tiles, a block computes pairs of
+/// a long tile and a short one, and all pairs are equally long. Otherwise the long tiles come
+/// first, and every other round is assigned to the blocks in reverse order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule {
     /// Tiles of rows per head, or slices of its keys.
     pub pieces: u32,
     /// Tiles of keys per slice.
-    each: u32,
-    /// Heads whose tiles are interleaved.
-    section: u32,
+    tiles_per_slice: u32,
+    /// Heads whose tiles are interleaved: the longest tiles of all these heads come first.
+    interleaved_heads: u32,
     /// Whether tasks are pairs of tiles.
-    pairs: bool,
-    /// Number of tiles, or pairs of them, over all heads.
+    is_paired: bool,
+    /// Number of slices, tiles, or pairs of tiles, over all heads.
     units: u32,
     pub blocks: u32,
 }
 
 impl Schedule {
     pub fn new(
-        of: &Attention,
+        attention: &Attention,
         variant: &Variant,
         pieces: u32,
-        machine: GpuSpec,
+        gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
-        let heads = if variant.packed() { of.kv_heads } else { of.heads };
-        let heads = u64::from(of.batch) * u64::from(heads);
-        let slots = u64::from(machine.multiprocessors.max(1) * variant.tile.resident);
-        let paired = heads * u64::from(pieces.div_ceil(2));
-        let pairs = variant.causal && balanced(paired, slots);
-        let units = if pairs { paired } else { heads * u64::from(pieces) };
+        let heads = if variant.packs_heads() { attention.kv_heads } else { attention.heads };
+        let heads = u64::from(attention.batch) * u64::from(heads);
+        let resident_blocks = u64::from(gpu.multiprocessors.max(1) * variant.tile.resident);
+        let pair_count = heads * u64::from(pieces.div_ceil(2));
+        let is_paired = variant.causal && fills_waves(pair_count, resident_blocks);
+        let units = if is_paired { pair_count } else { heads * u64::from(pieces) };
         let fits = |units: &u32| *units < 1 << 30;
         let units = u32::try_from(units).ok().filter(fits).ok_or_else(|| {
-            let problem = format!("{} of {heads} heads", of.queries);
-            refusal("queries", problem, "compute it in parts")
+            let problem = format!("{} of {heads} heads", attention.queries);
+            argument_error("queries", problem, "compute it in parts")
         })?;
-        let each = of.keys.div_ceil(variant.tile.keys).div_ceil(pieces);
-        let section = if variant.causal && !pairs { heads as u32 } else { 1 };
-        let blocks = units.min(slots as u32);
-        Ok(Self { pieces, each, section, pairs, units, blocks })
+        let tiles_per_slice = attention.keys.div_ceil(variant.tile.keys).div_ceil(pieces);
+        let interleaved_heads = if variant.causal && !is_paired { heads as u32 } else { 1 };
+        let blocks = units.min(resident_blocks as u32);
+        Ok(Self { pieces, tiles_per_slice, interleaved_heads, is_paired, units, blocks })
     }
 
-    /// Returns them as parameters, in order.
-    pub fn numbers(&self) -> [u32; 5] {
-        [self.pieces, self.each, self.section, self.pairs.into(), self.units]
+    /// Returns the values of [`ScheduleParams`], in order.
+    pub fn parameter_values(&self) -> [u32; 5] {
+        [
+            self.pieces,
+            self.tiles_per_slice,
+            self.interleaved_heads,
+            self.is_paired.into(),
+            self.units,
+        ]
     }
 }
 
-/// Whether nearly all blocks are busy in the last wave too.
-fn balanced(units: u64, slots: u64) -> bool {
-    10 * units >= 9 * units.div_ceil(slots) * slots
+/// Whether the waves of resident blocks, the last one included, are at least 90 % full.
+fn fills_waves(units: u64, resident_blocks: u64) -> bool {
+    10 * units >= 9 * units.div_ceil(resident_blocks) * resident_blocks
 }
 
 /// A task.
@@ -76,75 +82,78 @@ pub(super) struct Task<'k> {
     /// The end of the tiles of keys (exclusive), greater than `begin`.
     pub end: Val<'k, u32>,
     /// Index of the slice of keys.
-    pub part: Val<'k, u32>,
+    pub slice: Val<'k, u32>,
 }
 
 impl<'k> Params<'k> {
-    /// Writes the loop over this block's tasks, with the parity of the iteration.
-    pub fn each_task(
+    /// Writes the loop over this block's tasks; `work` also receives the parity of the iteration.
+    pub fn for_each_task(
         &self,
         k: &'k Code,
         variant: &Variant,
         work: impl FnOnce(Task<'k>, Val<'k, u32>),
     ) {
         let (step, parity) = (k.var(0u32), k.var(0u32));
-        let (blocks, block, pairs) = (k.block_count(0), k.block_id(0), self.plan.pairs);
+        let (blocks, block, pair_shift) =
+            (k.block_count(0), k.block_id(0), self.schedule.pair_shift);
         k.repeat(|exit| {
-            let (round, second) = (step.get() >> pairs, step.get() & pairs);
-            let forth = (round & 1).equals(0);
-            let nth = round.mul_add(blocks, forth.select(block, blocks - 1 - block));
-            exit.when(nth.ge(self.plan.units));
-            let (task, alone) = if variant.packed() {
-                (self.part(nth, variant), k.constant(0u32))
+            // With pairs, two steps are a round, and the lowest bit selects the tile of a pair.
+            let (round, second) = (step.get() >> pair_shift, step.get() & pair_shift);
+            let is_forward = (round & 1).equals(0);
+            let nth = round.mul_add(blocks, is_forward.select(block, blocks - 1 - block));
+            exit.when(nth.ge(self.schedule.units));
+            let (task, unpaired) = if variant.packs_heads() {
+                (self.slice_task(nth, variant), k.constant(0u32))
             } else {
-                self.tile(nth, second, variant)
+                self.tile_task(nth, second, variant)
             };
             work(task, parity.get());
             parity.set(parity.get() ^ 1);
-            step.set(step.get() + alone + 1);
+            step.set(step.get() + unpaired + 1);
         });
     }
 
-    /// Returns a tile of rows of a head, and whether it is the first of a pair without a second
-    /// one. Heads are interleaved in sections; within a section the longest tiles come first.
-    fn tile(
+    /// Returns the task of a tile of rows, and 1 if the tile is the first of a pair that has no
+    /// second one, else 0. Heads are interleaved in sections; within a section the longest tiles
+    /// come first.
+    fn tile_task(
         &self,
         nth: Val<'k, u32>,
         second: Val<'k, u32>,
         variant: &Variant,
     ) -> (Task<'k>, Val<'k, u32>) {
-        let ScheduleParams { pieces, section, pairs, .. } = self.plan;
-        let per_head = (pieces + pairs) >> pairs;
-        let (nth_section, rest) = divided(nth, section * per_head);
-        let before = nth_section * section;
-        let left = self.batch * self.heads - before;
-        let (place, head) = divided(rest, section.min(left));
-        let (batch, head) = divided(before + head, self.heads);
-        let mirrored = pieces - 1 - place;
-        let tile = second.equals(0).select(mirrored, place);
+        let ScheduleParams { pieces, interleaved_heads, pair_shift, .. } = self.schedule;
+        let per_head = (pieces + pair_shift) >> pair_shift;
+        let (section, index_in_section) = div_rem(nth, interleaved_heads * per_head);
+        let first_head = section * interleaved_heads;
+        let heads_left = self.batch * self.heads - first_head;
+        let (position, head) = div_rem(index_in_section, interleaved_heads.min(heads_left));
+        let (batch, head) = div_rem(first_head + head, self.heads);
+        let mirrored = pieces - 1 - position;
+        let tile = second.equals(0).select(mirrored, position);
         let rows = 64 * variant.tile.consumers;
         let first_row = tile * rows;
-        let seen = if variant.causal { self.keys.min(first_row + rows) } else { self.keys };
+        let visible_keys = if variant.causal { self.keys.min(first_row + rows) } else { self.keys };
         let begin = nth.code().constant(0u32);
-        let (kv_head, end) = (head / self.group, tiles(seen, variant));
-        let alone = (pairs.differs(second) & mirrored.equals(place)).select::<u32>(1, 0);
-        (Task { batch, head, kv_head, first_row, begin, end, part: begin }, alone)
+        let (kv_head, end) = (head / self.group, tiles(visible_keys, variant));
+        let unpaired = (pair_shift.differs(second) & mirrored.equals(position)).select::<u32>(1, 0);
+        (Task { batch, head, kv_head, first_row, begin, end, slice: begin }, unpaired)
     }
 
-    /// Returns all rows of the heads that share keys, and a slice of these.
-    fn part(&self, nth: Val<'k, u32>, variant: &Variant) -> Task<'k> {
-        let ScheduleParams { pieces, each, .. } = self.plan;
-        let (head, part) = divided(nth, pieces);
-        let (batch, kv_head) = divided(head, self.heads / self.group);
-        let begin = part * each;
-        let end = (begin + each).min(tiles(self.keys, variant));
+    /// Returns the task of all rows of the heads that share keys, and a slice of these keys.
+    fn slice_task(&self, nth: Val<'k, u32>, variant: &Variant) -> Task<'k> {
+        let ScheduleParams { pieces, tiles_per_slice, .. } = self.schedule;
+        let (head, slice) = div_rem(nth, pieces);
+        let (batch, kv_head) = div_rem(head, self.heads / self.group);
+        let begin = slice * tiles_per_slice;
+        let end = (begin + tiles_per_slice).min(tiles(self.keys, variant));
         let first_row = nth.code().constant(0u32);
-        Task { batch, head: kv_head * self.group, kv_head, first_row, begin, end, part }
+        Task { batch, head: kv_head * self.group, kv_head, first_row, begin, end, slice }
     }
 }
 
 /// Returns quotient and remainder.
-fn divided<'k>(a: Val<'k, u32>, b: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>) {
+fn div_rem<'k>(a: Val<'k, u32>, b: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>) {
     let quotient = a / b;
     (quotient, a - quotient * b)
 }

@@ -20,21 +20,22 @@ pub(super) fn shared_bytes(variant: &Variant) -> u32 {
     2 * variant.width * (ROWS + 4 * variant.tile.keys)
 }
 
-pub(super) fn compute<'k>(
+/// Writes the kernel's body.
+pub(super) fn write<'k>(
     k: &'k Code,
     variant: &Variant,
     params: &Params<'k>,
     operands: &[Rows<'k>; 3],
 ) {
     let shared = k.dynamic_shared::<u8>(128);
-    params.each_task(k, variant, |task, _| {
+    params.for_each_task(k, variant, |task, _| {
         let strip = Strip::new(k, variant, params, task, k.constant(0u32));
         let warps = Warps { strip, operands, shared, stage: k.var(0u32) };
         warps.run();
         let super::params::Out::Rows(rows) = &params.out else {
             unreachable!("results of this form are written as rows")
         };
-        epilogue::each_row(&warps.strip, rows);
+        epilogue::store_rows(&warps.strip, rows);
     });
 }
 
@@ -43,13 +44,13 @@ struct Warps<'k, 'a> {
     strip: Strip<'k, 'a>,
     operands: &'a [Rows<'k>; 3],
     shared: Ptr<'k, Shared, u8>,
-    /// Index of the tile that is multiplied.
+    /// Index of the buffer (0 or 1) whose tile is multiplied.
     stage: Var<'k, u32>,
 }
 
 /// An operand.
 #[derive(Clone, Copy)]
-enum From {
+enum Operand {
     Queries,
     Keys,
     Values,
@@ -65,91 +66,94 @@ impl<'k> Warps<'k, '_> {
         2 * self.strip.variant.width
     }
 
+    /// Computes a task.
     fn run(&self) {
         let (k, task) = (self.k(), self.strip.task);
         // All warps are done with the previous task.
         k.sync();
         let last = task.end - 1;
-        self.copy(From::Queries, k.constant(0u32), task.first_row);
-        self.copy_tile(From::Keys, last);
-        self.copy_tile(From::Values, last);
-        self.strip.tiles(k.var(task.end), |tile, hidden| {
-            self.arrived();
-            self.copy_before(From::Keys, tile);
-            let bias = self.strip.fetch_bias(tile, hidden);
+        self.copy(Operand::Queries, k.constant(0u32), task.first_row);
+        self.copy_tile(Operand::Keys, last);
+        self.copy_tile(Operand::Values, last);
+        self.strip.for_each_tile(k.var(task.end), |tile, may_be_masked| {
+            self.wait_for_copies();
+            self.copy_before(Operand::Keys, tile);
+            let bias = self.strip.fetch_bias(tile, may_be_masked);
             self.scores();
-            self.strip.weigh(tile, hidden, bias);
-            self.strip.pack();
-            self.strip.shrink();
-            self.arrived();
-            self.copy_before(From::Values, tile);
+            self.strip.compute_weights(tile, may_be_masked, bias);
+            self.strip.pack_weights();
+            self.strip.rescale();
+            self.wait_for_copies();
+            self.copy_before(Operand::Values, tile);
             self.values();
             self.stage.set(self.stage.get() ^ 1);
         });
         k.cp_async_wait_group(0);
     }
 
-    /// Waits for the older one of two groups of copies, and for the other warps.
-    fn arrived(&self) {
+    /// Waits for all but the newest group of copies, and for the other warps.
+    fn wait_for_copies(&self) {
         self.k().cp_async_wait_group(1);
         self.k().sync();
     }
 
-    /// Issues the copy of the tile before this one, if there is one, into the other buffer.
-    fn copy_before(&self, from: From, tile: Val<'k, u32>) {
+    /// Issues the copy of tile `tile - 1`, if there is one, into the other buffer.
+    fn copy_before(&self, kind: Operand, tile: Val<'k, u32>) {
         let next = self.stage.get() ^ 1;
         let keys = self.strip.variant.tile.keys;
         self.k().when(tile.gt(self.strip.task.begin), || {
-            self.copy(from, next, (tile - 1) * keys);
+            self.copy(kind, next, (tile - 1) * keys);
         });
         self.k().cp_async_commit_group();
     }
 
-    fn copy_tile(&self, from: From, tile: Val<'k, u32>) {
-        self.copy(from, self.stage.get(), tile * self.strip.variant.tile.keys);
+    /// Issues the copy of a tile into the current buffer.
+    fn copy_tile(&self, kind: Operand, tile: Val<'k, u32>) {
+        self.copy(kind, self.stage.get(), tile * self.strip.variant.tile.keys);
         self.k().cp_async_commit_group();
     }
 
     /// Returns the address of a tile.
-    fn tile(&self, from: From, stage: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
+    fn tile(&self, kind: Operand, stage: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
         let bytes = self.pitch() * self.strip.variant.tile.keys;
-        let behind = i64::from(self.pitch() * ROWS);
-        match from {
-            From::Queries => self.shared,
-            From::Keys => self.shared.offset(behind).plus_bytes(stage * bytes),
-            From::Values => {
-                self.shared.offset(behind + i64::from(2 * bytes)).plus_bytes(stage * bytes)
+        let queries_end = i64::from(self.pitch() * ROWS);
+        match kind {
+            Operand::Queries => self.shared,
+            Operand::Keys => self.shared.offset(queries_end).plus_bytes(stage * bytes),
+            Operand::Values => {
+                self.shared.offset(queries_end + i64::from(2 * bytes)).plus_bytes(stage * bytes)
             }
         }
     }
 
-    /// Issues the copy of a tile from its first row on, in 16-byte chunks. Out-of-bounds rows and
-    /// columns are zero.
-    fn copy(&self, from: From, stage: Val<'k, u32>, first: Val<'k, u32>) {
+    /// Issues the copy of a tile, whose first row is `first`, in 16-byte chunks. Out-of-bounds rows
+    /// and columns are zero.
+    fn copy(&self, kind: Operand, stage: Val<'k, u32>, first: Val<'k, u32>) {
         let (k, Strip { params, task, variant, .. }) = (self.k(), &self.strip);
-        let (nth, head, there, rows) = match from {
-            From::Queries => (0, task.head, params.queries, ROWS),
-            From::Keys => (1, task.kv_head, params.keys, variant.tile.keys),
-            From::Values => (2, task.kv_head, params.keys, variant.tile.keys),
+        let (nth, head, row_count, rows) = match kind {
+            Operand::Queries => (0, task.head, params.queries, ROWS),
+            Operand::Keys => (1, task.kv_head, params.keys, variant.tile.keys),
+            Operand::Values => (2, task.kv_head, params.keys, variant.tile.keys),
         };
-        let pieces = variant.width / 8;
-        let (row, piece) = (k.thread_id() / pieces, k.thread_id() % pieces);
+        let chunks = variant.width / 8;
+        let (row, chunk) = (k.thread_id() / chunks, k.thread_id() % chunks);
         let operand = &self.operands[nth];
-        let mut at = operand.row(2, [task.batch, head, first + row]).plus_bytes(piece * 16);
-        let step = operand.strides[2] * u64::from(2 * THREADS / pieces);
-        let tile = self.tile(from, stage);
-        let wide_enough = (piece * 8).lt(params.head_dim);
-        for before in (0..rows).step_by((THREADS / pieces) as usize) {
-            let row = row + before;
-            let to = tile.plus_bytes(row * self.pitch() + ((piece ^ (row & 7)) << 4));
-            let inside = (first + row).lt(there) & wide_enough;
-            k.copy_async_zero_fill(to, at, 16, inside.select::<u32>(16, 0));
+        let mut at = operand.row_address(2, [task.batch, head, first + row]).plus_bytes(chunk * 16);
+        let step = operand.strides[2] * u64::from(2 * THREADS / chunks);
+        let tile = self.tile(kind, stage);
+        let column_in_bounds = (chunk * 8).lt(params.head_dim);
+        for offset in (0..rows).step_by((THREADS / chunks) as usize) {
+            let row = row + offset;
+            let to = tile.plus_bytes(row * self.pitch() + ((chunk ^ (row & 7)) << 4));
+            let in_bounds = (first + row).lt(row_count) & column_in_bounds;
+            k.copy_async_zero_fill(to, at, 16, in_bounds.select::<u32>(16, 0));
             at = at.at_wide(step);
         }
     }
 
-    /// Returns the addresses that this lane passes to `ldmatrix` for its row of a tile, for four
-    /// consecutive K steps of 16 columns: the first or (`second`) the second 8 of these.
+    /// Returns the addresses that this lane passes to `ldmatrix` for `row` of a tile, for four
+    /// consecutive K steps of 16 columns. `second` is 0 for the first 8 of the 16 columns, 1 for
+    /// the others.
     fn rows(
         &self,
         tile: Ptr<'k, Shared, u8>,
@@ -174,9 +178,9 @@ impl<'k> Warps<'k, '_> {
         let Strip { scores, variant, .. } = &self.strip;
         (0..scores.columns() as usize / 2).for_each(|nth| scores.set(nth, 0.0));
         let query = (k.warp() & 3) * 16 + (lane & 15);
-        let queries = self.rows(self.tile(From::Queries, k.constant(0)), query, lane >> 4);
+        let queries = self.rows(self.tile(Operand::Queries, k.constant(0)), query, lane >> 4);
         let key = (lane & 7) + ((lane >> 4) << 3);
-        let keys = self.rows(self.tile(From::Keys, self.stage.get()), key, (lane >> 3) & 1);
+        let keys = self.rows(self.tile(Operand::Keys, self.stage.get()), key, (lane >> 3) & 1);
         for step in 0..variant.width / 16 {
             let (nth, chunk) = ((step % 4) as usize, i64::from(step / 4 * 128));
             let left = k.ldmatrix(queries[nth].offset(chunk));
@@ -194,7 +198,7 @@ impl<'k> Warps<'k, '_> {
     fn values(&self) {
         let (k, lane) = (self.k(), self.k().lane());
         let Strip { accumulators, variant, weights, .. } = &self.strip;
-        let tile = self.tile(From::Values, self.stage.get());
+        let tile = self.tile(Operand::Values, self.stage.get());
         let values = self.rows(tile, lane & 15, lane >> 4);
         for rows in 0..variant.tile.keys / 16 {
             let words = &weights[0][4 * rows as usize..];

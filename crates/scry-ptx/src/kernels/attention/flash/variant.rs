@@ -24,7 +24,8 @@ pub(in super::super) enum Output {
     Tiles,
     /// Row by row: `f32`.
     Rows,
-    /// As partial results of a slice of the keys: sums, maxima and totals for another kernel.
+    /// As partial results of a slice of the keys: accumulators, maxima and totals for
+    /// [`Combine`](super::super::combine).
     Partial,
 }
 
@@ -50,20 +51,20 @@ pub(in super::super) enum Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) struct BiasForm {
     pub element: PtxType,
-    /// Whether two neighbours can be loaded as one vector.
+    /// Whether two neighbouring columns can be loaded as one vector.
     pub pairs: bool,
 }
 
 impl BiasForm {
-    pub fn of(of: &Attention) -> Option<Self> {
-        let bias = of.bias?;
+    pub fn new(attention: &Attention) -> Option<Self> {
+        let bias = attention.bias?;
         let strides = [bias.strides.batch, bias.strides.head, bias.strides.row];
         let even = strides.iter().all(|stride| stride.is_multiple_of(2));
         Some(Self { element: bias.element, pairs: even && bias.column == 1 })
     }
 
-    /// Appends the compile-time part to a kernel's name.
-    pub fn named(self, name: Name) -> Name {
+    /// Appends the bias form to a kernel's name.
+    pub fn append_to(self, name: Name) -> Name {
         let name = name.with(format_args!("bias{}", self.element.name()));
         name.with_if(self.pairs, "vec2")
     }
@@ -76,7 +77,7 @@ pub(in super::super) struct Variant {
     /// Type of operands in shared memory: `F16` or `Bf16`.
     pub element: PtxType,
     /// Terms per element: 1, or 3 for `f32`.
-    pub parts: u32,
+    pub terms: u32,
     /// Columns of a row in shared memory: a multiple of 64.
     pub width: u32,
     pub tile: FlashTile,
@@ -89,7 +90,7 @@ pub(in super::super) struct Variant {
 impl Variant {
     pub fn name(&self) -> String {
         let FlashTile { consumers, keys, stages, resident } = self.tile;
-        let element = if self.parts == 1 { self.element.name() } else { "f32" };
+        let element = if self.terms == 1 { self.element.name() } else { "f32" };
         let engine = if self.engine == Engine::Ampere { "mma" } else { "sm90" };
         let name = Name::new("attention").with(engine).with(element);
         let name = name.with(format_args!("d{}", self.width));
@@ -98,14 +99,14 @@ impl Variant {
         let name = name.with_if(self.form == Form::Overlapped, "overlap");
         let name = name.with_if(self.causal, "causal");
         let name = match self.bias {
-            Some(bias) => bias.named(name),
+            Some(bias) => bias.append_to(name),
             None => name,
         };
-        name.with_if(self.packed(), "splitkv").build()
+        name.with_if(self.packs_heads(), "splitkv").build()
     }
 
     /// Whether the queries of all heads that share keys are the rows of one block.
-    pub fn packed(&self) -> bool {
+    pub fn packs_heads(&self) -> bool {
         self.output == Output::Partial
     }
 
@@ -121,9 +122,10 @@ impl Variant {
     }
 
     /// Registers per thread of the producer and of a consumer; `None` if they are not reallocated.
+    /// All resident blocks together have at most the 65536 registers of a multiprocessor.
     pub fn registers(&self) -> Option<(u32, u32)> {
         match (self.tile.resident, self.tile.consumers) {
-            (1, 2) if self.parts > 1 => Some((40, 232)),
+            (1, 2) if self.terms > 1 => Some((40, 232)),
             (1, 2) => Some((24, 240)),
             (1, 3) => Some((32, 160)),
             (2, 2) => Some((24, 104)),
@@ -131,14 +133,15 @@ impl Variant {
         }
     }
 
-    /// Chunks of 64 columns: 128 bytes per row each.
+    /// Chunks of 64 columns per row: 128 bytes each.
     pub fn chunks(&self) -> u32 {
         self.width / 64
     }
 
-    /// Returns which terms of two operands are multiplied, the smallest products first.
+    /// Returns which terms of two operands are multiplied, the smallest products first. The omitted
+    /// products are below the precision of `f32`.
     pub fn products(&self) -> &'static [(u32, u32)] {
-        match self.parts {
+        match self.terms {
             1 => &[(0, 0)],
             _ => &[(0, 2), (2, 0), (1, 1), (0, 1), (1, 0), (0, 0)],
         }
