@@ -51,8 +51,8 @@ impl NormKind {
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
 /// `F32`, `F16` and `Bf16`, or the grid would exceed 2^31 blocks.
-pub fn plan(norm: Norm, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
-    super::rows::plan(Arc::new(norm), rows, machine)
+pub fn plan(norm: Norm, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
+    super::rows::plan(Arc::new(norm), rows, gpu)
 }
 
 /// Returns one launch with a given thread group.
@@ -63,9 +63,9 @@ pub fn plan_for(
     norm: Norm,
     rows: Rows,
     thread_group: ThreadGroup,
-    machine: GpuSpec,
+    gpu: GpuSpec,
 ) -> Result<Plan, PlanError> {
-    super::rows::plan_for(Arc::new(norm), rows, thread_group, machine)
+    super::rows::plan_for(Arc::new(norm), rows, thread_group, gpu)
 }
 
 /// The statistics of layer norm are the mean relative to the row's first element, the sum of

@@ -27,8 +27,8 @@ pub enum Softmax {
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
 /// `F32`, `F16` and `Bf16`, or the grid would exceed 2^31 blocks.
-pub fn plan(softmax: Softmax, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
-    super::rows::plan(Arc::new(softmax), rows, machine)
+pub fn plan(softmax: Softmax, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
+    super::rows::plan(Arc::new(softmax), rows, gpu)
 }
 
 /// Returns one launch with a given thread group.
@@ -39,9 +39,9 @@ pub fn plan_for(
     softmax: Softmax,
     rows: Rows,
     thread_group: ThreadGroup,
-    machine: GpuSpec,
+    gpu: GpuSpec,
 ) -> Result<Plan, PlanError> {
-    super::rows::plan_for(Arc::new(softmax), rows, thread_group, machine)
+    super::rows::plan_for(Arc::new(softmax), rows, thread_group, gpu)
 }
 
 /// Returns the maximum to subtract: 0 instead of -inf, since -inf - -inf is NaN.

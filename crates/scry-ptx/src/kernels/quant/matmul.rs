@@ -36,15 +36,15 @@ impl MatMul {
     /// # Errors
     /// [`PlanError::Argument`] if a size is out of range or a type not supported;
     /// [`PlanError::Target`] if the GPU lacks what GEMMs of this type need.
-    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
+    pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MAX_COLUMNS.into() && self.output == PtxType::F32 {
-            return self.as_matvec().plan(machine);
+            return self.as_matvec().plan(gpu);
         }
         self.check_rows()?;
         let gemm = self.gemm();
         let [x, weights, y] = gemm.buffers()?.try_into().expect("there is no bias");
         let unpack = dequantize_plan(self.format, weights.element, weights.len)?;
-        let product = gemm.plan(machine)?;
+        let product = gemm.plan(gpu)?;
         let blocks = BufferParameter { name: "weights", ..unpack.arguments[0].clone() };
         let mut plan = Plan {
             arguments: vec![

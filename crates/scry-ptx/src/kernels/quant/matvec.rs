@@ -17,17 +17,17 @@ impl MatVec {
     ///
     /// # Errors
     /// [`PlanError::Argument`] if a size is out of range or a type not supported.
-    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
+    pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.checked()?;
-        let hopper = machine.target.runs(Target::SM_90);
-        let parts = if hopper { self.parts(machine) } else { None };
+        let hopper = gpu.target.runs(Target::SM_90);
+        let parts = if hopper { self.parts(gpu) } else { None };
         let Some(parts) = parts else { return self.portable_plan() };
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };
         if self.rows == 0 {
             return Ok(plan);
         }
         for part in parts {
-            let stream = Stream::new(*self, part, machine).expect("parts are chosen to fit");
+            let stream = Stream::new(*self, part, gpu).expect("parts are chosen to fit");
             match stream.prepared() {
                 Some(limbs) => plan.add_prepared(*self, part, limbs, Box::new(stream)),
                 None => plan.add(Box::new(stream), Place::Argument(1)),
@@ -38,11 +38,11 @@ impl MatVec {
 
     /// Returns the columns of each launch, as many as fit. With more than 4 there is one limb per
     /// value, which is too imprecise for short columns.
-    fn parts(&self, machine: GpuSpec) -> Option<Vec<Columns>> {
+    fn parts(&self, gpu: GpuSpec) -> Option<Vec<Columns>> {
         let widest = if self.k > SHORT { MAX_COLUMNS } else { MAX_COLUMNS / 2 };
         let fits = |count: &u32| {
             let count = (*count).min(self.columns);
-            Stream::new(*self, Columns { first: 0, count }, machine).is_some()
+            Stream::new(*self, Columns { first: 0, count }, gpu).is_some()
         };
         let width = [8, 4, 2, 1].into_iter().filter(|width| *width <= widest).find(fits)?;
         let firsts = (0..self.columns).step_by(width as usize);

@@ -53,7 +53,7 @@ impl RowKernel {
         format: Format,
         thread_group: ThreadGroup,
         role: Role,
-        machine: GpuSpec,
+        gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
         let vectors = (rows.length / u64::from(format.per_vector())) as u32;
         let parts =
@@ -65,7 +65,7 @@ impl RowKernel {
             let help = "compute several parts of the matrix, of fewer rows";
             return Err(argument(&*op, "count", problem, help));
         }
-        let ahead = thread_group.ahead(format, machine).filter(|_| role == Role::Whole);
+        let ahead = thread_group.ahead(format, gpu).filter(|_| role == Role::Whole);
         Ok(Self { op, rows, format, thread_group, role, parts, grid: blocks as u32, ahead })
     }
 

@@ -33,11 +33,11 @@ use super::{GpuSpec, Place, Plan, PlanError, Step};
 use kernel::{Role, RowKernel};
 
 /// Returns the launches for these rows on this GPU.
-pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
+pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
     rows.check(&*op)?;
-    match ThreadGroup::choose(&*op, rows, machine) {
-        Some(thread_group) => plan_for(op, rows, thread_group, machine),
-        None => split(op, rows, machine),
+    match ThreadGroup::choose(&*op, rows, gpu) {
+        Some(thread_group) => plan_for(op, rows, thread_group, gpu),
+        None => split(op, rows, gpu),
     }
 }
 
@@ -46,12 +46,12 @@ pub(crate) fn plan_for(
     op: Arc<dyn RowOp>,
     rows: Rows,
     thread_group: ThreadGroup,
-    machine: GpuSpec,
+    gpu: GpuSpec,
 ) -> Result<Plan, PlanError> {
     rows.check(&*op)?;
     let format = rows.format(&*op)?;
     thread_group.check(&*op, rows, format)?;
-    let kernel = RowKernel::new(op, rows, format, thread_group, Role::Whole, machine)?;
+    let kernel = RowKernel::new(op, rows, format, thread_group, Role::Whole, gpu)?;
     if rows.count == 0 {
         return Ok(Plan { arguments: kernel.buffers(), ..Plan::default() });
     }
@@ -59,11 +59,11 @@ pub(crate) fn plan_for(
 }
 
 /// Returns two launches, with the statistics of each slice of each row between them.
-fn split(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
+fn split(op: Arc<dyn RowOp>, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
     let format = rows.format(&*op)?;
     let thread_group = ThreadGroup::part(format, &*op);
-    let gather = RowKernel::new(op.clone(), rows, format, thread_group, Role::Gather, machine)?;
-    let apply = RowKernel::new(op, rows, format, thread_group, Role::Apply, machine)?;
+    let gather = RowKernel::new(op.clone(), rows, format, thread_group, Role::Gather, gpu)?;
+    let apply = RowKernel::new(op, rows, format, thread_group, Role::Apply, gpu)?;
     let arguments = apply.buffers();
     let arguments = arguments[..arguments.len() - 1].to_vec();
     if rows.count == 0 {

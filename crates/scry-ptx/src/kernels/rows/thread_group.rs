@@ -107,10 +107,10 @@ impl ThreadGroup {
     /// Returns the prefetch distance in rows: about as many as are computed at once. `None` for
     /// clusters, whose blocks start together, and for small thread groups, of which enough are
     /// resident to keep memory busy.
-    pub(super) fn ahead(self, format: Format, machine: GpuSpec) -> Option<u32> {
+    pub(super) fn ahead(self, format: Format, gpu: GpuSpec) -> Option<u32> {
         let threads = if self.vectors > Self::occupancy_vectors(format) { 1024 } else { 1280 };
         let wanted = self.blocks == 1 && self.threads > 32;
-        wanted.then(|| machine.multiprocessors * threads / self.threads)
+        wanted.then(|| gpu.multiprocessors * threads / self.threads)
     }
 
     /// Number of threads.
@@ -155,17 +155,17 @@ impl ThreadGroup {
     }
 
     /// Returns the thread group for these rows; `None` if they are too long for any.
-    pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: GpuSpec) -> Option<Self> {
+    pub(super) fn choose(op: &dyn RowOp, rows: Rows, gpu: GpuSpec) -> Option<Self> {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
         if vectors <= 32 * Self::occupancy_vectors(format) {
             return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
         }
-        let most = if machine.target.has(90) { MAX_BLOCKS } else { 1 };
+        let most = if gpu.target.has(90) { MAX_BLOCKS } else { 1 };
         let fits = |thread_group: &Self| {
             thread_group.blocks <= most && thread_group.fits(op, rows, format)
         };
-        let spread = Self::spread(rows, vectors, machine).min(most);
+        let spread = Self::spread(rows, vectors, gpu).min(most);
         let deep = Self::needs_few_registers(op, rows, format);
         let spread = (spread > 1).then(|| Self::within(512, spread, 2, vectors));
         spread.into_iter().chain(Self::by_size(deep, format, most, vectors)).find(fits)
@@ -193,8 +193,8 @@ impl ThreadGroup {
     }
 
     /// Returns the blocks per row, so that few rows keep the GPU busy: as long as each has 4 KiB.
-    fn spread(rows: Rows, vectors: u32, machine: GpuSpec) -> u32 {
-        let blocks = u64::from(machine.multiprocessors) / rows.count.max(1);
+    fn spread(rows: Rows, vectors: u32, gpu: GpuSpec) -> u32 {
+        let blocks = u64::from(gpu.multiprocessors) / rows.count.max(1);
         let blocks = blocks.min((vectors / 256).into()).max(1);
         1 << blocks.ilog2().min(MAX_BLOCKS.ilog2())
     }

@@ -58,12 +58,12 @@ impl Dot {
         gemm: &Gemm,
         buffers: Vec<BufferParameter>,
         transposed: bool,
-        machine: GpuSpec,
+        gpu: GpuSpec,
     ) -> Self {
         let mut dot = Self { gemm: *gemm, buffers, transposed, shared: false, split_k: 1 };
-        let most = 4 * u64::from(machine.multiprocessors);
+        let most = 4 * u64::from(gpu.multiprocessors);
         dot.shared = !dot.is_vectorized() && (dot.b_is_row_major() || dot.blocks() < most);
-        if dot.shared && machine.target.has(90) {
+        if dot.shared && gpu.target.has(90) {
             let wanted =
                 gemm.k.div_ceil(dot.at_once()).min(MAX_SPLIT_K.into()).min(most / dot.blocks());
             dot.split_k = 1 << wanted.max(1).ilog2();
@@ -77,10 +77,10 @@ impl Dot {
     }
 
     /// Whether element-wise loads are faster than repacking the operands for tensor cores.
-    pub(super) fn is_faster_unaligned(gemm: &Gemm, machine: GpuSpec) -> bool {
-        let mut dot = Self::new(gemm, Vec::new(), false, machine);
-        let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
-        dot.split_k = if machine.target.has(90) { MAX_SPLIT_K } else { 1 };
+    pub(super) fn is_faster_unaligned(gemm: &Gemm, gpu: GpuSpec) -> bool {
+        let mut dot = Self::new(gemm, Vec::new(), false, gpu);
+        let many = gemm.n >= 2 * u64::from(gpu.multiprocessors);
+        dot.split_k = if gpu.target.has(90) { MAX_SPLIT_K } else { 1 };
         let few = gemm.n.saturating_mul(gemm.k) <= MAX_COLUMNS_8_ROWS && !dot.b_is_row_major();
         let light = dot.rows() < 8 || few;
         light && (many || gemm.k <= ROUNDS * dot.at_once() * u64::from(dot.split_k))

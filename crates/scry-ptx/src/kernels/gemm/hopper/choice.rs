@@ -73,7 +73,7 @@ pub(in crate::kernels::gemm) struct Problem {
     /// Number of TF32 terms per operand element.
     pub terms: u32,
     /// The GPU.
-    pub machine: GpuSpec,
+    pub gpu: GpuSpec,
 }
 
 impl Problem {
@@ -178,7 +178,7 @@ impl Problem {
 
     /// Clusters that are resident at the same time. Larger clusters cannot use all multiprocessors.
     fn resident_clusters(&self, tile: &HopperTile) -> u64 {
-        let all = self.machine.multiprocessors;
+        let all = self.gpu.multiprocessors;
         let used = if tile.split_k > 2 { all - all / 11 } else { all };
         u64::from(used / tile.blocks()).max(1)
     }

@@ -83,12 +83,12 @@ impl HopperGemm {
         gemm: Gemm,
         mut variant: Variant,
         splits: u32,
-        machine: GpuSpec,
+        gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
         let HopperTile { columns, cluster, .. } = variant.tile;
         let rows = variant.tile.rows();
         // The resident tiles cover as many rows as columns.
-        let area = machine.multiprocessors * rows * columns;
+        let area = gpu.multiprocessors * rows * columns;
         let band = f64::from(area).sqrt() as u32 / (rows * cluster);
         let (down, across) = tiles(&gemm, &variant.tile);
         let single = |stride| gemm.batch == 1 || stride != 0;
@@ -106,7 +106,7 @@ impl HopperGemm {
             Some(items) => {
                 let clusters = match variant.store {
                     Store::Cluster(_) => items as u32,
-                    _ => (machine.multiprocessors / cluster).clamp(1, items as u32),
+                    _ => (gpu.multiprocessors / cluster).clamp(1, items as u32),
                 };
                 let band = band.clamp(1, down);
                 let cut = WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };

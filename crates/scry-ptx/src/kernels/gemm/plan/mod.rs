@@ -20,15 +20,15 @@ impl Gemm {
     /// # Errors
     /// [`PlanError::Argument`] for an invalid GEMM, see [`Gemm::buffers`], or one with too many
     /// tiles; [`PlanError::Target`] if the GPU has no tensor cores that support it.
-    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
-        self.plan_with(machine, None)
+    pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
+        self.plan_with(gpu, None)
     }
 
     /// Returns the launches with a given choice of kernel instead of the cost model's.
     ///
     /// # Errors
     /// As [`Gemm::plan`].
-    pub fn plan_with(&self, machine: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
+    pub fn plan_with(&self, gpu: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         let mut plan = Plan { arguments, ..Plan::default() };
         if self.is_empty() {
@@ -38,26 +38,26 @@ impl Gemm {
             let nothing = Reduce { gemm: *self, splits: 0, partial: 0, row: 0, column: 0 };
             return finish(plan, self, nothing, None);
         }
-        if choice.is_none() && portable::is_portable(self, machine) {
-            return portable::plan(plan, self, machine);
+        if choice.is_none() && portable::is_portable(self, gpu) {
+            return portable::plan(plan, self, gpu);
         }
-        check_machine(self, machine)?;
+        check_gpu(self, gpu)?;
         let mut product = Product::new(self);
         product.align(&mut plan)?;
-        let problem = product.problem(machine);
+        let problem = product.problem(gpu);
         let choice = choice.unwrap_or_else(|| problem.choose());
         if let Some(flaw) = problem.unsupported_reason(&choice) {
             let help = "leave the choice to the plan";
             return Err(refusal("choice", format!("a tile {flaw}"), help));
         }
-        product.launch(plan, machine, &choice)
+        product.launch(plan, gpu, &choice)
     }
 }
 
-fn check_machine(gemm: &Gemm, machine: GpuSpec) -> Result<(), PlanError> {
+fn check_gpu(gemm: &Gemm, gpu: GpuSpec) -> Result<(), PlanError> {
     let needed = Target::SM_90A;
-    if !machine.target.runs(needed) {
-        let (kernel, target) = ("gemm_sm90".to_owned(), machine.target);
+    if !gpu.target.runs(needed) {
+        let (kernel, target) = ("gemm_sm90".to_owned(), gpu.target);
         return Err(PlanError::Target { kernel, needed, target });
     }
     if gemm.element == PtxType::F32 && gemm.precision == Precision::Full {
@@ -174,11 +174,11 @@ impl Product {
         if element == PtxType::F32 && precision == Precision::Tf32x3 { 2 } else { 1 }
     }
 
-    fn problem(&self, machine: GpuSpec) -> Problem {
+    fn problem(&self, gpu: GpuSpec) -> Problem {
         let mn_major =
             (self.gemm.a.order == Layout::ColMajor, self.gemm.b.order == Layout::RowMajor);
         let tma_stores = self.tma_stores();
-        Problem { gemm: self.gemm, mn_major, tma_stores, terms: self.terms(), machine }
+        Problem { gemm: self.gemm, mn_major, tma_stores, terms: self.terms(), gpu }
     }
 
     fn variant(
@@ -212,10 +212,10 @@ impl Product {
     }
 
     /// Adds the launch of the GEMM, and that of the split-K reduction.
-    fn launch(&self, mut plan: Plan, machine: GpuSpec, choice: &Choice) -> Result<Plan, PlanError> {
+    fn launch(&self, mut plan: Plan, gpu: GpuSpec, choice: &Choice) -> Result<Plan, PlanError> {
         if choice.splits == 1 {
             let product = if choice.transposed { self.transposed() } else { Self { ..*self } };
-            let kernel = product.whole(machine, choice)?;
+            let kernel = product.whole(gpu, choice)?;
             let bias = kernel.variant.finish.bias != BiasAxis::None;
             let mut buffers = vec![product.a, product.b];
             buffers.extend(bias.then_some(Place::Argument(2)));
@@ -223,7 +223,7 @@ impl Product {
             plan.steps.push(Step { kernel: Box::new(kernel), buffers });
             return Ok(plan);
         }
-        let kernel = self.partial(machine, choice)?;
+        let kernel = self.partial(gpu, choice)?;
         let reduce = self.reduce(&kernel);
         let scratch = Place::Scratch(plan.scratch.len());
         plan.scratch.push(4 * reduce.partial * u64::from(choice.splits) * self.gemm.batch);
@@ -240,7 +240,7 @@ impl Product {
     }
 
     /// Returns the kernel that computes the final results.
-    fn whole(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
+    fn whole(&self, gpu: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let Gemm { output, out, epilogue, .. } = self.gemm;
         let store = if choice.stores_by_cluster() {
             Store::Cluster(out.order)
@@ -250,18 +250,18 @@ impl Product {
             Store::Lanes
         };
         let finish = EpilogueKind::of(&epilogue, self.transposed);
-        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, machine)
+        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, gpu)
     }
 
     /// Returns the kernel that computes partial results.
-    fn partial(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
+    fn partial(&self, gpu: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let store =
             if choice.tile.columns.is_multiple_of(32) { Store::Tiles } else { Store::Lanes };
         let variant = self.variant(choice.tile, PtxType::F32, store, EpilogueKind::NONE);
         let ld = self.gemm.n.next_multiple_of(4);
         let out = MatrixLayout { order: Layout::RowMajor, ld, stride: ld * self.gemm.m };
         let gemm = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
-        HopperGemm::new(gemm, variant, choice.splits, machine)
+        HopperGemm::new(gemm, variant, choice.splits, gpu)
     }
 
     /// Returns the kernel that reduces another kernel's partial results.

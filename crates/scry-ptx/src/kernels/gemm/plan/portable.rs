@@ -49,10 +49,10 @@ const MAX_LD: u64 = 1 << 24;
 const SMALL: (u64, u64) = (1 << 18, 64);
 
 /// Whether a GEMM is computed by these kernels rather than with `wgmma`.
-pub(super) fn is_portable(gemm: &Gemm, machine: GpuSpec) -> bool {
+pub(super) fn is_portable(gemm: &Gemm, gpu: GpuSpec) -> bool {
     let product = Product::new(gemm);
-    let few = || product.fits_32_bit_offsets() && product.as_skinny(machine).is_some();
-    computes_in_f32(gemm, machine) || !machine.is_hopper() || is_small(gemm) || few()
+    let few = || product.fits_32_bit_offsets() && product.as_skinny(gpu).is_some();
+    computes_in_f32(gemm, gpu) || !gpu.is_hopper() || is_small(gemm) || few()
 }
 
 fn is_small(gemm: &Gemm) -> bool {
@@ -61,8 +61,8 @@ fn is_small(gemm: &Gemm) -> bool {
 }
 
 /// Whether it is computed in `f32`. Without `wgmma`, TF32x3 is too: `f32` is at least as accurate.
-fn computes_in_f32(gemm: &Gemm, machine: GpuSpec) -> bool {
-    let hopper = machine.is_hopper();
+fn computes_in_f32(gemm: &Gemm, gpu: GpuSpec) -> bool {
+    let hopper = gpu.is_hopper();
     gemm.element == PtxType::F32
         && match gemm.precision {
             Precision::Full => true,
@@ -72,21 +72,21 @@ fn computes_in_f32(gemm: &Gemm, machine: GpuSpec) -> bool {
 }
 
 /// Returns the launches of a GEMM that is not empty.
-pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: GpuSpec) -> Result<Plan, PlanError> {
+pub(super) fn plan(mut plan: Plan, gemm: &Gemm, gpu: GpuSpec) -> Result<Plan, PlanError> {
     let mut product = Product::new(gemm);
-    let exact = computes_in_f32(gemm, machine);
-    if !machine.target.runs(Target::SM_80) || !product.fits_32_bit_offsets() || is_small(gemm) {
+    let exact = computes_in_f32(gemm, gpu);
+    if !gpu.target.runs(Target::SM_80) || !product.fits_32_bit_offsets() || is_small(gemm) {
         return product.launch_naive(plan);
     }
-    if let Some(dot) = product.as_skinny(machine) {
-        return dot.launch_dot(plan, machine);
+    if let Some(dot) = product.as_skinny(gpu) {
+        return dot.launch_dot(plan, gpu);
     }
     let (steps, scratch) = (plan.steps.len(), plan.scratch.len());
     if !exact {
         product.align_lines(&mut plan)?;
     }
     // Rows of a repacked operand have K elements.
-    match product.choose(exact, machine).filter(|_| product.fits_32_bit_offsets()) {
+    match product.choose(exact, gpu).filter(|_| product.fits_32_bit_offsets()) {
         Some(choice) => product.launch_portable(plan, choice),
         None => {
             plan.steps.truncate(steps);
@@ -145,15 +145,15 @@ impl Product {
 
     /// Returns the GEMM or its transpose for the skinny-GEMM kernel, if it fits: enough columns for
     /// all multiprocessors, and no tensor cores that support its layout without repacking.
-    fn as_skinny(&self, machine: GpuSpec) -> Option<Self> {
+    fn as_skinny(&self, gpu: GpuSpec) -> Option<Self> {
         let both = [Self { ..*self }, self.transposed()];
         let halves = self.gemm.element.size() == 2;
         let copied = halves && !self.is_aligned();
-        let hopper = halves && machine.is_hopper();
+        let hopper = halves && gpu.is_hopper();
         let worth_it = |gemm: &Gemm| {
-            let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
+            let many = gemm.n >= 2 * u64::from(gpu.multiprocessors);
             let along = gemm.a.order == Layout::RowMajor && gemm.b.order == Layout::ColMajor;
-            (copied && Dot::is_faster_unaligned(gemm, machine)) || (!hopper && many && along)
+            (copied && Dot::is_faster_unaligned(gemm, gpu)) || (!hopper && many && along)
         };
         let good = both.into_iter().filter(|product| Dot::supports(&product.gemm));
         let good = good.filter(|product| worth_it(&product.gemm));
@@ -167,9 +167,9 @@ impl Product {
         fits(&a, m, k, batch, 2) && fits(&b, k, n, batch, 2)
     }
 
-    fn launch_dot(&self, mut plan: Plan, machine: GpuSpec) -> Result<Plan, PlanError> {
+    fn launch_dot(&self, mut plan: Plan, gpu: GpuSpec) -> Result<Plan, PlanError> {
         let buffers = self.buffers_of(&self.gemm, 1)?;
-        let kernel = Dot::new(&self.gemm, buffers, self.transposed, machine);
+        let kernel = Dot::new(&self.gemm, buffers, self.transposed, gpu);
         if kernel.division().grid().is_none() {
             return Err(too_many_tiles(&kernel.division()));
         }
@@ -186,17 +186,17 @@ impl Product {
     }
 
     /// Returns the choice with the fewest modelled cycles; `None` if no tile fits in shared memory.
-    fn choose(&self, exact: bool, machine: GpuSpec) -> Option<Choice> {
+    fn choose(&self, exact: bool, gpu: GpuSpec) -> Option<Choice> {
         let mut units: Vec<_> = match exact {
             true => ffma::TILES.iter().map(Unit::Ffma).collect(),
             false => mma::TILES.iter().map(Unit::Mma).collect(),
         };
-        units.retain(|unit| unit.shared_bytes(&self.gemm) <= machine.shared_memory);
+        units.retain(|unit| unit.shared_bytes(&self.gemm) <= gpu.shared_memory);
         let choices = units
             .into_iter()
             .flat_map(|unit| PARTS.into_iter().map(move |parts| Choice { unit, parts }));
         let possible = choices.filter(|choice| choice.parts == 1 || self.can_divide(choice));
-        possible.min_by_key(|choice| self.cycles(choice, machine))
+        possible.min_by_key(|choice| self.cycles(choice, gpu))
     }
 
     fn division(&self, choice: &Choice) -> Division {
@@ -212,12 +212,12 @@ impl Product {
     }
 
     /// Returns the modelled cycles of a choice. They may exceed 64 bits.
-    fn cycles(&self, choice: &Choice, machine: GpuSpec) -> u128 {
+    fn cycles(&self, choice: &Choice, gpu: GpuSpec) -> u128 {
         let division = self.division(choice);
         let [rows, columns] = choice.unit.tile().map(u128::from);
         let tiles = division.tiles.map(u128::from).iter().product::<u128>();
         let blocks = tiles * u128::from(choice.parts) * u128::from(self.gemm.batch);
-        let load = blocks.div_ceil(u128::from(machine.multiprocessors).max(1));
+        let load = blocks.div_ceil(u128::from(gpu.multiprocessors).max(1));
         let most = u128::from(choice.unit.blocks());
         let rate = u128::from(choice.unit.rate(self.gemm.element.size()));
         // A small grid does not fill a multiprocessor, but each block runs faster than at full

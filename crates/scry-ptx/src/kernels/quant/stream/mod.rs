@@ -47,14 +47,14 @@ const DECLARED: u32 = 2 * WORKERS * ROWS * 8 * 4 + 3 * STAGES * 8 + 256;
 pub(super) struct Stream {
     product: MatVec,
     part: Columns,
-    machine: GpuSpec,
+    gpu: GpuSpec,
 }
 
 impl Stream {
     /// Creates the kernel for some columns of a product, unless their limbs do not fit in shared
     /// memory.
-    pub(super) fn new(product: MatVec, part: Columns, machine: GpuSpec) -> Option<Self> {
-        let stream = Self { product, part, machine };
+    pub(super) fn new(product: MatVec, part: Columns, gpu: GpuSpec) -> Option<Self> {
+        let stream = Self { product, part, gpu };
         (stream.stages() >= 2).then_some(stream)
     }
 
@@ -76,7 +76,7 @@ impl Stream {
     }
 
     fn stages(&self) -> u32 {
-        let room = self.machine.shared_memory.saturating_sub(DECLARED);
+        let room = self.gpu.shared_memory.saturating_sub(DECLARED);
         let room = u64::from(room).saturating_sub(self.ring_at());
         (room as u32 / stage_bytes(self.product.format)).min(STAGES)
     }
@@ -110,7 +110,7 @@ impl PtxKernel for Stream {
     fn launch(&self) -> LaunchShape {
         let stages = u64::from(self.stages() * stage_bytes(self.product.format));
         LaunchShape {
-            grid: [self.tiles().min(self.machine.multiprocessors.into()) as u32, 1, 1],
+            grid: [self.tiles().min(self.gpu.multiprocessors.into()) as u32, 1, 1],
             block: [THREADS, 1, 1],
             dynamic_shared: (self.ring_at() + stages) as u32,
         }
