@@ -1,10 +1,10 @@
-//! The error of planning a kernel.
+//! Errors of planning kernels.
 
 use std::fmt;
 
 use crate::target::Target;
 
-/// The reason why no kernel can be planned.
+/// The reason why a plan cannot be made, or a kernel not be emitted for a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -12,7 +12,7 @@ pub enum PlanError {
     Target {
         /// The kernel.
         kernel: String,
-        /// The lowest target that has it.
+        /// The lowest target that has the feature.
         needed: Target,
         /// The requested target.
         target: Target,
@@ -23,7 +23,7 @@ pub enum PlanError {
         kernel: String,
         /// The argument.
         argument: &'static str,
-        /// The problem, as predicate of "is".
+        /// The problem: completes the sentence "`argument` is".
         problem: String,
         /// How to fix it.
         help: &'static str,

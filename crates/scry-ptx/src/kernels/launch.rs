@@ -20,7 +20,7 @@ pub struct GpuSpec {
 }
 
 impl GpuSpec {
-    /// Whether Hopper-only kernels run, whose tiles need all of its shared memory.
+    /// Whether the kernels for Hopper run: they need `sm_90a`, and all of Hopper's shared memory.
     pub(crate) fn is_hopper(self) -> bool {
         self.target.runs(Target::SM_90A) && self.shared_memory >= 227 << 10
     }
@@ -53,7 +53,7 @@ pub struct BufferParameter {
     pub name: &'static str,
     /// How the kernel accesses it.
     pub access: BufferAccess,
-    /// Its element type: a scalar type, or [`PtxType::B8`] for blocks of bytes.
+    /// Its element type: a scalar type, or [`PtxType::B8`] for untyped bytes.
     pub element: PtxType,
     /// Minimum number of elements.
     pub len: u64,
@@ -107,16 +107,17 @@ pub struct TensorMapSpec {
     pub offset: u64,
     /// Elements along each dimension: 1 to 2^32.
     pub dims: Vec<u64>,
-    /// Stride in bytes of each dimension but the first: multiples of 16, below 2^40.
+    /// Stride in bytes of each dimension but the first, which is contiguous: multiples of 16, below
+    /// 2^40.
     pub strides: Vec<u64>,
-    /// Elements of a tile (the box) along each dimension: 1 to 256; the first is a multiple of 16
-    /// bytes, and with a swizzle not wider than that.
+    /// Elements of a tile (the TMA box) along each dimension: 1 to 256. Along the first dimension
+    /// they are a multiple of 16 bytes, and with a swizzle at most as many bytes as the swizzle.
     pub tile: Vec<u32>,
     /// The swizzle of a tile in shared memory.
     pub swizzle: Swizzle,
 }
 
-/// The buffer that a step binds.
+/// A buffer of a plan, which a step binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Index in the plan's arguments.
@@ -134,7 +135,7 @@ pub struct Step {
     pub buffers: Vec<Place>,
 }
 
-/// A sequence of launches with the memory between them.
+/// A sequence of launches, with the scratch memory that passes data between them.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The buffers that the caller binds.

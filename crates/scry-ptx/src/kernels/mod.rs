@@ -1,7 +1,8 @@
-//! The kernel library: hand-tuned kernels that no portable kernel can express.
+//! The kernel library: hand-tuned kernels with instructions that WGSL does not have, such as those
+//! of tensor cores and TMA.
 //!
 //! A [`PtxKernel`] is one variant of a kernel together with the problem that it is launched for;
-//! emitting its text needs no device. A [`Plan`] is several launches: steps in order, with scratch
+//! emitting its text needs no device. A [`Plan`] is a sequence of launches, its steps, with scratch
 //! memory to pass data between them.
 
 pub mod attention;
@@ -28,7 +29,7 @@ use crate::target::Target;
 /// A kernel with the problem that it is launched for.
 pub trait PtxKernel: Debug + Send + Sync {
     /// Returns the name of the entry point. Kernels of the same name and target have the same text,
-    /// for all problems, so that the name is a cache key.
+    /// whatever their problems, so that name and target are a cache key.
     fn name(&self) -> String;
 
     /// Returns the lowest target that has all features that the kernel uses.
@@ -37,16 +38,16 @@ pub trait PtxKernel: Debug + Send + Sync {
     /// Emits the kernel for a target, which must have all features that it uses.
     fn write(&self, target: Target) -> PtxEntry;
 
-    /// Returns grid and block size.
+    /// Returns grid size, block size and dynamic shared memory.
     fn launch(&self) -> LaunchShape;
 
-    /// Returns the buffers that it binds, and its parameters in order.
+    /// Returns the buffers that the kernel binds, and its parameters in order.
     fn interface(&self) -> KernelInterface;
 
-    /// Returns the buffers (by index in the interface) that the kernel reads before
-    /// `griddepcontrol.wait`, or `None` if it does not use programmatic dependent launch, which
-    /// needs `sm_90`. With it the kernel may start while its predecessor runs. The same for all
-    /// kernels of a name.
+    /// Returns the buffers, by index in the interface, that the kernel reads before
+    /// `griddepcontrol.wait`; `None` if it does not use programmatic dependent launch (PDL). With
+    /// PDL, which needs `sm_90`, the kernel may start while its predecessor runs. Kernels of the
+    /// same name return the same buffers.
     fn pdl_reads(&self) -> Option<&'static [usize]> {
         None
     }

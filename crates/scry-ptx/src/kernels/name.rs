@@ -17,13 +17,13 @@ impl Name {
 
     /// Appends a field.
     pub(crate) fn with(mut self, field: impl Display) -> Self {
-        write!(self.0, "_{field}").expect("a string can be written to");
+        write!(self.0, "_{field}").expect("writing to a String cannot fail");
         self
     }
 
-    /// Appends a field if a condition holds.
-    pub(crate) fn with_if(self, holds: bool, field: impl Display) -> Self {
-        if holds { self.with(field) } else { self }
+    /// Appends a field if a condition is true.
+    pub(crate) fn with_if(self, condition: bool, field: impl Display) -> Self {
+        if condition { self.with(field) } else { self }
     }
 
     /// Appends the types of operands and results, or one for both if they are the same.
@@ -51,7 +51,7 @@ impl Name {
         name.with_if(activation != Activation::None, activation.name())
     }
 
-    /// Returns the name.
+    /// Returns the name as a string.
     pub(crate) fn build(self) -> String {
         self.0
     }
@@ -72,13 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn names_state_a_different_output_type() {
+    fn different_output_type_is_named() {
         let name = Name::new("gemm").types(PtxType::F16, PtxType::F32).layout(false, false);
         assert_eq!(name.build(), "gemm_f16_f32_nt");
     }
 
     #[test]
-    fn epilogues_are_named() {
+    fn epilogue_fields_are_named() {
         let name = |beta, bias, activation| Name::new("x").epilogue(beta, bias, activation).build();
         assert_eq!(name(true, Some('m'), Activation::Gelu), "x_beta_biasm_gelu");
         assert_eq!(name(false, None, Activation::None), "x");

@@ -4,14 +4,14 @@
 //!
 //! `x` and `y` are `count` rows of `length` elements without gaps, `weight` and `bias` have
 //! `length` elements, all in `f32`, `f16` or `bf16`; arithmetic is `f32`. The variance is the
-//! population variance of the row (divided by `length`), computed in two passes. All of it is
-//! computed relative to the first element, so that rows far from zero lose no precision. The
-//! kernels are memory-bound: one read and one write, except for very long rows (see
+//! population variance of the row (divided by `length`), computed in two passes. Mean and variance
+//! are computed relative to the row's first element, so that rows far from zero lose no precision.
+//! The kernels are memory-bound: one read and one write, except for very long rows (see
 //! [`rows`](super::rows)).
 
 use std::sync::Arc;
 
-use super::rows::{Context, Item, RowOp, Rows, Stats, ThreadGroup, combined};
+use super::rows::{Context, Item, RowOp, Rows, Stats, ThreadGroup, reduce_values};
 use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
@@ -20,7 +20,7 @@ use crate::typed::Val;
 pub struct Norm {
     /// The kind.
     pub kind: NormKind,
-    /// Added under the square root, against rows of equal elements.
+    /// Added under the square root, against division by zero in rows of equal elements.
     pub epsilon: f32,
 }
 
@@ -45,8 +45,8 @@ impl NormKind {
     }
 }
 
-/// Returns the launches that compute it, with the variant for these rows and this GPU. The buffers
-/// are `x`, `weight` and `bias` where the kind has them, and `y`.
+/// Returns the launches that compute the norm of each row on a GPU. The buffers are `x`, `weight`
+/// and `bias` where the kind has them, and `y`.
 ///
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
@@ -69,8 +69,8 @@ pub fn plan_for(
 }
 
 /// The statistics of layer norm are the mean relative to the row's first element, the sum of
-/// squares around that mean, and the number of elements (Welford); those of RMS norm the sum of
-/// squares.
+/// squared deviations from that mean, and the number of elements (Welford's algorithm). The
+/// statistic of RMS norm is the sum of squares.
 impl RowOp for Norm {
     fn name(&self) -> &'static str {
         match self.kind {
@@ -82,7 +82,7 @@ impl RowOp for Norm {
         }
     }
 
-    fn columns(&self) -> &'static [&'static str] {
+    fn column_operands(&self) -> &'static [&'static str] {
         match self.kind {
             NormKind::Layer | NormKind::Rms => &[],
             NormKind::LayerWeight | NormKind::RmsWeight => &["weight"],
@@ -90,37 +90,37 @@ impl RowOp for Norm {
         }
     }
 
-    fn number(&self) -> Option<(&'static str, f32)> {
+    fn scalar(&self) -> Option<(&'static str, f32)> {
         Some(("epsilon", self.epsilon))
     }
 
-    fn wants_first(&self) -> bool {
+    fn needs_first(&self) -> bool {
         !self.kind.is_rms()
     }
 
-    fn nothing(&self) -> &'static [f32] {
+    fn empty_stats(&self) -> &'static [f32] {
         if self.kind.is_rms() { &[0.0] } else { &[0.0, 0.0, 0.0] }
     }
 
     fn stats<'k>(&self, context: &Context<'k>, items: &mut [Item<'k>]) -> Stats<'k> {
         if self.kind.is_rms() {
             let squares = items.iter().map(|item| item.x * item.x);
-            return vec![context.sum(combined(squares, |a, b| a + b), context.lanes)];
+            return vec![context.sum(reduce_values(squares, |a, b| a + b), context.lanes)];
         }
-        let differences = items.iter().map(|item| item.or_zero(relative(context, item.x)));
-        let sum = context.sum(combined(differences, |a, b| a + b), context.lanes);
-        let count = context.sum(counted(context, items), context.lanes);
+        let differences = items.iter().map(|item| item.or_zero(relative_to_first(context, item.x)));
+        let sum = context.sum(reduce_values(differences, |a, b| a + b), context.lanes);
+        let count = context.sum(count_present(context, items), context.lanes);
         let mean = sum * count.max(1.0).recip();
         let squares = items.iter().map(|item| {
-            let around = item.or_zero(relative(context, item.x) - mean);
-            around * around
+            let deviation = item.or_zero(relative_to_first(context, item.x) - mean);
+            deviation * deviation
         });
-        vec![mean, context.sum(combined(squares, |a, b| a + b), context.lanes), count]
+        vec![mean, context.sum(reduce_values(squares, |a, b| a + b), context.lanes), count]
     }
 
     fn merge<'k>(&self, context: &Context<'k>, parts: &[Stats<'k>], lanes: u32) -> Stats<'k> {
         let total = |number: &dyn Fn(&Stats<'k>) -> Val<'k, f32>| {
-            context.sum(combined(parts.iter().map(number), |a, b| a + b), lanes)
+            context.sum(reduce_values(parts.iter().map(number), |a, b| a + b), lanes)
         };
         if self.kind.is_rms() {
             return vec![total(&|part| part[0])];
@@ -135,17 +135,17 @@ impl RowOp for Norm {
         vec![mean, squares, count]
     }
 
-    /// Returns the scale, and the mean of layer norm.
+    /// Returns the factor of the elements, and for layer norm the mean to subtract.
     fn finish<'k>(
         &self,
         context: &Context<'k>,
         row: &[Val<'k, f32>],
         _: &[Val<'k, f32>],
     ) -> Stats<'k> {
-        let share = context.length.convert::<f32>("rn").recip();
-        let epsilon = context.number.expect("a norm has an epsilon");
+        let inverse_length = context.length.convert::<f32>("rn").recip();
+        let epsilon = context.scalar.expect("a norm has an epsilon");
         let squares = if self.kind.is_rms() { row[0] } else { row[1] };
-        vec![squares.mul_add(share, epsilon).rsqrt(), row[0]]
+        vec![squares.mul_add(inverse_length, epsilon).rsqrt(), row[0]]
     }
 
     fn apply<'k>(
@@ -155,25 +155,25 @@ impl RowOp for Norm {
         row: &[Val<'k, f32>],
         columns: &[Val<'k, f32>],
     ) -> Val<'k, f32> {
-        let centred = if self.kind.is_rms() { x } else { relative(context, x) - row[1] };
-        let normal = centred * row[0];
+        let centred = if self.kind.is_rms() { x } else { relative_to_first(context, x) - row[1] };
+        let normalised = centred * row[0];
         match *columns {
-            [weight, bias] => normal.mul_add(weight, bias),
-            [weight] => normal * weight,
-            _ => normal,
+            [weight, bias] => normalised.mul_add(weight, bias),
+            [weight] => normalised * weight,
+            _ => normalised,
         }
     }
 }
 
-/// Returns an element relative to the first one of its row.
-fn relative<'k>(context: &Context<'k>, x: Val<'k, f32>) -> Val<'k, f32> {
-    x - context.first.expect("layer norm asks for the first element")
+/// Returns the difference between an element and the first one of its row.
+fn relative_to_first<'k>(context: &Context<'k>, x: Val<'k, f32>) -> Val<'k, f32> {
+    x - context.first.expect("layer norm needs the first element")
 }
 
-/// Returns how many of the items are in bounds.
-fn counted<'k>(context: &Context<'k>, items: &[Item<'k>]) -> Val<'k, f32> {
-    let certain = items.iter().filter(|item| item.present.is_none()).count();
-    let certain = context.k.constant(certain as f32).copied();
-    let perhaps = items.iter().filter_map(|item| item.present);
-    perhaps.fold(certain, |count, present| count + present.select(1.0, 0.0f32))
+/// Returns the number of items that are in bounds.
+fn count_present<'k>(context: &Context<'k>, items: &[Item<'k>]) -> Val<'k, f32> {
+    let unconditional = items.iter().filter(|item| item.present.is_none()).count();
+    let unconditional = context.k.constant(unconditional as f32).copied();
+    let conditional = items.iter().filter_map(|item| item.present);
+    conditional.fold(unconditional, |count, present| count + present.select(1.0, 0.0f32))
 }

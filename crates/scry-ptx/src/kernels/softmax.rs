@@ -2,13 +2,14 @@
 //! `x - max - ln(sum(exp(x - max)))`.
 //!
 //! `x` and `y` are `count` rows of `length` elements without gaps, in `f32`, `f16` or `bf16`;
-//! arithmetic is `f32`. A row that is -inf only, or has +inf or NaN, results in NaN. The kernels
-//! are memory-bound: one read and one write, except for very long rows (see [`rows`](super::rows)).
+//! arithmetic is `f32`. A row whose elements are all -inf, or that has +inf or NaN, results in NaN.
+//! The kernels are memory-bound: one read and one write, except for very long rows (see
+//! [`rows`](super::rows)).
 
 use std::f32::consts::{LN_2, LOG2_E};
 use std::sync::Arc;
 
-use super::rows::{Context, Item, RowOp, Rows, Stats, ThreadGroup, combined};
+use super::rows::{Context, Item, RowOp, Rows, Stats, ThreadGroup, reduce_values};
 use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
@@ -17,12 +18,12 @@ use crate::typed::Val;
 pub enum Softmax {
     /// The exponentials, divided by their sum.
     Linear,
-    /// The logarithm of that.
+    /// The logarithm of the softmax.
     Log,
 }
 
-/// Returns the launches that compute it, with the variant for these rows and this GPU. The buffers
-/// are `x` and `y`, of `count * length` elements each.
+/// Returns the launches that compute the softmax of each row on a GPU. The buffers are `x` and `y`,
+/// of `count * length` elements each.
 ///
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
@@ -45,10 +46,11 @@ pub fn plan_for(
 }
 
 /// Returns the maximum to subtract: 0 instead of -inf, since -inf - -inf is NaN.
-fn pivot(max: Val<'_, f32>) -> Val<'_, f32> {
+fn finite_max(max: Val<'_, f32>) -> Val<'_, f32> {
     max.equals(f32::NEG_INFINITY).select(0.0, max)
 }
 
+/// Returns `exp(x - max)`.
 fn exponential<'k>(x: Val<'k, f32>, max: Val<'k, f32>) -> Val<'k, f32> {
     ((x - max) * LOG2_E).exp2()
 }
@@ -62,50 +64,50 @@ impl RowOp for Softmax {
         }
     }
 
-    fn absent(&self) -> f32 {
+    fn padding(&self) -> f32 {
         f32::NEG_INFINITY
     }
 
-    fn nothing(&self) -> &'static [f32] {
+    fn empty_stats(&self) -> &'static [f32] {
         &[f32::NEG_INFINITY, 0.0]
     }
 
     fn stats<'k>(&self, context: &Context<'k>, items: &mut [Item<'k>]) -> Stats<'k> {
         let values = items.iter().map(|item| item.x);
-        let max = context.max(combined(values, |a, b| a.max(b)), context.lanes);
-        let (zero, keeps) = (pivot(max), self.keeps(context));
+        let max = context.max(reduce_values(values, |a, b| a.max(b)), context.lanes);
+        let (shift, replaces) = (finite_max(max), self.replaces_elements(context));
         let exponentials = items.iter_mut().map(|item| {
-            let result = exponential(item.x, zero);
-            item.x = if keeps { result } else { item.x };
+            let result = exponential(item.x, shift);
+            item.x = if replaces { result } else { item.x };
             result
         });
-        vec![max, context.sum(combined(exponentials, |a, b| a + b), context.lanes)]
+        vec![max, context.sum(reduce_values(exponentials, |a, b| a + b), context.lanes)]
     }
 
     fn merge<'k>(&self, context: &Context<'k>, parts: &[Stats<'k>], lanes: u32) -> Stats<'k> {
         let values = parts.iter().map(|part| part[0]);
-        let max = context.max(combined(values, |a, b| a.max(b)), lanes);
-        let zero = pivot(max);
-        let values = parts.iter().map(|part| part[1] * exponential(part[0], zero));
-        vec![max, context.sum(combined(values, |a, b| a + b), lanes)]
+        let max = context.max(reduce_values(values, |a, b| a.max(b)), lanes);
+        let shift = finite_max(max);
+        let values = parts.iter().map(|part| part[1] * exponential(part[0], shift));
+        vec![max, context.sum(reduce_values(values, |a, b| a + b), lanes)]
     }
 
-    /// Returns the value to subtract, and the factor or logarithm to apply.
+    /// Returns the maximum to subtract, and the factor to multiply by or the logarithm to subtract.
     fn finish<'k>(
         &self,
         context: &Context<'k>,
         row: &[Val<'k, f32>],
         group: &[Val<'k, f32>],
     ) -> Stats<'k> {
-        let max = pivot(row[0]);
-        let last = match self {
-            Self::Linear if self.keeps(context) => {
-                exponential(pivot(group[0]), max) * row[1].recip()
+        let max = finite_max(row[0]);
+        let factor_or_log = match self {
+            Self::Linear if self.replaces_elements(context) => {
+                exponential(finite_max(group[0]), max) * row[1].recip()
             }
             Self::Linear => row[1].recip(),
             Self::Log => row[1].log2() * LN_2,
         };
-        vec![max, last]
+        vec![max, factor_or_log]
     }
 
     fn apply<'k>(
@@ -116,7 +118,7 @@ impl RowOp for Softmax {
         _: &[Val<'k, f32>],
     ) -> Val<'k, f32> {
         match self {
-            Self::Linear if self.keeps(context) => x * row[1],
+            Self::Linear if self.replaces_elements(context) => x * row[1],
             Self::Linear => exponential(x, row[0]) * row[1],
             Self::Log => x - row[0] - row[1],
         }
@@ -124,8 +126,9 @@ impl RowOp for Softmax {
 }
 
 impl Softmax {
-    /// Whether elements are replaced by their exponentials, relative to the maximum of the group.
-    fn keeps(self, context: &Context<'_>) -> bool {
-        self == Self::Linear && context.replaces
+    /// Whether [`RowOp::stats`] replaces the elements by their exponentials, relative to the
+    /// maximum of the lanes' elements.
+    fn replaces_elements(self, context: &Context<'_>) -> bool {
+        self == Self::Linear && context.may_replace
     }
 }

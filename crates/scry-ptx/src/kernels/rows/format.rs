@@ -38,16 +38,16 @@ impl Format {
         4 * self.per_word()
     }
 
-    /// Returns a word filled with a value, which is 0 or infinite.
-    pub(super) fn filled(self, number: f32) -> u32 {
+    /// Returns a word whose elements all have a value, which is 0 or infinite.
+    pub(super) fn fill_word(self, number: f32) -> u32 {
         let bits = number.to_bits();
         match self {
             Self::F32 => bits,
             Self::Bf16 => bits >> 16 | bits & 0xffff_0000,
             Self::F16 => {
                 // The upper bits of an infinity, with a shorter exponent.
-                let half = bits >> 16 & 0xfc00;
-                half << 16 | half
+                let f16_bits = bits >> 16 & 0xfc00;
+                f16_bits << 16 | f16_bits
             }
         }
     }
@@ -92,32 +92,33 @@ impl Format {
         (elements * 4 / self.per_word()) as i64
     }
 
-    /// Loads one element where `only` holds, as the low part of a word that `otherwise` fills.
+    /// Loads one element into the low bits of a word if `condition` is true; otherwise returns the
+    /// element in the low bits of `fallback`.
     pub(super) fn load_one<'k>(
         self,
         at: Elements<'k>,
-        only: Option<Val<'k, bool>>,
-        otherwise: u32,
+        condition: Option<Val<'k, bool>>,
+        fallback: u32,
     ) -> Val<'k, u32> {
         if self == Self::F32 {
-            let [word] = at.load_where(only, otherwise);
+            let [word] = at.load_where(condition, fallback);
             return word;
         }
-        let [half] = at.cast::<u16>().load_where(only, otherwise as u16);
-        half.convert("")
+        let [f16_bits] = at.cast::<u16>().load_where(condition, fallback as u16);
+        f16_bits.convert("")
     }
 
-    /// Stores one element where `only` holds.
+    /// Stores one element if `condition` is true.
     pub(super) fn store_one<'k>(
         self,
         at: Elements<'k>,
-        only: Option<Val<'k, bool>>,
+        condition: Option<Val<'k, bool>>,
         number: Val<'k, f32>,
     ) {
         let word = self.pack(&[number]);
         match self {
-            Self::F32 => at.store_where(only, [word]),
-            _ => at.cast::<u16>().store_where(only, [word.convert::<u16>("")]),
+            Self::F32 => at.store_where(condition, [word]),
+            _ => at.cast::<u16>().store_where(condition, [word.convert::<u16>("")]),
         }
     }
 }

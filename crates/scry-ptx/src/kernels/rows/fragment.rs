@@ -6,11 +6,11 @@ use super::partition::RowPartition;
 use crate::typed::Val;
 
 /// Elements in the thread's registers.
-pub(super) struct Part<'k> {
+pub(super) struct Fragment<'k> {
     format: Format,
     /// The elements: those of the vectors, then the edges.
     pub items: Vec<Item<'k>>,
-    /// Predicate of each vector, where it is not certain.
+    /// Whether each vector is in bounds; `None` if it always is.
     vectors: Vec<Option<Val<'k, bool>>>,
     edges: Vec<Edge<'k>>,
     /// Element offset of the thread's first vector in the row.
@@ -23,27 +23,29 @@ struct Edge<'k> {
     column: Val<'k, u32>,
 }
 
-impl<'k> Part<'k> {
+impl<'k> Fragment<'k> {
     /// Loads the thread's fragment of its row; elements out of bounds are `absent`.
-    pub fn load(cut: &RowPartition<'k>, x: Elements<'k>, absent: f32) -> Self {
-        let (format, row) = (cut.format, cut.row_of(x));
-        let (middle, start) = (cut.middle(), cut.start());
+    pub fn load(partition: &RowPartition<'k>, x: Elements<'k>, absent: f32) -> Self {
+        let (format, row) = (partition.format, partition.row_of(x));
+        let (aligned, start) = (partition.aligned_part(), partition.start());
         let first = start << format.per_vector().ilog2();
-        let first = middle.head.map_or(first, |head| first + head);
-        let mut part = Self { format, items: vec![], vectors: vec![], edges: vec![], first };
-        let (own, absent) = (format.at(row, first), format.filled(absent));
-        let once = cut.k.evict_first();
-        for round in 0..cut.thread_group.vectors {
-            let present = cut.present(middle, start, round);
-            let at = own.offset(format.bytes(cut.distance(round)));
-            part.add_vector(at.load_once(once, present, absent), present);
+        let first = aligned.head.map_or(first, |head| first + head);
+        let mut fragment = Self { format, items: vec![], vectors: vec![], edges: vec![], first };
+        let (first_vector, absent) = (format.at(row, first), format.fill_word(absent));
+        let evict_first = partition.k.evict_first();
+        for round in 0..partition.thread_group.vectors {
+            let present = partition.present(aligned, start, round);
+            let at = first_vector.offset(format.bytes(partition.round_offset(round)));
+            fragment.add_vector(at.load_once(evict_first, present, absent), present);
         }
-        for round in 0..if cut.ragged() { cut.thread_group.edges(format) } else { 0 } {
-            let (column, present) = cut.edge(middle, start, round);
+        for round in
+            0..if partition.is_unaligned() { partition.thread_group.edges(format) } else { 0 }
+        {
+            let (column, present) = partition.edge(aligned, start, round);
             let word = format.load_one(format.at(row, column), Some(present), absent);
-            part.add_edge(word, Edge { present, column });
+            fragment.add_edge(word, Edge { present, column });
         }
-        part
+        fragment
     }
 
     fn add_vector(&mut self, words: [Val<'k, u32>; 4], present: Option<Val<'k, bool>>) {
@@ -58,33 +60,36 @@ impl<'k> Part<'k> {
         self.edges.push(edge);
     }
 
-    /// Stores a function of each element and of the operands of its column.
+    /// Applies a function to each element and the operands of its column, and stores the results.
     pub fn store(
         &self,
-        cut: &RowPartition<'k>,
+        partition: &RowPartition<'k>,
         y: Elements<'k>,
         columns: &[Elements<'k>],
         apply: impl Fn(Val<'k, f32>, &[Val<'k, f32>]) -> Val<'k, f32>,
     ) {
-        let (format, row) = (self.format, cut.row_of(y));
+        let (format, row) = (self.format, partition.row_of(y));
         let (vectors, edges) = self.items.split_at(self.items.len() - self.edges.len());
-        let own = format.at(row, self.first);
-        let beside: Vec<_> = columns.iter().map(|of| format.at(*of, self.first)).collect();
+        let first_vector = format.at(row, self.first);
+        let column_addresses: Vec<_> =
+            columns.iter().map(|of| format.at(*of, self.first)).collect();
         let vectors = vectors.chunks(format.per_vector() as usize).zip(&self.vectors);
         for (round, (items, present)) in (0..).zip(vectors) {
-            let bytes = format.bytes(cut.distance(round));
-            let numbers = beside.iter().map(|at| self.beside(cut, at.offset(bytes), *present));
-            let words = self.results(items, &numbers.collect::<Vec<_>>(), &apply);
-            own.offset(bytes).store_where(both(*present, cut.alive), words);
+            let bytes = format.bytes(partition.round_offset(round));
+            let operands = column_addresses
+                .iter()
+                .map(|at| self.column_operands(partition, at.offset(bytes), *present));
+            let words = self.results(items, &operands.collect::<Vec<_>>(), &apply);
+            first_vector.offset(bytes).store_where(and(*present, partition.in_bounds), words);
         }
         for (item, edge) in edges.iter().zip(&self.edges) {
-            let numbers: Vec<_> = columns.iter().map(|of| self.beside_edge(*of, edge)).collect();
-            let only = both(item.present, cut.alive);
-            format.store_one(format.at(row, edge.column), only, apply(item.x, &numbers));
+            let operands: Vec<_> = columns.iter().map(|of| self.edge_operand(*of, edge)).collect();
+            let condition = and(item.present, partition.in_bounds);
+            format.store_one(format.at(row, edge.column), condition, apply(item.x, &operands));
         }
     }
 
-    /// Returns the words of a vector of results.
+    /// Returns the packed results of a vector.
     fn results(
         &self,
         items: &[Item<'k>],
@@ -92,8 +97,8 @@ impl<'k> Part<'k> {
         apply: impl Fn(Val<'k, f32>, &[Val<'k, f32>]) -> Val<'k, f32>,
     ) -> [Val<'k, u32>; 4] {
         let result = |nth: usize| {
-            let numbers: Vec<_> = columns.iter().map(|column| column[nth]).collect();
-            apply(items[nth].x, &numbers)
+            let operands: Vec<_> = columns.iter().map(|column| column[nth]).collect();
+            apply(items[nth].x, &operands)
         };
         let each = self.format.per_word() as usize;
         std::array::from_fn(|word| {
@@ -103,26 +108,26 @@ impl<'k> Part<'k> {
     }
 
     /// Loads the operand of an edge's column.
-    fn beside_edge(&self, column: Elements<'k>, edge: &Edge<'k>) -> Val<'k, f32> {
+    fn edge_operand(&self, column: Elements<'k>, edge: &Edge<'k>) -> Val<'k, f32> {
         let at = self.format.at(column, edge.column);
         self.format.unpack(self.format.load_one(at, Some(edge.present), 0))[0]
     }
 
     /// Loads the operands of the columns of a vector, in chunks that the rows' alignment allows.
-    fn beside(
+    fn column_operands(
         &self,
-        cut: &RowPartition<'k>,
+        partition: &RowPartition<'k>,
         at: Elements<'k>,
-        only: Option<Val<'k, bool>>,
+        condition: Option<Val<'k, bool>>,
     ) -> Vec<Val<'k, f32>> {
-        let (format, unit) = (self.format, cut.unit);
+        let (format, unit) = (self.format, partition.unit);
         let pieces = (0..format.per_vector() / unit).map(|nth| {
             let at = at.offset(format.bytes(nth * unit));
             let words = match format.bytes(unit) {
-                16 => at.load_where::<4>(only, 0).to_vec(),
-                8 => at.load_where::<2>(only, 0).to_vec(),
-                4 => at.load_where::<1>(only, 0).to_vec(),
-                _ => return vec![format.unpack(format.load_one(at, only, 0))[0]],
+                16 => at.load_where::<4>(condition, 0).to_vec(),
+                8 => at.load_where::<2>(condition, 0).to_vec(),
+                4 => at.load_where::<1>(condition, 0).to_vec(),
+                _ => return vec![format.unpack(format.load_one(at, condition, 0))[0]],
             };
             words.into_iter().flat_map(|word| format.unpack(word)).collect()
         });
@@ -131,7 +136,7 @@ impl<'k> Part<'k> {
 }
 
 /// Returns the conjunction of optional predicates.
-fn both<'k>(a: Option<Val<'k, bool>>, b: Option<Val<'k, bool>>) -> Option<Val<'k, bool>> {
+fn and<'k>(a: Option<Val<'k, bool>>, b: Option<Val<'k, bool>>) -> Option<Val<'k, bool>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a & b),
         _ => a.or(b),

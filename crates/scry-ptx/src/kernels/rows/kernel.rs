@@ -3,12 +3,12 @@
 use crate::kernels::name::Name;
 use std::sync::Arc;
 
-use super::exchange::Exchange;
+use super::exchange::RowReduction;
 use super::format::{Elements, Format};
-use super::fragment::Part;
+use super::fragment::Fragment;
 use super::op::{Context, RowOp};
 use super::partition::RowPartition;
-use super::shape::{Rows, argument};
+use super::shape::{Rows, argument_error};
 use super::thread_group::ThreadGroup;
 use crate::kernels::{
     BufferAccess, BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, PlanError,
@@ -38,12 +38,12 @@ pub(super) struct RowKernel {
     format: Format,
     thread_group: ThreadGroup,
     role: Role,
-    /// Thread groups that share a row.
-    parts: u32,
+    /// Slices of a row: the number of thread groups that share it.
+    slices: u32,
     /// Number of blocks.
     grid: u32,
-    /// The prefetch distance of [`ThreadGroup::ahead`], for rows that are not split.
-    ahead: Option<u32>,
+    /// The distance of [`ThreadGroup::prefetch_distance`], for rows that are not split.
+    prefetch_distance: Option<u32>,
 }
 
 impl RowKernel {
@@ -56,22 +56,32 @@ impl RowKernel {
         gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
         let vectors = (rows.length / u64::from(format.per_vector())) as u32;
-        let parts =
+        let slices =
             if role == Role::Whole { 1 } else { vectors.div_ceil(thread_group.capacity()).max(1) };
         let blocks = rows.count.div_ceil(thread_group.rows().into())
-            * u64::from(thread_group.blocks * parts);
+            * u64::from(thread_group.blocks * slices);
         if blocks >= 1 << 31 || rows.count >= 1 << 32 {
             let problem = format!("{} rows of {} elements", rows.count, rows.length);
             let help = "compute several parts of the matrix, of fewer rows";
-            return Err(argument(&*op, "count", problem, help));
+            return Err(argument_error(&*op, "count", problem, help));
         }
-        let ahead = thread_group.ahead(format, gpu).filter(|_| role == Role::Whole);
-        Ok(Self { op, rows, format, thread_group, role, parts, grid: blocks as u32, ahead })
+        let prefetch_distance =
+            thread_group.prefetch_distance(format, gpu).filter(|_| role == Role::Whole);
+        Ok(Self {
+            op,
+            rows,
+            format,
+            thread_group,
+            role,
+            slices,
+            grid: blocks as u32,
+            prefetch_distance,
+        })
     }
 
-    /// Values per slice in memory: 2 or 4, of which some may be unused.
-    fn slot(&self) -> u32 {
-        self.op.nothing().len().next_power_of_two().max(2) as u32
+    /// Values per entry of statistics in memory: 2 or 4, of which some may be padding.
+    fn stats_len(&self) -> u32 {
+        self.op.empty_stats().len().next_power_of_two().max(2) as u32
     }
 
     /// Bytes of the statistics of all slices.
@@ -80,13 +90,13 @@ impl RowKernel {
     }
 
     fn scratch_len(&self) -> u64 {
-        self.rows.count * u64::from(self.parts * self.slot())
+        self.rows.count * u64::from(self.slices * self.stats_len())
     }
 
     /// Returns the buffers that it binds.
     pub fn buffers(&self) -> Vec<BufferParameter> {
         let Rows { count, length, element } = self.rows;
-        let columns = self.op.columns().iter();
+        let columns = self.op.column_operands().iter();
         let column = |name: &&'static str| BufferParameter {
             name,
             access: BufferAccess::Read,
@@ -109,12 +119,12 @@ impl RowKernel {
         buffers
     }
 
-    /// Returns the alignment of rows, in elements, as far as the text depends on it: for loads of
-    /// column operands.
-    fn unit(&self) -> u32 {
+    /// Returns the alignment of rows, in elements, as far as the kernel's text depends on it: for
+    /// loads of column operands. Where the text is the same for all unaligned rows, it is 1.
+    fn text_unit(&self) -> u32 {
         let unit = self.rows.unit(self.format);
-        let alike = self.op.columns().is_empty() || self.format == Format::F32;
-        if alike && unit < self.format.per_vector() { 1 } else { unit }
+        let ignores_alignment = self.op.column_operands().is_empty() || self.format == Format::F32;
+        if ignores_alignment && unit < self.format.per_vector() { 1 } else { unit }
     }
 }
 
@@ -129,8 +139,8 @@ impl PtxKernel for RowKernel {
         let ThreadGroup { threads, blocks, vectors } = self.thread_group;
         let name = name.with(self.rows.element.name());
         let name = name.with(format_args!("{blocks}x{threads}x{vectors}"));
-        let (unit, whole) = (self.unit(), self.format.per_vector());
-        name.with_if(unit != whole, format_args!("vec{unit}")).build()
+        let (unit, vector_unit) = (self.text_unit(), self.format.per_vector());
+        name.with_if(unit != vector_unit, format_args!("vec{unit}")).build()
     }
 
     fn default_target(&self) -> Target {
@@ -142,7 +152,8 @@ impl PtxKernel for RowKernel {
         let mut kernel =
             typed::kernel(&self.name(), target, block, |k| Writer::new(k, self).write());
         let blocks = self.thread_group.blocks;
-        kernel.min_blocks = self.thread_group.residents(&*self.op, self.rows, self.format);
+        kernel.min_blocks =
+            self.thread_group.min_resident_blocks(&*self.op, self.rows, self.format);
         kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
         kernel
     }
@@ -158,17 +169,17 @@ impl PtxKernel for RowKernel {
         parameters.push(Parameter::U32(self.rows.count as u32));
         parameters.push(Parameter::U32(self.rows.length as u32));
         if self.role != Role::Whole {
-            parameters.push(Parameter::U32(self.parts));
+            parameters.push(Parameter::U32(self.slices));
         }
         if self.role != Role::Gather {
-            parameters.extend(self.op.number().map(|(_, number)| Parameter::F32(number)));
+            parameters.extend(self.op.scalar().map(|(_, scalar)| Parameter::F32(scalar)));
         }
-        parameters.extend(self.ahead.map(Parameter::U32));
+        parameters.extend(self.prefetch_distance.map(Parameter::U32));
         KernelInterface { buffers, parameters }
     }
 }
 
-/// A kernel being written, with its parameters.
+/// Writes a kernel's code, from its parameters.
 struct Writer<'k, 'a> {
     k: &'k Code,
     kernel: &'a RowKernel,
@@ -178,9 +189,9 @@ struct Writer<'k, 'a> {
     scratch: Option<typed::Ptr<'k, typed::Global, f32>>,
     count: Val<'k, u32>,
     length: Val<'k, u32>,
-    parts: Option<Val<'k, u32>>,
-    number: Option<Val<'k, f32>>,
-    ahead: Option<Val<'k, u32>>,
+    slices: Option<Val<'k, u32>>,
+    scalar: Option<Val<'k, f32>>,
+    prefetch_distance: Option<Val<'k, u32>>,
 }
 
 impl<'k, 'a> Writer<'k, 'a> {
@@ -188,7 +199,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn new(k: &'k Code, kernel: &'a RowKernel) -> Self {
         let (op, writes) = (&kernel.op, kernel.role != Role::Gather);
         let split = kernel.role != Role::Whole;
-        let columns = if writes { op.columns() } else { &[] };
+        let columns = if writes { op.column_operands() } else { &[] };
         Self {
             k,
             kernel,
@@ -198,9 +209,9 @@ impl<'k, 'a> Writer<'k, 'a> {
             scratch: split.then(|| k.pointer("parts")),
             count: k.number("count"),
             length: k.number("length"),
-            parts: split.then(|| k.number("parts_of_row")),
-            number: op.number().filter(|_| writes).map(|(name, _)| k.number(name)),
-            ahead: kernel.ahead.map(|_| k.number("ahead")),
+            slices: split.then(|| k.number("parts_of_row")),
+            scalar: op.scalar().filter(|_| writes).map(|(name, _)| k.number(name)),
+            prefetch_distance: kernel.prefetch_distance.map(|_| k.number("ahead")),
         }
     }
 
@@ -209,38 +220,47 @@ impl<'k, 'a> Writer<'k, 'a> {
         if thread_group.blocks > 1 {
             self.k.arrive_cluster_relaxed();
         }
-        let (row, nth) = self.place();
-        let cut = self.cut(row, nth);
-        let mut part = Part::load(&cut, self.x, self.kernel.op.absent());
-        if let Some(ahead) = self.ahead.filter(|_| self.k.target().has(90)) {
-            self.prefetch(row, ahead);
+        let (row, slice) = self.row_and_slice();
+        let partition = self.partition(row, slice);
+        let mut fragment = Fragment::load(&partition, self.x, self.kernel.op.padding());
+        if let Some(prefetch_distance) = self.prefetch_distance.filter(|_| self.k.target().has(90))
+        {
+            self.prefetch(row, prefetch_distance);
         }
-        let context = self.context(&cut);
-        let exchange =
-            Exchange { op: &*self.kernel.op, context, thread_group, slot: self.kernel.slot() };
+        let context = self.context(&partition);
+        let reduction = RowReduction {
+            op: &*self.kernel.op,
+            context,
+            thread_group,
+            stats_len: self.kernel.stats_len(),
+        };
         match self.kernel.role {
             Role::Whole => {
-                let group = self.kernel.op.stats(&context, &mut part.items);
-                let stats = exchange.thread_group(&group);
-                self.finish(&context, &cut, &part, [&stats, &group]);
+                let group = self.kernel.op.stats(&context, &mut fragment.items);
+                let stats = reduction.reduce_group(&group);
+                self.finish(&context, &partition, &fragment, [&stats, &group]);
             }
             Role::Gather => {
-                let stats = exchange.thread_group(&self.kernel.op.stats(&context, &mut part.items));
-                exchange.store_partial(self.slots(row).at(nth * self.kernel.slot()), &stats);
+                let stats =
+                    reduction.reduce_group(&self.kernel.op.stats(&context, &mut fragment.items));
+                reduction.store_partial(
+                    self.slice_stats(row).at(slice * self.kernel.stats_len()),
+                    &stats,
+                );
             }
             Role::Apply => {
-                let parts = self.parts.expect("rows are in parts");
-                let stats = exchange.load_partials(self.slots(row), parts);
-                self.finish(&context, &cut, &part, [&stats, &[]]);
+                let slices = self.slices.expect("rows are in parts");
+                let stats = reduction.load_partials(self.slice_stats(row), slices);
+                self.finish(&context, &partition, &fragment, [&stats, &[]]);
             }
         }
     }
 
-    /// Returns the row of this thread group, and the slice of it.
-    fn place(&self) -> (Val<'k, u32>, Val<'k, u32>) {
+    /// Returns the row of this thread group, and the index of its slice.
+    fn row_and_slice(&self) -> (Val<'k, u32>, Val<'k, u32>) {
         let (k, thread_group) = (self.k, self.kernel.thread_group);
         let block = k.block_id(0);
-        let Some(parts) = self.parts else {
+        let Some(slices) = self.slices else {
             let row = (block >> thread_group.blocks.ilog2()) * thread_group.rows();
             let row = if thread_group.rows() > 1 {
                 row + (k.thread_id() >> thread_group.threads.ilog2())
@@ -252,61 +272,63 @@ impl<'k, 'a> Writer<'k, 'a> {
         // The first launch's last rows are processed first, since some of them are still in L2.
         let last = k.block_count(0) - 1;
         let block = if self.kernel.role == Role::Apply { last - block } else { block };
-        let row = block / parts;
-        (row, block - row * parts)
+        let row = block / slices;
+        (row, block - row * slices)
     }
 
     /// Prefetches a row of a later block into L2, so that memory is busy while this block computes.
-    fn prefetch(&self, row: Val<'k, u32>, ahead: Val<'k, u32>) {
+    fn prefetch(&self, row: Val<'k, u32>, prefetch_distance: Val<'k, u32>) {
         let k = self.k;
-        let one = k.thread_id().equals(0);
-        k.when(one & (row + ahead).lt(self.count), || {
-            self.cut(row + ahead, k.constant(0u32)).prefetch(self.x);
+        let is_first_thread = k.thread_id().equals(0);
+        k.when(is_first_thread & (row + prefetch_distance).lt(self.count), || {
+            self.partition(row + prefetch_distance, k.constant(0u32)).prefetch(self.x);
         });
     }
 
-    fn cut(&self, row: Val<'k, u32>, nth: Val<'k, u32>) -> RowPartition<'k> {
+    fn partition(&self, row: Val<'k, u32>, slice: Val<'k, u32>) -> RowPartition<'k> {
         let kernel = self.kernel;
-        let one = kernel.thread_group.rows() == 1;
+        let single_row = kernel.thread_group.rows() == 1;
         RowPartition {
             k: self.k,
             format: kernel.format,
             thread_group: kernel.thread_group,
-            unit: kernel.unit(),
+            unit: kernel.text_unit(),
             split: kernel.role != Role::Whole,
-            alive: (!one).then(|| row.lt(self.count)),
-            row: if one { row } else { row.min(self.count - 1) },
-            nth,
+            in_bounds: (!single_row).then(|| row.lt(self.count)),
+            row: if single_row { row } else { row.min(self.count - 1) },
+            slice,
             length: self.length,
         }
     }
 
-    fn context(&self, cut: &RowPartition<'k>) -> Context<'k> {
-        let first = self.kernel.op.wants_first().then(|| cut.first(self.x));
+    fn context(&self, partition: &RowPartition<'k>) -> Context<'k> {
+        let first = self.kernel.op.needs_first().then(|| partition.first(self.x));
         let lanes = self.kernel.thread_group.lanes();
-        // 16-bit floats are better unpacked twice than held as `f32`.
-        let replaces = self.kernel.role == Role::Whole && self.kernel.format == Format::F32;
-        Context { k: self.k, lanes, length: self.length, first, replaces, number: self.number }
+        // Unpacking 16-bit floats twice needs fewer registers than holding `f32` values.
+        let may_replace = self.kernel.role == Role::Whole && self.kernel.format == Format::F32;
+        Context { k: self.k, lanes, length: self.length, first, may_replace, scalar: self.scalar }
     }
 
     /// Returns the address of the statistics of a row's slices.
-    fn slots(&self, row: Val<'k, u32>) -> typed::Ptr<'k, typed::Global, f32> {
-        let (scratch, parts) = (self.scratch, self.parts);
-        let (scratch, parts) = scratch.zip(parts).expect("rows are in parts");
-        let wide = |value: Val<'k, u32>| value.convert::<u64>("");
-        scratch.at_wide(wide(row) * wide(parts * self.kernel.slot()))
+    fn slice_stats(&self, row: Val<'k, u32>) -> typed::Ptr<'k, typed::Global, f32> {
+        let (scratch, slices) = (self.scratch, self.slices);
+        let (scratch, slices) = scratch.zip(slices).expect("rows are in parts");
+        let to_u64 = |value: Val<'k, u32>| value.convert::<u64>("");
+        scratch.at_wide(to_u64(row) * to_u64(slices * self.kernel.stats_len()))
     }
 
+    /// Computes and stores the results, from the statistics of the row and of the group.
     fn finish(
         &self,
         context: &Context<'k>,
-        cut: &RowPartition<'k>,
-        part: &Part<'k>,
+        partition: &RowPartition<'k>,
+        fragment: &Fragment<'k>,
         [row, group]: [&[Val<'k, f32>]; 2],
     ) {
         let op = &self.kernel.op;
         let row = op.finish(context, row, group);
         let y = self.y.expect("results are written");
-        part.store(cut, y, &self.columns, |x, columns| op.apply(context, x, &row, columns));
+        fragment
+            .store(partition, y, &self.columns, |x, columns| op.apply(context, x, &row, columns));
     }
 }

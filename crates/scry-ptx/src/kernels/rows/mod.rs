@@ -1,14 +1,14 @@
 //! Row-wise functions that read and write each element once: the common part of softmax and norms.
 //!
 //! A *thread group* holds a row in registers: some lanes of a warp, a block, or on `sm_90` a
-//! cluster of blocks; each thread has some elements, in vectors of 16 bytes. Statistics are reduced
-//! by shuffles within a warp, and through (distributed) shared memory between warps and the blocks
-//! of a cluster, in one exchange. Then each thread computes and stores its results.
+//! cluster of blocks. Each thread holds some elements, in vectors of 16 bytes. Statistics are
+//! reduced by shuffles within a warp, and then in one exchange through (distributed) shared memory
+//! between warps and the blocks of a cluster. Then each thread computes and stores its results.
 //!
-//! Rows need not be 16-byte aligned. The aligned part is still held in vectors; the few elements
-//! before and after are the *edges*, one for each of the first threads. Rows that are too long for
-//! a thread group are *split*: a first launch stores the statistics of each slice, a second one
-//! reads the row again.
+//! Rows need not be 16-byte aligned. The aligned part of a row is still held in vectors. The few
+//! elements before and after it are the *edges*, which are distributed over the first threads. Rows
+//! that are too long for a thread group are *split* into slices: a first launch stores the
+//! statistics of each slice, a second one reads the rows again and computes the results.
 //!
 //! The kernels are memory-bound, and a block computes nothing until all its loads have arrived. To
 //! keep memory busy meanwhile, a block prefetches the row of a later block into L2 (`sm_90`);
@@ -25,7 +25,7 @@ mod thread_group;
 
 use std::sync::Arc;
 
-pub(crate) use op::{Context, Item, RowOp, Stats, combined};
+pub(crate) use op::{Context, Item, RowOp, Stats, reduce_values};
 pub use shape::Rows;
 pub use thread_group::ThreadGroup;
 
@@ -61,7 +61,7 @@ pub(crate) fn plan_for(
 /// Returns two launches, with the statistics of each slice of each row between them.
 fn split(op: Arc<dyn RowOp>, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
     let format = rows.format(&*op)?;
-    let thread_group = ThreadGroup::part(format, &*op);
+    let thread_group = ThreadGroup::for_slices(format, &*op);
     let gather = RowKernel::new(op.clone(), rows, format, thread_group, Role::Gather, gpu)?;
     let apply = RowKernel::new(op, rows, format, thread_group, Role::Apply, gpu)?;
     let arguments = apply.buffers();

@@ -1,4 +1,4 @@
-//! The row-wise function, independent of the threads that hold a row.
+//! The interface of row-wise functions, independent of the threads that hold a row.
 
 use std::fmt::Debug;
 
@@ -10,9 +10,9 @@ pub(crate) type Stats<'k> = Vec<Val<'k, f32>>;
 /// An element in a register.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item<'k> {
-    /// Its value; [`RowOp::absent`] out of bounds.
+    /// Its value; [`RowOp::padding`] out of bounds.
     pub x: Val<'k, f32>,
-    /// Whether it is in bounds; `None` if that is certain.
+    /// Whether it is in bounds; `None` if it always is.
     pub present: Option<Val<'k, bool>>,
 }
 
@@ -28,16 +28,16 @@ impl<'k> Item<'k> {
 pub(crate) struct Context<'k> {
     /// The kernel.
     pub k: &'k Code,
-    /// Lanes of a warp that hold parts of the same row: a power of two.
+    /// Number of neighbouring lanes of a warp that hold the same row: a power of two.
     pub lanes: u32,
     /// Elements of the row.
     pub length: Val<'k, u32>,
-    /// The first element of the row, if [`RowOp::wants_first`].
+    /// The first element of the row, if [`RowOp::needs_first`].
     pub first: Option<Val<'k, f32>>,
-    /// Whether [`RowOp::stats`] may replace the elements.
-    pub replaces: bool,
-    /// The parameter of [`RowOp::number`].
-    pub number: Option<Val<'k, f32>>,
+    /// Whether [`RowOp::stats`] may replace the elements by intermediate values.
+    pub may_replace: bool,
+    /// The parameter of [`RowOp::scalar`].
+    pub scalar: Option<Val<'k, f32>>,
 }
 
 impl<'k> Context<'k> {
@@ -58,38 +58,40 @@ pub(crate) trait RowOp: Debug + Send + Sync {
     /// Returns the first field of kernel names.
     fn name(&self) -> &'static str;
 
-    /// Returns the operands that have one element per column.
-    fn columns(&self) -> &'static [&'static str] {
+    /// Returns the names of the operands that have one element per column.
+    fn column_operands(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Returns a parameter of all rows.
-    fn number(&self) -> Option<(&'static str, f32)> {
+    /// Returns the name and the value of the function's scalar parameter, if it has one.
+    fn scalar(&self) -> Option<(&'static str, f32)> {
         None
     }
 
     /// Whether the first element of the row is needed.
-    fn wants_first(&self) -> bool {
+    fn needs_first(&self) -> bool {
         false
     }
 
-    /// Returns the value out of bounds: 0 or an infinity.
-    fn absent(&self) -> f32 {
+    /// Returns the value of elements out of bounds: 0 or an infinity.
+    fn padding(&self) -> f32 {
         0.0
     }
 
-    /// Returns the statistics of no elements.
-    fn nothing(&self) -> &'static [f32];
+    /// Returns the statistics of an empty row.
+    fn empty_stats(&self) -> &'static [f32];
 
-    /// Returns the statistics of the elements that the lanes of a group hold, in each of them. If
-    /// the context says so it may replace the elements by intermediate values for [`RowOp::apply`].
+    /// Returns the statistics of the elements that the lanes of a group hold; each lane has the
+    /// result. If [`Context::may_replace`] is true it may replace the elements by intermediate
+    /// values for [`RowOp::apply`].
     fn stats<'k>(&self, context: &Context<'k>, items: &mut [Item<'k>]) -> Stats<'k>;
 
-    /// Merges statistics: each lane has its `parts`, and each group of `lanes` neighbours has all.
+    /// Merges the `parts` of each lane over groups of `lanes` neighbouring lanes; each lane has the
+    /// result.
     fn merge<'k>(&self, context: &Context<'k>, parts: &[Stats<'k>], lanes: u32) -> Stats<'k>;
 
-    /// Returns the inputs of [`RowOp::apply`], from the statistics of the whole row, and those of
-    /// the group if elements may have been replaced.
+    /// Returns the `row` inputs of [`RowOp::apply`], from the statistics of the whole row and, if
+    /// elements may have been replaced, those of the lanes' elements (`group`).
     fn finish<'k>(
         &self,
         context: &Context<'k>,
@@ -97,7 +99,8 @@ pub(crate) trait RowOp: Debug + Send + Sync {
         group: &[Val<'k, f32>],
     ) -> Stats<'k>;
 
-    /// Returns a result.
+    /// Returns the result for an element, from the values of [`RowOp::finish`] and the operands of
+    /// its column.
     fn apply<'k>(
         &self,
         context: &Context<'k>,
@@ -111,7 +114,7 @@ pub(crate) trait RowOp: Debug + Send + Sync {
 const CHAINS: usize = 4;
 
 /// Reduces values, each as soon as it is computed, so that few are live at once.
-pub(crate) fn combined<'k>(
+pub(crate) fn reduce_values<'k>(
     values: impl IntoIterator<Item = Val<'k, f32>>,
     combine: impl Fn(Val<'k, f32>, Val<'k, f32>) -> Val<'k, f32>,
 ) -> Val<'k, f32> {

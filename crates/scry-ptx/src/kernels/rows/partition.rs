@@ -1,4 +1,4 @@
-//! Partition of a row over threads.
+//! The partition of a row over threads.
 
 use super::format::{Elements, Format};
 use super::thread_group::ThreadGroup;
@@ -12,20 +12,20 @@ pub(super) struct RowPartition<'k> {
     pub thread_group: ThreadGroup,
     /// Alignment of rows in elements: a vector, or less.
     pub unit: u32,
-    /// Whether a row is more than the thread group holds.
+    /// Whether a row is longer than what the thread group holds, and so is split into slices.
     pub split: bool,
-    /// Whether the row is in bounds, unless that is certain; if not it is clamped to the last one,
-    /// and nothing is stored.
-    pub alive: Option<Val<'k, bool>>,
+    /// Whether the row is in bounds; `None` if it always is. A row out of bounds is clamped to the
+    /// last one, and nothing is stored.
+    pub in_bounds: Option<Val<'k, bool>>,
     pub row: Val<'k, u32>,
     /// Index of the slice of the row.
-    pub nth: Val<'k, u32>,
+    pub slice: Val<'k, u32>,
     pub length: Val<'k, u32>,
 }
 
 /// The aligned part of a row.
 #[derive(Clone, Copy)]
-pub(super) struct Middle<'k> {
+pub(super) struct AlignedPart<'k> {
     /// Elements before the first vector, if there may be any.
     pub head: Option<Val<'k, u32>>,
     pub vectors: Val<'k, u32>,
@@ -33,17 +33,17 @@ pub(super) struct Middle<'k> {
 
 impl<'k> RowPartition<'k> {
     /// Whether rows may be unaligned.
-    pub fn ragged(&self) -> bool {
+    pub fn is_unaligned(&self) -> bool {
         self.unit < self.format.per_vector()
     }
 
     /// Returns the address of the row in a matrix.
     pub fn row_of(&self, matrix: Elements<'k>) -> Elements<'k> {
-        self.format.at_wide(matrix, self.before())
+        self.format.at_wide(matrix, self.row_offset())
     }
 
     /// Returns the element offset of the row.
-    fn before(&self) -> Val<'k, u64> {
+    fn row_offset(&self) -> Val<'k, u64> {
         self.row.convert::<u64>("") * self.length.convert::<u64>("")
     }
 
@@ -54,14 +54,14 @@ impl<'k> RowPartition<'k> {
     }
 
     /// Returns the aligned part of the row.
-    pub fn middle(&self) -> Middle<'k> {
+    pub fn aligned_part(&self) -> AlignedPart<'k> {
         let size = self.format.per_vector();
-        if !self.ragged() {
-            return Middle { head: None, vectors: self.length >> size.ilog2() };
+        if !self.is_unaligned() {
+            return AlignedPart { head: None, vectors: self.length >> size.ilog2() };
         }
-        let over = self.before().convert::<u32>("");
-        let head = ((self.k.constant(0u32).copied() - over) & (size - 1)).min(self.length);
-        Middle { head: Some(head), vectors: (self.length - head) >> size.ilog2() }
+        let misalignment = self.row_offset().convert::<u32>("");
+        let head = ((self.k.constant(0u32).copied() - misalignment) & (size - 1)).min(self.length);
+        AlignedPart { head: Some(head), vectors: (self.length - head) >> size.ilog2() }
     }
 
     /// Returns the index of the thread's first vector, or edge.
@@ -74,45 +74,45 @@ impl<'k> RowPartition<'k> {
         if thread_group.blocks > 1 {
             start = k.cluster_rank().mul_add(thread_group.threads, start);
         }
-        if self.split { self.nth.mul_add(thread_group.capacity(), start) } else { start }
+        if self.split { self.slice.mul_add(thread_group.capacity(), start) } else { start }
     }
 
-    /// Returns whether the thread has a vector in a round: certain in all but the last one, if a
-    /// thread group has as many rounds as a row needs.
+    /// Returns whether the thread has a vector in a round; `None` if it always has one: in all
+    /// rounds but the last one, unless rows are split.
     pub fn present(
         &self,
-        middle: Middle<'k>,
+        aligned: AlignedPart<'k>,
         start: Val<'k, u32>,
         round: u32,
     ) -> Option<Val<'k, bool>> {
-        let uncertain = self.split || round + 1 == self.thread_group.vectors;
-        uncertain.then(|| (start + round * self.thread_group.size()).lt(middle.vectors))
+        let is_conditional = self.split || round + 1 == self.thread_group.vectors;
+        is_conditional.then(|| (start + round * self.thread_group.size()).lt(aligned.vectors))
     }
 
-    /// Returns the elements from a thread's vector to the one in a later round.
-    pub fn distance(&self, rounds: u32) -> u32 {
+    /// Returns the number of elements from a thread's vector to the one this many rounds later.
+    pub fn round_offset(&self, rounds: u32) -> u32 {
         rounds * self.thread_group.size() * self.format.per_vector()
     }
 
-    /// Returns the thread's edge in a round: its column, and whether it is in bounds. Those before
-    /// the vectors come first, then those after.
+    /// Returns the thread's edge in a round: its column, and whether it is in bounds. Edges before
+    /// the vectors are numbered first, then those after them.
     pub fn edge(
         &self,
-        middle: Middle<'k>,
+        aligned: AlignedPart<'k>,
         start: Val<'k, u32>,
         round: u32,
     ) -> (Val<'k, u32>, Val<'k, bool>) {
-        let nth = start + round * self.thread_group.size();
-        let inside = middle.vectors * self.format.per_vector();
-        let head = middle.head.expect("only ragged rows have edges");
-        let column = nth.lt(head).select(nth, nth + inside);
-        (column, nth.lt(self.length - inside))
+        let edge = start + round * self.thread_group.size();
+        let aligned_len = aligned.vectors * self.format.per_vector();
+        let head = aligned.head.expect("only unaligned rows have edges");
+        let column = edge.lt(head).select(edge, edge + aligned_len);
+        (column, edge.lt(self.length - aligned_len))
     }
 
-    /// Prefetches the row into L2, all but its edges.
+    /// Prefetches the row into L2, except for its edges.
     pub fn prefetch(&self, x: Elements<'k>) {
-        let (middle, row) = (self.middle(), self.row_of(x));
-        let vectors = middle.head.map_or(row, |head| self.format.at(row, head));
-        self.k.prefetch(vectors, middle.vectors << 4);
+        let (aligned, row) = (self.aligned_part(), self.row_of(x));
+        let vectors = aligned.head.map_or(row, |head| self.format.at(row, head));
+        self.k.prefetch(vectors, aligned.vectors << 4);
     }
 }

@@ -20,15 +20,15 @@ pub struct Rows {
 const MAX_LENGTH: u64 = (1 << 31) - (1 << 16);
 
 impl Rows {
-    /// Returns the number of elements of all rows.
+    /// Returns the total number of elements.
     pub(super) fn elements(&self, op: &dyn RowOp) -> Result<u64, PlanError> {
         let problem = || format!("{} rows of {} elements", self.count, self.length);
         let help = "compute several parts of the matrix, of less than 2^60 elements each";
         let elements = self.count.checked_mul(self.length).filter(|elements| *elements < 1 << 60);
-        elements.ok_or_else(|| argument(op, "count", problem(), help))
+        elements.ok_or_else(|| argument_error(op, "count", problem(), help))
     }
 
-    /// Returns the alignment of all rows, in elements: a vector, or a part of it.
+    /// Returns the alignment that all rows have, in elements: at most a vector.
     pub(super) fn unit(&self, format: Format) -> u32 {
         let vector = format.per_vector();
         1 << self.length.trailing_zeros().min(vector.ilog2())
@@ -39,10 +39,11 @@ impl Rows {
         self.unit(format) == format.per_vector()
     }
 
+    /// Returns the format of the elements.
     pub(super) fn format(&self, op: &dyn RowOp) -> Result<Format, PlanError> {
         let help = "use F32, F16 or Bf16";
         let problem = || format!("{:?}", self.element);
-        Format::of(self.element).ok_or_else(|| argument(op, "element", problem(), help))
+        Format::of(self.element).ok_or_else(|| argument_error(op, "element", problem(), help))
     }
 
     pub(super) fn check(&self, op: &dyn RowOp) -> Result<(), PlanError> {
@@ -50,13 +51,14 @@ impl Rows {
         self.elements(op)?;
         if self.length == 0 || self.length > MAX_LENGTH {
             let help = "use rows of 1 to 2^31 - 2^16 elements";
-            return Err(argument(op, "length", self.length.to_string(), help));
+            return Err(argument_error(op, "length", self.length.to_string(), help));
         }
         Ok(())
     }
 }
 
-pub(super) fn argument(
+/// Returns the error for an unsupported argument.
+pub(super) fn argument_error(
     op: &dyn RowOp,
     argument: &'static str,
     problem: String,

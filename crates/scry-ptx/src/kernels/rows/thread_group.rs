@@ -2,115 +2,129 @@
 
 use super::format::Format;
 use super::op::RowOp;
-use super::shape::{Rows, argument};
+use super::shape::{Rows, argument_error};
 use crate::kernels::{GpuSpec, PlanError};
 
 /// The threads that hold a row together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ThreadGroup {
-    /// Threads per block: a power of two, 1 to 1024, or to 512 with operands for columns. Several
-    /// thread groups share a block if they have at most 32.
+    /// Threads per block: a power of two, 1 to 1024, or 1 to 512 with column operands (a weight or
+    /// a bias). Thread groups of at most 32 threads share a block with others.
     pub threads: u32,
-    /// Blocks per cluster: 1, 2, 4 or 8; more than one only of 64 threads or more (`sm_90`).
+    /// Blocks per cluster: 1, 2, 4 or 8. More than 1 needs `sm_90` and at least 64 threads per
+    /// block.
     pub blocks: u32,
-    /// Vectors of 16 bytes per thread, of at most 32 elements; or of 64 if there are at most 256
-    /// threads, the elements are `F32`, rows are aligned, and columns have no operands; or of 16 if
-    /// they are 16-bit floats, rows are not aligned, columns have operands, and there are fewer
-    /// than 8 blocks. Layer norm has a quarter less in clusters of more than 512 threads per block,
-    /// except for aligned rows of `F32`, and 60 elements instead of 64.
+    /// Vectors of 16 bytes per thread. Their elements are limited by registers, to
+    /// - 64 for aligned rows of `F32` without column operands, in blocks of at most 256 threads; 60
+    ///   for layer norm;
+    /// - 16 for unaligned rows of 16-bit floats with column operands, with fewer than 8 blocks;
+    /// - 24 for layer norm in clusters of more than 512 threads per block, except for aligned rows
+    ///   of `F32` without column operands;
+    /// - 32 otherwise.
     pub vectors: u32,
 }
 
 /// Maximum elements per thread.
 const MAX_ELEMENTS: u32 = 32;
-/// Maximum elements per thread of a small block that needs few other registers.
+/// Maximum elements per thread of a small block whose threads need few other registers.
 const DEEP_ELEMENTS: u32 = 64;
-/// Threads per block whose threads hold that many: three blocks are resident per multiprocessor.
-const DEEP_BLOCK: u32 = 256;
+/// Maximum threads of a block whose threads hold [`DEEP_ELEMENTS`]. Three such blocks are resident
+/// per multiprocessor.
+const DEEP_MAX_THREADS: u32 = 256;
 /// Maximum portable cluster size.
 const MAX_BLOCKS: u32 = 8;
-/// Threads per block, if thread groups are smaller.
+/// Threads of a block that several thread groups share.
 const SMALL_BLOCK: u32 = 128;
 
 impl ThreadGroup {
-    /// Returns the thread group for a slice of a split row. Its threads hold less than they could:
-    /// the predicates of their elements need registers, too.
-    pub(super) fn part(format: Format, op: &dyn RowOp) -> Self {
-        let vectors = Self::most_vectors(format) * 3 / 4;
-        Self { threads: Self::most_threads(op), blocks: 1, vectors }
+    /// Returns the thread group for a slice of a split row. Its threads hold less than the maximum,
+    /// since the predicates of their elements need registers, too.
+    pub(super) fn for_slices(format: Format, op: &dyn RowOp) -> Self {
+        let vectors = Self::max_vectors(format) * 3 / 4;
+        Self { threads: Self::max_threads(op), blocks: 1, vectors }
     }
 
-    /// Maximum vectors per thread.
-    const fn most_vectors(format: Format) -> u32 {
+    /// Returns the maximum vectors per thread in the general case.
+    const fn max_vectors(format: Format) -> u32 {
         MAX_ELEMENTS / format.per_vector()
     }
 
-    /// Returns the maximum vectors of its threads. With 16-bit floats and unaligned column operands
-    /// registers are scarce: where larger clusters are possible, threads hold few vectors.
-    fn limit(self, op: &dyn RowOp, rows: Rows, format: Format) -> u32 {
-        let alone = Self::needs_few_registers(op, rows, format);
-        if alone && self.threads <= DEEP_BLOCK {
-            return DEEP_ELEMENTS / format.per_vector() - u32::from(op.wants_first());
+    /// Returns the maximum vectors per thread of this group. With 16-bit floats and unaligned
+    /// column operands registers are scarce: unless the cluster has the maximum size, threads hold
+    /// fewer vectors.
+    fn max_vectors_of(self, op: &dyn RowOp, rows: Rows, format: Format) -> u32 {
+        let few_registers = Self::needs_few_registers(op, rows, format);
+        if few_registers && self.threads <= DEEP_MAX_THREADS {
+            return DEEP_ELEMENTS / format.per_vector() - u32::from(op.needs_first());
         }
-        // The first element of the row and the element count need registers, too.
-        let crowded = op.wants_first() && !alone && self.threads > 512 && self.blocks > 1;
+        // Layer norm needs registers for the row's first element and the element count, too.
+        let scarce_registers =
+            op.needs_first() && !few_registers && self.threads > 512 && self.blocks > 1;
         match Self::has_unaligned_columns(op, rows, format) && self.blocks < MAX_BLOCKS {
             true => Self::occupancy_vectors(format),
-            false if crowded => Self::most_vectors(format) * 3 / 4,
-            false => Self::most_vectors(format),
+            false if scarce_registers => Self::max_vectors(format) * 3 / 4,
+            false => Self::max_vectors(format),
         }
     }
 
     /// Whether threads need few registers besides their elements.
     fn needs_few_registers(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
-        op.columns().is_empty() && rows.aligned(format) && format == Format::F32
+        op.column_operands().is_empty() && rows.aligned(format) && format == Format::F32
     }
 
     /// Whether elements are 16-bit floats, and column operands are unaligned.
     fn has_unaligned_columns(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
-        !rows.aligned(format) && !op.columns().is_empty() && format.per_word() > 1
+        !rows.aligned(format) && !op.column_operands().is_empty() && format.per_word() > 1
     }
 
-    /// Vectors per thread at a higher occupancy.
+    /// Returns the maximum vectors per thread at a higher occupancy.
     const fn occupancy_vectors(format: Format) -> u32 {
-        Self::most_vectors(format) / 2
+        Self::max_vectors(format) / 2
     }
 
     /// Returns the maximum threads per block: with column operands a thread needs more registers
     /// than it has in a block of 1024.
-    fn most_threads(op: &dyn RowOp) -> u32 {
-        if op.columns().is_empty() { 1024 } else { 512 }
+    fn max_threads(op: &dyn RowOp) -> u32 {
+        if op.column_operands().is_empty() { 1024 } else { 512 }
     }
 
     /// Returns the minimum resident blocks per multiprocessor (`.minnctapersm`), which limits
     /// registers. It is not set for thread groups within a warp.
-    pub(super) fn residents(self, op: &dyn RowOp, rows: Rows, format: Format) -> Option<u32> {
-        let pieces = Self::has_unaligned_columns(op, rows, format);
-        let many = pieces && self.vectors > Self::occupancy_vectors(format);
+    pub(super) fn min_resident_blocks(
+        self,
+        op: &dyn RowOp,
+        rows: Rows,
+        format: Format,
+    ) -> Option<u32> {
+        let has_unaligned_columns = Self::has_unaligned_columns(op, rows, format);
+        let exceeds_occupancy =
+            has_unaligned_columns && self.vectors > Self::occupancy_vectors(format);
         match self.threads {
             ..=32 => None,
-            _ if self.spills_if_bounded(op, rows, format) => None,
-            ..=512 if many => Some(3 * 256 / self.threads),
-            _ if self.vectors > Self::most_vectors(format) => Some(3 * DEEP_BLOCK / self.threads),
+            _ if self.spills_with_bound(op, rows, format) => None,
+            ..=512 if exceeds_occupancy => Some(3 * 256 / self.threads),
+            _ if self.vectors > Self::max_vectors(format) => {
+                Some(3 * DEEP_MAX_THREADS / self.threads)
+            }
             _ => Some(1024 / self.threads),
         }
     }
 
-    /// Whether ptxas meets the bound without `.minnctapersm` but spills with it: with a weight
-    /// only, where threads of large clusters hold the maximum.
-    fn spills_if_bounded(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
-        let full = self.vectors == Self::most_vectors(format) && rows.aligned(format);
-        let weighted = op.wants_first() && op.columns().len() == 1;
-        full && weighted && self.blocks == MAX_BLOCKS
+    /// Whether ptxas needs few enough registers without `.minnctapersm`, but spills with it: layer
+    /// norm with a weight only, where threads of large clusters hold the maximum.
+    fn spills_with_bound(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
+        let holds_maximum = self.vectors == Self::max_vectors(format) && rows.aligned(format);
+        let weighted = op.needs_first() && op.column_operands().len() == 1;
+        holds_maximum && weighted && self.blocks == MAX_BLOCKS
     }
 
-    /// Returns the prefetch distance in rows: about as many as are computed at once. `None` for
-    /// clusters, whose blocks start together, and for small thread groups, of which enough are
-    /// resident to keep memory busy.
-    pub(super) fn ahead(self, format: Format, gpu: GpuSpec) -> Option<u32> {
+    /// Returns the prefetch distance in rows: about the number of rows that are computed at once.
+    /// `None` for clusters, whose blocks start together, and for thread groups within a warp, of
+    /// which enough are resident to keep memory busy.
+    pub(super) fn prefetch_distance(self, format: Format, gpu: GpuSpec) -> Option<u32> {
         let threads = if self.vectors > Self::occupancy_vectors(format) { 1024 } else { 1280 };
-        let wanted = self.blocks == 1 && self.threads > 32;
-        wanted.then(|| gpu.multiprocessors * threads / self.threads)
+        let needed = self.blocks == 1 && self.threads > 32;
+        needed.then(|| gpu.multiprocessors * threads / self.threads)
     }
 
     /// Number of threads.
@@ -128,29 +142,29 @@ impl ThreadGroup {
         self.block() / self.threads
     }
 
-    /// Lanes of a warp that belong to it.
+    /// Lanes of a warp that belong to the group.
     pub(super) const fn lanes(self) -> u32 {
         if self.threads < 32 { self.threads } else { 32 }
     }
 
-    /// Warps per block, if it has whole blocks.
+    /// Warps per block; the group must consist of whole blocks.
     pub(super) const fn warps(self) -> u32 {
         self.threads / 32
     }
 
-    /// Maximum number of vectors.
+    /// Number of vectors that the group can hold.
     pub(super) const fn capacity(self) -> u32 {
         self.size() * self.vectors
     }
 
-    /// Edges per thread where rows are not aligned: less than a vector on each side.
+    /// Maximum edges per thread. A row has less than a vector of edges on each side.
     pub(super) const fn edges(self, format: Format) -> u32 {
         (2 * format.per_vector() - 2).div_ceil(self.size())
     }
 
-    /// Returns the thread group with this many vectors per thread at most, and no more threads than
-    /// necessary.
-    fn tight(threads: u32, blocks: u32, vectors: u32) -> Self {
+    /// Returns the thread group of this many threads and blocks that holds `vectors` vectors with
+    /// the fewest per thread.
+    fn with_fewest_vectors(threads: u32, blocks: u32, vectors: u32) -> Self {
         Self { threads, blocks, vectors: vectors.div_ceil(threads * blocks).max(1) }
     }
 
@@ -159,62 +173,76 @@ impl ThreadGroup {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
         if vectors <= 32 * Self::occupancy_vectors(format) {
-            return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
+            return Some(Self::with_fewest_vectors(
+                vectors.next_power_of_two().clamp(4, 32),
+                1,
+                vectors,
+            ));
         }
-        let most = if gpu.target.has(90) { MAX_BLOCKS } else { 1 };
-        let fits = |thread_group: &Self| {
-            thread_group.blocks <= most && thread_group.fits(op, rows, format)
-        };
-        let spread = Self::spread(rows, vectors, gpu).min(most);
-        let deep = Self::needs_few_registers(op, rows, format);
-        let spread = (spread > 1).then(|| Self::within(512, spread, 2, vectors));
-        spread.into_iter().chain(Self::by_size(deep, format, most, vectors)).find(fits)
+        let max = if gpu.target.has(90) { MAX_BLOCKS } else { 1 };
+        let fits =
+            |thread_group: &Self| thread_group.blocks <= max && thread_group.fits(op, rows, format);
+        let blocks_per_row = Self::blocks_per_row(rows, vectors, gpu).min(max);
+        let few_registers = Self::needs_few_registers(op, rows, format);
+        let spread = (blocks_per_row > 1)
+            .then(|| Self::with_fewest_threads(512, blocks_per_row, 2, vectors));
+        spread.into_iter().chain(Self::by_size(few_registers, format, max, vectors)).find(fits)
     }
 
     /// Returns candidates for rows of this many vectors, the better ones first. Clusters of 8 large
     /// blocks leave some multiprocessors idle, since each must be within one GPC.
-    fn by_size(deep: bool, format: Format, most: u32, vectors: u32) -> [Self; 5] {
-        let large = |blocks| Self::tight(512, blocks, vectors);
-        let one = Self::within(512, 1, Self::occupancy_vectors(format), vectors);
-        let eight = if deep { Self::tight(DEEP_BLOCK, 8, vectors) } else { large(8) };
-        [one, large(2), large(4), eight, Self::tight(1024, most, vectors)]
+    fn by_size(few_registers: bool, format: Format, max: u32, vectors: u32) -> [Self; 5] {
+        let large = |blocks| Self::with_fewest_vectors(512, blocks, vectors);
+        let one = Self::with_fewest_threads(512, 1, Self::occupancy_vectors(format), vectors);
+        let eight = if few_registers {
+            Self::with_fewest_vectors(DEEP_MAX_THREADS, 8, vectors)
+        } else {
+            large(8)
+        };
+        [one, large(2), large(4), eight, Self::with_fewest_vectors(1024, max, vectors)]
     }
 
-    /// Returns the thread group with at most this many threads per block, if that is enough.
-    fn within(threads: u32, blocks: u32, each: u32, vectors: u32) -> Self {
-        let wanted = vectors.div_ceil(blocks * each).next_power_of_two();
-        Self::tight(wanted.clamp(64, threads), blocks, vectors)
+    /// Returns the thread group with the fewest threads per block, from 64 to `threads`, whose
+    /// threads hold at most `vectors_per_thread`; with the maximum of threads they may hold more.
+    fn with_fewest_threads(
+        threads: u32,
+        blocks: u32,
+        vectors_per_thread: u32,
+        vectors: u32,
+    ) -> Self {
+        let needed = vectors.div_ceil(blocks * vectors_per_thread).next_power_of_two();
+        Self::with_fewest_vectors(needed.clamp(64, threads), blocks, vectors)
     }
 
-    /// Whether threads have enough registers.
+    /// Whether the threads have enough registers.
     fn fits(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
-        let most = self.limit(op, rows, format);
-        self.vectors <= most && self.threads <= Self::most_threads(op)
+        let max = self.max_vectors_of(op, rows, format);
+        self.vectors <= max && self.threads <= Self::max_threads(op)
     }
 
-    /// Returns the blocks per row, so that few rows keep the GPU busy: as long as each has 4 KiB.
-    fn spread(rows: Rows, vectors: u32, gpu: GpuSpec) -> u32 {
+    /// Returns the blocks per row with which few rows keep the GPU busy; each has at least 4 KiB.
+    fn blocks_per_row(rows: Rows, vectors: u32, gpu: GpuSpec) -> u32 {
         let blocks = u64::from(gpu.multiprocessors) / rows.count.max(1);
         let blocks = blocks.min((vectors / 256).into()).max(1);
         1 << blocks.ilog2().min(MAX_BLOCKS.ilog2())
     }
 
-    /// Checks that it is valid, and can hold these rows.
+    /// Checks that the thread group is valid, can hold these rows, and has no superfluous round.
     pub(super) fn check(self, op: &dyn RowOp, rows: Rows, format: Format) -> Result<(), PlanError> {
         let Self { threads, blocks, vectors } = self;
-        let known = threads.is_power_of_two() && self.fits(op, rows, format) && vectors > 0;
-        let cluster = [2, 4, MAX_BLOCKS].contains(&blocks) && threads >= 64;
-        if !known || !(blocks == 1 || cluster) {
+        let is_valid = threads.is_power_of_two() && self.fits(op, rows, format) && vectors > 0;
+        let is_cluster = [2, 4, MAX_BLOCKS].contains(&blocks) && threads >= 64;
+        if !is_valid || !(blocks == 1 || is_cluster) {
             let help = "see the limits of `ThreadGroup`";
-            return Err(argument(op, "thread_group", format!("{self:?}"), help));
+            return Err(argument_error(op, "thread_group", format!("{self:?}"), help));
         }
-        let wanted = rows.length / u64::from(format.per_vector());
-        let certain = u64::from(self.size() * (vectors - 1));
-        let fits = wanted <= self.capacity().into() && (vectors == 1 || wanted > certain);
+        let needed = rows.length / u64::from(format.per_vector());
+        let unconditional = u64::from(self.size() * (vectors - 1));
+        let fits = needed <= self.capacity().into() && (vectors == 1 || needed > unconditional);
         if !fits {
-            let problem = format!("{self:?}, for rows of {wanted} vectors");
+            let problem = format!("{self:?}, for rows of {needed} vectors");
             let help = "pass the vectors of a row divided by the threads, rounded up";
-            return Err(argument(op, "thread_group", problem, help));
+            return Err(argument_error(op, "thread_group", problem, help));
         }
         Ok(())
     }
