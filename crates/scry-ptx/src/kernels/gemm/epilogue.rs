@@ -53,9 +53,10 @@ impl Epilogue {
         self.beta != 0.0
     }
 
-    /// Appends the compile-time part to a kernel's name; `alpha` and `beta` are parameters. If the
-    /// kernel computes the transposed product, the bias of a column of `out` is one per row of it.
-    pub(crate) fn named(&self, name: Name, transposed: bool) -> Name {
+    /// Appends the compile-time part of the epilogue to a kernel's name; `alpha` and `beta` are
+    /// parameters. If the kernel computes the transposed product, the bias, which is one element
+    /// per column of `out`, is one per row of that product.
+    pub(crate) fn append_to(&self, name: Name, transposed: bool) -> Name {
         let bias = self.bias.then_some(if transposed { 'm' } else { 'n' });
         name.epilogue(self.reads_out(), bias, self.activation)
     }
@@ -105,7 +106,7 @@ fn apply(activation: Activation, x: Val<'_, f32>) -> Val<'_, f32> {
     }
 }
 
-/// Returns `x / (1 + exp(-of))`.
-fn x_times_sigmoid<'k>(x: Val<'k, f32>, of: Val<'k, f32>) -> Val<'k, f32> {
-    x * ((of * -std::f32::consts::LOG2_E).exp2() + 1.0).recip()
+/// Returns `x / (1 + exp(-argument))`.
+fn x_times_sigmoid<'k>(x: Val<'k, f32>, argument: Val<'k, f32>) -> Val<'k, f32> {
+    x * ((argument * -std::f32::consts::LOG2_E).exp2() + 1.0).recip()
 }

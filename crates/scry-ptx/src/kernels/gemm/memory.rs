@@ -4,7 +4,7 @@ use crate::typed::{Bf16, F16, Global, Ptr, Val};
 use crate::types::PtxType;
 
 /// Loads an element; `constant` promises that it is not written while the kernel runs.
-pub(crate) fn load_number<'k>(
+pub(crate) fn load_element<'k>(
     at: Ptr<'k, Global, u8>,
     element: PtxType,
     constant: bool,
@@ -20,16 +20,16 @@ pub(crate) fn load_number<'k>(
 }
 
 /// Loads an element that is not written while the kernel runs, under a predicate; 0 otherwise.
-pub(crate) fn load_number_where<'k>(
+pub(crate) fn load_element_if<'k>(
     at: Ptr<'k, Global, u8>,
     element: PtxType,
-    only: Val<'k, bool>,
+    condition: Val<'k, bool>,
 ) -> Val<'k, f32> {
     if element == PtxType::F32 {
-        let [number] = at.cast::<f32>().load_where(Some(only), 0.0);
-        return number;
+        let [value] = at.cast::<f32>().load_where(Some(condition), 0.0);
+        return value;
     }
-    let [bits] = at.cast::<u16>().load_where(Some(only), 0);
+    let [bits] = at.cast::<u16>().load_where(Some(condition), 0);
     match element {
         PtxType::F16 => bits.cast::<F16>().convert(""),
         _ => (bits.convert::<u32>("") << 16).cast(),
@@ -44,7 +44,7 @@ fn load<'k, T: crate::typed::Element>(at: Ptr<'k, Global, u8>, constant: bool) -
 }
 
 /// Stores an element, rounded to nearest even.
-pub(crate) fn store_number(at: Ptr<'_, Global, u8>, element: PtxType, value: Val<'_, f32>) {
+pub(crate) fn store_element(at: Ptr<'_, Global, u8>, element: PtxType, value: Val<'_, f32>) {
     match element {
         PtxType::F16 => at.cast::<F16>().store(value.convert::<F16>("rn")),
         PtxType::Bf16 => at.cast::<Bf16>().store(value.convert::<Bf16>("rn")),
@@ -53,6 +53,6 @@ pub(crate) fn store_number(at: Ptr<'_, Global, u8>, element: PtxType, value: Val
 }
 
 /// Zero-extends to 64 bits.
-pub(crate) fn wide(value: Val<'_, u32>) -> Val<'_, u64> {
+pub(crate) fn to_u64(value: Val<'_, u32>) -> Val<'_, u64> {
     value.convert("")
 }

@@ -50,8 +50,8 @@ pub struct MatrixLayout {
     pub order: Layout,
     /// The leading dimension: the stride from one row (or column) to the next.
     pub ld: u64,
-    /// The stride from one matrix of the batch to the next: 0 to broadcast one matrix, which only
-    /// operands may be.
+    /// The stride from one matrix of the batch to the next. For operands it may be 0: all elements
+    /// of the batch then use the same matrix.
     pub stride: u64,
 }
 
@@ -66,8 +66,8 @@ impl MatrixLayout {
         Self { order, ld, stride: rows.saturating_mul(columns) }
     }
 
-    /// Returns the contiguous elements per row (or column) of a matrix of this size, and the number
-    /// of rows (or columns).
+    /// Returns the length and the number of the lines of a matrix of this size: of its rows if it
+    /// is row-major, else of its columns.
     #[must_use]
     pub const fn lines(&self, rows: u64, columns: u64) -> (u64, u64) {
         match self.order {
@@ -76,7 +76,7 @@ impl MatrixLayout {
         }
     }
 
-    /// Elements from the first to past the last one; `None` beyond 64 bits.
+    /// Returns the number of elements from the first to the last one; `None` beyond 64 bits.
     fn extent(&self, rows: u64, columns: u64, batch: u64) -> Option<u64> {
         let (line, lines) = self.lines(rows, columns);
         if line == 0 || lines == 0 || batch == 0 {
@@ -131,7 +131,7 @@ pub struct Gemm {
     pub epilogue: Epilogue,
 }
 
-/// Maximum of each side: tensor coordinates are signed 32-bit integers.
+/// Maximum of `m`, `n`, `k` and the batch: TMA coordinates are signed 32-bit integers.
 const MAX_SIDE: u64 = (1 << 31) - 512;
 
 impl Gemm {
@@ -161,8 +161,8 @@ impl Gemm {
         self
     }
 
-    /// Returns the transposed GEMM, `out^T = b^T * a^T`, on the same memory. It must not have a
-    /// bias, which would be per row.
+    /// Returns the transposed GEMM, `out^T = b^T * a^T`, on the same memory. The caller handles the
+    /// bias, which is per row of the transposed result.
     #[must_use]
     pub(crate) fn transposed(self) -> Self {
         let flip =
@@ -205,7 +205,7 @@ impl Gemm {
             buffers.push(BufferParameter { name: "bias", access: read, element: output, len: n });
         }
         let len = extent("out", self.out, m, n, batch)?;
-        self.check_apart()?;
+        self.check_results_disjoint()?;
         buffers.push(BufferParameter {
             name: "out",
             access: BufferAccess::Write,
@@ -218,12 +218,12 @@ impl Gemm {
     fn check_types(&self) -> Result<(), PlanError> {
         if !matches!(self.element, PtxType::F16 | PtxType::Bf16 | PtxType::F32) {
             let problem = self.element.name().to_owned();
-            return Err(refusal("element", problem, "matrices hold f16, bf16 or f32"));
+            return Err(argument_error("element", problem, "matrices hold f16, bf16 or f32"));
         }
         if self.output != self.element && self.output != PtxType::F32 {
             let (from, to) = (self.element.name(), self.output.name());
             let help = "results have the type of the operands, or f32";
-            return Err(refusal("output", format!("{to} for operands of {from}"), help));
+            return Err(argument_error("output", format!("{to} for operands of {from}"), help));
         }
         Ok(())
     }
@@ -233,18 +233,22 @@ impl Gemm {
         match sides.into_iter().find(|(_, side)| *side > MAX_SIDE) {
             Some((name, side)) => {
                 let problem = format!("{side}, beyond {MAX_SIDE}");
-                Err(refusal(name, problem, "compute the product in parts"))
+                Err(argument_error(name, problem, "compute the product in parts"))
             }
             None => Ok(()),
         }
     }
 
     /// Checks that no two results overlap.
-    fn check_apart(&self) -> Result<(), PlanError> {
+    fn check_results_disjoint(&self) -> Result<(), PlanError> {
         let matrix = extent("out", self.out, self.m, self.n, 1)?;
         if self.batch > 1 && self.out.stride < matrix {
             let problem = format!("{}, less than the {matrix} of a result", self.out.stride);
-            return Err(refusal("out.stride", problem, "results of a batch may not overlap"));
+            return Err(argument_error(
+                "out.stride",
+                problem,
+                "results of a batch may not overlap",
+            ));
         }
         Ok(())
     }
@@ -261,16 +265,20 @@ fn extent(
     let (line, lines) = layout.lines(rows, columns);
     if layout.ld < line && lines > 1 {
         let problem = format!("in rows or columns of {line} elements, with ld {}", layout.ld);
-        return Err(refusal(name, problem, "use an ld of at least that"));
+        return Err(argument_error(name, problem, "use an ld of at least that"));
     }
     layout.extent(rows, columns, batch).filter(|len| *len < 1 << 60).ok_or_else(|| {
         let problem = format!("{batch} matrices of {rows} by {columns}, with strides");
-        refusal(name, problem + " beyond 64-bit addresses", "reduce its strides")
+        argument_error(name, problem + " beyond 64-bit addresses", "reduce its strides")
     })
 }
 
 /// Returns the error for an unsupported GEMM.
-pub(super) fn refusal(argument: &'static str, problem: String, help: &'static str) -> PlanError {
+pub(super) fn argument_error(
+    argument: &'static str,
+    problem: String,
+    help: &'static str,
+) -> PlanError {
     PlanError::Argument { kernel: "gemm".to_owned(), argument, problem, help }
 }
 
@@ -308,26 +316,34 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_gemms_are_refused() {
-        let good = Gemm::new(3, 5, 7, PtxType::F16);
-        let said = |gemm: Gemm| gemm.buffers().unwrap_err().to_string();
-        let mut gemm = Gemm { m: 1 << 31, ..good };
-        assert!(said(gemm).contains("m is 2147483648, beyond"), "{}", said(gemm));
-        gemm = Gemm { element: PtxType::U32, ..good };
-        assert!(said(gemm).contains("element is u32"), "{}", said(gemm));
-        gemm = Gemm { output: PtxType::Bf16, ..good };
-        assert!(said(gemm).contains("output is bf16 for operands of f16"), "{}", said(gemm));
-        gemm = good;
+    fn unsupported_gemms_are_rejected() {
+        let valid = Gemm::new(3, 5, 7, PtxType::F16);
+        let error_text = |gemm: Gemm| gemm.buffers().unwrap_err().to_string();
+        let mut gemm = Gemm { m: 1 << 31, ..valid };
+        assert!(error_text(gemm).contains("m is 2147483648, beyond"), "{}", error_text(gemm));
+        gemm = Gemm { element: PtxType::U32, ..valid };
+        assert!(error_text(gemm).contains("element is u32"), "{}", error_text(gemm));
+        gemm = Gemm { output: PtxType::Bf16, ..valid };
+        assert!(
+            error_text(gemm).contains("output is bf16 for operands of f16"),
+            "{}",
+            error_text(gemm)
+        );
+        gemm = valid;
         gemm.a.ld = 6;
         assert!(
-            said(gemm).contains("a is in rows or columns of 7 elements, with ld 6"),
+            error_text(gemm).contains("a is in rows or columns of 7 elements, with ld 6"),
             "{}",
-            said(gemm)
+            error_text(gemm)
         );
-        gemm = Gemm { batch: 2, ..good };
+        gemm = Gemm { batch: 2, ..valid };
         gemm.out.stride = 14;
-        assert!(said(gemm).contains("out.stride is 14, less than the 15"), "{}", said(gemm));
+        assert!(
+            error_text(gemm).contains("out.stride is 14, less than the 15"),
+            "{}",
+            error_text(gemm)
+        );
         gemm.out.stride = u64::MAX;
-        assert!(said(gemm).contains("beyond 64-bit"), "{}", said(gemm));
+        assert!(error_text(gemm).contains("beyond 64-bit"), "{}", error_text(gemm));
     }
 }

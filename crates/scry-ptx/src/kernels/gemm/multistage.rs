@@ -9,22 +9,23 @@ pub(super) struct StageCursor<'k> {
     /// Bytes per stage.
     pub stage_bytes: u32,
     /// Byte offset of the stage that is multiplied.
-    pub multiplied: Var<'k, u32>,
+    pub compute_stage: Var<'k, u32>,
     /// Byte offset of the stage that is copied: the last one at first.
-    pub copied: Var<'k, u32>,
+    pub copy_stage: Var<'k, u32>,
 }
 
 impl<'k> StageCursor<'k> {
     /// Returns the initial cursor for this many stages.
     pub(super) fn new(k: &'k Code, stages: u32, stage_bytes: u32) -> Self {
-        let (multiplied, copied) = (k.var(0u32), k.var((stages - 1) * stage_bytes));
-        Self { k, stages, stage_bytes, multiplied, copied }
+        let (compute_stage, copy_stage) = (k.var(0u32), k.var((stages - 1) * stage_bytes));
+        Self { k, stages, stage_bytes, compute_stage, copy_stage }
     }
 
-    /// Commits a group of copies, waits for the next stage's, and advances.
-    pub(super) fn pass(&self) {
+    /// Commits a group of copies, advances to the next stages, and waits until the copies of the
+    /// next stage to multiply have arrived.
+    pub(super) fn advance(&self) {
         self.k.cp_async_commit_group();
-        for stage in [self.multiplied, self.copied] {
+        for stage in [self.compute_stage, self.copy_stage] {
             let next = stage.get() + self.stage_bytes;
             let end = next.equals(self.stages * self.stage_bytes);
             stage.set(end.select(0u32, next));

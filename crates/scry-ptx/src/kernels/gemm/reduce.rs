@@ -1,7 +1,7 @@
 //! Split-K reduction: adds up partial results, always in the same order, and applies the epilogue.
 
 use super::epilogue::EpilogueScalars;
-use super::memory::{load_number, store_number, wide};
+use super::memory::{load_element, store_element, to_u64};
 use super::{Gemm, Layout};
 use crate::kernels::name::Name;
 use crate::kernels::{
@@ -14,8 +14,8 @@ use crate::types::PtxType;
 
 /// Threads per block.
 const THREADS: u32 = 256;
-/// Maximum results of a launch along x, so that 32-bit indices suffice.
-const MAX_SLICE: u64 = 1 << 30;
+/// Maximum results along x of the grid, so that 32-bit indices suffice.
+const MAX_BAND_RESULTS: u64 = 1 << 30;
 
 /// Adds up partial results and applies the epilogue. The first buffer holds the partial results, if
 /// there are any; then come the bias and `out` of the GEMM.
@@ -26,11 +26,11 @@ pub(super) struct Reduce {
     /// Slices of K.
     pub splits: u32,
     /// Stride between partial results, in elements.
-    pub partial: u64,
+    pub partial_stride: u64,
     /// Row stride of a partial result, in elements.
-    pub row: u64,
+    pub row_stride: u64,
     /// Column stride of a partial result, in elements.
-    pub column: u64,
+    pub column_stride: u64,
 }
 
 impl Reduce {
@@ -38,42 +38,43 @@ impl Reduce {
         self.gemm.output
     }
 
-    /// Rows per launch slice along x.
-    fn slice(&self) -> u64 {
-        (MAX_SLICE / self.gemm.n).clamp(1, self.gemm.m)
+    /// Rows per band: each block row of the grid (y) computes a band of rows.
+    fn band_rows(&self) -> u64 {
+        (MAX_BAND_RESULTS / self.gemm.n).clamp(1, self.gemm.m)
     }
 
     /// Whether the grid can cover all results.
-    pub(super) fn fits(&self) -> bool {
-        self.gemm.m.div_ceil(self.slice()) <= 65535 && self.gemm.batch <= 65535
+    pub(super) fn fits_grid(&self) -> bool {
+        self.gemm.m.div_ceil(self.band_rows()) <= 65535 && self.gemm.batch <= 65535
     }
 
+    /// Elements of all partial results.
     fn len(&self) -> u64 {
-        self.partial * u64::from(self.splits) * self.gemm.batch
+        self.partial_stride * u64::from(self.splits) * self.gemm.batch
     }
 }
 
 /// The kernel's parameters.
-struct Terms<'k> {
+struct Params<'k> {
     k: &'k Code,
     partials: Option<Ptr<'k, Global, f32>>,
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
     splits: Val<'k, u32>,
     /// Strides of partial results, their rows and columns, in elements.
-    from: [Val<'k, u64>; 3],
+    partial_strides: [Val<'k, u64>; 3],
     /// Strides of results, their rows and columns, in elements.
-    to: [Val<'k, u64>; 3],
+    out_strides: [Val<'k, u64>; 3],
     m: Val<'k, u32>,
     n: Val<'k, u32>,
-    slice: Val<'k, u32>,
+    band_rows: Val<'k, u32>,
     scalars: EpilogueScalars<'k>,
 }
 
 impl PtxKernel for Reduce {
     fn name(&self) -> String {
         let name = Name::new("gemm_reduce").with(self.output().name());
-        self.gemm.epilogue.named(name.with_if(self.splits == 0, "k0"), false).build()
+        self.gemm.epilogue.append_to(name.with_if(self.splits == 0, "k0"), false).build()
     }
 
     fn default_target(&self) -> Target {
@@ -84,12 +85,14 @@ impl PtxKernel for Reduce {
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
             k.pdl_wait();
             k.pdl_launch_dependents();
-            let terms = Terms::new(k, self);
+            let params = Params::new(k, self);
             let flat = k.block_id(0) * THREADS + k.thread_id();
-            let below = flat / terms.n;
-            let row = k.block_id(1) * terms.slice + below;
-            let column = flat - below * terms.n;
-            k.when(below.lt(terms.slice) & row.lt(terms.m), || self.one(&terms, row, column));
+            let row_in_band = flat / params.n;
+            let row = k.block_id(1) * params.band_rows + row_in_band;
+            let column = flat - row_in_band * params.n;
+            k.when(row_in_band.lt(params.band_rows) & row.lt(params.m), || {
+                self.store_result(&params, row, column)
+            });
         })
     }
 
@@ -99,10 +102,10 @@ impl PtxKernel for Reduce {
 
     fn launch(&self) -> LaunchShape {
         let Gemm { m, n, batch, .. } = self.gemm;
-        let slice = self.slice();
-        let blocks = (slice * n).div_ceil(THREADS.into());
+        let band_rows = self.band_rows();
+        let blocks = (band_rows * n).div_ceil(THREADS.into());
         LaunchShape {
-            grid: [blocks as u32, m.div_ceil(slice) as u32, batch as u32],
+            grid: [blocks as u32, m.div_ceil(band_rows) as u32, batch as u32],
             block: [THREADS, 1, 1],
             dynamic_shared: 0,
         }
@@ -126,15 +129,16 @@ impl PtxKernel for Reduce {
             Layout::ColMajor => (1, out.ld),
         };
         parameters.push(Parameter::U32(self.splits));
-        let distances = [self.partial, self.row, self.column, out.stride, row, column];
-        parameters.extend(distances.map(Parameter::U64));
-        parameters.extend([m, n, self.slice()].map(|size| Parameter::U32(size as u32)));
+        let strides =
+            [self.partial_stride, self.row_stride, self.column_stride, out.stride, row, column];
+        parameters.extend(strides.map(Parameter::U64));
+        parameters.extend([m, n, self.band_rows()].map(|size| Parameter::U32(size as u32)));
         parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
         KernelInterface { buffers, parameters }
     }
 }
 
-impl<'k> Terms<'k> {
+impl<'k> Params<'k> {
     fn new(k: &'k Code, reduce: &Reduce) -> Self {
         Self {
             k,
@@ -142,25 +146,25 @@ impl<'k> Terms<'k> {
             bias: reduce.gemm.epilogue.bias.then(|| k.pointer("bias")),
             out: k.pointer("out"),
             splits: k.number("splits"),
-            from: ["from_result", "from_row", "from_column"].map(|name| k.number(name)),
-            to: ["to_result", "to_row", "to_column"].map(|name| k.number(name)),
+            partial_strides: ["from_result", "from_row", "from_column"].map(|name| k.number(name)),
+            out_strides: ["to_result", "to_row", "to_column"].map(|name| k.number(name)),
             m: k.number("m"),
             n: k.number("n"),
-            slice: k.number("slice"),
+            band_rows: k.number("slice"),
             scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
         }
     }
 
-    /// Returns the sum over the slices.
+    /// Returns the sum of a result over the slices of K; 0 if there are none.
     fn sum<'a>(&'a self, row: Val<'a, u32>, column: Val<'a, u32>) -> Val<'a, f32> {
         let sum = self.k.var::<f32>(0.0);
         if let Some(partials) = self.partials {
-            let [result, of_row, of_column] = self.from;
-            let first = wide(self.k.block_id(2) * self.splits) * result;
-            let at = first + wide(row) * of_row + wide(column) * of_column;
+            let [result_stride, row_stride, column_stride] = self.partial_strides;
+            let first = to_u64(self.k.block_id(2) * self.splits) * result_stride;
+            let at = first + to_u64(row) * row_stride + to_u64(column) * column_stride;
             let at = partials.at_wide(at);
             self.k.for_range(0, self.splits, 1, |nth| {
-                sum.set(sum.get() + at.at_wide(wide(nth) * result).load());
+                sum.set(sum.get() + at.at_wide(to_u64(nth) * result_stride).load());
             });
         }
         sum.get()
@@ -168,18 +172,21 @@ impl<'k> Terms<'k> {
 }
 
 impl Reduce {
-    /// Computes one result.
-    fn one<'a>(&self, terms: &'a Terms<'a>, row: Val<'a, u32>, column: Val<'a, u32>) {
+    /// Computes and stores one result.
+    fn store_result<'a>(&self, params: &'a Params<'a>, row: Val<'a, u32>, column: Val<'a, u32>) {
         let (element, epilogue) = (self.output(), &self.gemm.epilogue);
         let size = u64::from(element.size());
-        let sum = terms.sum(row, column);
-        let [result, of_row, of_column] = terms.to;
-        let to = wide(terms.k.block_id(2)) * result + wide(row) * of_row + wide(column) * of_column;
-        let to = terms.out.at_wide(to * size);
-        let bias =
-            terms.bias.map(|bias| load_number(bias.at_wide(wide(column) * size), element, false));
-        let previous = epilogue.reads_out().then(|| load_number(to, element, false));
-        let value = terms.scalars.finish(epilogue.activation, sum, previous, bias);
-        store_number(to, element, value);
+        let sum = params.sum(row, column);
+        let [result_stride, row_stride, column_stride] = params.out_strides;
+        let to = to_u64(params.k.block_id(2)) * result_stride
+            + to_u64(row) * row_stride
+            + to_u64(column) * column_stride;
+        let to = params.out.at_wide(to * size);
+        let bias = params
+            .bias
+            .map(|bias| load_element(bias.at_wide(to_u64(column) * size), element, false));
+        let previous = epilogue.reads_out().then(|| load_element(to, element, false));
+        let value = params.scalars.finish(epilogue.activation, sum, previous, bias);
+        store_element(to, element, value);
     }
 }

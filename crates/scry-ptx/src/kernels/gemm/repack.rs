@@ -4,7 +4,7 @@
 //! assembled from neighbouring words with funnel shifts. One launch repacks one or two operands.
 
 use super::MatrixLayout;
-use super::memory::wide;
+use super::memory::to_u64;
 use crate::asm::Opcode;
 use crate::kernels::name::Name;
 use crate::kernels::{
@@ -22,14 +22,14 @@ const WORDS: u32 = 8;
 /// 16-bit elements of a row per warp.
 const CHUNK: u32 = 2 * 32 * WORDS;
 
-/// An operand to repack: matrices of `rows` × `columns`.
+/// An operand to repack: a batch of matrices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     /// Its layout.
     pub layout: MatrixLayout,
-    /// Elements along the contiguous dimension.
+    /// Elements per line: along the contiguous dimension.
     pub line: u64,
-    /// Rows per matrix.
+    /// Lines per matrix.
     pub lines: u64,
     /// Number of matrices.
     pub batch: u64,
@@ -38,7 +38,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Creates the operand; a batch with stride 0 is one matrix.
+    /// Creates the operand from matrices of `rows` × `columns`; a batch with stride 0 is one
+    /// matrix.
     pub(super) fn new(layout: MatrixLayout, rows: u64, columns: u64, batch: u64) -> Self {
         let (line, lines) = layout.lines(rows, columns);
         let batch = if layout.stride == 0 { 1 } else { batch };
@@ -47,7 +48,7 @@ impl Source {
     }
 
     /// Returns the repacked layout: the row stride is a multiple of 128 bytes.
-    pub(super) fn target(&self) -> MatrixLayout {
+    pub(super) fn repacked_layout(&self) -> MatrixLayout {
         let ld = self.line.next_multiple_of(64);
         let stride = if self.layout.stride == 0 { 0 } else { ld * self.lines };
         MatrixLayout { ld, stride, ..self.layout }
@@ -63,10 +64,10 @@ impl Source {
     }
 
     /// Returns the number of warp-sized chunks; `None` if they are too many to count.
-    pub(super) fn items(&self) -> Option<u32> {
+    pub(super) fn chunk_count(&self) -> Option<u32> {
         let all =
             u128::from(self.chunks_per_row()) * u128::from(self.lines) * u128::from(self.batch);
-        u32::try_from(all).ok().filter(|items| *items < u32::MAX / 32)
+        u32::try_from(all).ok().filter(|chunk_count| *chunk_count < u32::MAX / 32)
     }
 
     fn parameters(&self, at: usize) -> [Parameter; 8] {
@@ -78,7 +79,7 @@ impl Source {
             Parameter::U64(self.len),
             Parameter::U32(self.line as u32),
             Parameter::U32(self.lines as u32),
-            Parameter::U32(self.items().expect("the plan was made for what can be counted")),
+            Parameter::U32(self.chunk_count().expect("the plan was made for what can be counted")),
         ]
     }
 }
@@ -93,7 +94,7 @@ pub(super) struct Align {
 }
 
 /// An operand as values of the kernel.
-struct Side<'k> {
+struct SourceParams<'k> {
     from: Ptr<'k, Global, u32>,
     to: Ptr<'k, Global, u32>,
     ld: Val<'k, u64>,
@@ -101,7 +102,7 @@ struct Side<'k> {
     len: Val<'k, u64>,
     line: Val<'k, u32>,
     lines: Val<'k, u32>,
-    items: Val<'k, u32>,
+    chunk_count: Val<'k, u32>,
 }
 
 impl PtxKernel for Align {
@@ -115,11 +116,12 @@ impl PtxKernel for Align {
 
     fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
-            let sides: Vec<_> = (0..self.sources.len()).map(|nth| Side::new(k, nth)).collect();
-            match sides.as_slice() {
-                [one] => one.copy(k),
+            let params: Vec<_> =
+                (0..self.sources.len()).map(|nth| SourceParams::new(k, nth)).collect();
+            match params.as_slice() {
+                [one] => one.copy_chunk(k),
                 [one, other, ..] => {
-                    k.either(k.block_id(1).equals(0), || one.copy(k), || other.copy(k));
+                    k.either(k.block_id(1).equals(0), || one.copy_chunk(k), || other.copy_chunk(k));
                 }
                 [] => {}
             }
@@ -127,8 +129,8 @@ impl PtxKernel for Align {
     }
 
     fn launch(&self) -> LaunchShape {
-        let items = self.sources.iter().filter_map(Source::items).max().unwrap_or(0);
-        let blocks = items.div_ceil(THREADS / 32);
+        let chunk_count = self.sources.iter().filter_map(Source::chunk_count).max().unwrap_or(0);
+        let blocks = chunk_count.div_ceil(THREADS / 32);
         LaunchShape {
             grid: [blocks, self.sources.len() as u32, 1],
             block: [THREADS, 1, 1],
@@ -156,7 +158,7 @@ impl PtxKernel for Align {
     }
 }
 
-impl<'k> Side<'k> {
+impl<'k> SourceParams<'k> {
     /// Declares the parameters.
     fn new(k: &'k Code, nth: usize) -> Self {
         Self {
@@ -167,51 +169,51 @@ impl<'k> Side<'k> {
             len: k.number(&format!("len{nth}")),
             line: k.number(&format!("line{nth}")),
             lines: k.number(&format!("lines{nth}")),
-            items: k.number(&format!("items{nth}")),
+            chunk_count: k.number(&format!("items{nth}")),
         }
     }
 
     /// Copies the warp's chunk of a row.
-    fn copy(&self, k: &'k Code) {
-        let item = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
-        k.when(item.lt(self.items), || {
+    fn copy_chunk(&self, k: &'k Code) {
+        let chunk = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
+        k.when(chunk.lt(self.chunk_count), || {
             let chunks = (self.line + (CHUNK - 1)) / CHUNK;
-            let row = item / chunks;
-            let first = (item - row * chunks) * CHUNK;
+            let row = chunk / chunks;
+            let first = (chunk - row * chunks) * CHUNK;
             let matrix = row / self.lines;
-            let start = wide(matrix) * self.stride
-                + wide(row - matrix * self.lines) * self.ld
-                + wide(first);
+            let start = to_u64(matrix) * self.stride
+                + to_u64(row - matrix * self.lines) * self.ld
+                + to_u64(first);
             let padded = (self.line + 63) & !63;
-            let to = wide(row) * wide(padded) + wide(first);
+            let to = to_u64(row) * to_u64(padded) + to_u64(first);
             self.move_words(start, self.to.at_wide(to >> 1), self.line - first);
         });
     }
 
-    /// Copies up to [`CHUNK`] elements from element `start`.
+    /// Copies up to [`CHUNK`] elements, from element `start` of the operand on.
     fn move_words(&self, start: Val<'k, u64>, to: Ptr<'k, Global, u32>, count: Val<'k, u32>) {
         let (k, lane) = (start.code(), start.code().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
-        // Elements from the first word's begin to the buffer's end, clamped to what this warp can
-        // read.
-        let left = (self.len - (start & !1)).min(u64::from(2 * CHUNK)).convert::<u32>("");
-        let whole = count.ge(CHUNK) & left.ge(CHUNK + 2);
+        // Elements from the start of the first word to the end of the buffer, clamped to the number
+        // that a warp can read.
+        let available = (self.len - (start & !1)).min(u64::from(2 * CHUNK)).convert::<u32>("");
+        let is_full = count.ge(CHUNK) & available.ge(CHUNK + 2);
         k.either(
-            whole,
+            is_full,
             || move_all(from.at(lane), to.at(lane), shift),
             || {
                 k.for_range(lane, (count + 1) >> 1, 32, |word| {
-                    let low = load_word(from, word, left);
-                    let high = load_word(from, word + 1, left);
-                    to.at(word).store(funnel(low, high, shift));
+                    let low = load_word(from, word, available);
+                    let high = load_word(from, word + 1, available);
+                    to.at(word).store(funnel_shift(low, high, shift));
                 });
             },
         );
     }
 }
 
-/// Moves all words of a chunk. All loads precede the first store.
+/// Copies all words of a chunk. All loads precede the first store.
 fn move_all<'k>(from: Ptr<'k, Global, u32>, to: Ptr<'k, Global, u32>, shift: Val<'k, u32>) {
     let words = (0..WORDS).map(|nth| 32 * nth);
     let pairs: Vec<_> = words
@@ -219,7 +221,7 @@ fn move_all<'k>(from: Ptr<'k, Global, u32>, to: Ptr<'k, Global, u32>, shift: Val
         .map(|word| (from.at(word).load_constant(), from.at(word + 1).load_constant()))
         .collect();
     for (word, (low, high)) in words.zip(pairs) {
-        to.at(word).store(funnel(low, high, shift));
+        to.at(word).store(funnel_shift(low, high, shift));
     }
 }
 
@@ -227,27 +229,33 @@ fn move_all<'k>(from: Ptr<'k, Global, u32>, to: Ptr<'k, Global, u32>, shift: Val
 fn load_word<'k>(
     from: Ptr<'k, Global, u32>,
     word: Val<'k, u32>,
-    left: Val<'k, u32>,
+    available: Val<'k, u32>,
 ) -> Val<'k, u32> {
     let (k, at) = (word.code(), from.at(word));
     let value = k.var::<u32>(0);
-    let half = word * 2 + 1;
-    k.when(half.lt(left), || value.set(at.load_constant()));
-    k.when(half.equals(left), || {
+    let second_element = word * 2 + 1;
+    k.when(second_element.lt(available), || value.set(at.load_constant()));
+    k.when(second_element.equals(available), || {
         value.set(at.cast::<u16>().load_constant().convert::<u32>(""));
     });
     value.get()
 }
 
 /// Returns the low word of a pair, shifted right (funnel shift).
-fn funnel<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<'k, u32> {
+fn funnel_shift<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<'k, u32> {
     let opcode = Opcode::new("shf.r.wrap.b32");
     low.code().op(opcode, &[low.operand(), high.operand(), bits.operand()])
 }
 
 /// Whether TMA supports the layout of an operand or result.
-pub(super) fn fits(layout: &MatrixLayout, rows: u64, columns: u64, batch: u64, size: u64) -> bool {
+pub(super) fn is_tma_aligned(
+    layout: &MatrixLayout,
+    rows: u64,
+    columns: u64,
+    batch: u64,
+    size: u64,
+) -> bool {
     let (_, lines) = layout.lines(rows, columns);
-    let whole = |distance: u64| (distance * size).is_multiple_of(16) && distance * size < 1 << 40;
-    (lines <= 1 || whole(layout.ld)) && (batch <= 1 || whole(layout.stride))
+    let is_aligned = |stride: u64| (stride * size).is_multiple_of(16) && stride * size < 1 << 40;
+    (lines <= 1 || is_aligned(layout.ld)) && (batch <= 1 || is_aligned(layout.stride))
 }

@@ -6,9 +6,9 @@
 //! element is read once per row or column of the tile.
 
 use super::epilogue::EpilogueScalars;
-use super::memory::{load_number, store_number, wide};
-use super::rasterization::{Division, Place, TileOrder, tile_of};
-use super::{Gemm, Layout, MatrixLayout, refusal};
+use super::memory::{load_element, store_element, to_u64};
+use super::rasterization::{BlockTile, Division, TileOrder, block_tile};
+use super::{Gemm, Layout, MatrixLayout, argument_error};
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferParameter, KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel,
@@ -19,7 +19,7 @@ use crate::typed::{self, Code, Global, Ptr, Val};
 use crate::types::PtxType;
 
 /// Rows and columns per block of the naive kernel.
-const NAIVE: [u32; 2] = [8, 32];
+const NAIVE_BLOCK: [u32; 2] = [8, 32];
 
 /// A GEMM kernel with one result per thread.
 ///
@@ -49,7 +49,7 @@ impl GemmKernel {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), None)
     }
 
-    /// Creates the same with square tiles in shared memory, of 8, 16 or 32 elements a side.
+    /// Creates the same GEMM with square tiles in shared memory, of 8, 16 or 32 elements a side.
     ///
     /// # Errors
     /// [`PlanError::Argument`] if a side is out of range, or the tile has none of these sizes.
@@ -57,13 +57,14 @@ impl GemmKernel {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), Some(tile))
     }
 
-    /// Creates a kernel for any GEMM, naive or with tiles of a size. It always computes in `f32`.
+    /// Creates a kernel for any GEMM: tiled if a tile size is given, else naive. It always computes
+    /// in `f32`.
     ///
     /// # Errors
     /// As [`GemmKernel::tiled`] and [`Gemm::buffers`].
     pub fn of(gemm: &Gemm, tile: Option<u32>) -> Result<Self, PlanError> {
         if let Some(tile) = tile.filter(|tile| !matches!(tile, 8 | 16 | 32)) {
-            return Err(refusal(
+            return Err(argument_error(
                 "tile",
                 tile.to_string(),
                 "a tile has 8, 16 or 32 elements a side",
@@ -74,23 +75,23 @@ impl GemmKernel {
             Some(_) => Ok(kernel),
             None => {
                 let problem = format!("{} by {}, too many blocks", gemm.m, gemm.n);
-                Err(refusal("out", problem, "compute the product in parts"))
+                Err(argument_error("out", problem, "compute the product in parts"))
             }
         }
     }
 
-    /// Rows and columns per block.
-    fn block(&self) -> [u32; 2] {
-        self.tile.map_or(NAIVE, |tile| [tile, tile])
+    /// Returns the rows and columns per block.
+    fn block_size(&self) -> [u32; 2] {
+        self.tile.map_or(NAIVE_BLOCK, |tile| [tile, tile])
     }
 
     fn division(&self) -> Division {
-        Division::new(&self.gemm, self.block(), 1, 1)
+        Division::new(&self.gemm, self.block_size(), 1, 1)
     }
 }
 
 /// Returns the row, column and batch strides, in elements.
-fn distances(layout: &MatrixLayout) -> [u64; 3] {
+fn strides(layout: &MatrixLayout) -> [u64; 3] {
     match layout.order {
         Layout::RowMajor => [layout.ld, 1, layout.stride],
         Layout::ColMajor => [1, layout.ld, layout.stride],
@@ -104,7 +105,7 @@ impl PtxKernel for GemmKernel {
             None => Name::new("gemm_naive"),
             Some(tile) => Name::new(format_args!("gemm_tiled{tile}")),
         };
-        epilogue.named(name.types(*element, *output), false).build()
+        epilogue.append_to(name.types(*element, *output), false).build()
     }
 
     fn default_target(&self) -> Target {
@@ -112,21 +113,21 @@ impl PtxKernel for GemmKernel {
     }
 
     fn write(&self, target: Target) -> PtxEntry {
-        let [rows, columns] = self.block();
+        let [rows, columns] = self.block_size();
         typed::kernel(&self.name(), target, [rows * columns, 1, 1], |k| {
-            let terms = Terms::declare(k, self);
-            let at = tile_of(k, &terms.order, self.block());
+            let params = Params::declare(k, self);
+            let at = block_tile(k, &params.order, self.block_size());
             let (row, column) = (k.thread_id() / columns, k.thread_id() % columns);
             let sum = match self.tile {
-                Some(tile) => terms.sum_of_tiles(&at, row, column, tile),
-                None => terms.sum(&at, row, column),
+                Some(tile) => params.accumulate_tiled(&at, row, column, tile),
+                None => params.accumulate(&at, row, column),
             };
-            terms.finish(self, &at, [at.row + row, at.column + column], sum);
+            params.store_result(self, &at, [at.row + row, at.column + column], sum);
         })
     }
 
     fn launch(&self) -> LaunchShape {
-        let [rows, columns] = self.block();
+        let [rows, columns] = self.block_size();
         LaunchShape {
             grid: self.division().grid().expect("it was checked when the kernel was made"),
             block: [rows * columns, 1, 1],
@@ -138,8 +139,8 @@ impl PtxKernel for GemmKernel {
         let Gemm { m, n, k, a, b, out, epilogue, .. } = &self.gemm;
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
         parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
-        let distances = [a, b, out].map(distances);
-        parameters.extend(distances.as_flattened().iter().map(|n| Parameter::U64(*n)));
+        let strides = [a, b, out].map(strides);
+        parameters.extend(strides.as_flattened().iter().map(|n| Parameter::U64(*n)));
         parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
         parameters.extend(self.division().parameters());
         KernelInterface { buffers: self.buffers.clone(), parameters }
@@ -152,28 +153,30 @@ struct Matrix<'k> {
     base: Ptr<'k, Global, u8>,
     element: PtxType,
     /// Row, column and batch stride, in elements.
-    distances: [Val<'k, u64>; 3],
+    strides: [Val<'k, u64>; 3],
 }
 
 impl<'k> Matrix<'k> {
-    fn at(
+    fn address(
         &self,
         batch: Val<'k, u32>,
         row: Val<'k, u32>,
         column: Val<'k, u32>,
     ) -> Ptr<'k, Global, u8> {
-        let [of_row, of_column, of_matrix] = self.distances;
-        let element = wide(batch) * of_matrix + wide(row) * of_row + wide(column) * of_column;
+        let [row_stride, column_stride, batch_stride] = self.strides;
+        let element = to_u64(batch) * batch_stride
+            + to_u64(row) * row_stride
+            + to_u64(column) * column_stride;
         self.base.at_wide(element * u64::from(self.element.size()))
     }
 
-    fn read(&self, batch: Val<'k, u32>, row: Val<'k, u32>, column: Val<'k, u32>) -> Val<'k, f32> {
-        load_number(self.at(batch, row, column), self.element, true)
+    fn load(&self, batch: Val<'k, u32>, row: Val<'k, u32>, column: Val<'k, u32>) -> Val<'k, f32> {
+        load_element(self.address(batch, row, column), self.element, true)
     }
 }
 
 /// The kernel's parameters.
-struct Terms<'k> {
+struct Params<'k> {
     k: &'k Code,
     a: Matrix<'k>,
     b: Matrix<'k>,
@@ -186,7 +189,7 @@ struct Terms<'k> {
     order: TileOrder<'k>,
 }
 
-impl<'k> Terms<'k> {
+impl<'k> Params<'k> {
     fn declare(k: &'k Code, kernel: &GemmKernel) -> Self {
         let Gemm { element, output, epilogue, .. } = kernel.gemm;
         let (a, b) = (k.pointer("a"), k.pointer("b"));
@@ -194,8 +197,8 @@ impl<'k> Terms<'k> {
         let out = k.pointer("out");
         let [m, n, k_dim] = ["m", "n", "k"].map(|name| k.number(name));
         let matrix = |name: &str, base, element| {
-            let distance = |of: &str| k.number(&format!("{name}_{of}"));
-            Matrix { base, element, distances: ["row", "column", "matrix"].map(distance) }
+            let stride = |of: &str| k.number(&format!("{name}_{of}"));
+            Matrix { base, element, strides: ["row", "column", "matrix"].map(stride) }
         };
         Self {
             k,
@@ -213,36 +216,41 @@ impl<'k> Terms<'k> {
 
     /// Accumulates a result from global memory. Coordinates beyond the end are clamped to the last
     /// result.
-    fn sum(&self, at: &Place<'k>, row: Val<'k, u32>, column: Val<'k, u32>) -> Val<'k, f32> {
+    fn accumulate(
+        &self,
+        at: &BlockTile<'k>,
+        row: Val<'k, u32>,
+        column: Val<'k, u32>,
+    ) -> Val<'k, f32> {
         let (row, column) = ((at.row + row).min(self.m - 1), (at.column + column).min(self.n - 1));
         let sum = self.k.var::<f32>(0.0);
         self.k.for_range(0, self.k_dim, 1, |k_index| {
-            let a = self.a.read(at.batch, row, k_index);
-            sum.set(a.mul_add(self.b.read(at.batch, k_index, column), sum.get()));
+            let a = self.a.load(at.batch, row, k_index);
+            sum.set(a.mul_add(self.b.load(at.batch, k_index, column), sum.get()));
         });
         sum.get()
     }
 
     /// Accumulates a result tile by tile of the operands.
-    fn sum_of_tiles(
+    fn accumulate_tiled(
         &self,
-        at: &Place<'k>,
+        at: &BlockTile<'k>,
         row: Val<'k, u32>,
         column: Val<'k, u32>,
         tile: u32,
     ) -> Val<'k, f32> {
         let k = self.k;
         let (a, b) = (k.shared::<f32>(tile * tile, 16), k.shared::<f32>(tile * tile, 16));
-        let mine = row * tile + column;
+        let own_index = row * tile + column;
         let sum = k.var::<f32>(0.0);
         k.for_range(0, self.k_dim, tile, |first| {
-            a.at(mine).store(self.load(
+            a.at(own_index).store(self.load_or_zero(
                 &self.a,
                 at,
                 [at.row + row, first + column],
                 [self.m, self.k_dim],
             ));
-            b.at(mine).store(self.load(
+            b.at(own_index).store(self.load_or_zero(
                 &self.b,
                 at,
                 [first + row, at.column + column],
@@ -259,38 +267,38 @@ impl<'k> Terms<'k> {
     }
 
     /// Loads an element of a matrix, or 0 out of bounds.
-    fn load(
+    fn load_or_zero(
         &self,
         matrix: &Matrix<'k>,
-        at: &Place<'k>,
+        at: &BlockTile<'k>,
         [row, column]: [Val<'k, u32>; 2],
         [rows, columns]: [Val<'k, u32>; 2],
     ) -> Val<'k, f32> {
         let value = self.k.var::<f32>(0.0);
         self.k.when(row.lt(rows) & column.lt(columns), || {
-            value.set(matrix.read(at.batch, row, column));
+            value.set(matrix.load(at.batch, row, column));
         });
         value.get()
     }
 
     /// Stores a result if it is in bounds.
-    fn finish(
+    fn store_result(
         &self,
         kernel: &GemmKernel,
-        at: &Place<'k>,
+        at: &BlockTile<'k>,
         [row, column]: [Val<'k, u32>; 2],
         sum: Val<'k, f32>,
     ) {
         let (Matrix { element, .. }, epilogue) = (self.out, &kernel.gemm.epilogue);
         self.k.when(row.lt(self.m) & column.lt(self.n), || {
-            let to = self.out.at(at.batch, row, column);
+            let to = self.out.address(at.batch, row, column);
             let bias = self.bias.map(|bias| {
-                let bytes = wide(column) * u64::from(element.size());
-                load_number(bias.at_wide(bytes), element, true)
+                let bytes = to_u64(column) * u64::from(element.size());
+                load_element(bias.at_wide(bytes), element, true)
             });
-            let previous = epilogue.reads_out().then(|| load_number(to, element, false));
+            let previous = epilogue.reads_out().then(|| load_element(to, element, false));
             let value = self.scalars.finish(epilogue.activation, sum, previous, bias);
-            store_number(to, element, value);
+            store_element(to, element, value);
         });
     }
 }

@@ -18,17 +18,17 @@ pub(super) enum BiasAxis {
 
 /// The compile-time part of the epilogue and the store of row-major results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Sink {
+pub(super) struct StoreVariant {
     pub output: PtxType,
-    pub reads: bool,
+    pub reads_out: bool,
     pub bias: BiasAxis,
     pub activation: Activation,
     /// Whether vector stores of four can be used: rows are multiples of four, and aligned.
-    pub quads: bool,
+    pub is_vectorized: bool,
 }
 
-impl Sink {
-    /// Returns that of a GEMM, which may be a transposed one.
+impl StoreVariant {
+    /// Returns the variant for a GEMM; with `transposed` it is the transpose of the requested one.
     pub(super) fn new(gemm: &Gemm, transposed: bool) -> Self {
         let epilogue = &gemm.epilogue;
         let bias = match (epilogue.bias, transposed) {
@@ -38,42 +38,42 @@ impl Sink {
         };
         Self {
             output: gemm.output,
-            reads: epilogue.reads_out(),
+            reads_out: epilogue.reads_out(),
             bias,
             activation: epilogue.activation,
-            quads: [gemm.n, gemm.out.ld, gemm.out.stride].iter().all(|n| n % 4 == 0),
+            is_vectorized: [gemm.n, gemm.out.ld, gemm.out.stride].iter().all(|n| n % 4 == 0),
         }
     }
 
-    /// Returns that of partial results, in rows padded to multiples of four.
-    pub(super) const fn accumulators() -> Self {
+    /// Returns the variant for partial results, whose rows are padded to multiples of four.
+    pub(super) const fn partial_results() -> Self {
         Self {
             output: PtxType::F32,
-            reads: false,
+            reads_out: false,
             bias: BiasAxis::None,
             activation: Activation::None,
-            quads: true,
+            is_vectorized: true,
         }
     }
 
-    /// Appends itself to a kernel's name.
-    pub(super) fn named(&self, name: Name) -> Name {
+    /// Appends the variant to a kernel's name.
+    pub(super) fn append_to(&self, name: Name) -> Name {
         let bias = match self.bias {
             BiasAxis::None => None,
             BiasAxis::Columns => Some('n'),
             BiasAxis::Rows => Some('m'),
         };
-        let name = name.with_if(self.quads, "vec4");
-        name.epilogue(self.reads, bias, self.activation)
+        let name = name.with_if(self.is_vectorized, "vec4");
+        name.epilogue(self.reads_out, bias, self.activation)
     }
 
     /// Returns what [`Results::declare`] declares after the buffers' addresses.
-    pub(super) fn parameters(gemm: &Gemm, part_stride: u64) -> [Parameter; 5] {
+    pub(super) fn parameters(gemm: &Gemm, split_stride: u64) -> [Parameter; 5] {
         let epilogue = &gemm.epilogue;
         [
             Parameter::U32(gemm.out.ld as u32),
             Parameter::U64(gemm.out.stride),
-            Parameter::U64(part_stride),
+            Parameter::U64(split_stride),
             Parameter::F32(epilogue.alpha),
             Parameter::F32(epilogue.beta),
         ]
@@ -83,26 +83,26 @@ impl Sink {
 /// The results as values of a kernel.
 pub(super) struct Results<'k> {
     k: &'k Code,
-    sink: Sink,
+    store: StoreVariant,
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
     ld: Val<'k, u32>,
     stride: Val<'k, u64>,
-    part_stride: Val<'k, u64>,
+    split_stride: Val<'k, u64>,
     scalars: EpilogueScalars<'k>,
 }
 
 impl<'k> Results<'k> {
-    pub(super) fn declare(k: &'k Code, sink: Sink) -> Self {
-        let bias = (sink.bias != BiasAxis::None).then(|| k.pointer("bias"));
+    pub(super) fn declare(k: &'k Code, store: StoreVariant) -> Self {
+        let bias = (store.bias != BiasAxis::None).then(|| k.pointer("bias"));
         Self {
             k,
-            sink,
+            store,
             bias,
             out: k.pointer("out"),
             ld: k.number("out_leading"),
             stride: k.number("out_stride"),
-            part_stride: k.number("part_stride"),
+            split_stride: k.number("part_stride"),
             scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
         }
     }
@@ -112,26 +112,26 @@ impl<'k> Results<'k> {
     pub(super) fn writer(
         &self,
         first: [Val<'k, u32>; 2],
-        ends: [Val<'k, u32>; 2],
+        mn: [Val<'k, u32>; 2],
         batch: Val<'k, u32>,
-        part: Val<'k, u32>,
+        split: Val<'k, u32>,
     ) -> Writer<'_, 'k> {
-        let wide = |x: Val<'k, u32>| x.convert::<u64>("");
-        let matrix = wide(batch) * self.stride + wide(part) * self.part_stride;
-        Writer { results: self, first, ends, matrix }
+        let to_u64 = |x: Val<'k, u32>| x.convert::<u64>("");
+        let matrix = to_u64(batch) * self.stride + to_u64(split) * self.split_stride;
+        Writer { results: self, first, mn, matrix }
     }
 }
 
-/// Stores the results of a thread.
+/// Writes the stores of a thread's results.
 pub(super) struct Writer<'a, 'k> {
     results: &'a Results<'k>,
     first: [Val<'k, u32>; 2],
-    ends: [Val<'k, u32>; 2],
+    mn: [Val<'k, u32>; 2],
     /// Element offset of the matrix.
     matrix: Val<'k, u64>,
 }
 
-/// A row of a writer's results.
+/// Writes the stores of a row of a thread's results.
 pub(super) struct Row<'a, 'k> {
     writer: &'a Writer<'a, 'k>,
     row: Val<'k, u32>,
@@ -140,22 +140,22 @@ pub(super) struct Row<'a, 'k> {
 }
 
 impl<'k> Writer<'_, 'k> {
-    /// Stores the row `offset` rows below the first one, if it is in bounds.
+    /// Stores the row that is `offset` rows below the first one, if it is in bounds.
     pub(super) fn row(&self, offset: u32, write: impl FnOnce(&Row<'_, 'k>)) {
         let (k, row) = (self.results.k, self.first[0] + offset);
-        k.when(row.lt(self.ends[0]), || {
-            let wide = |x: Val<'k, u32>| x.convert::<u64>("");
-            let line = wide(row) * wide(self.results.ld) + wide(self.first[1]);
+        k.when(row.lt(self.mn[0]), || {
+            let to_u64 = |x: Val<'k, u32>| x.convert::<u64>("");
+            let line = to_u64(row) * to_u64(self.results.ld) + to_u64(self.first[1]);
             write(&Row { writer: self, row, element: self.matrix + line });
         });
     }
 }
 
 impl<'k> Row<'_, 'k> {
-    /// Stores 1, 2 or 4 neighbours, `offset` columns after the first one, as far as they are in
-    /// bounds.
+    /// Stores 1, 2 or 4 neighbouring results, `offset` columns after the first one, as far as they
+    /// are in bounds.
     pub(super) fn write<const N: usize>(&self, offset: u32, accumulators: [Val<'k, f32>; N]) {
-        match self.writer.results.sink.output {
+        match self.writer.results.store.output {
             PtxType::F16 => self.write_as::<F16, N>(offset, accumulators),
             PtxType::Bf16 => self.write_as::<Bf16, N>(offset, accumulators),
             _ => self.write_as::<f32, N>(offset, accumulators),
@@ -163,48 +163,52 @@ impl<'k> Row<'_, 'k> {
     }
 
     fn write_as<T: Number, const N: usize>(&self, offset: u32, accumulators: [Val<'k, f32>; N]) {
-        let (results, end) = (self.writer.results, self.writer.ends[1]);
+        let (results, columns) = (self.writer.results, self.writer.mn[1]);
         let (k, column) = (results.k, self.writer.first[1] + offset);
-        let at = results.out.cast::<T>().at_wide(self.element).at(offset);
-        if results.sink.quads {
-            k.when(column.lt(end), || self.neighbours::<T, N>(column, at, accumulators));
+        let address = results.out.cast::<T>().at_wide(self.element).at(offset);
+        if results.store.is_vectorized {
+            k.when(column.lt(columns), || self.write_vector::<T, N>(column, address, accumulators));
             return;
         }
         for (nth, sum) in accumulators.into_iter().enumerate() {
             let column = column + nth as u32;
-            k.when(column.lt(end), || self.neighbours::<T, 1>(column, at.at(nth as u32), [sum]));
+            k.when(column.lt(columns), || {
+                self.write_vector::<T, 1>(column, address.at(nth as u32), [sum])
+            });
         }
     }
 
-    fn neighbours<T: Number, const N: usize>(
+    fn write_vector<T: Number, const N: usize>(
         &self,
         column: Val<'k, u32>,
-        at: Ptr<'k, Global, T>,
+        address: Ptr<'k, Global, T>,
         accumulators: [Val<'k, f32>; N],
     ) {
         let results = self.writer.results;
-        let sink = results.sink;
-        let was = sink.reads.then(|| at.load_vector::<N>().map(widened));
+        let store = results.store;
+        let previous = store.reads_out.then(|| address.load_vector::<N>().map(to_f32));
         let bias = self.bias::<T, N>(column);
-        let done: [Val<'k, T>; N] = std::array::from_fn(|nth| {
-            let (was, bias) = (was.map(|was| was[nth]), bias.map(|bias| bias[nth]));
-            narrowed(results.scalars.finish(sink.activation, accumulators[nth], was, bias))
+        let values: [Val<'k, T>; N] = std::array::from_fn(|nth| {
+            let (previous, bias) =
+                (previous.map(|previous| previous[nth]), bias.map(|bias| bias[nth]));
+            from_f32(results.scalars.finish(store.activation, accumulators[nth], previous, bias))
         });
-        at.store_vector(done);
+        address.store_vector(values);
     }
 
     fn bias<T: Number, const N: usize>(&self, column: Val<'k, u32>) -> Option<[Val<'k, f32>; N]> {
         let results = self.writer.results;
         let bias = results.bias?.cast::<T>();
-        Some(match results.sink.bias {
-            BiasAxis::Rows => [widened(bias.at(self.row).load_constant()); N],
-            _ => bias.at(column).load_constant_vector::<N>().map(widened),
+        Some(match results.store.bias {
+            BiasAxis::Rows => [to_f32(bias.at(self.row).load_constant()); N],
+            _ => bias.at(column).load_constant_vector::<N>().map(to_f32),
         })
     }
 }
 
-/// Converts to `f32`. `bf16` is its upper half: Ampere has no conversion instruction for it.
-fn widened<T: Number>(value: Val<'_, T>) -> Val<'_, f32> {
+/// Converts to `f32`. A `bf16` is the upper 16 bits of an `f32`; Ampere has no instruction that
+/// converts it.
+fn to_f32<T: Number>(value: Val<'_, T>) -> Val<'_, f32> {
     match T::TYPE {
         PtxType::F32 => value.cast(),
         PtxType::Bf16 => (value.cast::<u16>().convert::<u32>("") << 16).cast(),
@@ -212,6 +216,6 @@ fn widened<T: Number>(value: Val<'_, T>) -> Val<'_, f32> {
     }
 }
 
-fn narrowed<T: Number>(value: Val<'_, f32>) -> Val<'_, T> {
+fn from_f32<T: Number>(value: Val<'_, f32>) -> Val<'_, T> {
     if T::TYPE == PtxType::F32 { value.cast() } else { value.convert("rn") }
 }

@@ -1,4 +1,4 @@
-//! Reduction over a cluster: its blocks send their sums to the first block's shared memory.
+//! Reduction over a cluster: its blocks send their partial sums to the first block's shared memory.
 
 use crate::typed::hopper::MBarrier;
 use crate::typed::{Code, Ptr, Shared, Val};
@@ -13,7 +13,8 @@ pub(super) struct ReceiveBuffer<'k> {
 }
 
 impl<'k> ReceiveBuffer<'k> {
-    /// Initialises it. [`Code::wait_cluster`] must follow before the first [`Self::send`].
+    /// Declares and initialises the buffer, and announces that this block has done so.
+    /// [`Code::wait_cluster`] must precede the first [`Self::send`].
     pub(super) fn new(k: &'k Code, split_k: u32, values: u32) -> Self {
         let memory = k.shared::<f32>(split_k * values, 16);
         let full = MBarrier::at(k.shared::<u64>(1, 8));
@@ -27,22 +28,22 @@ impl<'k> ReceiveBuffer<'k> {
         Self { k, split_k, values, memory, full }
     }
 
-    /// Sends a sum of this block to the first one.
+    /// Sends partial sum `nth` of this block to the first block.
     pub(super) fn send(&self, nth: Val<'k, u32>, sum: Val<'k, f32>) {
-        let place = self.memory.at(self.k.cluster_rank() * self.values + nth);
-        place.send(0, &[sum], self.full);
+        let slot = self.memory.at(self.k.cluster_rank() * self.values + nth);
+        slot.send(0, &[sum], self.full);
     }
 
-    /// Writes the code that the first block runs when all sums have arrived.
-    pub(super) fn at_first(&self, write: impl FnOnce()) {
+    /// Writes code that the first block runs after all sums have arrived.
+    pub(super) fn in_first_block(&self, write: impl FnOnce()) {
         self.k.when(self.k.cluster_rank().equals(0), || {
             self.full.wait(0);
             write();
         });
     }
 
-    /// Returns the sum over all blocks.
-    pub(super) fn total(&self, nth: Val<'k, u32>) -> Val<'k, f32> {
+    /// Returns partial sum `nth`, summed over all blocks.
+    pub(super) fn sum_over_blocks(&self, nth: Val<'k, u32>) -> Val<'k, f32> {
         let from = |block: u32| self.memory.at(nth).at(block * self.values).load();
         (1..self.split_k).fold(from(0), |sum, block| sum + from(block))
     }

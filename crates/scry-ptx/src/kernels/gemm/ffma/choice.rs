@@ -1,6 +1,6 @@
 //! The tile shapes of the FFMA kernel.
 
-use super::{Copying, Ffma, FfmaTile, Launched};
+use super::{CopyKind, Ffma, FfmaTile, GemmLaunch};
 use crate::kernels::gemm::{Gemm, Layout};
 
 /// Large tiles need fewer loads per multiply-add; small ones distribute small GEMMs over all
@@ -28,24 +28,24 @@ const fn tile(
 }
 
 /// Returns how each operand is copied into a tile's pipeline stages.
-fn copying(gemm: &Gemm, tile: &FfmaTile) -> [Copying; 2] {
+fn copy_kinds(gemm: &Gemm, tile: &FfmaTile) -> [CopyKind; 2] {
     let Gemm { m, n, a, b, .. } = *gemm;
     [
-        Copying::new(&a, Layout::ColMajor, m, tile.rows, tile),
-        Copying::new(&b, Layout::RowMajor, n, tile.columns, tile),
+        CopyKind::new(&a, Layout::ColMajor, m, tile.rows, tile),
+        CopyKind::new(&b, Layout::RowMajor, n, tile.columns, tile),
     ]
 }
 
 /// Returns the bytes of shared memory that a block needs.
 pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &FfmaTile) -> u32 {
-    let [a, b] = copying(gemm, tile);
+    let [a, b] = copy_kinds(gemm, tile);
     tile.stages * 4 * tile.k_dim * (a.pitch(tile.rows) + b.pitch(tile.columns))
 }
 
 impl Ffma {
     /// Creates a GEMM with a tile shape.
-    pub(in crate::kernels::gemm) fn new(product: Launched, tile: FfmaTile) -> Self {
-        let [a, b] = copying(&product.gemm, &tile);
+    pub(in crate::kernels::gemm) fn new(product: GemmLaunch, tile: FfmaTile) -> Self {
+        let [a, b] = copy_kinds(&product.gemm, &tile);
         Self { product, tile, a, b }
     }
 }

@@ -1,15 +1,15 @@
 //! The main loop over K: asynchronous copies for a later stage, and one FFMA per accumulator.
 
 use super::FfmaTile;
-use super::stage::{Copier, Copying};
+use super::stage::{Copier, CopyKind};
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::StageCursor;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
-/// Coordinates of the elements that a thread reads from a stage.
-pub(super) struct Reading<'k> {
-    /// Its first row and column in the tile.
+/// The rows and columns of a thread, and where it reads their operands from a stage.
+pub(super) struct ThreadTile<'k> {
+    /// The thread's first row and column in the tile.
     pub row: Val<'k, u32>,
     pub column: Val<'k, u32>,
     /// The lane's row and column within the warp, in quads.
@@ -19,29 +19,29 @@ pub(super) struct Reading<'k> {
     sides: [Side<'k>; 2],
 }
 
-/// A thread's share of an operand: quads, interleaved over the given number of lanes.
+/// A thread's share of an operand: quads, which are interleaved over `lanes` lanes.
 struct Side<'k> {
     quads: u32,
     lanes: u32,
-    /// Elements from one K to the next.
+    /// Elements from one index along K to the next.
     pitch: u32,
     /// The thread's first quad in the first stage.
     first: Ptr<'k, Shared, f32>,
 }
 
-impl<'k> Reading<'k> {
+impl<'k> ThreadTile<'k> {
     pub(super) fn new(
         k: &'k Code,
         tile: &FfmaTile,
-        copying: [Copying; 2],
+        copy_kinds: [CopyKind; 2],
         stages: Ptr<'k, Shared, f32>,
     ) -> Self {
-        let lanes = lane_places(k.lane(), tile.lanes);
+        let lanes = lane_coordinates(k.lane(), tile.lanes);
         let (warp, counts) = (k.warp(), tile.thread());
         let warps = [warp / tile.warps[1], warp % tile.warps[1]];
         let [row, column] = [0, 1]
             .map(|side| warps[side].mul_add(counts[side] * tile.lanes[side], lanes[side] * 4));
-        let pitches = [copying[0].pitch(tile.rows), copying[1].pitch(tile.columns)];
+        let pitches = [copy_kinds[0].pitch(tile.rows), copy_kinds[1].pitch(tile.columns)];
         let columns_at = stages.at(tile.k_dim * pitches[0]);
         let side = |nth: usize, first: Ptr<'k, Shared, f32>| Side {
             quads: counts[nth] / 4,
@@ -56,7 +56,7 @@ impl<'k> Reading<'k> {
 
 /// Returns the row and column of a lane. Neighbouring lanes differ along the shorter side, those
 /// two apart along the longer one, so that half a warp reads each operand without bank conflicts.
-fn lane_places<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
+fn lane_coordinates<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
     let (short, long) = match lanes[0].min(lanes[1]) {
         2 => (lane & 1, lane >> 1),
         _ => ((lane & 1) | (lane >> 1 & 2), (lane >> 1 & 1) | (lane >> 2 & 6)),
@@ -73,12 +73,12 @@ impl<'k> Side<'k> {
     }
 }
 
-/// A block's code for its tile.
+/// Writes a block's code for its tile.
 pub(super) struct Block<'k> {
     k: &'k Code,
     tile: FfmaTile,
     copiers: [Copier<'k>; 2],
-    pub reading: Reading<'k>,
+    pub thread_tile: ThreadTile<'k>,
     pub stages: Ptr<'k, Shared, f32>,
     /// Accumulators, row by row of the thread's columns.
     pub accumulators: Vec<Var<'k, f32>>,
@@ -93,7 +93,7 @@ impl<'k> Block<'k> {
         k: &'k Code,
         tile: &FfmaTile,
         copiers: [Copier<'k>; 2],
-        reading: Reading<'k>,
+        thread_tile: ThreadTile<'k>,
         stages: Ptr<'k, Shared, f32>,
         stage_bytes: u32,
     ) -> Self {
@@ -102,7 +102,7 @@ impl<'k> Block<'k> {
             k,
             tile: *tile,
             copiers,
-            reading,
+            thread_tile,
             stages,
             accumulators: (0..rows * columns).map(|_| k.var(0.0f32)).collect(),
             cursor: StageCursor::new(k, tile.stages, stage_bytes),
@@ -130,10 +130,10 @@ impl<'k> Block<'k> {
         }
         k.cp_async_commit_group();
         for stage in 1..tile.stages - 1 {
-            let (to, wanted) =
+            let (to, is_needed) =
                 (self.stages.offset((stage * self.cursor.stage_bytes).into()), steps.gt(stage));
             self.copiers.iter().for_each(|copier| {
-                (0..copier.len()).for_each(|nth| copier.copy(nth, to, wanted));
+                (0..copier.len()).for_each(|nth| copier.copy(nth, to, is_needed));
                 copier.advance_stage();
             });
             k.cp_async_commit_group();
@@ -142,15 +142,15 @@ impl<'k> Block<'k> {
         k.sync();
     }
 
-    /// Multiplies a stage, whose first operands are in `current`, and starts the copies of another
-    /// one if `more`. Afterwards `current` holds the first operands of the next stage.
+    /// Multiplies a stage, whose first operands are in `current`. If `more` is true it starts the
+    /// copies of a later stage. Afterwards `current` holds the first operands of the next stage.
     fn step(&self, current: &[Vec<Var<'k, f32>>; 2], more: Val<'k, bool>) {
         let k_dim = self.tile.k_dim;
         let mut fragments = current.each_ref().map(|side| side.iter().map(|x| x.get()).collect());
         for nth in 0..k_dim {
             if nth + 1 == k_dim {
                 self.copiers.iter().for_each(Copier::advance_stage);
-                self.cursor.pass();
+                self.cursor.advance();
             }
             let next = self.read((nth + 1) % k_dim);
             if nth == 0 {
@@ -164,13 +164,16 @@ impl<'k> Block<'k> {
     }
 
     fn read(&self, k_index: u32) -> Fragments<'k> {
-        self.reading.sides.each_ref().map(|side| side.read(self.cursor.multiplied.get(), k_index))
+        self.thread_tile
+            .sides
+            .each_ref()
+            .map(|side| side.read(self.cursor.compute_stage.get(), k_index))
     }
 
-    /// Starts the copies of another stage. They are emitted together because ptxas inserts extra
-    /// instructions before each copy that follows a read of shared memory.
+    /// Starts the copies of a later stage, under a predicate. They are emitted together because
+    /// ptxas inserts extra instructions before each copy that follows a read of shared memory.
     fn copy(&self, condition: Val<'k, bool>) {
-        let to = self.stages.plus_bytes(self.cursor.copied.get());
+        let to = self.stages.plus_bytes(self.cursor.copy_stage.get());
         for copier in &self.copiers {
             (0..copier.len()).for_each(|nth| copier.copy(nth, to, condition));
         }

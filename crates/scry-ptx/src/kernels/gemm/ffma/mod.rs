@@ -1,9 +1,10 @@
 //! Single-precision GEMM on CUDA cores (FFMA, `sm_80`).
 //!
 //! A block computes a tile of the result. Its operands pass through a multistage pipeline in shared
-//! memory, filled by `cp.async`; each thread keeps its accumulators in registers in quads, so that
-//! one index along K needs a few 16-byte loads and one FFMA per accumulator. It is bound by
-//! instruction issue: per index along K, a thread executes 128 FFMAs and 6 loads.
+//! memory, filled by `cp.async`. A thread's rows and columns are in quads of four neighbours, so
+//! that one index along K needs a few 16-byte loads and one FFMA per accumulator. The kernel is
+//! bound by instruction issue: with the largest tiles, a thread executes 128 FFMAs and 6 loads per
+//! index along K.
 
 mod choice;
 mod inner;
@@ -11,12 +12,12 @@ mod stage;
 mod store;
 
 use crate::kernels::name::Name;
-use inner::{Block, Reading};
-use stage::{Copier, Copying};
+use inner::{Block, ThreadTile};
+use stage::{Copier, CopyKind};
 
 pub(super) use choice::{TILES, shared_bytes};
 
-use super::params::{Launched, Operand, Terms};
+use super::params::{GemmLaunch, Operand, Params};
 use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
@@ -56,7 +57,7 @@ impl FfmaTile {
     }
 
     /// Appends the tile shape to a kernel's name.
-    fn named(&self, name: Name) -> Name {
+    fn append_to(&self, name: Name) -> Name {
         let Self { rows, columns, k_dim, stages, warps, lanes, .. } = self;
         let name = name.with(format_args!("{rows}x{columns}x{k_dim}"));
         let name = name.with(format_args!("s{stages}"));
@@ -68,10 +69,10 @@ impl FfmaTile {
 /// A GEMM on CUDA cores.
 #[derive(Debug, Clone)]
 pub(crate) struct Ffma {
-    product: Launched,
+    product: GemmLaunch,
     tile: FfmaTile,
-    a: Copying,
-    b: Copying,
+    a: CopyKind,
+    b: CopyKind,
 }
 
 impl Ffma {
@@ -85,14 +86,14 @@ impl Ffma {
     }
 
     fn body(&self, k: &Code) {
-        let terms = Terms::declare(k, self.product.sink);
-        let task = terms.task(k, [self.tile.rows, self.tile.columns], 4);
+        let params = Params::declare(k, self.product.store);
+        let task = params.task(k, [self.tile.rows, self.tile.columns], 4);
         let stages = k.dynamic_shared::<f32>(16);
         let copiers = self.copiers(k, &task.operands);
-        let reading = Reading::new(k, &self.tile, [self.a, self.b], stages);
-        let block = Block::new(k, &self.tile, copiers, reading, stages, self.stage_bytes());
+        let thread_tile = ThreadTile::new(k, &self.tile, [self.a, self.b], stages);
+        let block = Block::new(k, &self.tile, copiers, thread_tile, stages, self.stage_bytes());
         block.run(task.k_dim);
-        self.store(k, &terms, &task, &block);
+        self.store(k, &params, &task, &block);
     }
 
     fn copiers<'k>(&self, k: &'k Code, [a, b]: &[Operand<'k>; 2]) -> [Copier<'k>; 2] {
@@ -106,10 +107,10 @@ impl Ffma {
 
 impl PtxKernel for Ffma {
     fn name(&self) -> String {
-        let name = Name::new("gemm_ffma").with(self.product.sink.output.name());
-        let name = self.tile.named(name.layout(self.a.is_k_major(), self.b.is_k_major()));
+        let name = Name::new("gemm_ffma").with(self.product.store.output.name());
+        let name = self.tile.append_to(name.layout(self.a.is_k_major(), self.b.is_k_major()));
         let name = name.with_if(self.a.is_vectorized(), "veca");
-        self.product.sink.named(name.with_if(self.b.is_vectorized(), "vecb")).build()
+        self.product.store.append_to(name.with_if(self.b.is_vectorized(), "vecb")).build()
     }
 
     fn default_target(&self) -> Target {

@@ -11,16 +11,17 @@ use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
 /// How an operand is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Copying {
+pub(super) enum CopyKind {
     /// K-major: transposed element by element.
     KMajor,
     /// M-major or N-major, with this many elements per copy.
     MnMajor(u32),
 }
 
-impl Copying {
-    /// Chooses the copy of an operand that is contiguous along M or N in the layout `mn_major`, and
-    /// K-major otherwise; `extent` is its size along M or N, `side` that of the tile.
+impl CopyKind {
+    /// Chooses the copy of an operand of which `mn_major` is the order that is contiguous along M
+    /// or N; in the other order it is K-major. `extent` is the operand's size along M or N, `side`
+    /// that of the tile.
     pub(super) fn new(
         layout: &MatrixLayout,
         mn_major: Layout,
@@ -47,6 +48,7 @@ impl Copying {
         matches!(self, Self::MnMajor(4))
     }
 
+    /// Elements per copy.
     const fn width(self) -> u32 {
         match self {
             Self::KMajor => 1,
@@ -54,8 +56,8 @@ impl Copying {
         }
     }
 
-    /// Elements from one K to the next in a stage. Transposed operands are padded against bank
-    /// conflicts.
+    /// Elements from one index along K to the next in a stage. Transposed operands are padded
+    /// against bank conflicts.
     pub(super) const fn pitch(self, side: u32) -> u32 {
         match self {
             Self::KMajor => side + 4,
@@ -63,8 +65,7 @@ impl Copying {
         }
     }
 
-    /// Returns the tile coordinates of a thread's copies: K and side of the first one, and the
-    /// offset of each.
+    /// Returns the tile coordinates of a thread's copies.
     fn thread_copies<'k>(
         self,
         side: u32,
@@ -98,9 +99,12 @@ impl Copying {
     }
 }
 
+/// The tile coordinates of a thread's copies.
 struct ThreadCopies<'k> {
+    /// Coordinates of the first copy: along K, and along M or N.
     k_index: Val<'k, u32>,
     side: Val<'k, u32>,
+    /// For each copy, its offset from the first one: along K, and along M or N.
     steps: Vec<(u32, u32)>,
 }
 
@@ -108,10 +112,10 @@ struct ThreadCopies<'k> {
 pub(super) struct Copier<'k> {
     k: &'k Code,
     width: u32,
-    /// Byte offset of this iteration's tile in global memory.
+    /// Global address of this iteration's tile.
     from: Var<'k, u64>,
     /// Bytes from one index along K to the next, and from one stage to the next.
-    pitch: Val<'k, u64>,
+    k_pitch: Val<'k, u64>,
     stage_pitch: Val<'k, u64>,
     /// Index along K of the first copy.
     k_index: Val<'k, u32>,
@@ -127,39 +131,40 @@ impl<'k> Copier<'k> {
     /// into each stage.
     pub(super) fn new(
         k: &'k Code,
-        copying: Copying,
+        copy_kind: CopyKind,
         side: u32,
         tile: &FfmaTile,
         operand: &Operand<'k>,
         offset: u32,
     ) -> Self {
         let ThreadCopies { k_index, side: first, steps } =
-            copying.thread_copies(side, tile, k.thread_id());
-        let (pitch, width) = (copying.pitch(side), copying.width());
+            copy_kind.thread_copies(side, tile, k.thread_id());
+        let (pitch, width) = (copy_kind.pitch(side), copy_kind.width());
         // Elements beyond the end are clamped to existing ones; their results are dropped.
         let last = operand.mn_extent - operand.mn_start - width;
         let element = |step: &(u32, u32)| {
-            let (deep, at) = (k_index + step.0, (first + step.1).min(last));
-            match copying {
-                Copying::KMajor => at.mul_add(operand.ld, deep),
-                Copying::MnMajor(_) => deep.mul_add(operand.ld, at),
+            let (k_index, at) = (k_index + step.0, (first + step.1).min(last));
+            match copy_kind {
+                CopyKind::KMajor => at.mul_add(operand.ld, k_index),
+                CopyKind::MnMajor(_) => k_index.mul_add(operand.ld, at),
             }
         };
         let copy = |step: &(u32, u32)| (step.0, element(step), (step.0 * pitch + step.1) * 4);
         let one = k.constant(1u32).copied();
-        let (across, along) = match copying {
-            Copying::KMajor => (operand.ld, one),
-            Copying::MnMajor(_) => (one, operand.ld),
+        let (mn_stride, k_stride) = match copy_kind {
+            CopyKind::KMajor => (operand.ld, one),
+            CopyKind::MnMajor(_) => (one, operand.ld),
         };
-        let wide = |x: Val<'k, u32>| x.convert::<u64>("");
-        let line = wide(along) << 2;
-        let start = wide(operand.mn_start) * wide(across) + wide(operand.k_start) * wide(along);
+        let to_u64 = |x: Val<'k, u32>| x.convert::<u64>("");
+        let k_pitch = to_u64(k_stride) << 2;
+        let start = to_u64(operand.mn_start) * to_u64(mn_stride)
+            + to_u64(operand.k_start) * to_u64(k_stride);
         Self {
             k,
             width,
             from: k.var(operand.base.cast::<f32>().at_wide(start).to_bits()),
-            pitch: line,
-            stage_pitch: line * u64::from(tile.k_dim),
+            k_pitch,
+            stage_pitch: k_pitch * u64::from(tile.k_dim),
             k_index,
             copies: steps.iter().map(copy).collect(),
             to: ((k_index * pitch + first) << 2) + offset,
@@ -171,7 +176,7 @@ impl<'k> Copier<'k> {
         self.copies.len()
     }
 
-    fn ends(&self, nth: usize, stage: Ptr<'k, Shared, f32>) -> Ends<'k> {
+    fn endpoints(&self, nth: usize, stage: Ptr<'k, Shared, f32>) -> Endpoints<'k> {
         let (_, element, offset) = self.copies[nth];
         let to = stage.plus_bytes(self.to).offset(offset.into());
         (to, Ptr::<Global, f32>::from_bits(self.from.get()).at(element))
@@ -179,14 +184,14 @@ impl<'k> Copier<'k> {
 
     /// Copies the `nth` element or vector into a stage, under a predicate.
     pub(super) fn copy(&self, nth: usize, stage: Ptr<'k, Shared, f32>, condition: Val<'k, bool>) {
-        let (to, from) = self.ends(nth, stage);
+        let (to, from) = self.endpoints(nth, stage);
         self.k.copy_async_if(condition, to, from, 4 * self.width);
     }
 
-    /// Copies the elements below `k_dim` along K into a stage, and stores zeros above.
+    /// Copies the elements below `k_dim` along K into a stage, and stores zeros for the others.
     pub(super) fn copy_first(&self, stage: Ptr<'k, Shared, f32>, k_dim: Val<'k, u32>) {
         for nth in 0..self.len() {
-            let (to, from) = self.ends(nth, stage);
+            let (to, from) = self.endpoints(nth, stage);
             let bytes = (self.k_index + self.copies[nth].0).lt(k_dim).select(4 * self.width, 0u32);
             self.k.copy_async_zero_fill(to, from, 4 * self.width, bytes);
         }
@@ -194,7 +199,7 @@ impl<'k> Copier<'k> {
 
     /// Advances by `k_dim` elements along K.
     pub(super) fn advance(&self, k_dim: Val<'k, u32>) {
-        self.from.set(self.from.get() + k_dim.convert::<u64>("") * self.pitch);
+        self.from.set(self.from.get() + k_dim.convert::<u64>("") * self.k_pitch);
     }
 
     /// Advances to the next stage.
@@ -204,4 +209,4 @@ impl<'k> Copier<'k> {
 }
 
 /// Destination in shared memory and source in global memory.
-type Ends<'k> = (Ptr<'k, Shared, f32>, Ptr<'k, Global, f32>);
+type Endpoints<'k> = (Ptr<'k, Shared, f32>, Ptr<'k, Global, f32>);

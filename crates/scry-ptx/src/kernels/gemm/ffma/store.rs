@@ -2,32 +2,32 @@
 
 use super::inner::Block;
 use super::{Ffma, FfmaTile};
-use crate::kernels::gemm::params::{Task, Terms};
+use crate::kernels::gemm::params::{Params, Task};
 use crate::kernels::gemm::store::Writer;
 use crate::typed::{Code, Ptr, Shared};
 
-/// Elements per coalesced store of a warp.
-const TOGETHER: u32 = 32;
+/// Elements that a warp stores at once, one per lane.
+const WARP_STORE: u32 = 32;
 
 impl Ffma {
     pub(super) fn store<'k>(
         &self,
         k: &'k Code,
-        terms: &Terms<'k>,
+        params: &Params<'k>,
         task: &Task<'k>,
         block: &Block<'k>,
     ) {
-        let (at, reading) = (&task.at, &block.reading);
+        let (at, thread_tile) = (&task.at, &block.thread_tile);
         let writer = |row, column| {
             let first = [at.row + row, at.column + column];
-            terms.results.writer(first, terms.ends, at.batch, at.part)
+            params.results.writer(first, params.mn, at.batch, at.split)
         };
-        if self.product.sink.quads || self.tile.warp_columns() < TOGETHER {
-            self.store_quads(block, &writer(reading.row, reading.column));
+        if self.product.store.is_vectorized || self.tile.warp_columns() < WARP_STORE {
+            self.store_quads(block, &writer(thread_tile.row, thread_tile.column));
         } else {
-            let [down, across] = reading.warps;
-            let column = across.mul_add(self.tile.warp_columns(), k.lane());
-            self.store_lines(k, block, &writer(down * self.tile.warp_rows(), column));
+            let [warp_row, warp_column] = thread_tile.warps;
+            let column = warp_column.mul_add(self.tile.warp_columns(), k.lane());
+            self.store_lines(k, block, &writer(warp_row * self.tile.warp_rows(), column));
         }
     }
 
@@ -35,7 +35,7 @@ impl Ffma {
     fn store_quads<'k>(&self, block: &Block<'k>, writer: &Writer<'_, 'k>) {
         let [rows, columns] = self.tile.thread();
         for row in 0..rows {
-            writer.row(FfmaTile::place(row, self.tile.lanes[0]), |line| {
+            writer.row(FfmaTile::tile_offset(row, self.tile.lanes[0]), |line| {
                 for quad in 0..columns / 4 {
                     let at = (row * columns + 4 * quad) as usize;
                     let accumulators =
@@ -47,13 +47,14 @@ impl Ffma {
     }
 
     /// Exchanges results through shared memory so that neighbouring lanes store neighbouring
-    /// elements: without that, unaligned rows would be written four bytes in every sixteen.
+    /// elements. Without the exchange, each scalar store of a warp would write 4 of every 16 bytes
+    /// of a row.
     fn store_lines<'k>(&self, k: &'k Code, block: &Block<'k>, writer: &Writer<'_, 'k>) {
-        let ([rows, columns], [down, across]) = (self.tile.thread(), self.tile.lanes);
+        let ([rows, columns], [lane_rows, lane_columns]) = (self.tile.thread(), self.tile.lanes);
         let pitch = self.tile.warp_columns() + 4;
-        let [lane_down, lane_across] = block.reading.lanes;
-        let mine = block.stages.at(k.warp() * (down * pitch));
-        let to = mine.at(lane_down.mul_add(pitch, lane_across * 4));
+        let [lane_down, lane_across] = block.thread_tile.lanes;
+        let warp_buffer = block.stages.at(k.warp() * (lane_rows * pitch));
+        let to = warp_buffer.at(lane_down.mul_add(pitch, lane_across * 4));
         k.sync();
         for row in 0..rows {
             k.sync_warp();
@@ -61,12 +62,12 @@ impl Ffma {
                 let at = (row * columns + 4 * quad) as usize;
                 let accumulators: [_; 4] =
                     std::array::from_fn(|nth| block.accumulators[at + nth].get());
-                to.at(4 * across * quad).store_vector(accumulators);
+                to.at(4 * lane_columns * quad).store_vector(accumulators);
             }
             k.sync_warp();
-            for line in 0..down {
-                let offset = FfmaTile::place(row, down) + 4 * line;
-                self.store_line(k, mine.at(line * pitch), offset, writer);
+            for line in 0..lane_rows {
+                let offset = FfmaTile::tile_offset(row, lane_rows) + 4 * line;
+                self.store_line(k, warp_buffer.at(line * pitch), offset, writer);
             }
         }
     }
@@ -81,7 +82,7 @@ impl Ffma {
     ) {
         let from = from.at(k.lane());
         writer.row(offset, |line| {
-            for first in (0..self.tile.warp_columns()).step_by(TOGETHER as usize) {
+            for first in (0..self.tile.warp_columns()).step_by(WARP_STORE as usize) {
                 line.write::<1>(first, [from.at(first).load()]);
             }
         });
@@ -99,9 +100,9 @@ impl FfmaTile {
         self.columns / self.warps[1]
     }
 
-    /// Returns the offset of a thread's `nth` row or column, interleaved in quads over this many
-    /// lanes.
-    const fn place(nth: u32, lanes: u32) -> u32 {
+    /// Returns the offset in the warp's tile of a thread's `nth` row or column; quads are
+    /// interleaved over this many lanes.
+    const fn tile_offset(nth: u32, lanes: u32) -> u32 {
         nth / 4 * 4 * lanes + nth % 4
     }
 }

@@ -27,39 +27,39 @@ impl Choice {
     }
 }
 
-/// Candidate tile widths. Each block's share of a multicast tile of `b` must be a multiple of eight
+/// Candidate tile widths. Each block's share of a multicast tile of `b` must be a multiple of 8
 /// rows.
-const COLUMNS: [u32; 6] = [16, 32, 64, 128, 192, 256];
+const TILE_COLUMNS: [u32; 6] = [16, 32, 64, 128, 192, 256];
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
 // The following constants were measured on an H200; cycles are at 1.755 GHz.
 
 /// L2 bytes per cycle and multiprocessor.
-const CACHE_BYTES: u64 = 72;
+const L2_BYTES_PER_CYCLE: u64 = 72;
 /// Device memory bytes per cycle, for the whole device.
-const MEMORY_BYTES: u64 = 2400;
+const MEMORY_BYTES_PER_CYCLE: u64 = 2400;
 /// Device memory bytes per cycle that one block can get.
-const BLOCK_BYTES: u64 = 28;
+const MAX_BLOCK_BYTES_PER_CYCLE: u64 = 28;
 /// Latency of device memory under load, in cycles.
-const LATENCY: u64 = 7000;
-/// Bytes of shared memory per block for pipeline stages, as the model assumes.
-const SHARED: u32 = 200 * 1024;
+const LATENCY_CYCLES: u64 = 7000;
+/// Bytes of shared memory per block that the model assumes for pipeline stages.
+const STAGE_MEMORY_BYTES: u32 = 200 * 1024;
 /// Launch overhead: cycles before the first MMA and after the last one.
-const LAUNCH: u64 = 4000;
+const LAUNCH_CYCLES: u64 = 4000;
 /// The additional overhead of launching clusters.
-const CLUSTER: u64 = 2000;
+const CLUSTER_LAUNCH_CYCLES: u64 = 2000;
 /// Overhead per stage, in cycles.
-const STAGE: u64 = 50;
+const STAGE_CYCLES: u64 = 50;
 /// Minimum cycles of a stage's MMAs, for any number of columns.
-const MIN_STAGE_MMA: u64 = 280;
-/// Minimum cycles of a tile's epilogue.
-const RESULTS: u64 = 600;
+const MIN_STAGE_MMA_CYCLES: u64 = 280;
+/// Cycles of a tile's epilogue in addition to those of the stores.
+const EPILOGUE_CYCLES: u64 = 600;
 /// Bytes per cycle that a block stores through TMA.
-const TILE_BYTES: u64 = 27;
+const TMA_STORE_BYTES_PER_CYCLE: u64 = 27;
 /// Bytes per cycle that a block stores from registers.
-const LANE_BYTES: u64 = 12;
+const LANE_STORE_BYTES_PER_CYCLE: u64 = 12;
 /// Cycles for the first cluster barrier and access to distributed shared memory.
-const CLUSTER_CYCLES: u64 = 2500;
+const CLUSTER_BARRIER_CYCLES: u64 = 2500;
 
 /// The inputs of the choice.
 #[derive(Debug, Clone, Copy)]
@@ -79,19 +79,21 @@ pub(in crate::kernels::gemm) struct Problem {
 impl Problem {
     /// Returns the choice with the fewest modelled cycles.
     pub(in crate::kernels::gemm) fn choose(&self) -> Choice {
-        let all = [false, true].into_iter().flat_map(|transposed| {
-            let choices = Self::tiles()
+        let candidates = [false, true].into_iter().flat_map(|transposed| {
+            let choices = Self::candidate_tiles()
                 .flat_map(move |tile| SPLITS.map(|splits| Choice { tile, splits, transposed }));
             choices
                 .filter(|choice| self.unsupported_reason(choice).is_none() && self.pays_off(choice))
         });
-        all.min_by_key(|choice| self.cycles(choice))
+        candidates
+            .min_by_key(|choice| self.cycles(choice))
             .expect("a product without split-K is always possible")
     }
 
-    fn tiles() -> impl Iterator<Item = HopperTile> {
+    /// Returns the candidate tiles; of two with equal cycles the first one is chosen.
+    fn candidate_tiles() -> impl Iterator<Item = HopperTile> {
         let shapes =
-            COLUMNS.into_iter().flat_map(|columns| [2, 1, 3].map(|groups| (groups, columns)));
+            TILE_COLUMNS.into_iter().flat_map(|columns| [2, 1, 3].map(|groups| (groups, columns)));
         shapes.flat_map(|(groups, columns)| {
             // With three warpgroups, barriers over a cluster cost more than multicast saves.
             let clusters = if groups < 3 { 1..=2 } else { 1..=1 };
@@ -101,24 +103,26 @@ impl Problem {
         })
     }
 
+    /// Pipeline stages over the whole K.
     fn stages(&self) -> u64 {
         self.gemm.k.div_ceil((ROW_BYTES / self.gemm.element.size()).into())
     }
 
     /// Returns the stages per slice of K, or `None` if a slice would be empty.
-    fn part_k_dim(&self, slices: u32) -> Option<u64> {
-        let (stages, slices) = (self.stages(), u64::from(slices));
-        let each = stages.div_ceil(slices.max(1)).max(1);
-        (stages.div_ceil(each) == slices).then_some(each)
+    fn stages_per_split(&self, splits: u32) -> Option<u64> {
+        let (stages, splits) = (self.stages(), u64::from(splits));
+        let stages_per_split = stages.div_ceil(splits.max(1)).max(1);
+        (stages.div_ceil(stages_per_split) == splits).then_some(stages_per_split)
     }
 
     /// Whether the slices of K are long enough to pay for a reduction.
     fn pays_off(&self, choice: &Choice) -> bool {
-        let slices = choice.splits * choice.tile.split_k;
-        self.part_k_dim(slices).is_some_and(|each| slices == 1 || each >= 4)
+        let splits = choice.splits * choice.tile.split_k;
+        self.stages_per_split(splits)
+            .is_some_and(|stages_per_split| splits == 1 || stages_per_split >= 4)
     }
 
-    /// Returns the reason why no kernel supports the choice, if any.
+    /// Returns why no kernel supports the choice, as the end of "a tile …"; `None` if one does.
     pub(in crate::kernels::gemm) fn unsupported_reason(
         &self,
         choice: &Choice,
@@ -126,15 +130,15 @@ impl Problem {
         let Choice { tile, splits, transposed } = *choice;
         let HopperTile { groups, columns, cluster, split_k } = tile;
         let mn_major = if transposed { self.mn_major.0 } else { self.mn_major.1 };
-        let most = if self.terms == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
-        let flaws = [
+        let max_columns = if self.terms == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
+        let reasons = [
             (!matches!(groups, 1..=3), "with other than 1 to 3 warpgroups"),
             (columns == 0 || !columns.is_multiple_of(16), "whose columns are not a multiple of 16"),
             (
                 mn_major && !columns.is_multiple_of(64),
                 "whose columns are not a multiple of 64, with `b` N-major",
             ),
-            (columns > most, "with more columns than registers can hold"),
+            (columns > max_columns, "with more columns than registers can hold"),
             (!matches!(cluster, 1 | 2), "for a cluster of other than 1 or 2 blocks"),
             (
                 !matches!(split_k, 1 | 2 | 4 | 8),
@@ -144,12 +148,12 @@ impl Problem {
                 cluster > 1 && (split_k > 1 || transposed),
                 "that both shares `b` and splits K or is transposed",
             ),
-            (self.part_k_dim(splits).is_none(), "with empty slices of K"),
+            (self.stages_per_split(splits).is_none(), "with empty slices of K"),
             (splits > 1 && (split_k > 1 || transposed), "that splits K twice or is transposed"),
         ];
-        flaws
+        reasons
             .into_iter()
-            .find(|(holds, _)| *holds)
+            .find(|(applies, _)| *applies)
             .map(|(_, unsupported_reason)| unsupported_reason)
     }
 
@@ -163,79 +167,81 @@ impl Problem {
             .saturating_mul(columns.div_ceil(tile.columns.into()))
             .saturating_mul(u64::from(splits))
             .saturating_mul(batch);
-        let k_dim = self.stages().div_ceil(u64::from(splits * tile.split_k));
+        let k_stages = self.stages().div_ceil(u64::from(splits * tile.split_k));
         let waves = clusters.div_ceil(self.resident_clusters(&tile));
-        let part = k_dim * self.stage_cycles(choice) + self.results_cycles(choice);
-        let (computing, moving) =
-            (waves.saturating_mul(part), self.memory_cycles(choice, clusters));
-        let launch = if tile.blocks() > 1 { LAUNCH + CLUSTER } else { LAUNCH };
+        let tile_cycles = k_stages * self.stage_cycles(choice) + self.epilogue_cycles(choice);
+        let (compute_cycles, memory_cycles) =
+            (waves.saturating_mul(tile_cycles), self.memory_cycles(choice, clusters));
+        let launch =
+            if tile.blocks() > 1 { LAUNCH_CYCLES + CLUSTER_LAUNCH_CYCLES } else { LAUNCH_CYCLES };
         // No results are stored while the first tile is computed.
-        let first = part.min(self.result_bytes() / MEMORY_BYTES);
-        let beside = launch + first;
-        let adding = self.adding_cycles(choice);
-        overlapped(computing, moving).saturating_add(beside).saturating_add(adding)
+        let first_store = tile_cycles.min(self.result_bytes() / MEMORY_BYTES_PER_CYCLE);
+        let overhead = launch + first_store;
+        let reduction = self.reduction_cycles(choice);
+        overlapped(compute_cycles, memory_cycles).saturating_add(overhead).saturating_add(reduction)
     }
 
     /// Clusters that are resident at the same time. Larger clusters cannot use all multiprocessors.
     fn resident_clusters(&self, tile: &HopperTile) -> u64 {
-        let all = self.gpu.multiprocessors;
-        let used = if tile.split_k > 2 { all - all / 11 } else { all };
-        u64::from(used / tile.blocks()).max(1)
+        let multiprocessors = self.gpu.multiprocessors;
+        let usable =
+            if tile.split_k > 2 { multiprocessors - multiprocessors / 11 } else { multiprocessors };
+        u64::from(usable / tile.blocks()).max(1)
     }
 
-    /// Cycles per stage: the larger of the MMAs, which also read `b` from shared memory, and the
-    /// loads.
+    /// Cycles per stage: the maximum of those of the MMAs, which also read `b` from shared memory,
+    /// and those of the loads.
     fn stage_cycles(&self, choice: &Choice) -> u64 {
         let Choice { tile, transposed, .. } = choice;
-        let product = (tile.columns / 2).max(16 + tile.columns / 4);
+        let mma_units = (tile.columns / 2).max(16 + tile.columns / 4);
         // With two terms per operand, three products are computed.
-        let products = u64::from(4 * tile.groups * product * (2 * self.terms - 1)) * 11 / 10;
+        let mma_cycles = u64::from(4 * tile.groups * mma_units * (2 * self.terms - 1)) * 11 / 10;
         let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.load_cost_quarters(&layout));
         let (a, b) = if *transposed { (b, a) } else { (a, b) };
         let lines = tile.rows() * a + tile.columns * b / tile.cluster;
-        let reading = u64::from(lines * self.terms * ROW_BYTES / 4) / CACHE_BYTES;
-        STAGE + overlapped(products, reading).max(MIN_STAGE_MMA)
+        let load_cycles = u64::from(lines * self.terms * ROW_BYTES / 4) / L2_BYTES_PER_CYCLE;
+        STAGE_CYCLES + overlapped(mma_cycles, load_cycles).max(MIN_STAGE_MMA_CYCLES)
     }
 
-    /// Cost of loading a row of a tile relative to an aligned one, in quarters.
+    /// Cost of loading a row of a tile, in quarters of the cost of an aligned row.
     fn load_cost_quarters(&self, layout: &MatrixLayout) -> u32 {
         let elements = u64::from(ROW_BYTES / self.gemm.element.size());
         if layout.ld.is_multiple_of(elements) { 4 } else { 9 }
     }
 
     /// Cycles of a tile's epilogue.
-    fn results_cycles(&self, choice: &Choice) -> u64 {
+    fn epilogue_cycles(&self, choice: &Choice) -> u64 {
         let Choice { tile, splits, .. } = *choice;
         let results = u64::from(tile.rows() * tile.columns);
         let size = if splits > 1 { 4 } else { self.gemm.output.size() };
         let bytes = results * u64::from(size);
         if choice.stores_by_cluster() {
-            CLUSTER_CYCLES + results * u64::from(tile.split_k) / 4
+            CLUSTER_BARRIER_CYCLES + results * u64::from(tile.split_k) / 4
         } else if (splits > 1 || self.tma_stores) && (tile.columns * size).is_multiple_of(ROW_BYTES)
         {
-            RESULTS + bytes / TILE_BYTES
+            EPILOGUE_CYCLES + bytes / TMA_STORE_BYTES_PER_CYCLE
         } else {
-            RESULTS + bytes / LANE_BYTES
+            EPILOGUE_CYCLES + bytes / LANE_STORE_BYTES_PER_CYCLE
         }
     }
 
-    /// Cycles in which clusters load their operands from device memory, and results are stored
-    /// there.
+    /// Cycles for the loads of all operands from device memory, and the stores of all results.
     fn memory_cycles(&self, choice: &Choice, clusters: u64) -> u64 {
         let Choice { tile, transposed, .. } = *choice;
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
-        let each = u64::from(element.size() * self.terms);
-        let bytes = (m * k).saturating_add(k * n).saturating_mul(each);
-        let operands = bytes.saturating_mul(batch);
-        let all = operands.saturating_add(self.result_bytes());
+        let element_bytes = u64::from(element.size() * self.terms);
+        let matrices = (m * k).saturating_add(k * n).saturating_mul(element_bytes);
+        let operands = matrices.saturating_mul(batch);
+        let total = operands.saturating_add(self.result_bytes());
         // A block's bandwidth is limited by its bytes in flight.
         let (m, n) = if transposed { (n, m) } else { (m, n) };
         let lines = m.min(tile.rows().into()) + n.min(tile.columns.into());
-        let stages = (SHARED / ((tile.rows() + tile.columns) * self.terms * ROW_BYTES)).min(16);
-        let awaited = lines * u64::from(stages * self.terms * ROW_BYTES);
-        let rate = (awaited / LATENCY).clamp(1, BLOCK_BYTES);
+        let stages =
+            (STAGE_MEMORY_BYTES / ((tile.rows() + tile.columns) * self.terms * ROW_BYTES)).min(16);
+        let bytes_in_flight = lines * u64::from(stages * self.terms * ROW_BYTES);
+        let rate = (bytes_in_flight / LATENCY_CYCLES).clamp(1, MAX_BLOCK_BYTES_PER_CYCLE);
         let blocks = clusters.min(self.resident_clusters(&tile)) * u64::from(tile.blocks());
-        (all / MEMORY_BYTES).max(operands / (blocks * rate))
+        (total / MEMORY_BYTES_PER_CYCLE).max(operands / (blocks * rate))
     }
 
     fn result_bytes(&self) -> u64 {
@@ -244,16 +250,17 @@ impl Problem {
     }
 
     /// Cycles of the split-K reduction kernel.
-    fn adding_cycles(&self, choice: &Choice) -> u64 {
+    fn reduction_cycles(&self, choice: &Choice) -> u64 {
         if choice.splits == 1 {
             return 0;
         }
         let bytes = (self.gemm.m * self.gemm.n).saturating_mul(self.gemm.batch * 4);
-        LAUNCH + bytes.saturating_mul(u64::from(2 * choice.splits + 1)) / MEMORY_BYTES
+        LAUNCH_CYCLES
+            + bytes.saturating_mul(u64::from(2 * choice.splits + 1)) / MEMORY_BYTES_PER_CYCLE
     }
 }
 
 /// Cycles of two overlapped phases: the shorter one is not hidden completely.
-fn overlapped(one: u64, other: u64) -> u64 {
-    one.max(other).saturating_add(one.min(other) / 16)
+fn overlapped(a: u64, b: u64) -> u64 {
+    a.max(b).saturating_add(a.min(b) / 16)
 }

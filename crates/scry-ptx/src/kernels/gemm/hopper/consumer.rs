@@ -15,9 +15,9 @@ const ATOM: u32 = 8 * ROW_BYTES;
 struct Tiles<'k> {
     variant: Variant,
     accumulators: Accumulators<'k>,
-    /// Accumulators of a single stage in TF32x3, which are added to the others in `f32`: tensor
-    /// cores truncate instead of rounding when they accumulate, and these errors would add up over
-    /// K.
+    /// Accumulators of a single stage, in TF32x3. They are added to the others in `f32`, since
+    /// tensor cores truncate instead of rounding when they accumulate, and these errors would add
+    /// up over K.
     stage_accumulators: Option<Accumulators<'k>>,
     a: Val<'k, u64>,
     b: Val<'k, u64>,
@@ -35,7 +35,7 @@ pub(super) fn write(
     schedule: &Schedule<'_>,
     results: &Results<'_>,
 ) {
-    let ring = Ring::of_reader(k, variant, memory);
+    let ring = Ring::for_consumer(k, variant, memory);
     let tiles = Tiles::new(k, variant, memory);
     k.pdl_wait();
     schedule.for_each(|item| {
@@ -56,22 +56,22 @@ pub(super) fn write(
 
 /// Accumulates over a work item's K. The MMAs of a stage run while the next stage is waited for.
 fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &WorkItem<'_>) {
-    let before = k.var::<u32>(0);
+    let previous_stage = k.var::<u32>(0);
     k.for_range(item.k_tile_start, item.k_tile_end, 1, |nth| {
         ring.wait_full();
         k.wgmma_fence();
         tiles.multiply(ring.index());
         k.wgmma_commit_group();
         k.wgmma_wait_group(1);
-        k.when(nth.differs(item.k_tile_start), || ring.release(before.get()));
-        before.set(ring.index());
+        k.when(nth.differs(item.k_tile_start), || ring.release(previous_stage.get()));
+        previous_stage.set(ring.index());
         ring.advance();
     });
     k.wgmma_wait_group(0);
-    ring.release(before.get());
+    ring.release(previous_stage.get());
 }
 
-/// The same for TF32x3. While one warpgroup adds, another one multiplies.
+/// As [`accumulate`], for TF32x3. While one warpgroup adds, another one multiplies.
 fn accumulate_tf32x3(
     k: &Code,
     tiles: &Tiles<'_>,
@@ -103,8 +103,8 @@ impl<'k> Tiles<'k> {
             accumulators: Accumulators::new(k, variant.tile.columns),
             stage_accumulators: (variant.terms == 2)
                 .then(|| Accumulators::new(k, variant.tile.columns)),
-            a: matrix(rows, variant.a),
-            b: matrix(columns, variant.b),
+            a: tile_descriptor(rows, variant.a),
+            b: tile_descriptor(columns, variant.b),
             always: k.constant(0u32).equals(0),
             never: k.constant(0u32).differs(0),
         }
@@ -115,7 +115,7 @@ impl<'k> Tiles<'k> {
             .for_each(|nth| self.accumulators.set(nth, 0.0));
     }
 
-    /// Accumulates a stage: the small terms first.
+    /// Issues the MMAs of a stage for TF32x3, those of the small terms first.
     fn multiply_tf32x3(&self, accumulators: &Accumulators<'k>, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
@@ -126,8 +126,8 @@ impl<'k> Tiles<'k> {
             let a = a + u64::from(left * (variant.a_term_bytes() >> 4));
             let b = b + u64::from(right * (variant.b_term_bytes() >> 4));
             for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
-                let left = Left::Shared(a + advance(Major::K, step));
-                let right = b + advance(Major::K, step);
+                let left = Left::Shared(a + descriptor_step(Major::K, step));
+                let right = b + descriptor_step(Major::K, step);
                 accumulators.multiply(variant.mma_type(), left, right, added, transposed);
                 added = self.always;
             }
@@ -141,16 +141,16 @@ impl<'k> Tiles<'k> {
         let transposed = Transposed { left: variant.a == Major::Mn, right: variant.b == Major::Mn };
         let (a, b): (Val<'_, u64>, Val<'_, u64>) = (a + offset, b + offset);
         for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
-            let left = Left::Shared(a + advance(variant.a, step));
-            let right = b + advance(variant.b, step);
+            let left = Left::Shared(a + descriptor_step(variant.a, step));
+            let right = b + descriptor_step(variant.b, step);
             self.accumulators.multiply(variant.mma_type(), left, right, self.always, transposed);
         }
     }
 }
 
-/// Returns the matrix descriptor of a tile in rows of 128 bytes: K-major, or slabs of 64 elements
-/// along M or N.
-fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
+/// Returns the matrix descriptor of a tile in rows of 128 bytes. Unless it is K-major, the tile
+/// consists of slabs of 64 elements along M or N.
+fn tile_descriptor(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
     let slab = match major {
         Major::K => 16,
         Major::Mn => GROUP_ROWS * ROW_BYTES,
@@ -158,8 +158,8 @@ fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
     descriptor(at, slab, ATOM, Swizzle::B128)
 }
 
-/// Descriptor increment (in units of 16 bytes) between consecutive MMAs along K.
-const fn advance(major: Major, step: u32) -> u64 {
+/// Returns the descriptor increment of MMA number `step` along K, in units of 16 bytes.
+const fn descriptor_step(major: Major, step: u32) -> u64 {
     let bytes = match major {
         Major::K => 32,
         Major::Mn => 16 * ROW_BYTES,

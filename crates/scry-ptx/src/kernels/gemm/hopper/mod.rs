@@ -44,18 +44,20 @@ pub use schedule::WorkDivision;
 use split_k::ReceiveBuffer;
 use store::Results;
 
-use crate::kernels::gemm::{Gemm, refusal};
+use crate::kernels::gemm::{Gemm, argument_error};
 use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Ptr, Shared};
 
 /// Registers per thread of the producers and of the consumers (`setmaxnreg`), by the number of
-/// consumer warpgroups.
+/// consumer warpgroups; `None` if they are not reallocated. A block has at most the 65536 registers
+/// of a multiprocessor.
 const REGISTERS: [Option<(u32, u32)>; 4] = [None, None, Some((40, 232)), Some((32, 160))];
 
-/// The named barrier of all threads; another one is that of the consumers.
-const BARRIER: u32 = 2;
+/// The named barrier of all threads of a block; barrier 1 is that of the consumers
+/// ([`split_k`]).
+const BLOCK_BARRIER: u32 = 2;
 
 /// A GEMM, or its split-K slices, on Hopper's tensor cores.
 #[derive(Debug, Clone)]
@@ -68,7 +70,7 @@ pub struct HopperGemm {
     pub cut: WorkDivision,
 }
 
-/// Returns the rows of clusters of tiles, and the columns of tiles, of the result.
+/// Returns the number of tiles of the result along M, in clusters, and along N.
 fn tiles(gemm: &Gemm, tile: &HopperTile) -> (u32, u32) {
     let rows = gemm.m.div_ceil(u64::from(tile.rows() * tile.cluster));
     (rows as u32, gemm.n.div_ceil(tile.columns.into()) as u32)
@@ -87,28 +89,30 @@ impl HopperGemm {
     ) -> Result<Self, PlanError> {
         let HopperTile { columns, cluster, .. } = variant.tile;
         let rows = variant.tile.rows();
-        // The resident tiles cover as many rows as columns.
-        let area = gpu.multiprocessors * rows * columns;
-        let band = f64::from(area).sqrt() as u32 / (rows * cluster);
-        let (down, across) = tiles(&gemm, &variant.tile);
-        let single = |stride| gemm.batch == 1 || stride != 0;
+        // The tiles that are computed at the same time cover about as many rows as columns, which
+        // minimises the operands that they read.
+        let resident_elements = gpu.multiprocessors * rows * columns;
+        let band = f64::from(resident_elements).sqrt() as u32 / (rows * cluster);
+        let (tile_rows, tile_columns) = tiles(&gemm, &variant.tile);
+        let is_batched = |stride| gemm.batch == 1 || stride != 0;
         variant.once = Streamed {
-            a: across == 1 && single(gemm.a.stride),
-            b: down == 1 && single(gemm.b.stride),
+            a: tile_columns == 1 && is_batched(gemm.a.stride),
+            b: tile_rows == 1 && is_batched(gemm.b.stride),
         };
-        let items = [down, across, splits, gemm.batch as u32].map(u64::from);
-        let items = items.into_iter().try_fold(1u64, u64::checked_mul);
-        match items.filter(|items| *items < schedule::MAX_WORK_ITEMS.into()) {
+        let work_items = [tile_rows, tile_columns, splits, gemm.batch as u32].map(u64::from);
+        let work_items = work_items.into_iter().try_fold(1u64, u64::checked_mul);
+        match work_items.filter(|work_items| *work_items < schedule::MAX_WORK_ITEMS.into()) {
             None => {
-                let problem = format!("{down} by {across} tiles in {splits} parts, too many");
-                Err(refusal("out", problem, "compute the product in parts"))
+                let problem =
+                    format!("{tile_rows} by {tile_columns} tiles in {splits} parts, too many");
+                Err(argument_error("out", problem, "compute the product in parts"))
             }
-            Some(items) => {
+            Some(work_items) => {
                 let clusters = match variant.store {
-                    Store::Cluster(_) => items as u32,
-                    _ => (gpu.multiprocessors / cluster).clamp(1, items as u32),
+                    Store::Cluster(_) => work_items as u32,
+                    _ => (gpu.multiprocessors / cluster).clamp(1, work_items as u32),
                 };
-                let band = band.clamp(1, down);
+                let band = band.clamp(1, tile_rows);
                 let cut = WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };
                 Ok(Self { gemm, variant, cut })
             }
@@ -128,7 +132,7 @@ impl PtxKernel for HopperGemm {
     fn write(&self, target: Target) -> PtxEntry {
         let variant = self.variant;
         let block = [variant.threads(), 1, 1];
-        let mut kernel = typed::kernel(&self.name(), target, block, |k| write(k, variant));
+        let mut kernel = typed::kernel(&self.name(), target, block, |k| write_body(k, variant));
         kernel.min_blocks = Some(1);
         let blocks = variant.tile.blocks();
         kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
@@ -157,30 +161,34 @@ impl PtxKernel for HopperGemm {
 }
 
 /// Writes the kernel: dispatches to producers and consumers.
-fn write(k: &Code, variant: Variant) {
+fn write_body(k: &Code, variant: Variant) {
     let schedule = Schedule::new(k, variant);
     let operands = producer::Operands::new(k);
     let memory = k.dynamic_shared::<u8>(1024);
     let results = Results::new(k, variant, memory);
     init_barriers(k, variant, || {
         operands.prefetch(k);
-        init(k, variant, memory);
+        write_initialisation(k, variant, memory);
     });
     let producer = k.warp().ge(4 * variant.tile.groups);
     let registers = REGISTERS[variant.tile.groups as usize];
     k.either(
         producer,
         || {
-            registers.into_iter().for_each(|(left, _)| k.release_registers(left));
-            let first = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
+            registers
+                .into_iter()
+                .for_each(|(producer_registers, _)| k.release_registers(producer_registers));
+            let producer_thread = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
             let producer = producer::Producer { k, variant, memory, schedule, operands };
-            k.when(first.equals(0), || producer.load_a());
-            k.when(first.equals(32), || producer.load_b());
+            k.when(producer_thread.equals(0), || producer.load_a());
+            k.when(producer_thread.equals(32), || producer.load_b());
             k.sync_warp();
             split_k::wait_for_peers(k, variant);
         },
         || {
-            registers.into_iter().for_each(|(_, wanted)| k.claim_registers(wanted));
+            registers
+                .into_iter()
+                .for_each(|(_, consumer_registers)| k.claim_registers(consumer_registers));
             consumer::write(k, variant, memory, &schedule, &results);
         },
     );
@@ -191,8 +199,8 @@ fn write(k: &Code, variant: Variant) {
     }
 }
 
-/// Initialises all barriers; executed by one thread.
-fn init<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
+/// Writes the initialisation of all barriers; executed by one thread.
+fn write_initialisation<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
     let receive = variant.has_receive_buffer().then(|| ReceiveBuffer::new(k, variant, memory));
     Ring::init(variant, memory);
     receive.iter().for_each(ReceiveBuffer::init);
@@ -200,16 +208,16 @@ fn init<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
     receive.iter().for_each(ReceiveBuffer::expect);
 }
 
-/// Lets one thread initialise the barriers; all threads that use them wait for it. Without a
-/// cluster that thread's own warp does not wait.
+/// Writes code with which one thread executes `init`, and the threads that use the barriers wait
+/// until it has done so. Without a cluster that thread's own warp does not wait.
 fn init_barriers(k: &Code, variant: Variant, init: impl FnOnce()) {
-    let first = k.warp().equals(4 * variant.tile.groups);
+    let is_initialising_warp = k.warp().equals(4 * variant.tile.groups);
     let init_by_leader = || {
         k.when(k.lane().equals(0), init);
         k.sync_warp();
     };
     if variant.tile.cluster > 1 {
-        k.when(first, init_by_leader);
+        k.when(is_initialising_warp, init_by_leader);
         k.arrive_cluster_relaxed();
         return k.wait_cluster();
     }
@@ -223,11 +231,11 @@ fn init_barriers(k: &Code, variant: Variant, init: impl FnOnce()) {
     let lead = || {
         init_by_leader();
         arrive_at_cluster();
-        k.arrive(BARRIER, threads);
+        k.arrive(BLOCK_BARRIER, threads);
     };
     let wait = || {
         arrive_at_cluster();
-        k.sync_named(BARRIER, threads);
+        k.sync_named(BLOCK_BARRIER, threads);
     };
-    k.either(first, lead, wait);
+    k.either(is_initialising_warp, lead, wait);
 }

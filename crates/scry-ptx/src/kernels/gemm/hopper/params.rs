@@ -8,7 +8,7 @@ use crate::kernels::{BufferAccess, BufferParameter, Parameter, TensorMapSpec};
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
-/// An operand: its matrices; in TF32x3 those of the low terms follow.
+/// An operand in memory. In TF32x3 the matrices of the low terms follow those of the high terms.
 struct Operand {
     layout: MatrixLayout,
     line: u64,
@@ -24,6 +24,7 @@ struct Operand {
 }
 
 impl HopperGemm {
+    /// Returns the operand of a layout; `outer` is its size along M or N.
     fn operand(&self, layout: &MatrixLayout, major: Major, outer: u64, tile: [u32; 2]) -> Operand {
         let Gemm { k: inner, batch, .. } = self.gemm;
         let (line, lines) = if major == Major::K { (inner, outer) } else { (outer, inner) };
@@ -43,8 +44,8 @@ impl HopperGemm {
         ]
     }
 
-    /// Returns the elements in a row of results. TMA stores are rounded up to 16 bytes: rows of
-    /// partial results are padded for that.
+    /// Returns the elements per row of results. TMA stores are rounded up to 16 bytes, for which
+    /// the rows of partial results are padded.
     fn line(&self) -> u64 {
         let chunk = u64::from(16 / self.variant.output.size());
         match self.variant.store {
@@ -77,11 +78,11 @@ impl HopperGemm {
     /// Returns the kernel's parameters.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
         let Self { gemm, variant, .. } = self;
-        let mut parameters = self.cut_parameters();
+        let mut parameters = self.division_parameters();
         let operands = self.operands();
         for (nth, operand) in operands.iter().enumerate() {
             let Operand { layout, line, lines, count, tile, .. } = operand;
-            let map = map(layout, variant.element, [*line, *lines, *count], *tile);
+            let map = tensor_map(layout, variant.element, [*line, *lines, *count], *tile);
             parameters.push(Parameter::Map(nth, map));
         }
         parameters.extend(operands.iter().map(|operand| Parameter::U32(operand.batched.into())));
@@ -96,7 +97,7 @@ impl HopperGemm {
         parameters
     }
 
-    fn cut_parameters(&self) -> Vec<Parameter> {
+    fn division_parameters(&self) -> Vec<Parameter> {
         let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
         let stages = self.gemm.k.div_ceil(self.variant.k_dim().into()) as u32;
         let split_stages = stages.div_ceil(self.cut.splits * self.variant.tile.split_k);
@@ -110,7 +111,7 @@ impl HopperGemm {
             Store::Tiles => {
                 let size = [self.line(), m, batch * u64::from(self.cut.splits)];
                 let tile = [self.variant.staged_columns(), WARP_ROWS];
-                vec![Parameter::Map(at, map(&out, self.variant.output, size, tile))]
+                vec![Parameter::Map(at, tensor_map(&out, self.variant.output, size, tile))]
             }
             Store::Lanes | Store::Cluster(_) => {
                 vec![Parameter::Pointer(at), Parameter::U64(out.ld), Parameter::U64(out.stride)]
@@ -119,22 +120,27 @@ impl HopperGemm {
     }
 }
 
-/// Returns the elements of `count` matrices of `lines` rows.
+/// Returns the elements of `count` matrices of `lines` lines.
 fn extent(layout: &MatrixLayout, lines: u64, line: u64, count: u64) -> u64 {
     let layout = MatrixLayout { order: Layout::RowMajor, ..*layout };
     layout.extent(lines, line, count).expect("the product's buffers were checked")
 }
 
-/// Returns the tensor map of matrices that are copied by tiles.
-fn map(layout: &MatrixLayout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMapSpec {
+/// Returns the tensor map of matrices that TMA copies tile by tile.
+fn tensor_map(
+    layout: &MatrixLayout,
+    element: PtxType,
+    size: [u64; 3],
+    tile: [u32; 2],
+) -> TensorMapSpec {
     let bytes = u64::from(element.size());
     // The stride of a single row or matrix is unused; any valid one will do.
-    let apart = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
+    let stride_bytes = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
     TensorMapSpec {
         element: tensor_element(element),
         offset: 0,
         dims: size.to_vec(),
-        strides: vec![apart(layout.ld, size[1]), apart(layout.stride, size[2])],
+        strides: vec![stride_bytes(layout.ld, size[1]), stride_bytes(layout.stride, size[2])],
         tile: vec![tile[0], tile[1], 1],
         swizzle: Swizzle::B128,
     }

@@ -18,14 +18,14 @@ pub(super) struct Ring<'k> {
 }
 
 impl<'k> Ring<'k> {
-    /// Returns the producer's side; all stages are empty at first.
-    pub(super) fn of_filler(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+    /// Returns the producer's state; all stages are empty at first.
+    pub(super) fn for_producer(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         Self { k, variant, memory, index: k.var(0), parity: k.var(1) }
     }
 
-    /// Returns the consumer's side.
-    pub(super) fn of_reader(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
-        Self { parity: k.var(0), ..Self::of_filler(k, variant, memory) }
+    /// Returns the consumer's state.
+    pub(super) fn for_consumer(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+        Self { parity: k.var(0), ..Self::for_producer(k, variant, memory) }
     }
 
     /// Initialises the barriers: a stage is full when its bytes have arrived, and empty when each
@@ -41,6 +41,7 @@ impl<'k> Ring<'k> {
         }
     }
 
+    /// Returns the full barrier (`kind` 0) or the empty barrier (`kind` 1) of a stage.
     fn barrier(&self, kind: u32, index: Val<'k, u32>) -> MBarrier<'k> {
         let first = self.variant.barriers_at() + 8 * kind * self.variant.stages();
         MBarrier::at(self.memory.cast::<u64>().at(index).offset(first.into()))
@@ -56,21 +57,23 @@ impl<'k> Ring<'k> {
         self.memory.plus_bytes(self.index.get() * self.variant.stage_bytes())
     }
 
-    /// Waits until the stage is empty, and announces the expected bytes. Returns its full barrier.
-    pub(super) fn expect(&self) -> MBarrier<'k> {
+    /// Waits until the current stage is empty, and announces the expected bytes. Returns the
+    /// stage's full barrier.
+    pub(super) fn wait_empty_and_expect(&self) -> MBarrier<'k> {
         let full = self.wait_empty();
         full.arrive_expect_tx(self.variant.copied_bytes());
         full
     }
 
-    /// Waits until the stage is empty, and returns its full barrier. Bytes may arrive before they
-    /// are announced: the stage is full once all are announced and have arrived.
+    /// Waits until the current stage is empty, and returns its full barrier. Bytes may arrive
+    /// before they are announced: the stage is full once all of them are announced and have
+    /// arrived.
     pub(super) fn wait_empty(&self) -> MBarrier<'k> {
         self.barrier(1, self.index.get()).wait(self.parity.get());
         self.barrier(0, self.index.get())
     }
 
-    /// Waits until the stage is full.
+    /// Waits until the current stage is full.
     pub(super) fn wait_full(&self) {
         self.barrier(0, self.index.get()).wait(self.parity.get());
     }
@@ -88,8 +91,8 @@ impl<'k> Ring<'k> {
     /// Advances to the next stage.
     pub(super) fn advance(&self) {
         let next = self.index.get() + 1;
-        let around = next.equals(self.variant.stages());
-        self.parity.set(around.select(self.parity.get() ^ 1, self.parity.get()));
-        self.index.set(around.select(0, next));
+        let wraps = next.equals(self.variant.stages());
+        self.parity.set(wraps.select(self.parity.get() ^ 1, self.parity.get()));
+        self.index.set(wraps.select(0, next));
     }
 }

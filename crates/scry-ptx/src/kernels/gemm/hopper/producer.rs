@@ -1,5 +1,5 @@
-//! The producer threads, which issue the TMA loads, one per operand: one operand can be loaded
-//! while the other is still being computed by the preceding launch.
+//! The producer threads, one per operand, which issue the TMA loads. With a thread of its own, one
+//! operand can be loaded while the preceding launch still computes the other.
 
 use super::pipeline::Ring;
 use super::schedule::{Schedule, WorkItem};
@@ -23,7 +23,7 @@ pub(super) struct Operands<'k> {
 }
 
 /// The TMA loads of an operand into a stage.
-struct Copy<'k> {
+struct TileLoad<'k> {
     to: Ptr<'k, Shared, u8>,
     k_index: Val<'k, u32>,
     full: MBarrier<'k>,
@@ -67,12 +67,12 @@ impl<'k> Producer<'k> {
         self.wait_for_predecessor(variant.pdl == PdlPrefetch::A);
         let policy = variant.once.a.then(|| self.k.evict_first());
         self.for_each_stage(operands.a_batched, |ring, item, matrix, k_index| {
-            let full = ring.expect();
+            let full = ring.wait_empty_and_expect();
             for nth in 0..variant.terms {
                 let to = ring.stage().offset((nth * variant.a_term_bytes()).into());
                 let matrix = matrix + operands.a_matrices * nth;
-                let copy = Copy { to, k_index, full, policy };
-                copy.whole(variant.a, variant.tile.rows(), operands.a, item.row, matrix);
+                let load = TileLoad { to, k_index, full, policy };
+                load.load_own_tile(variant.a, variant.tile.rows(), operands.a, item.row, matrix);
             }
         });
     }
@@ -88,8 +88,8 @@ impl<'k> Producer<'k> {
                 let to =
                     ring.stage().offset((variant.a_bytes() + nth * variant.b_term_bytes()).into());
                 let matrix = matrix + operands.b_matrices * nth;
-                let copy = Copy { to, k_index, full, policy };
-                copy.columns(variant, schedule, operands.b, item, matrix);
+                let load = TileLoad { to, k_index, full, policy };
+                load.load_shared_tile(variant, schedule, operands.b, item, matrix);
             }
         });
     }
@@ -103,14 +103,14 @@ impl<'k> Producer<'k> {
         }
     }
 
-    /// Writes the loop over the stages of each work item, with the batch index and the index along
-    /// K.
+    /// Writes the loop over the stages of each work item. `load` receives the ring, the work item,
+    /// the index of the matrix, and the first index along K.
     fn for_each_stage(
         &self,
         batched: Val<'k, u32>,
         load: impl FnOnce(&Ring<'k>, &WorkItem<'_>, Val<'_, u32>, Val<'k, u32>),
     ) {
-        let ring = Ring::of_filler(self.k, self.variant, self.memory);
+        let ring = Ring::for_producer(self.k, self.variant, self.memory);
         self.schedule.for_each(|item| {
             let matrix = item.batch * batched;
             self.k.for_range(item.k_tile_start, item.k_tile_end, 1, |nth| {
@@ -121,9 +121,9 @@ impl<'k> Producer<'k> {
     }
 }
 
-impl<'k> Copy<'k> {
-    /// Loads a block's own tile.
-    fn whole(
+impl<'k> TileLoad<'k> {
+    /// Loads a tile that this block does not share.
+    fn load_own_tile(
         &self,
         major: Major,
         extent: u32,
@@ -132,15 +132,16 @@ impl<'k> Copy<'k> {
         batch: Val<'k, u32>,
     ) {
         match major {
-            Major::K => self.fetch(self.to, map, [self.k_index, first, batch]),
+            Major::K => self.issue(self.to, map, [self.k_index, first, batch]),
             Major::Mn => (0..extent / SLAB).for_each(|slab| {
                 let to = self.to.offset((slab * SLAB * ROW_BYTES).into());
-                self.fetch(to, map, [first + slab * SLAB, self.k_index, batch]);
+                self.issue(to, map, [first + slab * SLAB, self.k_index, batch]);
             }),
         }
     }
 
-    fn fetch(&self, to: Ptr<'k, Shared, u8>, map: Val<'k, u64>, at: [Val<'k, u32>; 3]) {
+    /// Issues one TMA load.
+    fn issue(&self, to: Ptr<'k, Shared, u8>, map: Val<'k, u64>, at: [Val<'k, u32>; 3]) {
         let k = map.code();
         match self.policy {
             None => k.tma_load(to, map, at, self.full),
@@ -148,8 +149,8 @@ impl<'k> Copy<'k> {
         }
     }
 
-    /// Loads an operand that the cluster shares: each block multicasts its part.
-    fn columns(
+    /// Loads a tile of `b`, which the blocks of a cluster share: each block multicasts its part.
+    fn load_shared_tile(
         &self,
         variant: &Variant,
         schedule: &Schedule<'k>,
@@ -159,31 +160,31 @@ impl<'k> Copy<'k> {
     ) {
         let Variant { tile, b: major, .. } = *variant;
         if tile.cluster == 1 {
-            return self.whole(major, tile.columns, map, item.column, batch);
+            return self.load_own_tile(major, tile.columns, map, item.column, batch);
         }
         let (k, rank) = (batch.code(), schedule.rank());
-        let everyone = k.constant((1u32 << tile.cluster) - 1).convert::<u16>("");
-        let share = tile.columns / tile.cluster;
+        let all_blocks = k.constant((1u32 << tile.cluster) - 1).convert::<u16>("");
+        let block_columns = tile.columns / tile.cluster;
         match major {
             Major::K => {
-                let to = self.to.plus_bytes(rank * (share * ROW_BYTES));
-                let at = [self.k_index, item.column + rank * share, batch];
-                k.tma_load_multicast(to, map, at, self.full, everyone);
+                let to = self.to.plus_bytes(rank * (block_columns * ROW_BYTES));
+                let at = [self.k_index, item.column + rank * block_columns, batch];
+                k.tma_load_multicast(to, map, at, self.full, all_blocks);
             }
             Major::Mn => {
-                let lines = SLAB / tile.cluster;
+                let block_k = SLAB / tile.cluster;
                 (0..tile.columns / SLAB).for_each(|slab| {
                     let to = self.to.offset((slab * SLAB * ROW_BYTES).into());
-                    let to = to.plus_bytes(rank * (lines * ROW_BYTES));
-                    let at = [item.column + slab * SLAB, self.k_index + rank * lines, batch];
-                    k.tma_load_multicast(to, map, at, self.full, everyone);
+                    let to = to.plus_bytes(rank * (block_k * ROW_BYTES));
+                    let at = [item.column + slab * SLAB, self.k_index + rank * block_k, batch];
+                    k.tma_load_multicast(to, map, at, self.full, all_blocks);
                 });
             }
         }
     }
 }
 
-/// Returns the TMA box of `a`: contiguous and other dimension, in elements.
+/// Returns the TMA box of `a`, in elements: the contiguous dimension, then the other one.
 pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
     match variant.a {
         Major::K => [variant.k_dim(), variant.tile.rows()],
@@ -191,7 +192,7 @@ pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
     }
 }
 
-/// Returns the TMA box of `b`: contiguous and other dimension, in elements.
+/// Returns the TMA box of `b`, in elements: the contiguous dimension, then the other one.
 pub(super) const fn b_box(variant: &Variant) -> [u32; 2] {
     let Variant { tile, .. } = variant;
     match variant.b {

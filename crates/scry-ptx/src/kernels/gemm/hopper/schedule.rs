@@ -2,7 +2,7 @@
 
 use super::variant::{HopperTile, Store, Variant};
 use crate::kernels::Parameter;
-use crate::kernels::gemm::memory::wide;
+use crate::kernels::gemm::memory::to_u64;
 use crate::typed::{Code, Val};
 
 /// How a GEMM is divided into work items.
@@ -30,24 +30,24 @@ pub(super) struct Schedule<'k> {
     /// Rows of clusters of tiles per rasterization band, and tiles of a band.
     band: Divisor<'k>,
     band_tiles: Divisor<'k>,
-    /// Number of full bands, and rows of the last one.
+    /// Number of full bands, and rows of the partial band after them.
     bands: Val<'k, u32>,
     last_band: Divisor<'k>,
-    /// Stages over the whole K.
-    k_dim: Val<'k, u32>,
-    /// Stages per slice of K.
-    split_k_dim: Val<'k, u32>,
+    /// Pipeline stages over the whole K.
+    k_stages: Val<'k, u32>,
+    /// Pipeline stages per slice of K.
+    split_k_stages: Val<'k, u32>,
 }
 
 /// Maximum number of work items, over all matrices of the batch.
 pub(super) const MAX_WORK_ITEMS: u32 = 1 << 28;
 
-/// A divisor of numbers below [`MAX_WORK_ITEMS`], as a multiplication: integer division is some
-/// thirty dependent instructions, which would delay the first tile.
+/// A divisor of numbers below [`MAX_WORK_ITEMS`]. Division is replaced by a multiplication and a
+/// shift: integer division is some thirty dependent instructions, which would delay the first tile.
 #[derive(Debug, Clone, Copy)]
 struct Divisor<'k> {
     number: Val<'k, u32>,
-    /// The magic multiplier, whose product is shifted.
+    /// The multiplier.
     factor: Val<'k, u32>,
     shift: Val<'k, u32>,
 }
@@ -64,8 +64,8 @@ impl<'k> Divisor<'k> {
         [factor, shift, number].map(Parameter::U32)
     }
 
-    fn quotient(&self, of: Val<'k, u32>) -> Val<'k, u32> {
-        let product: Val<'_, u64> = wide(of) * wide(self.factor);
+    fn quotient(&self, dividend: Val<'k, u32>) -> Val<'k, u32> {
+        let product: Val<'_, u64> = to_u64(dividend) * to_u64(self.factor);
         (product >> self.shift).convert("")
     }
 
@@ -116,26 +116,26 @@ impl<'k> Schedule<'k> {
             band_tiles: divisor("band_tiles"),
             bands: k.number("bands"),
             last_band: divisor("last_band"),
-            k_dim: k.number("depth"),
-            split_k_dim: k.number("split_depth"),
+            k_stages: k.number("depth"),
+            split_k_stages: k.number("split_depth"),
         }
     }
 
     /// Returns what [`Schedule::new`] declares, for a grid of tiles (rows, columns) and the stages
     /// of K and of each slice.
     pub(super) fn parameters(
-        cut: &WorkDivision,
+        division: &WorkDivision,
         [rows, columns]: [u32; 2],
         batch: u32,
-        k_dims: [u32; 2],
+        stages: [u32; 2],
     ) -> Vec<Parameter> {
-        let WorkDivision { splits, band, .. } = *cut;
+        let WorkDivision { splits, band, .. } = *division;
         let mut parameters = vec![Parameter::U32(rows * columns * splits * batch)];
         let divisors = [rows * columns, splits, band, band * columns];
         parameters.extend(divisors.into_iter().flat_map(Divisor::parameters));
         parameters.push(Parameter::U32(rows / band));
         parameters.extend(Divisor::parameters(rows % band));
-        parameters.extend(k_dims.map(Parameter::U32));
+        parameters.extend(stages.map(Parameter::U32));
         parameters
     }
 
@@ -150,7 +150,7 @@ impl<'k> Schedule<'k> {
     /// Writes the loop over the block's work items. With split-K over a cluster there is only one.
     pub(super) fn for_each(&self, write: impl FnOnce(WorkItem<'_>)) {
         if let Store::Cluster(_) = self.variant.store {
-            return write(self.of_cluster());
+            return write(self.cluster_item());
         }
         let cluster = self.variant.tile.cluster;
         let (first, step) = (self.k.block_id(0) / cluster, self.k.block_count(0) / cluster);
@@ -158,13 +158,13 @@ impl<'k> Schedule<'k> {
     }
 
     /// Returns the work item of a block in split-K over a cluster.
-    pub(super) fn of_cluster(&self) -> WorkItem<'_> {
+    pub(super) fn cluster_item(&self) -> WorkItem<'_> {
         let HopperTile { split_k, .. } = self.variant.tile;
         let item = self.item(self.k.block_id(0) / split_k);
-        let k_tile_start = self.rank() * self.split_k_dim;
+        let k_tile_start = self.rank() * self.split_k_stages;
         WorkItem {
             k_tile_start,
-            k_tile_end: (k_tile_start + self.split_k_dim).min(self.k_dim),
+            k_tile_end: (k_tile_start + self.split_k_stages).min(self.k_stages),
             ..item
         }
     }
@@ -172,26 +172,26 @@ impl<'k> Schedule<'k> {
     /// Returns the `nth` work item. Rasterization goes down the rows of a band, then along the
     /// columns, so that concurrent blocks share operands in L2.
     fn item<'a>(&'a self, nth: Val<'a, u32>) -> WorkItem<'a> {
-        let [result, within] = self.tiles.divide(nth);
-        let [band, within] = self.band_tiles.divide(within);
-        let whole = band.lt(self.bands);
-        let pick = |whole_band, last| whole.select::<u32>(whole_band, last);
+        let [result, index] = self.tiles.divide(nth);
+        let [band, index] = self.band_tiles.divide(index);
+        let is_full_band = band.lt(self.bands);
+        let pick = |whole_band, last| is_full_band.select::<u32>(whole_band, last);
         let height = Divisor {
             number: pick(self.band.number, self.last_band.number),
             factor: pick(self.band.factor, self.last_band.factor),
             shift: pick(self.band.shift, self.last_band.shift),
         };
-        let [column, row] = height.divide(within);
+        let [column, row] = height.divide(index);
         let [batch, split] = self.splits.divide(result);
         let Variant { tile, .. } = self.variant;
-        let k_tile_start = split * self.split_k_dim;
+        let k_tile_start = split * self.split_k_stages;
         WorkItem {
             row: self.tile_row(band * self.band.number + row) * tile.rows(),
             column: column * tile.columns,
             batch,
             result,
             k_tile_start,
-            k_tile_end: (k_tile_start + self.split_k_dim).min(self.k_dim),
+            k_tile_end: (k_tile_start + self.split_k_stages).min(self.k_stages),
         }
     }
 

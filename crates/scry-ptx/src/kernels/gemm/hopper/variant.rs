@@ -7,11 +7,13 @@ use crate::typed::hopper::MmaType;
 use crate::types::PtxType;
 
 /// Maximum bytes of shared memory per block.
-const SHARED: u32 = 227 * 1024;
+const MAX_SHARED_BYTES: u32 = 227 * 1024;
 /// Maximum bytes of a split-K receive buffer that is not shared with the pipeline stages.
 const MAX_RECEIVE_BYTES: u32 = 32 * 1024;
 /// Maximum columns of a tile whose results threads store one by one.
 const MAX_DIRECT_COLUMNS: u32 = 64;
+/// Maximum number of stages: more are not useful.
+const MAX_STAGES: u32 = 20;
 /// Threads per warpgroup.
 pub(super) const WARPGROUP: u32 = 128;
 /// Rows per `wgmma` instruction.
@@ -21,9 +23,9 @@ pub(super) const ROW_BYTES: u32 = 128;
 /// Rows of accumulators per warp.
 pub(super) const WARP_ROWS: u32 = 16;
 /// Bytes of a warp's staging buffer.
-pub(super) const STAGING: u32 = WARP_ROWS * ROW_BYTES;
+pub(super) const STAGING_BYTES: u32 = WARP_ROWS * ROW_BYTES;
 /// Staging buffers per warp (double buffering).
-pub(super) const STAGINGS: u32 = 2;
+pub(super) const STAGING_BUFFERS: u32 = 2;
 
 /// The contiguous dimension of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,7 +146,7 @@ impl PdlPrefetch {
     }
 
     /// Appends the prefetched operand to a kernel's name.
-    fn named(self, name: Name) -> Name {
+    fn append_to(self, name: Name) -> Name {
         match self {
             Self::None => name,
             Self::A => name.with("pdla"),
@@ -196,8 +198,8 @@ impl EpilogueKind {
         Self { reads: epilogue.reads_out(), bias, activation: epilogue.activation }
     }
 
-    /// Appends itself to a kernel's name.
-    fn named(&self, name: Name) -> Name {
+    /// Appends the epilogue to a kernel's name.
+    fn append_to(&self, name: Name) -> Name {
         let bias = match self.bias {
             BiasAxis::None => None,
             BiasAxis::Columns => Some('n'),
@@ -208,7 +210,7 @@ impl EpilogueKind {
 }
 
 impl Variant {
-    /// Returns the operand types and layouts of the MMA instructions.
+    /// Returns the operand type of the MMA instructions.
     pub(super) const fn mma_type(&self) -> MmaType {
         match self.element {
             PtxType::F16 => MmaType::F16,
@@ -243,7 +245,7 @@ impl Variant {
         self.a_bytes() + self.terms * self.b_term_bytes()
     }
 
-    /// Bytes that TMA loads per stage.
+    /// Bytes that TMA loads per stage, without the padding of `b`.
     pub(super) const fn copied_bytes(&self) -> u32 {
         self.terms * (self.a_term_bytes() + self.tile.columns * ROW_BYTES)
     }
@@ -253,7 +255,7 @@ impl Variant {
         match self.store {
             Store::Cluster(_) if self.has_receive_buffer() => self.receive_bytes(),
             Store::Cluster(_) => 0,
-            _ => self.tile.groups * 4 * STAGING * STAGINGS,
+            _ => self.tile.groups * 4 * STAGING_BYTES * STAGING_BUFFERS,
         }
     }
 
@@ -262,8 +264,9 @@ impl Variant {
         self.tile.rows() * self.tile.columns * 4
     }
 
-    /// Whether threads store their few results directly: K is not split.
-    pub(super) const fn is_alone(&self) -> bool {
+    /// Whether the threads of a [`Store::Cluster`] block store their results directly: K is not
+    /// split, and there are few results.
+    pub(super) const fn stores_directly(&self) -> bool {
         self.tile.split_k == 1 && self.tile.columns <= MAX_DIRECT_COLUMNS
     }
 
@@ -274,8 +277,9 @@ impl Variant {
 
     /// Number of stages: as many as fit and are useful.
     pub(super) const fn stages(&self) -> u32 {
-        let fit = (SHARED - self.staging_bytes() - 256) / self.stage_bytes();
-        if fit < 20 { fit } else { 20 }
+        // All sizes but that of the mbarriers are multiples of 1024: at least 1024 bytes remain.
+        let fit = (MAX_SHARED_BYTES - self.staging_bytes() - 256) / self.stage_bytes();
+        if fit < MAX_STAGES { fit } else { MAX_STAGES }
     }
 
     /// Byte offset of the staging buffers.
@@ -314,8 +318,8 @@ impl Variant {
 
     /// Whether lanes store words of two 16-bit results.
     pub(super) const fn writes_words(&self) -> bool {
-        let halves = matches!(self.output, PtxType::F16 | PtxType::Bf16);
-        halves && !self.finish.reads && self.tile.columns.is_multiple_of(64)
+        let is_16bit = matches!(self.output, PtxType::F16 | PtxType::Bf16);
+        is_16bit && !self.finish.reads && self.tile.columns.is_multiple_of(64)
     }
 
     /// Returns the kernel's name.
@@ -342,7 +346,7 @@ impl Variant {
             }
         };
         let name = name.with_if(once.a, "evicta").with_if(once.b, "evictb");
-        pdl.named(finish.named(name)).build()
+        pdl.append_to(finish.append_to(name)).build()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tile shapes of the MMA kernel.
 
-use super::{Launched, Mma, MmaTile, OperandLayout};
+use super::{GemmLaunch, Mma, MmaTile, OperandLayout};
 use crate::kernels::gemm::{Gemm, Layout};
 use crate::typed::hopper::MmaType;
 use crate::types::PtxType;
@@ -40,12 +40,12 @@ fn layouts(gemm: &Gemm) -> [OperandLayout; 2] {
 /// Returns the bytes of shared memory that a block needs.
 pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &MmaTile) -> u32 {
     let [a, b] = layouts(gemm);
-    tile.stages * (a.bytes_of(tile.rows) + b.bytes_of(tile.columns))
+    tile.stages * (a.stage_bytes(tile.rows) + b.stage_bytes(tile.columns))
 }
 
 impl Mma {
     /// Creates a GEMM with a tile shape. Rows of its operands must be 16-byte aligned.
-    pub(in crate::kernels::gemm) fn new(product: Launched, tile: MmaTile) -> Self {
+    pub(in crate::kernels::gemm) fn new(product: GemmLaunch, tile: MmaTile) -> Self {
         let mma_type = match product.gemm.element {
             PtxType::F16 => MmaType::F16,
             PtxType::Bf16 => MmaType::Bf16,

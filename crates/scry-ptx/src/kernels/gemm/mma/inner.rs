@@ -12,7 +12,7 @@ pub(super) struct Side<'k> {
     pub k: &'k Code,
     pub layout: OperandLayout,
     /// Whether it is `a`.
-    pub left: bool,
+    pub is_a: bool,
     /// Row pitch in bytes.
     pub pitch: u32,
     /// Address of the operand in the first stage.
@@ -23,31 +23,34 @@ pub(super) struct Side<'k> {
     pub count: u32,
 }
 
-/// A fragment: 16 rows or columns of an operand at one K step, in four registers: each of two
-/// groups of eight with each of two halves of the K step. The groups of eight are innermost in `a`,
-/// the halves in `b`, so that two registers of `b` are an instruction's operand.
+/// A fragment: 16 rows or columns of an operand at one K step, in four registers. There is a
+/// register for each of two octets (8 rows or columns) and each of two halves of the K step. In `a`
+/// the two octets of a half are adjacent, in `b` the two halves of an octet, so that two registers
+/// of `b` are an instruction's operand.
 type Fragment<'k> = [Val<'k, u32>; 4];
 
 impl<'k> Side<'k> {
-    /// Loads the fragments at a K step of the stage at byte offset `stage`.
+    /// Loads all fragments at a K step, from the stage at byte offset `stage`.
     fn read(&self, stage: Val<'k, u32>, step: u32) -> Vec<Fragment<'k>> {
         let stage = self.first.plus_bytes(stage);
-        let by_words = !self.layout.k_major && self.layout.size == 4;
-        let one = |nth: u32| match by_words {
-            true => self.by_words(stage, 16 * nth, step),
-            false => self.by_matrices(stage, 16 * nth, step),
+        let by_scalars = !self.layout.k_major && self.layout.size == 4;
+        let one = |nth: u32| match by_scalars {
+            true => self.load_scalars(stage, 16 * nth, step),
+            false => self.load_ldmatrix(stage, 16 * nth, step),
         };
         (0..self.count).map(one).collect()
     }
 
-    /// Loads them with `ldmatrix`: four 8 × 8 matrices, whose row addresses the lanes provide.
-    fn by_matrices(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
+    /// Loads a fragment with `ldmatrix`: four 8 × 8 matrices, whose row addresses the lanes
+    /// provide. `side` is the offset of the fragment along M or N.
+    fn load_ldmatrix(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
         let lane = self.k.lane();
-        let (line, chunk) = match self.left == self.layout.k_major {
+        let (line, chunk) = match self.is_a == self.layout.k_major {
             true => (lane & 15, lane >> 4),
             false => ((lane & 7) | (lane >> 1 & 8), lane >> 3 & 1),
         };
-        // The first fragment's address; the others of a row differ from it by one or two bits.
+        // The address of the first fragment; because of the swizzle, those of the others along the
+        // contiguous dimension differ from it by an XOR.
         if self.layout.k_major {
             let line = self.start + line;
             let at = line.mul_add(self.pitch, self.layout.swizzle(chunk, line) * 16);
@@ -62,22 +65,22 @@ impl<'k> Side<'k> {
         }
     }
 
-    /// Loads them word by word, from rows that are strided along K.
-    fn by_words(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
+    /// Loads a fragment word by word, from rows that are strided along K.
+    fn load_scalars(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
         let lane = self.k.lane();
         let at = (lane % 4).mul_add(self.pitch, (self.start + lane / 4) * 4);
         let first = stage.plus_bytes(at).cast::<u32>().at(side);
-        let word = |eight: u32, half: u32| {
-            first.at(8 * eight).offset(((8 * step + 4 * half) * self.pitch).into()).load()
+        let word = |octet: u32, half: u32| {
+            first.at(8 * octet).offset(((8 * step + 4 * half) * self.pitch).into()).load()
         };
-        match self.left {
+        match self.is_a {
             true => [word(0, 0), word(1, 0), word(0, 1), word(1, 1)],
             false => [word(0, 0), word(0, 1), word(1, 0), word(1, 1)],
         }
     }
 }
 
-/// A block's code for its tile.
+/// Writes a block's code for its tile.
 pub(super) struct Block<'k> {
     pub k: &'k Code,
     pub tile: MmaTile,
@@ -129,12 +132,12 @@ impl<'k> Block<'k> {
             current.each_ref().map(|side| side.iter().map(|f| f.map(Var::get)).collect());
         for nth in 0..steps {
             if nth + 1 == steps {
-                self.cursor.pass();
+                self.cursor.advance();
             }
             let next = self.read((nth + 1) % steps);
             self.multiply(&fragments);
             if nth == 0 {
-                self.copy(self.stages.plus_bytes(self.cursor.copied.get()));
+                self.copy(self.stages.plus_bytes(self.cursor.copy_stage.get()));
             }
             fragments = next;
         }
@@ -143,11 +146,11 @@ impl<'k> Block<'k> {
     }
 
     fn read(&self, step: u32) -> Fragments<'k> {
-        let read = |side: &Side<'k>| side.read(self.cursor.multiplied.get(), step);
+        let read = |side: &Side<'k>| side.read(self.cursor.compute_stage.get(), step);
         let fragments = self.sides.each_ref().map(read);
         match self.mma_type {
             MmaType::Tf32 => {
-                fragments.map(|side| side.into_iter().map(|f| f.map(rounded)).collect())
+                fragments.map(|side| side.into_iter().map(|f| f.map(round_to_tf32)).collect())
             }
             _ => fragments,
         }
@@ -157,17 +160,17 @@ impl<'k> Block<'k> {
         for (row, left) in left.iter().enumerate() {
             for column in 0..2 * right.len() {
                 let right = right[column / 2];
-                let eight =
+                let octet =
                     if column % 2 == 0 { [right[0], right[1]] } else { [right[2], right[3]] };
                 let accumulators =
                     &self.accumulators[row * 2 * self.sides[1].count as usize + column];
-                self.k.mma(self.mma_type, accumulators, *left, eight);
+                self.k.mma(self.mma_type, accumulators, *left, octet);
             }
         }
     }
 }
 
 /// Rounds `f32` to TF32, to nearest.
-fn rounded(value: Val<'_, u32>) -> Val<'_, u32> {
+fn round_to_tf32(value: Val<'_, u32>) -> Val<'_, u32> {
     value.code().op(Opcode::new("cvt.rna.tf32.f32"), &[value.reg().into()])
 }

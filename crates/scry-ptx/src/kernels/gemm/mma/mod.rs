@@ -18,7 +18,7 @@ pub(crate) use tile::MmaTile;
 pub(super) use choice::{TILES, k_dim, shared_bytes};
 
 use super::multistage::StageCursor;
-use super::params::{Launched, Task, Terms};
+use super::params::{GemmLaunch, Params, Task};
 use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
@@ -28,7 +28,7 @@ use crate::typed::{self, Code, Ptr, Shared};
 /// A GEMM on tensor cores; rows of its operands must be 16-byte aligned.
 #[derive(Debug, Clone)]
 pub(crate) struct Mma {
-    product: Launched,
+    product: GemmLaunch,
     tile: MmaTile,
     mma_type: MmaType,
     layouts: [OperandLayout; 2],
@@ -42,7 +42,7 @@ impl Mma {
 
     /// Bytes of an operand per stage.
     fn side_bytes(&self, nth: usize) -> u32 {
-        self.layouts[nth].bytes_of(self.side(nth))
+        self.layouts[nth].stage_bytes(self.side(nth))
     }
 
     fn stage_bytes(&self) -> u32 {
@@ -55,8 +55,8 @@ impl Mma {
     }
 
     fn body(&self, k: &Code) {
-        let terms = Terms::declare(k, self.product.sink);
-        let task = terms.task(k, [self.tile.rows, self.tile.columns], self.layouts[0].size);
+        let params = Params::declare(k, self.product.store);
+        let task = params.task(k, [self.tile.rows, self.tile.columns], self.layouts[0].size);
         let stages = k.dynamic_shared::<u8>(128);
         let copiers = [0, 1].map(|nth| {
             let (operand, offset) = (&task.operands[nth], self.offset(nth));
@@ -64,7 +64,7 @@ impl Mma {
         });
         let block = self.block(k, copiers, stages);
         block.run(task.k_dim);
-        self.store(k, &terms, &task, &block);
+        self.store(k, &params, &task, &block);
     }
 
     fn block<'k>(
@@ -80,7 +80,7 @@ impl Mma {
             Side {
                 k,
                 layout: self.layouts[nth],
-                left: nth == 0,
+                is_a: nth == 0,
                 pitch: self.layouts[nth].pitch(self.side(nth)),
                 first: stages.at(self.offset(nth)),
                 start: warps[nth] * size,
@@ -100,18 +100,18 @@ impl Mma {
         }
     }
 
-    fn store<'k>(&self, k: &'k Code, terms: &Terms<'k>, task: &Task<'k>, block: &Block<'k>) {
+    fn store<'k>(&self, k: &'k Code, params: &Params<'k>, task: &Task<'k>, block: &Block<'k>) {
         let ([rows, columns], at) = (&block.sides, &task.at);
         let first =
             [at.row + rows.start + k.lane() / 4, at.column + columns.start + k.lane() % 4 * 2];
-        let writer = terms.results.writer(first, terms.ends, at.batch, at.part);
-        let eights = 2 * columns.count;
+        let writer = params.results.writer(first, params.mn, at.batch, at.split);
+        let octets = 2 * columns.count;
         for row in 0..2 * rows.count {
             writer.row(8 * row, |line| {
-                for eight in 0..eights {
-                    let accumulators = &block.accumulators[(row / 2 * eights + eight) as usize];
+                for octet in 0..octets {
+                    let accumulators = &block.accumulators[(row / 2 * octets + octet) as usize];
                     let pair = [2 * (row % 2), 2 * (row % 2) + 1];
-                    line.write(8 * eight, pair.map(|nth| accumulators[nth as usize].get()));
+                    line.write(8 * octet, pair.map(|nth| accumulators[nth as usize].get()));
                 }
             });
         }
@@ -125,11 +125,11 @@ impl PtxKernel for Mma {
             MmaType::Bf16 => ("bf16", PtxType::Bf16),
             MmaType::Tf32 => ("tf32", PtxType::F32),
         };
-        let sink = &self.product.sink;
+        let store = &self.product.store;
         let name = Name::new("gemm_mma").with(operands);
-        let name = name.with_if(sink.output != exact, sink.output.name());
+        let name = name.with_if(store.output != exact, store.output.name());
         let name = name.layout(self.layouts[0].k_major, self.layouts[1].k_major);
-        sink.named(self.tile.named(name)).build()
+        store.append_to(self.tile.append_to(name)).build()
     }
 
     fn default_target(&self) -> Target {

@@ -23,8 +23,8 @@ pub(super) struct OperandLayout {
 }
 
 impl OperandLayout {
-    /// Creates it for an operand that is contiguous along M or N in the layout `mn_major`, and
-    /// K-major otherwise.
+    /// Creates the layout of an operand of which `mn_major` is the order that is contiguous along M
+    /// or N; in the other order it is K-major.
     pub(super) fn new(layout: &MatrixLayout, mn_major: Layout, size: u32) -> Self {
         Self { k_major: layout.order != mn_major, size }
     }
@@ -44,8 +44,8 @@ impl OperandLayout {
         if self.k_major { K_TILE_BYTES } else { side * self.size }
     }
 
-    /// Whether chunks are swizzled. 32-bit operands that are contiguous along M or N are read by
-    /// scalar loads, eight words of four rows at once: their rows are padded instead.
+    /// Whether chunks are swizzled. 32-bit operands that are contiguous along M or N are read with
+    /// scalar loads, by a warp eight words of four rows at once: their rows are padded instead.
     const fn is_swizzled(self) -> bool {
         self.k_major || self.size == 2
     }
@@ -56,7 +56,7 @@ impl OperandLayout {
     }
 
     /// Bytes of an operand in a stage, for `side` elements along M or N.
-    pub(super) const fn bytes_of(self, side: u32) -> u32 {
+    pub(super) const fn stage_bytes(self, side: u32) -> u32 {
         self.pitch(side) * if self.k_major { side } else { self.k_dim() }
     }
 
@@ -78,20 +78,20 @@ pub(super) struct Copier<'k> {
     chunks: Chunks<'k>,
     /// Index along K of the first chunk, and the remaining elements along K from the stage's start.
     k_index: Val<'k, u32>,
-    left: Var<'k, i32>,
+    k_left: Var<'k, i32>,
     /// Byte offset of the first chunk in a stage, and from one chunk to the next.
-    to: Val<'k, u32>,
-    to_next: u32,
+    stage_offset: Val<'k, u32>,
+    stage_step: u32,
 }
 
-/// Where a thread's chunks are in memory.
+/// The global addresses of a thread's chunks.
 enum Chunks<'k> {
     /// K-major: element offsets from the tile's start. Rows beyond the end are clamped to existing
     /// ones; their results are dropped.
     KMajor(Vec<Val<'k, u32>>),
     /// Contiguous along M or N: number of chunks, rows and bytes from one to the next, and valid
     /// bytes of each.
-    MnMajor { count: u32, rows: u32, next: Val<'k, u64>, width: Val<'k, u32> },
+    MnMajor { count: u32, rows: u32, row_step: Val<'k, u64>, width: Val<'k, u32> },
 }
 
 impl<'k> Copier<'k> {
@@ -110,51 +110,62 @@ impl<'k> Copier<'k> {
         let (row, chunk) = (k.thread_id() / chunks, k.thread_id() % chunks);
         let at = chunk * layout.elements_per_chunk();
         let mn_left = operand.mn_extent - operand.mn_start;
-        let (ld, size) = (wide(operand.ld), u64::from(layout.size));
+        let (ld, size) = (to_u64(operand.ld), u64::from(layout.size));
         let chunks = if layout.k_major {
             let element = |nth: u32| (row + nth * step).min(mn_left - 1).mul_add(operand.ld, at);
             Chunks::KMajor((0..side / step).map(element).collect())
         } else {
-            let (count, next) = (layout.k_dim() / step, ld * (u64::from(step) * size));
-            Chunks::MnMajor { count, rows: step, next, width: layout.bytes((mn_left - at).cast()) }
+            let (count, row_step) = (layout.k_dim() / step, ld * (u64::from(step) * size));
+            Chunks::MnMajor {
+                count,
+                rows: step,
+                row_step,
+                width: layout.bytes((mn_left - at).cast()),
+            }
         };
         let k_tile_bytes = k.constant(u64::from(K_TILE_BYTES)).copied();
         Self {
             k,
             layout,
-            src: k.var(operand.base.to_bits() + layout.first(operand, row, at) * size),
+            src: k.var(operand.base.to_bits() + layout.first_element(operand, row, at) * size),
             k_step_bytes: if layout.k_major { k_tile_bytes } else { ld * u64::from(K_TILE_BYTES) },
             chunks,
             k_index: if layout.k_major { at } else { row },
-            left: k.var(operand.k_dim.cast::<i32>()),
-            to: row * pitch + layout.swizzle(chunk, row) * CHUNK_BYTES + offset,
-            to_next: step * pitch,
+            k_left: k.var(operand.k_dim.cast::<i32>()),
+            stage_offset: row * pitch + layout.swizzle(chunk, row) * CHUNK_BYTES + offset,
+            stage_step: step * pitch,
         }
     }
 
     /// Copies the next tile into a stage; elements beyond the operand's end are zero.
     pub(super) fn copy(&self, stage: Ptr<'k, Shared, u8>) {
-        let left = self.left.get() - self.k_index.cast::<i32>();
-        let to = |nth: u32| stage.plus_bytes(self.to).offset((nth * self.to_next).into());
+        let k_left = self.k_left.get() - self.k_index.cast::<i32>();
+        let stage_offset =
+            |nth: u32| stage.plus_bytes(self.stage_offset).offset((nth * self.stage_step).into());
         match &self.chunks {
             Chunks::KMajor(elements) => {
-                let (from, bytes) = (pointer(self.src.get()), self.layout.bytes(left));
+                let (from, bytes) = (pointer(self.src.get()), self.layout.bytes(k_left));
                 for (nth, element) in (0..).zip(elements) {
                     let from = self.layout.element(from, *element);
-                    self.k.copy_async_zero_fill(to(nth), from, CHUNK_BYTES, bytes);
+                    self.k.copy_async_zero_fill(stage_offset(nth), from, CHUNK_BYTES, bytes);
                 }
             }
-            Chunks::MnMajor { count, rows, next, width } => {
+            Chunks::MnMajor { count, rows, row_step, width } => {
                 let mut from = self.src.get().copied();
                 for nth in 0..*count {
-                    let bytes = left.gt((nth * rows) as i32).select(*width, 0u32);
-                    self.k.copy_async_zero_fill(to(nth), pointer(from), CHUNK_BYTES, bytes);
-                    from = from + *next;
+                    let bytes = k_left.gt((nth * rows) as i32).select(*width, 0u32);
+                    self.k.copy_async_zero_fill(
+                        stage_offset(nth),
+                        pointer(from),
+                        CHUNK_BYTES,
+                        bytes,
+                    );
+                    from = from + *row_step;
                 }
             }
         }
         self.src.set(self.src.get() + self.k_step_bytes);
-        self.left.set(self.left.get() - self.layout.k_dim() as i32);
+        self.k_left.set(self.k_left.get() - self.layout.k_dim() as i32);
     }
 }
 
@@ -162,18 +173,23 @@ fn pointer(address: Val<'_, u64>) -> Ptr<'_, Global, u8> {
     Ptr::<Global, u8>::from_bits(address)
 }
 
-fn wide(x: Val<'_, u32>) -> Val<'_, u64> {
+fn to_u64(x: Val<'_, u32>) -> Val<'_, u64> {
     x.convert("")
 }
 
 impl OperandLayout {
     /// Returns the element offset at which a copier starts.
-    fn first<'k>(self, operand: &Operand<'k>, row: Val<'k, u32>, at: Val<'k, u32>) -> Val<'k, u64> {
-        let (mn_start, k_start) = (wide(operand.mn_start), wide(operand.k_start));
-        let ld = wide(operand.ld);
+    fn first_element<'k>(
+        self,
+        operand: &Operand<'k>,
+        row: Val<'k, u32>,
+        at: Val<'k, u32>,
+    ) -> Val<'k, u64> {
+        let (mn_start, k_start) = (to_u64(operand.mn_start), to_u64(operand.k_start));
+        let ld = to_u64(operand.ld);
         match self.k_major {
             true => mn_start * ld + k_start,
-            false => (k_start + wide(row)) * ld + mn_start + wide(at),
+            false => (k_start + to_u64(row)) * ld + mn_start + to_u64(at),
         }
     }
 

@@ -24,7 +24,7 @@ impl MmaTile {
     }
 
     /// Appends the tile shape to a kernel's name.
-    pub(super) fn named(&self, name: Name) -> Name {
+    pub(super) fn append_to(&self, name: Name) -> Name {
         let Self { rows, columns, stages, warps, .. } = self;
         let name = name.with(format_args!("{rows}x{columns}")).with(format_args!("s{stages}"));
         name.with(format_args!("w{}x{}", warps[0], warps[1]))

@@ -7,9 +7,9 @@ use super::hopper::{
     Streamed, Variant, WorkDivision,
 };
 use super::reduce::Reduce;
-use super::repack::{Align, Source, fits};
+use super::repack::{Align, Source, is_tma_aligned};
 use super::tf32::Split;
-use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, refusal};
+use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, argument_error};
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -35,20 +35,27 @@ impl Gemm {
             return Ok(plan);
         }
         if self.k == 0 {
-            let nothing = Reduce { gemm: *self, splits: 0, partial: 0, row: 0, column: 0 };
-            return finish(plan, self, nothing, None);
+            // There are no partial results: the reduction applies the epilogue to zeros.
+            let reduce = Reduce {
+                gemm: *self,
+                splits: 0,
+                partial_stride: 0,
+                row_stride: 0,
+                column_stride: 0,
+            };
+            return add_reduction(plan, self, reduce, None);
         }
         if choice.is_none() && portable::is_portable(self, gpu) {
             return portable::plan(plan, self, gpu);
         }
         check_gpu(self, gpu)?;
         let mut product = Product::new(self);
-        product.align(&mut plan)?;
+        product.repack_operands(&mut plan)?;
         let problem = product.problem(gpu);
         let choice = choice.unwrap_or_else(|| problem.choose());
-        if let Some(flaw) = problem.unsupported_reason(&choice) {
+        if let Some(reason) = problem.unsupported_reason(&choice) {
             let help = "leave the choice to the plan";
-            return Err(refusal("choice", format!("a tile {flaw}"), help));
+            return Err(argument_error("choice", format!("a tile {reason}"), help));
         }
         product.launch(plan, gpu, &choice)
     }
@@ -62,19 +69,19 @@ fn check_gpu(gemm: &Gemm, gpu: GpuSpec) -> Result<(), PlanError> {
     }
     if gemm.element == PtxType::F32 && gemm.precision == Precision::Full {
         let help = "choose a precision that tensor cores support";
-        return Err(refusal("precision", "full f32".to_owned(), help));
+        return Err(argument_error("precision", "full f32".to_owned(), help));
     }
     Ok(())
 }
 
-/// A GEMM while it is planned: where its operands are now.
+/// A GEMM while it is planned, with the buffers that hold its operands so far.
 struct Product {
     /// The requested GEMM.
     requested: Gemm,
     /// The same, or its transpose, so that results are row-major.
     gemm: Gemm,
     transposed: bool,
-    /// Places of `a`, `b`, the bias and `out` of `gemm`.
+    /// Buffers of the operands of `gemm`.
     a: Place,
     b: Place,
 }
@@ -83,7 +90,7 @@ impl Product {
     fn new(requested: &Gemm) -> Self {
         let product = Self {
             requested: *requested,
-            gemm: normalised(requested),
+            gemm: normalise(requested),
             transposed: false,
             a: Place::Argument(0),
             b: Place::Argument(1),
@@ -102,25 +109,30 @@ impl Product {
         }
     }
 
-    /// Repacks operands whose layout tensor cores or TMA do not support.
-    fn align(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
-        if self.gemm.element == PtxType::F32 { self.split(plan) } else { self.align_16bit(plan) }
+    /// Adds steps that repack operands whose layout tensor cores or TMA do not support.
+    fn repack_operands(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
+        if self.gemm.element == PtxType::F32 {
+            self.repack_f32_operands(plan)
+        } else {
+            self.repack_16bit_operands(plan)
+        }
     }
 
-    fn align_16bit(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
+    /// Repacks 16-bit operands that TMA cannot load, both in one step.
+    fn repack_16bit_operands(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
         let (mut sources, mut buffers) = (Vec::new(), Vec::new());
         let operands =
             [(&mut self.gemm.a, &mut self.a, m, k), (&mut self.gemm.b, &mut self.b, k, n)];
         for (layout, place, rows, columns) in operands {
-            if fits(layout, rows, columns, batch, 2) {
+            if is_tma_aligned(layout, rows, columns, batch, 2) {
                 continue;
             }
             let source = Source::new(*layout, rows, columns, batch);
-            if source.items().is_none() {
+            if source.chunk_count().is_none() {
                 return Err(too_many_rows(source.lines));
             }
-            *layout = source.target();
+            *layout = source.repacked_layout();
             buffers.extend([*place, allocate_scratch(place, plan, source.bytes())]);
             sources.push(source);
         }
@@ -133,18 +145,18 @@ impl Product {
 
     /// Repacks `f32` operands as K-major, the only layout that `wgmma` supports for TF32; as two
     /// terms for TF32x3.
-    fn split(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
+    fn repack_f32_operands(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let terms = self.terms();
         self.repack_f32(plan, terms, |is_k_major| is_k_major && terms == 1)
     }
 
-    /// Repacks `f32` operands K-major, with this many TF32 terms. Keeps an operand with aligned
-    /// rows if `keeps` accepts it; its argument is whether the operand is K-major.
+    /// Repacks `f32` operands K-major, with this many TF32 terms. An operand with aligned rows is
+    /// not repacked if `keeps_aligned` returns true, given whether the operand is K-major.
     fn repack_f32(
         &mut self,
         plan: &mut Plan,
         terms: u32,
-        keeps: impl Fn(bool) -> bool,
+        keeps_aligned: impl Fn(bool) -> bool,
     ) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, .. } = self.gemm;
         let operands = [
@@ -154,14 +166,14 @@ impl Product {
         for (layout, place, outer, k_major) in operands {
             let is_k_major = layout.order == k_major;
             let (rows, columns) = if k_major == Layout::RowMajor { (outer, k) } else { (k, outer) };
-            if keeps(is_k_major) && fits(layout, rows, columns, batch, 4) {
+            if keeps_aligned(is_k_major) && is_tma_aligned(layout, rows, columns, batch, 4) {
                 continue;
             }
             let split = Split { terms, ..Split::new(*layout, [outer, k], is_k_major, batch) };
-            if !split.fits() {
+            if !split.fits_grid() {
                 return Err(too_many_rows(outer));
             }
-            *layout = split.target();
+            *layout = split.result_layout();
             let buffers = vec![*place, allocate_scratch(place, plan, split.bytes())];
             plan.steps.push(Step { kernel: Box::new(split), buffers });
         }
@@ -203,7 +215,8 @@ impl Product {
         }
     }
 
-    /// Returns the operand that dominates the traffic, unless a preceding step computes it.
+    /// Returns the operand to prefetch: the one that dominates the traffic, unless a preceding step
+    /// of the plan writes it.
     fn pdl(&self) -> PdlPrefetch {
         let Gemm { m, n, k, .. } = self.gemm;
         let pdl = PdlPrefetch::of([m, n, k]);
@@ -215,7 +228,7 @@ impl Product {
     fn launch(&self, mut plan: Plan, gpu: GpuSpec, choice: &Choice) -> Result<Plan, PlanError> {
         if choice.splits == 1 {
             let product = if choice.transposed { self.transposed() } else { Self { ..*self } };
-            let kernel = product.whole(gpu, choice)?;
+            let kernel = product.final_kernel(gpu, choice)?;
             let bias = kernel.variant.finish.bias != BiasAxis::None;
             let mut buffers = vec![product.a, product.b];
             buffers.extend(bias.then_some(Place::Argument(2)));
@@ -223,24 +236,26 @@ impl Product {
             plan.steps.push(Step { kernel: Box::new(kernel), buffers });
             return Ok(plan);
         }
-        let kernel = self.partial(gpu, choice)?;
-        let reduce = self.reduce(&kernel);
+        let kernel = self.partial_kernel(gpu, choice)?;
+        let reduce = self.reduce_kernel(&kernel);
         let scratch = Place::Scratch(plan.scratch.len());
-        plan.scratch.push(4 * reduce.partial * u64::from(choice.splits) * self.gemm.batch);
+        plan.scratch.push(4 * reduce.partial_stride * u64::from(choice.splits) * self.gemm.batch);
         let buffers = vec![self.a, self.b, scratch];
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
-        finish(plan, &self.requested, reduce, Some(scratch))
+        add_reduction(plan, &self.requested, reduce, Some(scratch))
     }
 
     /// Whether TMA can store the results, in multiples of 16 bytes per row.
     fn tma_stores(&self) -> bool {
         let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
         let size = u64::from(output.size());
-        !epilogue.reads_out() && (n * size).is_multiple_of(16) && fits(&out, m, n, batch, size)
+        !epilogue.reads_out()
+            && (n * size).is_multiple_of(16)
+            && is_tma_aligned(&out, m, n, batch, size)
     }
 
     /// Returns the kernel that computes the final results.
-    fn whole(&self, gpu: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
+    fn final_kernel(&self, gpu: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let Gemm { output, out, epilogue, .. } = self.gemm;
         let store = if choice.stores_by_cluster() {
             Store::Cluster(out.order)
@@ -254,7 +269,7 @@ impl Product {
     }
 
     /// Returns the kernel that computes partial results.
-    fn partial(&self, gpu: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
+    fn partial_kernel(&self, gpu: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let store =
             if choice.tile.columns.is_multiple_of(32) { Store::Tiles } else { Store::Lanes };
         let variant = self.variant(choice.tile, PtxType::F32, store, EpilogueKind::NONE);
@@ -265,27 +280,28 @@ impl Product {
     }
 
     /// Returns the kernel that reduces another kernel's partial results.
-    fn reduce(&self, kernel: &HopperGemm) -> Reduce {
+    fn reduce_kernel(&self, kernel: &HopperGemm) -> Reduce {
         let MatrixLayout { ld, stride, .. } = kernel.gemm.out;
-        let (row, column) = if self.transposed { (1, ld) } else { (ld, 1) };
+        let (row_stride, column_stride) = if self.transposed { (1, ld) } else { (ld, 1) };
         let WorkDivision { splits, .. } = kernel.cut;
-        Reduce { gemm: self.requested, splits, partial: stride, row, column }
+        Reduce { gemm: self.requested, splits, partial_stride: stride, row_stride, column_stride }
     }
 }
 
 /// Normalises layouts: a single row or column of contiguous elements counts as K-major.
-fn normalised(requested: &Gemm) -> Gemm {
-    let along = |layout: MatrixLayout, lines: u64, order: Layout| match layout {
+fn normalise(requested: &Gemm) -> Gemm {
+    let as_k_major = |layout: MatrixLayout, lines: u64, order: Layout| match layout {
         MatrixLayout { ld: 1, stride, .. } if lines == 1 && layout.order != order => {
             MatrixLayout { order, ld: requested.k, stride }
         }
         _ => layout,
     };
-    let a = along(requested.a, requested.m, Layout::RowMajor);
-    Gemm { a, b: along(requested.b, requested.n, Layout::ColMajor), ..*requested }
+    let a = as_k_major(requested.a, requested.m, Layout::RowMajor);
+    Gemm { a, b: as_k_major(requested.b, requested.n, Layout::ColMajor), ..*requested }
 }
 
-/// Allocates scratch memory for a repacked operand, which later steps read.
+/// Allocates scratch memory for a repacked operand, and sets its buffer to that memory for later
+/// steps.
 fn allocate_scratch(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
     *place = Place::Scratch(plan.scratch.len());
     plan.scratch.push(bytes);
@@ -294,19 +310,20 @@ fn allocate_scratch(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
 
 fn too_many_rows(lines: u64) -> PlanError {
     let problem = format!("{lines} rows to repack, above the limit of a launch");
-    refusal("operand", problem, "align rows to 16 bytes, or multiply in parts")
+    argument_error("operand", problem, "align rows to 16 bytes, or multiply in parts")
 }
 
-/// Completes a plan with the reduction of partial results, if there are any.
-fn finish(
+/// Adds the split-K reduction to a plan, which ends with it. `partials` is the buffer of the
+/// partial results; `None` if K is 0.
+fn add_reduction(
     mut plan: Plan,
     gemm: &Gemm,
     reduce: Reduce,
     partials: Option<Place>,
 ) -> Result<Plan, PlanError> {
-    if !reduce.fits() {
+    if !reduce.fits_grid() {
         let problem = format!("{} by {} by {}", gemm.batch, gemm.m, gemm.n);
-        return Err(refusal("out", problem, "compute the product in parts"));
+        return Err(argument_error("out", problem, "compute the product in parts"));
     }
     let mut buffers: Vec<_> = partials.into_iter().collect();
     buffers.extend((2..plan.arguments.len()).map(Place::Argument));
