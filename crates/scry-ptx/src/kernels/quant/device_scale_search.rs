@@ -1,7 +1,7 @@
 //! The fits of `scale_search.rs` on the GPU: the same operations in the same order, none of them
 //! contracted to FMAs.
 
-use super::scale_search::{BELOW, STEP, TRIES};
+use super::scale_search::{CANDIDATE_STEP, CANDIDATES, FIRST_STEP_OFFSET};
 use crate::typed::{Code, Val, Var};
 
 /// The moments that a least-squares fit needs.
@@ -17,9 +17,9 @@ pub(super) trait Exact<'k>: Sized {
     fn plus(self, other: Val<'k, f32>) -> Self;
     fn minus(self, other: Val<'k, f32>) -> Self;
     fn times(self, other: Val<'k, f32>) -> Self;
-    fn over(self, other: Val<'k, f32>) -> Self;
+    fn divided_by(self, other: Val<'k, f32>) -> Self;
     /// Rounds to the nearest integer and clamps.
-    fn rounded(self, low: f32, high: f32) -> Self;
+    fn round_clamped(self, low: f32, high: f32) -> Self;
     /// `1 / self`, or 0 for 0.
     fn inverse(self) -> Self;
 }
@@ -37,17 +37,17 @@ impl<'k> Exact<'k> for Val<'k, f32> {
         self.binary("mul.rn", other)
     }
 
-    fn over(self, other: Self) -> Self {
+    fn divided_by(self, other: Self) -> Self {
         self.binary("div.rn", other)
     }
 
-    fn rounded(self, low: f32, high: f32) -> Self {
+    fn round_clamped(self, low: f32, high: f32) -> Self {
         self.convert::<f32>("rni").max(low).min(high)
     }
 
     fn inverse(self) -> Self {
         let one = self.code().constant(1.0f32);
-        self.equals(0.0).select(0.0, one.over(self))
+        self.equals(0.0).select(0.0, one.divided_by(self))
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Weights<'k> {
 struct Best<'k> {
     scale: Var<'k, f32>,
     offset: Var<'k, f32>,
-    least: Var<'k, f32>,
+    min_error: Var<'k, f32>,
 }
 
 impl<'k> Weights<'k> {
@@ -70,13 +70,13 @@ impl<'k> Weights<'k> {
         self.x.iter().fold(self.k.constant(0.0), |low, x| low.min(*x))
     }
 
-    fn highest(&self, least: Val<'k, f32>) -> Val<'k, f32> {
-        self.x.iter().fold(least, |high, x| high.max(*x))
+    fn highest(&self, min_error: Val<'k, f32>) -> Val<'k, f32> {
+        self.x.iter().fold(min_error, |high, x| high.max(*x))
     }
 
     /// Returns the value with the largest magnitude; of two, the positive one.
     pub(super) fn extreme(&self) -> Val<'k, f32> {
-        farthest(self.lowest(), self.highest(self.k.constant(0.0)))
+        larger_magnitude(self.lowest(), self.highest(self.k.constant(0.0)))
     }
 
     fn sum(&self, values: impl Iterator<Item = Val<'k, f32>>) -> Val<'k, f32> {
@@ -84,20 +84,21 @@ impl<'k> Weights<'k> {
     }
 
     fn moments(&self, q: &[Val<'k, f32>]) -> Moments<'k> {
-        let with = |x: &[Val<'k, f32>]| {
+        let moment = |x: &[Val<'k, f32>]| {
             let products: Vec<_> = x.iter().zip(q).map(|(x, q)| x.times(*q)).collect();
             self.sum(products.into_iter())
         };
         Moments {
             q1: self.sum(q.iter().copied()),
-            q2: with(q),
+            q2: moment(q),
             x1: self.sum(self.x.iter().copied()),
-            xq: with(&self.x),
+            xq: moment(&self.x),
         }
     }
 
-    /// Keeps a fit if its slope is positive and its error smaller.
-    fn consider(
+    /// Keeps a fit (scale, offset, whether it is valid) as the best one if it is valid and its
+    /// error is smaller.
+    fn keep_if_better(
         &self,
         best: &Best<'k>,
         q: &[Val<'k, f32>],
@@ -105,83 +106,85 @@ impl<'k> Weights<'k> {
     ) {
         let (scale, offset, fits) = fit;
         let squares = self.x.iter().zip(q).map(|(x, q)| {
-            let left = scale.times(*q).minus(offset).minus(*x);
-            left.times(left)
+            let residual = scale.times(*q).minus(offset).minus(*x);
+            residual.times(residual)
         });
         let squares: Vec<_> = squares.collect();
         let error = self.sum(squares.into_iter());
-        self.k.when(fits & error.lt(best.least.get()), || {
+        self.k.when(fits & error.lt(best.min_error.get()), || {
             best.scale.set(scale);
             best.offset.set(offset);
-            best.least.set(error);
+            best.min_error.set(error);
         });
     }
 
-    /// Runs `each` with the quantisation step of each candidate.
-    fn tries(&self, each: impl FnOnce(Val<'k, f32>)) {
-        self.k.for_range(0, TRIES, 1, |nth| {
-            let more = self.k.constant(STEP).times(nth.convert("rn"));
-            each(more.minus(self.k.constant(BELOW)));
+    /// Writes the loop over the candidates, with the number of extra quantisation steps of each.
+    fn for_each_candidate(&self, write: impl FnOnce(Val<'k, f32>)) {
+        self.k.for_range(0, CANDIDATES, 1, |nth| {
+            let extra_steps = self.k.constant(CANDIDATE_STEP).times(nth.convert("rn"));
+            write(extra_steps.minus(self.k.constant(FIRST_STEP_OFFSET)));
         });
     }
 
-    fn best(&self, scale: Val<'k, f32>, offset: Val<'k, f32>) -> Best<'k> {
+    /// Returns the fit that is used if no candidate is better.
+    fn initial_fit(&self, scale: Val<'k, f32>, offset: Val<'k, f32>) -> Best<'k> {
         let k = self.k;
-        Best { scale: k.var(scale), offset: k.var(offset), least: k.var(f32::INFINITY) }
+        Best { scale: k.var(scale), offset: k.var(offset), min_error: k.var(f32::INFINITY) }
     }
 
     /// Returns scale and offset for integers from 0 to `levels`.
-    pub(super) fn affine(&self, levels: f32) -> (Val<'k, f32>, Val<'k, f32>) {
+    pub(super) fn fit_affine(&self, levels: f32) -> (Val<'k, f32>, Val<'k, f32>) {
         let k = self.k;
         let low = self.lowest();
         let range = self.highest(self.x[0]).minus(low);
-        let differs = range.gt(0.0);
-        let plain = range.over(k.constant(levels));
+        let has_range = range.gt(0.0);
+        let first_scale = range.divided_by(k.constant(levels));
         let zero = k.constant(0.0);
-        let best = self.best(differs.select(plain, 0.0), zero.minus(low));
-        k.when(differs, || {
-            self.tries(|more| {
-                let steps = k.constant(levels).plus(more).over(range);
-                let q = self.x.iter().map(|x| x.minus(low).times(steps).rounded(0.0, levels));
+        let best = self.initial_fit(has_range.select(first_scale, 0.0), zero.minus(low));
+        k.when(has_range, || {
+            self.for_each_candidate(|extra_steps| {
+                let steps = k.constant(levels).plus(extra_steps).divided_by(range);
+                let q = self.x.iter().map(|x| x.minus(low).times(steps).round_clamped(0.0, levels));
                 let q: Vec<_> = q.collect();
-                self.consider(&best, &q, self.line(&q));
+                self.keep_if_better(&best, &q, self.regression_line(&q));
             });
         });
         (best.scale.get(), best.offset.get())
     }
 
-    fn line(&self, q: &[Val<'k, f32>]) -> (Val<'k, f32>, Val<'k, f32>, Val<'k, bool>) {
+    /// Returns scale and offset of the regression line, and whether it is valid.
+    fn regression_line(&self, q: &[Val<'k, f32>]) -> (Val<'k, f32>, Val<'k, f32>, Val<'k, bool>) {
         let n = self.k.constant(self.x.len() as f32);
         let Moments { q1, q2, x1, xq } = self.moments(q);
         let determinant = n.times(q2).minus(q1.times(q1));
-        let low = q2.times(x1).minus(q1.times(xq)).over(determinant);
+        let low = q2.times(x1).minus(q1.times(xq)).divided_by(determinant);
         let through_zero = low.gt(0.0);
-        let sloped = n.times(xq).minus(q1.times(x1)).over(determinant);
-        let scale = through_zero.select(xq.over(q2), sloped);
+        let sloped = n.times(xq).minus(q1.times(x1)).divided_by(determinant);
+        let scale = through_zero.select(xq.divided_by(q2), sloped);
         let offset = through_zero.select(0.0, self.k.constant(0.0).minus(low));
         (scale, offset, determinant.gt(0.0) & scale.gt(0.0))
     }
 
     /// Returns the scale for integers from `-levels` to `levels - 1`.
-    pub(super) fn centred(&self, levels: f32) -> Val<'k, f32> {
+    pub(super) fn fit_centred(&self, levels: f32) -> Val<'k, f32> {
         let k = self.k;
         let extreme = self.extreme();
-        let differs = extreme.differs(0.0);
-        let best = self.best(extreme.over(k.constant(-levels)), k.constant(0.0));
-        k.when(differs, || {
-            self.tries(|more| {
-                let steps = (-k.constant(levels).plus(more)).over(extreme);
-                let q = self.x.iter().map(|x| x.times(steps).rounded(-levels, levels - 1.0));
+        let has_range = extreme.differs(0.0);
+        let best = self.initial_fit(extreme.divided_by(k.constant(-levels)), k.constant(0.0));
+        k.when(has_range, || {
+            self.for_each_candidate(|extra_steps| {
+                let steps = (-k.constant(levels).plus(extra_steps)).divided_by(extreme);
+                let q = self.x.iter().map(|x| x.times(steps).round_clamped(-levels, levels - 1.0));
                 let q: Vec<_> = q.collect();
                 let Moments { q2, xq, .. } = self.moments(&q);
-                self.consider(&best, &q, (xq.over(q2), k.constant(0.0), q2.gt(0.0)));
+                self.keep_if_better(&best, &q, (xq.divided_by(q2), k.constant(0.0), q2.gt(0.0)));
             });
         });
-        differs.select(best.scale.get(), 0.0)
+        has_range.select(best.scale.get(), 0.0)
     }
 }
 
-/// Returns the one of a minimum and a maximum that has the larger magnitude.
-pub(super) fn farthest<'k>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, f32> {
+/// Returns the one of a minimum and a maximum that has the larger magnitude; of two, the maximum.
+pub(super) fn larger_magnitude<'k>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, f32> {
     (-low).gt(high).select(low, high)
 }

@@ -7,7 +7,7 @@ use super::activations::{LimbBuffer, Limbs};
 use super::format::SPAN;
 use super::lane_weights::LaneWeights;
 use super::matvec_shape::MatVec;
-use super::wide;
+use super::to_u64;
 use crate::kernels::name::Name;
 use crate::kernels::{BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel};
 use crate::module::PtxEntry;
@@ -19,10 +19,11 @@ use crate::types::PtxType;
 const WARPS: u32 = 4;
 /// Rows per warp.
 const ROWS: u32 = 2;
-/// Returns the layout of limbs: in order, two per value.
+
+/// Returns the layout of limbs: two per value, not interleaved, without sums.
 pub(super) const fn layout(columns: u32) -> Limbs {
-    let room = columns.next_power_of_two();
-    Limbs { limbs: 2, room, interleaved: false, summed: None }
+    let padded_columns = columns.next_power_of_two();
+    Limbs { limbs: 2, padded_columns, interleaved: false, limbs_per_sum: None }
 }
 
 /// The kernel.
@@ -31,12 +32,12 @@ pub(super) struct Dot {
     product: MatVec,
 }
 
-/// Values that are uniform over a warp's work.
+/// The parameters of the kernel, and the rows of a warp.
 struct Work<'k> {
     k: &'k Code,
     weights: Ptr<'k, Global, u8>,
-    image: LimbBuffer<'k, Global>,
-    lines: u32,
+    limb_buffer: LimbBuffer<'k, Global>,
+    limb_columns: u32,
     lane: Val<'k, u32>,
     rows: [Val<'k, u32>; ROWS as usize],
     /// Values per column.
@@ -62,8 +63,8 @@ impl Dot {
         let work = Work {
             k,
             weights,
-            image: LimbBuffer::new(k, layout(self.product.columns), limbs, spans),
-            lines: layout(self.product.columns).lines(),
+            limb_buffer: LimbBuffer::new(k, layout(self.product.columns), limbs, spans),
+            limb_columns: layout(self.product.columns).limb_columns(),
             lane: k.lane(),
             // Rows out of bounds are clamped to the last one.
             rows: [0, 1].map(|next| (first + next).min(rows - 1)),
@@ -73,32 +74,32 @@ impl Dot {
         k.when(first.lt(rows), || {
             let sums = (0..ROWS * self.product.columns).map(|_| k.var(0.0f32));
             let sums: Vec<_> = sums.collect();
-            k.for_range(0, spans, 1, |span| self.add(&work, span, &sums));
-            self.finish(&work, &sums, y, rows);
+            k.for_range(0, spans, 1, |span| self.accumulate(&work, span, &sums));
+            self.reduce_and_store(&work, &sums, y, rows);
         });
     }
 
-    /// Accumulates the products with 256 weights of both rows.
-    fn add<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, sums: &[Var<'k, f32>]) {
+    /// Accumulates the products with a span of weights of both rows.
+    fn accumulate<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, sums: &[Var<'k, f32>]) {
         let (format, columns) = (self.product.format, self.product.columns);
         work.k.when((span * SPAN + work.lane * 8).lt(work.len), || {
             let weights = work.rows.map(|row| {
-                let first = wide(span * format.span_bytes());
-                let at = work.weights.at_wide(wide(row).mul_add(wide(work.row_bytes), first));
+                let first = to_u64(span * format.span_bytes());
+                let at = work.weights.at_wide(to_u64(row).mul_add(to_u64(work.row_bytes), first));
                 LaneWeights::load(work.k, format, at, work.lane)
             });
             for column in 0..columns {
-                let values = work.column(span, column);
+                let values = work.load_values(span, column);
                 for (row, weights) in weights.iter().enumerate() {
                     let sum = sums[row * columns as usize + column as usize];
-                    sum.set(values.times(work.k, weights, sum.get()));
+                    sum.set(values.multiply_add(work.k, weights, sum.get()));
                 }
             }
         });
     }
 
     /// Reduces over the lanes, and stores the results.
-    fn finish<'k>(
+    fn reduce_and_store<'k>(
         &self,
         work: &Work<'k>,
         sums: &[Var<'k, f32>],
@@ -112,7 +113,7 @@ impl Dot {
             for (nth, total) in totals.into_iter().enumerate() {
                 let (row, column) =
                     (nth as u32 / self.product.columns, nth as u32 % self.product.columns);
-                let at = wide(rows) * u64::from(column) + wide(work.rows[row as usize]);
+                let at = to_u64(rows) * u64::from(column) + to_u64(work.rows[row as usize]);
                 y.at_wide(at).store(total);
             }
         });
@@ -126,28 +127,34 @@ struct Values<'k> {
 }
 
 impl<'k> Work<'k> {
-    fn column(&self, span: Val<'k, u32>, column: u32) -> Values<'k> {
+    /// Loads a lane's limbs of a span of a column, and the span's scale.
+    fn load_values(&self, span: Val<'k, u32>, column: u32) -> Values<'k> {
         let (group, part) = (self.lane >> 2, self.lane & 3);
         let limbs = [0, 1].map(|limb| {
             let line = self.k.constant(2 * column + limb);
-            let first = self.image.group(span, line.copied());
-            let at = first.plus_bytes(group * (self.lines * 32)).at(part * 2);
+            let first = self.limb_buffer.group(span, line.copied());
+            let at = first.plus_bytes(group * (self.limb_columns * 32)).at(part * 2);
             at.load_constant_vector()
         });
-        let scale = self.image.scale(span, self.k.constant(column).copied());
+        let scale = self.limb_buffer.scale(span, self.k.constant(column).copied());
         Values { limbs, scale: scale.load_constant() }
     }
 }
 
 impl<'k> Values<'k> {
-    /// Accumulates the products with 8 weights.
-    fn times(&self, k: &'k Code, weights: &LaneWeights<'k>, sum: Val<'k, f32>) -> Val<'k, f32> {
+    /// Adds the products with 8 weights to `sum`.
+    fn multiply_add(
+        &self,
+        k: &'k Code,
+        weights: &LaneWeights<'k>,
+        sum: Val<'k, f32>,
+    ) -> Val<'k, f32> {
         let dot = |words: [Val<'k, u32>; 2]| {
-            let [whole, rest] = self.limbs.map(|limbs| {
+            let [high, low] = self.limbs.map(|limbs| {
                 let low = k.dp4a(words[0], limbs[0], 0);
                 k.dp4a(words[1], limbs[1], low).convert::<f32>("rn")
             });
-            rest.mul_add(1.0 / 128.0, whole)
+            low.mul_add(1.0 / 128.0, high)
         };
         let product = dot(weights.q) * weights.scale;
         let product = match weights.offset {

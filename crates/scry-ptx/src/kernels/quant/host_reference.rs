@@ -1,9 +1,9 @@
-//! Quantisation on the host: the reference that kernels are checked against.
+//! Quantisation and dequantisation on the host: the reference for tests of the kernels.
 
 use half::f16;
 
 use super::format::BlockFormat;
-use super::scale_search::{self, Affine, inverse, rounded};
+use super::scale_search::{self, Affine, inverse, round_clamped};
 use crate::kernels::PlanError;
 
 /// The largest `f16`.
@@ -16,7 +16,7 @@ pub(super) const MAX_F16: f32 = 65504.0;
 /// [`PlanError::Argument`] if `weights` is not a multiple of the block size.
 pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanError> {
     let len = format.block_len();
-    whole("weights", weights.len(), len)?;
+    check_whole_blocks("weights", weights.len(), len)?;
     let encode = match format {
         BlockFormat::Q4K => |x: &[f32]| encode_affine::<4>(x),
         BlockFormat::Q5K => |x: &[f32]| encode_affine::<5>(x),
@@ -32,7 +32,7 @@ pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanErr
 /// [`PlanError::Argument`] if `blocks` is not a multiple of the block size.
 pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanError> {
     let bytes = format.block_bytes();
-    whole("bytes", blocks.len(), bytes)?;
+    check_whole_blocks("bytes", blocks.len(), bytes)?;
     let decode = match format {
         BlockFormat::Q4K => |block: &[u8]| decode_affine(block, None, &block[16..]),
         BlockFormat::Q5K => |block: &[u8]| decode_affine(block, Some(&block[16..48]), &block[48..]),
@@ -42,7 +42,7 @@ pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanEr
     Ok(blocks.chunks_exact(bytes).flat_map(decode).collect())
 }
 
-fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), PlanError> {
+fn check_whole_blocks(argument: &'static str, len: usize, block: usize) -> Result<(), PlanError> {
     if len.is_multiple_of(block) {
         return Ok(());
     }
@@ -54,8 +54,8 @@ fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), PlanErr
     })
 }
 
-/// Returns a scale as stored, and its rounded value.
-fn stored(scale: f32) -> ([u8; 2], f32) {
+/// Rounds a scale to `f16`, clamped to its range; returns the stored bytes and the rounded value.
+fn round_scale(scale: f32) -> ([u8; 2], f32) {
     let half = f16::from_f32(scale.clamp(-MAX_F16, MAX_F16));
     (half.to_le_bytes(), half.to_f32())
 }
@@ -64,10 +64,12 @@ fn half_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
 
-/// Packs 8 scales and 8 offsets of 6 bits into 12 bytes: the low 6 bits of bytes 0 to 3 are the
-/// first scales, of bytes 4 to 7 the first offsets; bytes 8 to 11 have the low 4 bits of the other
-/// scales and, above, offsets, whose upper 2 bits are those of bytes 0 to 3 and 4 to 7.
-fn packed_scales(scales: [u8; 8], offsets: [u8; 8]) -> [u8; 12] {
+/// Packs 8 scales and 8 offsets of 6 bits into 12 bytes:
+///
+/// - bytes 0 to 3: scales 0 to 3 in the low 6 bits, the upper 2 bits of scales 4 to 7 above;
+/// - bytes 4 to 7: the same of the offsets;
+/// - bytes 8 to 11: the low 4 bits of scales 4 to 7, and above them those of offsets 4 to 7.
+fn pack_scales(scales: [u8; 8], offsets: [u8; 8]) -> [u8; 12] {
     let mut packed = [0; 12];
     for i in 0..4 {
         packed[i] = scales[i] | (scales[i + 4] >> 4) << 6;
@@ -77,7 +79,7 @@ fn packed_scales(scales: [u8; 8], offsets: [u8; 8]) -> [u8; 12] {
     packed
 }
 
-fn unpacked_scale(packed: &[u8], group: usize) -> (u8, u8) {
+fn unpack_scale(packed: &[u8], group: usize) -> (u8, u8) {
     if group < 4 {
         return (packed[group] & 63, packed[group + 4] & 63);
     }
@@ -87,19 +89,20 @@ fn unpacked_scale(packed: &[u8], group: usize) -> (u8, u8) {
 
 fn encode_affine<const BITS: u32>(x: &[f32]) -> Vec<u8> {
     let levels = ((1 << BITS) - 1) as f32;
-    let fits: Vec<Affine> = x.chunks_exact(32).map(|x| scale_search::affine(x, levels)).collect();
-    let most = |part: fn(&Affine) -> f32| fits.iter().map(part).fold(0.0, f32::max) / 63.0;
-    let (d_bytes, d) = stored(most(|fit| fit.scale));
-    let (dmin_bytes, dmin) = stored(most(|fit| fit.offset));
-    let six = |value: f32, unit: f32| rounded(value * inverse(unit), 0.0, 63.0) as u8;
-    let scales = std::array::from_fn(|i| six(fits[i].scale, d));
-    let offsets = std::array::from_fn(|i| six(fits[i].offset, dmin));
-    let mut block = [&d_bytes[..], &dmin_bytes, &packed_scales(scales, offsets)].concat();
+    let fits: Vec<Affine> =
+        x.chunks_exact(32).map(|x| scale_search::fit_affine(x, levels)).collect();
+    let max_unit = |part: fn(&Affine) -> f32| fits.iter().map(part).fold(0.0, f32::max) / 63.0;
+    let (d_bytes, d) = round_scale(max_unit(|fit| fit.scale));
+    let (dmin_bytes, dmin) = round_scale(max_unit(|fit| fit.offset));
+    let to_six_bits = |value: f32, unit: f32| round_clamped(value * inverse(unit), 0.0, 63.0) as u8;
+    let scales = std::array::from_fn(|i| to_six_bits(fits[i].scale, d));
+    let offsets = std::array::from_fn(|i| to_six_bits(fits[i].offset, dmin));
+    let mut block = [&d_bytes[..], &dmin_bytes, &pack_scales(scales, offsets)].concat();
     let (mut low, mut high) = ([0u8; 128], [0u8; 32]);
     for (nth, x) in x.iter().enumerate() {
         let (group, at) = (nth / 32, nth % 32);
         let (scale, offset) = (d * f32::from(scales[group]), dmin * f32::from(offsets[group]));
-        let q = rounded((x + offset) * inverse(scale), 0.0, levels) as u8;
+        let q = round_clamped((x + offset) * inverse(scale), 0.0, levels) as u8;
         low[group / 2 * 32 + at] |= (q & 15) << (4 * (group % 2));
         high[at] |= (q >> 4) << group;
     }
@@ -114,7 +117,7 @@ fn decode_affine(block: &[u8], high: Option<&[u8]>, low: &[u8]) -> Vec<f32> {
     let (d, dmin) = (half_at(block, 0), half_at(block, 2));
     let weight = |nth: usize| {
         let (group, at) = (nth / 32, nth % 32);
-        let (scale, offset) = unpacked_scale(&block[4..16], group);
+        let (scale, offset) = unpack_scale(&block[4..16], group);
         let nibble = low[group / 2 * 32 + at] >> (4 * (group % 2)) & 15;
         let q = nibble | high.map_or(0, |high| (high[at] >> group & 1) << 4);
         d * f32::from(scale) * f32::from(q) - dmin * f32::from(offset)
@@ -122,23 +125,23 @@ fn decode_affine(block: &[u8], high: Option<&[u8]>, low: &[u8]) -> Vec<f32> {
     (0..256).map(weight).collect()
 }
 
-/// Returns the position of an integer of `Q6K`: its byte of low bits and their shift, its byte of
-/// high bits and their shift.
+/// Returns where an integer of `Q6K` is stored: the byte with its low 4 bits and their shift, the
+/// byte with its high 2 bits and their shift.
 const fn six_bits(nth: usize) -> (usize, usize, usize, usize) {
     let (half, group, at) = (nth / 128, nth / 32 % 4, nth % 32);
     (64 * half + 32 * (group % 2) + at, 4 * (group / 2), 128 + 32 * half + at, 2 * group)
 }
 
 fn encode_centred(x: &[f32]) -> Vec<u8> {
-    let fits: Vec<f32> = x.chunks_exact(16).map(|x| scale_search::centred(x, 32.0)).collect();
-    let (d_bytes, d) = stored(scale_search::extreme(&fits) / -128.0);
+    let fits: Vec<f32> = x.chunks_exact(16).map(|x| scale_search::fit_centred(x, 32.0)).collect();
+    let (d_bytes, d) = round_scale(scale_search::extreme(&fits) / -128.0);
     let mut block = vec![0; 208];
     for (nth, fit) in fits.iter().enumerate() {
-        block[192 + nth] = rounded(fit * inverse(d), -128.0, 127.0) as i8 as u8;
+        block[192 + nth] = round_clamped(fit * inverse(d), -128.0, 127.0) as i8 as u8;
     }
     for (nth, x) in x.iter().enumerate() {
         let scale = d * f32::from(block[192 + nth / 16] as i8);
-        let q = (rounded(x * inverse(scale), -32.0, 31.0) + 32.0) as u8;
+        let q = (round_clamped(x * inverse(scale), -32.0, 31.0) + 32.0) as u8;
         let (low, low_shift, high, high_shift) = six_bits(nth);
         block[low] |= (q & 15) << low_shift;
         block[high] |= (q >> 4) << high_shift;
@@ -158,8 +161,8 @@ fn decode_centred(block: &[u8]) -> Vec<f32> {
 }
 
 fn encode_plain(x: &[f32]) -> Vec<u8> {
-    let (d_bytes, d) = stored(scale_search::extreme(x).abs() / 127.0);
-    let q = x.iter().map(|x| rounded(x * inverse(d), -127.0, 127.0) as i8 as u8);
+    let (d_bytes, d) = round_scale(scale_search::extreme(x).abs() / 127.0);
+    let q = x.iter().map(|x| round_clamped(x * inverse(d), -127.0, 127.0) as i8 as u8);
     d_bytes.into_iter().chain(q).collect()
 }
 

@@ -1,23 +1,23 @@
-//! Loads a lane's 8 of 256 weights from global memory: lane `l` those from `8 * l` on.
+//! Loads weights from global memory: of a span of 256 weights, lane `l` has the 8 from `8 * l` on.
 
 use super::format::BlockFormat;
 use crate::typed::{Code, F16, Global, Ptr, Val};
 
-/// 8 weights, `scale * q - offset`.
+/// The 8 weights of a lane: `scale * q - offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LaneWeights<'k> {
-    /// The integers, signed bytes, in order.
+    /// The integers: signed bytes, in order.
     pub(super) q: [Val<'k, u32>; 2],
     pub(super) scale: Val<'k, f32>,
     /// `None` in formats without offsets.
     pub(super) offset: Option<Val<'k, f32>>,
 }
 
-/// The position of the lane in 256 weights.
+/// Loads the weights of a lane.
 #[derive(Debug, Clone, Copy)]
-struct Place<'k> {
+struct WeightReader<'k> {
     k: &'k Code,
-    /// Address of the 256 weights.
+    /// Address of the span.
     at: Ptr<'k, Global, u8>,
     lane: Val<'k, u32>,
 }
@@ -30,12 +30,12 @@ impl<'k> LaneWeights<'k> {
         at: Ptr<'k, Global, u8>,
         lane: Val<'k, u32>,
     ) -> Self {
-        let place = Place { k, at, lane };
+        let reader = WeightReader { k, at, lane };
         match format {
-            BlockFormat::Q4K => place.affine(16, None),
-            BlockFormat::Q5K => place.affine(48, Some(16)),
-            BlockFormat::Q6K => place.centred(),
-            BlockFormat::Q8_0 => place.plain(),
+            BlockFormat::Q4K => reader.load_affine(16, None),
+            BlockFormat::Q5K => reader.load_affine(48, Some(16)),
+            BlockFormat::Q6K => reader.load_centred(),
+            BlockFormat::Q8_0 => reader.load_q8(),
         }
     }
 
@@ -51,17 +51,17 @@ impl<'k> LaneWeights<'k> {
     }
 }
 
-impl<'k> Place<'k> {
-    fn half(&self, at: Ptr<'k, Global, u8>) -> Val<'k, f32> {
+impl<'k> WeightReader<'k> {
+    fn load_f16(&self, at: Ptr<'k, Global, u8>) -> Val<'k, f32> {
         at.cast::<F16>().load_constant().convert("")
     }
 
-    fn byte(&self, at: Ptr<'k, Global, u8>) -> Val<'k, u32> {
+    fn load_byte(&self, at: Ptr<'k, Global, u8>) -> Val<'k, u32> {
         at.load_constant().convert("")
     }
 
     /// Loads 8 bytes with 2-byte alignment.
-    fn pair(&self, at: Ptr<'k, Global, u8>) -> [Val<'k, u32>; 2] {
+    fn load_8_bytes(&self, at: Ptr<'k, Global, u8>) -> [Val<'k, u32>; 2] {
         let at = at.cast::<u16>();
         [0u32, 2].map(|first| {
             let [low, high] = [first, first + 1].map(|nth| at.at(nth).load_constant());
@@ -69,8 +69,8 @@ impl<'k> Place<'k> {
         })
     }
 
-    /// Loads `Q4K` and `Q5K`, given the offsets of low and high bits.
-    fn affine(&self, low: i64, high: Option<i64>) -> LaneWeights<'k> {
+    /// Loads weights of `Q4K` or `Q5K`, given the byte offsets of low and high bits in a block.
+    fn load_affine(&self, low: i64, high: Option<i64>) -> LaneWeights<'k> {
         let (group, part) = (self.lane >> 2, self.lane & 3);
         let bytes = (group >> 1) * 32 + part * 8;
         let words = self.at.plus_bytes(bytes).offset(low).cast().load_constant_vector::<2>();
@@ -80,16 +80,16 @@ impl<'k> Place<'k> {
             let bits = at.load_constant_vector::<2>().map(|word| (word >> group) & 0x0101_0101);
             q = [0, 1].map(|nth| q[nth] | (bits[nth] << 4));
         }
-        let (scale, offset) = self.six_bits(group);
-        let d = self.half(self.at).binary("mul.rn", scale.convert::<f32>("rn"));
-        let offset = self.half(self.at.offset(2)).binary("mul.rn", offset.convert::<f32>("rn"));
+        let (scale, offset) = self.scale_and_offset(group);
+        let d = self.load_f16(self.at).binary("mul.rn", scale.convert::<f32>("rn"));
+        let offset = self.load_f16(self.at.offset(2)).binary("mul.rn", offset.convert::<f32>("rn"));
         LaneWeights { q, scale: d, offset: Some(offset) }
     }
 
-    /// Returns scale and offset of 32 weights.
-    fn six_bits(&self, group: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>) {
+    /// Returns the 6-bit scale and offset of a group of 32 weights.
+    fn scale_and_offset(&self, group: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>) {
         let at = self.at.plus_bytes(group & 3);
-        let [scale, offset, both] = [4, 8, 12].map(|bytes| self.byte(at.offset(bytes)));
+        let [scale, offset, both] = [4, 8, 12].map(|bytes| self.load_byte(at.offset(bytes)));
         let first = group.lt(4);
         let upper = |byte: Val<'k, u32>| (byte >> 6) << 4;
         (
@@ -98,11 +98,13 @@ impl<'k> Place<'k> {
         )
     }
 
-    fn centred(&self) -> LaneWeights<'k> {
-        let (half, group) = (self.lane >> 4, (self.lane >> 2) & 3);
+    /// Loads weights of `Q6K`.
+    fn load_centred(&self) -> LaneWeights<'k> {
+        let (half_block, group) = (self.lane >> 4, (self.lane >> 2) & 3);
         let within = (self.lane & 3) * 8;
-        let low = self.pair(self.at.plus_bytes(half * 64 + (group & 1) * 32 + within));
-        let high = self.pair(self.at.plus_bytes(half * 32 + within).offset(128));
+        let low =
+            self.load_8_bytes(self.at.plus_bytes(half_block * 64 + (group & 1) * 32 + within));
+        let high = self.load_8_bytes(self.at.plus_bytes(half_block * 32 + within).offset(128));
         let q = [0, 1].map(|nth| {
             let nibbles = (low[nth] >> ((group >> 1) * 4)) & 0x0f0f_0f0f;
             let bits = ((high[nth] >> (group * 2)) & 0x0303_0303) << 4;
@@ -110,14 +112,15 @@ impl<'k> Place<'k> {
             ((nibbles | bits) | 0x8080_8080) - 0x2020_2020
         });
         let q = q.map(|word| word ^ 0x8080_8080);
-        let scale = self.byte(self.at.plus_bytes(self.lane >> 1).offset(192)).signed_byte(0);
-        let d = self.half(self.at.offset(208));
+        let scale = self.load_byte(self.at.plus_bytes(self.lane >> 1).offset(192)).signed_byte(0);
+        let d = self.load_f16(self.at.offset(208));
         LaneWeights { q, scale: d.binary("mul.rn", scale.convert::<f32>("rn")), offset: None }
     }
 
-    fn plain(&self) -> LaneWeights<'k> {
+    /// Loads weights of `Q8_0`.
+    fn load_q8(&self) -> LaneWeights<'k> {
         let block = self.at.plus_bytes((self.lane >> 2) * 34);
-        let q = self.pair(block.plus_bytes((self.lane & 3) * 8).offset(2));
-        LaneWeights { q, scale: self.half(block), offset: None }
+        let q = self.load_8_bytes(block.plus_bytes((self.lane & 3) * 8).offset(2));
+        LaneWeights { q, scale: self.load_f16(block), offset: None }
     }
 }

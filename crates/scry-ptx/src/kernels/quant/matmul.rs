@@ -2,7 +2,7 @@
 //! and a GEMM follows; on tensor cores for 16-bit floats.
 
 use super::format::BlockFormat;
-use super::matvec_shape::{MAX_COLUMNS, MatVec, refusal};
+use super::matvec_shape::{MAX_COLUMNS, MatVec, argument_error};
 use super::unpack::dequantize_plan;
 use crate::kernels::gemm::{Gemm, Layout};
 use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, Step};
@@ -43,9 +43,9 @@ impl MatMul {
         self.check_rows()?;
         let gemm = self.gemm();
         let [x, weights, y] = gemm.buffers()?.try_into().expect("there is no bias");
-        let unpack = dequantize_plan(self.format, weights.element, weights.len)?;
+        let dequantise = dequantize_plan(self.format, weights.element, weights.len)?;
         let product = gemm.plan(gpu)?;
-        let blocks = BufferParameter { name: "weights", ..unpack.arguments[0].clone() };
+        let blocks = BufferParameter { name: "weights", ..dequantise.arguments[0].clone() };
         let mut plan = Plan {
             arguments: vec![
                 blocks,
@@ -55,7 +55,7 @@ impl MatMul {
             scratch: vec![weights.len * u64::from(weights.element.size())],
             steps: Vec::new(),
         };
-        plan.append(unpack, [Place::Argument(0), Place::Scratch(0)]);
+        plan.append(dequantise, [Place::Argument(0), Place::Scratch(0)]);
         plan.append(product, [Place::Argument(1), Place::Scratch(0), Place::Argument(2)]);
         Ok(plan)
     }
@@ -66,7 +66,7 @@ impl MatMul {
             return Ok(());
         }
         let problem = format!("{}, not a multiple of {block}", self.k);
-        Err(refusal("matmul", "k", problem, "rows consist of whole blocks"))
+        Err(argument_error("matmul", "k", problem, "rows consist of whole blocks"))
     }
 
     fn as_matvec(&self) -> MatVec {
@@ -74,8 +74,8 @@ impl MatMul {
         MatVec { format, rows, k, columns: columns as u32, activations }
     }
 
-    /// Returns the GEMM with dequantised weights, activations as `a`, since results of a column are
-    /// contiguous.
+    /// Returns the GEMM with dequantised weights. Activations are `a` and weights `b`, since the
+    /// results of a column of activations are contiguous.
     fn gemm(&self) -> Gemm {
         let gemm = Gemm::new(self.columns, self.rows, self.k, self.activations);
         Gemm { output: self.output, ..gemm.with_layouts(Layout::RowMajor, Layout::ColMajor) }
@@ -83,7 +83,7 @@ impl MatMul {
 }
 
 impl Plan {
-    /// Appends the steps of another plan, whose arguments are at the given places of this one.
+    /// Appends the steps of another plan, whose arguments are the given buffers of this one.
     fn append<const N: usize>(&mut self, other: Self, arguments: [Place; N]) {
         let first = self.scratch.len();
         self.scratch.extend(other.scratch);

@@ -1,4 +1,4 @@
-//! Quantised matrix-vector products with few columns: the problem, and the choice of kernels.
+//! Quantised matrices times few columns: the choice of kernels.
 
 use super::activations::Limbs;
 use super::dot::{self, Dot};
@@ -10,7 +10,7 @@ use crate::target::Target;
 
 /// Up to this K, one int8 limb is measurably less precise than two: a large value reduces the
 /// precision of its neighbours, which short columns do not average out.
-const SHORT: u64 = 2048;
+const MAX_SHORT_K: u64 = 2048;
 
 impl MatVec {
     /// Returns the launches for a GPU.
@@ -18,33 +18,33 @@ impl MatVec {
     /// # Errors
     /// [`PlanError::Argument`] if a size is out of range or a type not supported.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
-        self.checked()?;
+        self.check()?;
         let hopper = gpu.target.runs(Target::SM_90);
-        let parts = if hopper { self.parts(gpu) } else { None };
-        let Some(parts) = parts else { return self.portable_plan() };
+        let launches = if hopper { self.launch_columns(gpu) } else { None };
+        let Some(launches) = launches else { return self.portable_plan() };
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };
         if self.rows == 0 {
             return Ok(plan);
         }
-        for part in parts {
-            let stream = Stream::new(*self, part, gpu).expect("parts are chosen to fit");
-            match stream.prepared() {
-                Some(limbs) => plan.add_prepared(*self, part, limbs, Box::new(stream)),
-                None => plan.add(Box::new(stream), Place::Argument(1)),
+        for columns in launches {
+            let stream = Stream::new(*self, columns, gpu).expect("the columns are chosen to fit");
+            match stream.prepared_limbs() {
+                Some(limbs) => plan.add_with_limbs(*self, columns, limbs, Box::new(stream)),
+                None => plan.add_product(Box::new(stream), Place::Argument(1)),
             }
         }
         Ok(plan)
     }
 
-    /// Returns the columns of each launch, as many as fit. With more than 4 there is one limb per
-    /// value, which is too imprecise for short columns.
-    fn parts(&self, gpu: GpuSpec) -> Option<Vec<Columns>> {
-        let widest = if self.k > SHORT { MAX_COLUMNS } else { MAX_COLUMNS / 2 };
+    /// Returns the columns of each launch, as many as fit; `None` if not even one fits. With more
+    /// than 4 columns there is one limb per value, which is too imprecise for short columns.
+    fn launch_columns(&self, gpu: GpuSpec) -> Option<Vec<Columns>> {
+        let max_width = if self.k > MAX_SHORT_K { MAX_COLUMNS } else { MAX_COLUMNS / 2 };
         let fits = |count: &u32| {
             let count = (*count).min(self.columns);
             Stream::new(*self, Columns { first: 0, count }, gpu).is_some()
         };
-        let width = [8, 4, 2, 1].into_iter().filter(|width| *width <= widest).find(fits)?;
+        let width = [8, 4, 2, 1].into_iter().filter(|width| *width <= max_width).find(fits)?;
         let firsts = (0..self.columns).step_by(width as usize);
         Some(
             firsts.map(|first| Columns { first, count: width.min(self.columns - first) }).collect(),
@@ -56,26 +56,26 @@ impl MatVec {
     /// # Errors
     /// As [`MatVec::plan`].
     pub fn portable_plan(&self) -> Result<Plan, PlanError> {
-        self.checked()?;
+        self.check()?;
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };
         let all = Columns { first: 0, count: self.columns };
         if self.rows > 0 && self.columns > 0 {
-            plan.add_prepared(*self, all, dot::layout(self.columns), Box::new(Dot::new(*self)));
+            plan.add_with_limbs(*self, all, dot::layout(self.columns), Box::new(Dot::new(*self)));
         }
         Ok(plan)
     }
 }
 
 impl Plan {
-    /// Adds a product with the activations at a place.
-    fn add(&mut self, product: Box<dyn PtxKernel>, activations: Place) {
+    /// Adds the step of a product with the activations in a buffer.
+    fn add_product(&mut self, product: Box<dyn PtxKernel>, activations: Place) {
         let buffers = vec![Place::Argument(0), activations, Place::Argument(2)];
         self.steps.push(Step { kernel: product, buffers });
     }
 
-    /// Adds the quantisation of some columns, and a product with them. All limbs share the same
-    /// scratch memory.
-    fn add_prepared(
+    /// Adds the steps that quantise some columns, and compute a product with them. All steps share
+    /// the same scratch memory for limbs.
+    fn add_with_limbs(
         &mut self,
         product: MatVec,
         columns: Columns,
@@ -90,6 +90,6 @@ impl Plan {
         let prepare = QuantizeActivations::new(limbs, product, columns);
         let buffers = vec![Place::Argument(1), Place::Scratch(0)];
         self.steps.push(Step { kernel: Box::new(prepare), buffers });
-        self.add(kernel, Place::Scratch(0));
+        self.add_product(kernel, Place::Scratch(0));
     }
 }

@@ -6,8 +6,8 @@ use crate::types::PtxType;
 
 /// Maximum columns per launch: those of an MMA tile.
 pub(super) const MAX_COLUMNS: u32 = 8;
-/// Bytes of activations up to which each block quantises them itself.
-const SMALL: u64 = 80 << 10;
+/// Maximum bytes of activations that each block quantises itself.
+const MAX_SELF_QUANTISED_BYTES: u64 = 80 << 10;
 
 /// A product `y[c, i] = sum(weights[i, l] * x[c, l])` of a row-major `rows` × `k` matrix of
 /// quantised weights, and `columns` contiguous columns of `k` activations; `y` is `f32`, with
@@ -40,19 +40,19 @@ impl MatVec {
         ]
     }
 
-    pub(super) fn checked(&self) -> Result<(), PlanError> {
+    pub(super) fn check(&self) -> Result<(), PlanError> {
         let block = self.format.block_len() as u64;
         if !self.k.is_multiple_of(block) {
             let problem = format!("{}, not a multiple of {block}", self.k);
-            return Err(refusal("matvec", "k", problem, "rows consist of whole blocks"));
+            return Err(argument_error("matvec", "k", problem, "rows consist of whole blocks"));
         }
         if self.rows.max(self.k) >= 1 << 31 {
             let problem = format!("{} by {}", self.rows, self.k);
-            return Err(refusal("matvec", "size", problem, "split sides of 2^31 or more"));
+            return Err(argument_error("matvec", "size", problem, "split sides of 2^31 or more"));
         }
         if self.k * u64::from(self.columns) > 1 << 30 {
             let problem = format!("{} columns of {}", self.columns, self.k);
-            return Err(refusal(
+            return Err(argument_error(
                 "matvec",
                 "x",
                 problem,
@@ -61,11 +61,11 @@ impl MatVec {
         }
         if self.columns > MAX_COLUMNS {
             let help = "pass at most 8 columns, or use MatMul";
-            return Err(refusal("matvec", "columns", self.columns.to_string(), help));
+            return Err(argument_error("matvec", "columns", self.columns.to_string(), help));
         }
         if !matches!(self.activations, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
             let problem = self.activations.name().to_owned();
-            return Err(refusal("matvec", "activations", problem, "use f32, f16 or bf16"));
+            return Err(argument_error("matvec", "activations", problem, "use f32, f16 or bf16"));
         }
         Ok(())
     }
@@ -80,12 +80,12 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Whether each block quantises these activations itself.
-    pub(super) fn are_small(self, product: &MatVec) -> bool {
-        product.k * u64::from(self.count * product.activations.size()) <= SMALL
+    pub(super) fn are_quantised_by_each_block(self, product: &MatVec) -> bool {
+        product.k * u64::from(self.count * product.activations.size()) <= MAX_SELF_QUANTISED_BYTES
     }
 }
 
-pub(super) fn refusal(
+pub(super) fn argument_error(
     kernel: &str,
     argument: &'static str,
     problem: String,

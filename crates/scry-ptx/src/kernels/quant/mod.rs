@@ -42,6 +42,6 @@ pub use unpack::dequantize_plan;
 use crate::typed::Val;
 
 /// Zero-extends to 64 bits.
-fn wide(number: Val<'_, u32>) -> Val<'_, u64> {
+fn to_u64(number: Val<'_, u32>) -> Val<'_, u64> {
     number.convert("")
 }

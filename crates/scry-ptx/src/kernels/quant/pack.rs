@@ -1,14 +1,14 @@
 //! Quantises weights to blocks on the GPU.
 //!
-//! A thread fits the weights that share a scale, the threads of a block of weights exchange their
-//! scales, and all pack the integers through shared memory. The bytes are those of
+//! A thread fits the scale of a group of weights. The threads of a block of weights exchange their
+//! scales, and pack the integers through shared memory. The bytes are those of
 //! [`super::quantize`].
 
-use super::device_scale_search::{Exact, Weights, farthest};
+use super::device_scale_search::{Exact, Weights, larger_magnitude};
 use super::format::{BlockFormat, SPAN};
 use super::host_reference::MAX_F16;
-use super::matvec_shape::refusal;
-use super::wide;
+use super::matvec_shape::argument_error;
+use super::to_u64;
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, Plan, PlanError,
@@ -40,10 +40,10 @@ pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError>
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
         let problem = format!("{count}, not a multiple of {block}");
-        return Err(refusal("quantize", "count", problem, "pass whole blocks"));
+        return Err(argument_error("quantize", "count", problem, "pass whole blocks"));
     }
     if kernel.grid() >= 1 << 31 {
-        return Err(refusal(
+        return Err(argument_error(
             "quantize",
             "count",
             count.to_string(),
@@ -57,16 +57,16 @@ pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError>
 }
 
 /// Returns the weights per thread.
-const fn each(format: BlockFormat) -> u32 {
+const fn weights_per_thread(format: BlockFormat) -> u32 {
     if matches!(format, BlockFormat::Q6K) { 16 } else { 32 }
 }
 
-/// A thread's work on a block of 256 weights.
+/// A thread's group of weights, and the block of weights that it belongs to.
 struct Work<'k> {
     k: &'k Code,
     weights: Weights<'k>,
     /// Index of the thread's group in the block.
-    nth: Val<'k, u32>,
+    group_index: Val<'k, u32>,
     /// The block's integers, one byte each.
     integers: Ptr<'k, Shared, u8>,
     /// Destination of the block.
@@ -75,62 +75,65 @@ struct Work<'k> {
 
 impl QuantizeWeights {
     fn grid(&self) -> u64 {
-        self.count.div_ceil(u64::from(THREADS * each(self.format)))
+        self.count.div_ceil(u64::from(THREADS * weights_per_thread(self.format)))
     }
 
     fn body(&self, k: &Code) {
         let (x, blocks) = (k.pointer::<f32>("x"), k.pointer::<u8>("blocks"));
         let count = k.number::<u64>("count");
-        let (each, len) = (each(self.format), self.format.block_len() as u32);
-        let group = wide(k.block_id(0)) * u64::from(THREADS) + wide(k.thread_id());
-        let first = group * u64::from(each);
-        let exists = first.lt(count);
-        // Threads without weights take part in shuffles, with zeros.
-        let values: Vec<_> = (0..each).map(|_| k.var(0.0f32)).collect();
-        k.when(exists, || {
+        let (thread_weights, len) =
+            (weights_per_thread(self.format), self.format.block_len() as u32);
+        let group = to_u64(k.block_id(0)) * u64::from(THREADS) + to_u64(k.thread_id());
+        let first = group * u64::from(thread_weights);
+        let in_bounds = first.lt(count);
+        // Threads without weights participate in shuffles, with zeros.
+        let values: Vec<_> = (0..thread_weights).map(|_| k.var(0.0f32)).collect();
+        k.when(in_bounds, || {
             for (four, values) in values.chunks_exact(4).enumerate() {
                 let read = x.at_wide(first).at(4 * four as u32).load_constant_vector::<4>();
                 values.iter().zip(read).for_each(|(variable, value)| variable.set(value));
             }
         });
         let weights = Weights { k, x: values.iter().map(|value| value.get()).collect() };
-        let groups = len / each;
-        let nth = group.convert::<u32>("") & (groups - 1);
+        let groups = len / thread_weights;
+        let group_index = group.convert::<u32>("") & (groups - 1);
         let block = (group >> groups.ilog2()) * self.format.block_bytes() as u64;
-        let shared = k.shared::<u8>(THREADS * each, 16);
+        let shared = k.shared::<u8>(THREADS * thread_weights, 16);
         let integers = shared.plus_bytes((k.thread_id() >> groups.ilog2()) * SPAN);
-        let work = Work { k, weights, nth, integers, block: blocks.at_wide(block) };
+        let work = Work { k, weights, group_index, integers, block: blocks.at_wide(block) };
         match self.format {
-            BlockFormat::Q4K => work.affine(exists, 15.0, 16, None),
-            BlockFormat::Q5K => work.affine(exists, 31.0, 48, Some(16)),
-            BlockFormat::Q6K => work.centred(exists),
-            BlockFormat::Q8_0 => work.plain(exists),
+            BlockFormat::Q4K => work.pack_affine(in_bounds, 15.0, 16, None),
+            BlockFormat::Q5K => work.pack_affine(in_bounds, 31.0, 48, Some(16)),
+            BlockFormat::Q6K => work.pack_centred(in_bounds),
+            BlockFormat::Q8_0 => work.pack_q8(in_bounds),
         }
     }
 }
 
-/// Returns a scale as stored, and its rounded value.
-fn stored(scale: Val<'_, f32>) -> (Val<'_, F16>, Val<'_, f32>) {
+/// Rounds a scale to `f16`, clamped to its range; also returns the rounded value as `f32`.
+fn round_scale(scale: Val<'_, f32>) -> (Val<'_, F16>, Val<'_, f32>) {
     let half = scale.max(-MAX_F16).min(MAX_F16).convert::<F16>("rn");
     (half, half.convert(""))
 }
 
 impl<'k> Work<'k> {
-    /// Rounds this thread's weights and stores them in shared memory, from 0 up.
-    fn share(&self, integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) {
-        let each = self.weights.x.len() as u32;
-        let at = self.integers.plus_bytes(self.nth * each).cast::<u32>();
+    /// Converts this thread's weights to integers with `integer`, which results in unsigned bytes,
+    /// and stores these in shared memory.
+    fn store_integers(&self, integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) {
+        let weights_per_thread = self.weights.x.len() as u32;
+        let at = self.integers.plus_bytes(self.group_index * weights_per_thread).cast::<u32>();
         for (four, x) in self.weights.x.chunks_exact(4).enumerate() {
-            at.at(four as u32).store(word(x, &integer));
+            at.at(four as u32).store(pack_integers(x, &integer));
         }
         self.k.sync_warp();
     }
 
-    /// Loads four integers of the block.
-    fn integers(&self, first: Val<'k, u32>) -> Val<'k, u32> {
+    /// Loads four integers of the block from shared memory.
+    fn load_integers(&self, first: Val<'k, u32>) -> Val<'k, u32> {
         self.integers.plus_bytes(first).cast::<u32>().load()
     }
 
+    /// Stores a word at a 2-byte aligned address.
     fn store_word(&self, at: Ptr<'k, Global, u8>, word: Val<'k, u32>) {
         let at = at.cast::<u16>();
         at.store((word & 0xffff).convert::<u16>(""));
@@ -139,127 +142,133 @@ impl<'k> Work<'k> {
 }
 
 /// Packs four rounded values as bytes.
-fn word<'k>(x: &[Val<'k, f32>], integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) -> Val<'k, u32> {
-    let byte = |nth: usize| integer(x[nth]).convert::<i32>("rni").cast::<u32>();
+fn pack_integers<'k>(
+    x: &[Val<'k, f32>],
+    integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>,
+) -> Val<'k, u32> {
+    let byte = |i: usize| integer(x[i]).convert::<i32>("rni").cast::<u32>();
     let low = byte(0).permute(byte(1), 0x0040u32);
     low.permute(byte(2).permute(byte(3), 0x0040u32), 0x5410u32)
 }
 
-/// `Q4K` and `Q5K`: the offsets of low and high bits.
+/// `Q4K` and `Q5K`.
 impl<'k> Work<'k> {
-    fn affine(&self, exists: Val<'k, bool>, levels: f32, low: i64, high: Option<i64>) {
+    /// Packs the block; `low` and `high` are the byte offsets of low and high bits.
+    fn pack_affine(&self, in_bounds: Val<'k, bool>, levels: f32, low: i64, high: Option<i64>) {
         let k = self.k;
-        let (scale, offset) = self.weights.affine(levels);
-        let unit = |own: Val<'k, f32>| {
+        let (scale, offset) = self.weights.fit_affine(levels);
+        let round_unit = |own: Val<'k, f32>| {
             let most = k.reduce_warp(own, 8, |a, b| a.max(b));
-            stored(most.over(k.constant(63.0)))
+            round_scale(most.divided_by(k.constant(63.0)))
         };
-        let ((d_half, d), (dmin_half, dmin)) = (unit(scale), unit(offset));
-        let scale = scale.times(d.inverse()).rounded(0.0, 63.0);
-        let offset = offset.times(dmin.inverse()).rounded(0.0, 63.0);
-        let (by, more) = (d.times(scale).inverse(), dmin.times(offset));
-        self.share(|x| x.plus(more).times(by).rounded(0.0, levels));
-        let six = [scale, offset].map(|six| six.convert::<u32>("rni"));
-        let further = six.map(|six| k.shuffle("bfly", six, 4u32));
-        k.when(exists, || {
-            k.when(self.nth.equals(0), || {
+        let ((d_half, d), (dmin_half, dmin)) = (round_unit(scale), round_unit(offset));
+        let scale = scale.times(d.inverse()).round_clamped(0.0, 63.0);
+        let offset = offset.times(dmin.inverse()).round_clamped(0.0, 63.0);
+        let (inverse, rounded_offset) = (d.times(scale).inverse(), dmin.times(offset));
+        self.store_integers(|x| x.plus(rounded_offset).times(inverse).round_clamped(0.0, levels));
+        let six_bits = [scale, offset].map(|six_bits| six_bits.convert::<u32>("rni"));
+        let partner = six_bits.map(|six_bits| k.shuffle("bfly", six_bits, 4u32));
+        k.when(in_bounds, || {
+            k.when(self.group_index.equals(0), || {
                 let halves = self.block.cast::<F16>();
                 halves.store(d_half);
                 halves.at(1).store(dmin_half);
             });
-            k.when(self.nth.lt(4), || self.store_scales(six, further));
+            k.when(self.group_index.lt(4), || self.store_scales(six_bits, partner));
             self.store_low(low);
             high.into_iter().for_each(|high| self.store_high(high));
         });
     }
 
-    /// Stores three bytes: the first four scales with upper bits of the others, the same of
-    /// offsets, and low bits of the others.
-    fn store_scales(&self, own: [Val<'k, u32>; 2], further: [Val<'k, u32>; 2]) {
-        let at = self.block.plus_bytes(self.nth);
-        let first = [0, 1].map(|i| own[i] | ((further[i] >> 4) << 6));
-        let rest = (further[0] & 15) | (further[1] << 4);
+    /// Stores three bytes: a scale of the first four groups with the upper bits of its partner,
+    /// which is four groups further on; the same of offsets; the low bits of the partner's scale
+    /// and offset.
+    fn store_scales(&self, own: [Val<'k, u32>; 2], partner: [Val<'k, u32>; 2]) {
+        let at = self.block.plus_bytes(self.group_index);
+        let first = [0, 1].map(|i| own[i] | ((partner[i] >> 4) << 6));
+        let rest = (partner[0] & 15) | (partner[1] << 4);
         for (offset, byte) in [(4, first[0]), (8, first[1]), (12, rest)] {
             at.offset(offset).store(byte.convert::<u8>(""));
         }
     }
 
-    /// Stores 16 of 128 bytes: half of two groups.
+    /// Stores 16 of 128 bytes of low bits: half of two groups.
     fn store_low(&self, low: i64) {
-        let first = (self.nth >> 1) * 64 + (self.nth & 1) * 16;
+        let first = (self.group_index >> 1) * 64 + (self.group_index & 1) * 16;
         let words = [0, 4, 8, 12].map(|at| {
-            let [low, high] = [0, 32].map(|group| self.integers(first + (group + at)));
+            let [low, high] = [0, 32].map(|group| self.load_integers(first + (group + at)));
             (low & 0x0f0f_0f0f) | ((high & 0x0f0f_0f0f) << 4)
         });
-        let at = self.block.plus_bytes(self.nth * 16).offset(low);
+        let at = self.block.plus_bytes(self.group_index * 16).offset(low);
         at.cast::<u32>().store_vector(words);
     }
 
-    /// Stores 4 of 32 bytes, one bit of each group.
+    /// Stores 4 of 32 bytes of high bits, which have a bit of each group.
     fn store_high(&self, high: i64) {
         let bits = (0..8u32).map(|group| {
-            let integers = self.integers(self.nth * 4 + 32 * group);
+            let integers = self.load_integers(self.group_index * 4 + 32 * group);
             ((integers >> 4) & 0x0101_0101) << group
         });
         let word = bits.collect::<Vec<_>>().into_iter().reduce(|a, b| a | b);
-        let at = self.block.plus_bytes(self.nth * 4).offset(high);
+        let at = self.block.plus_bytes(self.group_index * 4).offset(high);
         at.cast::<u32>().store(word.expect("there are eight"));
     }
 }
 
 /// `Q6K`.
 impl<'k> Work<'k> {
-    fn centred(&self, exists: Val<'k, bool>) {
+    fn pack_centred(&self, in_bounds: Val<'k, bool>) {
         let k = self.k;
-        let own = self.weights.centred(32.0);
+        let own = self.weights.fit_centred(32.0);
         let low = k.reduce_warp(own.min(0.0), 16, |a, b| a.min(b));
         let high = k.reduce_warp(own.max(0.0), 16, |a, b| a.max(b));
-        let (half, d) = stored(farthest(low, high).over(k.constant(-128.0)));
-        let scale = own.times(d.inverse()).rounded(-128.0, 127.0);
-        let by = d.times(scale).inverse();
-        self.share(|x| x.times(by).rounded(-32.0, 31.0).plus(k.constant(32.0)));
-        k.when(exists, || {
-            k.when(self.nth.equals(0), || self.block.offset(208).cast::<F16>().store(half));
+        let (half, d) = round_scale(larger_magnitude(low, high).divided_by(k.constant(-128.0)));
+        let scale = own.times(d.inverse()).round_clamped(-128.0, 127.0);
+        let inverse = d.times(scale).inverse();
+        self.store_integers(|x| x.times(inverse).round_clamped(-32.0, 31.0).plus(k.constant(32.0)));
+        k.when(in_bounds, || {
+            k.when(self.group_index.equals(0), || self.block.offset(208).cast::<F16>().store(half));
             let byte = scale.convert::<i32>("rni").cast::<u32>().convert::<u8>("");
-            self.block.plus_bytes(self.nth).offset(192).store(byte);
+            self.block.plus_bytes(self.group_index).offset(192).store(byte);
             self.store_four_bits();
             self.store_two_bits();
         });
     }
 
-    /// Stores 8 of 128 bytes: of groups 0 and 1 of a half, and those 64 further on.
+    /// Stores 8 of 128 bytes of low bits: each has a weight of one of the first two groups of a
+    /// half of the block, and the weight 64 further on.
     fn store_four_bits(&self) {
-        let first = (self.nth >> 3) * 128 + (self.nth & 7) * 8;
+        let first = (self.group_index >> 3) * 128 + (self.group_index & 7) * 8;
         for at in [0, 4] {
-            let [low, high] = [0, 64].map(|group| self.integers(first + (group + at)));
+            let [low, high] = [0, 64].map(|group| self.load_integers(first + (group + at)));
             let word = (low & 0x0f0f_0f0f) | ((high & 0x0f0f_0f0f) << 4);
-            self.store_word(self.block.plus_bytes(self.nth * 8).offset(at.into()), word);
+            self.store_word(self.block.plus_bytes(self.group_index * 8).offset(at.into()), word);
         }
     }
 
-    /// Stores 4 of 64 bytes: two bits of each group of a half.
+    /// Stores 4 of 64 bytes of high bits: each has two bits of each group of a half of the block.
     fn store_two_bits(&self) {
-        let first = (self.nth >> 3) * 128 + (self.nth & 7) * 4;
+        let first = (self.group_index >> 3) * 128 + (self.group_index & 7) * 4;
         let bits = (0..4u32).map(|group| {
-            let integers = self.integers(first + 32 * group);
+            let integers = self.load_integers(first + 32 * group);
             ((integers >> 4) & 0x0303_0303) << (2 * group)
         });
         let word = bits.collect::<Vec<_>>().into_iter().reduce(|a, b| a | b);
-        let at = self.block.plus_bytes(self.nth * 4).offset(128);
+        let at = self.block.plus_bytes(self.group_index * 4).offset(128);
         self.store_word(at, word.expect("there are four"));
     }
 }
 
 /// `Q8_0`.
 impl<'k> Work<'k> {
-    fn plain(&self, exists: Val<'k, bool>) {
+    fn pack_q8(&self, in_bounds: Val<'k, bool>) {
         let largest = self.weights.extreme().unary("abs");
-        let (half, d) = stored(largest.over(self.k.constant(127.0)));
-        let by = d.inverse();
-        self.k.when(exists, || {
+        let (half, d) = round_scale(largest.divided_by(self.k.constant(127.0)));
+        let inverse = d.inverse();
+        self.k.when(in_bounds, || {
             self.block.cast::<F16>().store(half);
             for (four, x) in self.weights.x.chunks_exact(4).enumerate() {
-                let word = word(x, |x| x.times(by).rounded(-127.0, 127.0));
+                let word = pack_integers(x, |x| x.times(inverse).round_clamped(-127.0, 127.0));
                 self.store_word(self.block.offset(2 + 4 * four as i64), word);
             }
         });

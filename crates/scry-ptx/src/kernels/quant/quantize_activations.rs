@@ -1,4 +1,4 @@
-//! Quantises activations to int8 limbs in global memory, where many blocks read the same ones.
+//! Quantises activations to int8 limbs in global memory, once for all blocks of a product.
 
 use super::activations::{LimbBuffer, Limbs, Source};
 use super::format::SPAN;
@@ -12,7 +12,7 @@ use crate::target::Target;
 use crate::typed::{self, Code};
 use crate::types::PtxType;
 
-/// Warps per block, 256 values each.
+/// Warps per block, of a span of 256 values each.
 const WARPS: u32 = 4;
 
 /// The kernel.
@@ -36,18 +36,19 @@ impl QuantizeActivations {
         let [len, first, columns] = ["k", "first", "columns"].map(|name| k.number::<u32>(name));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
         let unit = k.block_id(0) * WARPS + (k.thread_id() >> 5);
-        let (span, column) = (unit >> self.layout.room.ilog2(), unit & (self.layout.room - 1));
-        let exists = span.lt(spans) & column.lt(columns);
-        k.when(exists, || {
+        let (span, column) =
+            (unit >> self.layout.padded_columns.ilog2(), unit & (self.layout.padded_columns - 1));
+        let in_bounds = span.lt(spans) & column.lt(columns);
+        k.when(in_bounds, || {
             let lane = k.lane();
-            let image = LimbBuffer::new(k, self.layout, limbs, spans);
+            let limb_buffer = LimbBuffer::new(k, self.layout, limbs, spans);
             let values = Source::new(self.product.activations, x, len).values(
-                exists,
+                in_bounds,
                 span,
                 first + column,
                 lane,
             );
-            image.write(span, column, lane, values);
+            limb_buffer.write(span, column, lane, values);
         });
     }
 }
@@ -55,7 +56,7 @@ impl QuantizeActivations {
 impl PtxKernel for QuantizeActivations {
     fn name(&self) -> String {
         let name = Name::new("matvec_limbs").with(self.product.activations.name());
-        self.layout.named(name).build()
+        self.layout.append_to(name).build()
     }
 
     fn default_target(&self) -> Target {
@@ -71,7 +72,7 @@ impl PtxKernel for QuantizeActivations {
     }
 
     fn launch(&self) -> LaunchShape {
-        let units = self.product.k.div_ceil(SPAN.into()) as u32 * self.layout.room;
+        let units = self.product.k.div_ceil(SPAN.into()) as u32 * self.layout.padded_columns;
         LaunchShape {
             grid: [units.div_ceil(WARPS).max(1), 1, 1],
             block: [WARPS * 32, 1, 1],

@@ -1,16 +1,18 @@
-//! Searches the scale and offset of a group of weights: least squares over several roundings.
+//! Searches the scale and offset of a group of weights: a least-squares fit for each of several
+//! candidate roundings, of which the one with the smallest error is chosen.
 //!
-//! The GPU kernel executes the same operations in the same order, so that both return the same
-//! bytes. Neither contracts to FMAs, and sums are in the order of the weights.
+//! The GPU kernel (`device_scale_search.rs`) executes the same operations in the same order, so
+//! that both return the same bytes. Neither contracts to FMAs, and sums are in the order of the
+//! weights.
 
 /// Number of candidate roundings.
-pub(super) const TRIES: u32 = 9;
-/// Difference between candidates, in quantisation steps over the whole range.
-pub(super) const STEP: f32 = 0.25;
-/// Quantisation steps of the first candidate below the number of levels.
-pub(super) const BELOW: f32 = 1.0;
+pub(super) const CANDIDATES: u32 = 9;
+/// Difference between the candidates' numbers of quantisation steps over the range of the weights.
+pub(super) const CANDIDATE_STEP: f32 = 0.25;
+/// The first candidate has this many quantisation steps fewer than there are levels.
+pub(super) const FIRST_STEP_OFFSET: f32 = 1.0;
 
-/// Weights as `scale * q - offset`, `q` from 0 up, `offset` not negative.
+/// A fit of weights as `scale * q - offset`. `q` is an integer from 0 up, `offset` not negative.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Affine {
     pub(super) scale: f32,
@@ -18,7 +20,7 @@ pub(super) struct Affine {
 }
 
 /// Rounds to the nearest integer and clamps.
-pub(super) fn rounded(value: f32, low: f32, high: f32) -> f32 {
+pub(super) fn round_clamped(value: f32, low: f32, high: f32) -> f32 {
     value.round_ties_even().max(low).min(high)
 }
 
@@ -31,8 +33,8 @@ fn lowest(x: &[f32]) -> f32 {
     x.iter().fold(0.0, |low, value| low.min(*value))
 }
 
-fn highest(x: &[f32], least: f32) -> f32 {
-    x.iter().fold(least, |high, value| high.max(*value))
+fn highest(x: &[f32], min_error: f32) -> f32 {
+    x.iter().fold(min_error, |high, value| high.max(*value))
 }
 
 /// Returns the value with the largest magnitude; of two, the positive one.
@@ -43,8 +45,8 @@ pub(super) fn extreme(x: &[f32]) -> f32 {
 
 /// Returns the sum of squared errors.
 fn error(x: &[f32], q: &[f32], fit: Affine) -> f32 {
-    let left = x.iter().zip(q).map(|(x, q)| (fit.scale * q - fit.offset) - x);
-    left.fold(0.0, |sum, left| sum + left * left)
+    let residual = x.iter().zip(q).map(|(x, q)| (fit.scale * q - fit.offset) - x);
+    residual.fold(0.0, |sum, residual| sum + residual * residual)
 }
 
 fn sum(values: impl Iterator<Item = f32>) -> f32 {
@@ -55,36 +57,43 @@ fn product(x: &[f32], y: &[f32]) -> f32 {
     sum(x.iter().zip(y).map(|(x, y)| x * y))
 }
 
-/// Returns the fit with the least error of the candidates that succeed, or else the first one.
-fn best(first: Affine, x: &[f32], tried: impl Fn(f32) -> Option<(Affine, Vec<f32>)>) -> Affine {
-    let (mut best, mut least) = (first, f32::INFINITY);
-    for nth in 0..TRIES {
-        let Some((fit, q)) = tried(STEP * nth as f32 - BELOW) else { continue };
+/// Returns the candidate fit with the smallest error; `first` if there is none. `try_candidate`
+/// returns the fit and its integers for a number of extra quantisation steps.
+fn best_fit(
+    first: Affine,
+    x: &[f32],
+    try_candidate: impl Fn(f32) -> Option<(Affine, Vec<f32>)>,
+) -> Affine {
+    let (mut best, mut min_error) = (first, f32::INFINITY);
+    for nth in 0..CANDIDATES {
+        let Some((fit, q)) = try_candidate(CANDIDATE_STEP * nth as f32 - FIRST_STEP_OFFSET) else {
+            continue;
+        };
         let error = error(x, &q, fit);
-        if error < least {
-            (best, least) = (fit, error);
+        if error < min_error {
+            (best, min_error) = (fit, error);
         }
     }
     best
 }
 
-/// Fits weights with integers from 0 to `levels`. Offsets are never negative zero.
-pub(super) fn affine(x: &[f32], levels: f32) -> Affine {
+/// Fits weights with integers from 0 to `levels`. The offset is never negative zero.
+pub(super) fn fit_affine(x: &[f32], levels: f32) -> Affine {
     let low = lowest(x);
     let range = highest(x, x[0]) - low;
     if range <= 0.0 {
         return Affine { scale: 0.0, offset: 0.0 - low };
     }
-    best(Affine { scale: range / levels, offset: 0.0 - low }, x, |more| {
-        let steps = (levels + more) / range;
-        let q: Vec<_> = x.iter().map(|x| rounded((x - low) * steps, 0.0, levels)).collect();
-        line(x, &q).map(|fit| (fit, q))
+    best_fit(Affine { scale: range / levels, offset: 0.0 - low }, x, |extra_steps| {
+        let steps = (levels + extra_steps) / range;
+        let q: Vec<_> = x.iter().map(|x| round_clamped((x - low) * steps, 0.0, levels)).collect();
+        regression_line(x, &q).map(|fit| (fit, q))
     })
 }
 
-/// Returns the regression line through weights at integers, where these differ and its slope is
-/// positive.
-fn line(x: &[f32], q: &[f32]) -> Option<Affine> {
+/// Returns the regression line of the weights `x` over the integers `q`; `None` if the integers are
+/// all equal, or the slope is not positive.
+fn regression_line(x: &[f32], q: &[f32]) -> Option<Affine> {
     let n = x.len() as f32;
     let (q1, q2) = (sum(q.iter().copied()), product(q, q));
     let (x1, xq) = (sum(x.iter().copied()), product(x, q));
@@ -99,18 +108,19 @@ fn line(x: &[f32], q: &[f32]) -> Option<Affine> {
     (scale > 0.0).then_some(Affine { scale, offset })
 }
 
-/// Fits weights with integers from `-levels` to `levels - 1`; the scale may be negative.
-pub(super) fn centred(x: &[f32], levels: f32) -> f32 {
+/// Fits weights as `scale * q` with integers from `-levels` to `levels - 1`, and returns the scale,
+/// which may be negative.
+pub(super) fn fit_centred(x: &[f32], levels: f32) -> f32 {
     let extreme = extreme(x);
     if extreme == 0.0 {
         return 0.0;
     }
     let fit = |scale| Affine { scale, offset: 0.0 };
-    let found = best(fit(extreme / -levels), x, |more| {
-        let steps = -(levels + more) / extreme;
-        let q: Vec<_> = x.iter().map(|x| rounded(x * steps, -levels, levels - 1.0)).collect();
+    let best = best_fit(fit(extreme / -levels), x, |extra_steps| {
+        let steps = -(levels + extra_steps) / extreme;
+        let q: Vec<_> = x.iter().map(|x| round_clamped(x * steps, -levels, levels - 1.0)).collect();
         let q2 = product(&q, &q);
         (q2 > 0.0).then(|| (fit(product(x, &q) / q2), q))
     });
-    found.scale
+    best.scale
 }

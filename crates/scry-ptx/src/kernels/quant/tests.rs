@@ -1,17 +1,17 @@
-//! Block layouts byte by byte, and quantisation errors.
+//! Tests of the block layouts, byte by byte, and of quantisation errors.
 
 use half::f16;
 use proptest::prelude::*;
 
 use super::{BlockFormat, dequantize, quantize};
 
-fn half(value: f32) -> [u8; 2] {
+fn f16_bytes(value: f32) -> [u8; 2] {
     f16::from_f32(value).to_le_bytes()
 }
 
-/// A block of `Q4K` whose scales are 1 to 8 times 4 and offsets 8 down to 1 times 5.
-fn head(d: f32, dmin: f32) -> Vec<u8> {
-    let mut block = [half(d), half(dmin)].concat();
+/// The header of a block of `Q4K` or `Q5K` with the scales 4, 8, … 32 and the offsets 40, 35, … 5.
+fn header_with_ramps(d: f32, dmin: f32) -> Vec<u8> {
+    let mut block = [f16_bytes(d), f16_bytes(dmin)].concat();
     // Scales 4, 8, 12, 16, 20, 24, 28, 32 are below 64, the last four 0b010100, 0b011000,
     // 0b011100, 0b100000: upper bits 01, 01, 01, 10 over the first four.
     block.extend([4 | 1 << 6, 8 | 1 << 6, 12 | 1 << 6, 16 | 2 << 6]);
@@ -24,8 +24,9 @@ fn head(d: f32, dmin: f32) -> Vec<u8> {
 
 #[test]
 fn q4k_stores_group_pairs_in_nibbles() {
-    let mut block = head(0.5, 0.25);
-    // Byte `i` of a pair of groups: weight `i` of the first one below, of the second one above.
+    let mut block = header_with_ramps(0.5, 0.25);
+    // Byte `i` of a pair of groups: weight `i` of the first group in the low nibble, weight `i` of
+    // the second one in the high nibble.
     block.extend((0..128u32).map(|at| ((at % 16) | (15 - at % 16) << 4) as u8));
     let weights = dequantize(BlockFormat::Q4K, &block).unwrap();
     for (nth, weight) in weights.into_iter().enumerate() {
@@ -38,8 +39,9 @@ fn q4k_stores_group_pairs_in_nibbles() {
 
 #[test]
 fn q5k_stores_fifth_bits_separately() {
-    let mut block = head(2.0, 1.0);
-    // Bit `g` of byte `i` is the highest one of weight `i` of group `g`: set where `g` divides `i`.
+    let mut block = header_with_ramps(2.0, 1.0);
+    // Bit `g` of byte `i` is the highest one of weight `i` of group `g`: set where `g + 1` divides
+    // `i`.
     let high =
         |at: usize| (0..8).filter(|group| at.is_multiple_of(group + 1)).fold(0, |b, g| b | 1 << g);
     block.extend((0..32).map(high).map(|bits: u32| bits as u8));
@@ -58,7 +60,8 @@ fn q5k_stores_fifth_bits_separately() {
 #[test]
 fn q6k_stores_four_groups_per_byte() {
     let mut block = Vec::new();
-    // Low bits, for each half: groups 0 and 1 below, groups 2 and 3 above, each 32 bytes.
+    // Low bits, for each half of the block: groups 0 and 1 in the low nibbles, groups 2 and 3 in
+    // the high nibbles of 32 bytes each.
     block.extend((0..128u32).map(|at| ((at % 16) | ((at / 3 % 16) << 4)) as u8));
     // High bits, for each half: those of groups 0 to 3, from the lowest bits up.
     block.extend(
@@ -67,7 +70,7 @@ fn q6k_stores_four_groups_per_byte() {
     );
     // Scales of 16 weights each, signed.
     block.extend((0..16i32).map(|nth| (nth * 15 - 112) as i8 as u8));
-    block.extend(half(0.125));
+    block.extend(f16_bytes(0.125));
     let weights = dequantize(BlockFormat::Q6K, &block).unwrap();
     for (nth, weight) in weights.into_iter().enumerate() {
         let (half, group, at) = (nth / 128, nth % 128 / 32, nth % 32);
@@ -81,14 +84,14 @@ fn q6k_stores_four_groups_per_byte() {
 
 #[test]
 fn q8_0_has_scale_and_bytes() {
-    let mut block = half(-0.75).to_vec();
+    let mut block = f16_bytes(-0.75).to_vec();
     block.extend((0..32).map(|nth| (nth * 8 - 128) as i8 as u8));
     let weights = dequantize(BlockFormat::Q8_0, &block).unwrap();
     let expected: Vec<f32> = (0..32).map(|nth| -0.75 * (nth * 8 - 128) as f32).collect();
     assert_eq!(weights, expected);
 }
 
-/// Weights that a format represents exactly.
+/// The weights are representable exactly in each format.
 #[test]
 fn representable_weights_round_trip() {
     // Every group uses all integers, the first one the largest scale and offset, 63.
@@ -124,23 +127,23 @@ fn representable_weights_round_trip() {
 fn extreme_weights_are_quantised() {
     for format in BlockFormat::ALL {
         let len = format.block_len();
-        let around =
+        let round_trip =
             |weights: &[f32]| dequantize(format, &quantize(format, weights).unwrap()).unwrap();
-        assert_eq!(around(&vec![0.0; 2 * len]), vec![0.0; 2 * len]);
+        assert_eq!(round_trip(&vec![0.0; 2 * len]), vec![0.0; 2 * len]);
         for constant in [1.0, -1.0] {
-            let error = around(&vec![constant; len]).into_iter().map(|w| (w - constant).abs());
+            let error = round_trip(&vec![constant; len]).into_iter().map(|w| (w - constant).abs());
             assert!(error.fold(0.0, f32::max) < 2e-3, "{format:?} {constant}");
         }
-        let giants = around(&vec![f32::MAX; len]);
-        assert!(giants.iter().all(|w| w.is_finite() && *w > 1e6), "{format:?}");
+        let clamped = round_trip(&vec![f32::MAX; len]);
+        assert!(clamped.iter().all(|w| w.is_finite() && *w > 1e6), "{format:?}");
         let mixed: Vec<f32> =
             (0..len).map(|i| if i % 2 == 0 { f32::MAX } else { f32::MIN }).collect();
-        assert!(around(&mixed).iter().all(|w| w.is_finite()), "{format:?}");
+        assert!(round_trip(&mixed).iter().all(|w| w.is_finite()), "{format:?}");
     }
 }
 
 #[test]
-fn parts_of_blocks_are_refused() {
+fn partial_blocks_are_rejected() {
     let error = quantize(BlockFormat::Q4K, &[0.0; 255]).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -152,7 +155,7 @@ fn parts_of_blocks_are_refused() {
 
 /// Maximum error of a format relative to the largest weight of a block: one and a half steps of
 /// scales that are themselves rounded.
-fn bound(format: BlockFormat) -> f32 {
+fn max_error(format: BlockFormat) -> f32 {
     match format {
         BlockFormat::Q4K => 2.0 * 1.5 / 15.0,
         BlockFormat::Q5K => 2.0 * 1.5 / 31.0,
@@ -161,8 +164,9 @@ fn bound(format: BlockFormat) -> f32 {
     }
 }
 
-/// Root-mean-square error of normally distributed weights, relative to their size.
-fn usual(format: BlockFormat) -> f32 {
+/// Approximate root-mean-square error of normally distributed weights, relative to their root mean
+/// square.
+fn expected_rms_error(format: BlockFormat) -> f32 {
     match format {
         BlockFormat::Q4K => 0.085,
         BlockFormat::Q5K => 0.042,
@@ -172,7 +176,7 @@ fn usual(format: BlockFormat) -> f32 {
 }
 
 #[test]
-fn normal_weights_lose_little() {
+fn normal_weights_have_small_errors() {
     let mut state = 1u32;
     let mut uniform = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -182,36 +186,42 @@ fn normal_weights_lose_little() {
         (0..4096).map(|_| (0..12).map(|_| uniform()).sum::<f32>() - 6.0).collect();
     let square = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>();
     for format in BlockFormat::ALL {
-        let again = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
-        let lost: Vec<f32> = again.iter().zip(&weights).map(|(a, b)| a - b).collect();
-        let part = (square(&lost) / square(&weights)).sqrt();
-        assert!(part < usual(format) && part > 0.5 * usual(format), "{format:?} {part}");
+        let dequantised = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
+        let errors: Vec<f32> = dequantised.iter().zip(&weights).map(|(a, b)| a - b).collect();
+        let relative_error = (square(&errors) / square(&weights)).sqrt();
+        assert!(
+            relative_error < expected_rms_error(format)
+                && relative_error > 0.5 * expected_rms_error(format),
+            "{format:?} {relative_error}"
+        );
     }
 }
 
 proptest! {
     #[test]
-    fn rounding_is_bounded(
+    fn errors_are_bounded(
         weights in prop::collection::vec(-1.0f32..1.0, 256),
         spread in 0..12i32,
         shift in -2.0f32..2.0,
     ) {
-        let grown = |(nth, w): (usize, &f32)| (w + shift) * 2f32.powi(nth as i32 / 32 * spread / 8);
-        let weights: Vec<f32> = weights.iter().enumerate().map(grown).collect();
+        let scaled =
+            |(nth, w): (usize, &f32)| (w + shift) * 2f32.powi(nth as i32 / 32 * spread / 8);
+        let weights: Vec<f32> = weights.iter().enumerate().map(scaled).collect();
         for format in BlockFormat::ALL {
-            let again = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
+            let dequantised = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
             let len = format.block_len();
-            for (block, again) in weights.chunks(len).zip(again.chunks(len)) {
+            for (block, dequantised) in weights.chunks(len).zip(dequantised.chunks(len)) {
                 let largest = block.iter().fold(0f32, |a, b| a.max(b.abs()));
-                for (a, b) in block.iter().zip(again) {
-                    prop_assert!((a - b).abs() <= bound(format) * largest, "{format:?} {a} {b}");
+                let limit = max_error(format) * largest;
+                for (a, b) in block.iter().zip(dequantised) {
+                    prop_assert!((a - b).abs() <= limit, "{format:?} {a} {b}");
                 }
             }
         }
     }
 
     #[test]
-    fn blocks_are_quantised_to_themselves_closely(
+    fn requantised_blocks_stay_close(
         bytes in prop::collection::vec(any::<u8>(), 210),
     ) {
         for format in BlockFormat::ALL {
@@ -219,13 +229,13 @@ proptest! {
             let floats = if format == BlockFormat::Q6K { vec![208] } else { vec![0, 2] };
             let floats = if format == BlockFormat::Q8_0 { vec![0] } else { floats };
             for at in floats {
-                block[at..at + 2].copy_from_slice(&half(0.01));
+                block[at..at + 2].copy_from_slice(&f16_bytes(0.01));
             }
             let weights = dequantize(format, &block).unwrap();
-            let again = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
+            let dequantised = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
             let largest = weights.iter().fold(0f32, |a, b| a.max(b.abs()));
-            for (a, b) in weights.iter().zip(&again) {
-                prop_assert!((a - b).abs() <= bound(format) * largest, "{format:?} {a} {b}");
+            for (a, b) in weights.iter().zip(&dequantised) {
+                prop_assert!((a - b).abs() <= max_error(format) * largest, "{format:?} {a} {b}");
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::format::{BlockFormat, SPAN};
 use super::lane_weights::LaneWeights;
-use super::matvec_shape::refusal;
-use super::wide;
+use super::matvec_shape::argument_error;
+use super::to_u64;
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, Plan, PlanError,
@@ -14,7 +14,7 @@ use crate::target::Target;
 use crate::typed::{self, Bf16x2, Code, F16x2, Global, Ptr, Val, pack};
 use crate::types::PtxType;
 
-/// Warps per block, 256 weights each.
+/// Warps per block, of a span of 256 weights each.
 const WARPS: u32 = 8;
 
 /// The kernel: each lane dequantises 8 of 256 weights, and stores them as vectors.
@@ -39,10 +39,10 @@ pub fn dequantize_plan(
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
         let problem = format!("{count}, not a multiple of {block}");
-        return Err(refusal("dequantize", "count", problem, "pass whole blocks"));
+        return Err(argument_error("dequantize", "count", problem, "pass whole blocks"));
     }
     if count.div_ceil(u64::from(WARPS * SPAN)) >= 1 << 31 {
-        return Err(refusal(
+        return Err(argument_error(
             "dequantize",
             "count",
             count.to_string(),
@@ -50,7 +50,7 @@ pub fn dequantize_plan(
         ));
     }
     if !matches!(element, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
-        return Err(refusal(
+        return Err(argument_error(
             "dequantize",
             "element",
             element.name().to_owned(),
@@ -69,8 +69,8 @@ impl DequantizeWeights {
         let (blocks, y) = (k.pointer::<u8>("blocks"), k.pointer::<u32>("y"));
         let count = k.number::<u64>("count");
         let lane = k.lane();
-        let span = wide(k.block_id(0)) * u64::from(WARPS) + wide(k.thread_id() >> 5);
-        let first = span * u64::from(SPAN) + wide(lane * 8);
+        let span = to_u64(k.block_id(0)) * u64::from(WARPS) + to_u64(k.thread_id() >> 5);
+        let first = span * u64::from(SPAN) + to_u64(lane * 8);
         k.when(first.lt(count), || {
             let at = blocks.at_wide(span * u64::from(self.format.span_bytes()));
             let weights = LaneWeights::load(k, self.format, at, lane).weights();

@@ -1,12 +1,12 @@
 //! Quantised matrix-vector products on Hopper: weights stream through shared memory.
 //!
 //! A block is warp-specialised: producer warps fill a ring of pipeline stages with bulk copies
-//! (`cp.async.bulk`), and 16 consumer warps empty it. A stage is 8 spans of 256 weights of 16 rows,
-//! one for each of 8 warps, which alternate with the 8 others. They use int8 MMAs, whose tile has 8
-//! columns: a product with 8 columns costs no more than one with 1, and up to 4 columns of
-//! activations have two limbs (about 15 bits). With PDL, the first stages are loaded before the
-//! preceding launch has finished, if that does not write weights, and while the block quantises the
-//! activations.
+//! (`cp.async.bulk`), and 16 consumer warps empty it. A stage holds 8 spans of 256 weights of 16
+//! rows. The consumers are two groups of 8 warps, which process stages alternately, a span per
+//! warp. They use int8 MMAs, whose tile has 8 columns: a product with 8 columns costs no more than
+//! one with 1, and up to 4 columns of activations have two limbs (about 15 bits). The first stages
+//! are loaded while the block quantises the activations; with PDL, before the preceding launch has
+//! finished, which must not write the weights.
 //!
 //! The kernel is memory-bound: each weight is read once.
 
@@ -16,7 +16,7 @@ mod span_mma;
 use super::activations::{LimbBuffer, Limbs, Source};
 use super::format::{BlockFormat, SPAN};
 use super::matvec_shape::{Columns, MatVec};
-use super::wide;
+use super::to_u64;
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, PtxKernel,
@@ -26,61 +26,66 @@ use crate::target::Target;
 use crate::typed::hopper::MBarrier;
 use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
-use pipeline::{FETCHERS, GROUP, Matrix, ROWS, Ring, SPANS, STAGES, stage_bytes};
+use pipeline::{GROUP_WARPS, Matrix, PRODUCERS, ROWS, Ring, SPANS, STAGES, stage_bytes};
 use span_mma::{ColumnPacking, SpanOperands};
 
 /// Consumer warps.
-const WORKERS: u32 = 2 * GROUP;
+const CONSUMERS: u32 = 2 * GROUP_WARPS;
 /// Threads per block.
-const THREADS: u32 = (WORKERS + FETCHERS) * 32;
-/// Spans of 256 activations that a warp has in flight.
-const TOGETHER: u32 = 4;
-/// Named barriers of the block.
-const READY: u32 = 1;
-const WORK: u32 = 2;
-const FETCH: u32 = 3;
-/// Bytes of static shared memory: two sets of partial sums, and mbarriers.
-const DECLARED: u32 = 2 * WORKERS * ROWS * 8 * 4 + 3 * STAGES * 8 + 256;
+const THREADS: u32 = (CONSUMERS + PRODUCERS) * 32;
+/// Spans of 256 activations that a warp loads before it quantises them.
+const SPANS_IN_FLIGHT: u32 = 4;
+/// Named barrier of all threads: mbarriers are initialised, and activations quantised.
+const READY_BARRIER: u32 = 1;
+/// Named barrier of the consumers.
+const CONSUMER_BARRIER: u32 = 2;
+/// Named barrier of the producers.
+const PRODUCER_BARRIER: u32 = 3;
+/// Maximum bytes of static shared memory: two sets of partial sums, and mbarriers.
+const STATIC_SHARED_BYTES: u32 = 2 * CONSUMERS * ROWS * 8 * 4 + 3 * STAGES * 8 + 256;
 
 /// The kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stream {
     product: MatVec,
-    part: Columns,
+    columns: Columns,
     gpu: GpuSpec,
 }
 
 impl Stream {
     /// Creates the kernel for some columns of a product, unless their limbs do not fit in shared
     /// memory.
-    pub(super) fn new(product: MatVec, part: Columns, gpu: GpuSpec) -> Option<Self> {
-        let stream = Self { product, part, gpu };
+    pub(super) fn new(product: MatVec, columns: Columns, gpu: GpuSpec) -> Option<Self> {
+        let stream = Self { product, columns, gpu };
         (stream.stages() >= 2).then_some(stream)
     }
 
-    /// Returns the layout of quantised activations, unless each block quantises them itself.
-    pub(super) fn prepared(&self) -> Option<Limbs> {
-        (!self.part.are_small(&self.product)).then(|| self.layout())
+    /// Returns the layout of the limbs that a preceding step prepares; `None` if each block
+    /// quantises the activations itself.
+    pub(super) fn prepared_limbs(&self) -> Option<Limbs> {
+        (!self.columns.are_quantised_by_each_block(&self.product)).then(|| self.layout())
     }
 
     fn layout(&self) -> Limbs {
-        Limbs::of(self.product.format, self.part.count)
+        Limbs::of(self.product.format, self.columns.count)
     }
 
-    fn image_bytes(&self) -> u64 {
+    fn limb_buffer_bytes(&self) -> u64 {
         self.layout().bytes(self.product.k)
     }
 
     fn ring_at(&self) -> u64 {
-        self.image_bytes().next_multiple_of(128)
+        self.limb_buffer_bytes().next_multiple_of(128)
     }
 
+    /// Number of pipeline stages that fit in shared memory.
     fn stages(&self) -> u32 {
-        let room = self.gpu.shared_memory.saturating_sub(DECLARED);
-        let room = u64::from(room).saturating_sub(self.ring_at());
-        (room as u32 / stage_bytes(self.product.format)).min(STAGES)
+        let padded_columns = self.gpu.shared_memory.saturating_sub(STATIC_SHARED_BYTES);
+        let padded_columns = u64::from(padded_columns).saturating_sub(self.ring_at());
+        (padded_columns as u32 / stage_bytes(self.product.format)).min(STAGES)
     }
 
+    /// Number of tiles of 16 rows.
     fn tiles(&self) -> u64 {
         self.product.rows.div_ceil(ROWS.into())
     }
@@ -88,12 +93,12 @@ impl Stream {
 
 impl PtxKernel for Stream {
     fn name(&self) -> String {
-        let source = match self.prepared() {
+        let source = match self.prepared_limbs() {
             Some(_) => "prepared",
             None => self.product.activations.name(),
         };
         let name = Name::new("matvec_stream").with(self.product.format.name()).with(source);
-        self.layout().named(name).build()
+        self.layout().append_to(name).build()
     }
 
     fn default_target(&self) -> Target {
@@ -123,11 +128,11 @@ impl PtxKernel for Stream {
     fn interface(&self) -> KernelInterface {
         let MatVec { rows, k, .. } = self.product;
         let [weights, mut x, y] = self.product.buffers();
-        if self.prepared().is_some() {
+        if self.prepared_limbs().is_some() {
             x = BufferParameter {
                 name: "digits",
                 element: PtxType::B8,
-                len: self.image_bytes(),
+                len: self.limb_buffer_bytes(),
                 ..x
             };
         }
@@ -139,9 +144,9 @@ impl PtxKernel for Stream {
                 Parameter::Pointer(2),
                 Parameter::U32(rows as u32),
                 Parameter::U32(k as u32),
-                Parameter::U32(self.part.first),
-                Parameter::U32(self.part.count),
-                Parameter::U32(self.image_bytes() as u32),
+                Parameter::U32(self.columns.first),
+                Parameter::U32(self.columns.count),
+                Parameter::U32(self.limb_buffer_bytes() as u32),
                 Parameter::U32(self.stages()),
             ],
         }
@@ -154,7 +159,7 @@ struct Block<'k> {
     layout: Limbs,
     matrix: Matrix<'k>,
     y: Ptr<'k, Global, f32>,
-    /// The first of the columns, and their number.
+    /// The first column of this launch, and the number of columns.
     first: Val<'k, u32>,
     columns: Val<'k, u32>,
     /// Values per column.
@@ -164,16 +169,16 @@ struct Block<'k> {
     /// Stages per tile.
     chunks: Val<'k, u32>,
     tiles: Val<'k, u32>,
-    image: LimbBuffer<'k, Shared>,
+    limb_buffer: LimbBuffer<'k, Shared>,
     ring: Ring<'k>,
-    /// The mbarrier of the limbs, where these are loaded.
-    arrived: MBarrier<'k>,
+    /// The mbarrier that counts the bytes of the limbs, if these are prepared.
+    limbs_full: MBarrier<'k>,
     /// Partial sums of all warps, double-buffered by tile.
-    partial: Ptr<'k, Shared, f32>,
+    partial_sums: Ptr<'k, Shared, f32>,
 }
 
 /// The source of the activations.
-enum Given<'k> {
+enum ActivationSource<'k> {
     Limbs(Ptr<'k, Global, u8>, Val<'k, u32>),
     Values(Source<'k>),
 }
@@ -188,16 +193,16 @@ impl Stream {
         let [bytes, stages] = ["digit_bytes", "stages"].map(|name| k.number::<u32>(name));
         let ring_at = (bytes + 127) & !127u32;
         let block = self.block(k, [rows, len, first, columns, ring_at, stages], weights, y);
-        let given = if self.prepared().is_some() {
-            Given::Limbs(x.cast(), bytes)
+        let activations = if self.prepared_limbs().is_some() {
+            ActivationSource::Limbs(x.cast(), bytes)
         } else {
-            Given::Values(Source::new(self.product.activations, x, len))
+            ActivationSource::Values(Source::new(self.product.activations, x, len))
         };
         let warp = k.warp();
         k.either(
-            warp.ge(WORKERS),
-            || block.produce(warp - WORKERS),
-            || block.work(&given, warp, self.product.format),
+            warp.ge(CONSUMERS),
+            || block.run_producer(warp - CONSUMERS),
+            || block.run_consumer(&activations, warp, self.product.format),
         );
     }
 
@@ -224,7 +229,12 @@ impl Stream {
         Block {
             k,
             layout: self.layout(),
-            matrix: Matrix { at: weights, rows, row, copied: (wide(rows) * wide(row)) & !15u64 },
+            matrix: Matrix {
+                at: weights,
+                rows,
+                row,
+                copied: (to_u64(rows) * to_u64(row)) & !15u64,
+            },
             y,
             first,
             columns,
@@ -232,31 +242,31 @@ impl Stream {
             spans,
             chunks: (spans + (SPANS - 1)) >> SPANS.ilog2(),
             tiles: (rows + (ROWS - 1)) >> ROWS.ilog2(),
-            image: LimbBuffer::new(k, self.layout(), memory, spans),
+            limb_buffer: LimbBuffer::new(k, self.layout(), memory, spans),
             ring,
-            arrived: MBarrier::at(barriers.at(3 * STAGES)),
-            partial: k.shared::<f32>(2 * WORKERS * ROWS * 8, 16),
+            limbs_full: MBarrier::at(barriers.at(3 * STAGES)),
+            partial_sums: k.shared::<f32>(2 * CONSUMERS * ROWS * 8, 16),
         }
     }
 }
 
 /// The producer warps.
 impl<'k> Block<'k> {
-    fn produce(&self, number: Val<'k, u32>) {
+    fn run_producer(&self, producer: Val<'k, u32>) {
         let k = self.k;
         let lane = k.lane();
-        let first = number.equals(0) & lane.equals(0);
+        let first = producer.equals(0) & lane.equals(0);
         k.when(first, || {
             self.ring.init();
-            self.arrived.init(1);
+            self.limbs_full.init(1);
             k.fence_mbarrier_init();
         });
-        k.sync_named(FETCH, FETCHERS * 32);
-        k.arrive(READY, THREADS);
+        k.sync_named(PRODUCER_BARRIER, PRODUCERS * 32);
+        k.arrive(READY_BARRIER, THREADS);
         let cursor = self.ring.cursor(k.constant(0));
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
             k.for_range(0, self.chunks, 1, |chunk| {
-                cursor.fetch(&self.matrix, [tile, chunk], [number, lane]);
+                cursor.load_rows(&self.matrix, [tile, chunk], [producer, lane]);
                 cursor.advance(1);
             });
         });
@@ -265,72 +275,79 @@ impl<'k> Block<'k> {
 
 /// The consumer warps.
 impl<'k> Block<'k> {
-    fn work(&self, given: &Given<'k>, warp: Val<'k, u32>, format: BlockFormat) {
+    fn run_consumer(
+        &self,
+        activations: &ActivationSource<'k>,
+        warp: Val<'k, u32>,
+        format: BlockFormat,
+    ) {
         let k = self.k;
         k.pdl_wait();
-        if let Given::Values(source) = given {
-            self.prepare(source, warp);
+        if let ActivationSource::Values(source) = activations {
+            self.quantise_activations(source, warp);
         }
-        k.sync_named(READY, THREADS);
-        if let Given::Limbs(limbs, bytes) = given {
+        k.sync_named(READY_BARRIER, THREADS);
+        if let ActivationSource::Limbs(limbs, bytes) = activations {
             k.when(warp.equals(0) & k.lane().equals(0), || {
-                self.arrived.arrive_expect_tx(*bytes);
-                k.fetch_bytes(self.image.limbs, *limbs, *bytes, self.arrived);
+                self.limbs_full.arrive_expect_tx(*bytes);
+                k.fetch_bytes(self.limb_buffer.limbs, *limbs, *bytes, self.limbs_full);
             });
-            self.arrived.wait(0u32);
+            self.limbs_full.wait(0u32);
         }
         k.pdl_launch_dependents();
-        let worker = Worker::new(self, warp);
-        let number = k.var(0u32);
+        let consumer = Consumer::new(self, warp);
+        let parity = k.var(0u32);
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
             let sums = [(); 4].map(|()| k.var(0.0f32));
-            worker.tile(format, sums);
-            worker.store_partial(sums, number.get());
-            k.sync_named(WORK, WORKERS * 32);
-            self.finish(tile, number.get());
-            number.set(number.get() ^ 1);
+            consumer.accumulate_tile(format, sums);
+            consumer.store_partial(sums, parity.get());
+            k.sync_named(CONSUMER_BARRIER, CONSUMERS * 32);
+            self.reduce_and_store(tile, parity.get());
+            parity.set(parity.get() ^ 1);
         });
     }
 
-    /// Quantises the activations: several loads of 256 values are in flight.
-    fn prepare(&self, source: &Source<'k>, warp: Val<'k, u32>) {
-        let (k, lane, room) = (self.k, self.k.lane(), self.layout.room);
-        k.for_range(warp, self.spans * room, WORKERS * TOGETHER, |first| {
-            let read = (0..TOGETHER).map(|nth| {
-                let unit = first + nth * WORKERS;
-                let (span, column) = (unit >> room.ilog2(), unit & (room - 1));
-                let exists = span.lt(self.spans) & column.lt(self.columns);
-                (span, column, exists, source.values(exists, span, self.first + column, lane))
+    /// Quantises the activations, with the loads of several spans in flight.
+    fn quantise_activations(&self, source: &Source<'k>, warp: Val<'k, u32>) {
+        let (k, lane, padded_columns) = (self.k, self.k.lane(), self.layout.padded_columns);
+        k.for_range(warp, self.spans * padded_columns, CONSUMERS * SPANS_IN_FLIGHT, |first| {
+            let read = (0..SPANS_IN_FLIGHT).map(|nth| {
+                let unit = first + nth * CONSUMERS;
+                let (span, column) = (unit >> padded_columns.ilog2(), unit & (padded_columns - 1));
+                let in_bounds = span.lt(self.spans) & column.lt(self.columns);
+                (span, column, in_bounds, source.values(in_bounds, span, self.first + column, lane))
             });
-            for (span, column, exists, values) in read.collect::<Vec<_>>() {
-                k.when(exists, || self.image.write(span, column, lane, values));
+            for (span, column, in_bounds, values) in read.collect::<Vec<_>>() {
+                k.when(in_bounds, || self.limb_buffer.write(span, column, lane, values));
             }
         });
     }
 
     /// Columns of a tile's results in shared memory.
-    const fn width(&self) -> u32 {
+    const fn result_columns(&self) -> u32 {
         8 / self.layout.limbs
     }
 
-    /// Reduces a tile over all warps, and stores it.
-    fn finish(&self, tile: Val<'k, u32>, number: Val<'k, u32>) {
-        let (k, thread, width) = (self.k, self.k.thread_id(), self.width());
+    /// Reduces the results of a tile over all warps, and stores them. `parity` selects the buffer
+    /// of partial sums.
+    fn reduce_and_store(&self, tile: Val<'k, u32>, parity: Val<'k, u32>) {
+        let (k, thread, width) = (self.k, self.k.thread_id(), self.result_columns());
         let line = thread >> width.ilog2();
         let (row, column) = (tile * ROWS + line, thread & (width - 1));
-        let inside = thread.lt(ROWS * width) & row.lt(self.matrix.rows) & column.lt(self.columns);
-        k.when(inside, || {
-            let from = self.partial.at(number * (WORKERS * ROWS * width) + thread);
-            let parts = (0..WORKERS).map(|warp| from.at(warp * ROWS * width).load());
+        let in_bounds =
+            thread.lt(ROWS * width) & row.lt(self.matrix.rows) & column.lt(self.columns);
+        k.when(in_bounds, || {
+            let from = self.partial_sums.at(parity * (CONSUMERS * ROWS * width) + thread);
+            let parts = (0..CONSUMERS).map(|warp| from.at(warp * ROWS * width).load());
             let sum = parts.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b);
-            let nth = wide(self.first + column).mul_add(wide(self.matrix.rows), wide(row));
+            let nth = to_u64(self.first + column).mul_add(to_u64(self.matrix.rows), to_u64(row));
             self.y.at_wide(nth).store(sum.expect("there are warps"));
         });
     }
 }
 
 /// A consumer warp.
-struct Worker<'k, 'b> {
+struct Consumer<'k, 'b> {
     block: &'b Block<'k>,
     warp: Val<'k, u32>,
     lane: Val<'k, u32>,
@@ -338,46 +355,46 @@ struct Worker<'k, 'b> {
     /// Byte offsets of the lane's rows in a stage.
     rows: [Val<'k, u32>; 2],
     cursor: pipeline::StageCursor<'k>,
-    /// Index of the next stage of the tile for this warp's group.
-    chunk: Var<'k, u32>,
+    /// Index of the next stage of the tile that this warp's group processes.
+    next_chunk: Var<'k, u32>,
 }
 
-impl<'k, 'b> Worker<'k, 'b> {
+impl<'k, 'b> Consumer<'k, 'b> {
     fn new(block: &'b Block<'k>, warp: Val<'k, u32>) -> Self {
         let k = block.k;
         let lane = k.lane();
-        let group = warp >> GROUP.ilog2();
+        let consumer_group = warp >> GROUP_WARPS.ilog2();
         let format = block.ring.format;
         let rows = [0, 8].map(|further| {
             let row = (lane >> 2) + further;
-            let inside = (warp & (GROUP - 1)) * format.span_bytes();
+            let span_offset = (warp & (GROUP_WARPS - 1)) * format.span_bytes();
             // A tile is 16 rows, so that a row's offset from a 16-byte boundary is the same in all
             // tiles.
-            row * pipeline::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
+            row * pipeline::row_bytes(format) + span_offset + ((row * block.matrix.row) & 15)
         });
-        let cursor = block.ring.cursor(group);
-        let packing = ColumnPacking::new(block.layout.lines(), lane);
-        Self { block, warp, lane, packing, rows, cursor, chunk: k.var(group) }
+        let cursor = block.ring.cursor(consumer_group);
+        let packing = ColumnPacking::new(block.layout.limb_columns(), lane);
+        Self { block, warp, lane, packing, rows, cursor, next_chunk: k.var(consumer_group) }
     }
 
     /// Accumulates this warp's share of a tile.
-    fn tile(&self, format: BlockFormat, sums: [Var<'k, f32>; 4]) {
+    fn accumulate_tile(&self, format: BlockFormat, sums: [Var<'k, f32>; 4]) {
         let (k, chunks) = (self.block.k, self.block.chunks);
         k.repeat(|exit| {
-            exit.when(self.chunk.get().ge(chunks));
-            self.cursor.wait();
-            let span = self.chunk.get() * SPANS + (self.warp & (GROUP - 1));
+            exit.when(self.next_chunk.get().ge(chunks));
+            self.cursor.wait_full();
+            let span = self.next_chunk.get() * SPANS + (self.warp & (GROUP_WARPS - 1));
             k.when(span.lt(self.block.spans), || self.add(format, span, sums));
             k.sync_warp();
             k.when(self.lane.equals(0), || self.cursor.empty().arrive());
             self.cursor.advance(2);
-            self.chunk.set(self.chunk.get() + 2);
+            self.next_chunk.set(self.next_chunk.get() + 2);
         });
-        self.chunk.set(self.chunk.get() - chunks);
+        self.next_chunk.set(self.next_chunk.get() - chunks);
     }
 
     fn add(&self, format: BlockFormat, span: Val<'k, u32>, sums: [Var<'k, f32>; 4]) {
-        let Block { k, image, len, layout, .. } = *self.block;
+        let Block { k, limb_buffer, len, layout, .. } = *self.block;
         let part = self.lane & 3;
         let memory = self.cursor.memory();
         let operands = SpanOperands {
@@ -385,16 +402,16 @@ impl<'k, 'b> Worker<'k, 'b> {
             part,
             packing: self.packing,
             rows: self.rows.map(|bytes| memory.plus_bytes(bytes)),
-            image,
+            limb_buffer,
             span,
-            lines: layout.lines(),
-            line: (self.lane >> 2) & (layout.lines() - 1),
+            limb_columns: layout.limb_columns(),
+            limb_column: (self.lane >> 2) & (layout.limb_columns() - 1),
             blocks: (len - span * SPAN) >> 5,
         };
         let products = operands.product(format);
         let scales = [0, 1].map(|next| {
             let column = (part * 2 + next) >> layout.limbs.ilog2();
-            image.scale(span, column & (layout.room - 1)).load()
+            limb_buffer.scale(span, column & (layout.padded_columns - 1)).load()
         });
         for (i, product) in products.into_iter().enumerate() {
             sums[i].set(product.mul_add(scales[i % 2], sums[i].get()));
@@ -402,18 +419,18 @@ impl<'k, 'b> Worker<'k, 'b> {
     }
 
     /// Stores a tile's partial sums for the reduction.
-    fn store_partial(&self, sums: [Var<'k, f32>; 4], number: Val<'k, u32>) {
+    fn store_partial(&self, sums: [Var<'k, f32>; 4], parity: Val<'k, u32>) {
         let (block, part) = (self.block, self.lane & 3);
-        let width = block.width();
-        let rows = (number * WORKERS + self.warp) * ROWS + (self.lane >> 2);
-        let at = block.partial.at(rows * width + part * (width / 4));
+        let width = block.result_columns();
+        let rows = (parity * CONSUMERS + self.warp) * ROWS + (self.lane >> 2);
+        let at = block.partial_sums.at(rows * width + part * (width / 4));
         for (row, pair) in sums.chunks_exact(2).enumerate() {
             let at = at.at(8 * width * row as u32);
             match block.layout.limbs {
                 1 => at.store_vector([pair[0].get(), pair[1].get()]),
                 _ => {
                     let sum = pair[1].get().mul_add(1.0 / 128.0, pair[0].get());
-                    at.store(self.packing.total(block.k, sum));
+                    at.store(self.packing.sum_over_groups(block.k, sum));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The ring of pipeline stages in shared memory.
 
 use super::super::format::BlockFormat;
-use super::super::wide;
+use super::super::to_u64;
 use crate::typed::hopper::MBarrier;
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
@@ -9,10 +9,10 @@ use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 pub(super) const ROWS: u32 = 16;
 /// Spans of 256 weights per row of a stage.
 pub(super) const SPANS: u32 = 8;
-/// Warps that empty a stage, each of them one span of all rows.
-pub(super) const GROUP: u32 = 8;
+/// Consumer warps that process a stage, each of them one span of all rows.
+pub(super) const GROUP_WARPS: u32 = 8;
 /// Producer warps.
-pub(super) const FETCHERS: u32 = 2;
+pub(super) const PRODUCERS: u32 = 2;
 /// Maximum number of stages.
 pub(super) const STAGES: u32 = 16;
 
@@ -25,8 +25,8 @@ pub(super) const fn row_bytes(format: BlockFormat) -> u32 {
         bytes.next_multiple_of(128) + 32
     } else {
         // Lanes load at most 4 bytes: 16 bytes in each of 8 rows at once.
-        let room = (bytes + 16).next_multiple_of(16);
-        if room.is_multiple_of(32) { room + 16 } else { room }
+        let padded_columns = (bytes + 16).next_multiple_of(16);
+        if padded_columns.is_multiple_of(32) { padded_columns + 16 } else { padded_columns }
     }
 }
 
@@ -48,13 +48,13 @@ pub(super) struct Ring<'k> {
 
 /// A cursor in the ring.
 ///
-/// A stage has one mbarrier for each of the two groups of consumers, since a thread that waits for
-/// a phase of an mbarrier must have observed the phase before. The cursor therefore counts over
-/// twice the number of stages.
+/// A stage has two full mbarriers, used in alternate rounds: the two groups of consumers may
+/// process a stage in alternate rounds, and a thread that waits for a phase of an mbarrier must
+/// have observed the phase before. The cursor therefore counts over twice the number of stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StageCursor<'k> {
     ring: Ring<'k>,
-    place: Var<'k, u32>,
+    position: Var<'k, u32>,
     parity: Var<'k, u32>,
 }
 
@@ -64,25 +64,25 @@ impl<'k> Ring<'k> {
         self.k.for_range(0, self.stages, 1, |stage| {
             MBarrier::at(self.full.at(stage)).init(ROWS);
             MBarrier::at(self.full.at(stage + self.stages)).init(ROWS);
-            MBarrier::at(self.empty.at(stage)).init(GROUP);
+            MBarrier::at(self.empty.at(stage)).init(GROUP_WARPS);
         });
     }
 
     /// Returns a cursor at a stage.
     pub(super) fn cursor(self, first: Val<'k, u32>) -> StageCursor<'k> {
-        StageCursor { ring: self, place: self.k.var(first), parity: self.k.var(0u32) }
+        StageCursor { ring: self, position: self.k.var(first), parity: self.k.var(0u32) }
     }
 }
 
 impl<'k> StageCursor<'k> {
-    /// Whether this is the second of two rounds.
+    /// Whether the cursor is in the second of two rounds.
     fn is_second(&self) -> Val<'k, bool> {
-        self.place.get().ge(self.ring.stages)
+        self.position.get().ge(self.ring.stages)
     }
 
     fn stage(&self) -> Val<'k, u32> {
-        let place = self.place.get();
-        self.is_second().select(place - self.ring.stages, place)
+        let position = self.position.get();
+        self.is_second().select(position - self.ring.stages, position)
     }
 
     /// Returns the stage's memory.
@@ -92,7 +92,7 @@ impl<'k> StageCursor<'k> {
 
     /// Returns the full barrier.
     pub(super) fn full(&self) -> MBarrier<'k> {
-        MBarrier::at(self.ring.full.at(self.place.get()))
+        MBarrier::at(self.ring.full.at(self.position.get()))
     }
 
     /// Returns the empty barrier.
@@ -101,16 +101,16 @@ impl<'k> StageCursor<'k> {
     }
 
     /// Waits until the stage is full.
-    pub(super) fn wait(&self) {
+    pub(super) fn wait_full(&self) {
         self.full().wait(self.parity.get());
     }
 
-    /// Advances by this many stages, at most once around the ring.
-    pub(super) fn advance(&self, by: u32) {
-        let next = self.place.get() + by;
-        let all = self.ring.stages * 2;
-        let wraps = next.ge(all);
-        self.place.set(wraps.select(next - all, next));
+    /// Advances by this many stages, at most two rounds.
+    pub(super) fn advance(&self, stages: u32) {
+        let next = self.position.get() + stages;
+        let positions = self.ring.stages * 2;
+        let wraps = next.ge(positions);
+        self.position.set(wraps.select(next - positions, next));
         self.parity.set(self.parity.get() ^ wraps.select(1, 0));
     }
 }
@@ -127,28 +127,29 @@ pub(super) struct Matrix<'k> {
 }
 
 impl<'k> StageCursor<'k> {
-    /// Issues the bulk copies of a chunk of the rows of a tile, one lane per row.
-    pub(super) fn fetch(
+    /// Issues the bulk copies of a stage: chunk number `chunk` of the rows of a tile, one lane per
+    /// row.
+    pub(super) fn load_rows(
         &self,
         matrix: &Matrix<'k>,
         [tile, chunk]: [Val<'k, u32>; 2],
-        [number, lane]: [Val<'k, u32>; 2],
+        [producer, lane]: [Val<'k, u32>; 2],
     ) {
         let k = self.ring.k;
         self.empty().wait(self.is_second().select(0, 1));
-        k.when(lane.lt(ROWS / FETCHERS), || {
-            let line = number * (ROWS / FETCHERS) + lane;
-            let row = tile * ROWS + line;
+        k.when(lane.lt(ROWS / PRODUCERS), || {
+            let tile_row = producer * (ROWS / PRODUCERS) + lane;
+            let row = tile * ROWS + tile_row;
             k.either(
                 row.lt(matrix.rows),
-                || self.fetch_row(matrix, row, chunk, line),
+                || self.load_row(matrix, row, chunk, tile_row),
                 || self.full().arrive(),
             );
         });
         k.sync_warp();
     }
 
-    fn fetch_row(
+    fn load_row(
         &self,
         matrix: &Matrix<'k>,
         row: Val<'k, u32>,
@@ -156,37 +157,37 @@ impl<'k> StageCursor<'k> {
         lane: Val<'k, u32>,
     ) {
         let format = self.ring.format;
-        let whole = SPANS * format.span_bytes();
-        let first = chunk * whole;
-        let bytes = (matrix.row - first).min(whole);
-        let begin = wide(row).mul_add(wide(matrix.row), wide(first));
+        let chunk_bytes = SPANS * format.span_bytes();
+        let first = chunk * chunk_bytes;
+        let bytes = (matrix.row - first).min(chunk_bytes);
+        let start = to_u64(row).mul_add(to_u64(matrix.row), to_u64(first));
         let to = self.memory().plus_bytes(lane * row_bytes(format));
         if format.is_aligned() {
             self.full().arrive_expect_tx(bytes);
-            self.ring.k.fetch_bytes(to, matrix.at.at_wide(begin), bytes, self.full());
+            self.ring.k.fetch_bytes(to, matrix.at.at_wide(start), bytes, self.full());
         } else {
-            self.fetch_unaligned(matrix, to, begin, begin + wide(bytes));
+            self.load_unaligned_row(matrix, to, start, start + to_u64(bytes));
         }
     }
 
-    /// Copies from one 16-byte boundary to another around the unaligned row; bytes after the last
-    /// one in the buffer are copied two at a time.
-    fn fetch_unaligned(
+    /// Copies an unaligned part of a row, from the 16-byte boundary before it to the one after it.
+    /// Bytes after the last boundary in the buffer are copied two at a time.
+    fn load_unaligned_row(
         &self,
         matrix: &Matrix<'k>,
         to: Ptr<'k, Shared, u8>,
-        begin: Val<'k, u64>,
+        start: Val<'k, u64>,
         end: Val<'k, u64>,
     ) {
         let k = self.ring.k;
-        let from = begin & !15u64;
-        let until = ((end + 15) & !15u64).min(matrix.copied);
-        let bytes = (until - from).convert::<u32>("");
-        k.when(until.lt(end), || {
-            let rest = (end - until).convert::<u32>("");
-            k.for_range(0, rest, 2, |at| {
+        let from = start & !15u64;
+        let aligned_end = ((end + 15) & !15u64).min(matrix.copied);
+        let bytes = (aligned_end - from).convert::<u32>("");
+        k.when(aligned_end.lt(end), || {
+            let remaining = (end - aligned_end).convert::<u32>("");
+            k.for_range(0, remaining, 2, |at| {
                 let value =
-                    matrix.at.at_wide(until).plus_bytes(at).cast::<u16>().load_before_wait();
+                    matrix.at.at_wide(aligned_end).plus_bytes(at).cast::<u16>().load_before_wait();
                 to.plus_bytes(bytes + at).cast::<u16>().store(value);
             });
         });
@@ -195,7 +196,8 @@ impl<'k> StageCursor<'k> {
     }
 }
 
-/// 8 spans must be a multiple of 16 bytes, so that all chunks of a row have the same misalignment.
+// A chunk of 8 spans must be a multiple of 16 bytes, so that all chunks of a row have the same
+// misalignment.
 const _: () = {
     let mut nth = 0;
     while nth < BlockFormat::ALL.len() {
