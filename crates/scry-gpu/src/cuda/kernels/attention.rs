@@ -44,12 +44,12 @@ impl Kernels {
         attention: &Attention,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
-        let call = Call { function: "Kernels::attention", sizes: &sizes(attention) };
-        self.planned(call, attention.plan(self.machine()), buffers)
+        let call = Call { function: "Kernels::attention", sizes: &labelled_sizes(attention) };
+        self.prepare_plan(call, attention.plan(self.machine()), buffers)
     }
 
-    /// Prepares [`Kernels::attention`] in its simplest variant, one warp per query: slow, for every
-    /// device, and a reference for the other variants.
+    /// Prepares [`Kernels::attention`] with the naive kernel, which computes a query per warp. It
+    /// is slow, and a reference for the other variants.
     ///
     /// ```no_run
     /// use scry_gpu::{Buffer, f16};
@@ -70,20 +70,21 @@ impl Kernels {
         attention: &Attention,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
-        let call = Call { function: "Kernels::simple_attention", sizes: &sizes(attention) };
-        self.planned(call, attention.naive(), buffers)
+        let call =
+            Call { function: "Kernels::simple_attention", sizes: &labelled_sizes(attention) };
+        self.prepare_plan(call, attention.naive(), buffers)
     }
 }
 
-/// Returns the sizes of attention by their names, for errors.
-fn sizes(of: &Attention) -> [(&'static str, u64); 6] {
+/// Returns the sizes of attention with their names, for errors.
+fn labelled_sizes(attention: &Attention) -> [(&'static str, u64); 6] {
     [
-        ("batch", of.batch),
-        ("heads", of.heads),
-        ("kv_heads", of.kv_heads),
-        ("queries", of.queries),
-        ("keys", of.keys),
-        ("head_dim", of.head_dim),
+        ("batch", attention.batch),
+        ("heads", attention.heads),
+        ("kv_heads", attention.kv_heads),
+        ("queries", attention.queries),
+        ("keys", attention.keys),
+        ("head_dim", attention.head_dim),
     ]
     .map(|(name, size)| (name, u64::from(size)))
 }

@@ -1,4 +1,4 @@
-//! Checks buffers against a plan's declarations, before anything is compiled or allocated.
+//! Checks buffers against the arguments of a plan, before anything is compiled or allocated.
 
 use scry_ir::Scalar;
 use scry_ptx::PtxType;
@@ -21,7 +21,7 @@ pub(super) struct Call<'c> {
 
 impl Call<'_> {
     /// Returns the error for an argument of the call; `problem` is the predicate of the sentence.
-    pub(super) fn refuse(self, argument: String, problem: String, help: &str) -> GpuError {
+    pub(super) fn argument_error(self, argument: String, problem: String, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
             label: None,
             kernel: self.function.to_owned(),
@@ -42,20 +42,21 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the sizes, as in `m=3, n=5`.
-    fn sizes(self) -> String {
-        if self.sizes.is_empty() { "the plan".to_owned() } else { self.listed() }
+    /// Returns what determines the lengths of buffers: the sizes as in `m=3, n=5`, or "the plan".
+    fn sizes_or_plan(self) -> String {
+        if self.sizes.is_empty() { "the plan".to_owned() } else { self.list_sizes() }
     }
 
     /// Returns the function with its sizes, as in `Kernels::matmul (m=3, n=5, k=3)`.
-    pub(super) fn described(self) -> String {
+    pub(super) fn description(self) -> String {
         match self.sizes {
             [] => self.function.to_owned(),
-            _ => format!("{} ({})", self.function, self.listed()),
+            _ => format!("{} ({})", self.function, self.list_sizes()),
         }
     }
 
-    fn listed(self) -> String {
+    /// Returns the sizes, as in `m=3, n=5, k=3`.
+    fn list_sizes(self) -> String {
         let sizes: Vec<_> =
             self.sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
         sizes.join(", ")
@@ -63,30 +64,30 @@ impl Call<'_> {
 }
 
 /// Checks number, devices, types, lengths, alignment and overlaps of the buffers of a plan.
-pub(super) fn arguments(
+pub(super) fn check_arguments(
     device: &Device,
     call: Call<'_>,
     plan: &Plan,
     buffers: &[&dyn Binding],
 ) -> Result<()> {
-    count(call, plan, buffers.len())?;
+    check_count(call, plan, buffers.len())?;
     let views: Vec<_> = buffers.iter().map(|buffer| buffer.view()).collect();
     let owners: Vec<_> = views.iter().map(|view| view.context).collect();
-    let declared: Vec<_> = plan.arguments.iter().map(binding).collect();
+    let declared: Vec<_> = plan.arguments.iter().map(native_binding).collect();
     let interface = NativeInterface::new(declared, [1; 3]).reflect(call.function);
     let arguments: Vec<Argument<'_>> = views.into_iter().map(encode::argument).collect();
     for (nth, (declared, argument)) in plan.arguments.iter().zip(&arguments).enumerate() {
-        let what = || named(declared, argument);
+        let what = || buffer_name(declared, argument);
         same_device_as(&device.context, owners[nth], call.function, what)?;
-        elements(call, declared, &interface.bindings[nth], argument)?;
-        length(call, declared, argument)?;
-        alignment(call, device, declared, argument)?;
+        check_element(call, declared, &interface.bindings[nth], argument)?;
+        check_length(call, declared, argument)?;
+        check_alignment(call, device, declared, argument)?;
     }
-    overlaps(call, plan, &arguments)
+    check_overlaps(call, plan, &arguments)
 }
 
 /// Rejects a slice whose address cannot be bound. Empty slices are never bound.
-fn alignment(
+fn check_alignment(
     call: Call<'_>,
     device: &Device,
     declared: &BufferParameter,
@@ -101,23 +102,26 @@ fn alignment(
         argument.offset
     );
     let help = "copy the slice to a buffer of its own, or pad the data";
-    Err(call.refuse(named(declared, argument), problem, help))
+    Err(call.argument_error(buffer_name(declared, argument), problem, help))
 }
 
-fn count(call: Call<'_>, plan: &Plan, given: usize) -> Result<()> {
+fn check_count(call: Call<'_>, plan: &Plan, passed: usize) -> Result<()> {
     let needed = plan.arguments.len();
-    if given == needed {
+    if passed == needed {
         return Ok(());
     }
-    let list = plan.arguments.iter().map(|buffer| match (scalar(buffer.element), buffer.access) {
-        (Some(element), BufferAccess::Read) => format!("`{}` ({element})", buffer.name),
-        (Some(element), BufferAccess::Write) => format!("`{}` ({element}, written)", buffer.name),
-        (None, BufferAccess::Read) => format!("`{}` (bytes)", buffer.name),
-        (None, BufferAccess::Write) => format!("`{}` (bytes, written)", buffer.name),
-    });
+    let list =
+        plan.arguments.iter().map(|buffer| match (scalar_type(buffer.element), buffer.access) {
+            (Some(element), BufferAccess::Read) => format!("`{}` ({element})", buffer.name),
+            (Some(element), BufferAccess::Write) => {
+                format!("`{}` ({element}, written)", buffer.name)
+            }
+            (None, BufferAccess::Read) => format!("`{}` (bytes)", buffer.name),
+            (None, BufferAccess::Write) => format!("`{}` (bytes, written)", buffer.name),
+        });
     let list = list.collect::<Vec<_>>().join(", ");
-    let problem = format!("has length {given}, but needs {needed}");
-    Err(call.refuse(
+    let problem = format!("has length {passed}, but needs {needed}");
+    Err(call.argument_error(
         "the list of buffers".to_owned(),
         problem,
         &format!("pass {list} in this order"),
@@ -125,7 +129,7 @@ fn count(call: Call<'_>, plan: &Plan, given: usize) -> Result<()> {
 }
 
 /// Names a buffer by its parameter, and its label if it has one.
-fn named(declared: &BufferParameter, argument: &Argument<'_>) -> String {
+fn buffer_name(declared: &BufferParameter, argument: &Argument<'_>) -> String {
     match argument.label {
         "" => format!("buffer `{}`", declared.name),
         label if label == declared.name => format!("buffer `{label}`"),
@@ -133,7 +137,7 @@ fn named(declared: &BufferParameter, argument: &Argument<'_>) -> String {
     }
 }
 
-fn elements(
+fn check_element(
     call: Call<'_>,
     declared: &BufferParameter,
     binding: &scry_ir::Binding,
@@ -142,21 +146,25 @@ fn elements(
     if check::has_elements_of(binding, argument) {
         return Ok(());
     }
-    let needed = scalar(declared.element).map_or_else(|| "u8".to_owned(), |it| it.to_string());
+    let needed = scalar_type(declared.element).map_or_else(|| "u8".to_owned(), |it| it.to_string());
     let problem = format!("has elements of {}, but {needed} is needed", argument.element_name());
-    Err(call.refuse(named(declared, argument), problem, &format!("pass a buffer of {needed}")))
+    Err(call.argument_error(
+        buffer_name(declared, argument),
+        problem,
+        &format!("pass a buffer of {needed}"),
+    ))
 }
 
 /// Rejects a written buffer that shares bytes with another one.
-fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<()> {
+fn check_overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<()> {
     let all: Vec<_> = plan.arguments.iter().zip(arguments).collect();
     let pairs = all.iter().enumerate().flat_map(|(nth, b)| all[..nth].iter().map(move |a| (a, b)));
     for ((first, a), (second, b)) in pairs {
-        let begin = a.offset.max(b.offset);
+        let start = a.offset.max(b.offset);
         let end = (a.offset + a.size).min(b.offset + b.size);
         let is_written =
             first.access == BufferAccess::Write || second.access == BufferAccess::Write;
-        if a.memory.is_none() || a.memory != b.memory || begin >= end || !is_written {
+        if a.memory.is_none() || a.memory != b.memory || start >= end || !is_written {
             continue;
         }
         let [(written, argument), (other, _)] = match second.access {
@@ -164,18 +172,18 @@ fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<(
             BufferAccess::Read => [(first, a), (second, b)],
         };
         let problem = format!(
-            "is written, but shares bytes {begin}..{end} of its memory with buffer `{}`",
+            "is written, but shares bytes {start}..{end} of its memory with buffer `{}`",
             other.name
         );
         let help = "pass buffers or slices that do not overlap";
-        return Err(call.refuse(named(written, argument), problem, help));
+        return Err(call.argument_error(buffer_name(written, argument), problem, help));
     }
     Ok(())
 }
 
 /// Converts a buffer of a plan to a binding of the core.
-fn binding(buffer: &BufferParameter) -> NativeBinding {
-    match (scalar(buffer.element), buffer.access) {
+fn native_binding(buffer: &BufferParameter) -> NativeBinding {
+    match (scalar_type(buffer.element), buffer.access) {
         (Some(scalar), BufferAccess::Read) => NativeBinding::read(buffer.name, scalar),
         (Some(scalar), BufferAccess::Write) => NativeBinding::read_write(buffer.name, scalar),
         (None, BufferAccess::Read) => NativeBinding::read_bytes(buffer.name),
@@ -184,7 +192,7 @@ fn binding(buffer: &BufferParameter) -> NativeBinding {
 }
 
 /// Returns the scalar type; `None` for blocks of bytes.
-fn scalar(element: PtxType) -> Option<Scalar> {
+fn scalar_type(element: PtxType) -> Option<Scalar> {
     match element {
         PtxType::F16 => Some(Scalar::F16),
         PtxType::Bf16 => Some(Scalar::BF16),
@@ -196,14 +204,18 @@ fn scalar(element: PtxType) -> Option<Scalar> {
     }
 }
 
-fn length(call: Call<'_>, declared: &BufferParameter, argument: &Argument<'_>) -> Result<()> {
+fn check_length(call: Call<'_>, declared: &BufferParameter, argument: &Argument<'_>) -> Result<()> {
     let size = u64::from(declared.element.size());
     if declared.len.saturating_mul(size) <= argument.size {
         return Ok(());
     }
-    let unit = if scalar(declared.element).is_some() { "elements" } else { "bytes" };
-    let sizes = call.sizes();
+    let unit = if scalar_type(declared.element).is_some() { "elements" } else { "bytes" };
+    let sizes = call.sizes_or_plan();
     let problem =
         format!("has {} {unit}, but {sizes} needs at least {}", argument.size / size, declared.len);
-    Err(call.refuse(named(declared, argument), problem, "pass a longer buffer, or smaller sizes"))
+    Err(call.argument_error(
+        buffer_name(declared, argument),
+        problem,
+        "pass a longer buffer, or smaller sizes",
+    ))
 }

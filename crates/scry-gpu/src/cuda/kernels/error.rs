@@ -7,17 +7,21 @@ use super::check::Call;
 use crate::api::error::{ArgumentError, CapabilityError, GpuError, TooLargeError};
 use crate::api::info::DeviceInfo;
 
-/// Returns the error for a plan that scry-ptx rejects, on behalf of the function that was called.
-pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: PlanError) -> GpuError {
+/// Converts the error of planning to one that names the called function.
+pub(super) fn plan_error(info: &DeviceInfo, call: Call<'_>, error: PlanError) -> GpuError {
     match error {
         PlanError::Target { kernel, needed, .. } => {
             call.for_function(missing_capability(info, kernel, needed))
         }
         PlanError::Argument { argument, problem, help, .. } => {
-            call.refuse(argument.to_owned(), format!("is {problem}"), help)
+            call.argument_error(argument.to_owned(), format!("is {problem}"), help)
         }
         // No other variant exists at present.
-        other => call.refuse("the request".to_owned(), format!("is refused: {other}"), "change it"),
+        other => call.argument_error(
+            "the request".to_owned(),
+            format!("is refused: {other}"),
+            "change it",
+        ),
     }
 }
 
@@ -50,7 +54,8 @@ pub(super) fn missing_capability(info: &DeviceInfo, kernel: String, needed: Targ
 /// The name of scratch memory in errors.
 pub(super) const SCRATCH: &str = "scratch memory";
 
-/// Replaces the error for scratch memory above a limit: the program cannot divide that memory.
+/// Replaces the help of the error for scratch memory above a limit: the program cannot divide that
+/// memory, but the operation.
 pub(super) fn scratch_too_large(error: GpuError) -> GpuError {
     match error {
         GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {

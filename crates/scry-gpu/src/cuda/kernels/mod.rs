@@ -53,15 +53,15 @@ struct Shared {
     scratch: Mutex<Vec<Arc<Buffer<u8>>>>,
 }
 
-/// The author of a plan's kernels. The names of library kernels are unique, so these are cached by
-/// name; those of a program's own kernels may not be.
+/// The author of a plan's kernels. Library kernels have unique names, so they are cached by name. A
+/// program's own kernels may share a name, so they are not cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Crate,
     Program,
 }
 
-/// A kernel that is ready to be launched.
+/// A compiled kernel.
 #[derive(Clone)]
 struct Compiled {
     kernel: crate::Kernel,
@@ -89,7 +89,7 @@ impl Kernels {
     /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends.
     pub fn new(device: &Device) -> Result<Self> {
         let info = device.info();
-        let machine = machine(info)
+        let machine = gpu_spec(info)
             .ok_or_else(|| native::language_error("Kernels::new", Language::Ptx, &info.title()))?;
         let shared = Shared {
             device: device.clone(),
@@ -106,7 +106,7 @@ impl Kernels {
         &self.shared.device
     }
 
-    /// Returns the properties of the device by which variants are chosen.
+    /// Returns the properties of the device that the choice of kernels depends on.
     #[must_use]
     pub fn machine(&self) -> GpuSpec {
         self.shared.machine
@@ -138,13 +138,13 @@ impl Kernels {
     /// # Errors
     /// [`GpuError::Argument`](crate::GpuError::Argument) for buffers that are too short, of another
     /// element type, or that overlap where one is written;
-    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks what a kernel
-    /// uses; as [`Device::compile_ptx`] and [`Device::alloc`].
+    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks a feature that a
+    /// kernel uses; the errors of [`Device::compile_ptx`] and [`Device::alloc`].
     ///
     /// # Safety
     /// Each kernel of the plan has the parameters that its interface lists. It accesses nothing
     /// but its buffers, up to the sizes in its interface, writes only those that are declared as
-    /// written, and terminates. If it declares early reads, it waits as
+    /// written, and terminates. If [`PtxKernel::pdl_reads`] returns buffers, it waits as
     /// [`NativeInterface::pdl`](crate::NativeInterface::pdl) requires.
     pub unsafe fn prepare<'a>(
         &self,
@@ -154,46 +154,47 @@ impl Kernels {
     ) -> Result<PreparedOp<'a>> {
         let function = format!("Kernels::prepare of `{name}`");
         let call = Call { function: &function, sizes: &[] };
-        check::arguments(&self.shared.device, call, plan, buffers)?;
-        // SAFETY: the caller's.
+        check::check_arguments(&self.shared.device, call, plan, buffers)?;
+        // SAFETY: the caller guarantees the same requirements.
         unsafe { PreparedOp::new(self, call, plan, Origin::Program, buffers) }
             .map_err(|error| error.in_function(function.clone()))
     }
 
-    /// Prepares a plan of the kernel library, whose kernels stay within their buffers.
-    fn planned<'a>(
+    /// Prepares a plan of the kernel library; errors name the called function.
+    fn prepare_plan<'a>(
         &self,
         call: Call<'_>,
         plan: Result<Plan, PlanError>,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
         let device = &self.shared.device;
-        let plan = plan.map_err(|error| error::refused(device.info(), call, error))?;
-        check::arguments(device, call, &plan, buffers)?;
-        // SAFETY: the kernels of scry-ptx access nothing beyond the planned sizes, to which the
-        // buffers are checked, and terminate.
+        let plan = plan.map_err(|error| error::plan_error(device.info(), call, error))?;
+        check::check_arguments(device, call, &plan, buffers)?;
+        // SAFETY: the kernels of scry-ptx keep to their interfaces: they access nothing beyond the
+        // sizes in the plan, which were checked above, and terminate.
         unsafe { PreparedOp::new(self, call, &plan, Origin::Crate, buffers) }
             .map_err(|error| call.for_function(error))
     }
 
     /// Returns the `nth` scratch buffer of plans, with at least `bytes` bytes.
     fn scratch(&self, nth: usize, bytes: u64) -> Result<Arc<Buffer<u8>>> {
-        let mut pieces = lock(&self.shared.scratch);
+        let mut buffers = lock(&self.shared.scratch);
         let device = &self.shared.device;
-        while pieces.len() <= nth {
-            pieces.push(Arc::new(device.alloc(16)?));
+        while buffers.len() <= nth {
+            buffers.push(Arc::new(device.alloc(16)?));
         }
-        if pieces[nth].byte_size() < bytes {
+        if buffers[nth].byte_size() < bytes {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
             let larger = Buffer::allocate(&device.context, bytes, error::SCRATCH);
-            pieces[nth] = Arc::new(larger.map_err(error::scratch_too_large)?);
+            buffers[nth] = Arc::new(larger.map_err(error::scratch_too_large)?);
         }
-        Ok(Arc::clone(&pieces[nth]))
+        Ok(Arc::clone(&buffers[nth]))
     }
 }
 
-/// Returns the properties that variants are chosen by; `None` if the device does not run PTX.
-fn machine(info: &DeviceInfo) -> Option<GpuSpec> {
+/// Returns the properties that the choice of kernels depends on; `None` if the device does not run
+/// PTX.
+fn gpu_spec(info: &DeviceInfo) -> Option<GpuSpec> {
     let (capability, multiprocessors) = (info.compute_capability?, info.multiprocessors?);
     let shared_memory = info.limits.max_workgroup_memory;
     let target = match capability {
@@ -205,17 +206,21 @@ fn machine(info: &DeviceInfo) -> Option<GpuSpec> {
 
 /// Converts the sizes of an operation, which must be non-negative.
 fn sizes<const N: usize>(function: &str, sizes: [(&str, i128); N]) -> Result<[u64; N]> {
-    let wrong = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err());
-    if let Some((name, size)) = wrong {
+    let negative = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err());
+    if let Some((name, size)) = negative {
         let call = Call { function, sizes: &[] };
         let problem = format!("is {size}, but sizes must be non-negative");
-        return Err(call.refuse(name.to_owned(), problem, "pass a number from 0 to 2^64 - 1"));
+        return Err(call.argument_error(
+            name.to_owned(),
+            problem,
+            "pass a number from 0 to 2^64 - 1",
+        ));
     }
-    // All of them fit.
+    // None is negative, and all fit in 64 bits.
     Ok(sizes.map(|(_, size)| size as u64))
 }
 
-/// Returns the element type.
+/// Returns the PTX type of an element type.
 fn element<T: GemmElement>() -> PtxType {
     match T::LAYOUT {
         ElementLayout::Scalar(it) if it.kind == ScalarKind::Bfloat => PtxType::Bf16,

@@ -26,13 +26,13 @@ use crate::core::encode;
 #[must_use = "nothing is computed until it is run or added to a batch"]
 pub struct PreparedOp<'a> {
     context: Arc<Context>,
-    /// The function that prepared it, with its sizes.
+    /// The function that prepared the operation, and the sizes passed to it, for errors.
     call: String,
-    launches: Vec<Launched<'a>>,
+    launches: Vec<PreparedLaunch<'a>>,
 }
 
 /// A launch of one kernel.
-struct Launched<'a> {
+struct PreparedLaunch<'a> {
     kernel: crate::Kernel,
     buffers: Vec<StepBuffer<'a>>,
     launch: Launch,
@@ -71,13 +71,13 @@ impl<'a> PreparedOp<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`Device::run`](crate::Device::run).
+    /// The same as [`Device::run`](crate::Device::run).
     pub fn run(&self) -> Result<()> {
         let mut list = CommandList::default();
         const NAME: &str = "PreparedOp::run";
         self.append(&self.context, &mut list, NAME)?;
         let submitted = self.context.submit_unless_empty(list);
-        submitted.map_err(|error| self.explained(NAME, error))
+        submitted.map_err(|error| self.with_call(NAME, error))
     }
 
     /// Adds the operation to a batch.
@@ -99,7 +99,7 @@ impl<'a> PreparedOp<'a> {
     ///
     /// # Errors
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice) if the batch is of another device;
-    /// as [`Device::run`](crate::Device::run).
+    /// the errors of [`Device::run`](crate::Device::run).
     pub fn add_to(&self, batch: &mut Batch) -> Result<()> {
         batch.add(|context, list| self.append(context, list, "PreparedOp::add_to")).map(|_| ())
     }
@@ -110,8 +110,8 @@ impl<'a> PreparedOp<'a> {
         self.launches.iter().map(|launched| launched.kernel.entry_point()).collect()
     }
 
-    /// Prepares a launch of one kernel, which the core checks.
-    pub(super) fn of_one(
+    /// Prepares a launch of one kernel. The core checks it when it is run.
+    pub(super) fn single(
         device: &Device,
         call: Call<'_>,
         kernel: crate::Kernel,
@@ -119,8 +119,8 @@ impl<'a> PreparedOp<'a> {
         launch: Launch,
     ) -> Self {
         let buffers = buffers.iter().map(|buffer| StepBuffer::Argument(*buffer)).collect();
-        let launches = vec![Launched { kernel, buffers, launch }];
-        Self { context: Arc::clone(&device.context), call: call.described(), launches }
+        let launches = vec![PreparedLaunch { kernel, buffers, launch }];
+        Self { context: Arc::clone(&device.context), call: call.description(), launches }
     }
 
     fn append(
@@ -140,13 +140,13 @@ impl<'a> PreparedOp<'a> {
                 &bindings,
                 &launched.launch,
             )
-            .map_err(|error| self.explained(operation, error))
+            .map_err(|error| self.with_call(operation, error))
         })
     }
 
-    /// Converts a launch's error to one of the called functions: the program neither wrote the
-    /// kernel nor chose its grid.
-    fn explained(&self, operation: &str, error: GpuError) -> GpuError {
+    /// Converts the error of a launch to one that names the functions that the program called: it
+    /// neither wrote the kernel nor chose its grid.
+    fn with_call(&self, operation: &str, error: GpuError) -> GpuError {
         match error {
             GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {
                 function: Some(operation.to_owned().into()),
@@ -187,10 +187,10 @@ impl<'a> PreparedOp<'a> {
         let scratch = sizes.map(|(nth, bytes)| kernels.scratch(nth, *bytes));
         let scratch = scratch.collect::<Result<_>>()?;
         let plan_buffers = PlanBuffers { kernels, origin, buffers, scratch };
-        // SAFETY: the caller's.
-        let launches = plan.steps.iter().map(|step| unsafe { plan_buffers.launched(step) });
+        // SAFETY: the caller guarantees the same requirements.
+        let launches = plan.steps.iter().map(|step| unsafe { plan_buffers.prepare_step(step) });
         let context = Arc::clone(&kernels.shared.device.context);
-        let call = call.described();
+        let call = call.description();
         Ok(Self { context, call, launches: launches.collect::<Result<_>>()? })
     }
 }
@@ -204,21 +204,24 @@ struct PlanBuffers<'r, 'a> {
 }
 
 impl<'a> PlanBuffers<'_, 'a> {
+    /// Compiles the kernel of a step, and resolves its buffers.
+    ///
     /// # Safety
     /// As [`Kernels::prepare`].
-    unsafe fn launched(&self, step: &Step) -> Result<Launched<'a>> {
+    unsafe fn prepare_step(&self, step: &Step) -> Result<PreparedLaunch<'a>> {
         let kernel = &*step.kernel;
-        // SAFETY: the caller's.
-        let compiled = unsafe { self.kernels.compiled(kernel, self.origin) };
+        // SAFETY: the caller guarantees the same requirements.
+        let compiled = unsafe { self.kernels.compile(kernel, self.origin) };
         let Compiled { kernel: compiled, cluster } = compiled?;
         let grid = kernel.launch().grid;
-        let whole_clusters = grid.iter().zip(cluster).all(|(n, of)| *n > 0 && n.is_multiple_of(of));
+        let whole_clusters =
+            grid.iter().zip(cluster).all(|(n, blocks)| *n > 0 && n.is_multiple_of(blocks));
         if !whole_clusters {
             return Err(error::partial_cluster(kernel, cluster));
         }
         let buffers = step.buffers.iter().map(|place| self.buffer(*place));
-        let launch = Launch::workgroups(grid).immediate_bytes(values(kernel));
-        Ok(Launched { kernel: compiled, buffers: buffers.collect::<Result<_>>()?, launch })
+        let launch = Launch::workgroups(grid).immediate_bytes(parameter_bytes(kernel));
+        Ok(PreparedLaunch { kernel: compiled, buffers: buffers.collect::<Result<_>>()?, launch })
     }
 
     fn buffer(&self, place: Place) -> Result<StepBuffer<'a>> {
@@ -229,11 +232,11 @@ impl<'a> PlanBuffers<'_, 'a> {
             }
             Place::Argument(nth) => match self.buffers.get(nth) {
                 None => Err(error::missing_buffer(place)),
-                // An empty buffer cannot be bound: the kernel, which does not access it, gets
-                // another one.
+                // An empty buffer cannot be bound. The kernel does not access it, so another buffer
+                // is bound instead.
                 Some(buffer) if buffer.view().size == 0 => {
-                    let nothing = self.kernels.shared.device.alloc(16)?;
-                    Ok(StepBuffer::Scratch(Arc::new(nothing)))
+                    let placeholder = self.kernels.shared.device.alloc(16)?;
+                    Ok(StepBuffer::Scratch(Arc::new(placeholder)))
                 }
                 Some(buffer) => Ok(StepBuffer::Argument(*buffer)),
             },
@@ -248,7 +251,7 @@ impl Kernels {
     /// # Safety
     ///
     /// As [`Kernels::prepare`].
-    unsafe fn compiled(&self, kernel: &dyn PtxKernel, origin: Origin) -> Result<Compiled> {
+    unsafe fn compile(&self, kernel: &dyn PtxKernel, origin: Origin) -> Result<Compiled> {
         let key = (kernel.name(), kernel.launch().dynamic_shared);
         let cached = lock(&self.shared.compiled).get(&key).cloned();
         if let Some(cached) = cached.filter(|_| origin == Origin::Crate) {
@@ -262,8 +265,9 @@ impl Kernels {
         let function = kernel.write(target);
         let cluster = function.cluster.unwrap_or([1; 3]);
         let text = PtxModule::new(target).with(function).to_string();
-        // SAFETY: the caller's.
-        let compiled = unsafe { device.compile_ptx(&text, &key.0, &interface(kernel, target))? };
+        // SAFETY: the caller guarantees that the kernel keeps to its interface, which is the one
+        // that is passed here.
+        let compiled = unsafe { device.compile_ptx(&text, &key.0, &to_interface(kernel, target))? };
         let compiled = Compiled { kernel: compiled, cluster };
         if origin == Origin::Crate {
             lock(&self.shared.compiled).insert(key, compiled.clone());
@@ -272,8 +276,9 @@ impl Kernels {
     }
 }
 
-/// Converts a kernel's interface for the core. The plan's check has covered the buffers' types.
-fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
+/// Converts a kernel's interface to that of the core. Buffers are declared as bytes, since
+/// [`check_arguments`](super::check::check_arguments) has checked their types.
+fn to_interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
     let (launch, interface) = (kernel.launch(), kernel.interface());
     let bindings: Vec<_> = interface
         .buffers
@@ -283,7 +288,7 @@ fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
             BufferAccess::Write => NativeBinding::read_write_bytes(buffer.name),
         })
         .collect();
-    let parameters: Vec<_> = interface.parameters.iter().map(parameter).collect();
+    let parameters: Vec<_> = interface.parameters.iter().map(to_parameter).collect();
     let interface = NativeInterface::new(bindings, launch.block)
         .dynamic_shared(launch.dynamic_shared)
         .with_parameters(parameters);
@@ -293,7 +298,7 @@ fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
     }
 }
 
-fn parameter(parameter: &Parameter) -> NativeParameter {
+fn to_parameter(parameter: &Parameter) -> NativeParameter {
     match parameter {
         Parameter::Pointer(buffer) => NativeParameter::Pointer(*buffer),
         Parameter::U32(_) | Parameter::F32(_) => NativeParameter::Word,
@@ -303,7 +308,7 @@ fn parameter(parameter: &Parameter) -> NativeParameter {
 }
 
 /// Returns the values of a kernel's scalar parameters and tensor maps, in order.
-fn values(kernel: &dyn PtxKernel) -> Vec<u8> {
+fn parameter_bytes(kernel: &dyn PtxKernel) -> Vec<u8> {
     let mut bytes = Vec::new();
     for parameter in kernel.interface().parameters {
         match parameter {
@@ -311,20 +316,20 @@ fn values(kernel: &dyn PtxKernel) -> Vec<u8> {
             Parameter::U32(number) => bytes.extend(number.to_ne_bytes()),
             Parameter::F32(number) => bytes.extend(number.to_ne_bytes()),
             Parameter::U64(number) => bytes.extend(number.to_ne_bytes()),
-            Parameter::Map(_, map) => bytes.extend(tensor_map(map).to_bytes()),
+            Parameter::Map(_, map) => bytes.extend(to_tensor_map(map).to_bytes()),
         }
     }
     bytes
 }
 
-fn tensor_map(map: scry_ptx::kernels::TensorMapSpec) -> TensorMap {
-    use scry_ptx::kernels::TensorMapElement as From;
+fn to_tensor_map(map: scry_ptx::kernels::TensorMapSpec) -> TensorMap {
+    use scry_ptx::kernels::TensorMapElement as Element;
     let scry_ptx::kernels::TensorMapSpec { element, offset, dims, strides, tile, swizzle } = map;
     let element = match element {
-        From::U8 => TensorElement::U8,
-        From::F16 => TensorElement::F16,
-        From::Bf16 => TensorElement::Bf16,
-        From::F32 => TensorElement::F32,
+        Element::U8 => TensorElement::U8,
+        Element::F16 => TensorElement::F16,
+        Element::Bf16 => TensorElement::Bf16,
+        Element::F32 => TensorElement::F32,
     };
     let swizzle = match swizzle {
         Swizzle::None => TensorSwizzle::None,

@@ -4,7 +4,7 @@ use scry_ptx::PtxType;
 pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 
 use super::check::Call;
-use super::error::refused;
+use super::error::plan_error;
 use super::{Kernels, Plan, PreparedOp, check, element, sizes};
 use crate::api::binding::Binding;
 use crate::api::buffer::Buffer;
@@ -59,7 +59,7 @@ impl Kernels {
         let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
         let [m, n, k] = sizes("Kernels::matmul", sides)?;
         let gemm = Gemm::new(m, n, k, element::<T>());
-        self.gemm_for("Kernels::matmul", &gemm, &[a, b, out])
+        self.prepare_gemm("Kernels::matmul", &gemm, &[a, b, out])
     }
 
     /// Prepares [`Kernels::matmul`] with the given engine.
@@ -78,7 +78,7 @@ impl Kernels {
     /// ) -> scry_gpu::Result<()> {
     ///     use scry_gpu::cuda::kernels::Engine;
     ///
-    ///     // It writes `c`, 64 × 64, from `a` and `b` of the same size.
+    ///     // Computes `c = a × b`, all of 64 × 64 elements.
     ///     kernels.matmul_by(Engine::default(), a, b, c, 64, 64, 64)?.run()
     /// }
     /// # }
@@ -86,7 +86,7 @@ impl Kernels {
     ///
     /// # Errors
     /// As [`Kernels::gemm`]; for cuBLAS as [`Device::cublas_matmul`](crate::Device::cublas_matmul).
-    #[expect(clippy::too_many_arguments, reason = "they are those of every matrix product")]
+    #[expect(clippy::too_many_arguments, reason = "every matrix product has these")]
     pub fn matmul_by<'a, T: GemmElement>(
         &self,
         engine: Engine,
@@ -104,9 +104,9 @@ impl Kernels {
         match engine {
             // If k is 0 or the result is empty, cuBLAS has nothing to do.
             Engine::Cublas if !gemm.is_empty() && k > 0 => {
-                self.by_cublas(&gemm, buffers, [m, n, k])
+                self.prepare_cublas(&gemm, buffers, [m, n, k])
             }
-            _ => self.gemm_for("Kernels::matmul_by", &gemm, &buffers),
+            _ => self.prepare_gemm("Kernels::matmul_by", &gemm, &buffers),
         }
     }
 
@@ -138,11 +138,11 @@ impl Kernels {
     /// that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
     pub fn gemm<'a>(&self, gemm: &Gemm, buffers: &[&'a dyn Binding]) -> Result<PreparedOp<'a>> {
-        self.gemm_for("Kernels::gemm", gemm, buffers)
+        self.prepare_gemm("Kernels::gemm", gemm, buffers)
     }
 
-    /// [`Kernels::gemm`] on behalf of the function that errors name.
-    fn gemm_for<'a>(
+    /// Prepares [`Kernels::gemm`]; errors name `function` as the called function.
+    fn prepare_gemm<'a>(
         &self,
         function: &str,
         gemm: &Gemm,
@@ -151,10 +151,11 @@ impl Kernels {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
         // A batch of one is not mentioned.
         let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
-        self.planned(Call { function, sizes }, gemm.plan(self.machine()), buffers)
+        self.prepare_plan(Call { function, sizes }, gemm.plan(self.machine()), buffers)
     }
 
-    fn by_cublas<'a>(
+    /// Prepares a product of row-major matrices without padding with cuBLAS.
+    fn prepare_cublas<'a>(
         &self,
         gemm: &Gemm,
         buffers: [&'a dyn Binding; 3],
@@ -163,9 +164,9 @@ impl Kernels {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k)];
         let call = Call { function: "Kernels::matmul_by", sizes: &sides };
         let device = &self.shared.device;
-        let arguments = gemm.buffers().map_err(|error| refused(device.info(), call, error))?;
+        let arguments = gemm.buffers().map_err(|error| plan_error(device.info(), call, error))?;
         let plan = Plan { arguments, ..Plan::default() };
-        check::arguments(device, call, &plan, &buffers)?;
+        check::check_arguments(device, call, &plan, &buffers)?;
         let routine = match gemm.element {
             PtxType::F16 => Routine::F16,
             PtxType::Bf16 => Routine::Bf16,
@@ -174,6 +175,6 @@ impl Kernels {
         // The sides of matrices in buffers are below 2^31.
         let sizes = sizes.map(|side| side as u32);
         let (kernel, launch) = cublas::product(&device.context, routine, sizes)?;
-        Ok(PreparedOp::of_one(device, call, kernel, &buffers, launch))
+        Ok(PreparedOp::single(device, call, kernel, &buffers, launch))
     }
 }

@@ -46,7 +46,7 @@ impl Kernels {
     ) -> Result<PreparedOp<'a>> {
         let plan = quant::quantize_plan(format, count as u64);
         let call = Call { function: "Kernels::quantize", sizes: &[("count", count as u64)] };
-        self.planned(call, plan, &[x, blocks])
+        self.prepare_plan(call, plan, &[x, blocks])
     }
 
     /// Prepares the dequantisation of `count` weights in `blocks` to `y`: `f32`, `f16` or `bf16`.
@@ -80,7 +80,7 @@ impl Kernels {
     ) -> Result<PreparedOp<'a>> {
         let plan = quant::dequantize_plan(format, element::<T>(), count as u64);
         let call = Call { function: "Kernels::dequantize", sizes: &[("count", count as u64)] };
-        self.planned(call, plan, &[blocks, y])
+        self.prepare_plan(call, plan, &[blocks, y])
     }
 
     /// Prepares `y = weights × x`: row-major quantised weights (rows × k) times column-major
@@ -131,6 +131,6 @@ impl Kernels {
         };
         let sizes = [("rows", product.rows), ("k", product.k), ("columns", product.columns)];
         let call = Call { function: "Kernels::quantized_matmul", sizes: &sizes };
-        self.planned(call, product.plan(self.machine()), &[weights, x, y])
+        self.prepare_plan(call, product.plan(self.machine()), &[weights, x, y])
     }
 }

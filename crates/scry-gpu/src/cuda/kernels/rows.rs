@@ -14,10 +14,11 @@ use crate::api::error::{GpuError, Result};
 use crate::api::native::GemmElement;
 
 /// Functions of the rows of a row-major matrix without padding: `f32`, `f16` or `bf16`, computed in
-/// `f32`. Buffers may be longer than the matrix. The output must be another buffer.
+/// `f32`. A `shape` is the number of rows and the number of columns (`length`). Buffers may be
+/// longer than the matrix. The output must not overlap an input.
 impl Kernels {
-    /// Prepares the softmax of each row, `y = exp(x - max) / sum(exp(x - max))`, of `x` to `y`,
-    /// both of rows × length elements.
+    /// Prepares the softmax of each row, `y = exp(x - max) / sum(exp(x - max))`. `x` and `y` are
+    /// matrices of `shape`, which is `[rows, columns]`.
     ///
     /// ```no_run
     /// use scry_gpu::cuda::kernels::Kernels;
@@ -42,10 +43,11 @@ impl Kernels {
         y: &'a Buffer<T>,
         shape: [usize; 2],
     ) -> Result<PreparedOp<'a>> {
-        self.softmax_of(Softmax::Linear, rows(element::<T>(), shape), &[x, y])
+        self.prepare_softmax(Softmax::Linear, row_matrix(element::<T>(), shape), &[x, y])
     }
 
     /// Prepares the logarithm of the softmax of each row, `y = x - max - ln(sum(exp(x - max)))`.
+    /// `x` and `y` are matrices of `shape`, which is `[rows, columns]`.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -67,26 +69,27 @@ impl Kernels {
         y: &'a Buffer<T>,
         shape: [usize; 2],
     ) -> Result<PreparedOp<'a>> {
-        self.softmax_of(Softmax::Log, rows(element::<T>(), shape), &[x, y])
+        self.prepare_softmax(Softmax::Log, row_matrix(element::<T>(), shape), &[x, y])
     }
 
-    fn softmax_of<'a>(
+    fn prepare_softmax<'a>(
         &self,
-        which: Softmax,
+        softmax: Softmax,
         rows: Rows,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
-        let name = match which {
+        let name = match softmax {
             Softmax::Linear => "Kernels::softmax",
             Softmax::Log => "Kernels::log_softmax",
         };
-        let call = Call { function: name, sizes: &shape(rows) };
-        self.planned(call, softmax::plan(which, rows, self.machine()), buffers)
+        let call = Call { function: name, sizes: &labelled_sizes(rows) };
+        self.prepare_plan(call, softmax::plan(softmax, rows, self.machine()), buffers)
     }
 
     /// Prepares layer norm of each row,
-    /// `y = (x - mean) / sqrt(variance + epsilon) * weight + bias`, with `weight` and `bias` of
-    /// `length` elements.
+    /// `y = (x - mean) / sqrt(variance + epsilon) * weight + bias`. `x` and `y` are matrices of
+    /// `shape`, which is `[rows, columns]`; `weight` and `bias` have an element per column. `None`
+    /// omits the factor or the term; a bias requires a weight.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -106,7 +109,7 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`] for a bias without a weight; as [`Kernels::norm`].
+    /// [`GpuError::Argument`] for a bias without a weight; the errors of [`Kernels::norm`].
     pub fn layer_norm<'a, T: GemmElement>(
         &self,
         x: &'a Buffer<T>,
@@ -120,16 +123,17 @@ impl Kernels {
             (None, None) => NormKind::Layer,
             (Some(_), None) => NormKind::LayerWeight,
             (Some(_), Some(_)) => NormKind::LayerWeightBias,
-            (None, Some(_)) => return Err(bias_alone()),
+            (None, Some(_)) => return Err(bias_without_weight()),
         };
         let buffers: Vec<&'a dyn Binding> =
             [Some(x), weight, bias, Some(y)].into_iter().flatten().map(|it| it as _).collect();
-        let (norm, rows) = (Norm { kind, epsilon }, rows(element::<T>(), shape));
-        self.norm_for("Kernels::layer_norm", norm, rows, &buffers)
+        let (norm, rows) = (Norm { kind, epsilon }, row_matrix(element::<T>(), shape));
+        self.prepare_norm("Kernels::layer_norm", norm, rows, &buffers)
     }
 
-    /// Prepares RMS norm of each row, `y = x / sqrt(mean(x²) + epsilon) * weight`, with `weight` of
-    /// `length` elements.
+    /// Prepares RMS norm of each row, `y = x / sqrt(mean(x²) + epsilon) * weight`. `x` and `y` are
+    /// matrices of `shape`, which is `[rows, columns]`; `weight` has an element per column, and
+    /// `None` omits it.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -161,8 +165,8 @@ impl Kernels {
         let kind = if weight.is_some() { NormKind::RmsWeight } else { NormKind::Rms };
         let buffers: Vec<&'a dyn Binding> =
             [Some(x), weight, Some(y)].into_iter().flatten().map(|it| it as _).collect();
-        let (norm, rows) = (Norm { kind, epsilon }, rows(element::<T>(), shape));
-        self.norm_for("Kernels::rms_norm", norm, rows, &buffers)
+        let (norm, rows) = (Norm { kind, epsilon }, row_matrix(element::<T>(), shape));
+        self.prepare_norm("Kernels::rms_norm", norm, rows, &buffers)
     }
 
     /// Prepares a norm of each row, see [`Norm`]. Buffers are `x`, `weight` and `bias` if the kind
@@ -191,33 +195,34 @@ impl Kernels {
         rows: Rows,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
-        self.norm_for("Kernels::norm", norm, rows, buffers)
+        self.prepare_norm("Kernels::norm", norm, rows, buffers)
     }
 
-    /// [`Kernels::norm`] on behalf of the function that errors name.
-    fn norm_for<'a>(
+    /// Prepares [`Kernels::norm`]; errors name `function` as the called function.
+    fn prepare_norm<'a>(
         &self,
         function: &str,
         norm: Norm,
         rows: Rows,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
-        let call = Call { function, sizes: &shape(rows) };
-        self.planned(call, norm::plan(norm, rows, self.machine()), buffers)
+        let call = Call { function, sizes: &labelled_sizes(rows) };
+        self.prepare_plan(call, norm::plan(norm, rows, self.machine()), buffers)
     }
 }
 
-fn rows(element: PtxType, [count, length]: [usize; 2]) -> Rows {
+/// Returns the matrix of a shape.
+fn row_matrix(element: PtxType, [count, length]: [usize; 2]) -> Rows {
     Rows { count: count as u64, length: length as u64, element }
 }
 
-/// The sizes of a matrix, as errors name them.
-fn shape(rows: Rows) -> [(&'static str, u64); 2] {
+/// Returns the sizes of a matrix with their names, for errors.
+fn labelled_sizes(rows: Rows) -> [(&'static str, u64); 2] {
     [("rows", rows.count), ("length", rows.length)]
 }
 
-fn bias_alone() -> GpuError {
+fn bias_without_weight() -> GpuError {
     let call = Call { function: "Kernels::layer_norm", sizes: &[] };
     let problem = "is given without a weight".to_owned();
-    call.refuse("`bias`".to_owned(), problem, "pass a weight of ones as well")
+    call.argument_error("`bias`".to_owned(), problem, "pass a weight of ones as well")
 }
