@@ -1,4 +1,4 @@
-//! Attention: choice of kernels, their instructions, and invalid arguments.
+//! Tests of attention: choice of kernels, their instructions, and invalid arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -23,10 +23,10 @@ fn square(rows: u32, head_dim: u32, element: PtxType) -> Attention {
     Attention::new([2, 4], rows, rows, head_dim, element)
 }
 
-fn bias(of: &Attention, element: PtxType) -> AttentionBias {
+fn bias(attention: &Attention, element: PtxType) -> AttentionBias {
     AttentionBias {
         element,
-        strides: Strides { head: 0, ..Strides::packed(1, of.queries, of.keys) },
+        strides: Strides { head: 0, ..Strides::packed(1, attention.queries, attention.keys) },
         column: 1,
     }
 }
@@ -35,27 +35,27 @@ fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
 }
 
-fn refused(of: &Attention) -> String {
-    of.plan(HOPPER).unwrap_err().to_string()
+fn plan_error(attention: &Attention) -> String {
+    attention.plan(HOPPER).unwrap_err().to_string()
 }
 
-/// Every kind of kernel.
-fn all() -> Vec<Plan> {
+/// Plans with every kind of kernel.
+fn all_plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for (element, head_dims) in
         TYPES.into_iter().zip([&[64, 128, 192, 256][..], &[128], &[64, 128, 192, 256]])
     {
         for head_dim in head_dims {
-            let few = square(300, *head_dim, element);
-            let many = Attention::new([40, 40], 2000, 2000, *head_dim, element);
-            let decoding = Attention { queries: 1, ..few };
-            for of in [few, few.causal(), many, many.causal(), decoding] {
-                plans.push(of.plan(HOPPER).unwrap());
-                plans.push(of.biased(bias(&of, PtxType::F32)).plan(HOPPER).unwrap());
+            let small = square(300, *head_dim, element);
+            let large = Attention::new([40, 40], 2000, 2000, *head_dim, element);
+            let decoding = Attention { queries: 1, ..small };
+            for attention in [small, small.causal(), large, large.causal(), decoding] {
+                plans.push(attention.plan(HOPPER).unwrap());
+                plans.push(attention.biased(bias(&attention, PtxType::F32)).plan(HOPPER).unwrap());
             }
-            plans.push(few.plan(AMPERE).unwrap());
-            plans.push(few.causal().biased(bias(&few, element)).plan(AMPERE).unwrap());
-            plans.push(few.naive().unwrap());
+            plans.push(small.plan(AMPERE).unwrap());
+            plans.push(small.causal().biased(bias(&small, element)).plan(AMPERE).unwrap());
+            plans.push(small.naive().unwrap());
         }
     }
     plans.push(square(300, 77, PtxType::F32).plan(HOPPER).unwrap());
@@ -64,27 +64,29 @@ fn all() -> Vec<Plan> {
 
 #[test]
 fn equal_names_have_equal_text() {
-    let mut known = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     let others = TYPES.map(|element| square(1000, 80, element).grouped(2));
-    let others = others.iter().flat_map(|of| [of.plan(HOPPER), of.plan(AMPERE), of.naive()]);
+    let others = others
+        .iter()
+        .flat_map(|attention| [attention.plan(HOPPER), attention.plan(AMPERE), attention.naive()]);
     let others: Vec<Plan> = others.map(Result::unwrap).collect();
-    for step in all().iter().chain(&others).flat_map(|plan| &plan.steps) {
+    for step in all_plans().iter().chain(&others).flat_map(|plan| &plan.steps) {
         let text = step.kernel.emit_ptx();
         let name = step.kernel.name();
         assert!(text.contains(&format!(".entry {name}(")));
-        assert_eq!(*known.entry(name).or_insert(text.clone()), text);
+        assert_eq!(*texts.entry(name).or_insert(text.clone()), text);
     }
-    assert!(known.len() > 40, "{}", known.len());
+    assert!(texts.len() > 40, "{}", texts.len());
 }
 
 #[test]
 fn launches_match_kernel_parameters() {
-    for step in all().iter().flat_map(|plan| &plan.steps) {
+    for step in all_plans().iter().flat_map(|plan| &plan.steps) {
         let kernel = step.kernel.write(step.kernel.default_target());
         let interface = step.kernel.interface();
         assert_eq!(kernel.params.len(), interface.parameters.len(), "{}", kernel.name);
-        for (taken, passed) in kernel.params.iter().zip(&interface.parameters) {
-            let fits = match (taken, passed) {
+        for (declared, passed) in kernel.params.iter().zip(&interface.parameters) {
+            let matches = match (declared, passed) {
                 (KernelParam::Pointer { .. }, Parameter::Pointer(nth))
                 | (KernelParam::TensorMap { .. }, Parameter::Map(nth, _)) => {
                     *nth < interface.buffers.len()
@@ -94,14 +96,14 @@ fn launches_match_kernel_parameters() {
                 (KernelParam::Scalar { ty, .. }, Parameter::F32(_)) => *ty == PtxType::F32,
                 _ => false,
             };
-            assert!(fits, "{}: {taken:?} is given {passed:?}", kernel.name);
+            assert!(matches, "{}: {declared:?} is passed {passed:?}", kernel.name);
         }
     }
 }
 
 #[test]
-fn nothing_is_spilled() {
-    resource_snapshot::compare("attention.txt", all());
+fn kernels_do_not_spill() {
+    resource_snapshot::compare("attention.txt", all_plans());
 }
 
 #[test]
@@ -116,9 +118,12 @@ fn variants_follow_sizes_and_devices() {
     assert_eq!(names(&whole.plan(old).unwrap()), ["attention_naive_f16_d128"]);
     let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
     assert_eq!(short, ["attention_sm90_f16_d128_64x64_s2_o2_overlap"]);
-    let few = names(&Attention { queries: 3, ..whole }.plan(HOPPER).unwrap());
-    assert_eq!(few.len(), 2);
-    assert!(few[0].ends_with("_splitkv") && few[1].starts_with("attention_combine"), "{few:?}");
+    let decoding = names(&Attention { queries: 3, ..whole }.plan(HOPPER).unwrap());
+    assert_eq!(decoding.len(), 2);
+    assert!(
+        decoding[0].ends_with("_splitkv") && decoding[1].starts_with("attention_combine"),
+        "{decoding:?}"
+    );
     let parts = names(&square(300, 128, PtxType::F32).plan(HOPPER).unwrap());
     assert_eq!(parts[..3], ["attention_split3"; 3]);
     assert!(parts[3].starts_with("attention_sm90_f32_d128"), "{parts:?}");
@@ -128,20 +133,21 @@ fn variants_follow_sizes_and_devices() {
 
 #[test]
 fn f16_needs_one_product_f32_six() {
-    let products = |of: Attention| {
-        let plan = of.plan(HOPPER).unwrap();
+    let products = |attention: Attention| {
+        let plan = attention.plan(HOPPER).unwrap();
         let text = plan.steps.last().unwrap().kernel.emit_ptx();
         text.matches("wgmma.mma_async").count()
     };
-    // Scores and values at three places each: 8 steps of 16 columns, 8 of 16 keys.
+    // The code has three copies of the score MMAs, 8 K steps of 16 columns, and of the value MMAs,
+    // 8 K steps of 16 keys: overlapped tiles, with and without mask, and the prologue or epilogue.
     assert_eq!(products(Attention::new([9, 99], 300, 300, 128, PtxType::F16)), 3 * (8 + 8));
-    // At two places: 8 steps of 16 columns, 4 of 16 keys.
+    // Two copies, with and without mask: 8 K steps of 16 columns, 4 of 16 keys.
     assert_eq!(products(square(300, 128, PtxType::F32)), 2 * 6 * (8 + 4));
 }
 
-/// Returns the number of tasks and blocks of a plan, and whether tasks are paired.
-fn schedule(of: Attention) -> (u32, u32, u32) {
-    let plan = of.plan(HOPPER).unwrap();
+/// Returns the number of tasks and of blocks of a plan, and 1 if a task is a pair of tiles, else 0.
+fn schedule(attention: Attention) -> (u32, u32, u32) {
+    let plan = attention.plan(HOPPER).unwrap();
     let kernel = &plan.steps[0].kernel;
     let parameters = kernel.interface().parameters;
     let [.., Parameter::U32(pairs), Parameter::U32(units), Parameter::F32(_)] = parameters[..]
@@ -153,19 +159,19 @@ fn schedule(of: Attention) -> (u32, u32, u32) {
 
 #[test]
 fn causal_tiles_are_paired() {
-    let of = Attention::new([4, 16], 4096, 4096, 128, PtxType::F16);
-    assert_eq!(schedule(of), (4 * 16 * 32, 132, 0));
-    // 1024 pairs are 7.8 rounds: no block waits for long.
-    assert_eq!(schedule(of.causal()), (4 * 16 * 16, 132, 1));
-    // 192 pairs would be 1.5 rounds.
+    let attention = Attention::new([4, 16], 4096, 4096, 128, PtxType::F16);
+    assert_eq!(schedule(attention), (4 * 16 * 32, 132, 0));
+    // 1024 pairs are 7.8 waves: the last one is nearly full.
+    assert_eq!(schedule(attention.causal()), (4 * 16 * 16, 132, 1));
+    // 192 pairs would be 1.5 waves.
     let short = Attention::new([8, 12], 512, 512, 128, PtxType::F16);
     assert_eq!(schedule(short.causal()), (8 * 12 * 4, 132, 0));
 }
 
 #[test]
 fn tensor_maps_match_the_shape() {
-    let of = square(300, 80, PtxType::Bf16).grouped(2);
-    let plan = of.plan(HOPPER).unwrap();
+    let attention = square(300, 80, PtxType::Bf16).grouped(2);
+    let plan = attention.plan(HOPPER).unwrap();
     let parameters = plan.steps[0].kernel.interface().parameters;
     let Parameter::Map(1, map) = &parameters[1] else { panic!("{parameters:?}") };
     assert_eq!(map.element, TensorMapElement::Bf16);
@@ -176,10 +182,10 @@ fn tensor_maps_match_the_shape() {
 
 #[test]
 fn scratch_buffers_fit_their_contents() {
-    for of in [square(300, 77, PtxType::F32), square(9, 64, PtxType::F16).grouped(1)] {
-        let of = Attention { keys: 1000, ..of };
-        let of = of.grouped(of.kv_heads);
-        let plan = of.plan(HOPPER).unwrap();
+    for attention in [square(300, 77, PtxType::F32), square(9, 64, PtxType::F16).grouped(1)] {
+        let attention = Attention { keys: 1000, ..attention };
+        let attention = attention.grouped(attention.kv_heads);
+        let plan = attention.plan(HOPPER).unwrap();
         assert!(plan.steps.len() > 1);
         check_steps(&plan);
     }
@@ -187,44 +193,47 @@ fn scratch_buffers_fit_their_contents() {
 
 #[test]
 fn empty_problems_launch_nothing() {
-    let none = Attention::new([0, 4], 3, 3, 64, PtxType::F16).plan(HOPPER).unwrap();
-    assert!(none.steps.is_empty());
-    assert_eq!(none.arguments.len(), 4);
+    let empty = Attention::new([0, 4], 3, 3, 64, PtxType::F16).plan(HOPPER).unwrap();
+    assert!(empty.steps.is_empty());
+    assert_eq!(empty.arguments.len(), 4);
     let keyless = Attention::new([1, 4], 3, 0, 64, PtxType::F16).plan(HOPPER).unwrap();
     assert_eq!(names(&keyless), ["attention_naive_f16_d64"]);
 }
 
 #[test]
-fn invalid_arguments_are_refused() {
-    let of = square(300, 128, PtxType::F16);
+fn invalid_arguments_are_rejected() {
+    let attention = square(300, 128, PtxType::F16);
     assert_eq!(
-        refused(&of.grouped(3)),
+        plan_error(&attention.grouped(3)),
         "kernel `attention`: kv_heads is 3, which does not divide 4 heads; use a divisor of \
          heads"
     );
-    assert!(refused(&square(3, 257, PtxType::F16)).contains("head_dim is 257"));
-    assert!(refused(&square(3, 64, PtxType::F64)).contains("element is f64"));
-    assert!(refused(&of.biased(bias(&of, PtxType::Bf16))).contains("bias.element is bf16"));
-    let close = Strides { row: 100, ..of.out };
-    assert!(refused(&Attention { out: close, ..of }).contains("results overlap"));
-    assert!(refused(&Attention { scale: f32::NAN, ..of }).contains("scale is NaN"));
-    assert!(refused(&square(u32::MAX, 64, PtxType::F16)).contains("queries is 4294967295"));
-    let far = Strides { batch: u64::MAX, ..of.q };
-    assert!(refused(&Attention { q: far, ..of }).contains("exceed 64-bit addresses"));
-    assert!(matches!(of.grouped(0).plan(HOPPER), Err(PlanError::Argument { .. })));
+    assert!(plan_error(&square(3, 257, PtxType::F16)).contains("head_dim is 257"));
+    assert!(plan_error(&square(3, 64, PtxType::F64)).contains("element is f64"));
+    assert!(
+        plan_error(&attention.biased(bias(&attention, PtxType::Bf16)))
+            .contains("bias.element is bf16")
+    );
+    let close = Strides { row: 100, ..attention.out };
+    assert!(plan_error(&Attention { out: close, ..attention }).contains("results overlap"));
+    assert!(plan_error(&Attention { scale: f32::NAN, ..attention }).contains("scale is NaN"));
+    assert!(plan_error(&square(u32::MAX, 64, PtxType::F16)).contains("queries is 4294967295"));
+    let far = Strides { batch: u64::MAX, ..attention.q };
+    assert!(plan_error(&Attention { q: far, ..attention }).contains("exceed 64-bit addresses"));
+    assert!(matches!(attention.grouped(0).plan(HOPPER), Err(PlanError::Argument { .. })));
 }
 
 #[test]
-fn results_may_lie_in_any_order() {
-    let of = square(300, 128, PtxType::F16);
+fn results_allow_any_stride_order() {
+    let attention = square(300, 128, PtxType::F16);
     let rows_first = Strides { batch: 300 * 512, head: 128, row: 512 };
-    assert!(Attention { out: rows_first, ..of }.plan(HOPPER).is_ok());
+    assert!(Attention { out: rows_first, ..attention }.plan(HOPPER).is_ok());
 }
 
 #[test]
-fn too_many_batches_are_refused() {
-    let many = Attention::new([800_000_000, 1], 1, 1, 1, PtxType::F32);
-    assert!(refused(&many).contains("batch is 800000000 in 3 parts"));
+fn too_many_batches_are_rejected() {
+    let huge_batch = Attention::new([800_000_000, 1], 1, 1, 1, PtxType::F32);
+    assert!(plan_error(&huge_batch).contains("batch is 800000000 in 3 parts"));
     // The product of all sizes overflows 64 bits.
     let _ = Attention::new([2, 1 << 30], 1 << 30, 1, 256, PtxType::F16).plan(HOPPER);
 }

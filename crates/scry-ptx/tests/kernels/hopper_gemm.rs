@@ -1,5 +1,5 @@
-//! GEMM on Hopper's tensor cores: planned launches, the instructions of kernels, and invalid
-//! arguments.
+//! Tests of GEMM on Hopper's tensor cores: planned launches, the instructions of kernels, and
+//! invalid arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -15,7 +15,7 @@ use crate::steps::check_steps;
 
 const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
-const ORDERS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
+const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
 
 /// Warpgroups, columns and blocks of split-K clusters: with a separate receive buffer, with one
 /// that reuses the stages, and single blocks with few or many accumulators.
@@ -26,23 +26,23 @@ fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
 }
 
-fn with(tile: HopperTile) -> Option<Choice> {
+fn choice_of_tile(tile: HopperTile) -> Option<Choice> {
     Some(Choice { tile, splits: 1, transposed: false })
 }
 
 /// A GEMM with every part of the epilogue.
-fn finished(gemm: Gemm) -> Gemm {
+fn with_epilogue(gemm: Gemm) -> Gemm {
     let epilogue = Epilogue { alpha: 0.5, beta: 2.0, bias: true, activation: Activation::Gelu };
     Gemm { epilogue, ..gemm }
 }
 
-/// Every kind of kernel: of many tiles, of sizes that are no multiple of tiles, with split-K over
-/// clusters, and over launches.
-fn all() -> Vec<Plan> {
+/// Plans with every kind of kernel: of many tiles, of sizes that are not multiples of tiles, with
+/// split-K over clusters and through global memory.
+fn sample_plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     let sizes = [[4096, 4096, 4096], [4097, 4095, 1023], [16, 4096, 4096], [64, 64, 65536]];
     for [m, n, k] in sizes {
-        for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
+        for (a, b) in LAYOUTS.into_iter().flat_map(|a| LAYOUTS.map(|b| (a, b))) {
             for element in [PtxType::F16, PtxType::Bf16] {
                 plans.push(Gemm::new(m, n, k, element).with_layouts(a, b).plan(H200));
             }
@@ -52,16 +52,16 @@ fn all() -> Vec<Plan> {
             plans.push(single.plan(H200));
         }
         let gemm = Gemm::new(m, n, k, PtxType::F16);
-        plans.push(finished(gemm).plan(H200));
-        plans.push(finished(Gemm { output: PtxType::F32, ..gemm }).plan(H200));
+        plans.push(with_epilogue(gemm).plan(H200));
+        plans.push(with_epilogue(Gemm { output: PtxType::F32, ..gemm }).plan(H200));
         let col_major = MatrixLayout::packed(Layout::ColMajor, m, n);
-        plans.push(finished(Gemm { out: col_major, ..gemm }).plan(H200));
+        plans.push(with_epilogue(Gemm { out: col_major, ..gemm }).plan(H200));
     }
     for tile in [HopperTile::new(2, 256, 2), HopperTile::new(3, 128, 1), HopperTile::new(1, 64, 1)]
     {
         let bias = Epilogue { bias: true, activation: Activation::Silu, ..Epilogue::NONE };
         let gemm = Gemm { epilogue: bias, ..Gemm::new(512, 512, 512, PtxType::Bf16) };
-        plans.push(gemm.plan_with(H200, with(tile)));
+        plans.push(gemm.plan_with(H200, choice_of_tile(tile)));
     }
     for (groups, columns, split_k) in SPLIT_TILES {
         let choice = Choice {
@@ -69,51 +69,51 @@ fn all() -> Vec<Plan> {
             splits: 1,
             transposed: true,
         };
-        let gemm = finished(Gemm::new(300, 200, 2000, PtxType::Bf16));
+        let gemm = with_epilogue(Gemm::new(300, 200, 2000, PtxType::Bf16));
         plans.push(
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice)),
         );
     }
-    plans.push(finished(Gemm::new(5, 7, 0, PtxType::Bf16)).plan(H200));
+    plans.push(with_epilogue(Gemm::new(5, 7, 0, PtxType::Bf16)).plan(H200));
     plans.into_iter().map(Result::unwrap).collect()
 }
 
 #[test]
 fn equal_names_have_equal_text() {
-    let mut known = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     let other = [1000, 2000, 3000].map(|k| Gemm::new(3000, k + 8, k, PtxType::Bf16).plan(H200));
     let other: Vec<_> = other.into_iter().map(Result::unwrap).collect();
-    for step in all().iter().chain(&other).flat_map(|plan| &plan.steps) {
+    for step in sample_plans().iter().chain(&other).flat_map(|plan| &plan.steps) {
         let (name, text) = (step.kernel.name(), step.kernel.emit_ptx());
         assert!(text.contains(&format!(".entry {name}(")));
-        assert_eq!(*known.entry(name).or_insert(text.clone()), text);
+        assert_eq!(*texts.entry(name).or_insert(text.clone()), text);
     }
-    assert!(known.len() > 25, "{}", known.len());
+    assert!(texts.len() > 25, "{}", texts.len());
 }
 
 #[test]
-fn nothing_is_spilled() {
-    resource_snapshot::compare("gemm_hopper.txt", all());
+fn kernels_do_not_spill() {
+    resource_snapshot::compare("gemm_hopper.txt", sample_plans());
 }
 
 #[test]
 fn steps_match_kernel_interfaces() {
-    all().iter().for_each(check_steps);
+    sample_plans().iter().for_each(check_steps);
 }
 
 #[test]
-fn shapes_choose_the_way() {
-    let planned = |m, n, k| names(&Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap());
-    assert_eq!(planned(8192, 8192, 8192), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
+fn kernels_follow_shapes() {
+    let planned_names = |m, n, k| names(&Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap());
+    assert_eq!(planned_names(8192, 8192, 8192), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
     // Rows that straddle cache lines favour tiles that read less.
-    assert_eq!(planned(2040, 2040, 2040), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
-    let odd = planned(4097, 4095, 1023);
+    assert_eq!(planned_names(2040, 2040, 2040), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
+    let odd = planned_names(4097, 4095, 1023);
     assert_eq!(odd[0], "gemm_align16_x2");
     assert!(odd[1].ends_with("_unaligned"), "{odd:?}");
-    let skinny = planned(16, 4096, 4096);
+    let skinny = planned_names(16, 4096, 4096);
     assert!(skinny.len() == 1 && skinny[0].contains("_splitk"), "{skinny:?}");
-    let deep = planned(64, 64, 1 << 20);
-    assert_eq!(deep.last().unwrap(), "gemm_reduce_bf16");
+    let large_k = planned_names(64, 64, 1 << 20);
+    assert_eq!(large_k.last().unwrap(), "gemm_reduce_bf16");
 }
 
 /// A cluster barrier with release semantics would make all blocks wait for each other's stores.
@@ -144,7 +144,7 @@ fn split_k_accumulators_are_sent() {
 fn staging_is_reused_after_stores_finish() {
     let pending = |columns| {
         let gemm = Gemm::new(4096, 4096, 64, PtxType::Bf16);
-        let plan = gemm.plan_with(H200, with(HopperTile::new(1, columns, 1))).unwrap();
+        let plan = gemm.plan_with(H200, choice_of_tile(HopperTile::new(1, columns, 1))).unwrap();
         let text = plan.steps[0].kernel.emit_ptx();
         let waits = text.lines().filter_map(|line| line.trim().strip_prefix(WAIT));
         waits.map(|pending| pending.trim_end_matches(';').parse().unwrap()).collect::<Vec<u32>>()
@@ -199,7 +199,7 @@ fn dominant_weights_are_prefetched_by_pdl() {
 fn tma_stores_need_16_byte_rows() {
     let mut gemm = Gemm::new(300, 1001, 520, PtxType::Bf16);
     gemm.out.ld = 1008;
-    let plan = gemm.plan_with(H200, with(HopperTile::new(2, 128, 1))).unwrap();
+    let plan = gemm.plan_with(H200, choice_of_tile(HopperTile::new(2, 128, 1))).unwrap();
     assert!(names(&plan)[1].ends_with("_unaligned"), "{:?}", names(&plan));
     let parts = Some(Choice { tile: HopperTile::new(2, 128, 1), splits: 2, transposed: false });
     let plan = gemm.plan_with(H200, parts).unwrap();
@@ -221,11 +221,11 @@ fn small_products_take_one_launch() {
 #[test]
 fn mma_count_follows_the_stage() {
     let count = |gemm: Gemm, tile| {
-        let plan = gemm.plan_with(H200, with(tile)).unwrap();
+        let plan = gemm.plan_with(H200, choice_of_tile(tile)).unwrap();
         plan.steps.last().unwrap().kernel.emit_ptx().matches("wgmma.mma_async").count()
     };
-    let halves = Gemm::new(512, 512, 512, PtxType::F16);
-    assert_eq!(count(halves, HopperTile::new(2, 256, 1)), 4);
+    let f16 = Gemm::new(512, 512, 512, PtxType::F16);
+    assert_eq!(count(f16, HopperTile::new(2, 256, 1)), 4);
     let single = Gemm { precision: Precision::Tf32, ..Gemm::new(512, 512, 512, PtxType::F32) };
     assert_eq!(count(single, HopperTile::new(2, 256, 1)), 4);
     // TF32x3: three products of two terms.
@@ -255,29 +255,29 @@ fn empty_problems_launch_nothing() {
     let none = Gemm::new(0, 5, 7, PtxType::F16).plan(H200).unwrap();
     assert!(none.steps.is_empty());
     assert_eq!(none.arguments.len(), 3);
-    let shallow = Gemm::new(3, 5, 0, PtxType::F16).plan(H200).unwrap();
-    assert_eq!(names(&shallow), ["gemm_reduce_f16_k0"]);
+    let zero_k = Gemm::new(3, 5, 0, PtxType::F16).plan(H200).unwrap();
+    assert_eq!(names(&zero_k), ["gemm_reduce_f16_k0"]);
 }
 
 #[test]
-fn unsupported_operands_are_refused() {
-    let choice = with(HopperTile::new(2, 128, 1));
-    let said = |gemm: Gemm, machine| gemm.plan_with(machine, choice).unwrap_err().to_string();
-    let older = GpuSpec { target: Target::SM_90, ..H200 };
-    let text = said(Gemm::new(3, 5, 7, PtxType::F16), older);
+fn unsupported_operands_are_rejected() {
+    let choice = choice_of_tile(HopperTile::new(2, 128, 1));
+    let error_text = |gemm: Gemm, gpu| gemm.plan_with(gpu, choice).unwrap_err().to_string();
+    let without_wgmma = GpuSpec { target: Target::SM_90, ..H200 };
+    let text = error_text(Gemm::new(3, 5, 7, PtxType::F16), without_wgmma);
     assert!(text.contains("uses instructions of sm_90a, which sm_90 lacks"), "{text}");
-    let text = said(Gemm::new(3, 5, 7, PtxType::F32), H200);
+    let text = error_text(Gemm::new(3, 5, 7, PtxType::F32), H200);
     assert!(text.contains("precision is full f32"), "{text}");
     let side = 1 << 27;
-    let vast = Gemm {
+    let huge = Gemm {
         a: MatrixLayout { ld: 8, ..MatrixLayout::packed(Layout::RowMajor, side, 8) },
         ..Gemm::new(side, side, 8, PtxType::F16)
     };
-    let wide = Some(Choice { tile: HopperTile::new(3, 256, 1), splits: 1, transposed: false });
+    let wide_tile = Some(Choice { tile: HopperTile::new(3, 256, 1), splits: 1, transposed: false });
     let text =
-        Gemm::new(512, 512, 512, PtxType::F16).plan_with(H200, wide).unwrap_err().to_string();
+        Gemm::new(512, 512, 512, PtxType::F16).plan_with(H200, wide_tile).unwrap_err().to_string();
     assert!(text.contains("choice is a tile with more columns than registers can hold"), "{text}");
-    assert!(said(vast, H200).contains("too many"), "{}", said(vast, H200));
+    assert!(error_text(huge, H200).contains("too many"), "{}", error_text(huge, H200));
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! Every name of the kernel library follows the legend in `docs/kernels.md`.
+//! Tests that every kernel's name follows the legend in `docs/kernels.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A field of a pattern.
+/// A field of a pattern, or several fields that are optional together.
 #[derive(Debug)]
 struct Field {
-    /// Parts of one or more fields, each with its alternatives.
+    /// Each field, with its alternatives.
     parts: Vec<Vec<String>>,
     is_optional: bool,
 }
@@ -54,7 +54,7 @@ fn legend() -> Vec<(String, Vec<Field>)> {
     patterns.map(|line| ((*line).to_owned(), fields(line))).collect()
 }
 
-/// Whether a part of a name is an alternative, in which `N` stands for digits.
+/// Whether a part of a name matches an alternative, in which `N` stands for digits.
 fn is_part(part: &str, alternative: &str) -> bool {
     let mut rest = part;
     for (nth, literal) in alternative.split('N').enumerate() {
@@ -73,6 +73,7 @@ fn is_part(part: &str, alternative: &str) -> bool {
     rest.is_empty()
 }
 
+/// Whether the parts of a name match a pattern.
 fn follows(parts: &[&str], pattern: &[Field]) -> bool {
     let Some((field, others)) = pattern.split_first() else {
         return parts.is_empty();
@@ -85,7 +86,7 @@ fn follows(parts: &[&str], pattern: &[Field]) -> bool {
     (has && follows(&parts[count..], others)) || (field.is_optional && follows(parts, others))
 }
 
-/// The names of all kernels whose resources are recorded.
+/// The names of all kernels in the resource snapshots.
 fn names() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/out/kernels");
     let mut names = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The library of kernels: plans, names, resources of the assembled code, and refusals.
+//! Tests of the kernel library: plans, names, resources of the assembled code, and errors.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 

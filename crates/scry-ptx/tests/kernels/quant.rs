@@ -1,4 +1,4 @@
-//! Quantised matrices: choice of kernels, their instructions, and invalid arguments.
+//! Tests of quantised matrices: choice of kernels, their instructions, and invalid arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -25,24 +25,24 @@ fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
 }
 
-/// Products with few columns of every kind.
-fn products(format: BlockFormat) -> Vec<Plan> {
+/// Plans with every kind of kernel for products with few columns.
+fn sample_plans(format: BlockFormat) -> Vec<Plan> {
     let mut plans = Vec::new();
     for k in [512, 4096, 14336, 28672] {
         for columns in 1..=8 {
-            let few = product(format, 4096, k, columns);
-            plans.push(few.plan(HOPPER).expect("the sizes fit"));
-            plans.push(few.plan(AMPERE).expect("the sizes fit"));
+            let matvec = product(format, 4096, k, columns);
+            plans.push(matvec.plan(HOPPER).expect("the sizes fit"));
+            plans.push(matvec.plan(AMPERE).expect("the sizes fit"));
         }
     }
     let typed = TYPES.map(|activations| MatVec { activations, ..product(format, 33, 512, 1) });
-    plans.extend(typed.iter().map(|few| few.plan(HOPPER).expect("the sizes fit")));
+    plans.extend(typed.iter().map(|matvec| matvec.plan(HOPPER).expect("the sizes fit")));
     plans
 }
 
-/// Every kind of kernel, without those of other families.
-fn all() -> Vec<Plan> {
-    let mut plans: Vec<Plan> = BlockFormat::ALL.into_iter().flat_map(products).collect();
+/// Plans with every kind of kernel of this module.
+fn all_plans() -> Vec<Plan> {
+    let mut plans: Vec<Plan> = BlockFormat::ALL.into_iter().flat_map(sample_plans).collect();
     for format in BlockFormat::ALL {
         plans.push(quantize_plan(format, 4096).expect("the sizes fit"));
         plans.extend(
@@ -54,22 +54,22 @@ fn all() -> Vec<Plan> {
 
 #[test]
 fn kernels_do_not_spill() {
-    resource_snapshot::compare("quant.txt", all());
+    resource_snapshot::compare("quant.txt", all_plans());
 }
 
 #[test]
 fn steps_match_kernel_interfaces() {
-    all().iter().for_each(check_steps);
+    all_plans().iter().for_each(check_steps);
 }
 
 #[test]
 fn equal_names_have_equal_text() {
     let mut texts = BTreeMap::new();
-    for plan in all() {
+    for plan in all_plans() {
         for step in plan.steps {
             let text = step.kernel.emit_ptx();
-            let known = texts.entry(step.kernel.name()).or_insert_with(|| text.clone());
-            assert_eq!(*known, text, "{}", step.kernel.name());
+            let first = texts.entry(step.kernel.name()).or_insert_with(|| text.clone());
+            assert_eq!(*first, text, "{}", step.kernel.name());
         }
     }
     assert!(texts.len() > 80, "{}", texts.len());
@@ -85,8 +85,8 @@ fn matvec_variants_follow_the_target() {
         let copies = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [";
         assert_eq!(text.matches(copies).count(), 1);
         // Eight times 32 weights, and offsets unless there are none.
-        let products = if format == BlockFormat::Q8_0 { 8 } else { 10 };
-        assert_eq!(text.matches("mma.sync.aligned").count(), products, "{format:?}");
+        let mma_count = if format == BlockFormat::Q8_0 { 8 } else { 10 };
+        assert_eq!(text.matches("mma.sync.aligned").count(), mma_count, "{format:?}");
         let portable = one.plan(AMPERE).unwrap();
         assert_eq!(portable.steps.len(), 2);
         assert_eq!(portable.steps[1].kernel.default_target(), Target::SM_75);
@@ -96,20 +96,20 @@ fn matvec_variants_follow_the_target() {
 
 #[test]
 fn activations_are_quantised_once() {
-    let few = product(BlockFormat::Q4K, 4096, 14336, 1).plan(HOPPER).unwrap();
-    assert_eq!(names(&few), ["matvec_stream_q4k_f32_n1_limbs2_sums32"]);
-    let many = product(BlockFormat::Q4K, 4096, 14336, 8).plan(HOPPER).unwrap();
+    let matvec = product(BlockFormat::Q4K, 4096, 14336, 1).plan(HOPPER).unwrap();
+    assert_eq!(names(&matvec), ["matvec_stream_q4k_f32_n1_limbs2_sums32"]);
+    let wide = product(BlockFormat::Q4K, 4096, 14336, 8).plan(HOPPER).unwrap();
     let expected =
         ["matvec_limbs_f32_n8_limbs1_sums32", "matvec_stream_q4k_prepared_n8_limbs1_sums32"];
-    assert_eq!(names(&many), expected);
+    assert_eq!(names(&wide), expected);
     // For each of 56 spans of 256 values of 8 columns: limbs, 32 bytes of sums, a scale.
-    assert_eq!(many.scratch, [56 * 8 * (256 + 32 + 4)]);
-    assert_eq!(many.steps[0].buffers, [Place::Argument(1), Place::Scratch(0)]);
-    assert_eq!(many.steps[1].buffers, [Place::Argument(0), Place::Scratch(0), Place::Argument(2)]);
+    assert_eq!(wide.scratch, [56 * 8 * (256 + 32 + 4)]);
+    assert_eq!(wide.steps[0].buffers, [Place::Argument(1), Place::Scratch(0)]);
+    assert_eq!(wide.steps[1].buffers, [Place::Argument(0), Place::Scratch(0), Place::Argument(2)]);
 }
 
-/// The first column and the number of columns of each product.
-fn parts(plan: &Plan) -> Vec<(u32, u32)> {
+/// Returns the first column and the number of columns of each product that a plan launches.
+fn launched_columns(plan: &Plan) -> Vec<(u32, u32)> {
     let streams = plan.steps.iter().filter(|step| step.kernel.name().contains("stream"));
     let number = |parameter: &Parameter| match parameter {
         Parameter::U32(number) => *number,
@@ -121,18 +121,19 @@ fn parts(plan: &Plan) -> Vec<(u32, u32)> {
 
 #[test]
 fn columns_split_for_memory_or_precision() {
-    let split =
-        |k, columns| parts(&product(BlockFormat::Q6K, 64, k, columns).plan(HOPPER).unwrap());
+    let split = |k, columns| {
+        launched_columns(&product(BlockFormat::Q6K, 64, k, columns).plan(HOPPER).unwrap())
+    };
     assert_eq!(split(14336, 8), [(0, 8)]);
     assert_eq!(split(512, 7), [(0, 4), (4, 3)]);
     assert_eq!(split(28672, 5), [(0, 2), (2, 2), (4, 1)]);
-    let giant = product(BlockFormat::Q6K, 64, 1 << 20, 1).plan(HOPPER).unwrap();
-    assert_eq!(names(&giant)[1], "matvec_dot_q6k_n1");
+    let huge_k = product(BlockFormat::Q6K, 64, 1 << 20, 1).plan(HOPPER).unwrap();
+    assert_eq!(names(&huge_k)[1], "matvec_dot_q6k_n1");
 }
 
 #[test]
 fn shared_memory_stays_within_limit() {
-    for plan in all() {
+    for plan in all_plans() {
         for step in plan.steps {
             assert!(step.kernel.launch().dynamic_shared <= 232_448 - 16_896, "{step:?}");
         }
@@ -141,7 +142,7 @@ fn shared_memory_stays_within_limit() {
 
 #[test]
 fn many_columns_use_16_bit_gemm() {
-    let many = MatMul {
+    let wide = MatMul {
         format: BlockFormat::Q4K,
         rows: 4096,
         k: 14336,
@@ -149,21 +150,21 @@ fn many_columns_use_16_bit_gemm() {
         activations: PtxType::F16,
         output: PtxType::F16,
     };
-    let plan = many.plan(HOPPER).unwrap();
+    let plan = wide.plan(HOPPER).unwrap();
     assert_eq!(names(&plan)[0], "dequantize_q4k_f16");
     assert!(names(&plan)[1].starts_with("gemm_sm90_f16"), "{:?}", names(&plan));
     assert_eq!(plan.scratch[0], 2 * 4096 * 14336);
     assert_eq!(plan.steps[0].buffers, [Place::Argument(0), Place::Scratch(0)]);
     assert_eq!(plan.arguments.iter().map(|b| b.name).collect::<Vec<_>>(), ["weights", "x", "y"]);
-    let few = MatMul { columns: 3, output: PtxType::F32, ..many };
+    let narrow = MatMul { columns: 3, output: PtxType::F32, ..wide };
     assert_eq!(
-        names(&few.plan(HOPPER).unwrap()),
+        names(&narrow.plan(HOPPER).unwrap()),
         ["matvec_limbs_f16_n4_limbs2_sums32", "matvec_stream_q4k_prepared_n4_limbs2_sums32"]
     );
 }
 
 #[test]
-fn nothing_is_an_empty_plan() {
+fn empty_products_need_no_launch() {
     for (rows, columns) in [(0, 1), (5, 0)] {
         let plan = product(BlockFormat::Q4K, rows, 512, columns).plan(HOPPER).unwrap();
         assert_eq!((plan.steps.len(), plan.arguments.len()), (0, 3));
@@ -175,15 +176,15 @@ fn nothing_is_an_empty_plan() {
 }
 
 #[test]
-fn unsupported_products_are_refused() {
-    let said = |few: MatVec| few.plan(HOPPER).unwrap_err().to_string();
+fn unsupported_products_are_rejected() {
+    let error_text = |matvec: MatVec| matvec.plan(HOPPER).unwrap_err().to_string();
     let good = product(BlockFormat::Q4K, 4096, 512, 1);
-    assert!(said(MatVec { k: 500, ..good }).contains("k is 500, not a multiple of 256"));
-    assert!(said(MatVec { rows: 1 << 31, ..good }).contains("split sides of 2^31 or more"));
-    assert!(said(MatVec { columns: 9, ..good }).contains("columns is 9"));
+    assert!(error_text(MatVec { k: 500, ..good }).contains("k is 500, not a multiple of 256"));
+    assert!(error_text(MatVec { rows: 1 << 31, ..good }).contains("split sides of 2^31 or more"));
+    assert!(error_text(MatVec { columns: 9, ..good }).contains("columns is 9"));
     let bytes = MatVec { activations: PtxType::U8, ..good };
-    assert!(said(bytes).contains("activations is u8; use f32, f16 or bf16"));
-    assert!(said(MatVec { k: 1 << 28, columns: 8, ..good }).contains("2^30"));
+    assert!(error_text(bytes).contains("activations is u8; use f32, f16 or bf16"));
+    assert!(error_text(MatVec { k: 1 << 28, columns: 8, ..good }).contains("2^30"));
     assert!(quantize_plan(BlockFormat::Q4K, 100).is_err());
     assert!(dequantize_plan(BlockFormat::Q4K, PtxType::U8, 256).is_err());
     let turing = Target::SM_75;
@@ -193,7 +194,7 @@ fn unsupported_products_are_refused() {
 }
 
 #[test]
-fn partial_blocks_are_refused() {
+fn partial_blocks_are_rejected() {
     for (columns, output) in [(1, PtxType::F32), (9, PtxType::F32), (8, PtxType::F16)] {
         let format = BlockFormat::Q8_0;
         let odd = MatMul { format, rows: 64, k: 100, columns, activations: PtxType::F16, output };

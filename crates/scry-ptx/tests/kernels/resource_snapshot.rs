@@ -1,4 +1,4 @@
-//! Resource snapshots of kernels as golden files: registers, shared memory, spills.
+//! Compares the resources of assembled kernels with golden files: registers, shared memory, spills.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -10,8 +10,9 @@ use scry_ptx::Target;
 use scry_ptx::kernels::{Plan, PtxKernel};
 
 /// Compares the assembler's report on the kernels of some plans with a resource snapshot, if the
-/// environment variable `SCRY_PTXAS` names the assembler. `SCRY_BLESS=1` replaces the snapshot.
-/// No kernel may spill registers or use local memory. Without an assembler no plan is computed.
+/// environment variable `SCRY_PTXAS` names the assembler; otherwise does nothing, and does not even
+/// iterate over the plans. `SCRY_BLESS=1` replaces the snapshot. No kernel may spill registers or
+/// use local memory.
 pub fn compare(file: &str, plans: impl IntoIterator<Item: Borrow<Plan>>) {
     let Some(assembler) = std::env::var_os("SCRY_PTXAS") else {
         eprintln!("skipped: SCRY_PTXAS names no assembler");
@@ -40,17 +41,17 @@ pub fn compare(file: &str, plans: impl IntoIterator<Item: Borrow<Plan>>) {
     assert_eq!(blessed.lines().count(), text.lines().count(), "{}", path.display());
 }
 
-/// The lines of some kernels, which are assembled side by side.
+/// Returns the lines of some kernels, sorted by kernel. The kernels are assembled in parallel.
 fn entries(kernels: &[&dyn PtxKernel], assembler: &Path) -> Vec<String> {
     let next = AtomicUsize::new(0);
-    let some = || {
+    let work = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
         let numbers = numbers.take_while(|nth| *nth < kernels.len());
         numbers.map(|nth| (nth, entry(kernels[nth], assembler))).collect::<Vec<_>>()
     };
     let workers = thread::available_parallelism().map_or(1, |count| count.get().min(16));
     let mut entries = thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(some)).collect();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let done = workers.into_iter().map(|worker| worker.join().expect("it says why it failed"));
         done.flatten().collect::<Vec<_>>()
     });
@@ -58,24 +59,25 @@ fn entries(kernels: &[&dyn PtxKernel], assembler: &Path) -> Vec<String> {
     entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
+/// Returns the line of a kernel.
 fn entry(kernel: &dyn PtxKernel, assembler: &Path) -> String {
     let target = kernel.default_target();
-    let said = assemble(&kernel.emit_ptx(), target, assembler);
-    let number = |before: &str| {
-        let behind = said.split(before).nth(1).unwrap_or("0");
-        let digits = behind.trim_start().split(|c: char| !c.is_ascii_digit()).next();
+    let report = assemble(&kernel.emit_ptx(), target, assembler);
+    let number_after = |text: &str| {
+        let rest = report.split(text).nth(1).unwrap_or("0");
+        let digits = rest.trim_start().split(|c: char| !c.is_ascii_digit()).next();
         digits.and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(0)
     };
-    let ahead = |after: &str| {
-        let before = said.split(after).next().filter(|before| before.len() < said.len());
+    let number_before = |text: &str| {
+        let before = report.split(text).next().filter(|before| before.len() < report.len());
         let word = before.and_then(|before| before.split_whitespace().last());
         word.and_then(|word| word.parse::<u32>().ok()).unwrap_or(0)
     };
-    assert!(!said.contains("serialized"), "{}: {said}", kernel.name());
-    let shared = ahead(" bytes smem") + kernel.launch().dynamic_shared;
-    let spilled = ahead(" bytes stack frame") + ahead(" bytes spill stores");
+    assert!(!report.contains("serialized"), "{}: {report}", kernel.name());
+    let shared = number_before(" bytes smem") + kernel.launch().dynamic_shared;
+    let spilled = number_before(" bytes stack frame") + number_before(" bytes spill stores");
     let name = kernel.name();
-    format!("{name}, {target}, {}, {shared}, {spilled}", number("Used"))
+    format!("{name}, {target}, {}, {shared}, {spilled}", number_after("Used"))
 }
 
 /// Returns the report of the assembler.
@@ -89,8 +91,8 @@ fn assemble(text: &str, target: Target, assembler: &Path) -> String {
         .arg(&file)
         .output()
         .expect("SCRY_PTXAS names a program");
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8(said).expect("the assembler writes text");
-    assert!(output.status.success(), "{said}\n{text}");
-    said
+    let report = [output.stdout, output.stderr].concat();
+    let report = String::from_utf8(report).expect("the assembler writes text");
+    assert!(output.status.success(), "{report}\n{text}");
+    report
 }

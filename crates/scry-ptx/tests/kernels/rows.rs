@@ -1,4 +1,4 @@
-//! Softmax and norms: choice of kernels, their instructions, and invalid arguments.
+//! Tests of softmax and norms: choice of kernels, their instructions, and invalid arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -36,8 +36,8 @@ fn rows(count: u64, length: u64, element: PtxType) -> Rows {
     Rows { count, length, element }
 }
 
-fn softmax(count: u64, length: u64, machine: GpuSpec) -> Plan {
-    softmax::plan(Softmax::Linear, rows(count, length, PtxType::F32), machine).unwrap()
+fn softmax(count: u64, length: u64, gpu: GpuSpec) -> Plan {
+    softmax::plan(Softmax::Linear, rows(count, length, PtxType::F32), gpu).unwrap()
 }
 
 fn names(plan: &Plan) -> Vec<String> {
@@ -57,8 +57,8 @@ fn lengths(element: PtxType) -> Vec<u64> {
     aligned.flat_map(|length| [length, length + 1, length + vector / 2]).collect()
 }
 
-/// Every kind of kernel.
-fn all() -> Vec<Plan> {
+/// Plans with every kind of kernel.
+fn sample_plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for element in TYPES {
         for length in lengths(element) {
@@ -75,44 +75,45 @@ fn all() -> Vec<Plan> {
 }
 
 /// Numbers of vectors at which the choice of thread group may change, and their successors.
-fn turning_points() -> impl Iterator<Item = u64> {
-    // Small thread groups are as large as they must; others have multiples of 64 threads.
+fn vector_counts() -> impl Iterator<Item = u64> {
+    // Thread groups within a warp depend on each number of vectors; the sizes of others are
+    // multiples of 64 threads.
     (0..64).chain((1..=1025).flat_map(|nth| [64 * nth, 64 * nth + 1]))
 }
 
-/// Criteria for thread groups besides the row length: rows per multiprocessor, and support of
-/// clusters.
-fn choices() -> [(u64, GpuSpec); 5] {
+/// What the choice of thread groups depends on besides the row length: the number of rows, and the
+/// GPU's support of clusters.
+fn conditions() -> [(u64, GpuSpec); 5] {
     let processors = u64::from(HOPPER.multiprocessors);
     let few = [2, 4, 8].map(|blocks| (processors / blocks, HOPPER));
     [(10 * processors, AMPERE), (10 * processors, HOPPER), few[0], few[1], few[2]]
 }
 
-/// Every function of rows, for these.
-fn functions(rows: Rows, machine: GpuSpec) -> impl Iterator<Item = Plan> {
+/// Plans of softmax, log-softmax and every norm for these rows.
+fn plans_of_all_functions(rows: Rows, gpu: GpuSpec) -> impl Iterator<Item = Plan> {
     let softmaxes = [Softmax::Linear, Softmax::Log];
-    let softmaxes = softmaxes.map(|softmax| softmax::plan(softmax, rows, machine).unwrap());
-    let norms = KINDS.map(|kind| norm::plan(Norm { kind, ..LAYER }, rows, machine).unwrap());
+    let softmaxes = softmaxes.map(|softmax| softmax::plan(softmax, rows, gpu).unwrap());
+    let norms = KINDS.map(|kind| norm::plan(Norm { kind, ..LAYER }, rows, gpu).unwrap());
     softmaxes.into_iter().chain(norms)
 }
 
-/// Every kernel that can be chosen, once.
-fn reachable() -> &'static [Plan] {
-    static REACHABLE: LazyLock<Vec<Plan>> = LazyLock::new(choose_all);
+/// A plan for every kernel that can be chosen.
+fn reachable_plans() -> &'static [Plan] {
+    static REACHABLE: LazyLock<Vec<Plan>> = LazyLock::new(collect_reachable_plans);
     &REACHABLE
 }
 
-fn choose_all() -> Vec<Plan> {
+fn collect_reachable_plans() -> Vec<Plan> {
     let mut kernels = BTreeMap::new();
     for element in TYPES {
         let vector = u64::from(16 / element.size());
-        let aligned = turning_points().map(|vectors| vectors * vector);
-        let ragged = [0, 1, 2, 4].into_iter().filter(|over| *over < vector);
-        let lengths = aligned.flat_map(|length| ragged.clone().map(move |over| length + over));
+        let aligned = vector_counts().map(|vectors| vectors * vector);
+        let unaligned = [0, 1, 2, 4].into_iter().filter(|extra| *extra < vector);
+        let lengths = aligned.flat_map(|length| unaligned.clone().map(move |extra| length + extra));
         for length in lengths.filter(|length| *length > 0) {
-            let plans = choices()
+            let plans = conditions()
                 .into_iter()
-                .flat_map(|(count, machine)| functions(rows(count, length, element), machine));
+                .flat_map(|(count, gpu)| plans_of_all_functions(rows(count, length, element), gpu));
             let steps = plans.flat_map(|plan| plan.steps);
             kernels.extend(steps.map(|step| (step.kernel.name(), step.kernel)));
         }
@@ -122,26 +123,27 @@ fn choose_all() -> Vec<Plan> {
 
 #[test]
 fn equal_names_have_equal_text() {
-    let mut known = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     let others = [(3, 1000), (5000, 1004), (9, 1 << 20)].map(|(a, b)| softmax(a, b, HOPPER));
-    for step in all().iter().chain(&others).flat_map(|plan| &plan.steps) {
+    for step in sample_plans().iter().chain(&others).flat_map(|plan| &plan.steps) {
         let (name, text) = (step.kernel.name(), step.kernel.emit_ptx());
         assert!(text.contains(&format!(".entry {name}(")));
-        assert_eq!(*known.entry(name).or_insert(text.clone()), text);
+        assert_eq!(*texts.entry(name).or_insert(text.clone()), text);
     }
-    assert!(known.len() > 200, "{}", known.len());
+    assert!(texts.len() > 200, "{}", texts.len());
 }
 
 #[test]
-fn nothing_is_spilled() {
-    resource_snapshot::compare("rows.txt", reachable());
+fn kernels_do_not_spill() {
+    resource_snapshot::compare("rows.txt", reachable_plans());
 }
 
-/// A kernel as Hopper runs it, where it may do more than the oldest target that has it.
+/// A kernel whose default target is Hopper: for Hopper it may have more instructions (prefetches)
+/// than for the oldest target that has its features.
 #[derive(Debug)]
-struct OnHopper(&'static dyn PtxKernel);
+struct HopperKernel(&'static dyn PtxKernel);
 
-impl PtxKernel for OnHopper {
+impl PtxKernel for HopperKernel {
     fn name(&self) -> String {
         self.0.name()
     }
@@ -164,10 +166,10 @@ impl PtxKernel for OnHopper {
 }
 
 #[test]
-fn kernels_do_not_spill_on_hopper() {
-    let on_hopper = |plan: &'static Plan| OnHopper(&*plan.steps[0].kernel);
-    let does_more = |kernel: &OnHopper| kernel.emit_ptx().contains("prefetch");
-    let kernels = reachable().iter().map(on_hopper).filter(does_more);
+fn prefetching_kernels_do_not_spill() {
+    let hopper_kernel = |plan: &'static Plan| HopperKernel(&*plan.steps[0].kernel);
+    let prefetches = |kernel: &HopperKernel| kernel.emit_ptx().contains("prefetch");
+    let kernels = reachable_plans().iter().map(hopper_kernel).filter(prefetches);
     resource_snapshot::compare(
         "rows_sm_90a.txt",
         kernels.map(|kernel| Plan::single(Box::new(kernel))),
@@ -176,19 +178,19 @@ fn kernels_do_not_spill_on_hopper() {
 
 #[test]
 fn thread_groups_follow_the_row_length() {
-    let chosen = |count, length, machine| names(&softmax(count, length, machine)).join(" ");
-    assert_eq!(chosen(65536, 32, HOPPER), "softmax_f32_1x8x1");
-    assert_eq!(chosen(65536, 128, HOPPER), "softmax_f32_1x32x1");
-    assert_eq!(chosen(65536, 1023, HOPPER), "softmax_f32_1x64x4_vec1");
-    assert_eq!(chosen(16384, 4096, HOPPER), "softmax_f32_1x256x4");
-    assert_eq!(chosen(1000, 32768, HOPPER), "softmax_f32_2x512x8");
-    assert_eq!(chosen(128, 131_072, HOPPER), "softmax_f32_8x256x16");
-    assert_eq!(chosen(128, 131_070, HOPPER), "softmax_f32_8x512x8_vec1");
-    assert_eq!(chosen(1000, 32768, AMPERE), "softmax_f32_1x1024x8");
-    assert!(chosen(1000, 131_072, AMPERE).starts_with("softmax_stats_f32_1x1024x6 "));
+    let kernel_names = |count, length, gpu| names(&softmax(count, length, gpu)).join(" ");
+    assert_eq!(kernel_names(65536, 32, HOPPER), "softmax_f32_1x8x1");
+    assert_eq!(kernel_names(65536, 128, HOPPER), "softmax_f32_1x32x1");
+    assert_eq!(kernel_names(65536, 1023, HOPPER), "softmax_f32_1x64x4_vec1");
+    assert_eq!(kernel_names(16384, 4096, HOPPER), "softmax_f32_1x256x4");
+    assert_eq!(kernel_names(1000, 32768, HOPPER), "softmax_f32_2x512x8");
+    assert_eq!(kernel_names(128, 131_072, HOPPER), "softmax_f32_8x256x16");
+    assert_eq!(kernel_names(128, 131_070, HOPPER), "softmax_f32_8x512x8_vec1");
+    assert_eq!(kernel_names(1000, 32768, AMPERE), "softmax_f32_1x1024x8");
+    assert!(kernel_names(1000, 131_072, AMPERE).starts_with("softmax_stats_f32_1x1024x6 "));
     let split = "softmax_stats_f32_1x1024x6_vec1 softmax_apply_f32_1x1024x6_vec1";
-    assert_eq!(chosen(1000, 131_071, AMPERE), split);
-    assert_eq!(chosen(9, 1_000_001, HOPPER), split);
+    assert_eq!(kernel_names(1000, 131_071, AMPERE), split);
+    assert_eq!(kernel_names(9, 1_000_001, HOPPER), split);
 }
 
 #[test]
@@ -257,8 +259,8 @@ fn statistics_pass_between_two_launches() {
     let buffers: Vec<_> = plan.arguments.iter().map(|buffer| buffer.name).collect();
     assert_eq!(buffers, ["x", "weight", "bias", "y"]);
     assert_eq!(plan.steps[0].buffers, [Place::Argument(0), Place::Scratch(0)]);
-    let all = (0..4).map(Place::Argument).chain([Place::Scratch(0)]);
-    assert_eq!(plan.steps[1].buffers, all.collect::<Vec<_>>());
+    let buffers = (0..4).map(Place::Argument).chain([Place::Scratch(0)]);
+    assert_eq!(plan.steps[1].buffers, buffers.collect::<Vec<_>>());
     for step in &plan.steps {
         assert_eq!(step.kernel.launch().grid, [5 * parts as u32, 1, 1]);
         assert!(step.kernel.interface().parameters.contains(&Parameter::U32(parts as u32)));
@@ -281,7 +283,7 @@ fn buffers_match_the_function() {
 }
 
 #[test]
-fn no_rows_take_no_launch() {
+fn empty_matrices_need_no_launch() {
     for length in [1, 4096, 1 << 20] {
         let plan = softmax(0, length, HOPPER);
         assert!(plan.steps.is_empty());
@@ -290,19 +292,19 @@ fn no_rows_take_no_launch() {
 }
 
 #[test]
-fn invalid_shapes_are_refused_by_name() {
-    let refused = |count, length, element| {
+fn invalid_shapes_are_rejected() {
+    let error_text = |count, length, element| {
         let rows = rows(count, length, element);
         softmax::plan(Softmax::Linear, rows, HOPPER).unwrap_err().to_string()
     };
-    let error = refused(3, 0, PtxType::F32);
+    let error = error_text(3, 0, PtxType::F32);
     let expected = "kernel `softmax`: length is 0; use rows of 1 to 2^31 - 2^16 elements";
     assert_eq!(error, expected);
-    assert!(refused(3, 1 << 31, PtxType::F32).contains("length is 2147483648"));
-    assert!(refused(3, 10, PtxType::F64).contains("element is F64; use F32, F16 or Bf16"));
-    assert!(refused(1 << 33, 10, PtxType::F32).contains("fewer rows"));
-    assert!(refused(1 << 31, 1 << 31, PtxType::F32).contains("less than 2^60"));
-    assert!(refused(1 << 26, 1 << 20, PtxType::F32).contains("fewer rows"));
+    assert!(error_text(3, 1 << 31, PtxType::F32).contains("length is 2147483648"));
+    assert!(error_text(3, 10, PtxType::F64).contains("element is F64; use F32, F16 or Bf16"));
+    assert!(error_text(1 << 33, 10, PtxType::F32).contains("fewer rows"));
+    assert!(error_text(1 << 31, 1 << 31, PtxType::F32).contains("less than 2^60"));
+    assert!(error_text(1 << 26, 1 << 20, PtxType::F32).contains("fewer rows"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requirements of every plan.
+//! Checks of the requirements that every plan meets.
 
 use scry_ptx::Target;
 use scry_ptx::kernels::{BufferAccess, Place, Plan, PtxKernel, Step};
@@ -12,30 +12,36 @@ pub fn check_steps(plan: &Plan) {
         assert_eq!(declared.len(), interface.parameters.len(), "{name}");
         assert_eq!(interface.buffers.len(), step.buffers.len(), "{name}");
         for (buffer, place) in interface.buffers.iter().zip(&step.buffers) {
-            let room = match *place {
+            let available = match *place {
                 Place::Argument(nth) => plan.arguments[nth].len,
                 Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
             };
-            assert!(buffer.len <= room, "{name}: {buffer:?} in {room}");
+            assert!(buffer.len <= available, "{name}: {buffer:?} in {available}");
         }
         check_waits(step);
     }
 }
 
-/// Checks that a kernel with `griddepcontrol.wait` declares it, waits before it launches
-/// dependents, has no non-coherent loads, and prefetches only buffers that it reads. If a preceding
-/// step writes these (dequantised weights), the whole launch waits. Older targets have no PDL.
+/// Checks that a kernel uses PDL exactly if it declares so, and if it does, that it waits before it
+/// launches dependents, has no non-coherent loads, and reads early only buffers that it does not
+/// write. Code for targets before `sm_90` has no PDL instructions.
 fn check_waits(step: &Step) {
     let (kernel, name) = (&step.kernel, step.kernel.name());
-    let text = kernel.emit_ptx_for(newest(&**kernel)).expect("the target is supported");
-    let [wait, next] = ["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"]
+    let text = kernel.emit_ptx_for(newest_target(&**kernel)).expect("the target is supported");
+    let [wait, launch_dependents] = ["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"]
         .map(|instruction| text.find(instruction));
     let Some(pdl) = kernel.pdl_reads() else {
-        assert_eq!((wait, next), (None, None), "{name}");
+        assert_eq!((wait, launch_dependents), (None, None), "{name}");
         return;
     };
-    assert!(wait.is_some() && wait < next, "{name}: waits at {wait:?}, the next one at {next:?}");
-    assert!(!text.contains("ld.global.nc"), "{name} reads what the launch before may write");
+    assert!(
+        wait.is_some() && wait < launch_dependents,
+        "{name}: waits at {wait:?}, launches dependents at {launch_dependents:?}"
+    );
+    assert!(
+        !text.contains("ld.global.nc"),
+        "{name} has non-coherent loads of what its predecessor may write"
+    );
     for at in pdl {
         assert_eq!(kernel.interface().buffers[*at].access, BufferAccess::Read, "{name}");
     }
@@ -45,7 +51,7 @@ fn check_waits(step: &Step) {
 }
 
 /// The newest target that the kernel can be written for.
-fn newest(kernel: &dyn PtxKernel) -> Target {
+fn newest_target(kernel: &dyn PtxKernel) -> Target {
     let needed = kernel.default_target();
     if needed.has(90) { needed } else { Target::SM_90 }
 }
