@@ -3,8 +3,8 @@
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
 mod attention;
+mod extreme_sizes;
 mod hopper_gemm;
-mod hostile;
 mod kernel_names;
 mod portable_gemm;
 mod quant;
