@@ -108,17 +108,17 @@ fn kernels_do_not_spill() {
 
 #[test]
 fn variants_follow_sizes_and_devices() {
-    let whole = Attention::new([4, 16], 3000, 3000, 128, PtxType::F16);
+    let large = Attention::new([4, 16], 3000, 3000, 128, PtxType::F16);
     assert_eq!(
-        names(&whole.plan(HOPPER).unwrap()),
+        names(&large.plan(HOPPER).unwrap()),
         ["attention_sm90_f16_d128_128x128_s2_o1_overlap"]
     );
-    assert_eq!(names(&whole.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64_s2_o2"]);
+    assert_eq!(names(&large.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64_s2_o2"]);
     let old = GpuSpec { target: Target::SM_75, ..AMPERE };
-    assert_eq!(names(&whole.plan(old).unwrap()), ["attention_naive_f16_d128"]);
+    assert_eq!(names(&large.plan(old).unwrap()), ["attention_naive_f16_d128"]);
     let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
     assert_eq!(short, ["attention_sm90_f16_d128_64x64_s2_o2_overlap"]);
-    let decoding = names(&Attention { queries: 3, ..whole }.plan(HOPPER).unwrap());
+    let decoding = names(&Attention { queries: 3, ..large }.plan(HOPPER).unwrap());
     assert_eq!(decoding.len(), 2);
     assert!(
         decoding[0].ends_with("_splitkv") && decoding[1].starts_with("attention_combine"),

@@ -26,9 +26,9 @@ fn legend() -> Vec<(String, Vec<Field>)> {
                 continue;
             };
             let last = prefix.rsplit('|').next().unwrap_or_default().to_owned();
-            let all: Vec<_> =
+            let expanded: Vec<_> =
                 alternatives.trim().split('|').map(|one| format!("{last}{one}")).collect();
-            field = field.replace(&format!("{last}{}", class.trim()), &all.join("|"));
+            field = field.replace(&format!("{last}{}", class.trim()), &expanded.join("|"));
         }
         field.split('|').map(str::to_owned).collect()
     };

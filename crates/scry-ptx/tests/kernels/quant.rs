@@ -188,8 +188,8 @@ fn unsupported_products_are_rejected() {
     assert!(quantize_plan(BlockFormat::Q4K, 100).is_err());
     assert!(dequantize_plan(BlockFormat::Q4K, PtxType::U8, 256).is_err());
     let turing = Target::SM_75;
-    let half = dequantize_plan(BlockFormat::Q4K, PtxType::F16, 256).unwrap();
-    let error = half.steps[0].kernel.emit_ptx_for(turing).unwrap_err();
+    let f16_plan = dequantize_plan(BlockFormat::Q4K, PtxType::F16, 256).unwrap();
+    let error = f16_plan.steps[0].kernel.emit_ptx_for(turing).unwrap_err();
     assert!(matches!(error, PlanError::Target { .. }), "{error}");
 }
 

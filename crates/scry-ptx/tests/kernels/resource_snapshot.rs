@@ -52,8 +52,9 @@ fn entries(kernels: &[&dyn PtxKernel], assembler: &Path) -> Vec<String> {
     let workers = thread::available_parallelism().map_or(1, |count| count.get().min(16));
     let mut entries = thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let done = workers.into_iter().map(|worker| worker.join().expect("it says why it failed"));
-        done.flatten().collect::<Vec<_>>()
+        let results =
+            workers.into_iter().map(|worker| worker.join().expect("it says why it failed"));
+        results.flatten().collect::<Vec<_>>()
     });
     entries.sort_unstable();
     entries.into_iter().map(|(_, entry)| entry).collect()

@@ -62,13 +62,13 @@ fn sample_plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for element in TYPES {
         for length in lengths(element) {
-            let few = rows(7, length, element);
-            for rows in [few, rows(1000, length, element)] {
+            let few_rows = rows(7, length, element);
+            for rows in [few_rows, rows(1000, length, element)] {
                 plans.push(softmax::plan(Softmax::Linear, rows, HOPPER).unwrap());
                 plans.push(norm::plan(LAYER, rows, HOPPER).unwrap());
             }
-            plans.push(softmax::plan(Softmax::Log, few, AMPERE).unwrap());
-            plans.push(norm::plan(RMS, few, AMPERE).unwrap());
+            plans.push(softmax::plan(Softmax::Log, few_rows, AMPERE).unwrap());
+            plans.push(norm::plan(RMS, few_rows, AMPERE).unwrap());
         }
     }
     plans
@@ -85,8 +85,8 @@ fn vector_counts() -> impl Iterator<Item = u64> {
 /// GPU's support of clusters.
 fn conditions() -> [(u64, GpuSpec); 5] {
     let processors = u64::from(HOPPER.multiprocessors);
-    let few = [2, 4, 8].map(|blocks| (processors / blocks, HOPPER));
-    [(10 * processors, AMPERE), (10 * processors, HOPPER), few[0], few[1], few[2]]
+    let few_rows = [2, 4, 8].map(|blocks| (processors / blocks, HOPPER));
+    [(10 * processors, AMPERE), (10 * processors, HOPPER), few_rows[0], few_rows[1], few_rows[2]]
 }
 
 /// Plans of softmax, log-softmax and every norm for these rows.

@@ -65,9 +65,9 @@ impl Source {
 
     /// Returns the number of warp-sized chunks; `None` if they are too many to count.
     pub(super) fn chunk_count(&self) -> Option<u32> {
-        let all =
+        let total =
             u128::from(self.chunks_per_row()) * u128::from(self.lines) * u128::from(self.batch);
-        u32::try_from(all).ok().filter(|chunk_count| *chunk_count < u32::MAX / 32)
+        u32::try_from(total).ok().filter(|chunk_count| *chunk_count < u32::MAX / 32)
     }
 
     fn parameters(&self, at: usize) -> [Parameter; 8] {

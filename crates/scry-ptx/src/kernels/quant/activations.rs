@@ -42,7 +42,7 @@ pub(super) struct Limbs {
 
 impl Limbs {
     /// Returns the layout that the MMA kernel of a format reads.
-    pub(super) const fn of(format: BlockFormat, columns: u32) -> Self {
+    pub(super) const fn for_format(format: BlockFormat, columns: u32) -> Self {
         let limbs = if columns <= 4 { 2 } else { 1 };
         let (interleaved, limbs_per_sum) = match format {
             BlockFormat::Q4K | BlockFormat::Q5K => (false, Some(32)),
@@ -157,8 +157,8 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
     /// Returns the scale of a warp's values, and approximately its reciprocal.
     fn scale_of(&self, values: [Val<'k, f32>; 8]) -> (Val<'k, f32>, Val<'k, f32>) {
         let magnitudes = values.map(|value| value.unary("abs"));
-        let own = magnitudes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
-        let largest = self.k.max_of_warp(own);
+        let lane_value = magnitudes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
+        let largest = self.k.max_of_warp(lane_value);
         let is_significant = largest.ge(MIN_SIGNIFICANT);
         // Reciprocals of values above 2^126 would be flushed to zero.
         let inverse = (largest * 0.0625).recip() * (127.0 * 0.0625);
@@ -199,8 +199,8 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
         words: [Val<'k, u32>; 2],
     ) {
         let ones = 0x0101_0101u32;
-        let own = self.k.dp4a(words[1], ones, self.k.dp4a(words[0], ones, 0));
-        let sum = self.k.reduce_warp(own, width / 8, |a, b| a + b);
+        let lane_value = self.k.dp4a(words[1], ones, self.k.dp4a(words[0], ones, 0));
+        let sum = self.k.reduce_warp(lane_value, width / 8, |a, b| a + b);
         let (group, part) = (warp_span.lane >> 2, warp_span.lane & 3);
         let first = (warp_span.lane & (width / 8 - 1)).equals(0);
         let (writes, slot) = match width {

@@ -56,8 +56,8 @@ fn check_whole_blocks(argument: &'static str, len: usize, block: usize) -> Resul
 
 /// Rounds a scale to `f16`, clamped to its range; returns the stored bytes and the rounded value.
 fn round_scale(scale: f32) -> ([u8; 2], f32) {
-    let half = f16::from_f32(scale.clamp(-MAX_F16, MAX_F16));
-    (half.to_le_bytes(), half.to_f32())
+    let rounded = f16::from_f32(scale.clamp(-MAX_F16, MAX_F16));
+    (rounded.to_le_bytes(), rounded.to_f32())
 }
 
 fn half_at(block: &[u8], at: usize) -> f32 {

@@ -112,8 +112,8 @@ impl QuantizeWeights {
 
 /// Rounds a scale to `f16`, clamped to its range; also returns the rounded value as `f32`.
 fn round_scale(scale: Val<'_, f32>) -> (Val<'_, F16>, Val<'_, f32>) {
-    let half = scale.max(-MAX_F16).min(MAX_F16).convert::<F16>("rn");
-    (half, half.convert(""))
+    let d_f16 = scale.max(-MAX_F16).min(MAX_F16).convert::<F16>("rn");
+    (d_f16, d_f16.convert(""))
 }
 
 impl<'k> Work<'k> {
@@ -157,9 +157,9 @@ impl<'k> Work<'k> {
     fn pack_affine(&self, in_bounds: Val<'k, bool>, levels: f32, low: i64, high: Option<i64>) {
         let k = self.k;
         let (scale, offset) = self.weights.fit_affine(levels);
-        let round_unit = |own: Val<'k, f32>| {
-            let most = k.reduce_warp(own, 8, |a, b| a.max(b));
-            round_scale(most.divided_by(k.constant(63.0)))
+        let round_unit = |value: Val<'k, f32>| {
+            let max = k.reduce_warp(value, 8, |a, b| a.max(b));
+            round_scale(max.divided_by(k.constant(63.0)))
         };
         let ((d_half, d), (dmin_half, dmin)) = (round_unit(scale), round_unit(offset));
         let scale = scale.times(d.inverse()).round_clamped(0.0, 63.0);
@@ -170,9 +170,9 @@ impl<'k> Work<'k> {
         let partner = six_bits.map(|six_bits| k.shuffle("bfly", six_bits, 4u32));
         k.when(in_bounds, || {
             k.when(self.group_index.equals(0), || {
-                let halves = self.block.cast::<F16>();
-                halves.store(d_half);
-                halves.at(1).store(dmin_half);
+                let scales = self.block.cast::<F16>();
+                scales.store(d_half);
+                scales.at(1).store(dmin_half);
             });
             k.when(self.group_index.lt(4), || self.store_scales(six_bits, partner));
             self.store_low(low);
@@ -186,8 +186,8 @@ impl<'k> Work<'k> {
     fn store_scales(&self, own: [Val<'k, u32>; 2], partner: [Val<'k, u32>; 2]) {
         let at = self.block.plus_bytes(self.group_index);
         let first = [0, 1].map(|i| own[i] | ((partner[i] >> 4) << 6));
-        let rest = (partner[0] & 15) | (partner[1] << 4);
-        for (offset, byte) in [(4, first[0]), (8, first[1]), (12, rest)] {
+        let low_bits = (partner[0] & 15) | (partner[1] << 4);
+        for (offset, byte) in [(4, first[0]), (8, first[1]), (12, low_bits)] {
             at.offset(offset).store(byte.convert::<u8>(""));
         }
     }
@@ -219,15 +219,17 @@ impl<'k> Work<'k> {
 impl<'k> Work<'k> {
     fn pack_centred(&self, in_bounds: Val<'k, bool>) {
         let k = self.k;
-        let own = self.weights.fit_centred(32.0);
-        let low = k.reduce_warp(own.min(0.0), 16, |a, b| a.min(b));
-        let high = k.reduce_warp(own.max(0.0), 16, |a, b| a.max(b));
-        let (half, d) = round_scale(larger_magnitude(low, high).divided_by(k.constant(-128.0)));
-        let scale = own.times(d.inverse()).round_clamped(-128.0, 127.0);
+        let group_scale = self.weights.fit_centred(32.0);
+        let low = k.reduce_warp(group_scale.min(0.0), 16, |a, b| a.min(b));
+        let high = k.reduce_warp(group_scale.max(0.0), 16, |a, b| a.max(b));
+        let (d_f16, d) = round_scale(larger_magnitude(low, high).divided_by(k.constant(-128.0)));
+        let scale = group_scale.times(d.inverse()).round_clamped(-128.0, 127.0);
         let inverse = d.times(scale).inverse();
         self.store_integers(|x| x.times(inverse).round_clamped(-32.0, 31.0).plus(k.constant(32.0)));
         k.when(in_bounds, || {
-            k.when(self.group_index.equals(0), || self.block.offset(208).cast::<F16>().store(half));
+            k.when(self.group_index.equals(0), || {
+                self.block.offset(208).cast::<F16>().store(d_f16)
+            });
             let byte = scale.convert::<i32>("rni").cast::<u32>().convert::<u8>("");
             self.block.plus_bytes(self.group_index).offset(192).store(byte);
             self.store_four_bits();
@@ -263,10 +265,10 @@ impl<'k> Work<'k> {
 impl<'k> Work<'k> {
     fn pack_q8(&self, in_bounds: Val<'k, bool>) {
         let largest = self.weights.extreme().unary("abs");
-        let (half, d) = round_scale(largest.divided_by(self.k.constant(127.0)));
+        let (d_f16, d) = round_scale(largest.divided_by(self.k.constant(127.0)));
         let inverse = d.inverse();
         self.k.when(in_bounds, || {
-            self.block.cast::<F16>().store(half);
+            self.block.cast::<F16>().store(d_f16);
             for (four, x) in self.weights.x.chunks_exact(4).enumerate() {
                 let word = pack_integers(x, |x| x.times(inverse).round_clamped(-127.0, 127.0));
                 self.store_word(self.block.offset(2 + 4 * four as i64), word);

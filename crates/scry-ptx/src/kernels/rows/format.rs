@@ -16,7 +16,7 @@ pub(super) type Elements<'k> = Ptr<'k, Global, u32>;
 
 impl Format {
     /// Returns the format of a type; `None` if it is not supported.
-    pub(super) fn of(element: PtxType) -> Option<Self> {
+    pub(super) fn from_type(element: PtxType) -> Option<Self> {
         match element {
             PtxType::F32 => Some(Self::F32),
             PtxType::F16 => Some(Self::F16),

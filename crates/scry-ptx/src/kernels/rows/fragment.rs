@@ -72,7 +72,7 @@ impl<'k> Fragment<'k> {
         let (vectors, edges) = self.items.split_at(self.items.len() - self.edges.len());
         let first_vector = format.at(row, self.first);
         let column_addresses: Vec<_> =
-            columns.iter().map(|of| format.at(*of, self.first)).collect();
+            columns.iter().map(|column| format.at(*column, self.first)).collect();
         let vectors = vectors.chunks(format.per_vector() as usize).zip(&self.vectors);
         for (round, (items, present)) in (0..).zip(vectors) {
             let bytes = format.bytes(partition.round_offset(round));
@@ -83,7 +83,8 @@ impl<'k> Fragment<'k> {
             first_vector.offset(bytes).store_where(and(*present, partition.in_bounds), words);
         }
         for (item, edge) in edges.iter().zip(&self.edges) {
-            let operands: Vec<_> = columns.iter().map(|of| self.edge_operand(*of, edge)).collect();
+            let operands: Vec<_> =
+                columns.iter().map(|column| self.edge_operand(*column, edge)).collect();
             let condition = and(item.present, partition.in_bounds);
             format.store_one(format.at(row, edge.column), condition, apply(item.x, &operands));
         }
@@ -100,9 +101,9 @@ impl<'k> Fragment<'k> {
             let operands: Vec<_> = columns.iter().map(|column| column[nth]).collect();
             apply(items[nth].x, &operands)
         };
-        let each = self.format.per_word() as usize;
+        let per_word = self.format.per_word() as usize;
         std::array::from_fn(|word| {
-            let results: Vec<_> = (0..each).map(|nth| result(word * each + nth)).collect();
+            let results: Vec<_> = (0..per_word).map(|nth| result(word * per_word + nth)).collect();
             self.format.pack(&results)
         })
     }

@@ -43,7 +43,8 @@ impl Rows {
     pub(super) fn format(&self, op: &dyn RowOp) -> Result<Format, PlanError> {
         let help = "use F32, F16 or Bf16";
         let problem = || format!("{:?}", self.element);
-        Format::of(self.element).ok_or_else(|| argument_error(op, "element", problem(), help))
+        Format::from_type(self.element)
+            .ok_or_else(|| argument_error(op, "element", problem(), help))
     }
 
     pub(super) fn check(&self, op: &dyn RowOp) -> Result<(), PlanError> {

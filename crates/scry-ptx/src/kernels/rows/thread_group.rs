@@ -170,7 +170,7 @@ impl ThreadGroup {
 
     /// Returns the thread group for these rows; `None` if they are too long for any.
     pub(super) fn choose(op: &dyn RowOp, rows: Rows, gpu: GpuSpec) -> Option<Self> {
-        let format = Format::of(rows.element)?;
+        let format = Format::from_type(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
         if vectors <= 32 * Self::occupancy_vectors(format) {
             return Some(Self::with_fewest_vectors(

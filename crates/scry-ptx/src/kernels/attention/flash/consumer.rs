@@ -118,12 +118,12 @@ impl<'k> Consumer<'k, '_> {
         self.keys.wait_full();
         let queries = Matrix::new(self.shared.queries(self.index), 16, 1024, Swizzle::B128);
         let keys = self.keys.as_keys();
-        let pieces = self.strip.variant.products().iter().flat_map(|(left, right)| {
+        let mma_operands = self.strip.variant.products().iter().flat_map(|(left, right)| {
             let chunks = 0..self.strip.variant.chunks();
             chunks.flat_map(move |chunk| (0..4).map(move |step| (*left, *right, chunk, step)))
         });
         k.wgmma_fence();
-        for (nth, (left, right, chunk, step)) in pieces.enumerate() {
+        for (nth, (left, right, chunk, step)) in mma_operands.enumerate() {
             let query = queries.at(layout.query_chunk(left, chunk) + 32 * step);
             let key = keys.at(layout.tile_chunk(right, chunk) + 32 * step);
             let (left, added) = (Left::Shared(query), self.constant_bool(nth > 0));
@@ -181,9 +181,10 @@ impl<'k> Consumer<'k, '_> {
         let transposed = Transposed { left: false, right: true };
         let steps = self.strip.variant.tile.keys / 16;
         k.wgmma_fence();
-        let pieces = self.strip.variant.products().iter();
-        let pieces = pieces.flat_map(|(left, right)| (0..steps).map(move |s| (*left, *right, s)));
-        for (nth, (left, right, step)) in pieces.enumerate() {
+        let mma_operands = self.strip.variant.products().iter();
+        let mma_operands =
+            mma_operands.flat_map(|(left, right)| (0..steps).map(move |s| (*left, *right, s)));
+        for (nth, (left, right, step)) in mma_operands.enumerate() {
             let words = &self.strip.weights[left as usize][4 * step as usize..];
             let weights = [0, 1, 2, 3].map(|word: usize| words[word].get());
             let value = values.at(layout.tile_chunk(right, column / 64) + 16 * 128 * step);

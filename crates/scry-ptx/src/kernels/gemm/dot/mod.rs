@@ -287,20 +287,21 @@ impl<'k> Params<'k> {
     /// the remaining elements one by one.
     fn accumulate_vectors(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
-        let done = k.var(0u32);
+        let k_done = k.var(0u32);
         k.repeat(|exit| {
-            exit.when((done.get() + step).gt(self.k_dim));
+            exit.when((k_done.get() + step).gt(self.k_dim));
             let at =
-                to_u64(done.get()) * u64::from(element.size()) + to_u64(k.lane()) * VECTOR_BYTES;
+                to_u64(k_done.get()) * u64::from(element.size()) + to_u64(k.lane()) * VECTOR_BYTES;
             let read = |line: &Ptr<'k, Global, u8>| dot.load(line.at_wide(at));
-            let all = lines.each_ref().map(|side| side.iter().map(read).collect::<Vec<_>>());
+            let line_words = lines.each_ref().map(|side| side.iter().map(read).collect::<Vec<_>>());
             accumulate(
-                &all.map(|side| side.into_iter().map(|line| unpack(&line, element)).collect()),
+                &line_words
+                    .map(|side| side.into_iter().map(|line| unpack(&line, element)).collect()),
                 accumulators,
             );
-            done.set(done.get() + step);
+            k_done.set(k_done.get() + step);
         });
-        k.for_range(done.get() + k.lane(), self.k_dim, 32, |k_index| {
+        k.for_range(k_done.get() + k.lane(), self.k_dim, 32, |k_index| {
             let read = |line: &Ptr<'k, Global, u8>| {
                 let at = line.at_wide(to_u64(k_index) * u64::from(element.size()));
                 vec![load_element(at, element, true)]

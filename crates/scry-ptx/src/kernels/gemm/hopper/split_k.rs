@@ -31,7 +31,7 @@ struct Share {
 }
 
 impl Share {
-    const fn of(variant: &Variant) -> Self {
+    const fn new(variant: &Variant) -> Self {
         let accumulators = variant.tile.columns / (2 * variant.tile.split_k);
         let width = if accumulators.is_multiple_of(4) { 4 } else { 1 + (accumulators + 1) % 2 };
         Self { accumulators, width }
@@ -70,14 +70,14 @@ impl<'k> ReceiveBuffer<'k> {
 
     /// Returns the address of the vector that a block sends to this thread.
     fn vector_address(&self, block: Val<'k, u32>, vector: Val<'k, u32>) -> Ptr<'k, Shared, f32> {
-        let (share, threads) = (Share::of(&self.variant), self.variant.tile.groups * WARPGROUP);
+        let (share, threads) = (Share::new(&self.variant), self.variant.tile.groups * WARPGROUP);
         let nth = (block * share.vectors() + vector) * threads + self.k.thread_id();
         self.memory.at(nth * share.width)
     }
 
     /// Sends all blocks their shares. All blocks must be running, with their mbarriers initialised.
     fn send(&self, accumulators: &Accumulators<'k>, rank: Val<'k, u32>) {
-        let share = Share::of(&self.variant);
+        let share = Share::new(&self.variant);
         for vector in 0..share.vectors() {
             let address = self.vector_address(rank, self.k.constant(vector));
             for block in 0..self.variant.tile.split_k {
@@ -92,7 +92,7 @@ impl<'k> ReceiveBuffer<'k> {
     fn sum_over_blocks(&self, vector: Val<'k, u32>) -> Vec<Val<'k, f32>> {
         let from = |block| self.vector_address(self.k.constant(block), vector);
         let all =
-            (0..self.variant.tile.split_k).map(|block| match Share::of(&self.variant).width {
+            (0..self.variant.tile.split_k).map(|block| match Share::new(&self.variant).width {
                 4 => from(block).load_vector::<4>().to_vec(),
                 2 => from(block).load_vector::<2>().to_vec(),
                 _ => vec![from(block).load()],
@@ -173,7 +173,7 @@ fn exchange_and_store<'k>(
     accumulators: &Accumulators<'k>,
     item: &WorkItem<'k>,
 ) {
-    let (k, share) = (receive.k, Share::of(&results.variant));
+    let (k, share) = (receive.k, Share::new(&results.variant));
     receive.send(accumulators, rank);
     receive.full.wait(0);
     k.for_range(0, share.vectors(), 1, |vector| {

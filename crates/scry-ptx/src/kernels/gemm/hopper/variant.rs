@@ -132,7 +132,7 @@ pub enum PdlPrefetch {
 impl PdlPrefetch {
     /// Chooses for a GEMM of these sizes: the operand that dominates the traffic, since that is the
     /// weights. The other one is the output of the preceding launch.
-    pub(in crate::kernels::gemm) fn of([m, n, k]: [u64; 3]) -> Self {
+    pub(in crate::kernels::gemm) fn for_sizes([m, n, k]: [u64; 3]) -> Self {
         /// Minimum ratio of the operands' sizes.
         const MIN_RATIO: u64 = 8;
         /// Minimum K: shorter rows are more likely activations.

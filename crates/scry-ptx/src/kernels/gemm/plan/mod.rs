@@ -124,7 +124,7 @@ impl Product {
         let (mut sources, mut buffers) = (Vec::new(), Vec::new());
         let operands =
             [(&mut self.gemm.a, &mut self.a, m, k), (&mut self.gemm.b, &mut self.b, k, n)];
-        for (layout, place, rows, columns) in operands {
+        for (layout, buffer, rows, columns) in operands {
             if is_tma_aligned(layout, rows, columns, batch, 2) {
                 continue;
             }
@@ -133,7 +133,7 @@ impl Product {
                 return Err(too_many_rows(source.lines));
             }
             *layout = source.repacked_layout();
-            buffers.extend([*place, allocate_scratch(place, plan, source.bytes())]);
+            buffers.extend([*buffer, allocate_scratch(buffer, plan, source.bytes())]);
             sources.push(source);
         }
         if !sources.is_empty() {
@@ -163,7 +163,7 @@ impl Product {
             (&mut self.gemm.a, &mut self.a, m, Layout::RowMajor),
             (&mut self.gemm.b, &mut self.b, n, Layout::ColMajor),
         ];
-        for (layout, place, outer, k_major) in operands {
+        for (layout, buffer, outer, k_major) in operands {
             let is_k_major = layout.order == k_major;
             let (rows, columns) = if k_major == Layout::RowMajor { (outer, k) } else { (k, outer) };
             if keeps_aligned(is_k_major) && is_tma_aligned(layout, rows, columns, batch, 4) {
@@ -174,7 +174,7 @@ impl Product {
                 return Err(too_many_rows(outer));
             }
             *layout = split.result_layout();
-            let buffers = vec![*place, allocate_scratch(place, plan, split.bytes())];
+            let buffers = vec![*buffer, allocate_scratch(buffer, plan, split.bytes())];
             plan.steps.push(Step { kernel: Box::new(split), buffers });
         }
         Ok(())
@@ -219,9 +219,9 @@ impl Product {
     /// of the plan writes it.
     fn pdl(&self) -> PdlPrefetch {
         let Gemm { m, n, k, .. } = self.gemm;
-        let pdl = PdlPrefetch::of([m, n, k]);
-        let place = if pdl == PdlPrefetch::A { self.a } else { self.b };
-        if matches!(place, Place::Argument(_)) { pdl } else { PdlPrefetch::None }
+        let pdl = PdlPrefetch::for_sizes([m, n, k]);
+        let buffer = if pdl == PdlPrefetch::A { self.a } else { self.b };
+        if matches!(buffer, Place::Argument(_)) { pdl } else { PdlPrefetch::None }
     }
 
     /// Adds the launch of the GEMM, and that of the split-K reduction.
@@ -302,10 +302,10 @@ fn normalise(requested: &Gemm) -> Gemm {
 
 /// Allocates scratch memory for a repacked operand, and sets its buffer to that memory for later
 /// steps.
-fn allocate_scratch(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
-    *place = Place::Scratch(plan.scratch.len());
+fn allocate_scratch(buffer: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
+    *buffer = Place::Scratch(plan.scratch.len());
     plan.scratch.push(bytes);
-    *place
+    *buffer
 }
 
 fn too_many_rows(lines: u64) -> PlanError {

@@ -67,7 +67,7 @@ impl Stream {
     }
 
     fn layout(&self) -> Limbs {
-        Limbs::of(self.product.format, self.columns.count)
+        Limbs::for_format(self.product.format, self.columns.count)
     }
 
     fn limb_buffer_bytes(&self) -> u64 {
