@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use naga::{GlobalVariable, Handle, Span};
 
-/// The widest scope over which a value is uniform.
+/// The widest scope over which a value is uniform, in order from most to least uniform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     /// All invocations of a workgroup agree.
     Workgroup,
     /// All invocations of a subgroup agree.
     Subgroup,
-    /// No two invocations need agree.
+    /// Any two invocations may differ.
     Invocation,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Origin {
     /// The result of an atomic operation.
     Atomic,
     /// The result of a subgroup operation.
-    Exchange,
+    Subgroup,
     /// The content of a variable that is written through one of several aliases.
     Alias,
     /// An expression that compute kernels do not support.
@@ -51,7 +51,7 @@ pub(super) enum Origin {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     pub(super) scope: Scope,
-    pub(super) place: Span,
+    pub(super) span: Span,
     pub(super) origin: Origin,
 }
 
@@ -94,12 +94,12 @@ impl Graph {
         node
     }
 
-    pub(super) fn source(&mut self, scope: Scope, place: Span, origin: Origin) -> Node {
-        self.add(Kind::Source(Source { scope, place, origin }))
+    pub(super) fn source(&mut self, scope: Scope, span: Span, origin: Origin) -> Node {
+        self.add(Kind::Source(Source { scope, span, origin }))
     }
 
     /// Adds a dependence of a node.
-    pub(super) fn edge(&mut self, from: Node, to: Node) {
+    pub(super) fn add_edge(&mut self, from: Node, to: Node) {
         if to != Node::UNIFORM && to != from {
             self.edges.push((to, self.first[from.index()]));
             self.first[from.index()] = self.edges.len() as u32 - 1;
@@ -115,14 +115,14 @@ impl Graph {
         match distinct[..] {
             [] => Node::UNIFORM,
             [only] => only,
-            _ => self.depending(&distinct),
+            _ => self.add_dependent(&distinct),
         }
     }
 
     /// Returns a new node that depends on all of the nodes.
-    pub(super) fn depending(&mut self, nodes: &[Node]) -> Node {
+    pub(super) fn add_dependent(&mut self, nodes: &[Node]) -> Node {
         let node = self.add(Kind::Plain);
-        nodes.iter().for_each(|on| self.edge(node, *on));
+        nodes.iter().for_each(|on| self.add_edge(node, *on));
         node
     }
 
@@ -131,7 +131,7 @@ impl Graph {
     }
 
     /// Returns the direct dependences of a node.
-    fn on(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
+    fn dependences(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         let mut at = self.first[node.index()];
         std::iter::from_fn(move || {
             let (to, next) = *self.edges.get(at as usize)?;
@@ -140,34 +140,35 @@ impl Graph {
         })
     }
 
-    /// Returns the scope of each node for uniform inputs, by propagating sources against the edges.
+    /// Returns the scope of each node, given that the inputs are uniform: sources are propagated
+    /// against the edges.
     pub(super) fn scopes(&self) -> Vec<Scope> {
         let count = self.kinds.len();
         // The nodes that depend on each node, as concatenated lists.
         let mut starts = vec![0usize; count + 1];
         self.edges.iter().for_each(|(to, _)| starts[to.index() + 1] += 1);
         (0..count).for_each(|at| starts[at + 1] += starts[at]);
-        let (mut places, mut dependent) = (starts.clone(), vec![Node(0); self.edges.len()]);
+        let (mut next_slots, mut dependent) = (starts.clone(), vec![Node(0); self.edges.len()]);
         for from in (0..count as u32).map(Node) {
-            for to in self.on(from) {
-                dependent[places[to.index()]] = from;
-                places[to.index()] += 1;
+            for to in self.dependences(from) {
+                dependent[next_slots[to.index()]] = from;
+                next_slots[to.index()] += 1;
             }
         }
         let mut scopes = vec![Scope::Workgroup; count];
-        let mut open = Vec::new();
+        let mut worklist = Vec::new();
         for at in (0..count as u32).map(Node) {
             if let Kind::Source(source) = self.kind(at) {
                 scopes[at.index()] = source.scope;
-                open.push(at);
+                worklist.push(at);
             }
         }
-        while let Some(node) = open.pop() {
+        while let Some(node) = worklist.pop() {
             let scope = scopes[node.index()];
             for from in &dependent[starts[node.index()]..starts[node.index() + 1]] {
                 if scopes[from.index()] < scope {
                     scopes[from.index()] = scope;
-                    open.push(*from);
+                    worklist.push(*from);
                 }
             }
         }
@@ -175,44 +176,44 @@ impl Graph {
     }
 }
 
-/// A breadth-first search along dependences. Nodes that an earlier search of the same value has
-/// visited are skipped.
+/// A breadth-first search along dependences. Nodes that an earlier call of `visit` has reached are
+/// skipped.
 pub(super) struct Search<'a> {
     graph: &'a Graph,
     /// For each visited node its predecessor; the node itself at the start of a search.
-    before: Vec<u32>,
+    predecessors: Vec<u32>,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
-        Self { graph, before: vec![NONE; graph.kinds.len()] }
+        Self { graph, predecessors: vec![NONE; graph.kinds.len()] }
     }
 
-    /// Calls `found` with `start` and each node that it depends on, until it returns true.
-    pub(super) fn from(&mut self, start: Node, found: &mut dyn FnMut(&Self, Node) -> bool) {
-        if self.before[start.index()] != NONE {
+    /// Calls `is_last` with `start` and each node that it depends on, until `is_last` returns true.
+    pub(super) fn visit(&mut self, start: Node, is_last: &mut dyn FnMut(&Self, Node) -> bool) {
+        if self.predecessors[start.index()] != NONE {
             return;
         }
-        self.before[start.index()] = start.0;
-        let mut open = VecDeque::from([start]);
-        while let Some(node) = open.pop_front() {
-            if found(self, node) {
+        self.predecessors[start.index()] = start.0;
+        let mut queue = VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
+            if is_last(self, node) {
                 return;
             }
-            for on in self.graph.on(node) {
-                if self.before[on.index()] == NONE {
-                    self.before[on.index()] = node.0;
-                    open.push_back(on);
+            for on in self.graph.dependences(node) {
+                if self.predecessors[on.index()] == NONE {
+                    self.predecessors[on.index()] = node.0;
+                    queue.push_back(on);
                 }
             }
         }
     }
 
     /// Returns the condition nearest to the start of the search, on the path to a visited node.
-    pub(super) fn condition(&self, met: Node) -> Option<Span> {
-        let (mut node, mut nearest) = (met, None);
+    pub(super) fn condition(&self, visited: Node) -> Option<Span> {
+        let (mut node, mut nearest) = (visited, None);
         loop {
-            let before = Node(self.before[node.index()]);
+            let before = Node(self.predecessors[node.index()]);
             if before == node {
                 return nearest;
             }

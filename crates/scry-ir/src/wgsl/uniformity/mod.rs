@@ -36,12 +36,13 @@ use crate::wgsl::report::Report;
 
 /// Maximum number of assignments processed at control-flow joins, of all functions together: bounds
 /// time and memory for hostile sources.
-const BUDGET: usize = 1 << 23;
+const MAX_ASSIGNMENTS: usize = 1 << 23;
 
-/// Checks a kernel. `info` is the validator's result for this module.
+/// Refuses a kernel with an operation that needs uniform control flow and may not have it. `info`
+/// is the validator's result for this module.
 pub(crate) fn check(module: &Module, info: &ModuleInfo) -> Result<(), Box<Report>> {
     let needs_any =
-        |function: &&Function| needs_any(function, asks_for_subgroups(module, function));
+        |function: &&Function| needs_any(function, requires_subgroup_uniformity(module, function));
     if !handles::functions(module).iter().any(needs_any) {
         return Ok(());
     }
@@ -52,32 +53,37 @@ pub(crate) fn check(module: &Module, info: &ModuleInfo) -> Result<(), Box<Report
         .map(|(global, _)| uses[global].intersects(GlobalUse::WRITE | GlobalUse::ATOMIC))
         .collect();
     let mut context = Context { module, written, summaries: Vec::new() };
-    let mut budget = BUDGET;
+    let mut budget = MAX_ASSIGNMENTS;
     for (handle, function) in module.functions.iter() {
-        let walk = called(&context, function, budget);
-        budget = walk.variables.left();
+        let walk = analyse_function(&context, function, budget);
+        budget = walk.variables.remaining_budget();
         if budget == 0 {
             return Err(report::too_complex(module.functions.get_span(handle)));
         }
-        report::judge(&walk)?;
-        let summary = Summary::of(&walk);
+        report::check_requirements(&walk)?;
+        let summary = Summary::from_walk(&walk);
         context.summaries.push(summary);
     }
-    let walk = launched(&context, entry, budget);
-    if walk.variables.left() == 0 {
+    let walk = analyse_entry_point(&context, entry, budget);
+    if walk.variables.remaining_budget() == 0 {
         return Err(report::too_complex(naga::Span::UNDEFINED));
     }
-    report::judge(&walk)
+    report::check_requirements(&walk)
 }
 
-/// Analyses a function for any arguments.
-fn called<'a>(context: &'a Context<'a>, function: &'a Function, budget: usize) -> Walk<'a> {
+/// Analyses a function for arbitrary arguments.
+fn analyse_function<'a>(
+    context: &'a Context<'a>,
+    function: &'a Function,
+    budget: usize,
+) -> Walk<'a> {
     let mut graph = Graph::new();
+    // The inputs: control flow, values of arguments, contents of pointer arguments.
     let count = function.arguments.len() as u32;
     let inputs: Vec<Node> = (0..=2 * count).map(|at| graph.add(Kind::Input(at))).collect();
     let (values, contents) = inputs[1..].split_at(count as usize);
     let mut walk = Walk::new(context, function, graph, contents.to_vec(), budget);
-    walk.subgroup_operations = asks_for_subgroups(context.module, function);
+    walk.checks_subgroup_operations = requires_subgroup_uniformity(context.module, function);
     for (handle, expression) in function.expressions.iter() {
         if let Expression::FunctionArgument(at) = *expression {
             walk.values[handle.index()] = values[at as usize];
@@ -88,21 +94,25 @@ fn called<'a>(context: &'a Context<'a>, function: &'a Function, budget: usize) -
 }
 
 /// Analyses the entry point.
-fn launched<'a>(context: &'a Context<'a>, entry: &'a EntryPoint, budget: usize) -> Walk<'a> {
+fn analyse_entry_point<'a>(
+    context: &'a Context<'a>,
+    entry: &'a EntryPoint,
+    budget: usize,
+) -> Walk<'a> {
     let function = &entry.function;
     let mut walk = Walk::new(context, function, Graph::new(), Vec::new(), budget);
     walk.is_entry = true;
-    walk.subgroup_operations = asks_for_subgroups(context.module, function);
+    walk.checks_subgroup_operations = requires_subgroup_uniformity(context.module, function);
     for (handle, expression) in function.expressions.iter() {
         let Expression::FunctionArgument(at) = *expression else { continue };
         let argument = &function.arguments[at as usize];
-        let place = function.expressions.get_span(handle);
+        let span = function.expressions.get_span(handle);
         let mut nodes = Vec::new();
         if let Some(binding) = &argument.binding {
-            nodes.push(values::builtin(&mut walk.graph, binding, place));
+            nodes.push(values::builtin(&mut walk.graph, binding, span));
         } else if let TypeInner::Struct { members, .. } = &context.module.types[argument.ty].inner {
             for binding in members.iter().filter_map(|member| member.binding.as_ref()) {
-                nodes.push(values::builtin(&mut walk.graph, binding, place));
+                nodes.push(values::builtin(&mut walk.graph, binding, span));
             }
         }
         walk.values[handle.index()] = walk.graph.join(&nodes);
@@ -113,7 +123,7 @@ fn launched<'a>(context: &'a Context<'a>, entry: &'a EntryPoint, budget: usize) 
 
 /// Returns whether the source requires uniform control flow for the subgroup operations of a
 /// function: the innermost `diagnostic` of that rule decides.
-fn asks_for_subgroups(module: &Module, function: &Function) -> bool {
+fn requires_subgroup_uniformity(module: &Module, function: &Function) -> bool {
     let mut next = function.diagnostic_filter_leaf;
     while let Some(handle) = next {
         let node = &module.diagnostic_filters[handle];

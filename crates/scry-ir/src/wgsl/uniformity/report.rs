@@ -9,20 +9,20 @@ use crate::ShaderErrorKind;
 use crate::wgsl::report::Report;
 
 /// Refuses the first operation of a function whose uniformity requirement is violated.
-pub(super) fn judge(walk: &Walk<'_>) -> Result<(), Box<Report>> {
+pub(super) fn check_requirements(walk: &Walk<'_>) -> Result<(), Box<Report>> {
     let scopes = walk.graph.scopes();
     let mut needed = walk.requirements.iter();
     match needed.find(|needed| scopes[needed.node.index()] > needed.scope) {
-        Some(needed) => Err(refuse(walk, needed)),
+        Some(needed) => Err(uniformity_error(walk, needed)),
         None => Ok(()),
     }
 }
 
-fn refuse(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
+fn uniformity_error(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
     let (mut condition, mut source) = (None, None);
-    Search::new(&walk.graph).from(needed.node, &mut |search, met| match walk.graph.kind(met) {
+    Search::new(&walk.graph).visit(needed.node, &mut |search, node| match walk.graph.kind(node) {
         Kind::Source(found) if found.scope > needed.scope => {
-            (condition, source) = (search.condition(met), Some(found));
+            (condition, source) = (search.condition(node), Some(found));
             true
         }
         _ => false,
@@ -34,11 +34,11 @@ fn refuse(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
         _ => ("workgroup", "all invocations of a workgroup"),
     };
     let (message, label) = match needed.need {
-        Need::Reached => (
+        Need::ControlFlow => (
             format!(
                 "{} is not in uniform control flow: some invocations of a {whole} may reach it \
                  while others do not",
-                spelled(name)
+                quoted(name)
             ),
             format!("{all} must get here together"),
         ),
@@ -53,7 +53,7 @@ fn refuse(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
         ),
     };
     let mut report = Report::new(ShaderErrorKind::Validation, message);
-    report = report.at(needed.site.place, label);
+    report = report.at(needed.site.span, label);
     if let Some(call) = needed.call {
         report = report.at(call, "called here");
     }
@@ -66,18 +66,19 @@ fn refuse(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
     Box::new(report.note(help(needed)))
 }
 
-fn spelled(name: &str) -> String {
+/// Quotes the name of a function; a description, which has blanks, stays as it is.
+fn quoted(name: &str) -> String {
     if name.contains(' ') { name.to_owned() } else { format!("`{name}`") }
 }
 
 fn help(needed: &Requirement) -> &'static str {
     match (needed.need, needed.scope) {
-        (Need::Reached, Scope::Subgroup) => {
+        (Need::ControlFlow, Scope::Subgroup) => {
             "help: move it to where all lanes get, or let the condition depend only on what is the \
              same for a subgroup: `subgroup_id`, `workgroup_id`, uniforms, buffers that are only \
              read"
         }
-        (Need::Reached, _) => {
+        (Need::ControlFlow, _) => {
             "help: move it to where all invocations get, or let the condition depend only on what \
              is the same for a workgroup: `workgroup_id`, `num_workgroups`, uniforms, buffers that \
              are only read, `workgroupUniformLoad`"
@@ -103,19 +104,19 @@ fn explain(module: &Module, report: Report, source: Source, condition: Option<Sp
         }
         Origin::Private => "a private variable is read here: it may differ".to_owned(),
         Origin::Atomic => "an atomic operation may give each invocation another result".to_owned(),
-        Origin::Exchange => "a subgroup operation gives different results".to_owned(),
+        Origin::Subgroup => "a subgroup operation gives different results".to_owned(),
         Origin::Alias => "two pointers to one variable are passed here".to_owned(),
         Origin::Other => "this may differ between invocations".to_owned(),
     };
     let range = |span: Span| span.to_range().unwrap_or(0..0);
-    let place = range(source.place);
+    let source_range = range(source.span);
     let shown = condition
         .map(range)
-        .is_some_and(|shown| shown.start <= place.start && place.end <= shown.end);
-    if shown || !source.place.is_defined() {
+        .is_some_and(|shown| shown.start <= source_range.start && source_range.end <= shown.end);
+    if shown || !source.span.is_defined() {
         return report.note(format!("note: {text}").replace(" here", ""));
     }
-    report.at(source.place, text)
+    report.at(source.span, text)
 }
 
 /// The error for a function with too many assignments at control-flow joins.

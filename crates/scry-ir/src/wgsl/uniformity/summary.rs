@@ -9,17 +9,17 @@ use super::walk::Walk;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// The control flow must be uniform.
-    Reached,
+    ControlFlow,
     /// The pointer argument must be uniform.
     Pointer,
     /// No two pointers may alias a variable that is written.
     NoAlias,
 }
 
-/// An operation with a uniformity requirement.
+/// An operation with a uniformity requirement, in the source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    pub(super) place: Span,
+    pub(super) span: Span,
     /// The name in the source.
     pub(super) name: &'static str,
 }
@@ -28,7 +28,7 @@ pub(super) struct Site {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requirement {
     pub(super) node: Node,
-    /// The least scope over which it must be uniform.
+    /// The scope over which it must be uniform.
     pub(super) scope: Scope,
     pub(super) need: Need,
     pub(super) site: Site,
@@ -40,7 +40,7 @@ pub(super) struct Requirement {
 
 /// An input of a function that must be uniform.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Demand {
+pub(super) struct InputRequirement {
     pub(super) input: u32,
     pub(super) scope: Scope,
     pub(super) need: Need,
@@ -64,32 +64,32 @@ pub(super) struct Summary {
     pub(super) result: Dependence,
     /// For each argument the content of its pointee on return, if the function may change it.
     pub(super) contents: Vec<Option<Dependence>>,
-    pub(super) requirements: Vec<Demand>,
+    pub(super) requirements: Vec<InputRequirement>,
 }
 
 impl Summary {
     /// Creates the summary of an analysed function.
-    pub(super) fn of(walk: &Walk<'_>) -> Self {
+    pub(super) fn from_walk(walk: &Walk<'_>) -> Self {
         let locals = walk.function.local_variables.len();
         let content = |(at, node): (usize, &Node)| {
-            walk.assigned[locals + at].then(|| Dependence::of(walk, *node))
+            walk.assigned[locals + at].then(|| Dependence::of_node(walk, *node))
         };
         Self {
-            result: Dependence::of(walk, walk.result),
+            result: Dependence::of_node(walk, walk.result),
             contents: walk.contents.iter().enumerate().map(content).collect(),
-            requirements: demands(walk),
+            requirements: input_requirements(walk),
         }
     }
 }
 
 impl Dependence {
-    fn of(walk: &Walk<'_>, node: Node) -> Self {
+    fn of_node(walk: &Walk<'_>, node: Node) -> Self {
         let mut found = Self::default();
-        Search::new(&walk.graph).from(node, &mut |_, met| {
-            match walk.graph.kind(met) {
+        Search::new(&walk.graph).visit(node, &mut |_, node| {
+            match walk.graph.kind(node) {
                 Kind::Input(input) => found.inputs.push(input),
                 Kind::Source(source)
-                    if found.source.is_none_or(|known| known.scope < source.scope) =>
+                    if found.source.is_none_or(|earlier| earlier.scope < source.scope) =>
                 {
                     found.source = Some(source);
                 }
@@ -101,21 +101,28 @@ impl Dependence {
     }
 }
 
-/// Returns one demand per input and scope that must be uniform: the first in the source.
-fn demands(walk: &Walk<'_>) -> Vec<Demand> {
-    let mut demands = Vec::new();
+/// Returns one requirement per scope and input that must be uniform over it: the first in the
+/// source.
+fn input_requirements(walk: &Walk<'_>) -> Vec<InputRequirement> {
+    let mut input_requirements = Vec::new();
     for scope in [Scope::Workgroup, Scope::Subgroup] {
         let mut search = Search::new(&walk.graph);
         for requirement in walk.requirements.iter().filter(|needed| needed.scope == scope) {
             let Requirement { need, site, condition, .. } = *requirement;
-            search.from(requirement.node, &mut |search, met| {
-                if let Kind::Input(input) = walk.graph.kind(met) {
-                    let condition = condition.or_else(|| search.condition(met));
-                    demands.push(Demand { input, scope, need, site, condition });
+            search.visit(requirement.node, &mut |search, node| {
+                if let Kind::Input(input) = walk.graph.kind(node) {
+                    let condition = condition.or_else(|| search.condition(node));
+                    input_requirements.push(InputRequirement {
+                        input,
+                        scope,
+                        need,
+                        site,
+                        condition,
+                    });
                 }
                 false
             });
         }
     }
-    demands
+    input_requirements
 }

@@ -13,31 +13,32 @@ use crate::wgsl::naga::handles;
 impl<'a> Walk<'a> {
     /// Evaluates an expression at its statement.
     pub(super) fn evaluate(&mut self, expression: Expr, flow: Node) {
-        let place = self.function.expressions.get_span(expression);
-        let other = |walk: &mut Self| walk.graph.source(Scope::Invocation, place, Origin::Other);
+        let span = self.function.expressions.get_span(expression);
+        let unsupported =
+            |walk: &mut Self| walk.graph.source(Scope::Invocation, span, Origin::Other);
         let value = match self.function.expressions[expression] {
-            Expression::Load { pointer } => self.load(pointer, place),
-            Expression::AccessIndex { base, index } => match self.member(base, index) {
-                Some(binding) => builtin(&mut self.graph, binding, place),
+            Expression::Load { pointer } => self.load(pointer, span),
+            Expression::AccessIndex { base, index } => match self.builtin_member(base, index) {
+                Some(binding) => builtin(&mut self.graph, binding, span),
                 None => self.values[base.index()],
             },
             // The length of a buffer is uniform.
             Expression::ArrayLength(_) => Node::UNIFORM,
             Expression::CooperativeLoad { ref data, .. } => {
                 let name = if data.row_major { "coopLoadT" } else { "coopLoad" };
-                self.require(Scope::Subgroup, Need::Reached, flow, Site { place, name });
+                self.require(Scope::Subgroup, Need::ControlFlow, flow, Site { span, name });
                 self.operands(expression)
             }
             Expression::CooperativeMultiplyAdd { .. } => {
-                let site = Site { place, name: "coopMultiplyAdd" };
-                self.require(Scope::Subgroup, Need::Reached, flow, site);
+                let site = Site { span, name: "coopMultiplyAdd" };
+                self.require(Scope::Subgroup, Need::ControlFlow, flow, site);
                 self.operands(expression)
             }
             Expression::ImageSample { .. }
             | Expression::ImageLoad { .. }
             | Expression::Derivative { .. }
             | Expression::RayQueryVertexPositions { .. }
-            | Expression::RayQueryGetIntersection { .. } => other(self),
+            | Expression::RayQueryGetIntersection { .. } => unsupported(self),
             _ => self.operands(expression),
         };
         self.values[expression.index()] = value;
@@ -54,7 +55,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the builtin of a member of a structure argument of the entry point.
-    fn member(&self, base: Expr, index: u32) -> Option<&'a Binding> {
+    fn builtin_member(&self, base: Expr, index: u32) -> Option<&'a Binding> {
         let Expression::FunctionArgument(at) = self.function.expressions[base] else { return None };
         // Built-in attributes of parameters apply to entry points only.
         if !self.is_entry {
@@ -67,18 +68,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn load(&mut self, pointer: Expr, place: Span) -> Node {
+    fn load(&mut self, pointer: Expr, span: Span) -> Node {
         let indices = self.values[pointer.index()];
         match self.roots[pointer.index()] {
             Root::Variable(variable) => {
-                let held = self.variables.get(variable);
-                self.graph.join(&[held, indices])
+                let content = self.variables.get(variable);
+                self.graph.join(&[content, indices])
             }
             Root::Global(global) if self.is_read_only(global) => indices,
             Root::Global(global) => {
-                self.graph.source(Scope::Invocation, place, Origin::Memory(global))
+                self.graph.source(Scope::Invocation, span, Origin::Memory(global))
             }
-            Root::None => self.graph.source(Scope::Invocation, place, Origin::Private),
+            Root::None => self.graph.source(Scope::Invocation, span, Origin::Private),
         }
     }
 
@@ -105,9 +106,9 @@ impl<'a> Walk<'a> {
     ) {
         let context = self.context;
         let summary = &context.summaries[callee.index()];
-        let given = self.given(callee, arguments, call, flow);
+        let inputs = self.input_nodes(callee, arguments, call, flow);
         for needed in &summary.requirements {
-            let node = given[needed.input as usize];
+            let node = inputs[needed.input as usize];
             if node != Node::UNIFORM {
                 self.requirements.push(Requirement {
                     node,
@@ -120,18 +121,18 @@ impl<'a> Walk<'a> {
             }
         }
         if let Some(result) = result {
-            self.values[result.index()] = self.outcome(&summary.result, &given);
+            self.values[result.index()] = self.dependence_node(&summary.result, &inputs);
         }
         for (argument, content) in arguments.iter().zip(&summary.contents) {
             if let Some(content) = content {
-                let value = self.outcome(content, &given);
+                let value = self.dependence_node(content, &inputs);
                 self.assign(*argument, value, Node::UNIFORM);
             }
         }
     }
 
-    /// Returns the node of each input of a function.
-    fn given(
+    /// Returns the node of each input of a called function.
+    fn input_nodes(
         &mut self,
         callee: Handle<Function>,
         arguments: &[Expr],
@@ -140,12 +141,12 @@ impl<'a> Walk<'a> {
     ) -> Vec<Node> {
         let context = self.context;
         let summary = &context.summaries[callee.index()];
-        let mut given = vec![flow];
-        given.extend(arguments.iter().map(|argument| self.values[argument.index()]));
+        let mut inputs = vec![flow];
+        inputs.extend(arguments.iter().map(|argument| self.values[argument.index()]));
         for (at, argument) in arguments.iter().enumerate() {
             let root = self.roots[argument.index()];
             let Root::Variable(variable) = root else {
-                given.push(Node::UNIFORM);
+                inputs.push(Node::UNIFORM);
                 continue;
             };
             // The analysis assumes that pointers do not alias: it does not see a write through one
@@ -156,18 +157,18 @@ impl<'a> Walk<'a> {
             };
             if (0..arguments.len()).any(is_alias) {
                 let alias = self.graph.source(Scope::Invocation, call, Origin::Alias);
-                let site = Site { place: call, name: "this call" };
+                let site = Site { span: call, name: "this call" };
                 self.require(Scope::Workgroup, Need::NoAlias, alias, site);
             }
-            given.push(self.variables.get(variable));
+            inputs.push(self.variables.get(variable));
         }
-        given
+        inputs
     }
 
-    /// Returns the dependences of a function's result, for these inputs.
-    fn outcome(&mut self, dependence: &Dependence, given: &[Node]) -> Node {
-        let inputs = dependence.inputs.iter().map(|input| given[*input as usize]);
-        let mut nodes: Vec<Node> = inputs.collect();
+    /// Returns a node with the dependences of a function's result, for these inputs.
+    fn dependence_node(&mut self, dependence: &Dependence, inputs: &[Node]) -> Node {
+        let nodes = dependence.inputs.iter().map(|input| inputs[*input as usize]);
+        let mut nodes: Vec<Node> = nodes.collect();
         if let Some(source) = dependence.source {
             nodes.push(self.graph.add(Kind::Source(source)));
         }
@@ -176,7 +177,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Returns the node of a builtin value.
-pub(super) fn builtin(graph: &mut Graph, binding: &Binding, place: Span) -> Node {
+pub(super) fn builtin(graph: &mut Graph, binding: &Binding, span: Span) -> Node {
     let scope = match binding {
         Binding::BuiltIn(
             BuiltIn::WorkGroupId
@@ -188,7 +189,7 @@ pub(super) fn builtin(graph: &mut Graph, binding: &Binding, place: Span) -> Node
         Binding::BuiltIn(BuiltIn::SubgroupId) => Scope::Subgroup,
         _ => Scope::Invocation,
     };
-    graph.source(scope, place, Origin::Builtin)
+    graph.source(scope, span, Origin::Builtin)
 }
 
 /// Returns the root variable of each expression of a function, if it is a pointer.
@@ -197,7 +198,7 @@ pub(super) fn roots(module: &Module, function: &Function) -> Vec<Root> {
     let mut roots: Vec<Root> = Vec::with_capacity(function.expressions.len());
     for (_, expression) in function.expressions.iter() {
         roots.push(match *expression {
-            Expression::LocalVariable(local) => Root::Variable(Walk::local(local)),
+            Expression::LocalVariable(local) => Root::Variable(Walk::local_number(local)),
             Expression::GlobalVariable(global) => Root::Global(global),
             Expression::FunctionArgument(at) => {
                 let ty = function.arguments[at as usize].ty;

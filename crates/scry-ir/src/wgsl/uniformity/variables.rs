@@ -10,17 +10,18 @@ pub(super) struct Variables {
     current: Vec<Node>,
     /// Assignments, with the previous contents.
     log: Vec<(u32, Node)>,
-    /// The number of the latest call of `changes` that found each variable.
-    seen: Vec<u32>,
-    collections: u32,
+    /// For each variable the latest call of `changes` that returned it, by `calls`.
+    returned_by: Vec<u32>,
+    /// Number of calls of `changes`.
+    calls: u32,
     /// Remaining number of assignments that joins may process.
     budget: usize,
 }
 
 impl Variables {
     pub(super) fn new(current: Vec<Node>, budget: usize) -> Self {
-        let seen = vec![0; current.len()];
-        Self { current, log: Vec::new(), seen, collections: 0, budget }
+        let returned_by = vec![0; current.len()];
+        Self { current, log: Vec::new(), returned_by, calls: 0, budget }
     }
 
     pub(super) fn get(&self, variable: u32) -> Node {
@@ -37,18 +38,18 @@ impl Variables {
         self.log.len()
     }
 
-    /// Returns the assignments since a mark.
+    /// Returns the variables assigned since a mark, each once, with their contents.
     pub(super) fn changes(&mut self, mark: usize) -> Changes {
         let Some(budget) = self.budget.checked_sub(self.log.len() - mark) else {
             self.budget = 0;
             return Vec::new();
         };
         self.budget = budget;
-        self.collections += 1;
+        self.calls += 1;
         let mut changes = Vec::new();
         for &(variable, _) in &self.log[mark..] {
-            let seen = &mut self.seen[variable as usize];
-            if std::mem::replace(seen, self.collections) != self.collections {
+            let returned_by = &mut self.returned_by[variable as usize];
+            if std::mem::replace(returned_by, self.calls) != self.calls {
                 changes.push((variable, self.current[variable as usize]));
             }
         }
@@ -62,7 +63,7 @@ impl Variables {
         }
     }
 
-    /// Joins several paths from the current state.
+    /// Joins several paths from the current state. A path without changes to a variable leaves it.
     pub(super) fn merge(&mut self, graph: &mut Graph, paths: &[Changes]) {
         let mut all: Changes = paths.iter().flatten().copied().collect();
         all.sort_unstable();
@@ -77,8 +78,8 @@ impl Variables {
         }
     }
 
-    /// Returns the remaining budget; `None` if it was exceeded.
-    pub(super) fn left(&self) -> usize {
+    /// Returns the remaining budget; 0 if it was exceeded.
+    pub(super) fn remaining_budget(&self) -> usize {
         self.budget
     }
 }

@@ -38,12 +38,13 @@ pub(super) struct Context<'a> {
 /// An open loop or switch.
 struct Frame {
     is_loop: bool,
+    /// The state of the variables at its start.
     mark: usize,
     breaks: Vec<Changes>,
     continues: Vec<Changes>,
 }
 
-/// The control flow of early exits, and their targets.
+/// The control flow of invocations that exit early, by the kind of exit.
 #[derive(Debug, Clone, Copy)]
 struct EarlyExits {
     breaks: Node,
@@ -62,12 +63,12 @@ impl EarlyExits {
     }
 }
 
-/// The end of a statement.
+/// The state at the end of a statement.
 struct StatementEnd {
     /// The control flow after it, for invocations that reach it.
     flow: Node,
     /// Whether it is reachable.
-    live: bool,
+    reachable: bool,
     exits: EarlyExits,
 }
 
@@ -90,35 +91,35 @@ pub(super) struct Walk<'a> {
     /// Whether this is the entry point, whose arguments are builtins.
     pub(super) is_entry: bool,
     /// Whether subgroup operations have to be in uniform control flow.
-    pub(super) subgroup_operations: bool,
+    pub(super) checks_subgroup_operations: bool,
     frames: Vec<Frame>,
 }
 
 impl<'a> Walk<'a> {
-    /// Creates the traversal from the function's inputs.
+    /// Creates the traversal. `pointees` are the contents of the pointer arguments at the call.
     pub(super) fn new(
         context: &'a Context<'a>,
         function: &'a Function,
         mut graph: Graph,
-        given: Vec<Node>,
+        pointees: Vec<Node>,
         budget: usize,
     ) -> Self {
         let locals = function.local_variables.len();
-        let mut holding = vec![Node::UNIFORM; locals];
-        holding.extend(given);
-        let contents = holding[locals..].iter().map(|_| graph.add(Kind::Plain)).collect();
+        let mut initial = vec![Node::UNIFORM; locals];
+        initial.extend(pointees);
+        let contents = initial[locals..].iter().map(|_| graph.add(Kind::Plain)).collect();
         Self {
             context,
             function,
             result: graph.add(Kind::Plain),
             contents,
-            assigned: vec![false; holding.len()],
-            variables: Variables::new(holding, budget),
+            assigned: vec![false; initial.len()],
+            variables: Variables::new(initial, budget),
             values: vec![Node::UNIFORM; function.expressions.len()],
             roots: values::roots(context.module, function),
             requirements: Vec::new(),
             is_entry: false,
-            subgroup_operations: false,
+            checks_subgroup_operations: false,
             frames: Vec::new(),
             graph,
         }
@@ -127,8 +128,8 @@ impl<'a> Walk<'a> {
     /// Analyses the whole function, which `flow` enters.
     pub(super) fn run(&mut self, flow: Node) {
         let end = self.block(&self.function.body, flow);
-        if end.live {
-            self.leave_function(None, end.flow);
+        if end.reachable {
+            self.record_return(None, end.flow);
         }
     }
 
@@ -138,11 +139,11 @@ impl<'a> Walk<'a> {
             let end = self.statement(statement, *span, flow);
             exits.add(&mut self.graph, end.exits);
             flow = end.flow;
-            if !end.live {
-                return StatementEnd { flow, live: false, exits };
+            if !end.reachable {
+                return StatementEnd { flow, reachable: false, exits };
             }
         }
-        StatementEnd { flow, live: true, exits }
+        StatementEnd { flow, reachable: true, exits }
     }
 
     fn statement(&mut self, statement: &'a Statement, span: Span, flow: Node) -> StatementEnd {
@@ -150,11 +151,11 @@ impl<'a> Walk<'a> {
         match statement {
             Statement::Block(block) => return self.block(block, flow),
             Statement::If { condition, accept, reject } => {
-                return self.choice(*condition, accept, reject, flow);
+                return self.if_else(*condition, accept, reject, flow);
             }
             Statement::Switch { selector, cases } => return self.switch(*selector, cases, flow),
             Statement::Loop { body, continuing, break_if } => {
-                return self.repeat(body, continuing, *break_if, flow);
+                return self.loop_statement(body, continuing, *break_if, flow);
             }
             Statement::Break => {
                 exits.breaks = flow;
@@ -170,25 +171,26 @@ impl<'a> Walk<'a> {
             }
             Statement::Return { value } => {
                 exits.returns = flow;
-                self.leave_function(*value, flow);
+                self.record_return(*value, flow);
             }
             Statement::Kill => exits.returns = flow,
             other => {
-                self.effect(other, span, flow);
-                return StatementEnd { flow, live: true, exits };
+                self.simple_statement(other, span, flow);
+                return StatementEnd { flow, reachable: true, exits };
             }
         }
-        StatementEnd { flow, live: false, exits }
+        StatementEnd { flow, reachable: false, exits }
     }
 
-    fn leave_function(&mut self, value: Option<Expr>, flow: Node) {
+    /// Records what the caller sees after a return: the result and the pointees.
+    fn record_return(&mut self, value: Option<Expr>, flow: Node) {
         if let Some(value) = value {
-            self.graph.edge(self.result, self.values[value.index()]);
+            self.graph.add_edge(self.result, self.values[value.index()]);
         }
-        self.graph.edge(self.result, flow);
+        self.graph.add_edge(self.result, flow);
         let locals = self.function.local_variables.len();
         for (at, content) in self.contents.iter().enumerate() {
-            self.graph.edge(*content, self.variables.get((locals + at) as u32));
+            self.graph.add_edge(*content, self.variables.get((locals + at) as u32));
         }
     }
 
@@ -198,14 +200,14 @@ impl<'a> Walk<'a> {
         if on == Node::UNIFORM {
             return flow;
         }
-        let place = self.function.expressions.get_span(condition);
-        let branch = self.graph.add(Kind::Branch { condition: place, on });
-        self.graph.edge(branch, on);
-        self.graph.edge(branch, flow);
+        let span = self.function.expressions.get_span(condition);
+        let branch = self.graph.add(Kind::Branch { condition: span, on });
+        self.graph.add_edge(branch, on);
+        self.graph.add_edge(branch, flow);
         branch
     }
 
-    fn choice(
+    fn if_else(
         &mut self,
         condition: Expr,
         accept: &'a Block,
@@ -219,102 +221,103 @@ impl<'a> Walk<'a> {
         for block in [accept, reject] {
             let end = self.block(block, branch);
             exits.add(&mut self.graph, end.exits);
-            if end.live {
+            if end.reachable {
                 paths.push(self.variables.changes(mark));
             }
             self.variables.restore(mark);
         }
         self.variables.merge(&mut self.graph, &paths);
         let flow = self.graph.join(&[flow, exits.breaks, exits.continues, exits.returns]);
-        StatementEnd { flow, live: !paths.is_empty(), exits }
+        StatementEnd { flow, reachable: !paths.is_empty(), exits }
     }
 
     fn switch(&mut self, selector: Expr, cases: &'a [SwitchCase], flow: Node) -> StatementEnd {
         let branch = self.branch(selector, flow);
-        let mark = self.open(false);
+        let mark = self.push_frame(false);
         let mut exits = EarlyExits::NONE;
-        let (mut paths, mut through) = (Vec::new(), None);
+        let (mut paths, mut fall_through) = (Vec::new(), None);
         for case in cases {
-            if let Some(changes) = through.take() {
+            if let Some(changes) = fall_through.take() {
                 self.variables.merge(&mut self.graph, &[Vec::new(), changes]);
             }
             let end = self.block(&case.body, branch);
             exits.add(&mut self.graph, end.exits);
-            let changes = end.live.then(|| self.variables.changes(mark));
+            let changes = end.reachable.then(|| self.variables.changes(mark));
             self.variables.restore(mark);
             if case.fall_through {
-                through = changes;
+                fall_through = changes;
             } else {
                 paths.extend(changes);
             }
         }
-        paths.extend(self.close().breaks);
+        paths.extend(self.pop_frame().breaks);
         self.variables.merge(&mut self.graph, &paths);
         let exits = EarlyExits { breaks: Node::UNIFORM, ..exits };
         let flow = self.graph.join(&[flow, exits.continues, exits.returns]);
-        StatementEnd { flow, live: !paths.is_empty(), exits }
+        StatementEnd { flow, reachable: !paths.is_empty(), exits }
     }
 
-    fn open(&mut self, is_loop: bool) -> usize {
+    fn push_frame(&mut self, is_loop: bool) -> usize {
         let mark = self.variables.mark();
         self.frames.push(Frame { is_loop, mark, breaks: Vec::new(), continues: Vec::new() });
         mark
     }
 
-    fn close(&mut self) -> Frame {
+    fn pop_frame(&mut self) -> Frame {
         self.frames.pop().expect("each loop and switch is closed once")
     }
 
-    fn repeat(
+    fn loop_statement(
         &mut self,
         body: &'a Block,
         continuing: &'a Block,
         break_if: Option<Expr>,
         flow: Node,
     ) -> StatementEnd {
-        let head = self.graph.depending(&[flow]);
+        let head = self.graph.add_dependent(&[flow]);
         let mut changing = Vec::new();
-        self.assigned_in(body, &mut changing);
-        self.assigned_in(continuing, &mut changing);
+        self.collect_assigned(body, &mut changing);
+        self.collect_assigned(continuing, &mut changing);
         changing.sort_unstable();
         changing.dedup();
         let mut phis = Vec::with_capacity(changing.len());
         for variable in changing {
-            let phi = self.graph.depending(&[self.variables.get(variable)]);
+            let phi = self.graph.add_dependent(&[self.variables.get(variable)]);
             self.variables.set(variable, phi);
             phis.push((variable, phi));
         }
-        let mark = self.open(true);
+        let mark = self.push_frame(true);
         let end = self.block(body, head);
         let mut exits = end.exits;
-        let mut again =
+        let mut next_iterations =
             self.frames.last_mut().map_or(Vec::new(), |f| std::mem::take(&mut f.continues));
-        if end.live {
-            again.push(self.variables.changes(mark));
+        if end.reachable {
+            next_iterations.push(self.variables.changes(mark));
         }
         self.variables.restore(mark);
-        if !again.is_empty() {
-            self.variables.merge(&mut self.graph, &again);
+        if !next_iterations.is_empty() {
+            self.variables.merge(&mut self.graph, &next_iterations);
             let flow = self.graph.join(&[head, exits.breaks, exits.continues, exits.returns]);
             let next = self.continuing(continuing, break_if, mark, flow);
             exits.add(&mut self.graph, next.exits);
-            self.graph.edge(head, next.flow);
+            self.graph.add_edge(head, next.flow);
             for (variable, phi) in phis {
-                self.graph.edge(phi, self.variables.get(variable));
+                self.graph.add_edge(phi, self.variables.get(variable));
             }
             self.variables.restore(mark);
         }
-        let paths = self.close().breaks;
+        let paths = self.pop_frame().breaks;
         self.variables.merge(&mut self.graph, &paths);
-        // Code after a loop without a `break` is unreachable.
-        let stays = if paths.is_empty() { head } else { Node::UNIFORM };
-        let returns = self.graph.join(&[exits.returns, stays]);
+        // Invocations that enter a loop without a `break` do not reach the code after it.
+        let endless = if paths.is_empty() { head } else { Node::UNIFORM };
+        let returns = self.graph.join(&[exits.returns, endless]);
         let exits = EarlyExits { returns, ..EarlyExits::NONE };
         let flow = self.graph.join(&[flow, exits.returns]);
-        StatementEnd { flow, live: !paths.is_empty(), exits }
+        StatementEnd { flow, reachable: !paths.is_empty(), exits }
     }
 
-    /// Processes the end of an iteration; returns the control flow that enters the next one.
+    /// Processes the `continuing` block of a loop; returns the control flow that enters the next
+    /// iteration.
     fn continuing(
         &mut self,
         block: &'a Block,
@@ -334,7 +337,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Collects the variables that a block may assign, possibly with duplicates.
-    fn assigned_in(&self, block: &Block, out: &mut Vec<u32>) {
+    fn collect_assigned(&self, block: &Block, out: &mut Vec<u32>) {
         let mut add = |pointer: Expr| {
             if let Root::Variable(variable) = self.roots[pointer.index()] {
                 out.push(variable);
@@ -351,17 +354,17 @@ impl<'a> Walk<'a> {
         }
         for statement in block {
             match statement {
-                Statement::Block(inner) => self.assigned_in(inner, out),
+                Statement::Block(inner) => self.collect_assigned(inner, out),
                 Statement::If { accept, reject, .. } => {
-                    self.assigned_in(accept, out);
-                    self.assigned_in(reject, out);
+                    self.collect_assigned(accept, out);
+                    self.collect_assigned(reject, out);
                 }
                 Statement::Switch { cases, .. } => {
-                    cases.iter().for_each(|case| self.assigned_in(&case.body, out));
+                    cases.iter().for_each(|case| self.collect_assigned(&case.body, out));
                 }
                 Statement::Loop { body, continuing, .. } => {
-                    self.assigned_in(body, out);
-                    self.assigned_in(continuing, out);
+                    self.collect_assigned(body, out);
+                    self.collect_assigned(continuing, out);
                 }
                 _ => {}
             }
@@ -369,7 +372,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Processes a statement other than control flow.
-    fn effect(&mut self, statement: &'a Statement, span: Span, flow: Node) {
+    fn simple_statement(&mut self, statement: &'a Statement, span: Span, flow: Node) {
         match *statement {
             Statement::Emit(ref range) => {
                 for expression in range.clone() {
@@ -381,15 +384,15 @@ impl<'a> Walk<'a> {
             }
             Statement::ControlBarrier(barrier) => self.barrier(barrier, span, flow),
             Statement::WorkGroupUniformLoad { pointer, .. } => {
-                let site = Site { place: span, name: "workgroupUniformLoad" };
-                self.require(Scope::Workgroup, Need::Reached, flow, site);
+                let site = Site { span, name: "workgroupUniformLoad" };
+                self.require(Scope::Workgroup, Need::ControlFlow, flow, site);
                 let value = self.values[pointer.index()];
                 self.require(Scope::Workgroup, Need::Pointer, value, site);
             }
             Statement::CooperativeStore { ref data, .. } => {
                 let name = if data.row_major { "coopStoreT" } else { "coopStore" };
-                let site = Site { place: span, name };
-                self.require(Scope::Subgroup, Need::Reached, flow, site);
+                let site = Site { span, name };
+                self.require(Scope::Subgroup, Need::ControlFlow, flow, site);
                 let stored = self.graph.source(Scope::Invocation, span, Origin::Other);
                 self.assign(data.pointer, stored, flow);
             }
@@ -404,14 +407,14 @@ impl<'a> Walk<'a> {
                 self.values[result.index()] =
                     self.graph.source(Scope::Invocation, span, Origin::Other);
             }
-            ref other => self.exchange(other, span, flow),
+            ref other => self.subgroup_operation(other, span, flow),
         }
     }
 
     /// Processes a subgroup operation. A result that is the same for all lanes is uniform over the
     /// subgroup if the control flow is.
-    fn exchange(&mut self, statement: &'a Statement, span: Span, flow: Node) {
-        let (result, alike) = match *statement {
+    fn subgroup_operation(&mut self, statement: &'a Statement, span: Span, flow: Node) {
+        let (result, is_same) = match *statement {
             Statement::SubgroupBallot { result, .. } => (result, true),
             Statement::SubgroupGather { ref mode, result, .. } => {
                 (result, matches!(mode, GatherMode::BroadcastFirst | GatherMode::Broadcast(_)))
@@ -422,12 +425,12 @@ impl<'a> Walk<'a> {
             }
             _ => return,
         };
-        let scope = if alike { Scope::Subgroup } else { Scope::Invocation };
-        let source = self.graph.source(scope, span, Origin::Exchange);
+        let scope = if is_same { Scope::Subgroup } else { Scope::Invocation };
+        let source = self.graph.source(scope, span, Origin::Subgroup);
         self.values[result.index()] = self.graph.join(&[source, flow]);
-        if self.subgroup_operations {
-            let site = Site { place: span, name: "a subgroup operation" };
-            self.require(Scope::Subgroup, Need::Reached, flow, site);
+        if self.checks_subgroup_operations {
+            let site = Site { span, name: "a subgroup operation" };
+            self.require(Scope::Subgroup, Need::ControlFlow, flow, site);
         }
     }
 
@@ -441,8 +444,8 @@ impl<'a> Walk<'a> {
         } else {
             (Scope::Workgroup, "storageBarrier")
         };
-        if scope == Scope::Workgroup || self.subgroup_operations {
-            self.require(scope, Need::Reached, flow, Site { place: span, name });
+        if scope == Scope::Workgroup || self.checks_subgroup_operations {
+            self.require(scope, Need::ControlFlow, flow, Site { span, name });
         }
     }
 
@@ -463,16 +466,16 @@ impl<'a> Walk<'a> {
     /// Assigns a value to a variable or a part of it.
     pub(super) fn assign(&mut self, pointer: Expr, value: Node, flow: Node) {
         let Root::Variable(variable) = self.roots[pointer.index()] else { return };
-        let whole = matches!(
+        let is_whole_variable = matches!(
             self.function.expressions[pointer],
             Expression::LocalVariable(_) | Expression::FunctionArgument(_)
         );
-        let before = if whole { Node::UNIFORM } else { self.variables.get(variable) };
-        let given = [value, flow, before, self.values[pointer.index()]];
+        let before = if is_whole_variable { Node::UNIFORM } else { self.variables.get(variable) };
+        let dependences = [value, flow, before, self.values[pointer.index()]];
         // Not the node of the control flow itself, whose condition would be reported as that of the
         // value.
-        let node = match self.graph.join(&given) {
-            node if node == flow && node != Node::UNIFORM => self.graph.depending(&[flow]),
+        let node = match self.graph.join(&dependences) {
+            node if node == flow && node != Node::UNIFORM => self.graph.add_dependent(&[flow]),
             node => node,
         };
         self.variables.set(variable, node);
@@ -480,7 +483,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the number of a local variable.
-    pub(super) fn local(local: Handle<LocalVariable>) -> u32 {
+    pub(super) fn local_number(local: Handle<LocalVariable>) -> u32 {
         local.index() as u32
     }
 }
