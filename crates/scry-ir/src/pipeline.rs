@@ -17,15 +17,18 @@ use crate::wgsl::{
 use crate::{Features, Outline};
 
 /// A validated source, before an entry point is selected.
-struct Whole<'a> {
+struct ParsedSource<'a> {
     module: Module,
     declarations: Declarations<'a>,
     /// The features that its directives enable, with their positions.
     enabled: Vec<(Features, Span)>,
 }
 
-/// Parses and validates a whole source.
-fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Report>> {
+/// Parses a source and validates all of its code, also what no entry point reaches.
+fn parse_and_validate<'a>(
+    source: &'a str,
+    scanned: &'a Scanned,
+) -> Result<ParsedSource<'a>, Box<Report>> {
     let declarations = Declarations::new(source, &scanned.tokens);
     budget::check(&declarations)?;
     let directives = directives::read(source, &scanned.tokens);
@@ -35,33 +38,33 @@ fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Rep
         report.notes.extend(advice.into_iter().flatten().map(str::to_owned));
         Box::new(report)
     })?;
-    type_layout::shallow(&module, &declarations)?;
-    validate::workgroups(&module, &declarations)?;
-    let info = validate::whole(&module)?;
+    type_layout::check_depth(&module, &declarations)?;
+    validate::workgroup_sizes(&module, &declarations)?;
+    let info = validate::source(&module)?;
     bitcasts::check(&module, &info, &declarations)?;
     constant_shifts::check(&declarations)?;
-    Ok(Whole { module, declarations, enabled: directives.features })
+    Ok(ParsedSource { module, declarations, enabled: directives.features })
 }
 
-/// Reads the declarations of a source.
+/// Returns the entry points and overrides of a source.
 pub(crate) fn outline(source: &str, scanned: &Scanned) -> Result<Outline, Box<Report>> {
-    let Whole { module, .. } = whole(source, scanned)?;
+    let ParsedSource { module, .. } = parse_and_validate(source, scanned)?;
     Ok(Outline {
-        entry_points: entry::compute(&module),
+        entry_points: entry::compute_entry_points(&module),
         without_default: overrides::without_default(&module),
-        overrides: overrides::Declared::collect(&module)
+        overrides: overrides::Overrides::collect(&module)
             .into_interface(&overrides::Values::default()),
     })
 }
 
-/// Reads a source.
+/// Compiles a source to the validated module of one entry point, and its interface.
 pub(crate) fn read(
     source: &str,
     scanned: &Scanned,
     options: &Options,
 ) -> Result<Inner, Box<Report>> {
-    let Whole { mut module, declarations, enabled } = whole(source, scanned)?;
-    let declared = overrides::Declared::collect(&module);
+    let ParsedSource { mut module, declarations, enabled } = parse_and_validate(source, scanned)?;
+    let declared = overrides::Overrides::collect(&module);
     let values = declared.resolve(&options.overrides)?;
 
     let name = entry::choose(&module, &declarations, options.entry.as_deref())?;

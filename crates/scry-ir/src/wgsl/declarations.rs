@@ -1,4 +1,5 @@
-//! The module-scope declarations of a source that naga's module does not expose, from its tokens.
+//! Finds the module-scope declarations of a source in its tokens, for checks that need more than
+//! naga's module contains, or that run before it exists.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +27,7 @@ pub(crate) struct Declarations<'a> {
 impl<'a> Declarations<'a> {
     /// Finds the declarations.
     pub(crate) fn new(source: &'a str, tokens: &'a [Token]) -> Self {
-        let mut outline = Self {
+        let mut declarations = Self {
             source,
             tokens,
             constants: BTreeMap::new(),
@@ -37,9 +38,9 @@ impl<'a> Declarations<'a> {
         };
         let mut at = 0;
         while at < tokens.len() {
-            at = outline.declaration(at);
+            at = declarations.declaration(at);
         }
-        outline
+        declarations
     }
 
     /// Returns the text of a token; empty past the end.
@@ -55,7 +56,7 @@ impl<'a> Declarations<'a> {
         Some(Span::new(token.start, token.end))
     }
 
-    /// Returns the position of the first token with that text; of the first token if there is none.
+    /// Returns the span of the first token with that text, or else of the first token.
     pub(crate) fn first(&self, text: &str) -> Span {
         let hit = self.tokens.iter().find(|token| token.text(self.source) == text);
         hit.or(self.tokens.first()).map_or(Span::UNDEFINED, |t| Span::new(t.start, t.end))
@@ -112,13 +113,15 @@ impl<'a> Declarations<'a> {
         (equals + 1).min(end)..end
     }
 
-    /// Returns the next token with that text, from `at`.
+    /// Returns the index of the next token with that text, from `at`; the number of tokens if there
+    /// is none.
     fn find(&self, at: usize, text: &str) -> usize {
         let hit = self.tokens[at..].iter().position(|token| token.text(self.source) == text);
         hit.map_or(self.tokens.len(), |offset| at + offset)
     }
 
-    /// Returns the bracket that closes the one at `open`.
+    /// Returns the index of the bracket that closes the one at `open`; the number of tokens if
+    /// there is none.
     pub(crate) fn close(&self, open: usize) -> usize {
         let mut depth = 0usize;
         for at in open..self.tokens.len() {
@@ -132,8 +135,9 @@ impl<'a> Declarations<'a> {
         self.tokens.len()
     }
 
-    /// Returns the value of an integer literal, or of a constant that is one.
+    /// Returns the value of an integer literal, or of a constant that is defined by one.
     pub(crate) fn plain_value(&self, tokens: Range<usize>) -> Option<u64> {
+        // The limit ends the search in cyclic definitions.
         let (mut range, mut hops) = (tokens, 0);
         while range.len() == 1 && hops < 16 {
             let text = self.text(range.start);

@@ -37,7 +37,7 @@ pub(crate) fn read<'a>(source: &'a str, tokens: &[Token]) -> Directives<'a> {
 }
 
 impl Directives<'_> {
-    /// Reads one directive, from `enable` to `;`.
+    /// Reads one `enable` directive, from the keyword to the `;`.
     fn enable(&mut self, source: &str, directive: &[Token]) {
         let names: Vec<usize> =
             (1..directive.len()).filter(|i| directive[*i].kind == Kind::Word).collect();
@@ -54,7 +54,7 @@ impl Directives<'_> {
             }
         }
         if !well_formed(source, directive) {
-            return; // The compiler says what is wrong with it.
+            return; // naga reports the error.
         }
         let is_subgroups = |i: &usize| directive[*i].text(source) == "subgroups";
         if names.iter().all(is_subgroups) {
@@ -69,6 +69,7 @@ impl Directives<'_> {
         }
     }
 
+    /// Overwrites bytes of the source with spaces; line breaks stay.
     fn blank(&mut self, range: Range<u32>) {
         let range = range.start as usize..range.end as usize;
         let mut text = self.source[..range.start].to_owned();

@@ -20,13 +20,13 @@ pub(crate) enum Kind {
     Operator,
     /// `=` and the compound assignments.
     Assign,
-    /// `,`, `;`, `:` and `@`.
+    /// `,`, `;`, `:`, `@` and `->`.
     Separator,
     /// A character that is not WGSL, or an unterminated comment.
     Unknown,
 }
 
-/// A token of a source, which is no comment or blank.
+/// A token of a source. Comments and blanks are not tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -37,20 +37,22 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// The text of the token.
+    /// Returns the text of the token.
     pub(crate) fn text<'a>(&self, source: &'a str) -> &'a str {
         &source[self.start as usize..self.end as usize]
     }
 
-    /// The first byte of the token.
+    /// Returns the first byte of the token.
     pub(crate) fn byte(&self, source: &str) -> u8 {
         source.as_bytes()[self.start as usize]
     }
 }
 
-/// An unmatched `<` after a word.
+/// An unmatched `<` after a word, which may open a template list.
 struct Candidate {
+    /// Index of the token.
     token: usize,
+    /// Nesting depth of `(` and `[` around it.
     depth: usize,
 }
 
@@ -58,6 +60,7 @@ struct Candidate {
 /// template list discovery. The source must be shorter than 4 GiB.
 pub(crate) struct Lexer<'a> {
     source: &'a str,
+    /// Byte offset of the rest.
     at: usize,
     pub(crate) tokens: Vec<Token>,
     candidates: Vec<Candidate>,
@@ -118,7 +121,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips the token that starts with `first`.
+    /// Skips the token that starts with `first`; returns its kind.
     fn token(&mut self, first: char) -> Kind {
         let rest = self.rest();
         let second = rest.as_bytes().get(1).copied().unwrap_or(0);
@@ -128,7 +131,7 @@ impl<'a> Lexer<'a> {
             ',' | ';' | ':' | '@' => (1, Kind::Separator),
             '.' if !second.is_ascii_digit() => (1, Kind::Operator),
             '.' | '0'..='9' => (number_len(rest.as_bytes()), Kind::Number),
-            '>' if self.waits_for_end() => (1, Kind::TemplateClose),
+            '>' if self.closes_template_list() => (1, Kind::TemplateClose),
             '=' if second != b'=' => (1, Kind::Assign),
             '~' => (1, Kind::Operator),
             '<' | '>' | '=' | '!' | '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^' => {
@@ -141,7 +144,8 @@ impl<'a> Lexer<'a> {
         kind
     }
 
-    fn waits_for_end(&self) -> bool {
+    /// Returns whether a `>` here closes a template list.
+    fn closes_template_list(&self) -> bool {
         self.candidates.last().is_some_and(|candidate| candidate.depth == self.depth)
     }
 
@@ -160,20 +164,21 @@ impl<'a> Lexer<'a> {
             }
             (Kind::Open, "(" | "[") => self.depth += 1,
             (Kind::Close, ")" | "]") => {
-                self.forget(self.depth);
+                self.drop_candidates(self.depth);
                 self.depth = self.depth.saturating_sub(1);
             }
             (Kind::Assign, "=") | (Kind::Separator, ":" | ";") | (Kind::Open, "{") => {
                 self.candidates.clear();
                 self.depth = 0;
             }
-            (Kind::Operator, "&&" | "||") => self.forget(self.depth),
+            (Kind::Operator, "&&" | "||") => self.drop_candidates(self.depth),
             _ => {}
         }
         self.tokens.push(Token { kind, start: start as u32, end: self.at as u32 });
     }
 
-    fn forget(&mut self, depth: usize) {
+    /// Removes the candidates at this depth or deeper: they are comparisons.
+    fn drop_candidates(&mut self, depth: usize) {
         while self.candidates.last().is_some_and(|candidate| candidate.depth >= depth) {
             self.candidates.pop();
         }
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_nest_and_words_are_words() {
+    fn nested_comments_and_unicode_words() {
         let found = kinds("a/* x /* y */ ( */ é_1 // z (\n1.5e-3f .5 a.b");
         let words: Vec<_> = found.iter().map(|(_, text)| *text).collect();
         assert_eq!(words, ["a", "é_1", "1.5e-3f", ".5", "a", ".", "b"]);

@@ -1,4 +1,4 @@
-//! `override` declarations: checks the values given for them and applies them.
+//! `override` declarations: checks the values given for them, and applies them to a module.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::wgsl::validate::MAX_WORKGROUP;
 use crate::{Override, OverrideValue, ShaderErrorKind};
 
 /// The overrides that a source declares.
-pub(crate) struct Declared {
+pub(crate) struct Overrides {
     list: Vec<Declaration>,
 }
 
@@ -34,7 +34,8 @@ impl Declaration {
         self.id.map_or_else(|| self.name.clone(), |id| id.to_string())
     }
 
-    fn spelled(&self) -> String {
+    /// Returns the name for messages, with the `@id` if there is one.
+    fn quoted_name(&self) -> String {
         match self.id {
             Some(id) => format!("`{}` (@id({id}))", self.name),
             None => format!("`{}`", self.name),
@@ -42,10 +43,10 @@ impl Declaration {
     }
 }
 
-/// The values given, by naga's key.
+/// The values given, by the key of the override in naga.
 pub(crate) type Values = BTreeMap<String, f64>;
 
-impl Declared {
+impl Overrides {
     /// Lists the named overrides of a module, in source order.
     pub(crate) fn collect(module: &Module) -> Self {
         let mut list = Vec::new();
@@ -60,7 +61,7 @@ impl Declared {
                     scalar,
                     span,
                     has_default: declaration.init.is_some(),
-                    default: declaration.init.and_then(|init| plain_number(module, init)),
+                    default: declaration.init.and_then(|init| literal_value(module, init)),
                 });
             }
         }
@@ -68,16 +69,16 @@ impl Declared {
         Self { list }
     }
 
-    /// Checks the values given.
+    /// Converts the values given. Refuses unknown overrides and values that do not fit.
     pub(crate) fn resolve(&self, given: &[(String, OverrideValue)]) -> Result<Values, Box<Report>> {
         let mut values = Values::default();
         for (key, value) in given {
             let declaration = self.find(key)?;
-            let value = check(declaration, *value)?;
+            let value = to_number(declaration, *value)?;
             let key = declaration.key();
             if values.contains_key(&key) {
-                let name = declaration.spelled();
-                return Err(refuse(format!("override {name} is given twice"), declaration));
+                let name = declaration.quoted_name();
+                return Err(override_error(format!("override {name} is given twice"), declaration));
             }
             values.insert(key, value);
         }
@@ -88,7 +89,8 @@ impl Declared {
         let id: Option<u16> = key.parse().ok();
         let hit = |d: &&Declaration| d.name == key || (d.id.is_some() && d.id == id);
         self.list.iter().find(hit).ok_or_else(|| {
-            let names: Vec<String> = self.list.iter().take(16).map(Declaration::spelled).collect();
+            let names: Vec<String> =
+                self.list.iter().take(16).map(Declaration::quoted_name).collect();
             let mut message = format!("no override `{key}`: the source declares ");
             match names.is_empty() {
                 true => message.push_str("none"),
@@ -116,7 +118,7 @@ impl Declared {
 }
 
 /// Returns the value of an initialiser that is a literal.
-fn plain_number(module: &Module, init: naga::Handle<Expression>) -> Option<f64> {
+fn literal_value(module: &Module, init: naga::Handle<Expression>) -> Option<f64> {
     let Expression::Literal(literal) = module.global_expressions[init] else {
         return None;
     };
@@ -145,25 +147,25 @@ fn type_name(scalar: Scalar) -> String {
 }
 
 /// Returns the value as a number. Refuses one that the override's type cannot represent.
-fn check(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Report>> {
+fn to_number(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Report>> {
     let scalar = declaration.scalar;
-    let (name, ty) = (declaration.spelled(), type_name(scalar));
-    let is = |what: String| {
+    let (name, ty) = (declaration.quoted_name(), type_name(scalar));
+    let cannot_be = |what: String| {
         let message = format!("override {name} of type {ty} cannot be {given}: {what}");
-        Err(refuse(message, declaration))
+        Err(override_error(message, declaration))
     };
     let value = match given {
         OverrideValue::Number(value) => value,
         OverrideValue::Bool(value) if scalar.kind == ScalarKind::Bool => return Ok(value.into()),
-        OverrideValue::Bool(_) => return is("give a number".into()),
+        OverrideValue::Bool(_) => return cannot_be("give a number".into()),
     };
     if !value.is_finite() {
-        return is("the value must be finite".into());
+        return cannot_be("the value must be finite".into());
     }
     let bits = i32::from(scalar.width) * 8;
     let (low, high) = match (scalar.kind, scalar.width) {
         (ScalarKind::Bool, _) if value == 0.0 || value == 1.0 => return Ok(value),
-        (ScalarKind::Bool, _) => return is("give true or false, or 0 or 1".into()),
+        (ScalarKind::Bool, _) => return cannot_be("give true or false, or 0 or 1".into()),
         (ScalarKind::Float, 2) => (-65504.0, 65504.0),
         (ScalarKind::Float, 4) => (-f64::from(f32::MAX), f64::from(f32::MAX)),
         (ScalarKind::Float, _) => return Ok(value),
@@ -171,10 +173,10 @@ fn check(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Rep
         _ => (0.0, 2f64.powi(bits) - 1.0),
     };
     if scalar.kind != ScalarKind::Float && value.fract() != 0.0 {
-        return is("the value must be a whole number".into());
+        return cannot_be("the value must be a whole number".into());
     }
     if value < low || value > high {
-        return is(match scalar.kind {
+        return cannot_be(match scalar.kind {
             ScalarKind::Float => format!("the type holds {low:e} to {high:e}"),
             _ => format!("the type holds {low} to {high}"),
         });
@@ -182,7 +184,7 @@ fn check(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Rep
     Ok(value)
 }
 
-fn refuse(message: String, declaration: &Declaration) -> Box<Report> {
+fn override_error(message: String, declaration: &Declaration) -> Box<Report> {
     let report = Report::new(ShaderErrorKind::Override, message);
     Box::new(report.at(declaration.span, "declared here"))
 }
@@ -199,24 +201,24 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
     if module.overrides.is_empty() {
         return Ok(module);
     }
-    let declared = Declared::collect(&module);
+    let declared = Overrides::collect(&module);
     let missing = |d: &&Declaration| !d.has_default && !values.contains_key(&d.key());
     if let Some(declaration) = declared.list.iter().find(missing) {
-        let (name, ty) = (declaration.spelled(), type_name(declaration.scalar));
+        let (name, ty) = (declaration.quoted_name(), type_name(declaration.scalar));
         let message = format!("override {name} of type {ty} has no default and no value is given");
-        return Err(refuse(message, declaration));
+        return Err(override_error(message, declaration));
     }
     let keys = declared.list.iter().map(Declaration::key);
     let constants: PipelineConstants =
         keys.filter_map(|key| values.get(&key).map(|value| (key, *value))).collect();
     let unused = ModuleInfo::default();
     let (module, _) =
-        process_overrides(&module, &unused, None, &constants).map_err(|error| explain(&error))?;
+        process_overrides(&module, &unused, None, &constants).map_err(|error| to_report(&error))?;
     Ok(module.into_owned())
 }
 
 /// Reports naga's errors about values that are valid for their types, but not for the kernel.
-fn explain(error: &PipelineConstantError) -> Box<Report> {
+fn to_report(error: &PipelineConstantError) -> Box<Report> {
     Box::new(match error {
         PipelineConstantError::ValidationError(error) if is_about_workgroups(error.as_inner()) => {
             let message = format!(

@@ -47,7 +47,7 @@ pub(crate) fn interface(
                 memory = memory.saturating_add(size.unwrap_or(u64::MAX));
             }
             AddressSpace::Immediate => {
-                let (name, layout) = lay_out(module, handle)?;
+                let (name, layout) = name_and_layout(module, handle)?;
                 found.immediates = Some(Immediates { name, layout });
             }
             _ => {}
@@ -57,7 +57,7 @@ pub(crate) fn interface(
     Ok(found)
 }
 
-/// Returns the buffer of a variable. The validator has rejected duplicate bindings.
+/// Returns the binding of a buffer; `None` if its variable has no `@group` and `@binding`.
 fn binding(
     module: &Module,
     handle: Handle<GlobalVariable>,
@@ -67,7 +67,7 @@ fn binding(
     let Some(place) = global.binding else {
         return Ok(None);
     };
-    let (name, layout) = lay_out(module, handle)?;
+    let (name, layout) = name_and_layout(module, handle)?;
     Ok(Some(Binding {
         group: place.group,
         binding: place.binding,
@@ -86,13 +86,13 @@ fn binding(
 }
 
 /// Returns name and layout of a variable.
-fn lay_out(
+fn name_and_layout(
     module: &Module,
     handle: Handle<GlobalVariable>,
 ) -> Result<(String, TypeLayout), Box<Report>> {
     let global = &module.global_variables[handle];
     let name = global.name.clone().unwrap_or_default();
     let layout = layout(module, global.ty)
-        .map_err(|why| why.about(&name, module.global_variables.get_span(handle)))?;
+        .map_err(|why| why.report(&name, module.global_variables.get_span(handle)))?;
     Ok((name, layout))
 }

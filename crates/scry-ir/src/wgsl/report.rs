@@ -10,7 +10,13 @@ use crate::{Location, ShaderError, ShaderErrorKind};
 /// Lines longer than this many bytes are shown only around the position.
 const LONG_LINE: usize = 400;
 
-/// Maximum number of positions shown.
+/// Maximum characters of a long line that are shown before the position, and from it on.
+const MAX_CONTEXT: usize = 60;
+
+/// Maximum characters of a message, a label or a note.
+const MAX_TEXT: usize = 600;
+
+/// Maximum number of labels shown.
 const MAX_LABELS: usize = 12;
 
 /// A diagnostic under construction.
@@ -29,7 +35,7 @@ impl Report {
         Self { kind, message: message.into(), labels: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds a label; an undefined span is ignored.
+    /// Adds a label at a span; an undefined span is ignored.
     pub(crate) fn at(mut self, span: Span, label: impl Into<String>) -> Self {
         if span.is_defined() {
             self.labels.push((span, label.into()));
@@ -37,6 +43,7 @@ impl Report {
         self
     }
 
+    /// Adds a line below the source.
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
@@ -45,7 +52,7 @@ impl Report {
     /// Renders the error with its labels in `source`.
     pub(crate) fn render(mut self, source: &str) -> ShaderError {
         for (span, _) in &mut self.labels {
-            *span = within(*span, source);
+            *span = clamped(*span, source);
         }
         let first = self.labels.first().map(|(span, _)| *span);
         let message = one_line(&self.message);
@@ -117,14 +124,15 @@ impl Error for Cause {
 }
 
 /// The text before the source's name in the heading of a rendered report.
-const MARK: &str = "┌─ ";
+const HEADING: &str = "┌─ ";
 
 /// The name of an unnamed source.
 const UNNAMED: &str = "wgsl";
 
-/// Replaces the location in the heading, where naga puts the earliest label's.
+/// Replaces the location in the heading by the error's location. naga puts the location of the
+/// label there that comes first in the source.
 fn with_location(text: &str, location: Location) -> String {
-    let mark = format!("{MARK}{UNNAMED}:");
+    let mark = format!("{HEADING}{UNNAMED}:");
     let Some((before, after)) = text.split_once(&mark) else {
         return text.to_owned();
     };
@@ -138,8 +146,8 @@ pub(crate) fn rename_source(text: &str, old: Option<&str>, new: &str) -> String 
     let Some((message, rest)) = text.split_once('\n') else {
         return text.to_owned();
     };
-    let mark = format!("{MARK}{}:", old.unwrap_or(UNNAMED));
-    format!("{message}\n{}", rest.replacen(&mark, &format!("{MARK}{new}:"), 1))
+    let mark = format!("{HEADING}{}:", old.unwrap_or(UNNAMED));
+    format!("{message}\n{}", rest.replacen(&mark, &format!("{HEADING}{new}:"), 1))
 }
 
 /// Returns the message on one line.
@@ -147,16 +155,16 @@ pub(crate) fn one_line(text: &str) -> String {
     shorten(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Truncates a text to 600 characters; names in a source can be longer.
+/// Truncates a text to [`MAX_TEXT`] characters; names in a source can be longer.
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(600) {
+    match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
 /// Clamps a span to the source and to character boundaries.
-fn within(span: Span, source: &str) -> Span {
+fn clamped(span: Span, source: &str) -> Span {
     let range = span.to_range().unwrap_or(0..0);
     let floor = |mut at: usize| {
         at = at.min(source.len());
@@ -198,21 +206,22 @@ fn excerpt(span: Span, source: &str) -> (String, Span) {
     let range = span.to_range().unwrap_or(0..0);
     let before = &source[..range.start];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let lead = before[line_start..].chars().rev().take(60).map(char::len_utf8).sum::<usize>();
+    let before_len =
+        before[line_start..].chars().rev().take(MAX_CONTEXT).map(char::len_utf8).sum::<usize>();
     let rest = source[range.start..].split('\n').next().unwrap_or("");
-    let tail = rest.chars().take(60).map(char::len_utf8).sum::<usize>();
-    let shown = range.len().min(tail).max(1.min(tail));
+    let after_len = rest.chars().take(MAX_CONTEXT).map(char::len_utf8).sum::<usize>();
+    let shown = range.len().min(after_len).max(1.min(after_len));
 
     let mut text = "\n".repeat(before.bytes().filter(|b| *b == b'\n').count());
-    if lead < range.start - line_start {
+    if before_len < range.start - line_start {
         text.push('…');
     }
-    text.push_str(&source[range.start - lead..range.start]);
+    text.push_str(&source[range.start - before_len..range.start]);
     let start = text.len();
-    text.push_str(&rest[..tail]);
-    if tail < rest.len() {
+    text.push_str(&rest[..after_len]);
+    if after_len < rest.len() {
         text.push('…');
     }
-    let span = within(Span::from(start..start + shown), &text);
+    let span = clamped(Span::from(start..start + shown), &text);
     (text, span)
 }

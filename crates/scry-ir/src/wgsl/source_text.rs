@@ -1,4 +1,4 @@
-//! A source, and positions in it.
+//! The text of a source, and line and column of a byte offset in it.
 
 use crate::Location;
 
@@ -6,7 +6,7 @@ use crate::Location;
 #[derive(Debug)]
 pub(crate) struct SourceText {
     text: Box<str>,
-    /// The byte at which each line begins.
+    /// Byte offset of the start of each line.
     lines: Vec<u32>,
     is_ascii: bool,
 }
@@ -22,12 +22,14 @@ impl SourceText {
         &self.text
     }
 
-    /// Returns line and column of the start of a span; `None` if it is undefined. `line` is the
-    /// line of the previous span, often that of this one.
+    /// Returns line and column of the start of a span; `None` if it is undefined. `line` is updated
+    /// to the span's line. As an input it is a guess, such as the line of the previous span, which
+    /// saves the search if it is right; 0 is no guess.
     pub(crate) fn location(&self, span: naga::Span, line: &mut usize) -> Option<Location> {
         let start = span.to_range()?.start;
-        let begins = |line: usize| self.lines.get(line).is_none_or(|first| start < *first as usize);
-        if *line == 0 || begins(*line - 1) || !begins(*line) {
+        let is_before =
+            |line: usize| self.lines.get(line).is_none_or(|first| start < *first as usize);
+        if *line == 0 || is_before(*line - 1) || !is_before(*line) {
             *line = self.lines.partition_point(|first| *first as usize <= start);
         }
         let line = *line;

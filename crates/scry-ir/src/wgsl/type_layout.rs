@@ -14,30 +14,33 @@ const MAX_NODES: u32 = 1 << 16;
 const MAX_DEPTH: u32 = 100;
 
 /// Refuses types nested so deeply that recursion over them might overflow the stack.
-pub(crate) fn shallow(module: &Module, outline: &Declarations<'_>) -> Result<(), Box<Report>> {
+pub(crate) fn check_depth(
+    module: &Module,
+    declarations: &Declarations<'_>,
+) -> Result<(), Box<Report>> {
     let mut depths: Vec<u32> = Vec::with_capacity(module.types.len());
     for (handle, ty) in module.types.iter() {
-        let part = |part: Handle<Type>| depths.get(part.index()).copied().unwrap_or(0);
-        let inside = match &ty.inner {
+        let depth_of = |part: Handle<Type>| depths.get(part.index()).copied().unwrap_or(0);
+        let inner_depth = match &ty.inner {
             TypeInner::Array { base, .. }
             | TypeInner::BindingArray { base, .. }
-            | TypeInner::Pointer { base, .. } => part(*base),
+            | TypeInner::Pointer { base, .. } => depth_of(*base),
             TypeInner::Struct { members, .. } => {
-                members.iter().map(|member| part(member.ty)).max().unwrap_or(0)
+                members.iter().map(|member| depth_of(member.ty)).max().unwrap_or(0)
             }
             _ => 0,
         };
-        if inside >= MAX_DEPTH {
+        if inner_depth >= MAX_DEPTH {
             let message = format!("a type is nested more than {MAX_DEPTH} deep");
             let report = Report::new(ShaderErrorKind::TooComplex, message);
             let span = module.types.get_span(handle);
             return Err(Box::new(if span.is_defined() {
                 report.at(span, "this type")
             } else {
-                report.at(outline.first("alias"), "the first alias")
+                report.at(declarations.first("alias"), "the first alias")
             }));
         }
-        depths.push(inside + 1);
+        depths.push(inner_depth + 1);
     }
     Ok(())
 }
@@ -53,7 +56,7 @@ pub(crate) enum NoLayout {
 
 impl NoLayout {
     /// Returns the report for a variable of that type.
-    pub(crate) fn about(self, variable: &str, span: Span) -> Box<Report> {
+    pub(crate) fn report(self, variable: &str, span: Span) -> Box<Report> {
         let (kind, why) = match self {
             Self::TooLarge => (
                 ShaderErrorKind::TooComplex,
@@ -70,17 +73,17 @@ impl NoLayout {
 
 /// Returns the layout of a host-shareable type.
 pub(crate) fn layout(module: &Module, ty: Handle<Type>) -> Result<TypeLayout, NoLayout> {
-    let mut left = MAX_NODES;
-    Walk { module }.layout(ty, &mut left)
+    let mut remaining = MAX_NODES;
+    LayoutBuilder { module }.layout(ty, &mut remaining)
 }
 
-struct Walk<'a> {
+struct LayoutBuilder<'a> {
     module: &'a Module,
 }
 
-impl Walk<'_> {
-    fn layout(&self, ty: Handle<Type>, left: &mut u32) -> Result<TypeLayout, NoLayout> {
-        *left = left.checked_sub(1).ok_or(NoLayout::TooLarge)?;
+impl LayoutBuilder<'_> {
+    fn layout(&self, ty: Handle<Type>, remaining: &mut u32) -> Result<TypeLayout, NoLayout> {
+        *remaining = remaining.checked_sub(1).ok_or(NoLayout::TooLarge)?;
         let ty = &self.module.types[ty];
         Ok(match ty.inner {
             TypeInner::Scalar(s) => TypeLayout::Scalar(scalar(s)?),
@@ -95,7 +98,7 @@ impl Walk<'_> {
                 stride: column_stride(rows, s),
             },
             TypeInner::Array { base, size, stride } => TypeLayout::Array {
-                element: Box::new(self.layout(base, left)?),
+                element: Box::new(self.layout(base, remaining)?),
                 len: self.array_len(size)?,
                 stride,
             },
@@ -107,7 +110,7 @@ impl Walk<'_> {
                         Ok(Member {
                             name: member.name.clone().unwrap_or_default(),
                             offset: member.offset,
-                            layout: self.layout(member.ty, left)?,
+                            layout: self.layout(member.ty, remaining)?,
                         })
                     })
                     .collect::<Result<_, NoLayout>>()?,
@@ -142,10 +145,10 @@ fn column_stride(rows: naga::VectorSize, scalar: naga::Scalar) -> u32 {
     rows * u32::from(scalar.width)
 }
 
-/// Returns the size in bytes of any type, where a bool has four; saturates. Component types precede
-/// composite types, so that one pass computes every size.
+/// Returns the size in bytes of any type; saturates. A bool has four bytes. Types precede those
+/// that contain them, so that one pass computes every size.
 pub(crate) fn size(module: &Module, wanted: Handle<Type>) -> Result<u64, Box<Report>> {
-    let walk = Walk { module };
+    let builder = LayoutBuilder { module };
     let mut sizes: Vec<u64> = Vec::with_capacity(wanted.index() + 1);
     for (handle, ty) in module.types.iter().take(wanted.index() + 1) {
         let width = |s: naga::Scalar| {
@@ -160,7 +163,7 @@ pub(crate) fn size(module: &Module, wanted: Handle<Type>) -> Result<u64, Box<Rep
             TypeInner::Array { base, size, stride } => {
                 // Strides in naga's types count bools as one byte.
                 let stride = u64::from(stride).max(sizes[base.index()]);
-                let len = match walk.array_len(size) {
+                let len = match builder.array_len(size) {
                     Ok(len) => len.unwrap_or(0),
                     Err(_) if handle == wanted => {
                         let message = "an array's length is not a positive number";

@@ -1,4 +1,5 @@
-//! The optional features that a pruned module uses; refuses features of other shader stages.
+//! Determines the optional features that a pruned module uses. Refuses types that Scry does not
+//! support, such as textures.
 
 use naga::{
     AddressSpace, Barrier, Binding, Block, BuiltIn, Expression, Function, Handle, Literal, Module,
@@ -19,7 +20,7 @@ pub(crate) fn features(
     directives: &[(Features, Span)],
     allowed: Features,
 ) -> Result<Features, Box<Report>> {
-    compute_only(module)?;
+    check_resources(module)?;
     let mut scan = Scan { module, found: directives.to_vec() };
     scan.types();
     scan.expressions(&module.global_expressions);
@@ -45,18 +46,19 @@ pub(crate) fn features(
 
 struct Scan<'a> {
     module: &'a Module,
+    /// The features used, with the span of a use.
     found: Vec<(Features, Span)>,
 }
 
 impl Scan<'_> {
-    /// Records a use; for each set of features only the first one with a position.
+    /// Records a use: for each set of features only one, the first that has a position.
     fn add(&mut self, features: Features, span: Span) {
         if features.is_empty() {
             return;
         }
-        let known = self.found.iter_mut().find(|(known, _)| *known == features);
-        match known {
-            Some((_, place)) if !place.is_defined() => *place = span,
+        let recorded = self.found.iter_mut().find(|(recorded, _)| *recorded == features);
+        match recorded {
+            Some((_, recorded_span)) if !recorded_span.is_defined() => *recorded_span = span,
             Some(_) => {}
             None => self.found.push((features, span)),
         }
@@ -66,7 +68,7 @@ impl Scan<'_> {
         let spans = self.type_spans();
         for (handle, ty) in self.module.types.iter() {
             let span = spans[handle.index()];
-            self.add(of_type(&ty.inner), span);
+            self.add(type_features(&ty.inner), span);
             if let TypeInner::Struct { members, .. } = &ty.inner {
                 for member in members {
                     self.binding(member.binding.as_ref(), span);
@@ -75,8 +77,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Returns the position of each type: its declaration, else the first variable whose type
-    /// contains it.
+    /// Returns a span for each type: its declaration, or else a variable whose type contains it.
     fn type_spans(&self) -> Vec<Span> {
         let module = self.module;
         let declared = module.types.iter().map(|(handle, _)| module.types.get_span(handle));
@@ -96,10 +97,10 @@ impl Scan<'_> {
         }
         // Component types precede composite types.
         for (handle, ty) in module.types.iter().collect::<Vec<_>>().into_iter().rev() {
-            let whole = spans[handle.index()];
+            let span = spans[handle.index()];
             let mut fill = |part: Handle<Type>| {
                 if !spans[part.index()].is_defined() {
-                    spans[part.index()] = whole;
+                    spans[part.index()] = span;
                 }
             };
             match &ty.inner {
@@ -125,19 +126,19 @@ impl Scan<'_> {
 
     fn expressions(&mut self, arena: &naga::Arena<Expression>) {
         for (handle, expression) in arena.iter() {
-            self.add(of_expression(expression), arena.get_span(handle));
+            self.add(expression_features(expression), arena.get_span(handle));
         }
     }
 
     fn function(&mut self, function: &Function) {
         for argument in &function.arguments {
-            self.binding(argument.binding.as_ref(), self.span_of(argument.ty));
+            self.binding(argument.binding.as_ref(), self.type_span(argument.ty));
         }
         self.expressions(&function.expressions);
         self.block(&function.body);
     }
 
-    fn span_of(&self, ty: Handle<Type>) -> Span {
+    fn type_span(&self, ty: Handle<Type>) -> Span {
         self.module.types.get_span(ty)
     }
 
@@ -177,7 +178,7 @@ impl Scan<'_> {
     }
 }
 
-fn of_scalar(scalar: Scalar) -> Features {
+fn scalar_features(scalar: Scalar) -> Features {
     match (scalar.kind, scalar.width) {
         (ScalarKind::Float, 2) => Features::F16,
         (ScalarKind::Float, 8) => Features::F64,
@@ -187,27 +188,27 @@ fn of_scalar(scalar: Scalar) -> Features {
     }
 }
 
-fn of_type(ty: &TypeInner) -> Features {
+fn type_features(ty: &TypeInner) -> Features {
     match *ty {
         TypeInner::Scalar(scalar)
         | TypeInner::Vector { scalar, .. }
         | TypeInner::Matrix { scalar, .. }
-        | TypeInner::ValuePointer { scalar, .. } => of_scalar(scalar),
+        | TypeInner::ValuePointer { scalar, .. } => scalar_features(scalar),
         TypeInner::Atomic(scalar) => match (scalar.kind, scalar.width) {
             (ScalarKind::Float, 4) => Features::F32_ATOMICS,
-            (_, 8) => of_scalar(scalar) | Features::I64_ATOMICS,
-            _ => of_scalar(scalar),
+            (_, 8) => scalar_features(scalar) | Features::I64_ATOMICS,
+            _ => scalar_features(scalar),
         },
         TypeInner::CooperativeMatrix { scalar, .. } => {
-            of_scalar(scalar) | Features::COOPERATIVE_MATRIX
+            scalar_features(scalar) | Features::COOPERATIVE_MATRIX
         }
         _ => Features::empty(),
     }
 }
 
-/// Every value of an optional scalar type comes from a type of the module, a literal or a
-/// conversion; types are scanned separately.
-fn of_expression(expression: &Expression) -> Features {
+/// Returns the features of an expression. Optional scalar types need no check here unless a literal
+/// or a conversion introduces them: the module's types are scanned separately.
+fn expression_features(expression: &Expression) -> Features {
     match *expression {
         Expression::Literal(literal) => match literal {
             Literal::F64(_) => Features::F64,
@@ -216,7 +217,9 @@ fn of_expression(expression: &Expression) -> Features {
             Literal::U16(_) | Literal::I16(_) => Features::I16,
             _ => Features::empty(),
         },
-        Expression::As { kind, convert: Some(width), .. } => of_scalar(Scalar { kind, width }),
+        Expression::As { kind, convert: Some(width), .. } => {
+            scalar_features(Scalar { kind, width })
+        }
         Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. } => {
             Features::SUBGROUPS
         }
@@ -227,32 +230,34 @@ fn of_expression(expression: &Expression) -> Features {
     }
 }
 
-/// Refuses textures, samplers, acceleration structures and arrays of bindings.
-fn compute_only(module: &Module) -> Result<(), Box<Report>> {
+/// Refuses textures, samplers, ray tracing and arrays of bindings.
+fn check_resources(module: &Module) -> Result<(), Box<Report>> {
     for (handle, global) in module.global_variables.iter() {
-        let odd_space = match global.space {
+        let unsupported_space = match global.space {
             AddressSpace::TaskPayload => Some("task payload"),
             AddressSpace::RayPayload | AddressSpace::IncomingRayPayload => Some("ray payload"),
             _ => None,
         };
-        if let Some(what) = odd_space.or_else(|| opaque(&module.types[global.ty].inner)) {
+        if let Some(what) =
+            unsupported_space.or_else(|| unsupported_type(&module.types[global.ty].inner))
+        {
             let span = module.global_variables.get_span(handle);
-            return Err(refuse(global.name.as_deref(), what, span));
+            return Err(unsupported_error(global.name.as_deref(), what, span));
         }
     }
     for function in handles::functions(module) {
         for (handle, local) in function.local_variables.iter() {
-            if let Some(what) = opaque(&module.types[local.ty].inner) {
+            if let Some(what) = unsupported_type(&module.types[local.ty].inner) {
                 let span = function.local_variables.get_span(handle);
-                return Err(refuse(local.name.as_deref(), what, span));
+                return Err(unsupported_error(local.name.as_deref(), what, span));
             }
         }
     }
     Ok(())
 }
 
-/// Returns the name of a type that compute kernels do not support.
-fn opaque(ty: &TypeInner) -> Option<&'static str> {
+/// Returns the name of a type that Scry does not support; `None` for a supported one.
+fn unsupported_type(ty: &TypeInner) -> Option<&'static str> {
     use naga::{ImageClass, ImageDimension};
     Some(match *ty {
         TypeInner::Sampler { comparison: true } => "sampler_comparison",
@@ -273,7 +278,7 @@ fn opaque(ty: &TypeInner) -> Option<&'static str> {
     })
 }
 
-fn refuse(name: Option<&str>, what: &str, span: Span) -> Box<Report> {
+fn unsupported_error(name: Option<&str>, what: &str, span: Span) -> Box<Report> {
     let name = name.unwrap_or("a variable");
     let message = format!("`{name}` is a {what}: kernels have buffers only");
     let report = Report::new(ShaderErrorKind::NotCompute, message).at(span, what);

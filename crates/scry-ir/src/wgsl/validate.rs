@@ -1,4 +1,4 @@
-//! Validation: the whole module by WGSL's rules, then the kernel by the requested features.
+//! Validation: of all code by WGSL's rules, then of one kernel by the features of the device.
 
 use naga::valid::{
     Capabilities, EntryPointError, ModuleInfo, ValidationError, ValidationFlags, Validator,
@@ -33,19 +33,19 @@ fn capabilities(features: Features) -> Capabilities {
     )
 }
 
-/// Validates the whole module with all capabilities, so that errors in the source are reported as
-/// such, and unreachable code is checked too.
-pub(crate) fn whole(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
-    immediates(module)?;
+/// Validates a module, unreachable code included, with all capabilities: an error is then an error
+/// in the source, not a missing feature.
+pub(crate) fn source(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
+    check_immediates(module)?;
     run(module, Capabilities::all())
 }
 
 /// Maximum bytes of immediates that the validator tracks, one bit per word. No device supports
 /// more.
-const MOST_IMMEDIATES: u64 = 256;
+const MAX_IMMEDIATES: u64 = 256;
 
 /// Refuses immediates on which the validator would overflow.
-fn immediates(module: &naga::Module) -> Result<(), Box<Report>> {
+fn check_immediates(module: &naga::Module) -> Result<(), Box<Report>> {
     let globals = module.global_variables.iter();
     for (handle, global) in globals.filter(|(_, global)| global.space == AddressSpace::Immediate) {
         let size = match module.types[global.ty].inner {
@@ -56,11 +56,11 @@ fn immediates(module: &naga::Module) -> Result<(), Box<Report>> {
             // Scalars, vectors and matrices are smaller; the validator refuses other types.
             _ => 0,
         };
-        if size > MOST_IMMEDIATES {
+        if size > MAX_IMMEDIATES {
             let name = global.name.as_deref().unwrap_or("");
             let message = format!(
                 "`{name}` is a var<immediate> of {size} bytes, and no device takes more than \
-                 {MOST_IMMEDIATES} (max_immediates)"
+                 {MAX_IMMEDIATES} (max_immediates)"
             );
             let report = Report::new(ShaderErrorKind::Validation, message);
             let report = report.at(module.global_variables.get_span(handle), "too large");
@@ -70,35 +70,36 @@ fn immediates(module: &naga::Module) -> Result<(), Box<Report>> {
     Ok(())
 }
 
-/// Checks the pruned module of a kernel with exactly the requested features.
+/// Validates the pruned module of a kernel, allowing exactly these features.
 pub(crate) fn kernel(module: &naga::Module, features: Features) -> Result<ModuleInfo, Box<Report>> {
     run(module, capabilities(features))
 }
 
-/// Uniformity is checked by [`uniformity`](crate::wgsl::uniformity): naga has no rule for barriers,
-/// and treats local variables and `subgroup_id` as non-uniform where matrices are used.
+/// Runs naga's validator, except its analysis of uniformity, in place of which
+/// [`uniformity`](crate::wgsl::uniformity) runs: naga has no rule for barriers, and treats local
+/// variables and `subgroup_id` as non-uniform where matrices are used.
 fn run(module: &naga::Module, capabilities: Capabilities) -> Result<ModuleInfo, Box<Report>> {
     let flags = ValidationFlags::all().difference(ValidationFlags::CONTROL_FLOW_UNIFORMITY);
     Validator::new(flags, capabilities).validate(module).map_err(|error| match error.as_inner() {
         ValidationError::EntryPoint {
             source: EntryPointError::BindingCollision(variable), ..
-        } => collision(module, *variable),
+        } => binding_collision(module, *variable),
         _ => Box::new(diagnostics::validation(&error)),
     })
 }
 
 /// The error for two variables with the same binding.
-fn collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Report> {
+fn binding_collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Report> {
     let globals = &module.global_variables;
     let name = globals[variable].name.as_deref().unwrap_or("");
-    let place = globals[variable].binding;
-    let (group, binding) = place.map_or((0, 0), |place| (place.group, place.binding));
+    let binding_point = globals[variable].binding;
+    let (group, binding) = binding_point.map_or((0, 0), |point| (point.group, point.binding));
     let message =
         format!("`{name}` shares @group({group}) @binding({binding}) with another variable");
     let mut report = Report::new(ShaderErrorKind::Validation, message);
     report = report.at(globals.get_span(variable), "used by the kernel");
     for (handle, global) in globals.iter() {
-        if handle != variable && global.binding == place {
+        if handle != variable && global.binding == binding_point {
             report = report.at(globals.get_span(handle), "in the same place");
         }
     }
@@ -109,9 +110,9 @@ fn collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Rep
 pub(crate) const MAX_WORKGROUP: u32 = 1 << 14;
 
 /// Refuses workgroups without invocations, and those larger than any device could run.
-pub(crate) fn workgroups(
+pub(crate) fn workgroup_sizes(
     module: &naga::Module,
-    outline: &Declarations<'_>,
+    declarations: &Declarations<'_>,
 ) -> Result<(), Box<Report>> {
     for entry in &module.entry_points {
         let [x, y, z] = entry.workgroup_size;
@@ -124,8 +125,8 @@ pub(crate) fn workgroups(
                  {MAX_WORKGROUP}"
             );
             let report = Report::new(ShaderErrorKind::Validation, message);
-            let place = outline.function(name).unwrap_or_default();
-            return Err(Box::new(report.at(place, "this entry point")));
+            let span = declarations.function(name).unwrap_or_default();
+            return Err(Box::new(report.at(span, "this entry point")));
         }
     }
     Ok(())
