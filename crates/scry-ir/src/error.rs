@@ -1,4 +1,4 @@
-//! Errors of shaders.
+//! Shader compilation errors.
 
 use std::fmt;
 
@@ -24,27 +24,27 @@ pub enum ShaderErrorKind {
     /// The requested entry point does not exist, there is none, or there are several and none was
     /// requested.
     EntryPoint,
-    /// An override is missing, unknown, of another type or out of range.
+    /// An override is missing, unknown, of the wrong type or out of range.
     Override,
-    /// The kernel uses optional features that were not requested.
+    /// The kernel uses optional features that the device, or the language to emit, does not have.
     Unsupported(crate::Features),
-    /// The kernel uses a feature that compute kernels of Scry do not support: textures, ray
-    /// queries.
+    /// The kernel uses something for which there is no [`Features`](crate::Features) flag and that
+    /// Scry does not implement (textures, ray queries) or the language to emit lacks.
     NotCompute,
-    /// The source is nested too deeply or too large to be compiled within bounds.
+    /// The source is nested too deeply, or too large: it exceeds a limit of the compiler.
     TooComplex,
-    /// The compiler itself failed: a defect to report, not an error of the source.
+    /// The compiler itself failed: a defect to report, not an error in the source.
     Compiler,
 }
 
-/// An error of a shader: the message, the position in the source, and the annotated source line.
+/// A shader compilation error: the message, the position in the source, and the annotated source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShaderError {
     /// What is wrong.
     pub kind: ShaderErrorKind,
     /// Name of the source, such as its file, if one was given ([`ShaderError::with_label`]).
     pub label: Option<String>,
-    /// One line, without position.
+    /// The message, on one line and without the position.
     pub message: String,
     /// Position in the source, if the error has one.
     pub location: Option<Location>,
@@ -58,13 +58,13 @@ impl ShaderError {
         Self::without_place(ShaderErrorKind::Compiler, message)
     }
 
-    /// Creates an error without a position.
+    /// Does the same as [`ShaderError::new`], for use within the crate.
     pub(crate) fn without_place(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, label: None, message, location: None, rendered: String::new() }
     }
 
-    /// Creates an error without a position in a source.
+    /// Creates an error without a position.
     ///
     /// ```
     /// use scry_ir::{ShaderError, ShaderErrorKind};

@@ -1,9 +1,9 @@
-//! WGSL compute kernels as data.
+//! WGSL front end, kernel IR (KIR), and emitters of SPIR-V and WGSL.
 //!
 //! [`Program::parse`] reads a WGSL source once: it parses and validates it, applies its
 //! `override`s, and describes its interface to the host as an [`Interface`]. Every backend compiles
-//! the resulting [`Program`]. This crate accesses no device, and no input, however hostile, panics
-//! or overflows the stack.
+//! the resulting [`Program`]. This crate accesses no device. It never panics or overflows the
+//! stack, whatever the input.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

@@ -33,7 +33,7 @@ bitflags::bitflags! {
 }
 
 impl MatrixProducts {
-    /// Products with `f16` operands, for devices without `f16`.
+    /// The products with `f16` operands, which devices without `f16` do not compute.
     pub const F16: Self =
         Self::F16_8X8.union(Self::F16_F32_8X8).union(Self::F16_16X16).union(Self::F16_F32_16X16);
 
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn f16_products_are_those_named_so() {
+    fn f16_contains_products_with_f16_operands() {
         let named = MatrixProducts::all()
             .iter()
             .filter(|product| product.names().all(|name| name.starts_with("f16")));

@@ -9,7 +9,7 @@ use crate::wgsl::naga::{guard, scan};
 use crate::wgsl::source_text::SourceText;
 use crate::{Features, Interface, OverrideValue, ShaderError, pipeline};
 
-/// How to read a source.
+/// Options for compiling a source.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Entry point; `None` selects the only compute entry point.
@@ -106,7 +106,7 @@ impl Program {
     ///
     /// In addition to standard WGSL, `var<immediate>` (parameters of each launch), `f64`, `i64`,
     /// `u64` and `atomic<f32>` are supported; `enable subgroups;` is accepted. Textures, samplers
-    /// and other resources than buffers are refused.
+    /// and all other resources that are not buffers are refused.
     ///
     /// # Errors
     /// A [`ShaderError`] with a kind, a message of one line and, if it has a position, line, column
@@ -140,12 +140,12 @@ impl Program {
         Ok(Self { content: Arc::new(Content::Wgsl(Box::new(inner))) })
     }
 
-    /// Makes a program of a kernel that was built in the kernel IR, such as by a
+    /// Creates a program from a kernel that was built in the kernel IR, such as by a
     /// [`Builder`](crate::kir::Builder).
     ///
-    /// The kernel may come from anyone: its rules are verified, and its claims count for nothing.
-    /// Every index is clamped to the last element in bounds, as WGSL's are. Loops that are not
-    /// proven to end can be stopped, whatever their `finite` says. The minimum size of a buffer is
+    /// The kernel need not be trusted. It is verified against the rules of the IR. Every index is
+    /// clamped to the last element in bounds, as in WGSL. Loops that are not proven to end can be
+    /// stopped, even if the kernel claims that they are `finite`. The minimum size of a buffer is
     /// that of its accesses without an index, or at index 0; launches are checked against it.
     ///
     /// ```

@@ -1,8 +1,9 @@
 //! Suggestions for misspelt names.
 
-/// Returns the candidate that is most similar to a misspelt name, if one is similar enough: at most
-/// one edit in three characters (insertion, deletion, substitution, transposition), ignoring case.
-/// Of equally similar ones, the first.
+/// Returns the candidate that is most similar to a misspelt name, the first of several, or `None`
+/// if none is similar enough. Names of up to five characters may differ by one edit, longer ones by
+/// one edit per three characters; an edit is an insertion, deletion, substitution or transposition.
+/// Case is ignored.
 ///
 /// ```
 /// let names = ["TILE", "FACTOR"];
@@ -12,23 +13,24 @@
 /// ```
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let name: Vec<char> = name.to_lowercase().chars().take(LONGEST).collect();
-    let most = (name.len() / 3).max(1);
+    let name: Vec<char> = name.to_lowercase().chars().take(MAX_CHARS).collect();
+    let max_edits = (name.len() / 3).max(1);
     let distances = candidates.into_iter().map(|candidate| {
-        let other: Vec<char> = candidate.to_lowercase().chars().take(LONGEST).collect();
+        let other: Vec<char> = candidate.to_lowercase().chars().take(MAX_CHARS).collect();
         (distance(&name, &other), other.len(), candidate)
     });
-    let near = distances.filter(|(distance, len, _)| *distance <= most && distance < len);
+    // A candidate all of whose characters differ is not similar.
+    let near = distances.filter(|(distance, len, _)| *distance <= max_edits && distance < len);
     near.min_by_key(|(distance, ..)| *distance).map(|(.., candidate)| candidate)
 }
 
 /// Maximum number of characters compared: the time is quadratic.
-const LONGEST: usize = 64;
+const MAX_CHARS: usize = 64;
 
 /// Returns the optimal string alignment distance: the minimum number of edits, none within a
 /// transposed pair.
 fn distance(a: &[char], b: &[char]) -> usize {
-    // Rows of the table for the prefixes of `a` of length i - 2, i - 1 and i.
+    // `before`, `last` and `row`: the table's rows for prefixes of `a` of length i - 2, i - 1, i.
     let mut before = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {
@@ -55,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_counted() {
+    fn distance_counts_edits() {
         assert_eq!(edits("", "abc"), 3);
         assert_eq!(edits("kitten", "sitting"), 3);
         assert_eq!(edits("radius", "raduis"), 1);
