@@ -1,4 +1,4 @@
-//! SPIR-V of a program.
+//! Compiles programs to SPIR-V, and disassembles it.
 
 mod emit;
 #[cfg(feature = "naga-spirv")]

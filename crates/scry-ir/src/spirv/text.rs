@@ -47,7 +47,7 @@ pub fn spirv_text(words: &[u32]) -> String {
         let length = if op.is_some() { length } else { 1 };
         let (instruction, after) = rest.split_at(length);
         match op {
-            Some(op) => line(op, &instruction[1..], &mut text),
+            Some(op) => write_instruction(op, &instruction[1..], &mut text),
             None => {
                 let _ = writeln!(text, "{first:#010x}");
             }
@@ -57,8 +57,8 @@ pub fn spirv_text(words: &[u32]) -> String {
     text
 }
 
-/// Prints an instruction.
-fn line(op: Op, operands: &[u32], text: &mut String) {
+/// Writes an instruction as a line.
+fn write_instruction(op: Op, operands: &[u32], text: &mut String) {
     let mut operands = operands;
     let has_type = has_result(op) && !is_untyped(op);
     let ty = if has_type { operands.split_off_first() } else { None };
@@ -68,12 +68,12 @@ fn line(op: Op, operands: &[u32], text: &mut String) {
         (Some(result), None) => write!(text, "%{result} = {op:?}"),
         (None, _) => write!(text, "{op:?}"),
     };
-    let numbers = text_at(op).map_or(operands.len(), |at| at.min(operands.len()));
+    let numbers = string_position(op).map_or(operands.len(), |at| at.min(operands.len()));
     let (before, string) = operands.split_at(numbers);
     before.iter().for_each(|word| {
         let _ = write!(text, " {word}");
     });
-    if text_at(op).is_some() {
+    if string_position(op).is_some() {
         let length = string.iter().position(|word| word.to_le_bytes().contains(&0));
         let (string, after) = string.split_at(length.map_or(string.len(), |at| at + 1));
         let bytes: Vec<u8> = string.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -87,7 +87,7 @@ fn line(op: Op, operands: &[u32], text: &mut String) {
 }
 
 /// Returns how many operands, without results, precede the string of an instruction.
-fn text_at(op: Op) -> Option<usize> {
+fn string_position(op: Op) -> Option<usize> {
     match op {
         Op::Extension | Op::ExtInstImport | Op::String | Op::SourceExtension => Some(0),
         Op::Name => Some(1),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_have_results_and_strings() {
+    fn results_types_and_strings_are_printed() {
         let words = [
             spirv::MAGIC_NUMBER,
             0x0001_0500,
@@ -174,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_numbers() {
+    fn invalid_words_are_printed_as_numbers() {
         assert_eq!(spirv_text(&[]), "");
         assert_eq!(spirv_text(&[0, 7]), "0x00000000\n0x00000007\n");
         let too_long = 9 << 16 | Op::Return as u32;
         assert_eq!(spirv_text(&[too_long]), format!("{too_long:#010x}\n"));
-        // Results and strings that are missing.
+        // Instructions that lack their result or string.
         assert_eq!(spirv_text(&[1 << 16 | Op::IAdd as u32]), "IAdd\n");
         assert_eq!(spirv_text(&[1 << 16 | Op::Name as u32]), "Name \"\"\n");
     }

@@ -1,6 +1,6 @@
 //! Rewrites of SPIR-V that work around driver bugs.
 //!
-//! The caller of the writer decides which driver needs which.
+//! The caller decides which of them to use for which driver.
 
 bitflags::bitflags! {
     /// Rewrites of SPIR-V that work around driver bugs: none of them changes the kernel's
@@ -26,8 +26,8 @@ bitflags::bitflags! {
         /// `extractBits` and `insertBits` become shifts and masks, for drivers that get wrong bits
         /// where the word is uniform.
         const EXPAND_BIT_FIELDS = 1 << 5;
-        /// `tanh` of numbers whose result rounds to -1 or 1 is their sign, for drivers that divide
-        /// infinities there. Not for naga's writer.
+        /// `tanh(x)` becomes `sign(x)` where the result rounds to -1 or 1, for drivers that divide
+        /// infinities there. naga's writer ignores this flag.
         const EXPAND_TANH = 1 << 6;
     }
 }
@@ -50,6 +50,6 @@ impl SpirvWorkarounds {
     /// Returns the rewrite with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().iter().find(|flag| flag.names().any(|its| its == name))
+        Self::all().iter().find(|flag| flag.names().any(|flag_name| flag_name == name))
     }
 }

@@ -2,14 +2,14 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use super::convert::one_bits;
+use super::convert::bits_of_one;
 use super::module::Id;
 use super::{Emitter, Result, not_covered};
 use crate::SpirvWorkarounds;
 use crate::kir::{BinaryOp, Const, Type, UnaryOp, Value};
 
 impl Emitter<'_> {
-    /// A function of one operand.
+    /// Emits a unary operation.
     pub(super) fn unary(&mut self, op: UnaryOp, a: Value) -> Result<Id> {
         let ty = self.ty(a);
         if ty.is_float() {
@@ -22,55 +22,57 @@ impl Emitter<'_> {
         match op {
             UnaryOp::Not if ty == Type::Bool => Ok(self.op(Op::LogicalNot, ty, &[id])),
             UnaryOp::Not => Ok(self.op(Op::Not, ty, &[id])),
-            UnaryOp::Neg => Ok(self.negated(ty, id)),
+            UnaryOp::Neg => Ok(self.negate(ty, id)),
             UnaryOp::Abs => {
-                let negated = self.negated(ty, id);
-                Ok(self.extremum(BinaryOp::Max, ty, [id, negated]))
+                let negate = self.negate(ty, id);
+                Ok(self.min_max(BinaryOp::Max, ty, [id, negate]))
             }
             UnaryOp::Sign => {
-                let [least, most] = [-1, 1].map(|bound| self.int(ty, bound));
-                let low = self.extremum(BinaryOp::Max, ty, [id, least]);
-                Ok(self.extremum(BinaryOp::Min, ty, [low, most]))
+                let [minus_one, one] = [-1, 1].map(|number| self.int(ty, number));
+                let low = self.min_max(BinaryOp::Max, ty, [id, minus_one]);
+                Ok(self.min_max(BinaryOp::Min, ty, [low, one]))
             }
             _ => self.bit_function(op, ty, id),
         }
     }
 
-    /// Emits `-x`, which wraps. With [`SpirvWorkarounds::EXPAND_SIGNS`] the driver must not
-    /// recognise a negation: it complements all bits but the sign, and adds the difference.
-    pub(super) fn negated(&mut self, ty: Type, id: Id) -> Id {
+    /// Emits `-x`, which wraps. With [`SpirvWorkarounds::EXPAND_SIGNS`] it is `(x ^ MAX) - MAX`,
+    /// where `MAX` is the largest signed integer: drivers do not recognise that as a negation.
+    pub(super) fn negate(&mut self, ty: Type, id: Id) -> Id {
         if !self.expands(SpirvWorkarounds::EXPAND_SIGNS) {
             let zero = self.int(ty, 0);
             return self.op(Op::ISub, ty, &[zero, id]);
         }
-        let most = i64::MAX >> (64 - ty.bits());
-        let [mask, rest] = [most, -most].map(|number| self.int(ty, number));
+        let max = i64::MAX >> (64 - ty.bits());
+        let [mask, minus_max] = [max, -max].map(|number| self.int(ty, number));
         let complement = self.op(Op::BitwiseXor, ty, &[id, mask]);
-        self.op(Op::IAdd, ty, &[complement, rest])
+        self.op(Op::IAdd, ty, &[complement, minus_max])
     }
 
-    /// Returns whether the driver needs a workaround.
+    /// Returns whether the options request a workaround.
     pub(super) fn expands(&self, workaround: SpirvWorkarounds) -> bool {
         self.options.workarounds.contains(workaround)
     }
 
-    /// Emits `a - b`. A driver may find a 16-bit `a` to be zero later.
+    /// Emits `a - b`. With [`SpirvWorkarounds::EXPAND_SIGNS`] it is `a + -b` where the driver may
+    /// find a negation: if `a` is zero, and in 16 bits always, since the driver may find out that
+    /// it is.
     fn difference(&mut self, ty: Type, a: Value, [left, right]: [Id; 2]) -> Id {
         let is_zero = self.kir.constant(a) == Some(Const::zero(ty));
         if self.expands(SpirvWorkarounds::EXPAND_SIGNS) && (is_zero || ty.bits() == 16) {
-            let negated = self.negated(ty, right);
-            return self.op(Op::IAdd, ty, &[left, negated]);
+            let negate = self.negate(ty, right);
+            return self.op(Op::IAdd, ty, &[left, negate]);
         }
         self.op(Op::ISub, ty, &[left, right])
     }
 
-    /// Emits the sign of a float, as choices with [`SpirvWorkarounds::EXPAND_SIGNS`].
+    /// Emits the sign of a float, as two selections with [`SpirvWorkarounds::EXPAND_SIGNS`].
     pub(super) fn float_sign(&mut self, ty: Type, id: Id) -> Result<Id> {
         if !self.expands(SpirvWorkarounds::EXPAND_SIGNS) {
             return self.float_function(GlslStd450Op::FSign, ty, &[id]);
         }
         let sign_bit = 1 << (ty.bits() - 1);
-        let [minus_one, zero, one] = [one_bits(ty) | sign_bit, 0, one_bits(ty)]
+        let [minus_one, zero, one] = [bits_of_one(ty) | sign_bit, 0, bits_of_one(ty)]
             .map(|bits| self.constant(Const { ty, bits }));
         let is_positive = self.op(Op::FOrdGreaterThan, Type::Bool, &[id, zero]);
         let sign = self.op(Op::Select, ty, &[is_positive, one, id]);
@@ -78,7 +80,7 @@ impl Emitter<'_> {
         Ok(self.op(Op::Select, ty, &[is_negative, minus_one, sign]))
     }
 
-    /// A function of two operands that is no comparison.
+    /// Emits a binary operation other than a comparison.
     pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Result<Id> {
         let ty = self.ty(a);
         let operands = [self.value(a), self.value(b)];
@@ -95,29 +97,30 @@ impl Emitter<'_> {
             BinaryOp::Rem if ty.is_float() => return Ok(self.float_remainder(ty, operands)),
             BinaryOp::Div => return Ok(self.quotient(ty, a, b)),
             BinaryOp::Rem => return Ok(self.remainder(ty, a, b)),
-            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => bitwise(op, ty),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => bitwise_opcode(op, ty),
             BinaryOp::Shl | BinaryOp::Shr => return Ok(self.shift(op, a, b)),
-            BinaryOp::Min | BinaryOp::Max => return Ok(self.extremum(op, ty, operands)),
+            BinaryOp::Min | BinaryOp::Max => return Ok(self.min_max(op, ty, operands)),
             BinaryOp::Pow => return self.float_function(GlslStd450Op::Pow, ty, &operands),
             BinaryOp::Atan2 => return self.float_function(GlslStd450Op::Atan2, ty, &operands),
-            BinaryOp::Ldexp => return self.scaled(ty, operands),
-            BinaryOp::Dot4I8 | BinaryOp::Dot4U8 => return Ok(self.dot_of_bytes(op, operands)),
+            BinaryOp::Ldexp => return self.ldexp(ty, operands),
+            BinaryOp::Dot4I8 | BinaryOp::Dot4U8 => return Ok(self.dot_of_4_bytes(op, operands)),
             _ => return not_covered(op, ty),
         };
         Ok(self.op(code, ty, &operands))
     }
 
-    /// The smaller or the larger of two numbers; of a number and NaN, the number.
+    /// Emits the minimum or maximum of two numbers; of a number and NaN, it is the number.
     ///
-    /// Integers of 16 bits are compared as 32: NVIDIA's driver 580 has wrong ones of 16.
-    pub(super) fn extremum(&mut self, op: BinaryOp, ty: Type, operands: [Id; 2]) -> Id {
-        let smaller = op == BinaryOp::Min;
+    /// 16-bit integers are extended to 32 bits: NVIDIA's driver 580 computes wrong 16-bit minima
+    /// and maxima.
+    pub(super) fn min_max(&mut self, op: BinaryOp, ty: Type, operands: [Id; 2]) -> Id {
+        let is_min = op == BinaryOp::Min;
         if ty.is_float() {
-            let function = if smaller { GlslStd450Op::NMin } else { GlslStd450Op::NMax };
+            let function = if is_min { GlslStd450Op::NMin } else { GlslStd450Op::NMax };
             let ty = self.spirv_ty(ty);
             return self.m.glsl(function, ty, &operands);
         }
-        let function = match (smaller, ty.is_signed()) {
+        let function = match (is_min, ty.is_signed()) {
             (true, true) => GlslStd450Op::SMin,
             (true, false) => GlslStd450Op::UMin,
             (false, true) => GlslStd450Op::SMax,
@@ -136,13 +139,13 @@ impl Emitter<'_> {
 
     /// Compares two values.
     pub(super) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value) -> Id {
-        let code = comparison(op, self.ty(a));
+        let code = comparison_opcode(op, self.ty(a));
         let operands = [self.value(a), self.value(b)];
         self.op(code, Type::Bool, &operands)
     }
 }
 
-fn bitwise(op: BinaryOp, ty: Type) -> Op {
+fn bitwise_opcode(op: BinaryOp, ty: Type) -> Op {
     match (op, ty) {
         (BinaryOp::And, Type::Bool) => Op::LogicalAnd,
         (BinaryOp::Or, Type::Bool) => Op::LogicalOr,
@@ -153,7 +156,7 @@ fn bitwise(op: BinaryOp, ty: Type) -> Op {
     }
 }
 
-fn comparison(op: BinaryOp, ty: Type) -> Op {
+fn comparison_opcode(op: BinaryOp, ty: Type) -> Op {
     let [float, signed, unsigned] = match op {
         BinaryOp::Eq if ty == Type::Bool => return Op::LogicalEqual,
         BinaryOp::Eq => [Op::FOrdEqual, Op::IEqual, Op::IEqual],

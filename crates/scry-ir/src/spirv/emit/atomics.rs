@@ -6,11 +6,11 @@ use super::module::Id;
 use super::{Emitter, Result, lacking, not_covered};
 use crate::kir::{AddressSpace, AtomicOp, Place, Type, Value};
 
-/// The extension with sums of floats.
+/// The extension with atomic additions of floats.
 const FLOAT_ADD: &str = "SPV_EXT_shader_atomic_float_add";
 
 impl Emitter<'_> {
-    /// An atomic operation: its result is the previous content.
+    /// Emits an atomic operation, whose result is the previous content.
     pub(super) fn atomic(
         &mut self,
         ty: Type,
@@ -57,11 +57,11 @@ impl Emitter<'_> {
         let resolved = self.resolve(place);
         match place.space {
             AddressSpace::Binding(binding) => {
-                let held = super::views::view_scalar(ty);
-                Ok((self.buffer_pointer(binding, &resolved, held, 0, 1), Scope::Device))
+                let memory_ty = super::views::view_type(ty);
+                Ok((self.buffer_pointer(binding, &resolved, memory_ty, 0, 1), Scope::Device))
             }
-            AddressSpace::Workgroup(nth) => {
-                let array = self.workgroup[nth as usize];
+            AddressSpace::Workgroup(i) => {
+                let array = self.workgroup[i as usize];
                 let (pointer, _) = self.array_pointer(&array, &resolved, ty, 0, 1)?;
                 Ok((pointer, Scope::Workgroup))
             }

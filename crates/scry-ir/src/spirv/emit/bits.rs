@@ -1,4 +1,4 @@
-//! Functions of the bits of integers.
+//! Bit functions of integers: counts, positions and reversal of bits, and dot products of bytes.
 
 use spirv::{GlslStd450Op, Op};
 
@@ -7,16 +7,16 @@ use super::{Emitter, Result, not_covered};
 use crate::kir::{BinaryOp, Type, UnaryOp};
 
 impl Emitter<'_> {
-    /// A function of the bits of an integer. SPIR-V's instructions are of 32 bits.
+    /// Emits a bit function of an integer. Vulkan's instructions for them are for 32 bits only.
     pub(super) fn bit_function(&mut self, op: UnaryOp, ty: Type, id: Id) -> Result<Id> {
         match ty.bits() {
-            16 => self.bits_of_16(op, ty, id),
-            32 => self.bits_of_32(op, ty, id),
-            _ => self.bits_of_64(op, ty, id),
+            16 => self.bit_function_16(op, ty, id),
+            32 => self.bit_function_32(op, ty, id),
+            _ => self.bit_function_64(op, ty, id),
         }
     }
 
-    fn bits_of_16(&mut self, op: UnaryOp, ty: Type, id: Id) -> Result<Id> {
+    fn bit_function_16(&mut self, op: UnaryOp, ty: Type, id: Id) -> Result<Id> {
         let widen = if op == UnaryOp::FirstLeadingBit && ty.is_signed() {
             Op::SConvert
         } else {
@@ -39,13 +39,13 @@ impl Emitter<'_> {
                 let all = self.m.u32(16);
                 self.m.glsl(GlslStd450Op::UMin, u32, &[found, all])
             }
-            _ if ty.is_signed() => self.bits_of_32(op, Type::I32, word)?,
-            _ => self.bits_of_32(op, Type::U32, word)?,
+            _ if ty.is_signed() => self.bit_function_32(op, Type::I32, word)?,
+            _ => self.bit_function_32(op, Type::U32, word)?,
         };
         Ok(self.op(Op::UConvert, ty, &[result]))
     }
 
-    fn bits_of_32(&mut self, op: UnaryOp, ty: Type, id: Id) -> Result<Id> {
+    fn bit_function_32(&mut self, op: UnaryOp, ty: Type, id: Id) -> Result<Id> {
         let u32 = self.m.u32_ty();
         Ok(match op {
             UnaryOp::CountOnes => self.m.op(Op::BitCount, u32, &[id]),
@@ -55,7 +55,7 @@ impl Emitter<'_> {
                 self.m.glsl(GlslStd450Op::FindSMsb, u32, &[id])
             }
             UnaryOp::FirstLeadingBit => self.m.glsl(GlslStd450Op::FindUMsb, u32, &[id]),
-            // Of zero, the position of the bit is -1.
+            // `FindUMsb` of 0 is -1.
             UnaryOp::LeadingZeros => {
                 let (last, found) =
                     (self.m.u32(31), self.m.glsl(GlslStd450Op::FindUMsb, u32, &[id]));
@@ -70,26 +70,27 @@ impl Emitter<'_> {
         })
     }
 
-    fn bits_of_64(&mut self, op: UnaryOp, ty: Type, id: Id) -> Result<Id> {
+    fn bit_function_64(&mut self, op: UnaryOp, ty: Type, id: Id) -> Result<Id> {
         let u32 = self.m.u32_ty();
         if op == UnaryOp::ReverseBits {
-            let [low, high] = self.words_of(ty, id).map(|it| self.m.op(Op::BitReverse, u32, &[it]));
+            let [low, high] =
+                self.split_words(ty, id).map(|it| self.m.op(Op::BitReverse, u32, &[it]));
             let [low, high] = [low, high].map(|it| self.op(Op::UConvert, ty, &[it]));
-            let by = self.m.u32(32);
-            let upper = self.op(Op::ShiftLeftLogical, ty, &[low, by]);
+            let amount = self.m.u32(32);
+            let upper = self.op(Op::ShiftLeftLogical, ty, &[low, amount]);
             return Ok(self.op(Op::BitwiseOr, ty, &[upper, high]));
         }
         let result = match op {
             UnaryOp::CountOnes => {
-                let counts = self.words_of(ty, id).map(|it| self.m.op(Op::BitCount, u32, &[it]));
+                let counts = self.split_words(ty, id).map(|it| self.m.op(Op::BitCount, u32, &[it]));
                 self.m.op(Op::IAdd, u32, &counts)
             }
             UnaryOp::FirstTrailingBit => self.lowest_of_64(ty, id),
             UnaryOp::FirstLeadingBit if ty.is_signed() => {
                 let last = self.m.u32(63);
                 let sign = self.op(Op::ShiftRightArithmetic, ty, &[id, last]);
-                let differing = self.op(Op::BitwiseXor, ty, &[id, sign]);
-                self.highest_of_64(ty, differing)
+                let differs_from_sign = self.op(Op::BitwiseXor, ty, &[id, sign]);
+                self.highest_of_64(ty, differs_from_sign)
             }
             UnaryOp::FirstLeadingBit => self.highest_of_64(ty, id),
             UnaryOp::LeadingZeros => {
@@ -105,28 +106,29 @@ impl Emitter<'_> {
         Ok(self.op(Op::SConvert, ty, &[result]))
     }
 
-    /// The low and the high word of an integer of 64 bits.
-    fn words_of(&mut self, ty: Type, id: Id) -> [Id; 2] {
-        let by = self.m.u32(32);
-        let upper = self.op(Op::ShiftRightLogical, ty, &[id, by]);
+    /// Splits a 64-bit integer into its low and its high word.
+    fn split_words(&mut self, ty: Type, id: Id) -> [Id; 2] {
+        let amount = self.m.u32(32);
+        let upper = self.op(Op::ShiftRightLogical, ty, &[id, amount]);
         [id, upper].map(|it| self.op(Op::UConvert, Type::U32, &[it]))
     }
 
-    /// The position of the highest one of 64 bits; -1 of zero.
+    /// Emits the position of the highest set bit of a 64-bit integer; -1 for 0.
     fn highest_of_64(&mut self, ty: Type, id: Id) -> Id {
-        let [low, high] = self.words_of(ty, id);
-        self.one_of_two(GlslStd450Op::FindUMsb, [high, low], 0)
+        let [low, high] = self.split_words(ty, id);
+        self.find_in_words(GlslStd450Op::FindUMsb, [high, low], 0)
     }
 
-    /// The position of the lowest one of 64 bits; -1 of zero.
+    /// Emits the position of the lowest set bit of a 64-bit integer; -1 for 0.
     fn lowest_of_64(&mut self, ty: Type, id: Id) -> Id {
-        let words = self.words_of(ty, id);
-        self.one_of_two(GlslStd450Op::FindILsb, words, 1)
+        let words = self.split_words(ty, id);
+        self.find_in_words(GlslStd450Op::FindILsb, words, 1)
     }
 
-    /// The position of a bit in the first of two words that is not zero. `high` is which of them
-    /// is the high word: 32 is added to its positions, by an `or` that leaves -1 as it is.
-    fn one_of_two(&mut self, find: GlslStd450Op, words: [Id; 2], high: usize) -> Id {
+    /// Emits the position of a bit, found by `find` in the first of two words that is not zero.
+    /// `high` is the index of the high word: 32 is added to its positions, by an `or` that leaves
+    /// -1 as it is.
+    fn find_in_words(&mut self, find: GlslStd450Op, words: [Id; 2], high: usize) -> Id {
         let u32 = self.m.u32_ty();
         let mut found = words.map(|word| self.m.glsl(find, u32, &[word]));
         let half = self.m.u32(32);
@@ -136,8 +138,8 @@ impl Emitter<'_> {
         self.op(Op::Select, Type::U32, &[in_first, found[0], found[1]])
     }
 
-    /// The sum of the products of four bytes each.
-    pub(super) fn dot_of_bytes(&mut self, op: BinaryOp, operands: [Id; 2]) -> Id {
+    /// Emits the dot product of two words, each a vector of four bytes.
+    pub(super) fn dot_of_4_bytes(&mut self, op: BinaryOp, operands: [Id; 2]) -> Id {
         let u32 = self.m.u32_ty();
         let signed = op == BinaryOp::Dot4I8;
         let right = if signed { Op::ShiftRightArithmetic } else { Op::ShiftRightLogical };

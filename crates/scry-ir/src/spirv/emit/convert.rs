@@ -13,17 +13,18 @@ impl Emitter<'_> {
         let id = self.value(a);
         Ok(match (from, to) {
             _ if from == to => id,
-            (Type::Bool, _) => self.bool_as(to, id),
+            (Type::Bool, _) => self.bool_to(to, id),
             (_, Type::Bool) => self.is_nonzero(from, id),
-            (Type::F32, Type::F16) if !self.native_f16 => self.packed_f16(id),
-            (Type::F16, Type::F32) if !self.native_f16 => self.unpacked_f16(id),
-            (Type::U32 | Type::I32, Type::U16) if !self.native_u16 => self.low_half(id),
+            (Type::F32, Type::F16) if !self.native_f16 => self.pack_f16(id),
+            (Type::F16, Type::F32) if !self.native_f16 => self.unpack_f16(id),
+            (Type::U32 | Type::I32, Type::U16) if !self.native_u16 => self.low_16_bits(id),
             (Type::U16, _) if !self.native_u16 => id,
             _ => match (from.is_float(), to.is_float()) {
                 (true, true) => self.op(Op::FConvert, to, &[id]),
-                (true, false) => self.saturated(from, to, id),
+                (true, false) => self.float_to_int_sat(from, to, id),
                 (false, true) if from.is_signed() => self.op(Op::ConvertSToF, to, &[id]),
                 (false, true) => self.op(Op::ConvertUToF, to, &[id]),
+                // Both have the same SPIR-V type.
                 (false, false) if from.bits() == to.bits() => id,
                 (false, false) if from.is_signed() => self.op(Op::SConvert, to, &[id]),
                 (false, false) => self.op(Op::UConvert, to, &[id]),
@@ -31,20 +32,21 @@ impl Emitter<'_> {
         })
     }
 
-    /// Returns the same bits as another type.
+    /// Reinterprets the bits of `a` as `to`.
     pub(super) fn bitcast(&mut self, to: Type, a: Value) -> Id {
         let id = self.value(a);
         let from = self.ty(a);
         match (from, to) {
+            // Signed and unsigned integers of a width have the same SPIR-V type.
             _ if from.is_float() == to.is_float() => id,
-            (Type::F16, _) => self.bits_of_f16(to, id),
-            (_, Type::F16) => self.f16_of_bits(from, id),
+            (Type::F16, _) => self.bitcast_from_f16(to, id),
+            (_, Type::F16) => self.bitcast_to_f16(from, id),
             _ => self.op(Op::Bitcast, to, &[id]),
         }
     }
 
     /// Bitcasts from `F16`.
-    fn bits_of_f16(&mut self, to: Type, id: Id) -> Id {
+    fn bitcast_from_f16(&mut self, to: Type, id: Id) -> Id {
         match (self.native_f16, self.native_u16) {
             (true, true) => self.op(Op::Bitcast, to, &[id]),
             (false, false) => id,
@@ -59,7 +61,7 @@ impl Emitter<'_> {
     }
 
     /// Bitcasts to `F16`.
-    fn f16_of_bits(&mut self, from: Type, id: Id) -> Id {
+    fn bitcast_to_f16(&mut self, from: Type, id: Id) -> Id {
         match (self.native_f16, self.native_u16) {
             (true, true) => self.op(Op::Bitcast, Type::F16, &[id]),
             (false, false) => id,
@@ -75,7 +77,7 @@ impl Emitter<'_> {
     }
 
     /// Converts `f32` to the bits of an `F16`.
-    fn packed_f16(&mut self, id: Id) -> Id {
+    fn pack_f16(&mut self, id: Id) -> Id {
         let (f32, u32) = (self.spirv_ty(Type::F32), self.m.u32_ty());
         let (pair, zero) = (self.m.vector(f32, 2), self.m.null(f32));
         let pair = self.m.op(Op::CompositeConstruct, pair, &[id, zero]);
@@ -83,20 +85,20 @@ impl Emitter<'_> {
     }
 
     /// Converts the bits of an `F16` to `f32`.
-    fn unpacked_f16(&mut self, id: Id) -> Id {
+    fn unpack_f16(&mut self, id: Id) -> Id {
         let f32 = self.spirv_ty(Type::F32);
         let pair = self.m.vector(f32, 2);
         let pair = self.m.glsl(GlslStd450Op::UnpackHalf2x16, pair, &[id]);
         self.m.op(Op::CompositeExtract, f32, &[pair, 0])
     }
 
-    fn low_half(&mut self, id: Id) -> Id {
+    fn low_16_bits(&mut self, id: Id) -> Id {
         let mask = self.m.u32(0xffff);
         self.op(Op::BitwiseAnd, Type::U32, &[id, mask])
     }
 
-    fn bool_as(&mut self, to: Type, id: Id) -> Id {
-        let values = [one_bits(to), 0].map(|bits| self.constant(Const { ty: to, bits }));
+    fn bool_to(&mut self, to: Type, id: Id) -> Id {
+        let values = [bits_of_one(to), 0].map(|bits| self.constant(Const { ty: to, bits }));
         self.op(Op::Select, to, &[id, values[0], values[1]])
     }
 
@@ -106,24 +108,24 @@ impl Emitter<'_> {
         self.op(op, Type::Bool, &[id, zero])
     }
 
-    /// The whole part of a float, between the bounds of both types; of NaN, zero.
-    fn saturated(&mut self, from: Type, to: Type, id: Id) -> Id {
-        let [least, most] = bounds(from, to).map(|bits| self.constant(Const { ty: from, bits }));
-        let low = self.extremum(BinaryOp::Max, from, [id, least]);
-        let held = self.extremum(BinaryOp::Min, from, [low, most]);
+    /// Converts a float to an integer: rounds towards zero, saturates, and converts NaN to 0.
+    fn float_to_int_sat(&mut self, from: Type, to: Type, id: Id) -> Id {
+        let [min, max] = int_bounds(from, to).map(|bits| self.constant(Const { ty: from, bits }));
+        let clamped_below = self.min_max(BinaryOp::Max, from, [id, min]);
+        let clamped = self.min_max(BinaryOp::Min, from, [clamped_below, max]);
         if !to.is_signed() {
-            // The greater of NaN and zero is zero.
-            return self.op(Op::ConvertFToU, to, &[held]);
+            // NMax(NaN, 0) is 0.
+            return self.op(Op::ConvertFToU, to, &[clamped]);
         }
-        let whole = self.op(Op::ConvertFToS, to, &[held]);
+        let integer = self.op(Op::ConvertFToS, to, &[clamped]);
         let zero = self.constant(Const::zero(to));
         let is_nan = self.op(Op::IsNan, Type::Bool, &[id]);
-        self.op(Op::Select, to, &[is_nan, zero, whole])
+        self.op(Op::Select, to, &[is_nan, zero, integer])
     }
 }
 
-/// Returns the bits of 1.
-pub(super) fn one_bits(ty: Type) -> u64 {
+/// Returns the bits of the number 1.
+pub(super) fn bits_of_one(ty: Type) -> u64 {
     match ty {
         Type::F16 => 0x3c00,
         Type::F32 => u64::from(1f32.to_bits()),
@@ -132,19 +134,20 @@ pub(super) fn one_bits(ty: Type) -> u64 {
     }
 }
 
-/// The bits of the least and the greatest float that an integer type holds.
-fn bounds(from: Type, to: Type) -> [u64; 2] {
-    let digits = if to.is_signed() { to.bits() - 1 } else { to.bits() };
+/// Returns the bits of the smallest and the largest float of type `from` that the integer type `to`
+/// can represent.
+fn int_bounds(from: Type, to: Type) -> [u64; 2] {
+    let value_bits = if to.is_signed() { to.bits() - 1 } else { to.bits() };
     if from == Type::F16 {
-        // 2^15 - 16, and the greatest float.
-        let (most, least) = if digits == 15 { (0x77ff, 0xf800) } else { (0x7bff, 0xfbff) };
-        return [if to.is_signed() { least } else { 0 }, most];
+        // -32768 and 32752 for `i16`; the range of `f16`, -65504 to 65504, for larger types.
+        let (min, max) = if value_bits == 15 { (0xf800, 0x77ff) } else { (0xfbff, 0x7bff) };
+        return [if to.is_signed() { min } else { 0 }, max];
     }
-    let mantissa = if from == Type::F32 { 24 } else { 53 };
-    let kept = digits.min(mantissa);
-    let most = ((1u64 << kept) - 1) << (digits - kept);
-    let least = if to.is_signed() { -(2f64.powi(digits as i32)) } else { 0.0 };
-    [least, most as f64].map(|bound| match from {
+    let precision = if from == Type::F32 { 24 } else { 53 };
+    let significant_bits = value_bits.min(precision);
+    let max = ((1u64 << significant_bits) - 1) << (value_bits - significant_bits);
+    let min = if to.is_signed() { -(2f64.powi(value_bits as i32)) } else { 0.0 };
+    [min, max as f64].map(|bound| match from {
         Type::F32 => u64::from((bound as f32).to_bits()),
         _ => bound.to_bits(),
     })
@@ -155,14 +158,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_the_nearest_floats_within() {
-        let f32 = |to| bounds(Type::F32, to).map(|bits| f32::from_bits(bits as u32));
+    fn bounds_are_representable() {
+        let f32 = |to| int_bounds(Type::F32, to).map(|bits| f32::from_bits(bits as u32));
         assert_eq!(f32(Type::I32), [-2_147_483_648.0, 2_147_483_520.0]);
         assert_eq!(f32(Type::U32), [0.0, 4_294_967_040.0]);
         assert_eq!(f32(Type::U16), [0.0, 65535.0]);
-        let f64 = |to| bounds(Type::F64, to).map(f64::from_bits);
+        let f64 = |to| int_bounds(Type::F64, to).map(f64::from_bits);
         assert_eq!(f64(Type::I32), [-2_147_483_648.0, 2_147_483_647.0]);
         assert_eq!(f64(Type::U64), [0.0, 18_446_744_073_709_549_568.0]);
-        assert_eq!(bounds(Type::F16, Type::I16), [0xf800, 0x77ff]);
+        assert_eq!(int_bounds(Type::F16, Type::I16), [0xf800, 0x77ff]);
     }
 }

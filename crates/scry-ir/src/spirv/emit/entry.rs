@@ -2,7 +2,7 @@
 
 use spirv::{BuiltIn, Capability, Decoration, Op, StorageClass};
 
-use super::memory::{self, in_memory};
+use super::memory::{self, memory_type};
 use super::module::Id;
 use super::state::Arrays;
 use super::{Emitter, Result};
@@ -21,9 +21,9 @@ impl Emitter<'_> {
     /// Declares buffers, immediates, arrays and variables.
     pub(super) fn declare(&mut self) -> Result<()> {
         self.declare_views()?;
-        for (nth, binding) in (0..).zip(&self.interface.bindings) {
-            if self.is_uniform(nth) {
-                let words = self.declare_words(Some(nth), binding.layout.min_binding_size());
+        for (i, binding) in (0..).zip(&self.interface.bindings) {
+            if self.is_uniform(i) {
+                let words = self.declare_words(Some(i), binding.layout.min_binding_size());
                 self.words.push(words);
             }
         }
@@ -57,8 +57,9 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns an array type of vectors of `width` scalars.
     pub(super) fn array_ty(&mut self, ty: Type, width: u32, elements: u32) -> Id {
-        let scalar = self.spirv_ty(in_memory(ty));
+        let scalar = self.spirv_ty(memory_type(ty));
         let (element, count) = (self.m.vector(scalar, width), self.m.u32(elements));
         self.m.ty(Op::TypeArray, &[element, count])
     }
@@ -84,8 +85,8 @@ impl Emitter<'_> {
 
     /// Returns a built-in value, which the prologue has read.
     pub(super) fn builtin(&self, builtin: Builtin) -> Id {
-        let known = self.builtins.iter().find(|(of, _)| *of == builtin);
-        known.expect("all built-in values in use are read at the start").1
+        let found = self.builtins.iter().find(|(of, _)| *of == builtin);
+        found.expect("all built-in values in use are read at the start").1
     }
 
     fn read_builtin(&mut self, builtin: Builtin) -> Id {
@@ -126,7 +127,7 @@ impl Emitter<'_> {
         self.m.op(Op::Load, u32, &[variable])
     }
 
-    /// Leaves the workgroups in excess, and computes the logical position of the others.
+    /// Ends excess workgroups. For the others computes their id in the logical grid and its size.
     fn linearised_grid(&mut self) {
         let u32 = self.m.u32_ty();
         let grid = self.grid_buffer();
@@ -134,8 +135,8 @@ impl Emitter<'_> {
         let [gx, gy, gz, width, height, rows, last_row] =
             [GROUPS, GROUPS + 1, GROUPS + 2, WIDTH, HEIGHT, ROWS, LAST_ROW]
                 .map(|member| self.grid_word(grid, member));
-        let below = self.m.op(Op::IMul, u32, &[z, height]);
-        let row = self.m.op(Op::IAdd, u32, &[y, below]);
+        let rows_before = self.m.op(Op::IMul, u32, &[z, height]);
+        let row = self.m.op(Op::IAdd, u32, &[y, rows_before]);
         let one = self.m.u32(1);
         let last = self.m.op(Op::ISub, u32, &[rows, one]);
         let past = self.op(Op::UGreaterThanEqual, Type::Bool, &[row, rows]);
@@ -148,13 +149,13 @@ impl Emitter<'_> {
         self.begin(exit);
         self.m.run(Op::Return, &[]);
         self.begin(go_on);
-        let before = self.m.op(Op::IMul, u32, &[row, width]);
-        let linear = self.m.op(Op::IAdd, u32, &[before, x]);
-        let above = self.m.op(Op::UDiv, u32, &[linear, gx]);
+        let row_start = self.m.op(Op::IMul, u32, &[row, width]);
+        let linear = self.m.op(Op::IAdd, u32, &[row_start, x]);
+        let logical_row = self.m.op(Op::UDiv, u32, &[linear, gx]);
         let ids = [
             self.m.op(Op::UMod, u32, &[linear, gx]),
-            self.m.op(Op::UMod, u32, &[above, gy]),
-            self.m.op(Op::UDiv, u32, &[above, gy]),
+            self.m.op(Op::UMod, u32, &[logical_row, gy]),
+            self.m.op(Op::UDiv, u32, &[logical_row, gy]),
         ];
         for (axis, (id, count)) in (0..).zip(ids.into_iter().zip([gx, gy, gz])) {
             self.builtins.push((Builtin::GroupId(axis), id));
@@ -181,23 +182,24 @@ impl Emitter<'_> {
         self.m.op(Op::Load, u32, &[pointer])
     }
 
-    /// Zeroes workgroup memory, where the device does not.
+    /// Zeroes workgroup memory, on devices that do not do so themselves.
     fn zero_workgroup_memory(&mut self) {
         let u32 = self.m.u32_ty();
         let size = self.kir.workgroup_size;
         let [x, y, z] = [0, 1, 2].map(|axis| self.component(BuiltIn::LocalInvocationId, axis));
         let [width, height] = [size[0], size[1]].map(|extent| self.m.u32(extent));
-        let rows = self.m.op(Op::IMul, u32, &[z, height]);
-        let row = self.m.op(Op::IAdd, u32, &[y, rows]);
-        let before = self.m.op(Op::IMul, u32, &[row, width]);
-        let first = self.m.op(Op::IAdd, u32, &[before, x]);
+        let rows_before = self.m.op(Op::IMul, u32, &[z, height]);
+        let row = self.m.op(Op::IAdd, u32, &[y, rows_before]);
+        let row_start = self.m.op(Op::IMul, u32, &[row, width]);
+        let first = self.m.op(Op::IAdd, u32, &[row_start, x]);
         for array in self.workgroup.clone() {
             self.zero_array(&array, first);
         }
         self.barrier(Barrier::Workgroup);
     }
 
-    /// Zeroes an array: each invocation every n-th element, for n invocations.
+    /// Zeroes an array: of n invocations, each zeroes every n-th element from `first` on, which is
+    /// its index in the workgroup.
     fn zero_array(&mut self, array: &Arrays, first: Id) {
         let u32 = self.m.u32_ty();
         let counter = self.m.local_word();
@@ -208,23 +210,23 @@ impl Emitter<'_> {
         self.m.run(Op::LoopMerge, &[merge, next, 0]);
         self.go(top);
         self.begin(top);
-        let at = self.m.op(Op::Load, u32, &[counter]);
+        let index = self.m.op(Op::Load, u32, &[counter]);
         let count = self.m.u32(array.elements);
-        let within = self.op(Op::ULessThan, Type::Bool, &[at, count]);
-        self.select(within, [body, exit], body);
+        let in_bounds = self.op(Op::ULessThan, Type::Bool, &[index, count]);
+        self.select(in_bounds, [body, exit], body);
         self.begin(exit);
         self.go(merge);
         self.begin(body);
-        let scalar = self.spirv_ty(in_memory(array.ty));
+        let scalar = self.spirv_ty(memory_type(array.ty));
         let element = self.m.vector(scalar, array.width);
-        let pointer = self.pointer_to(array.class, element, &[array.variable, at]);
+        let pointer = self.pointer_to(array.class, element, &[array.variable, index]);
         let zero = self.m.null(element);
         self.store_to(array.class, pointer, zero);
         self.go(next);
         self.begin(next);
         let invocations = self.m.u32(self.kir.workgroup_size.iter().product());
-        let following = self.m.op(Op::IAdd, u32, &[at, invocations]);
-        self.m.run(Op::Store, &[counter, following]);
+        let next_index = self.m.op(Op::IAdd, u32, &[index, invocations]);
+        self.m.run(Op::Store, &[counter, next_index]);
         self.go(header);
         self.begin(merge);
     }

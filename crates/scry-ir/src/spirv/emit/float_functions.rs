@@ -8,7 +8,7 @@ use crate::kir::{Const, Type, UnaryOp, Value};
 use crate::{Features, ShaderError, ShaderErrorKind, SpirvWorkarounds};
 
 impl Emitter<'_> {
-    /// A function of one float.
+    /// Emits a unary operation of a float.
     pub(super) fn float_unary(&mut self, op: UnaryOp, a: Value) -> Result<Id> {
         let ty = self.ty(a);
         let id = self.value(a);
@@ -21,7 +21,7 @@ impl Emitter<'_> {
             UnaryOp::QuantizeF16 => Ok(self.op(Op::QuantizeToF16, ty, &[id])),
             UnaryOp::FrexpFraction => self.frexp(ty, id, 0),
             UnaryOp::FrexpExponent => self.frexp(ty, id, 1),
-            _ => match function(op) {
+            _ => match glsl_function(op) {
                 Some(function) => self.float_function(function, ty, &[id]),
                 None => not_covered(op, ty),
             },
@@ -44,21 +44,21 @@ impl Emitter<'_> {
         Ok(self.op(Op::Select, ty, &[is_large, sign, result]))
     }
 
-    /// A function of `GLSL.std.450`, most of which there are for 16 and 32 bits only.
+    /// Emits a function of `GLSL.std.450`. Most of them exist for 16 and 32 bits only.
     pub(super) fn float_function(
         &mut self,
         op: GlslStd450Op,
         ty: Type,
         operands: &[Id],
     ) -> Result<Id> {
-        if ty == Type::F64 && !has_double(op) {
-            return Err(lacks_double(op));
+        if ty == Type::F64 && !supports_f64(op) {
+            return Err(no_f64_error(op));
         }
         let ty = self.spirv_ty(ty);
         Ok(self.m.glsl(op, ty, operands))
     }
 
-    /// One of the two results of `frexp`.
+    /// Emits one of the two results of `frexp`: 0 for the fraction, 1 for the exponent.
     fn frexp(&mut self, ty: Type, id: Id, part: u32) -> Result<Id> {
         let types = [ty, Type::I32].map(|ty| self.spirv_ty(ty));
         let both = self.m.ty(Op::TypeStruct, &types);
@@ -66,17 +66,17 @@ impl Emitter<'_> {
         Ok(self.m.op(Op::CompositeExtract, types[part as usize], &[both, part]))
     }
 
-    /// `x * 2^e`.
-    pub(super) fn scaled(&mut self, ty: Type, operands: [Id; 2]) -> Result<Id> {
+    /// Emits `x * 2^e`.
+    pub(super) fn ldexp(&mut self, ty: Type, operands: [Id; 2]) -> Result<Id> {
         self.float_function(GlslStd450Op::Ldexp, ty, &operands)
     }
 
-    /// `x - y * trunc(x / y)`, each step rounded.
+    /// Emits `x - y * trunc(x / y)`, each step rounded.
     pub(super) fn float_remainder(&mut self, ty: Type, [x, y]: [Id; 2]) -> Id {
         let quotient = self.op(Op::FDiv, ty, &[x, y]);
         let float = self.spirv_ty(ty);
-        let whole = self.m.glsl(GlslStd450Op::Trunc, float, &[quotient]);
-        let product = self.op(Op::FMul, ty, &[y, whole]);
+        let truncated = self.m.glsl(GlslStd450Op::Trunc, float, &[quotient]);
+        let product = self.op(Op::FMul, ty, &[y, truncated]);
         let result = self.op(Op::FSub, ty, &[x, product]);
         for step in [product, result] {
             self.m.decorate(step, Decoration::NoContraction, &[]);
@@ -85,8 +85,8 @@ impl Emitter<'_> {
     }
 }
 
-/// The function of the extended instruction set, if there is one.
-fn function(op: UnaryOp) -> Option<GlslStd450Op> {
+/// Returns the function of `GLSL.std.450` for an operation, if there is one.
+fn glsl_function(op: UnaryOp) -> Option<GlslStd450Op> {
     Some(match op {
         UnaryOp::Abs => GlslStd450Op::FAbs,
         UnaryOp::Floor => GlslStd450Op::Floor,
@@ -116,8 +116,8 @@ fn function(op: UnaryOp) -> Option<GlslStd450Op> {
     })
 }
 
-/// Why there is no function of 64 bits.
-fn lacks_double(op: GlslStd450Op) -> ShaderError {
+/// The error for a function that does not exist for `f64`.
+fn no_f64_error(op: GlslStd450Op) -> ShaderError {
     let name = format!("{op:?}").to_lowercase();
     ShaderError::without_place(
         ShaderErrorKind::Unsupported(Features::F64),
@@ -128,8 +128,8 @@ fn lacks_double(op: GlslStd450Op) -> ShaderError {
     )
 }
 
-/// Whether a function exists for 64 bits.
-fn has_double(op: GlslStd450Op) -> bool {
+/// Whether a function exists for `f64`.
+fn supports_f64(op: GlslStd450Op) -> bool {
     matches!(
         op,
         GlslStd450Op::FAbs

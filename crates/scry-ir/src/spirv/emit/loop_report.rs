@@ -1,4 +1,4 @@
-//! The report that the driver ended loops early; `naga/aborted_loops.rs` says how it works.
+//! Reports that the driver ended loops early. `spirv/naga/aborted_loops.rs` describes the method.
 
 use spirv::{Decoration, MemorySemantics, Op, Scope, StorageClass};
 
@@ -6,7 +6,8 @@ use super::Emitter;
 use super::module::Id;
 use crate::kir::Type;
 
-/// Words of the report: whether loops were cut, and three zeros that no compiler knows.
+/// Words of the report: whether loops were ended early, and three words that are zero, which no
+/// compiler can see.
 const WORDS: u32 = 4;
 
 /// Iterations of the last loop.
@@ -20,55 +21,55 @@ impl Emitter<'_> {
         self.terminated = false;
         self.m.op(Op::FunctionCall, void, &[kernel]);
         let report = self.report_buffer();
-        let [most, start, count] = [1, 2, 3].map(|word| {
+        let [end, start, count] = [1, 2, 3].map(|word| {
             let pointer = self.report_word(report, word);
             self.m.op(Op::Load, u32, &[pointer])
         });
         let iterations = self.m.u32(ITERATIONS);
-        let most = self.m.op(Op::IAdd, u32, &[most, iterations]);
-        let count = self.last_loop([start, most, count]);
-        let cut = self.op(Op::INotEqual, Type::Bool, &[count, iterations]);
-        let [says, end] = [(); 2].map(|()| self.m.id());
-        self.select(cut, [says, end], end);
-        self.begin(says);
+        let end = self.m.op(Op::IAdd, u32, &[end, iterations]);
+        let count = self.last_loop([start, end, count]);
+        let was_cut = self.op(Op::INotEqual, Type::Bool, &[count, iterations]);
+        let [report_block, merge] = [(); 2].map(|()| self.m.id());
+        self.select(was_cut, [report_block, merge], merge);
+        self.begin(report_block);
         let pointer = self.report_word(report, 0);
         let words = [Scope::Device as u32, MemorySemantics::RELAXED.bits(), 1];
         let [scope, relaxed, one] = words.map(|word| self.m.u32(word));
         self.m.run(Op::AtomicStore, &[pointer, scope, relaxed, one]);
-        self.go(end);
-        self.begin(end);
+        self.go(merge);
+        self.begin(merge);
         self.m.end_function()
     }
 
-    /// `for (i = start; i < most; i++) { count++; }`: the count after it.
-    fn last_loop(&mut self, [start, most, count]: [Id; 3]) -> Id {
+    /// Emits `for (i = start; i < end; i++) { count++; }`; returns the count after it.
+    fn last_loop(&mut self, [start, end, count]: [Id; 3]) -> Id {
         let u32 = self.m.u32_ty();
-        let [index_at, count_at] = [(); 2].map(|()| self.m.local_word());
-        self.m.run(Op::Store, &[index_at, start]);
-        self.m.run(Op::Store, &[count_at, count]);
+        let [index_variable, count_variable] = [(); 2].map(|()| self.m.local_word());
+        self.m.run(Op::Store, &[index_variable, start]);
+        self.m.run(Op::Store, &[count_variable, count]);
         let [header, top, body, exit, next, merge] = [(); 6].map(|()| self.m.id());
         self.go(header);
         self.begin(header);
         self.m.run(Op::LoopMerge, &[merge, next, 0]);
         self.go(top);
         self.begin(top);
-        let index = self.m.op(Op::Load, u32, &[index_at]);
-        let within = self.op(Op::ULessThan, Type::Bool, &[index, most]);
-        self.select(within, [body, exit], body);
+        let index = self.m.op(Op::Load, u32, &[index_variable]);
+        let in_range = self.op(Op::ULessThan, Type::Bool, &[index, end]);
+        self.select(in_range, [body, exit], body);
         self.begin(exit);
         self.go(merge);
         self.begin(body);
         let one = self.m.u32(1);
-        for at in [index_at, count_at] {
-            let before = self.m.op(Op::Load, u32, &[at]);
+        for variable in [index_variable, count_variable] {
+            let before = self.m.op(Op::Load, u32, &[variable]);
             let after = self.m.op(Op::IAdd, u32, &[before, one]);
-            self.m.run(Op::Store, &[at, after]);
+            self.m.run(Op::Store, &[variable, after]);
         }
         self.go(next);
         self.begin(next);
         self.go(header);
         self.begin(merge);
-        self.m.op(Op::Load, u32, &[count_at])
+        self.m.op(Op::Load, u32, &[count_variable])
     }
 
     /// Declares the buffer of the report, after all others.

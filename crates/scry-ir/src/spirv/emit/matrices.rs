@@ -1,5 +1,5 @@
-//! Cooperative matrices, by `SPV_KHR_cooperative_matrix`. Their loads and stores are of whole
-//! matrices by now ([`stage`](crate::kir::staging::stage)).
+//! Cooperative matrices, by `SPV_KHR_cooperative_matrix`. The emitter sees loads and stores of
+//! whole matrices only: [`stage`](crate::kir::staging::stage) has replaced the others.
 
 use spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, Op, Scope, StorageClass};
 
@@ -22,7 +22,7 @@ const EXTENSION: &str = "SPV_KHR_cooperative_matrix";
 /// Invocations of a subgroup in kernels with matrices.
 const SUBGROUP_SIZE: u32 = 32;
 
-/// Returns a kernel with matrices as the emitter needs it.
+/// Prepares a kernel with matrices for the emitter: stages its loads and stores where necessary.
 ///
 /// # Errors
 /// [`Unsupported`](ShaderErrorKind::Unsupported) for matrices that the device does not have, and if
@@ -37,9 +37,7 @@ pub(super) fn prepare(kir: &Kir, interface: &Interface, options: &SpirvOptions) 
         )));
     }
     let is_accessible = |space| match space {
-        AddressSpace::Binding(nth) => {
-            interface.bindings[nth as usize].ty == BufferBindingType::Storage
-        }
+        AddressSpace::Binding(i) => interface.bindings[i as usize].ty == BufferBindingType::Storage,
         AddressSpace::Workgroup(_) => true,
         _ => false,
     };
@@ -88,8 +86,12 @@ fn unavailable(what: &str, offered: MatrixProducts) -> ShaderError {
     ))
 }
 
-fn product(size: MatrixSize, factors: MatrixElement, sums: MatrixElement) -> MatrixProducts {
-    match (size, factors, sums) {
+fn product(
+    size: MatrixSize,
+    operands: MatrixElement,
+    accumulators: MatrixElement,
+) -> MatrixProducts {
+    match (size, operands, accumulators) {
         (MatrixSize::M8, MatrixElement::F16, MatrixElement::F16) => MatrixProducts::F16_8X8,
         (MatrixSize::M8, MatrixElement::F16, MatrixElement::F32) => MatrixProducts::F16_F32_8X8,
         (MatrixSize::M8, ..) => MatrixProducts::F32_8X8,
@@ -99,32 +101,34 @@ fn product(size: MatrixSize, factors: MatrixElement, sums: MatrixElement) -> Mat
     }
 }
 
-/// Whether matrices of a type are operands of any product that the device has.
+/// Whether a product that the device has uses matrices of a type.
 fn has_type(offered: MatrixProducts, ty: MatrixType) -> bool {
     let elements = [MatrixElement::F16, MatrixElement::F32];
     let products = match ty.role {
-        MatrixRole::A | MatrixRole::B => elements.map(|sums| product(ty.size, ty.element, sums)),
-        MatrixRole::C => elements.map(|factors| product(ty.size, factors, ty.element)),
+        MatrixRole::A | MatrixRole::B => {
+            elements.map(|accumulators| product(ty.size, ty.element, accumulators))
+        }
+        MatrixRole::C => elements.map(|operands| product(ty.size, operands, ty.element)),
     };
-    // There is no product of f32 factors to f16: `product` has that of f32 in its place.
-    let is_f16_sum = ty.role == MatrixRole::C && ty.element == MatrixElement::F16;
-    let count = if is_f16_sum { 1 } else { 2 };
+    // No product has f32 operands and f16 accumulators: for these, `product` returns that of f32.
+    let is_f16_accumulator = ty.role == MatrixRole::C && ty.element == MatrixElement::F16;
+    let count = if is_f16_accumulator { 1 } else { 2 };
     products[..count].iter().any(|product| offered.contains(*product))
 }
 
-/// Requires room for the tiles beside the memory of the kernel.
+/// Requires that workgroup memory suffices for the tiles and the kernel's own arrays.
 fn check_memory(kir: &Kir, staged: &Kir, options: &SpirvOptions) -> Result<()> {
     let bytes = |kir: &Kir| kir.workgroup.iter().map(Array::size).sum::<u64>();
     let stop = if options.polls { u64::from(SpirvOptions::STOP_SIZE) } else { 0 };
     let (own, all) = (bytes(kir), bytes(staged) + stop);
-    let most = u64::from(options.max_workgroup_memory);
-    if all == own + stop || all <= most {
+    let max = u64::from(options.max_workgroup_memory);
+    if all == own + stop || all <= max {
         return Ok(());
     }
     let tiles = all - own;
     Err(unsupported(&format!(
         "the kernel has {own} bytes of workgroup memory, and its matrices need {tiles} more, of at \
-         most {most}, since they may be partly outside of their arrays or misaligned; help: use \
+         most {max}, since they may be partly outside of their arrays or misaligned; help: use \
          smaller arrays or fewer invocations in a workgroup"
     )))
 }
@@ -178,7 +182,7 @@ impl Emitter<'_> {
         self.m.constant(Op::ConstantComposite, ty, &[zero])
     }
 
-    /// A matrix of equal elements.
+    /// Emits a matrix whose elements are all `element`.
     pub(super) fn matrix_fill(&mut self, ty: Type, element: Value) -> Id {
         let (ty, id) = (self.spirv_ty(ty), self.value(element));
         match self.kir.constant(element) {
@@ -187,13 +191,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// `a * b + c`.
+    /// Emits `a * b + c`.
     pub(super) fn multiply_add(&mut self, ty: Type, operands: [Value; 3]) -> Id {
         let operands = operands.map(|operand| self.value(operand));
         self.op(Op::CooperativeMatrixMulAddKHR, ty, &operands)
     }
 
-    /// Arithmetic of one matrix, element by element.
+    /// Emits a component-wise operation of one matrix.
     pub(super) fn matrix_unary(&mut self, op: UnaryOp, ty: Type, a: Value) -> Result<Id> {
         let id = self.value(a);
         match op {
@@ -202,7 +206,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Arithmetic of two matrices, element by element.
+    /// Emits a component-wise operation of two matrices.
     pub(super) fn matrix_binary(&mut self, op: BinaryOp, ty: Type, ids: [Id; 2]) -> Result<Id> {
         let code = match op {
             BinaryOp::Add => Op::FAdd,
@@ -247,7 +251,7 @@ impl Emitter<'_> {
             Some(stride) => self.m.u32(stride.bits as u32 / width),
             None => {
                 let stride = self.value(place.stride);
-                self.divided(stride, width)
+                self.divide_by_power_of_two(stride, width)
             }
         };
         let access = self.access(class);
@@ -258,7 +262,8 @@ impl Emitter<'_> {
         Ok(operands)
     }
 
-    /// Returns a pointer to the first element, its class, and how many scalars it points to.
+    /// Returns a pointer to the first element, its storage class, and the number of scalars that it
+    /// points to.
     fn matrix_pointer(
         &mut self,
         ty: MatrixType,
@@ -272,15 +277,15 @@ impl Emitter<'_> {
                 let pointer = self.buffer_pointer(binding, &resolved, element, 0, 1);
                 Ok((pointer, StorageClass::StorageBuffer, 1))
             }
-            AddressSpace::Workgroup(nth) => {
-                let array = self.workgroup[nth as usize];
+            AddressSpace::Workgroup(i) => {
+                let array = self.workgroup[i as usize];
                 Ok((self.vector_pointer(&array, &resolved, element)?, array.class, array.width))
             }
             other => Err(lacking(&format!("a cooperative matrix in {other}"))),
         }
     }
 
-    /// Returns a pointer to the element of an array that begins at an aligned place.
+    /// Returns a pointer to the array element at a place, which is aligned to elements.
     fn vector_pointer(&mut self, array: &Arrays, place: &Resolved, ty: Type) -> Result<Id> {
         if ty != array.ty {
             return Err(lacking(&format!("a matrix of {ty} in an array of {}", array.ty)));
@@ -289,7 +294,7 @@ impl Emitter<'_> {
             None => self.m.u32((place.offset / u64::from(ty.size() * array.width)) as u32),
             Some(_) => {
                 let scalar = self.unit(place, ty.size(), 0);
-                self.divided(scalar, array.width)
+                self.divide_by_power_of_two(scalar, array.width)
             }
         };
         let scalar = self.spirv_ty(ty);
@@ -297,8 +302,8 @@ impl Emitter<'_> {
         Ok(self.pointer_to(array.class, element, &[array.variable, index]))
     }
 
-    /// Returns a `U32` divided by a power of two.
-    fn divided(&mut self, id: Id, by: u32) -> Id {
+    /// Divides a `u32` by a power of two.
+    fn divide_by_power_of_two(&mut self, id: Id, by: u32) -> Id {
         if by == 1 {
             return id;
         }

@@ -4,12 +4,12 @@ use spirv::{MemoryAccess, Op, StorageClass};
 
 use super::module::Id;
 use super::state::{Arrays, Resolved};
-use super::views::view_scalar;
+use super::views::view_type;
 use super::{Emitter, Result, lacking};
 use crate::kir::{AddressSpace, Inst, Kir, Place, Stmt, Type, Value, for_each_stmt};
 
-/// Splits an access to `count` scalars of `size` bytes into accesses of 1, 2 or 4: the first scalar
-/// and how many.
+/// Splits an access to `count` scalars of `size` bytes into aligned accesses to 1, 2 or 4 scalars:
+/// for each the index of its first scalar, and their number.
 pub(super) fn pieces(place: &Resolved, size: u32, count: u32) -> Vec<(u32, u32)> {
     let mut pieces = Vec::new();
     let mut first = 0;
@@ -33,7 +33,7 @@ pub(super) fn pieces(place: &Resolved, size: u32, count: u32) -> Vec<(u32, u32)>
 /// Whether a kernel reads memory of a buffer that it may write.
 pub(super) fn reads_what_it_writes(kir: &Kir) -> bool {
     let is_writable = |space| match space {
-        AddressSpace::Binding(nth) => kir.buffers[nth as usize].writable,
+        AddressSpace::Binding(i) => kir.buffers[i as usize].writable,
         _ => false,
     };
     kir.values.iter().any(|definition| match definition.inst {
@@ -43,16 +43,16 @@ pub(super) fn reads_what_it_writes(kir: &Kir) -> bool {
     })
 }
 
-/// The scalars of an element of each workgroup array: the widest access that is aligned. Arrays
-/// with atomics stay arrays of scalars.
+/// Returns the number of scalars in an element of each workgroup array: those of the widest aligned
+/// access; 1 for arrays with atomics.
 pub(super) fn workgroup_widths(emitter: &Emitter<'_>) -> Vec<u32> {
     let kir = emitter.kir;
     let mut widths: Vec<Option<u32>> = vec![Some(1); kir.workgroup.len()];
     let mut widen = |place: &Place, ty: Type, count: usize| {
-        if let AddressSpace::Workgroup(nth) = place.space {
+        if let AddressSpace::Workgroup(i) = place.space {
             let pieces = pieces(&emitter.resolve(place), ty.size(), count as u32);
             let widest = pieces.into_iter().map(|(_, width)| width).max();
-            let width = &mut widths[nth as usize];
+            let width = &mut widths[i as usize];
             *width = width.map(|width| width.max(widest.unwrap_or(1)));
         }
     };
@@ -68,10 +68,10 @@ pub(super) fn workgroup_widths(emitter: &Emitter<'_>) -> Vec<u32> {
         _ => {}
     });
     for definition in &kir.values {
-        if let Inst::Atomic { place: Place { space: AddressSpace::Workgroup(nth), .. }, .. } =
+        if let Inst::Atomic { place: Place { space: AddressSpace::Workgroup(i), .. }, .. } =
             definition.inst
         {
-            widths[nth as usize] = None;
+            widths[i as usize] = None;
         }
     }
     widths.into_iter().map(|width| width.unwrap_or(1)).collect()
@@ -110,7 +110,8 @@ impl Emitter<'_> {
         unit
     }
 
-    /// Loads values; the first is returned, the others are noted.
+    /// Loads contiguous values, of which `value` is the first. Sets the ids of all, and returns
+    /// that of the first.
     pub(super) fn load(&mut self, value: Value, place: &Place, count: u8) -> Result<Id> {
         let ty = self.ty(value);
         let resolved = self.resolve(place);
@@ -121,8 +122,8 @@ impl Emitter<'_> {
             AddressSpace::Immediate => self.load_words(None, &resolved, ty, count.into())?,
             _ => self.load_pieces(place.space, &resolved, ty, count.into())?,
         };
-        for (nth, id) in (value.0..).zip(loaded) {
-            self.values[nth as usize] = id;
+        for (i, id) in (value.0..).zip(loaded) {
+            self.values[i as usize] = id;
         }
         Ok(self.values[value.index()])
     }
@@ -136,8 +137,8 @@ impl Emitter<'_> {
     ) -> Result<Vec<Id>> {
         let mut loaded = Vec::new();
         for (first, width) in self.pieces_in(space, place, ty, count) {
-            let (pointer, held) = self.piece(space, place, ty, first, width)?;
-            let scalar = self.spirv_ty(held);
+            let (pointer, memory_ty) = self.piece_pointer(space, place, ty, first, width)?;
+            let scalar = self.spirv_ty(memory_ty);
             let vector = self.m.vector(scalar, width);
             let all = self.load_from(class_of(space), vector, pointer);
             for at in 0..width {
@@ -151,20 +152,21 @@ impl Emitter<'_> {
         Ok(loaded)
     }
 
-    /// Stores values.
+    /// Stores contiguous values.
     pub(super) fn store(&mut self, place: &Place, values: &[Value]) -> Result<()> {
         let ty = self.ty(values[0]);
         let resolved = self.resolve(place);
         for (first, width) in self.pieces_in(place.space, &resolved, ty, values.len() as u32) {
-            let (pointer, held) = self.piece(place.space, &resolved, ty, first, width)?;
-            let some: Vec<Id> = values[first as usize..][..width as usize]
+            let (pointer, memory_ty) =
+                self.piece_pointer(place.space, &resolved, ty, first, width)?;
+            let piece: Vec<Id> = values[first as usize..][..width as usize]
                 .iter()
                 .map(|value| self.stored_value(*value))
                 .collect();
-            let stored = match some.as_slice() {
+            let stored = match piece.as_slice() {
                 [one] => *one,
                 several => {
-                    let scalar = self.spirv_ty(held);
+                    let scalar = self.spirv_ty(memory_ty);
                     let vector = self.m.vector(scalar, width);
                     self.m.op(Op::CompositeConstruct, vector, several)
                 }
@@ -174,7 +176,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The accesses of which an access to an address space is made.
+    /// Splits an access as [`pieces`] does, but to single scalars where a piece is not a whole
+    /// element of the array.
     fn pieces_in(
         &self,
         space: AddressSpace,
@@ -184,18 +187,18 @@ impl Emitter<'_> {
     ) -> Vec<(u32, u32)> {
         let width = match space {
             AddressSpace::Binding(_) => return pieces(place, ty.size(), count),
-            AddressSpace::Workgroup(nth) => self.workgroup[nth as usize].width,
+            AddressSpace::Workgroup(i) => self.workgroup[i as usize].width,
             _ => 1,
         };
-        let split = |(first, of): (u32, u32)| {
-            let whole = of == width;
-            (0..if whole { 1 } else { of }).map(move |at| (first + at, if whole { of } else { 1 }))
+        let split = |(first, scalars): (u32, u32)| {
+            let (parts, part) = if scalars == width { (1, scalars) } else { (scalars, 1) };
+            (0..parts).map(move |at| (first + at, part))
         };
         pieces(place, ty.size(), count).into_iter().flat_map(split).collect()
     }
 
-    /// Returns the pointer to `width` scalars from the `first` on, and their type in memory.
-    fn piece(
+    /// Returns a pointer to `width` scalars from the `first` on, and their type in memory.
+    fn piece_pointer(
         &mut self,
         space: AddressSpace,
         place: &Resolved,
@@ -205,15 +208,15 @@ impl Emitter<'_> {
     ) -> Result<(Id, Type)> {
         match space {
             AddressSpace::Binding(binding) => {
-                let held = view_scalar(ty);
-                Ok((self.buffer_pointer(binding, place, held, first, width), held))
+                let memory_ty = view_type(ty);
+                Ok((self.buffer_pointer(binding, place, memory_ty, first, width), memory_ty))
             }
-            AddressSpace::Workgroup(nth) => {
-                let array = self.workgroup[nth as usize];
+            AddressSpace::Workgroup(i) => {
+                let array = self.workgroup[i as usize];
                 self.array_pointer(&array, place, ty, first, width)
             }
-            AddressSpace::Local(nth) => {
-                let array = self.locals[nth as usize];
+            AddressSpace::Local(i) => {
+                let array = self.locals[i as usize];
                 self.array_pointer(&array, place, ty, first, width)
             }
             AddressSpace::Immediate => Err(lacking("a store to immediates")),
@@ -227,13 +230,13 @@ impl Emitter<'_> {
         (shared && self.has_matrices).then_some(MemoryAccess::NON_PRIVATE_POINTER.bits())
     }
 
-    /// Loads what a pointer into memory of a class points to.
+    /// Loads from a pointer of a storage class.
     pub(super) fn load_from(&mut self, class: StorageClass, ty: Id, pointer: Id) -> Id {
         let operands: Vec<Id> = std::iter::once(pointer).chain(self.access(class)).collect();
         self.m.op(Op::Load, ty, &operands)
     }
 
-    /// Stores to what a pointer into memory of a class points to.
+    /// Stores to a pointer of a storage class.
     pub(super) fn store_to(&mut self, class: StorageClass, pointer: Id, value: Id) {
         let operands: Vec<Id> = [pointer, value].into_iter().chain(self.access(class)).collect();
         self.m.run(Op::Store, &operands);
@@ -244,14 +247,15 @@ impl Emitter<'_> {
         &mut self,
         binding: u32,
         place: &Resolved,
-        held: Type,
+        memory_ty: Type,
         first: u32,
         width: u32,
     ) -> Id {
-        let view = self.views.get(binding, held, width);
-        let shifted = Resolved { offset: place.offset + u64::from(first * held.size()), ..*place };
+        let view = self.views.get(binding, memory_ty, width);
+        let shifted =
+            Resolved { offset: place.offset + u64::from(first * memory_ty.size()), ..*place };
         let index = self.unit(&shifted, view.size(), 0);
-        let scalar = self.spirv_ty(held);
+        let scalar = self.spirv_ty(memory_ty);
         let element = self.m.vector(scalar, width);
         let member = self.m.u32(0);
         self.pointer_to(StorageClass::StorageBuffer, element, &[view.variable, member, index])
@@ -266,11 +270,11 @@ impl Emitter<'_> {
         first: u32,
         width: u32,
     ) -> Result<(Id, Type)> {
-        if ty.size() != array.ty.size() || view_scalar(ty) != view_scalar(array.ty) {
+        if ty.size() != array.ty.size() || view_type(ty) != view_type(array.ty) {
             return Err(lacking(&format!("{ty} in an array of {}", array.ty)));
         }
-        let held = in_memory(ty);
-        let scalar = self.spirv_ty(held);
+        let memory_ty = memory_type(ty);
+        let scalar = self.spirv_ty(memory_ty);
         let (size, element) = (ty.size(), ty.size() * array.width);
         let offset = place.offset + u64::from(first * size);
         let shifted = Resolved { offset, ..*place };
@@ -287,15 +291,15 @@ impl Emitter<'_> {
             let index = self.m.op(Op::ShiftRightLogical, u32, &[scalar, by]);
             vec![index, self.m.op(Op::BitwiseAnd, u32, &[scalar, mask])]
         };
-        let whole = width == array.width;
+        let is_whole_element = width == array.width;
         let chain: Vec<Id> = std::iter::once(array.variable)
-            .chain(chain.into_iter().take(if whole { 1 } else { 2 }))
+            .chain(chain.into_iter().take(if is_whole_element { 1 } else { 2 }))
             .collect();
         let target = self.m.vector(scalar, width);
-        Ok((self.pointer_to(array.class, target, &chain), held))
+        Ok((self.pointer_to(array.class, target, &chain), memory_ty))
     }
 
-    /// Returns a value from its form in memory.
+    /// Converts a value from its type in memory.
     pub(super) fn loaded_value(&mut self, ty: Type, loaded: Id) -> Id {
         match ty {
             Type::Bool => {
@@ -306,7 +310,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns a value in its form in memory.
+    /// Converts a value to its type in memory.
     pub(super) fn stored_value(&mut self, value: Value) -> Id {
         let id = self.value(value);
         match self.ty(value) {
@@ -319,7 +323,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The storage class of an address space, where accesses to it are not to words.
+/// Returns the storage class of an address space; of bindings, that of storage buffers.
 fn class_of(space: AddressSpace) -> StorageClass {
     match space {
         AddressSpace::Binding(_) => StorageClass::StorageBuffer,
@@ -329,10 +333,10 @@ fn class_of(space: AddressSpace) -> StorageClass {
     }
 }
 
-/// The type by which arrays hold values: bools as words.
-pub(super) fn in_memory(ty: Type) -> Type {
+/// Returns the type in which arrays store values: bools are stored as `u32`.
+pub(super) fn memory_type(ty: Type) -> Type {
     match ty {
         Type::Bool => Type::U32,
-        _ => view_scalar(ty),
+        _ => view_type(ty),
     }
 }

@@ -23,26 +23,27 @@ pub(super) struct Module {
     globals: Vec<u32>,
     /// Variables of the function that is being written.
     variables: Vec<u32>,
-    /// Its instructions, from the first label on.
+    /// Instructions of that function, after its first label.
     code: Vec<u32>,
     functions: Vec<u32>,
-    /// Types and constants, by opcode and operands.
-    known: HashMap<Vec<u32>, Id, RandomState>,
-    /// Global variables of class `Input`, and all others.
+    /// Types and constants that are declared once, by opcode and operands.
+    interned: HashMap<Vec<u32>, Id, RandomState>,
+    /// Global variables of class `Input`.
     inputs: Vec<Id>,
-    others: Vec<Id>,
+    /// All other global variables.
+    other_globals: Vec<Id>,
     /// Whether the memory model is Vulkan's rather than GLSL450.
     has_vulkan_memory_model: bool,
 }
 
 /// Appends an instruction to a section.
-fn put(section: &mut Vec<u32>, op: Op, operands: &[u32]) {
+fn push_inst(section: &mut Vec<u32>, op: Op, operands: &[u32]) {
     section.push((operands.len() as u32 + 1) << 16 | op as u32);
     section.extend(operands);
 }
 
-/// A literal string: UTF-8, zero-terminated, four bytes in a word.
-fn string(text: &str) -> Vec<u32> {
+/// Encodes a literal string: UTF-8, zero-terminated, four bytes in a word.
+fn encode_string(text: &str) -> Vec<u32> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize(bytes.len() / 4 * 4 + 4, 0);
     bytes
@@ -77,56 +78,56 @@ impl Module {
         }
     }
 
-    /// Names an id, for those who read the module.
+    /// Names an id, for debuggers and disassemblers.
     pub(super) fn name(&mut self, id: Id, name: &str) {
-        let operands = [vec![id], string(name)].concat();
-        put(&mut self.names, Op::Name, &operands);
+        let operands = [vec![id], encode_string(name)].concat();
+        push_inst(&mut self.names, Op::Name, &operands);
     }
 
     /// Decorates an id.
     pub(super) fn decorate(&mut self, id: Id, decoration: Decoration, operands: &[u32]) {
         let operands = [&[id, decoration as u32], operands].concat();
-        put(&mut self.decorations, Op::Decorate, &operands);
+        push_inst(&mut self.decorations, Op::Decorate, &operands);
     }
 
     /// Decorates a member of a structure.
-    pub(super) fn decorate_member(&mut self, of: Id, member: u32, what: Decoration, value: &[u32]) {
-        let operands = [&[of, member, what as u32], value].concat();
-        put(&mut self.decorations, Op::MemberDecorate, &operands);
+    pub(super) fn decorate_member(&mut self, ty: Id, member: u32, what: Decoration, value: &[u32]) {
+        let operands = [&[ty, member, what as u32], value].concat();
+        push_inst(&mut self.decorations, Op::MemberDecorate, &operands);
     }
 
     /// Returns a type: equal ones are declared once.
     pub(super) fn ty(&mut self, op: Op, operands: &[u32]) -> Id {
         let key = [&[op as u32], operands].concat();
-        if let Some(id) = self.known.get(&key) {
+        if let Some(id) = self.interned.get(&key) {
             return *id;
         }
         let id = self.new_ty(op, operands);
-        self.known.insert(key, id);
+        self.interned.insert(key, id);
         id
     }
 
     /// Declares a type that has decorations of its own.
     pub(super) fn new_ty(&mut self, op: Op, operands: &[u32]) -> Id {
         let id = self.id();
-        put(&mut self.globals, op, &[&[id], operands].concat());
+        push_inst(&mut self.globals, op, &[&[id], operands].concat());
         id
     }
 
     /// Returns a constant: equal ones are declared once.
     pub(super) fn constant(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
         let key = [&[op as u32, ty], operands].concat();
-        if let Some(id) = self.known.get(&key) {
+        if let Some(id) = self.interned.get(&key) {
             return *id;
         }
         let id = self.id();
-        put(&mut self.globals, op, &[&[ty, id], operands].concat());
-        self.known.insert(key, id);
+        push_inst(&mut self.globals, op, &[&[ty, id], operands].concat());
+        self.interned.insert(key, id);
         id
     }
 
-    /// Returns an integer type, which stands for signed and unsigned ones: instructions say how
-    /// they interpret their operands, and nothing may be concluded about overflow.
+    /// Returns the integer type of a width, for signed and unsigned integers. It is declared as
+    /// unsigned, so that no compiler may assume that arithmetic does not overflow.
     pub(super) fn int(&mut self, bits: u32) -> Id {
         match bits {
             16 => self.require(Capability::Int16),
@@ -172,7 +173,7 @@ impl Module {
         self.constant(Op::Constant, ty, &[value])
     }
 
-    /// Returns the zero of any type.
+    /// Returns the zero constant of a type.
     pub(super) fn null(&mut self, ty: Id) -> Id {
         self.constant(Op::ConstantNull, ty, &[])
     }
@@ -182,8 +183,9 @@ impl Module {
         let pointer = self.pointer(class, ty);
         let id = self.id();
         let operands: Vec<u32> = [pointer, id, class as u32].into_iter().chain(initial).collect();
-        put(&mut self.globals, Op::Variable, &operands);
-        let list = if class == StorageClass::Input { &mut self.inputs } else { &mut self.others };
+        push_inst(&mut self.globals, Op::Variable, &operands);
+        let list =
+            if class == StorageClass::Input { &mut self.inputs } else { &mut self.other_globals };
         list.push(id);
         id
     }
@@ -200,11 +202,11 @@ impl Module {
         let pointer = self.pointer(StorageClass::Function, ty);
         let id = self.id();
         let operands = [pointer, id, StorageClass::Function as u32, initial];
-        put(&mut self.variables, Op::Variable, &operands);
+        push_inst(&mut self.variables, Op::Variable, &operands);
         id
     }
 
-    /// Declares a variable of the function with a `u32`, initially zero.
+    /// Declares a `u32` variable of the function, initially zero.
     pub(super) fn local_word(&mut self) -> Id {
         let u32 = self.u32_ty();
         let zero = self.null(u32);
@@ -214,13 +216,13 @@ impl Module {
     /// Emits an instruction with a result.
     pub(super) fn op(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
         let id = self.id();
-        put(&mut self.code, op, &[&[ty, id], operands].concat());
+        push_inst(&mut self.code, op, &[&[ty, id], operands].concat());
         id
     }
 
     /// Emits an instruction without a result.
     pub(super) fn run(&mut self, op: Op, operands: &[u32]) {
-        put(&mut self.code, op, operands);
+        push_inst(&mut self.code, op, operands);
     }
 
     /// Emits an instruction of the set `GLSL.std.450`.
@@ -244,16 +246,16 @@ impl Module {
         let ty = self.ty(Op::TypeFunction, &[void]);
         let (function, label) = (self.id(), self.id());
         let code = &mut self.functions;
-        put(code, Op::Function, &[void, function, 0, ty]);
-        put(code, Op::Label, &[label]);
+        push_inst(code, Op::Function, &[void, function, 0, ty]);
+        push_inst(code, Op::Label, &[label]);
         code.append(&mut self.variables);
         code.append(&mut self.code);
-        put(code, Op::Return, &[]);
-        put(code, Op::FunctionEnd, &[]);
+        push_inst(code, Op::Return, &[]);
+        push_inst(code, Op::FunctionEnd, &[]);
         function
     }
 
-    /// Puts the sections together.
+    /// Assembles the words of the module from its sections.
     pub(super) fn finish(
         mut self,
         version: (u8, u8),
@@ -273,27 +275,31 @@ impl Module {
         let bound = self.id();
         let version_word = u32::from(version.0) << 16 | u32::from(version.1) << 8;
         let mut words = vec![spirv::MAGIC_NUMBER, version_word, 0, bound, 0];
-        put(&mut words, Op::Capability, &[Capability::Shader as u32]);
+        push_inst(&mut words, Op::Capability, &[Capability::Shader as u32]);
         for capability in &self.capabilities {
-            put(&mut words, Op::Capability, &[*capability as u32]);
+            push_inst(&mut words, Op::Capability, &[*capability as u32]);
         }
         for extension in &self.extensions {
-            put(&mut words, Op::Extension, &string(extension));
+            push_inst(&mut words, Op::Extension, &encode_string(extension));
         }
         if let Some(set) = self.glsl {
-            put(&mut words, Op::ExtInstImport, &[vec![set], string("GLSL.std.450")].concat());
+            push_inst(
+                &mut words,
+                Op::ExtInstImport,
+                &[vec![set], encode_string("GLSL.std.450")].concat(),
+            );
         }
         let model = [AddressingModel::Logical as u32, model as u32];
-        put(&mut words, Op::MemoryModel, &model);
+        push_inst(&mut words, Op::MemoryModel, &model);
         let mut entry = vec![ExecutionModel::GLCompute as u32, main];
-        entry.extend(string(name));
+        entry.extend(encode_string(name));
         entry.extend(&self.inputs);
         if version >= (1, 4) {
-            entry.extend(&self.others);
+            entry.extend(&self.other_globals);
         }
-        put(&mut words, Op::EntryPoint, &entry);
+        push_inst(&mut words, Op::EntryPoint, &entry);
         let [x, y, z] = size;
-        put(&mut words, Op::ExecutionMode, &[main, ExecutionMode::LocalSize as u32, x, y, z]);
+        push_inst(&mut words, Op::ExecutionMode, &[main, ExecutionMode::LocalSize as u32, x, y, z]);
         for section in [&self.names, &self.decorations, &self.globals, &self.functions] {
             words.extend(section);
         }
@@ -307,13 +313,13 @@ mod tests {
 
     #[test]
     fn strings_end_with_a_zero_byte() {
-        assert_eq!(string(""), [0]);
-        assert_eq!(string("main"), [u32::from_le_bytes(*b"main"), 0]);
-        assert_eq!(string("abc"), [u32::from_le_bytes(*b"abc\0")]);
+        assert_eq!(encode_string(""), [0]);
+        assert_eq!(encode_string("main"), [u32::from_le_bytes(*b"main"), 0]);
+        assert_eq!(encode_string("abc"), [u32::from_le_bytes(*b"abc\0")]);
     }
 
     #[test]
-    fn equal_types_and_constants_are_declared_once() {
+    fn equal_types_and_constants_are_shared() {
         let mut module = Module::default();
         assert_eq!(module.u32(7), module.u32(7));
         assert_ne!(module.u32(7), module.u32(8));

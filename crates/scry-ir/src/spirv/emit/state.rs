@@ -10,11 +10,11 @@ pub(super) struct Construct {
     pub(super) label: Label,
     pub(super) is_loop: bool,
     pub(super) merge: Id,
-    /// Labels of outer constructs that are left by way of this one.
+    /// Labels of outer constructs that a statement within leaves by a branch to this `merge` first.
     pub(super) passing: Vec<Label>,
 }
 
-/// An array in workgroup memory or of an invocation.
+/// An array in workgroup memory, or a local one.
 #[derive(Clone, Copy)]
 pub(super) struct Arrays {
     pub(super) class: StorageClass,
@@ -40,9 +40,9 @@ pub(super) struct Words {
     pub(super) binding: Option<u32>,
     pub(super) class: StorageClass,
     pub(super) variable: Id,
-    /// Quads of words in the array before the remaining words.
+    /// Number of quads of words in the array, which precedes the remaining words.
     pub(super) quads: u32,
-    /// The words that remain, as members of the structure.
+    /// Number of words that remain, each a member of the structure.
     pub(super) rest: u32,
 }
 
@@ -92,7 +92,8 @@ impl View {
 }
 
 impl Views {
-    /// Returns the view of the largest elements of which an array's elements are made.
+    /// Returns the view with the largest elements whose size divides offset and stride of a
+    /// runtime-sized array.
     pub(super) fn for_length(&self, binding: u32, offset: u32, stride: u32) -> Option<View> {
         let fits = |view: &&View| {
             view.binding == binding

@@ -1,4 +1,4 @@
-//! Exchange within a subgroup.
+//! Subgroup operations.
 
 use spirv::{Capability, GroupOperation, Op, Scope};
 
@@ -7,7 +7,7 @@ use super::{Emitter, Result, not_covered};
 use crate::kir::{Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value};
 
 impl Emitter<'_> {
-    /// Exchanges values within the subgroup.
+    /// Emits a subgroup operation.
     pub(super) fn subgroup(&mut self, ty: Type, op: &SubgroupOp) -> Result<Id> {
         self.m.require(Capability::GroupNonUniform);
         match *op {
@@ -17,7 +17,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns a word of the first active invocation of the subgroup.
+    /// Broadcasts a word of the first active invocation of the subgroup.
     pub(super) fn of_first_lane(&mut self, word: Id) -> Id {
         self.m.require(Capability::GroupNonUniform);
         self.m.require(Capability::GroupNonUniformBallot);
@@ -47,7 +47,7 @@ impl Emitter<'_> {
         self.arithmetic_reduction(op, extent, ty, id)
     }
 
-    /// A reduction of bools: a vote, or one of the words 0 and 1.
+    /// Emits a reduction of bools: a vote, or a reduction of them as the words 0 and 1.
     fn reduction_of_bools(&mut self, op: Reduction, extent: Extent, id: Id) -> Result<Id> {
         let vote = match (op, extent) {
             (Reduction::And, Extent::All) => Op::GroupNonUniformAll,

@@ -1,7 +1,8 @@
 //! Uniform buffers and immediates, which are read word by word.
 //!
-//! A uniform buffer is an array of four words each, as the standard layout requires, and the words
-//! that remain. Values of 16 bits are parts of words, values of 64 bits are two words.
+//! A uniform buffer is declared as an array of quads (`vec4<u32>`), since the standard layout
+//! requires a stride of 16 bytes, followed by the remaining words. Immediates are words only.
+//! 16-bit values are halves of words, 64-bit values are two words.
 
 use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
 
@@ -12,16 +13,17 @@ use crate::kir::Type;
 
 /// The position of a word.
 #[derive(Clone, Copy)]
-enum At {
+enum WordPosition {
+    /// The index of a word.
     Constant(u32),
-    /// A word, and a constant number of words to add.
+    /// The index of a word, and a constant number of words to add.
     Dynamic(Id, u32),
-    /// A quad, and a constant number of words to add.
+    /// The index of a quad, and a constant number of words to add.
     Quad(Id, u32),
 }
 
 impl Emitter<'_> {
-    /// Declares a uniform buffer or the immediates, of some bytes.
+    /// Declares a uniform buffer or the immediates, with a size of `bytes`.
     pub(super) fn declare_words(&mut self, binding: Option<u32>, bytes: u64) -> Words {
         let words = bytes.div_ceil(4) as u32;
         let (class, quads) = match binding {
@@ -44,9 +46,9 @@ impl Emitter<'_> {
         if quads > 0 {
             self.m.decorate_member(block, 0, Decoration::Offset, &[0]);
         }
-        for nth in 0..rest {
-            let offset = quads * 16 + nth * 4;
-            self.m.decorate_member(block, first + nth, Decoration::Offset, &[offset]);
+        for i in 0..rest {
+            let offset = quads * 16 + i * 4;
+            self.m.decorate_member(block, first + i, Decoration::Offset, &[offset]);
         }
         let variable = self.m.global(class, block, None);
         if let Some(binding) = binding {
@@ -65,10 +67,10 @@ impl Emitter<'_> {
     ) -> Result<Vec<Id>> {
         let words = self.words.iter().find(|words| words.binding == binding);
         let words = *words.expect("uniform buffers and immediates are declared first");
-        (0..count).map(|nth| self.load_word_value(&words, place, ty, nth * ty.size())).collect()
+        (0..count).map(|i| self.load_word_value(&words, place, ty, i * ty.size())).collect()
     }
 
-    /// Loads the value some bytes after a place.
+    /// Loads the value that is `ahead` bytes after a place.
     fn load_word_value(
         &mut self,
         words: &Words,
@@ -85,23 +87,23 @@ impl Emitter<'_> {
             return Ok(self.indexed_half(words, &Resolved { offset, ..*place }, ty));
         }
         let word = (offset / 4) as u32;
-        let at = match place.index {
-            None => At::Constant(word),
+        let position = match place.index {
+            None => WordPosition::Constant(word),
             Some(_) if stride.is_multiple_of(16) => {
                 let aligned = Resolved { offset: 0, ..*place };
-                At::Quad(self.unit(&aligned, 16, 0), word)
+                WordPosition::Quad(self.unit(&aligned, 16, 0), word)
             }
             Some(_) => {
                 let aligned = Resolved { offset: 0, ..*place };
-                At::Dynamic(self.unit(&aligned, 4, 0), word)
+                WordPosition::Dynamic(self.unit(&aligned, 4, 0), word)
             }
         };
-        let low = self.word(words, at, 0);
+        let low = self.word(words, position, 0);
         match ty.size() {
             2 => Ok(self.half_of_word(ty, low, offset % 4 == 2)),
             4 => Ok(if ty.is_float() { self.op(Op::Bitcast, ty, &[low]) } else { low }),
             _ => {
-                let high = self.word(words, at, 1);
+                let high = self.word(words, position, 1);
                 let u32 = self.m.u32_ty();
                 let pair = self.m.vector(u32, 2);
                 let both = self.m.op(Op::CompositeConstruct, pair, &[low, high]);
@@ -110,13 +112,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads a value of 16 bits from an array of such values.
+    /// Loads a 16-bit value whose stride is not a multiple of a word.
     fn indexed_half(&mut self, words: &Words, place: &Resolved, ty: Type) -> Id {
         let u32 = self.m.u32_ty();
         let half = self.unit(place, 2, 0);
         let one = self.m.u32(1);
         let word = self.m.op(Op::ShiftRightLogical, u32, &[half, one]);
-        let loaded = self.word(words, At::Dynamic(word, 0), 0);
+        let loaded = self.word(words, WordPosition::Dynamic(word, 0), 0);
         let is_high = self.m.op(Op::BitwiseAnd, u32, &[half, one]);
         if ty == Type::F16 {
             let scalar = self.spirv_ty(ty);
@@ -125,11 +127,12 @@ impl Emitter<'_> {
             return self.m.op(Op::VectorExtractDynamic, scalar, &[both, is_high]);
         }
         let four = self.m.u32(4);
-        let by = self.m.op(Op::ShiftLeftLogical, u32, &[is_high, four]);
-        let shifted = self.m.op(Op::ShiftRightLogical, u32, &[loaded, by]);
+        let amount = self.m.op(Op::ShiftLeftLogical, u32, &[is_high, four]);
+        let shifted = self.m.op(Op::ShiftRightLogical, u32, &[loaded, amount]);
         self.op(Op::UConvert, ty, &[shifted])
     }
 
+    /// Extracts the low or high 16 bits of a word as a value of type `ty`.
     fn half_of_word(&mut self, ty: Type, word: Id, high: bool) -> Id {
         if ty == Type::F16 {
             let half = self.spirv_ty(ty);
@@ -138,26 +141,26 @@ impl Emitter<'_> {
             return self.m.op(Op::CompositeExtract, half, &[both, u32::from(high)]);
         }
         let u32 = self.m.u32_ty();
-        let by = self.m.u32(16);
-        let word = if high { self.m.op(Op::ShiftRightLogical, u32, &[word, by]) } else { word };
+        let amount = self.m.u32(16);
+        let word = if high { self.m.op(Op::ShiftRightLogical, u32, &[word, amount]) } else { word };
         self.op(Op::UConvert, ty, &[word])
     }
 
-    /// Loads a word.
-    fn word(&mut self, words: &Words, at: At, ahead: u32) -> Id {
+    /// Loads the word that is `ahead` words after a position.
+    fn word(&mut self, words: &Words, at: WordPosition, ahead: u32) -> Id {
         match at {
-            At::Constant(word) => self.constant_word(words, word + ahead),
-            At::Quad(..) | At::Dynamic(..) if words.rest > 0 => {
-                self.word_of_either(words, at, ahead)
+            WordPosition::Constant(word) => self.constant_word(words, word + ahead),
+            WordPosition::Quad(..) | WordPosition::Dynamic(..) if words.rest > 0 => {
+                self.word_by_selection(words, at, ahead)
             }
-            At::Quad(quad, word) => {
+            WordPosition::Quad(quad, word) => {
                 let word = word + ahead;
                 let u32 = self.m.u32_ty();
                 let (more, component) = (self.m.u32(word / 4), self.m.u32(word % 4));
                 let index = self.m.op(Op::IAdd, u32, &[quad, more]);
                 self.quad_word(words, index, component)
             }
-            At::Dynamic(..) => {
+            WordPosition::Dynamic(..) => {
                 let u32 = self.m.u32_ty();
                 let word = self.dynamic_word(at, ahead);
                 let [two, three] = [2, 3].map(|word| self.m.u32(word));
@@ -168,8 +171,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads a word of the array of quads, or one of those that remain.
-    fn word_of_either(&mut self, words: &Words, at: At, ahead: u32) -> Id {
+    /// Loads a word of the array of quads, or one of the remaining words: members of a structure
+    /// have no dynamic index, so that each is loaded, and one is selected.
+    fn word_by_selection(&mut self, words: &Words, at: WordPosition, ahead: u32) -> Id {
         let u32 = self.m.u32_ty();
         let word = self.dynamic_word(at, ahead);
         let first = match words.quads {
@@ -182,21 +186,21 @@ impl Emitter<'_> {
                 self.quad_word(words, quad, component)
             }
         };
-        (0..words.rest).fold(first, |found, nth| {
-            let nth = words.quads * 4 + nth;
-            let (other, nth) = (self.constant_word(words, nth), self.m.u32(nth));
-            let here = self.op(Op::IEqual, Type::Bool, &[word, nth]);
+        (0..words.rest).fold(first, |found, i| {
+            let i = words.quads * 4 + i;
+            let (other, i) = (self.constant_word(words, i), self.m.u32(i));
+            let here = self.op(Op::IEqual, Type::Bool, &[word, i]);
             self.m.op(Op::Select, u32, &[here, other, found])
         })
     }
 
-    /// Returns the index of a word.
-    fn dynamic_word(&mut self, at: At, ahead: u32) -> Id {
+    /// Returns the index of a word as a value.
+    fn dynamic_word(&mut self, at: WordPosition, ahead: u32) -> Id {
         let u32 = self.m.u32_ty();
         let (base, more) = match at {
-            At::Constant(word) => return self.m.u32(word + ahead),
-            At::Dynamic(base, more) => (base, more),
-            At::Quad(quad, more) => {
+            WordPosition::Constant(word) => return self.m.u32(word + ahead),
+            WordPosition::Dynamic(base, more) => (base, more),
+            WordPosition::Quad(quad, more) => {
                 let two = self.m.u32(2);
                 (self.m.op(Op::ShiftLeftLogical, u32, &[quad, two]), more)
             }

@@ -1,5 +1,5 @@
-//! Storage buffers: each is one variable for each type that it is accessed by, a runtime-sized
-//! array of scalars or of vectors. Several views of one buffer are aliases of each other.
+//! Storage buffers. A buffer is declared as several variables, its views: one for each type of its
+//! accesses, a runtime-sized array of scalars or of vectors. Views of one buffer alias each other.
 
 use spirv::{Capability, Decoration, Op, StorageClass};
 
@@ -10,8 +10,8 @@ use super::{Emitter, Result, lacking};
 use crate::BufferBindingType;
 use crate::kir::{AddressSpace, Inst, MatrixPlace, Place, Stmt, Type, Value, for_each_stmt};
 
-/// The type by which views hold values: signed integers as unsigned ones.
-pub(super) fn view_scalar(ty: Type) -> Type {
+/// Returns the scalar type of the views for values of a type: unsigned for signed integers.
+pub(super) fn view_type(ty: Type) -> Type {
     if ty.is_float() { ty } else { ty.to_unsigned() }
 }
 
@@ -57,12 +57,12 @@ impl Emitter<'_> {
             && !self.is_uniform(binding)
         {
             for (_, width) in pieces(&self.resolve(place), ty.size(), count) {
-                views.add(binding, view_scalar(ty), width);
+                views.add(binding, view_type(ty), width);
             }
         }
     }
 
-    /// Matrices are accessed by their scalars.
+    /// Adds the view for a matrix access, which is by scalars.
     fn add_matrix(&self, views: &mut Views, place: &MatrixPlace, matrix: Value) {
         if let AddressSpace::Binding(binding) = place.array.space
             && let Type::Matrix(ty) = self.ty(matrix)
@@ -71,7 +71,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Array lengths need a view whose elements divide the array's.
+    /// Adds the views for array lengths: `OpArrayLength` of a view yields the length if the size of
+    /// the view's elements divides offset and stride of the array.
     fn add_lengths(&self, views: &mut Views) {
         for definition in &self.kir.values {
             if let Inst::ArrayLength { binding, offset, stride } = definition.inst
@@ -116,7 +117,7 @@ impl Emitter<'_> {
         self.m.decorate(variable, Decoration::Binding, &[binding]);
     }
 
-    /// Returns the elements of the runtime-sized array at the end of a binding.
+    /// Emits the number of elements of the runtime-sized array at the end of a binding.
     pub(super) fn array_length(&mut self, binding: u32, offset: u32, stride: u32) -> Id {
         let view = self.views.for_length(binding, offset, stride);
         let view = view.expect("views are declared for every length");
