@@ -1,11 +1,11 @@
-//! Addresses as indices of arrays.
+//! Converts places to indices of the declared arrays.
 
 use super::Emitter;
 use super::declarations::{Elements, Shape};
 use crate::ShaderError;
 use crate::kir::{AddressSpace, Place};
 
-/// Element `base * scale + add`; without a base, element `add`.
+/// The index `base * scale + add`, in units that the context defines; without a base, `add`.
 #[derive(Debug, Clone)]
 pub(super) struct Index {
     base: Option<String>,
@@ -13,23 +13,25 @@ pub(super) struct Index {
     add: u64,
 }
 
-/// The component of a vector.
+/// The names of a vector's components.
 pub(super) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 impl Index {
-    /// An index that is computed.
-    pub(super) fn of(base: String) -> Self {
+    /// Creates an index from an expression.
+    pub(super) fn from_base(base: String) -> Self {
         Self { base: Some(base), scale: 1, add: 0 }
     }
 
-    /// The number within its element of `lanes` scalars, if it is the same for every base.
+    /// Returns which component of a vector of `lanes` scalars this index of a scalar refers to;
+    /// `None` if that depends on the base.
     pub(super) fn lane(&self, lanes: u32) -> Option<u32> {
-        let known = self.base.is_none() || self.scale.is_multiple_of(lanes);
-        known.then_some((self.add % u64::from(lanes)) as u32)
+        let is_constant = self.base.is_none() || self.scale.is_multiple_of(lanes);
+        is_constant.then_some((self.add % u64::from(lanes)) as u32)
     }
 
-    /// The index of the element of `lanes` scalars whose lane is known.
-    pub(super) fn unit(&self, lanes: u32) -> Self {
+    /// Returns the index of the vector of `lanes` scalars that contains the scalar. Requires that
+    /// [`Index::lane`] is not `None`.
+    pub(super) fn element(&self, lanes: u32) -> Self {
         let base = self.base.clone();
         Self { base, scale: self.scale / lanes, add: self.add / u64::from(lanes) }
     }
@@ -38,8 +40,8 @@ impl Index {
         Self { add: self.add + count, ..self.clone() }
     }
 
-    /// The expression.
-    pub(super) fn spelled(&self) -> String {
+    /// Returns the expression of the index.
+    pub(super) fn expression(&self) -> String {
         let Self { base, scale, add } = self;
         match (base, scale, add) {
             (None, _, add) | (Some(_), 0, add) => format!("{add}u"),
@@ -52,8 +54,8 @@ impl Index {
 }
 
 impl Emitter<'_> {
-    /// The index of a place in units of `unit` bytes. Where stride and offset are no multiples of
-    /// them, it is rounded down.
+    /// Returns the index of a place in units of `unit` bytes, rounded down if offset or stride is
+    /// not a multiple of it.
     pub(super) fn index(&mut self, place: &Place, unit: u32) -> Index {
         let (stride, offset) = (place.stride, u64::from(place.offset));
         let Some(index) = place.index else {
@@ -67,7 +69,7 @@ impl Emitter<'_> {
         Index { base, scale: stride / unit, add: offset / u64::from(unit) }
     }
 
-    /// The number of elements of a runtime-sized array at the end of a binding.
+    /// Returns the number of elements of the runtime-sized array at the end of a binding.
     pub(super) fn array_length(
         &mut self,
         binding: u32,
@@ -79,29 +81,29 @@ impl Emitter<'_> {
             return Err(ShaderError::compiler("Kir::to_wgsl: a structure has no length".into()));
         };
         let units = format!("arrayLength(&{})", memory.name);
-        let unit = elements.unit();
+        let unit = elements.size();
         if !offset.is_multiple_of(unit) || !stride.is_multiple_of(unit) {
             return Ok(format!("(max({units} * {unit}u, {offset}u) - {offset}u) / {stride}u"));
         }
-        let (before, each) = (offset / unit, stride / unit);
-        let after = match before {
+        let (skipped, ratio) = (offset / unit, stride / unit);
+        let after = match skipped {
             0 => units,
-            _ => format!("(max({units}, {before}u) - {before}u)"),
+            _ => format!("(max({units}, {skipped}u) - {skipped}u)"),
         };
-        Ok(if each == 1 { after } else { format!("{after} / {each}u") })
+        Ok(if ratio == 1 { after } else { format!("{after} / {ratio}u") })
     }
 
-    /// The scalar at an index: an element, or a component of one.
+    /// Returns the scalar at an index: an element, or a component of a vector.
     pub(super) fn scalar_at(&mut self, name: &str, elements: &Elements, index: &Index) -> String {
         let lanes = elements.lanes;
         if lanes == 1 {
-            return format!("{name}[{}]", index.spelled());
+            return format!("{name}[{}]", index.expression());
         }
         if let Some(lane) = index.lane(lanes) {
             let component = COMPONENTS[lane as usize];
-            return format!("{name}[{}].{component}", index.unit(lanes).spelled());
+            return format!("{name}[{}].{component}", index.element(lanes).expression());
         }
-        let scalar = self.temporary(&index.spelled());
+        let scalar = self.temporary(&index.expression());
         format!("{name}[{scalar} / {lanes}u][{scalar} % {lanes}u]")
     }
 }

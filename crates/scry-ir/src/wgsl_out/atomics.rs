@@ -7,7 +7,7 @@ use crate::ShaderError;
 use crate::kir::{AtomicOp, Place, Type, Value};
 
 impl Emitter<'_> {
-    /// An atomic operation, whose result is the value before it.
+    /// Writes an atomic operation, whose result is the previous value.
     pub(super) fn atomic(
         &mut self,
         result: Value,
@@ -20,11 +20,11 @@ impl Emitter<'_> {
             return Err(ShaderError::compiler("Kir::to_wgsl: an atomic of a structure".into()));
         };
         let name = memory.name.clone();
-        let index = self.index(place, elements.width());
+        let index = self.index(place, elements.scalar_size());
         let at = format!("&{}", self.scalar_at(&name, &elements, &index));
         let (ty, stored) = (self.kir.ty(result), elements.ty);
         if matches!(op, AtomicOp::Min | AtomicOp::Max) && ty != stored {
-            self.exchange_chosen(result, op, &at, operands[0], stored);
+            self.min_max_by_exchange(result, op, &at, operands[0], stored);
             return Ok(());
         }
         let [value, compare] = operands.map(|operand| {
@@ -34,7 +34,7 @@ impl Emitter<'_> {
         });
         match op {
             AtomicOp::Load => {
-                let loaded = self.read(&name, &elements, &index);
+                let loaded = self.read_scalar(&name, &elements, &index);
                 self.define(result, &cast(&loaded, stored, ty, 1));
             }
             AtomicOp::Store => self.body.line(format!("atomicStore({at}, {value});")),
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// WGSL's exchange may fail spuriously, KIR's may not.
+    /// Writes a compare-exchange, in a loop: WGSL's may fail spuriously, KIR's may not.
     fn compare_exchange(
         &mut self,
         result: Value,
@@ -71,8 +71,9 @@ impl Emitter<'_> {
         self.define(result, &cast(&old, stored, ty, 1));
     }
 
-    /// The minimum or maximum where the array has the other sign.
-    fn exchange_chosen(
+    /// Writes an atomic minimum or maximum whose signedness is not that of the array's elements: a
+    /// loop around a compare-exchange.
+    fn min_max_by_exchange(
         &mut self,
         result: Value,
         op: AtomicOp,
@@ -86,17 +87,17 @@ impl Emitter<'_> {
         let old = self.new_temporary();
         self.body.line(format!("var {old} = atomicLoad({at});"));
         self.body.open("loop {");
-        let chosen = format!("{function}({}, {operand})", cast(&old, stored, ty, 1));
-        let chosen = self.temporary(&cast(&chosen, ty, stored, 1));
-        let done = self.temporary(&format!("atomicCompareExchangeWeak({at}, {old}, {chosen})"));
+        let new = format!("{function}({}, {operand})", cast(&old, stored, ty, 1));
+        let new = self.temporary(&cast(&new, ty, stored, 1));
+        let done = self.temporary(&format!("atomicCompareExchangeWeak({at}, {old}, {new})"));
         self.body.line(format!("if {done}.exchanged {{ break; }}"));
         self.body.line(format!("{old} = {done}.old_value;"));
         self.body.close("}");
         self.define(result, &cast(&old, stored, ty, 1));
     }
 
-    /// Replaces 16 bits of a word, which other invocations may write next to.
-    pub(super) fn store_part(&mut self, word: &str, shift: &str, bits: &str) {
+    /// Replaces 16 bits of a word. Other invocations may write the other half at the same time.
+    pub(super) fn store_half_word(&mut self, word: &str, shift: &str, bits: &str) {
         let bits = self.temporary(&format!("{bits} << {shift}"));
         let mask = self.temporary(&format!("~(0xffffu << {shift})"));
         let old = self.new_temporary();
@@ -110,7 +111,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The function of an operation that only replaces the value.
+/// Returns the WGSL function of an atomic operation.
 fn function(op: AtomicOp) -> &'static str {
     match op {
         AtomicOp::Add => "atomicAdd",

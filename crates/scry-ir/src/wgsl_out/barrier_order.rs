@@ -1,15 +1,16 @@
-//! What barriers order.
+//! Determines which barriers must order accesses to storage buffers.
 //!
 //! KIR has one barrier for all memory, WGSL one for workgroup memory and one for storage. The
-//! latter is written only where storage is accessed before and after it.
+//! latter is written only where storage may be accessed both before and after it.
 
 use crate::kir::{AddressSpace, Barrier, Block, Inst, Kir, Stmt, needs_barriers};
 
 /// The barriers of a kernel.
 pub(super) struct Barriers {
-    /// For each barrier in the order of the text, whether it orders storage.
+    /// For each barrier, in the order of the text, whether it orders storage.
     storage: Vec<bool>,
     next: usize,
+    /// Whether the kernel has workgroup memory.
     pub(super) workgroup: bool,
 }
 
@@ -21,33 +22,33 @@ impl Barriers {
         Self { storage, next: 0, workgroup: !kir.workgroup.is_empty() }
     }
 
-    /// Whether the next barrier orders storage.
-    pub(super) fn take(&mut self) -> bool {
+    /// Returns whether the next barrier orders storage, and advances to the one after it.
+    pub(super) fn next_orders_storage(&mut self) -> bool {
         self.next += 1;
         self.storage.get(self.next - 1).copied().unwrap_or(true)
     }
 }
 
-/// Where a statement is: its number in the text, and its outermost loop.
+/// The position of a statement: its number in the text, and that of its outermost loop.
 #[derive(Debug, Clone, Copy)]
-struct At {
-    nth: usize,
-    repeated: Option<usize>,
+struct Position {
+    number: usize,
+    outer_loop: Option<usize>,
 }
 
 /// The order of barriers and of accesses to buffers that are written.
 #[derive(Debug, Default)]
 struct Order {
     statements: usize,
-    barriers: Vec<At>,
-    accesses: Vec<(u32, At)>,
+    barriers: Vec<Position>,
+    accesses: Vec<(u32, Position)>,
 }
 
 impl Order {
-    fn block(&mut self, kir: &Kir, block: &Block, repeated: Option<usize>) {
-        for (nth, stmt) in block.iter().enumerate() {
+    fn block(&mut self, kir: &Kir, block: &Block, outer_loop: Option<usize>) {
+        for (i, stmt) in block.iter().enumerate() {
             self.statements += 1;
-            let at = At { nth: self.statements, repeated };
+            let at = Position { number: self.statements, outer_loop };
             let space = match stmt {
                 Stmt::Barrier(Barrier::Workgroup, _) => {
                     self.barriers.push(at);
@@ -56,7 +57,7 @@ impl Order {
                 Stmt::Store { place, .. } => Some(place.space),
                 Stmt::Let(value) => match kir.inst(*value) {
                     Inst::WorkgroupUniformLoad { .. } => {
-                        let needed = needs_barriers(kir, block, nth);
+                        let needed = needs_barriers(kir, block, i);
                         self.barriers.extend(needed.into_iter().filter(|it| *it).map(|_| at));
                         None
                     }
@@ -65,21 +66,22 @@ impl Order {
                 },
                 _ => None,
             };
-            if let Some(AddressSpace::Binding(nth)) = space
-                && kir.buffers[nth as usize].writable
+            if let Some(AddressSpace::Binding(i)) = space
+                && kir.buffers[i as usize].writable
             {
-                self.accesses.push((nth, at));
+                self.accesses.push((i, at));
             }
-            let own_loop = matches!(stmt, Stmt::Loop { .. }).then_some(at.nth);
-            stmt.blocks().for_each(|inner| self.block(kir, inner, repeated.or(own_loop)));
+            let own_loop = matches!(stmt, Stmt::Loop { .. }).then_some(at.number);
+            stmt.blocks().for_each(|inner| self.block(kir, inner, outer_loop.or(own_loop)));
         }
     }
 
     /// Whether a buffer that is written may be accessed before a barrier and after it.
-    fn is_between(&self, barrier: At) -> bool {
-        let shares_loop = |at: &At| barrier.repeated.is_some() && at.repeated == barrier.repeated;
-        let before = |at: &At| at.nth < barrier.nth || shares_loop(at);
-        let after = |at: &At| at.nth > barrier.nth || shares_loop(at);
+    fn is_between(&self, barrier: Position) -> bool {
+        let shares_loop =
+            |at: &Position| barrier.outer_loop.is_some() && at.outer_loop == barrier.outer_loop;
+        let before = |at: &Position| at.number < barrier.number || shares_loop(at);
+        let after = |at: &Position| at.number > barrier.number || shares_loop(at);
         self.accesses.iter().any(|(buffer, at)| {
             before(at) && self.accesses.iter().any(|(other, at)| other == buffer && after(at))
         })

@@ -7,8 +7,9 @@ use crate::ShaderError;
 use crate::kir::{Place, Value};
 
 impl Emitter<'_> {
+    /// Writes a workgroup barrier.
     pub(super) fn barrier(&mut self) {
-        let storage = self.barriers.take();
+        let storage = self.barriers.next_orders_storage();
         if storage {
             self.body.line("storageBarrier();");
         }
@@ -17,8 +18,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes a load with its barriers. `workgroupUniformLoad` has those of workgroup memory; those
-    /// of storage are added where they are needed and order anything.
+    /// Writes a load with barriers before and after it. `workgroupUniformLoad` contains those for
+    /// workgroup memory. Those for storage are added where they are needed.
     pub(super) fn uniform_load(
         &mut self,
         first: Value,
@@ -27,18 +28,18 @@ impl Emitter<'_> {
         [before, after]: [bool; 2],
     ) -> Result<(), ShaderError> {
         self.storage_barrier_if(before);
-        self.loads_of_workgroup(first, place, count)?;
+        self.load_workgroup(first, place, count)?;
         self.storage_barrier_if(after);
         Ok(())
     }
 
     fn storage_barrier_if(&mut self, needed: bool) {
-        if needed && self.barriers.take() {
+        if needed && self.barriers.next_orders_storage() {
             self.body.line("storageBarrier();");
         }
     }
 
-    fn loads_of_workgroup(
+    fn load_workgroup(
         &mut self,
         first: Value,
         place: &Place,
@@ -49,20 +50,20 @@ impl Emitter<'_> {
             return Err(ShaderError::compiler("Kir::to_wgsl: workgroup memory of fields".into()));
         };
         let name = memory.name.clone();
-        let index = self.index(place, elements.width());
-        for nth in 0..count {
-            let value = Value(first.0 + nth);
-            let index = index.plus(nth.into());
-            let at = index.lane(elements.lanes);
-            let unit = match at {
-                Some(_) => index.unit(elements.lanes).spelled(),
-                None => format!("({}) / {}u", index.spelled(), elements.lanes),
+        let index = self.index(place, elements.scalar_size());
+        for i in 0..count {
+            let value = Value(first.0 + i);
+            let index = index.plus(i.into());
+            let lane = index.lane(elements.lanes);
+            let unit = match lane {
+                Some(_) => index.element(elements.lanes).expression(),
+                None => format!("({}) / {}u", index.expression(), elements.lanes),
             };
             let loaded = format!("workgroupUniformLoad(&{name}[{unit}])");
-            let loaded = match at {
+            let loaded = match lane {
                 _ if elements.lanes == 1 => loaded,
                 Some(lane) => format!("{loaded}.{}", COMPONENTS[lane as usize]),
-                None => format!("{loaded}[({}) % {}u]", index.spelled(), elements.lanes),
+                None => format!("{loaded}[({}) % {}u]", index.expression(), elements.lanes),
             };
             self.define(value, &loaded);
         }

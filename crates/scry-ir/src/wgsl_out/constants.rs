@@ -1,9 +1,9 @@
-//! Constants as literals.
+//! Literals of constants.
 
 use crate::kir::{Const, Type};
 
-/// Returns the literal of a constant; `None` if WGSL has none: NaN and infinities. Subnormal
-/// numbers, which a compiler may flush to zero, have none either.
+/// Returns the literal of a constant; `None` for NaN and infinities, for which WGSL has none, and
+/// for subnormal numbers, which a compiler may flush to zero.
 pub(super) fn literal(constant: Const, native_f16: bool) -> Option<String> {
     let bits = constant.bits;
     match constant.ty {
@@ -11,26 +11,26 @@ pub(super) fn literal(constant: Const, native_f16: bool) -> Option<String> {
         Type::I32 if constant.as_i64() == i64::from(i32::MIN) => Some(format!("i32({})", i32::MIN)),
         Type::I32 => Some(format!("{}i", constant.as_i64())),
         Type::F32 => float(f32::from_bits(bits as u32), f32::MIN_POSITIVE, "f"),
-        Type::F16 if native_f16 => float(half(bits), LEAST_NORMAL_HALF, "h"),
+        Type::F16 if native_f16 => float(f16_to_f32(bits), MIN_NORMAL_F16, "h"),
         _ => Some(format!("{bits}u")),
     }
 }
 
-/// 2^-14.
-const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
+/// The smallest positive normal `f16`, 2^-14.
+const MIN_NORMAL_F16: f32 = 6.103_515_6e-5;
 
-fn float(value: f32, least_normal: f32, suffix: &str) -> Option<String> {
+fn float(value: f32, min_normal: f32, suffix: &str) -> Option<String> {
     if value.abs() == f32::MAX {
-        // Its shortest decimal is greater, and an error.
+        // The shortest decimal that Rust prints is larger, which WGSL rejects.
         let sign = if value < 0.0 { "-" } else { "" };
         return Some(format!("{sign}0x1.fffffep+127{suffix}"));
     }
-    let has_literal = value == 0.0 || (value.is_finite() && value.abs() >= least_normal);
+    let has_literal = value == 0.0 || (value.is_finite() && value.abs() >= min_normal);
     has_literal.then(|| format!("{value:?}{suffix}"))
 }
 
-/// The number that the bits of a finite, normal `f16` mean; NaN for all others but zero.
-fn half(bits: u64) -> f32 {
+/// Returns the number that the bits of an `f16` represent, if it is normal or zero; NaN otherwise.
+fn f16_to_f32(bits: u64) -> f32 {
     let sign = if bits >> 15 & 1 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 1023) as f32);
     sign * match (exponent, bits & 1023) {

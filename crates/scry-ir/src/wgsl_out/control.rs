@@ -1,27 +1,27 @@
 //! Statements and structured control flow.
 
 use super::Emitter;
-use super::levels::Kind;
+use super::levels::LevelKind;
 use crate::ShaderError;
 use crate::kir::{Block, Inst, Label, Stmt, Value, any_stmt, needs_barriers};
 
-/// A loop whose body is a scope and what follows it: `continue` leaves the scope.
-struct Continued<'a> {
+/// The parts of a loop's body for a WGSL loop with `continuing`: `continue` leaves the scope.
+struct ContinuingLoop<'a> {
     before: &'a [Stmt],
     scope: Label,
     body: &'a Block,
     continuing: &'a [Stmt],
-    /// The condition at the very end on which the loop is left.
+    /// The condition of the `break if` at the end of `continuing`.
     break_if: Option<Value>,
 }
 
 impl Emitter<'_> {
     pub(super) fn statements(&mut self, block: &[Stmt]) -> Result<(), ShaderError> {
-        for (nth, stmt) in block.iter().enumerate() {
+        for (i, stmt) in block.iter().enumerate() {
             if let Stmt::Let(value) = stmt
                 && let Inst::WorkgroupUniformLoad { place, count } = *self.kir.inst(*value)
             {
-                let needed = needs_barriers(self.kir, block, nth);
+                let needed = needs_barriers(self.kir, block, i);
                 self.uniform_load(*value, &place, count.into(), needed)?;
             } else {
                 self.statement(stmt)?;
@@ -43,12 +43,12 @@ impl Emitter<'_> {
                 Err(ShaderError::compiler("Kir::to_wgsl: a store of a matrix".into()))
             }
             Stmt::If { condition, then_block, else_block, .. } => {
-                self.choose(*condition, then_block, else_block)
+                self.if_else(*condition, then_block, else_block)
             }
-            Stmt::Loop { label, body, .. } => self.repeat(*label, body),
+            Stmt::Loop { label, body, .. } => self.loop_statement(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => {
-                self.leave(*label);
+                self.emit_leave(*label);
                 Ok(())
             }
             Stmt::Barrier(..) => {
@@ -58,7 +58,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn choose(
+    fn if_else(
         &mut self,
         condition: Value,
         then_block: &Block,
@@ -83,36 +83,36 @@ impl Emitter<'_> {
     }
 
     fn scope(&mut self, label: Label, body: &Block) -> Result<(), ShaderError> {
-        self.enter(label, Kind::Switch);
+        self.begin_level(label, LevelKind::Switch);
         self.body.open("switch 0u { default {");
         self.statements(body)?;
         self.body.close("} }");
-        self.exit();
+        self.end_level();
         Ok(())
     }
 
-    fn repeat(&mut self, label: Label, body: &Block) -> Result<(), ShaderError> {
-        self.enter(label, Kind::Loop);
+    fn loop_statement(&mut self, label: Label, body: &Block) -> Result<(), ShaderError> {
+        self.begin_level(label, LevelKind::Loop);
         self.body.open("loop {");
-        match continued(label, body) {
-            Some(parts) => self.continued(&parts)?,
+        match split_at_scope(label, body) {
+            Some(parts) => self.continuing_loop(&parts)?,
             None => self.statements(body)?,
         }
         self.body.close("}");
-        self.exit();
+        self.end_level();
         Ok(())
     }
 
-    fn continued(&mut self, parts: &Continued<'_>) -> Result<(), ShaderError> {
+    fn continuing_loop(&mut self, parts: &ContinuingLoop<'_>) -> Result<(), ShaderError> {
         self.statements(parts.before)?;
-        self.enter(parts.scope, Kind::Continue);
+        self.begin_level(parts.scope, LevelKind::Continue);
         self.statements(parts.body)?;
-        self.exit();
+        self.end_level();
         if !parts.continuing.is_empty() || parts.break_if.is_some() {
             self.body.open("continuing {");
             self.statements(parts.continuing)?;
             if let Some(condition) = parts.break_if {
-                self.ends();
+                self.mark_loop_exit();
                 let condition = self.operand(condition);
                 self.body.line(format!("break if {condition};"));
             }
@@ -122,11 +122,11 @@ impl Emitter<'_> {
     }
 }
 
-/// Returns the parts of a loop's body if its last scope can become the part before `continuing`,
-/// which `continue` leaves: nothing after the scope jumps, except an exit of the loop at the very
-/// end. A scope that does not leave the loop stays a `switch`, after which control flow is uniform
-/// again.
-fn continued(label: Label, body: &Block) -> Option<Continued<'_>> {
+/// Splits a loop's body at its last scope, if the scope can become the part before `continuing`: if
+/// no statement after the scope leaves anything, except for an exit from the loop at the very end.
+/// A scope that does not leave the loop stays a `switch`, since control flow is uniform again after
+/// a `switch`.
+fn split_at_scope(label: Label, body: &Block) -> Option<ContinuingLoop<'_>> {
     let at = body.iter().rposition(|stmt| matches!(stmt, Stmt::Scope { .. }))?;
     let Stmt::Scope { label: scope, body: inner } = &body[at] else { return None };
     let (before, after) = (&body[..at], &body[at + 1..]);
@@ -140,6 +140,6 @@ fn continued(label: Label, body: &Block) -> Option<Continued<'_>> {
     };
     let jumps = any_stmt(continuing, &mut |stmt| matches!(stmt, Stmt::Leave(_)));
     let leaves = any_stmt(inner, &mut |stmt| *stmt == Stmt::Leave(label));
-    let parts = Continued { before, scope: *scope, body: inner, continuing, break_if };
+    let parts = ContinuingLoop { before, scope: *scope, body: inner, continuing, break_if };
     (leaves && !jumps).then_some(parts)
 }

@@ -18,7 +18,7 @@ impl Emitter<'_> {
             (Type::U32, Type::U16) => format!("{x} & 0xffffu"),
             (_, Type::U16) => format!("u32({x}) & 0xffffu"),
             (Type::U16, Type::U32) => x.to_owned(),
-            _ => format!("{}({x})", self.spelled(to)),
+            _ => format!("{}({x})", self.type_name(to)),
         }
     }
 
@@ -30,15 +30,16 @@ impl Emitter<'_> {
         }
     }
 
-    /// The bits of an `F16` as a `u32`. naga lacks bitcasts between types of different sizes.
-    pub(super) fn bits_of_f16(&self, half: &str) -> String {
+    /// Returns the bits of an `F16` as a `u32`. naga lacks bitcasts between types of different
+    /// sizes.
+    pub(super) fn bits_of_f16(&self, x: &str) -> String {
         match self.native_f16 {
-            true => format!("pack2x16float(vec2<f32>(f32({half}), 0.0f))"),
-            false => half.to_owned(),
+            true => format!("pack2x16float(vec2<f32>(f32({x}), 0.0f))"),
+            false => x.to_owned(),
         }
     }
 
-    /// The `F16` of bits in a `u32` whose upper half is zero.
+    /// Returns the `F16` with the bits of a `u32`, whose upper half is zero.
     pub(super) fn f16_of_bits(&self, bits: &str) -> String {
         match self.native_f16 {
             true => format!("f16(unpack2x16float({bits}).x)"),
@@ -46,10 +47,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// A constant without a literal, from its bits: a bitcast of a constant to NaN or infinity is
-    /// an error, but one of a variable is not.
+    /// Returns a constant without a literal, from its bits: a bitcast of a constant to NaN or
+    /// infinity is an error, but one of a variable is not.
     pub(super) fn value_of_bits(&mut self, constant: Const) -> String {
-        let bits = self.variable_of(&format!("{:#x}u", constant.bits));
+        let bits = self.literal_variable(&format!("{:#x}u", constant.bits));
         match constant.ty {
             Type::F16 => self.f16_of_bits(&bits),
             ty => format!("bitcast<{ty}>({bits})"),

@@ -1,6 +1,6 @@
 //! How WGSL declares each memory of a kernel.
 
-use super::accesses::{Access, Accesses, Kind};
+use super::accesses::{Access, AccessKind, Accesses};
 use super::fields::Field;
 use crate::kir::{AddressSpace, Array, Buffer, Type};
 use crate::{Binding, BufferBindingType};
@@ -24,7 +24,7 @@ pub(super) enum Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Elements {
     pub(super) ty: Type,
-    /// Scalars of an element: 1, 2 or 4.
+    /// Scalars in an element: 1, 2 or 4.
     pub(super) lanes: u32,
     pub(super) atomic: bool,
     /// Number of elements; `None` for a runtime-sized array.
@@ -32,18 +32,18 @@ pub(super) struct Elements {
 }
 
 impl Elements {
-    /// Bytes of a scalar.
-    pub(super) fn width(&self) -> u32 {
+    /// Returns the size of a scalar in bytes.
+    pub(super) fn scalar_size(&self) -> u32 {
         self.ty.size()
     }
 
-    /// Bytes of an element.
-    pub(super) fn unit(&self) -> u32 {
-        self.width() * self.lanes
+    /// Returns the size of an element in bytes.
+    pub(super) fn size(&self) -> u32 {
+        self.scalar_size() * self.lanes
     }
 
-    /// The type, as WGSL spells it.
-    pub(super) fn spelled(&self) -> String {
+    /// Returns the WGSL type of the array.
+    pub(super) fn array_type(&self) -> String {
         let element = match (self.atomic, self.lanes) {
             (true, _) => format!("atomic<{}>", self.ty),
             (false, 1) => self.ty.to_string(),
@@ -56,52 +56,50 @@ impl Elements {
     }
 }
 
-/// The array of a storage buffer.
-pub(super) fn storage(
-    nth: u32,
+/// Returns the array that declares a storage buffer.
+pub(super) fn storage_elements(
+    i: u32,
     buffer: &Buffer,
     binding: &Binding,
     accesses: &Accesses,
     native_f16: bool,
 ) -> Elements {
-    let mut own = accesses.of(AddressSpace::Binding(nth)).to_vec();
+    let mut own = accesses.to_memory(AddressSpace::Binding(i)).to_vec();
     if !buffer.writable {
-        // Atomics need write access, which the host does not give.
-        own.iter_mut().for_each(|access| access.kind = Kind::Load);
+        // Atomic loads become plain loads: atomics need write access, which the binding lacks.
+        own.iter_mut().for_each(|access| access.kind = AccessKind::Load);
     }
-    let ty = word(buffer.element, &own, native_f16);
+    let ty = scalar_type(buffer.element, &own, native_f16);
     let (size, runtime) = (binding.layout.fixed_size(), binding.layout.runtime_array());
     let permits = |unit: u32| {
         let fits = |bytes: u64| bytes.is_multiple_of(unit.into());
         let runtime_fits = runtime.is_none_or(|(offset, stride)| fits(offset) && fits(stride));
-        (runtime.is_some() || fits(size))
-            && runtime_fits
-            && accesses.lengths_are_multiples(nth, unit)
+        (runtime.is_some() || fits(size)) && runtime_fits && accesses.lengths_are_multiples(i, unit)
     };
-    let mut elements = elements(ty, &own, permits);
-    elements.len = runtime.is_none().then(|| size.div_ceil(elements.unit().into()));
+    let mut elements = elements_for(ty, &own, permits);
+    elements.len = runtime.is_none().then(|| size.div_ceil(elements.size().into()));
     elements
 }
 
-/// The array of a uniform buffer, whose elements must be of 16 bytes: of vectors.
-pub(super) fn uniform(buffer: &Buffer, binding: &Binding) -> Elements {
+/// Returns the array that declares a uniform buffer: of vectors, since elements must have 16 bytes.
+pub(super) fn uniform_elements(buffer: &Buffer, binding: &Binding) -> Elements {
     debug_assert_eq!(binding.ty, BufferBindingType::Uniform, "others have scalars too");
     let ty = if buffer.element.size() == 4 { buffer.element } else { Type::U32 };
     let len = Some(binding.layout.fixed_size() / 16);
     Elements { ty, lanes: 4, atomic: false, len }
 }
 
-/// An array in workgroup or local memory.
-pub(super) fn array(array: &Array, own: &[Access], native_f16: bool) -> Elements {
+/// Returns the array that declares an array in workgroup or local memory.
+pub(super) fn array_elements(array: &Array, accesses: &[Access], native_f16: bool) -> Elements {
     let ty = if native_f16 || array.ty.size() != 2 { array.ty } else { Type::U32 };
-    let mut elements = elements(ty, own, |unit| array.size().is_multiple_of(unit.into()));
-    elements.len = Some(array.size().div_ceil(elements.unit().into()));
+    let mut elements = elements_for(ty, accesses, |unit| array.size().is_multiple_of(unit.into()));
+    elements.len = Some(array.size().div_ceil(elements.size().into()));
     elements
 }
 
-/// The scalar type of a buffer's elements: its own, or words where accesses of other sizes occur or
-/// WGSL lacks it.
-fn word(element: Type, accesses: &[Access], native_f16: bool) -> Type {
+/// Returns the scalar type of a buffer's elements: its own, or `u32` if accesses of other sizes
+/// occur or WGSL lacks it.
+fn scalar_type(element: Type, accesses: &[Access], native_f16: bool) -> Type {
     let all = |size: u32| accesses.iter().all(|access| access.ty.size() == size);
     match element {
         Type::F16 if native_f16 && all(2) => Type::F16,
@@ -110,10 +108,11 @@ fn word(element: Type, accesses: &[Access], native_f16: bool) -> Type {
     }
 }
 
-/// Elements without their number: atomics where atomics are used, vectors where every store is of
-/// whole ones, for one invocation may not write a component while another writes the next.
-fn elements(ty: Type, accesses: &[Access], permits: impl Fn(u32) -> bool) -> Elements {
-    let atomics = || accesses.iter().filter(|access| access.kind == Kind::Atomic);
+/// Returns the elements of an array for its accesses, without their number (`len`). They are
+/// atomics if atomics are used, and vectors if every store writes whole vectors: two invocations
+/// must not write components of one vector at the same time.
+fn elements_for(ty: Type, accesses: &[Access], permits: impl Fn(u32) -> bool) -> Elements {
+    let atomics = || accesses.iter().filter(|access| access.kind == AccessKind::Atomic);
     let atomic = atomics().next().is_some() || accesses.iter().any(is_partial_store(ty));
     if atomic {
         let signed = ty.size() == 4 && atomics().all(|access| access.ty == Type::I32);
@@ -122,20 +121,23 @@ fn elements(ty: Type, accesses: &[Access], permits: impl Fn(u32) -> bool) -> Ele
     }
     let fits = |lanes: &u32| {
         let unit = ty.size() * lanes;
-        let whole = |access: &Access| {
+        let is_whole_vector = |access: &Access| {
             access.ty.size() == ty.size() && access.count == *lanes && access.is_aligned(unit)
         };
-        let stores = |access: &Access| access.kind != Kind::Store || whole(access);
-        permits(unit) && accesses.iter().any(whole) && accesses.iter().all(stores)
+        let stores = |access: &Access| access.kind != AccessKind::Store || is_whole_vector(access);
+        permits(unit) && accesses.iter().any(is_whole_vector) && accesses.iter().all(stores)
     };
     let lanes = if ty == Type::Bool { None } else { [4, 2].into_iter().find(fits) };
     Elements { ty, lanes: lanes.unwrap_or(1), atomic, len: None }
 }
 
-/// Whether an access writes a part of a word.
+/// Returns a predicate: whether an access writes a part of a word of type `ty`.
 fn is_partial_store(ty: Type) -> impl Fn(&Access) -> bool {
     move |access| {
-        let whole = access.count.is_multiple_of(2) && access.is_aligned(4);
-        access.kind == Kind::Store && ty.size() == 4 && access.ty.size() == 2 && !whole
+        let is_whole_words = access.count.is_multiple_of(2) && access.is_aligned(4);
+        access.kind == AccessKind::Store
+            && ty.size() == 4
+            && access.ty.size() == 2
+            && !is_whole_words
     }
 }

@@ -1,4 +1,4 @@
-//! Names of the declarations: those of the source, made valid and unique.
+//! Names of declarations: those of the source, made valid and unique.
 
 use std::collections::HashSet;
 
@@ -11,9 +11,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns a valid name that nothing has yet, as close to this one as possible.
+    /// Returns a valid name that is not in use, as close to `wanted` as possible, and reserves it.
     pub(super) fn unique(&mut self, wanted: &str) -> String {
-        let valid = sanitised(wanted);
+        let valid = sanitise(wanted);
         let mut name = valid.clone();
         let mut number = 0;
         while is_reserved(&name) || self.used.contains(&name) {
@@ -38,8 +38,9 @@ impl Names {
     }
 }
 
-/// Replaces characters that WGSL might not accept in a name; at the start, prepends a letter.
-fn sanitised(name: &str) -> String {
+/// Replaces characters that WGSL might not accept in a name. Prepends a letter if the start is
+/// invalid.
+fn sanitise(name: &str) -> String {
     let valid = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
     let name: String = name.chars().map(valid).collect();
     let invalid = name.is_empty()

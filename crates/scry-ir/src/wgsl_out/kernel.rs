@@ -1,4 +1,4 @@
-//! The whole text: directives, declarations, the entry point and its parameters.
+//! The complete text: directives, declarations, the entry point and its parameters.
 
 use super::text::Text;
 use super::{Emitter, Prefixes};
@@ -6,7 +6,7 @@ use crate::ShaderError;
 use crate::kir::{Builtin, Inst};
 
 impl Emitter<'_> {
-    /// The whole text.
+    /// Writes the complete text.
     pub(super) fn kernel(mut self) -> Result<String, ShaderError> {
         let kir = self.kir;
         self.statements(&kir.body)?;
@@ -30,12 +30,12 @@ impl Emitter<'_> {
         if self.native_f16 {
             found.push("enable f16;");
         }
-        let of_subgroups = |inst: &Inst| match inst {
+        let needs_subgroups = |inst: &Inst| match inst {
             Inst::Subgroup(_) => true,
             Inst::Builtin(builtin) => attribute(*builtin).0.contains("subgroup"),
             _ => false,
         };
-        if self.kir.values.iter().any(|definition| of_subgroups(&definition.inst)) {
+        if self.kir.values.iter().any(|definition| needs_subgroups(&definition.inst)) {
             // KIR permits them in control flow that is not uniform over the subgroup.
             found.extend(["enable subgroups;", "diagnostic(off, subgroup_uniformity);"]);
         }
@@ -67,21 +67,20 @@ impl Emitter<'_> {
         text.line(") {");
     }
 
-    /// Declarations of variables, of values that are variables, and of flags.
+    /// Returns the declarations of the kernel's variables, of values that are `var`s, and of flags.
     fn variables(&self) -> Vec<String> {
         let Prefixes { value, variable, flag, .. } = &self.prefixes;
         let vars = self.kir.vars.iter().enumerate();
-        let vars = vars.map(|(nth, ty)| format!("var {variable}{nth}: {};", self.spelled(*ty)));
+        let vars = vars.map(|(i, ty)| format!("var {variable}{i}: {};", self.type_name(*ty)));
         let escaping = self.escaping.iter().enumerate().filter(|(_, escaping)| **escaping);
-        let escaping = escaping.filter(|(nth, _)| self.texts[*nth] == format!("{value}{nth}"));
-        let escaping = escaping.map(|(nth, _)| {
-            format!("var {value}{nth}: {};", self.spelled(self.kir.values[nth].ty))
-        });
+        let escaping = escaping.filter(|(i, _)| self.texts[*i] == format!("{value}{i}"));
+        let escaping = escaping
+            .map(|(i, _)| format!("var {value}{i}: {};", self.type_name(self.kir.values[i].ty)));
         let flags = self.flags.iter().map(|label| format!("var {flag}{}: bool;", label.0));
         vars.chain(escaping).chain(flags).collect()
     }
 
-    /// The expression of a built-in value.
+    /// Returns the expression of a built-in value.
     pub(super) fn builtin(&mut self, builtin: Builtin) -> String {
         let (attribute, axis) = attribute(builtin);
         let names = &mut self.names;
@@ -93,7 +92,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The attribute of a built-in value, and its axis.
+/// Returns the WGSL name of a built-in value, and the axis of which it is a component.
 fn attribute(builtin: Builtin) -> (&'static str, Option<u8>) {
     match builtin {
         Builtin::LocalId(axis) => ("local_invocation_id", Some(axis)),

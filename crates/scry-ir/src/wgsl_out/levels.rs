@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::kir::Label;
 
-/// How a label is left.
+/// The statement that a loop or scope becomes, which determines how it is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A `loop`.
+pub(super) enum LevelKind {
+    /// A `loop`, left by `break`.
     Loop,
-    /// A scope as a `switch` of one clause.
+    /// A scope that becomes a `switch` with one clause, left by `break`.
     Switch,
-    /// A scope that a loop's `continuing` follows.
+    /// A scope that becomes the part of a loop body before `continuing`, left by `continue`.
     Continue,
 }
 
@@ -19,11 +19,11 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) label: Label,
-    pub(super) kind: Kind,
-    /// Where the flag is cleared, if there is one.
+    pub(super) kind: LevelKind,
+    /// The position in the text before it, where its flag, if there is one, is cleared.
     pub(super) mark: (usize, usize),
-    /// Outer labels whose flags may be set at the end.
+    /// Outer labels whose flags must be tested after it.
     pub(super) pending: BTreeSet<Label>,
-    /// Whether a `break` or `return` is within.
+    /// Whether a `break` or `return` may end it.
     pub(super) exits: bool,
 }

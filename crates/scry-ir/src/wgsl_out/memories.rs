@@ -24,13 +24,13 @@ pub(super) struct Memories {
 }
 
 impl Memories {
-    pub(super) fn of(&self, space: AddressSpace) -> Option<&Memory> {
+    pub(super) fn get(&self, space: AddressSpace) -> Option<&Memory> {
         self.by_space.get(&space)
     }
 }
 
-/// A kernel whose memories are declared.
-pub(super) struct Declare<'a> {
+/// Declares the memories of a kernel.
+pub(super) struct MemoryDeclarer<'a> {
     pub(super) kir: &'a Kir,
     pub(super) interface: &'a Interface,
     pub(super) accesses: &'a Accesses,
@@ -39,35 +39,44 @@ pub(super) struct Declare<'a> {
     pub(super) found: Memories,
 }
 
-/// A variable of a host's type.
-struct Block<'a> {
+/// A uniform or immediate variable, whose type the interface describes.
+struct HostVariable<'a> {
     space: AddressSpace,
-    /// `var<uniform>` and what stands before it.
-    declared: String,
+    /// `var<uniform>` or `var<immediate>`, with the attributes before it.
+    declaration: String,
     name: String,
     layout: &'a TypeLayout,
-    /// Elements, where an array may be declared.
+    /// The elements to declare it as an array, if WGSL permits that.
     array: Option<Elements>,
 }
 
-impl Declare<'_> {
-    pub(super) fn all(mut self) -> Result<Memories, ShaderError> {
-        for nth in 0..self.kir.buffers.len() {
-            self.binding(nth)?;
+impl MemoryDeclarer<'_> {
+    /// Declares all memories.
+    pub(super) fn declare_all(mut self) -> Result<Memories, ShaderError> {
+        for i in 0..self.kir.buffers.len() {
+            self.binding(i)?;
         }
         self.immediates()?;
-        for (nth, array) in self.kir.workgroup.iter().enumerate() {
-            let space = AddressSpace::Workgroup(nth as u32);
-            let elements = declarations::array(array, self.accesses.of(space), self.native_f16);
-            let name = self.names.unique(&format!("workgroup{nth}"));
-            self.found.globals.push(format!("var<workgroup> {name}: {};", elements.spelled()));
+        for (i, array) in self.kir.workgroup.iter().enumerate() {
+            let space = AddressSpace::Workgroup(i as u32);
+            let elements = declarations::array_elements(
+                array,
+                self.accesses.to_memory(space),
+                self.native_f16,
+            );
+            let name = self.names.unique(&format!("workgroup{i}"));
+            self.found.globals.push(format!("var<workgroup> {name}: {};", elements.array_type()));
             self.insert(space, name, Shape::Array(elements));
         }
-        for (nth, array) in self.kir.locals.iter().enumerate() {
-            let space = AddressSpace::Local(nth as u32);
-            let elements = declarations::array(array, self.accesses.of(space), self.native_f16);
-            let name = self.names.unique(&format!("local{nth}"));
-            self.found.locals.push(format!("var {name}: {};", elements.spelled()));
+        for (i, array) in self.kir.locals.iter().enumerate() {
+            let space = AddressSpace::Local(i as u32);
+            let elements = declarations::array_elements(
+                array,
+                self.accesses.to_memory(space),
+                self.native_f16,
+            );
+            let name = self.names.unique(&format!("local{i}"));
+            self.found.locals.push(format!("var {name}: {};", elements.array_type()));
             self.insert(space, name, Shape::Array(elements));
         }
         Ok(self.found)
@@ -77,31 +86,46 @@ impl Declare<'_> {
         self.found.by_space.insert(space, Memory { name, shape });
     }
 
-    fn binding(&mut self, nth: usize) -> Result<(), ShaderError> {
-        let (buffer, binding) = (&self.kir.buffers[nth], &self.interface.bindings[nth]);
+    fn binding(&mut self, i: usize) -> Result<(), ShaderError> {
+        let (buffer, binding) = (&self.kir.buffers[i], &self.interface.bindings[i]);
         let name = self.names.unique(&binding.name);
-        let at = format!("@group({}) @binding({})", binding.group, binding.binding);
-        let space = AddressSpace::Binding(nth as u32);
+        let attributes = format!("@group({}) @binding({})", binding.group, binding.binding);
+        let space = AddressSpace::Binding(i as u32);
         if binding.ty == BufferBindingType::Uniform {
-            let whole = binding.layout.fixed_size().is_multiple_of(16);
-            let array = whole.then(|| declarations::uniform(buffer, binding));
-            let declared = format!("{at} var<uniform>");
-            self.block(Block { space, declared, name, layout: &binding.layout, array })?;
+            let is_array = binding.layout.fixed_size().is_multiple_of(16);
+            let array = is_array.then(|| declarations::uniform_elements(buffer, binding));
+            let declaration = format!("{attributes} var<uniform>");
+            self.host_variable(HostVariable {
+                space,
+                declaration,
+                name,
+                layout: &binding.layout,
+                array,
+            })?;
         } else {
-            let elements =
-                declarations::storage(nth as u32, buffer, binding, self.accesses, self.native_f16);
+            let elements = declarations::storage_elements(
+                i as u32,
+                buffer,
+                binding,
+                self.accesses,
+                self.native_f16,
+            );
             let access = if buffer.writable { "read_write" } else { "read" };
-            let least = binding.layout.min_binding_size();
+            let min_size = binding.layout.min_binding_size();
             let note = match elements.len {
-                None if least > elements.unit().into() => format!(" // at least {least} bytes"),
+                None if min_size > elements.size().into() => {
+                    format!(" // at least {min_size} bytes")
+                }
                 _ => String::new(),
             };
-            let ty = elements.spelled();
-            self.found.globals.push(format!("{at} var<storage, {access}> {name}: {ty};{note}"));
+            let ty = elements.array_type();
+            self.found
+                .globals
+                .push(format!("{attributes} var<storage, {access}> {name}: {ty};{note}"));
             self.insert(space, name, Shape::Array(elements));
         }
-        if !self.accesses.uses(nth as u32) {
-            self.keep(space);
+        if !self.accesses.uses(i as u32) {
+            self.add_use(space);
         }
         Ok(())
     }
@@ -110,54 +134,66 @@ impl Declare<'_> {
         let Some(immediates) = &self.interface.immediates else { return Ok(()) };
         let name = self.names.unique(&immediates.name);
         let space = AddressSpace::Immediate;
-        let declared = "var<immediate>".to_owned();
-        self.block(Block { space, declared, name, layout: &immediates.layout, array: None })?;
-        if self.accesses.of(space).is_empty() {
-            self.keep(space);
+        let declaration = "var<immediate>".to_owned();
+        self.host_variable(HostVariable {
+            space,
+            declaration,
+            name,
+            layout: &immediates.layout,
+            array: None,
+        })?;
+        if self.accesses.to_memory(space).is_empty() {
+            self.add_use(space);
         }
         Ok(())
     }
 
-    /// Declares a uniform or immediate variable: as fields, unless it is indexed at run time or has
-    /// very many.
-    fn block(&mut self, block: Block<'_>) -> Result<(), ShaderError> {
-        let indexed = self.accesses.of(block.space).iter().any(|access| access.is_indexed());
-        match (indexed, fields::of(&block.name, block.layout)?, block.array) {
+    /// Declares a uniform or immediate variable: as a structure of fields, unless it is indexed at
+    /// run time or would have too many.
+    fn host_variable(&mut self, variable: HostVariable<'_>) -> Result<(), ShaderError> {
+        let indexed =
+            self.accesses.to_memory(variable.space).iter().any(|access| access.is_indexed());
+        match (indexed, fields::fields_of(&variable.name, variable.layout)?, variable.array) {
             (false, Some(fields), _) => {
-                let ty = self.structure(block.layout, &block.name, &fields);
-                self.found.globals.push(format!("{} {}: {ty};", block.declared, block.name));
-                self.insert(block.space, block.name, Shape::Fields(fields));
+                let ty = self.structure(variable.layout, &variable.name, &fields);
+                self.found
+                    .globals
+                    .push(format!("{} {}: {ty};", variable.declaration, variable.name));
+                self.insert(variable.space, variable.name, Shape::Fields(fields));
             }
             (_, _, Some(elements)) => {
-                let ty = elements.spelled();
-                self.found.globals.push(format!("{} {}: {ty};", block.declared, block.name));
-                self.insert(block.space, block.name, Shape::Array(elements));
+                let ty = elements.array_type();
+                self.found
+                    .globals
+                    .push(format!("{} {}: {ty};", variable.declaration, variable.name));
+                self.insert(variable.space, variable.name, Shape::Array(elements));
             }
-            _ => self.copied_words(block)?,
+            _ => self.copied_words(variable)?,
         }
         Ok(())
     }
 
-    /// Declares a variable that cannot be an array as words, which are copied to one.
-    fn copied_words(&mut self, block: Block<'_>) -> Result<(), ShaderError> {
-        let size = block.layout.fixed_size() as u32;
+    /// Declares a variable that cannot be an array as a structure of words, which the kernel copies
+    /// to a local array.
+    fn copied_words(&mut self, variable: HostVariable<'_>) -> Result<(), ShaderError> {
+        let size = variable.layout.fixed_size() as u32;
         if !size.is_multiple_of(4) {
             let message = format!(
                 "WGSL has no uniform array of the {size} bytes of `{}`, which is indexed at run \
                  time; help: pad it to a multiple of 4 bytes",
-                block.name
+                variable.name
             );
             return Err(ShaderError::without_place(ShaderErrorKind::NotCompute, message));
         }
-        let Block { space, declared, name, layout, .. } = block;
-        let fields = fields::words(size);
+        let HostVariable { space, declaration, name, layout, .. } = variable;
+        let fields = fields::word_fields(size);
         let ty = self.structure(layout, &name, &fields);
-        self.found.globals.push(format!("{declared} {name}: {ty};"));
+        self.found.globals.push(format!("{declaration} {name}: {ty};"));
         let words: Vec<_> = fields.iter().map(|field| format!("{name}{}", field.path())).collect();
         let len = Some(u64::from(size / 4));
         let elements = Elements { ty: Type::U32, lanes: 1, atomic: false, len };
         let copy = self.names.unique(&format!("{name}_words"));
-        let ty = elements.spelled();
+        let ty = elements.array_type();
         self.found.locals.push(format!("var {copy} = {ty}({});", words.join(", ")));
         self.insert(space, copy, Shape::Array(elements));
         Ok(())
@@ -168,21 +204,21 @@ impl Declare<'_> {
         if let [field] = fields
             && field.name.is_empty()
         {
-            return field.spelled_type();
+            return field.wgsl_type();
         }
         let name = match layout {
             TypeLayout::Struct { name, .. } => self.names.unique(name),
             _ => self.names.unique(&format!("{variable}_fields")),
         };
         self.found.types.push(format!("struct {name} {{"));
-        let members = fields.iter().map(|field| format!("    {}", field.spelled()));
+        let members = fields.iter().map(|field| format!("    {}", field.declaration()));
         self.found.types.extend(members);
         self.found.types.extend(["}".to_owned(), String::new()]);
         name
     }
 
-    /// Keeps a variable in the interface that the kernel does not use.
-    fn keep(&mut self, space: AddressSpace) {
+    /// Adds a use of a variable that the kernel does not use, to keep it in the interface.
+    fn add_use(&mut self, space: AddressSpace) {
         let Some(Memory { name, shape }) = self.found.by_space.get(&space) else { return };
         let part = match shape {
             Shape::Array(Elements { len: None, .. }) => format!("arrayLength(&{name})"),

@@ -1,19 +1,20 @@
-//! KIR as WGSL, for wgpu, browsers and tools.
+//! Emits a kernel in KIR as WGSL, for wgpu, browsers and tools.
 //!
-//! The text is valid for naga and for Chromium's compiler. Buffers become flat arrays of their
-//! element type, of vectors where every store writes whole ones; uniforms and immediates become
-//! structures of named fields. Nothing relies on bounds checks of the consumer: KIR has its own.
+//! The text is valid for naga and for Chromium's compiler. Storage buffers become flat arrays of
+//! their element type, or of vectors if every store writes whole vectors. Uniforms and immediates
+//! become structures of named fields. The text does not rely on bounds checks of the consumer: KIR
+//! contains its own.
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `refusals.rs` | names what WGSL lacks |
-//! | `accesses.rs` | what the kernel does with each memory |
+//! | `refusals.rs` | errors for kernels that WGSL cannot express |
+//! | `accesses.rs` | the accesses of the kernel to each memory |
 //! | `declarations.rs`, `fields.rs`, `memories.rs` | how WGSL declares each memory |
 //! | `identifiers.rs`, `reserved.rs` | names that are unique and not reserved |
-//! | `kernel.rs`, `text.rs` | the whole of the text |
+//! | `kernel.rs`, `text.rs` | the complete text |
 //! | `visibility.rs` | the values that are used outside the braces that compute them |
 //! | `control.rs`, `exits.rs`, `levels.rs` | control flow, and exits through several levels |
-//! | `barriers.rs`, `barrier_order.rs` | barriers: of workgroup memory, of storage |
+//! | `barriers.rs`, `barrier_order.rs` | barriers for workgroup memory and for storage |
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
 //! | `constants.rs`, `conversions.rs` | constants and types |
 //! | `memory.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
@@ -53,7 +54,7 @@ use self::constants::literal;
 use self::declarations::Memory;
 use self::identifiers::Names;
 use self::levels::Level;
-use self::memories::{Declare, Memories};
+use self::memories::{Memories, MemoryDeclarer};
 use self::text::Text;
 use crate::kir::half_floats::needs_f16;
 use crate::kir::{Kir, Label, Place, Type, Value};
@@ -62,13 +63,13 @@ use crate::{Features, Interface, ShaderError};
 
 impl Kir {
     /// Returns the kernel as WGSL. `interface` is that of the program that the kernel was lowered
-    /// from: it has groups and numbers of the bindings, and the types of uniforms and immediates.
+    /// from: it contains group and index of each binding, and the types of uniforms and immediates.
     ///
     /// Results are those of the kernel, up to what WGSL leaves to the device: the minimum and the
     /// maximum of a number and NaN, NaN converted to an integer, and the accuracy of functions.
     ///
     /// The size of a bound buffer is not in the text: as for the kernel itself, it must be at least
-    /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size), which comments name.
+    /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size), which comments state.
     ///
     /// ```
     /// use scry_ir::{Program, kir::KirOptions};
@@ -100,7 +101,7 @@ impl Kir {
     }
 }
 
-/// A kernel being written.
+/// The state while a kernel is written.
 struct Emitter<'a> {
     kir: &'a Kir,
     /// Name of the entry point.
@@ -109,23 +110,23 @@ struct Emitter<'a> {
     memories: Memories,
     /// Whether `f16` is used; otherwise 16-bit floats are their bits in a `u32`.
     native_f16: bool,
-    /// By value: the expression that it is.
+    /// The expression of each value.
     texts: Vec<String>,
-    /// By value: whether it is a variable, since it is used outside its braces.
+    /// Whether each value is a `var`, since it is used outside the block that computes it.
     escaping: Vec<bool>,
     prefixes: Prefixes,
     temporaries: u32,
     body: Text,
     /// Loops and scopes around the statement, the outermost first.
     levels: Vec<Level>,
-    /// Labels that are left from within an inner loop or scope, by a flag.
+    /// Labels with a flag, since they are left from within an inner loop or scope.
     flags: BTreeSet<Label>,
     barriers: Barriers,
-    /// Built-in values in use: parameter by name of the built-in value.
+    /// Built-in values in use: the name of the parameter, by the name of the built-in value.
     parameters: BTreeMap<&'static str, String>,
 }
 
-/// What numbered names begin with.
+/// The prefixes of numbered names.
 struct Prefixes {
     value: String,
     variable: String,
@@ -139,7 +140,7 @@ impl<'a> Emitter<'a> {
         let native_f16 = interface.features.contains(Features::F16) || needs_f16(kir);
         let mut names = Names::default();
         let name = names.unique(&kir.name);
-        let declare = Declare {
+        let declarer = MemoryDeclarer {
             kir,
             interface,
             accesses: &accesses,
@@ -147,7 +148,7 @@ impl<'a> Emitter<'a> {
             native_f16,
             found: Memories::default(),
         };
-        let memories = declare.all()?;
+        let memories = declarer.declare_all()?;
         let prefix = |wanted: &str| names.prefix(wanted);
         let prefixes = Prefixes {
             value: prefix("x"),
@@ -173,8 +174,8 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// The type of values, as WGSL spells it.
-    fn spelled(&self, ty: Type) -> &'static str {
+    /// Returns the WGSL type of values of a type.
+    fn type_name(&self, ty: Type) -> &'static str {
         match ty {
             Type::F16 if !self.native_f16 => "u32",
             Type::U16 => "u32",
@@ -183,11 +184,11 @@ impl<'a> Emitter<'a> {
     }
 
     fn memory(&self, place: &Place) -> Result<&Memory, ShaderError> {
-        let found = self.memories.of(place.space);
+        let found = self.memories.get(place.space);
         found.ok_or_else(|| ShaderError::compiler("Kir::to_wgsl: a memory is not declared".into()))
     }
 
-    /// The expression of a value: a name, a literal, or a component of one.
+    /// Returns the expression of a value: a name, a literal, or a component of a vector.
     fn operand(&self, value: Value) -> String {
         self.texts[value.index()].clone()
     }
@@ -198,15 +199,16 @@ impl<'a> Emitter<'a> {
         constant.is_some_and(|constant| literal(constant, self.native_f16).is_some())
     }
 
-    /// Computes a value here.
+    /// Emits the declaration or assignment of a value, whose expression is its name from then on.
     fn define(&mut self, value: Value, text: &str) {
         let name = format!("{}{}", self.prefixes.value, value.0);
-        let binder = if self.escaping[value.index()] { "" } else { "let " };
-        self.body.line(format!("{binder}{name} = {text};"));
+        let keyword = if self.escaping[value.index()] { "" } else { "let " };
+        self.body.line(format!("{keyword}{name} = {text};"));
         self.texts[value.index()] = name;
     }
 
-    /// Gives a value an expression that can be repeated.
+    /// Sets the expression of a value to one that may be repeated wherever the value is used. A
+    /// value that is used outside its block is defined instead.
     fn alias(&mut self, value: Value, text: String) {
         if self.escaping[value.index()] {
             self.define(value, &text);
@@ -215,20 +217,21 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Gives a value an expression that means the same everywhere.
+    /// Sets the expression of a value to one that has the same meaning in the whole kernel.
     fn global_alias(&mut self, value: Value, text: String) {
         self.texts[value.index()] = text;
     }
 
-    /// Names an expression.
+    /// Emits a `let` with an expression; returns its name.
     fn temporary(&mut self, text: &str) -> String {
         let name = self.new_temporary();
         self.body.line(format!("let {name} = {text};"));
         name
     }
 
-    /// Gives a variable the value of a literal, so that no compiler takes it for a constant.
-    fn variable_of(&mut self, literal: &str) -> String {
+    /// Emits a `var` with the value of a literal, so that the value is not a constant-expression;
+    /// returns its name.
+    fn literal_variable(&mut self, literal: &str) -> String {
         let name = self.new_temporary();
         self.body.line(format!("var {name} = {literal};"));
         name
@@ -239,8 +242,8 @@ impl<'a> Emitter<'a> {
         format!("{}{}", self.prefixes.temporary, self.temporaries - 1)
     }
 
-    fn variable(&self, nth: u32) -> String {
-        format!("{}{nth}", self.prefixes.variable)
+    fn variable(&self, i: u32) -> String {
+        format!("{}{i}", self.prefixes.variable)
     }
 
     fn flag(&self, label: Label) -> String {

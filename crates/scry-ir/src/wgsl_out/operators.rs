@@ -3,18 +3,19 @@
 use super::Emitter;
 use crate::kir::{BinaryOp, Type, UnaryOp, Value};
 
-/// Of `F16`: a constant exponent may be this without an error.
-const GREATEST_EXPONENT: i64 = 15;
+/// Maximum constant exponent of `ldexp` that is not an error: that of `f16`, the least of all
+/// types.
+const MAX_EXPONENT: i64 = 15;
 
 impl Emitter<'_> {
-    /// The operands of a pure instruction. If all are literals, the first becomes a
+    /// Returns the operands of a pure instruction. If all are literals, the first becomes a
     /// variable: WGSL refuses constant-expressions that overflow.
     pub(super) fn operands<const N: usize>(&mut self, values: [Value; N]) -> [String; N] {
         let mut operands = values.map(|value| self.operand(value));
         if values.iter().all(|value| self.is_literal(*value))
             && let Some(first) = operands.first_mut()
         {
-            *first = self.variable_of(first);
+            *first = self.literal_variable(first);
         }
         operands
     }
@@ -30,15 +31,15 @@ impl Emitter<'_> {
             UnaryOp::Abs if ty == Type::U32 => x,
             UnaryOp::FrexpFraction => format!("frexp({x}).fract"),
             UnaryOp::FrexpExponent => format!("frexp({x}).exp"),
-            UnaryOp::IsNan => self.compared_bits(ty, &x, ">"),
-            UnaryOp::IsInf => self.compared_bits(ty, &x, "=="),
-            _ => format!("{}({x})", function(op)),
+            UnaryOp::IsNan => self.compare_magnitude_bits(ty, &x, ">"),
+            UnaryOp::IsInf => self.compare_magnitude_bits(ty, &x, "=="),
+            _ => format!("{}({x})", unary_function(op)),
         }
     }
 
     /// Compares the magnitude of a float with infinity by its bits: a compiler may assume that
     /// there are no NaNs.
-    fn compared_bits(&self, ty: Type, x: &str, operator: &str) -> String {
+    fn compare_magnitude_bits(&self, ty: Type, x: &str, operator: &str) -> String {
         match ty {
             Type::F16 => {
                 let bits = self.bits_of_f16(x);
@@ -52,26 +53,26 @@ impl Emitter<'_> {
         let ty = self.kir.ty(a);
         let [x, mut y] = self.operands([a, b]);
         if let Some(constant) = self.kir.constant(b).filter(|_| self.is_literal(b)) {
-            // Some constants are errors there.
-            let refused = match op {
+            // WGSL refuses some constants as the second operand.
+            let is_refused = match op {
                 BinaryOp::Div | BinaryOp::Rem => constant.as_i64() == 0,
-                BinaryOp::Ldexp => constant.as_i64() > GREATEST_EXPONENT,
+                BinaryOp::Ldexp => constant.as_i64() > MAX_EXPONENT,
                 _ => false,
             };
-            if refused {
-                y = self.variable_of(&y);
+            if is_refused {
+                y = self.literal_variable(&y);
             } else if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
                 y = format!("{}u", constant.bits % 32);
             }
         }
         match operator(op, ty) {
             Some(operator) => format!("{x} {operator} {y}"),
-            None => format!("{}({x}, {y})", function_of_two(op)),
+            None => format!("{}({x}, {y})", binary_function(op)),
         }
     }
 }
 
-/// The infix operator.
+/// Returns the infix operator, if there is one.
 fn operator(op: BinaryOp, ty: Type) -> Option<&'static str> {
     Some(match op {
         BinaryOp::Add => "+",
@@ -95,8 +96,8 @@ fn operator(op: BinaryOp, ty: Type) -> Option<&'static str> {
     })
 }
 
-/// The function of an operation without an operator.
-fn function_of_two(op: BinaryOp) -> &'static str {
+/// Returns the function of a binary operation without an infix operator.
+fn binary_function(op: BinaryOp) -> &'static str {
     match op {
         BinaryOp::Min => "min",
         BinaryOp::Max => "max",
@@ -108,8 +109,8 @@ fn function_of_two(op: BinaryOp) -> &'static str {
     }
 }
 
-/// The function of an operation that WGSL has under another spelling.
-fn function(op: UnaryOp) -> &'static str {
+/// Returns the WGSL function of a unary operation.
+fn unary_function(op: UnaryOp) -> &'static str {
     match op {
         UnaryOp::Abs => "abs",
         UnaryOp::Sign => "sign",

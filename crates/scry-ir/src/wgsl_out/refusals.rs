@@ -1,4 +1,4 @@
-//! What WGSL lacks is refused by name.
+//! Refuses kernels that WGSL cannot express, with an error that names the missing feature.
 
 use crate::kir::{
     AtomicOp, Barrier, Const, Definition, Extent, Inst, Kir, Reduction, Stmt, SubgroupOp, Type,
@@ -6,7 +6,7 @@ use crate::kir::{
 };
 use crate::{Features, Interface, ShaderError, ShaderErrorKind};
 
-/// Statements may be nested this deep in WGSL.
+/// Maximum nesting of statements in WGSL.
 const MAX_DEPTH: usize = 127;
 
 type Check = Result<(), ShaderError>;
@@ -26,12 +26,12 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
         return Err(cooperative_matrices());
     }
     let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
-    arrays.chain(kir.vars.iter().copied()).try_for_each(scalar)?;
-    kir.values.iter().try_for_each(|definition| value(kir, definition))?;
+    arrays.chain(kir.vars.iter().copied()).try_for_each(check_type)?;
+    kir.values.iter().try_for_each(|definition| check_value(kir, definition))?;
     if any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _))) {
         return Err(not_in_wgsl("no subgroup barriers", "use workgroupBarrier() instead"));
     }
-    let depth = 1 + kir.body.iter().map(depth).max().unwrap_or(0);
+    let depth = 1 + kir.body.iter().map(brace_depth).max().unwrap_or(0);
     if depth > MAX_DEPTH {
         let message = format!(
             "statements are nested {depth} deep, and in WGSL at most {MAX_DEPTH}; help: split the \
@@ -42,71 +42,76 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
     Ok(())
 }
 
-/// The braces around the innermost statement; a scope becomes a `switch` with a clause.
-fn depth(stmt: &Stmt) -> usize {
-    let own = match stmt {
+/// Returns the number of braces around the innermost statement. A scope counts twice: it becomes a
+/// `switch` with one clause.
+fn brace_depth(stmt: &Stmt) -> usize {
+    let braces = match stmt {
         Stmt::Scope { .. } => 2,
         Stmt::If { .. } | Stmt::Loop { .. } => 1,
         _ => 0,
     };
-    own + stmt.blocks().flatten().map(depth).max().unwrap_or(0)
+    braces + stmt.blocks().flatten().map(brace_depth).max().unwrap_or(0)
 }
 
-/// An error for something that no feature stands for.
+/// The error for something that no flag of [`Features`] represents.
 fn not_in_wgsl(what: &str, help: &str) -> ShaderError {
     let message = format!("WGSL has {what}; help: {help}");
     ShaderError::without_place(ShaderErrorKind::NotCompute, message)
 }
 
-fn lacks(features: Features, what: &str, help: &str) -> ShaderError {
+/// The error for optional features that WGSL lacks.
+fn unsupported_error(features: Features, what: &str, help: &str) -> ShaderError {
     let message = format!("WGSL has no {what}; help: {help}");
     ShaderError::without_place(ShaderErrorKind::Unsupported(features), message)
 }
 
 const OTHER_TARGETS: &str = "emit SPIR-V or PTX, or use 32-bit types";
 
-/// Checks the type of a value or variable. `U16` is the type of the bits of an `F16` too.
-fn scalar(ty: Type) -> Check {
+/// Checks the type of a value or variable. `U16` passes, since it is the type of the bits of an
+/// `F16` too: see [`check_no_u16`].
+fn check_type(ty: Type) -> Check {
     match ty {
-        Type::F64 => Err(lacks(Features::F64, "64-bit floats (f64)", OTHER_TARGETS)),
+        Type::F64 => Err(unsupported_error(Features::F64, "64-bit floats (f64)", OTHER_TARGETS)),
         Type::I64 | Type::U64 => {
-            Err(lacks(Features::I64, "64-bit integers (i64, u64)", OTHER_TARGETS))
+            Err(unsupported_error(Features::I64, "64-bit integers (i64, u64)", OTHER_TARGETS))
         }
-        Type::I16 => Err(sixteen_bits()),
+        Type::I16 => Err(no_16_bit_integers()),
         _ => Ok(()),
     }
 }
 
 fn cooperative_matrices() -> ShaderError {
-    lacks(
+    unsupported_error(
         Features::COOPERATIVE_MATRIX,
         "cooperative matrices",
         "emit PTX, or multiply tiles in workgroup memory",
     )
 }
 
-fn sixteen_bits() -> ShaderError {
-    lacks(Features::I16, "16-bit integers (i16, u16)", OTHER_TARGETS)
+fn no_16_bit_integers() -> ShaderError {
+    unsupported_error(Features::I16, "16-bit integers (i16, u16)", OTHER_TARGETS)
 }
 
-fn value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
-    scalar(*ty)?;
+fn check_value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
+    check_type(*ty)?;
     match inst {
         Inst::MultiplyFragments { .. } => Err(cooperative_matrices()),
-        Inst::Atomic { .. } if *ty == Type::F32 => Err(lacks(
+        Inst::Atomic { .. } if *ty == Type::F32 => Err(unsupported_error(
             Features::F32_ATOMICS,
             "atomics of floats (atomic<f32>)",
             "use atomic<u32> and atomicCompareExchangeWeak on the bits",
         )),
-        Inst::Atomic { op: AtomicOp::Store, value: Some(stored), .. } => scalar(kir.ty(*stored)),
-        Inst::Subgroup(SubgroupOp::Reduce { op, extent, .. }) => reduction(*op, *extent, *ty),
-        Inst::Convert(a) if *ty == Type::U16 && !is_word(kir.ty(*a)) => Err(sixteen_bits()),
+        Inst::Atomic { op: AtomicOp::Store, value: Some(stored), .. } => {
+            check_type(kir.ty(*stored))
+        }
+        Inst::Subgroup(SubgroupOp::Reduce { op, extent, .. }) => check_reduction(*op, *extent, *ty),
+        Inst::Convert(a) if *ty == Type::U16 && !is_word(kir.ty(*a)) => Err(no_16_bit_integers()),
         Inst::Const(Const { .. })
         | Inst::Select(..)
         | Inst::Get(_)
         | Inst::Convert(_)
         | Inst::Bitcast(_) => Ok(()),
-        _ => arithmetic(kir, *ty, inst),
+        _ => check_no_u16(kir, *ty, inst),
     }
 }
 
@@ -115,15 +120,15 @@ fn is_word(ty: Type) -> bool {
 }
 
 /// Refuses arithmetic on `U16`, which WGSL lacks; only the bits of an `F16` may have this type.
-fn arithmetic(kir: &Kir, ty: Type, inst: &Inst) -> Check {
-    let mut words = ty == Type::U16;
-    inst.for_each_operand(|operand| words |= kir.ty(operand) == Type::U16);
-    if words { Err(sixteen_bits()) } else { Ok(()) }
+fn check_no_u16(kir: &Kir, ty: Type, inst: &Inst) -> Check {
+    let mut uses_u16 = ty == Type::U16;
+    inst.for_each_operand(|operand| uses_u16 |= kir.ty(operand) == Type::U16);
+    if uses_u16 { Err(no_16_bit_integers()) } else { Ok(()) }
 }
 
-fn reduction(op: Reduction, extent: Extent, ty: Type) -> Check {
+fn check_reduction(op: Reduction, extent: Extent, ty: Type) -> Check {
     match (op, extent) {
-        _ if ty == Type::U16 => Err(sixteen_bits()),
+        _ if ty == Type::U16 => Err(no_16_bit_integers()),
         (Reduction::Xor, _) if ty == Type::Bool => {
             let help = "reduce u32 values of 0 and 1";
             Err(not_in_wgsl("no exclusive disjunction of bools over a subgroup", help))

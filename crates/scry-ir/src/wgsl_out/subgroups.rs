@@ -1,4 +1,4 @@
-//! Exchange between the invocations of a subgroup.
+//! Subgroup operations.
 
 use super::Emitter;
 use super::address::COMPONENTS;
@@ -20,7 +20,7 @@ impl Emitter<'_> {
     }
 
     fn shuffle(&mut self, source: ShuffleSource, value: Value) -> String {
-        // bools and the bits of 16-bit floats are exchanged as numbers.
+        // bools are exchanged as `u32`.
         let is_bool = self.kir.ty(value) == Type::Bool;
         let operand = self.operand(value);
         let x = if is_bool { format!("u32({operand})") } else { operand };
@@ -38,7 +38,8 @@ impl Emitter<'_> {
         if is_bool { format!("bool({call})") } else { call }
     }
 
-    /// A lane or a distance. Constants above 127 are errors.
+    /// Returns the operand for a lane, mask or delta. A constant above 127, an error in WGSL,
+    /// becomes a `let`.
     fn amount(&mut self, value: Value) -> String {
         let operand = self.operand(value);
         match self.kir.constant(value) {
@@ -47,14 +48,15 @@ impl Emitter<'_> {
         }
     }
 
-    /// `quadBroadcast` requires a constant.
+    /// Returns a broadcast within quads: a shuffle if the lane is not a constant, as
+    /// `quadBroadcast` requires one.
     fn quad_broadcast(&mut self, x: &str, lane: Value) -> String {
         let operand = self.operand(lane);
         if self.kir.constant(lane).is_some_and(|lane| lane.bits < 4) {
             return format!("quadBroadcast({x}, {operand})");
         }
-        let own = self.builtin(crate::kir::Builtin::SubgroupLane);
-        let lane = self.temporary(&format!("({own} & ~3u) + {operand}"));
+        let own_lane = self.builtin(crate::kir::Builtin::SubgroupLane);
+        let lane = self.temporary(&format!("({own_lane} & ~3u) + {operand}"));
         format!("subgroupShuffle({x}, {lane})")
     }
 }

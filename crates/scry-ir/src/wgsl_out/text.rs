@@ -1,4 +1,4 @@
-//! Lines of text being written, indented.
+//! A text under construction: indented lines.
 
 /// Lines so far, and the depth of the next one.
 #[derive(Debug, Default)]
@@ -8,7 +8,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Text that starts at a depth.
+    /// Creates an empty text whose first line has an indentation depth.
     pub(super) fn at_depth(depth: usize) -> Self {
         Self { lines: Vec::new(), depth }
     }
@@ -29,12 +29,13 @@ impl Text {
         self.line(line);
     }
 
-    /// Opens a block on the line that closed one.
+    /// Increases the depth, after a line such as `} else {` that closes one block and opens
+    /// another.
     pub(super) fn indent(&mut self) {
         self.depth += 1;
     }
 
-    /// The position of the next line, and its depth: see [`Text::insert`].
+    /// Returns the position of the next line, and its depth, for [`Text::insert`].
     pub(super) fn mark(&self) -> (usize, usize) {
         (self.lines.len(), self.depth)
     }

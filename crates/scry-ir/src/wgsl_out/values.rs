@@ -1,4 +1,4 @@
-//! Values: one line each, but for literals and built-in values, which stand where they are used.
+//! Values: one line each, except for literals and built-in values, which are written at their uses.
 
 use super::Emitter;
 use super::constants::literal;
@@ -6,7 +6,7 @@ use crate::ShaderError;
 use crate::kir::{Const, Inst, Value};
 
 impl Emitter<'_> {
-    /// Computes the value of a `Let`.
+    /// Writes the computation of a value.
     pub(super) fn value(&mut self, value: Value) -> Result<(), ShaderError> {
         let (kir, ty) = (self.kir, self.kir.ty(value));
         let text = match *kir.inst(value) {
@@ -55,11 +55,11 @@ impl Emitter<'_> {
                 return Err(ShaderError::compiler("Kir::to_wgsl: an invalid kernel".into()));
             }
         };
-        let mut copies = false;
+        let mut is_copy = false;
         if !matches!(kir.inst(value), Inst::Get(_)) {
-            kir.inst(value).for_each_operand(|operand| copies |= self.operand(operand) == text);
+            kir.inst(value).for_each_operand(|operand| is_copy |= self.operand(operand) == text);
         }
-        match copies {
+        match is_copy {
             true => self.alias(value, text),
             false => self.define(value, &text),
         }

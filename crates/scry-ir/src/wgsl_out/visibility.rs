@@ -10,7 +10,7 @@ use crate::kir::{Block, Inst, Kir, Stmt, Value};
 pub(super) fn escaping(kir: &Kir) -> Vec<bool> {
     let mut walk = Walk {
         kir,
-        open: Vec::new(),
+        enclosing: Vec::new(),
         depth_of_block: Vec::new(),
         block_of: vec![None; kir.values.len()],
         escaping: vec![false; kir.values.len()],
@@ -22,8 +22,8 @@ pub(super) fn escaping(kir: &Kir) -> Vec<bool> {
 struct Walk<'a> {
     kir: &'a Kir,
     /// Indices of the enclosing blocks, the outermost first.
-    open: Vec<usize>,
-    /// By index of the block.
+    enclosing: Vec<usize>,
+    /// Number of blocks around each block, by its index.
     depth_of_block: Vec<usize>,
     /// The block that computes each value so far.
     block_of: Vec<Option<usize>>,
@@ -32,30 +32,30 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn block(&mut self, block: &Block) {
-        self.open.push(self.depth_of_block.len());
-        self.depth_of_block.push(self.open.len() - 1);
+        self.enclosing.push(self.depth_of_block.len());
+        self.depth_of_block.push(self.enclosing.len() - 1);
         for stmt in block {
-            stmt.for_each_operand(|value| self.used(value));
+            stmt.for_each_operand(|value| self.use_value(value));
             if let Stmt::Let(value) = stmt {
-                self.computed(*value);
+                self.define_value(*value);
             }
             stmt.blocks().for_each(|inner| self.block(inner));
         }
-        self.open.pop();
+        self.enclosing.pop();
     }
 
-    fn computed(&mut self, value: Value) {
+    fn define_value(&mut self, value: Value) {
         let kir = self.kir;
         let inst: &Inst = kir.inst(value);
-        inst.for_each_operand(|operand| self.used(operand));
-        for nth in 0..inst.results() {
-            self.block_of[(value.0 + nth) as usize] = self.open.last().copied();
+        inst.for_each_operand(|operand| self.use_value(operand));
+        for i in 0..inst.results() {
+            self.block_of[(value.0 + i) as usize] = self.enclosing.last().copied();
         }
     }
 
-    fn used(&mut self, value: Value) {
+    fn use_value(&mut self, value: Value) {
         let Some(block) = self.block_of[value.index()] else { return };
         let depth = self.depth_of_block[block];
-        self.escaping[value.index()] |= self.open.get(depth) != Some(&block);
+        self.escaping[value.index()] |= self.enclosing.get(depth) != Some(&block);
     }
 }

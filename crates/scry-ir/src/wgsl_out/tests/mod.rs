@@ -1,4 +1,5 @@
-//! Kernels that no WGSL source has: random control flow, constants only, loops without end.
+//! Tests of kernels that no WGSL source compiles to: random control flow, operations on constants
+//! only, loops without end.
 
 use crate::kir::interpret::Interpreter;
 use crate::kir::{
@@ -11,9 +12,9 @@ use crate::{Access, Binding, BufferBindingType, Features, Interface, Program, Sc
 fn interface(kir: &Kir) -> Interface {
     let scalar = TypeLayout::Scalar(Scalar::U32);
     let layout = TypeLayout::Array { element: Box::new(scalar), len: None, stride: 4 };
-    let bindings = (0..).zip(&kir.buffers).map(|(nth, buffer)| Binding {
+    let bindings = (0..).zip(&kir.buffers).map(|(i, buffer)| Binding {
         group: 0,
-        binding: nth,
+        binding: i,
         name: buffer.name.clone(),
         ty: BufferBindingType::Storage,
         access: if buffer.writable { Access::ReadWrite } else { Access::Read },
@@ -30,7 +31,7 @@ fn interface(kir: &Kir) -> Interface {
     }
 }
 
-/// Has Chromium's compiler check a text, if the environment variable `SCRY_TINT` names it.
+/// Checks a text with Chromium's compiler, if the environment variable `SCRY_TINT` is its path.
 fn check_with_tint(text: &str) {
     let Some(program) = std::env::var_os("SCRY_TINT") else { return };
     let name = format!("scry-unit-{}-{:?}.wgsl", std::process::id(), std::thread::current().id());
@@ -42,8 +43,8 @@ fn check_with_tint(text: &str) {
     assert!(result.status.success(), "{}\n{text}", String::from_utf8_lossy(&result.stderr));
 }
 
-/// The text of a kernel, and the kernel that it is.
-fn emitted(kir: &Kir) -> (String, Kir) {
+/// Emits a kernel as WGSL; returns the text, and the kernel that it compiles to.
+fn round_trip(kir: &Kir) -> (String, Kir) {
     let text = kir.to_wgsl(&interface(kir)).unwrap_or_else(|error| panic!("{error}\n{kir}"));
     check_with_tint(&text);
     let program = Program::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}\n{kir}"));
@@ -51,15 +52,16 @@ fn emitted(kir: &Kir) -> (String, Kir) {
     (text, again.unwrap_or_else(|error| panic!("{error}")))
 }
 
-fn executed(kir: &Kir, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
+/// Interprets a kernel; returns the buffers after it.
+fn execute(kir: &Kir, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut interpreter = Interpreter::new(kir, buffers.to_vec());
     interpreter.bounds = crate::kir::interpret::BoundsPolicy::ReadZeroSkipWrite;
     interpreter.run([2, 1, 1]).unwrap_or_else(|error| panic!("{error}\n{kir}"));
     interpreter.buffers
 }
 
-/// A random kernel that stores its variables at the end.
-fn with_output(seed: u64) -> Kir {
+/// Returns a random kernel that stores its variables at the end.
+fn random_kernel_with_output(seed: u64) -> Kir {
     let mut kir = random::kernel(seed, true);
     let label = Label(kir.labels);
     kir.labels += 1;
@@ -91,22 +93,23 @@ fn with_output(seed: u64) -> Kir {
 }
 
 #[test]
-fn random_control_flow_is_kept() {
+fn random_control_flow_round_trip() {
     for seed in 0..400 {
-        let mut kir = with_output(seed);
+        let mut kir = random_kernel_with_output(seed);
         if seed % 2 == 0 {
             optimise(&mut kir);
         }
         let words = (0..64u32).flat_map(|word| (word * 3 % 5).to_le_bytes()).collect();
         let buffers = [words, vec![0; kir.buffers[1].size as usize]];
-        let (text, again) = emitted(&kir);
-        let (expected, found) = (executed(&kir, &buffers), executed(&again, &buffers));
+        let (text, again) = round_trip(&kir);
+        let (expected, found) = (execute(&kir, &buffers), execute(&again, &buffers));
         assert!(expected[1] == found[1], "seed {seed}\n{kir}\n{text}");
     }
 }
 
-/// The text of a kernel that stores what a closure computes.
-fn stores(compute: impl FnOnce(&mut Builder) -> crate::kir::Value) -> (String, u32) {
+/// Emits a kernel that stores the value which a closure computes, and checks the text; returns the
+/// text and the value.
+fn emit_and_evaluate(compute: impl FnOnce(&mut Builder) -> crate::kir::Value) -> (String, u32) {
     let mut b = Builder::new("main", [1, 1, 1]);
     let out = b.buffer(true);
     let value = compute(&mut b);
@@ -114,16 +117,16 @@ fn stores(compute: impl FnOnce(&mut Builder) -> crate::kir::Value) -> (String, u
     let value = if b.ty(value) == Type::U32 { value } else { b.bitcast(Type::U32, value) };
     b.store(Place::new(AddressSpace::Binding(out), None, 0, 0), vec![value]);
     let kir = b.finish();
-    let (text, again) = emitted(&kir);
-    let expected = executed(&kir, &[vec![0; 4]]);
-    assert_eq!(executed(&again, &[vec![0; 4]]), expected, "{text}");
-    (text, u32::from_le_bytes([0, 1, 2, 3].map(|nth| expected[0][nth])))
+    let (text, again) = round_trip(&kir);
+    let expected = execute(&kir, &[vec![0; 4]]);
+    assert_eq!(execute(&again, &[vec![0; 4]]), expected, "{text}");
+    (text, u32::from_le_bytes([0, 1, 2, 3].map(|i| expected[0][i])))
 }
 
 #[test]
 fn constant_expressions_do_not_overflow() {
     let binary = |op, x: Const, y: Const| {
-        stores(|b| {
+        emit_and_evaluate(|b| {
             let (x, y) = (b.constant(x), b.constant(y));
             b.binary(op, x, y)
         })
@@ -143,7 +146,7 @@ fn constant_expressions_do_not_overflow() {
 #[test]
 fn functions_that_wgsl_lacks_are_composed() {
     let unary = |op, x: f32| {
-        stores(|b| {
+        emit_and_evaluate(|b| {
             let x = b.constant(Const::f32(x));
             b.unary(op, x)
         })
@@ -152,7 +155,7 @@ fn functions_that_wgsl_lacks_are_composed() {
     assert_eq!([f32::NAN, 1.0, f32::INFINITY].map(|x| unary(UnaryOp::IsNan, x)), [1, 0, 0]);
     assert_eq!([f32::NAN, 1.0, f32::NEG_INFINITY].map(|x| unary(UnaryOp::IsInf, x)), [0, 0, 1]);
     assert_eq!(unary(UnaryOp::Neg, 1e-40), (-1e-40f32).to_bits());
-    let (_, negated) = stores(|b| {
+    let (_, negated) = emit_and_evaluate(|b| {
         let x = b.u32(5);
         b.unary(UnaryOp::Neg, x)
     });
@@ -160,17 +163,17 @@ fn functions_that_wgsl_lacks_are_composed() {
 }
 
 #[test]
-fn loops_without_end_are_valid() {
+fn endless_loops_are_valid_wgsl() {
     let mut b = Builder::new("main", [1, 1, 1]);
     b.repeat(false, |b, _| {
         b.u32(7);
     });
-    let (text, _) = emitted(&b.finish());
+    let (text, _) = round_trip(&b.finish());
     assert!(text.contains("if false { break; }"), "{text}");
 }
 
 #[test]
-fn an_interface_of_another_kernel_is_an_error() {
+fn interface_of_another_kernel_is_refused() {
     let mut b = Builder::new("main", [1, 1, 1]);
     let nothing = interface(b.kir());
     b.buffer(true);
