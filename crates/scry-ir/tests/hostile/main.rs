@@ -1,4 +1,5 @@
-//! Hostile sources: each is compiled or refused within seconds, and errors have a position.
+//! Tests with hostile sources: each must be compiled or refused within seconds, and errors must
+//! have a position.
 
 mod constants;
 mod large;
@@ -12,13 +13,14 @@ use scry_ir::{
     MatrixProducts, Program, ShaderError, ShaderErrorKind, SpirvOptions, SpirvWorkarounds,
 };
 
+/// A valid kernel, which tests modify.
 const KERNEL: &str = include_str!("plain.wgsl");
 
-/// A second kernel: the types and operations that the first one does not have.
+/// A second one, with types and operations that [`KERNEL`] lacks.
 const RICH: &str = include_str!("rich.wgsl");
 
-/// Reads a source, writes it as SPIR-V, and lowers it.
-fn through(source: &str) -> Result<Program, ShaderError> {
+/// Compiles a source to SPIR-V, by both emitters, and to the kernel IR.
+fn compile_to_all(source: &str) -> Result<Program, ShaderError> {
     let program = Program::parse(source)?;
     let options = SpirvOptions {
         version: (1, 3),
@@ -32,14 +34,14 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         max_workgroup_memory: 32 << 10,
     };
     program.to_spirv_with_naga(&options)?;
-    inlined(program.control_flow())?;
-    inlined(program.to_spirv(&options))?;
-    inlined(program.to_kir(&KirOptions { checked: true }))?;
+    allow_too_complex(program.control_flow())?;
+    allow_too_complex(program.to_spirv(&options))?;
+    allow_too_complex(program.to_kir(&KirOptions { checked: true }))?;
     Ok(program)
 }
 
-/// What is made of the kernel IR may be `TooComplex`: functions are inlined.
-fn inlined<T>(result: Result<T, ShaderError>) -> Result<(), ShaderError> {
+/// Drops a `TooComplex` error of a step that uses the kernel IR, where functions are inlined.
+fn allow_too_complex<T>(result: Result<T, ShaderError>) -> Result<(), ShaderError> {
     match result {
         Err(error) if error.kind == ShaderErrorKind::TooComplex => Ok(()),
         result => result.map(drop),
@@ -49,9 +51,9 @@ fn inlined<T>(result: Result<T, ShaderError>) -> Result<(), ShaderError> {
 /// Compiles within a time limit; returns the result.
 fn compile(source: &str) -> Result<Program, ShaderError> {
     let start = Instant::now();
-    let result = through(source);
-    let took = start.elapsed();
-    assert!(took < Duration::from_secs(60), "{took:?} for {} bytes", source.len());
+    let result = compile_to_all(source);
+    let elapsed = start.elapsed();
+    assert!(elapsed < Duration::from_secs(60), "{elapsed:?} for {} bytes", source.len());
     if let Err(error) = &result {
         assert_ne!(error.kind, ShaderErrorKind::Compiler, "{error}");
         assert!(!error.message.is_empty() && !error.message.contains('\n'), "{error}");
@@ -61,14 +63,15 @@ fn compile(source: &str) -> Result<Program, ShaderError> {
 }
 
 /// Compiles a source that must be refused, with a position.
-fn refused(source: &str) -> ShaderError {
+fn compile_error(source: &str) -> ShaderError {
     let error = compile(source).err().expect("it is refused");
-    let place = error.location.unwrap_or_else(|| panic!("no place: {error}"));
+    let location = error.location.unwrap_or_else(|| panic!("no location: {error}"));
     let lines = source.bytes().filter(|b| *b == b'\n').count() as u32 + 1;
-    assert!((1..=lines).contains(&place.line) && place.column >= 1, "{place:?}: {error}");
+    assert!((1..=lines).contains(&location.line) && location.column >= 1, "{location:?}: {error}");
     error
 }
 
+/// Returns a kernel with these statements.
 fn kernel(body: &str) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
@@ -82,7 +85,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
 }
 
 #[test]
-fn the_kernels_themselves_are_good() {
+fn unmodified_kernels_compile() {
     let program = compile(KERNEL).unwrap();
     assert_eq!(program.interface().bindings.len(), 3);
     let program = compile(RICH).unwrap();
@@ -93,7 +96,7 @@ fn the_kernels_themselves_are_good() {
 fn errors_are_deterministic_across_threads() {
     let bad = KERNEL.replace("sum += src", "sum += sorce");
     let errors: Vec<ShaderError> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| refused(&bad))).collect();
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| compile_error(&bad))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(errors.windows(2).all(|pair| pair[0] == pair[1]));

@@ -1,24 +1,24 @@
-//! Valid kernels with a byte or a word changed, or truncated.
+//! Tests with valid kernels that are truncated, or in which a byte or a word is changed.
 
 use std::fs;
 use std::path::Path;
 
 use scry_ir::ShaderErrorKind;
 
-use crate::{KERNEL, RICH, compile, refused, through};
+use crate::{KERNEL, RICH, compile, compile_error, compile_to_all};
 
 #[test]
-fn every_prefix_of_a_kernel() {
+fn kernel_prefixes_are_handled() {
     for end in (0..KERNEL.len()).filter(|end| KERNEL.is_char_boundary(*end)) {
         if let Err(error) = compile(&KERNEL[..end]) {
-            let placeless = error.kind == ShaderErrorKind::EntryPoint;
-            assert!(placeless || error.location.is_some(), "{error}");
+            let may_lack_location = error.kind == ShaderErrorKind::EntryPoint;
+            assert!(may_lack_location || error.location.is_some(), "{error}");
         }
     }
 }
 
 #[test]
-fn every_byte_of_a_kernel_flipped() {
+fn flipped_bytes_are_handled() {
     for at in 0..KERNEL.len() {
         for flip in [0x01, 0x08, 0x20, 0x80, 0xff] {
             let mut bytes = KERNEL.as_bytes().to_vec();
@@ -29,10 +29,10 @@ fn every_byte_of_a_kernel_flipped() {
 }
 
 #[test]
-fn odd_characters() {
+fn unusual_characters_are_handled() {
     for mark in ["\0", "\u{feff}", "\u{fffd}", "\u{202e}", "\u{10ffff}", "\r", "\u{1b}[31m", "´"] {
-        refused(&format!("{mark}{KERNEL}$"));
-        refused(&format!("{KERNEL}\n{mark}$"));
+        compile_error(&format!("{mark}{KERNEL}$"));
+        compile_error(&format!("{KERNEL}\n{mark}$"));
         let _ = compile(&format!("{KERNEL}{mark}"));
         let _ = compile(mark);
         let _ = compile(&KERNEL.replace(' ', mark));
@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// The kernels of the repository's corpus.
+/// Returns the kernels of the repository's corpus.
 fn corpus() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
     let mut paths: Vec<_> = fs::read_dir(folder)
@@ -123,7 +123,7 @@ const EXTRA: &[&str] = &[
 ];
 
 #[test]
-fn shuffled_tokens() {
+fn shuffled_tokens_are_handled() {
     let seeds: u64 =
         std::env::var("SCRY_FUZZ_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
     let mut sources = corpus();
@@ -143,7 +143,7 @@ fn shuffled_tokens() {
             }
         }
         let source = tokens.concat();
-        if let Err(error) = through(&source) {
+        if let Err(error) = compile_to_all(&source) {
             assert_ne!(error.kind, ShaderErrorKind::Compiler, "seed {seed}: {error}\n{source}");
         }
     }

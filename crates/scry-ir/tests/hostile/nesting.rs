@@ -1,16 +1,16 @@
-//! Nested brackets, operators and statements, far beyond the limits and just below them.
+//! Tests with nested brackets, operators and statements, far beyond the limits and just below them.
 
-use crate::{compile, kernel, refused};
+use crate::{compile, compile_error, kernel};
 
 #[test]
-fn heaps_of_brackets() {
+fn many_unbalanced_brackets_are_refused() {
     for one in ["(", "[", "{", ")", "]", "}", "<", "array<", "((]", "/*", "a(", "@a("] {
-        refused(&one.repeat(10_000_000 / one.len()));
+        compile_error(&one.repeat(10_000_000 / one.len()));
     }
 }
 
 #[test]
-fn deep_nesting_of_every_kind() {
+fn deep_nesting_is_refused() {
     let n = 100_000;
     let wrap = |open: &str, middle: &str, close: &str| {
         format!("{}{middle}{}", open.repeat(n), close.repeat(n))
@@ -44,7 +44,7 @@ fn deep_nesting_of_every_kind() {
         wrap("switch i { default {", "", "}}"),
         wrap("switch i { case 0: {", "", "}}"),
     ] {
-        refused(&kernel(&body));
+        compile_error(&kernel(&body));
     }
 }
 
