@@ -1,4 +1,4 @@
-//! Every kernel of the corpus as SPIR-V: valid, and matches its golden file.
+//! Tests that the SPIR-V of every kernel of the corpus is valid, and matches its golden file.
 
 use crate::golden;
 use crate::support::{
@@ -27,7 +27,7 @@ fn every_kernel_validates_under_every_option() {
     }
 }
 
-/// Each kernel checked, and three linearised.
+/// Compares kernels with their golden files: each with bounds checks, and three linearised too.
 #[test]
 fn kernel_text_matches_golden_files() {
     let mut texts = Vec::new();
@@ -40,14 +40,14 @@ fn kernel_text_matches_golden_files() {
             versions.push((format!("{name}.linearised.spvasm"), linearised));
         }
         for (file, options) in versions {
-            texts.push((file, text(&program.to_spirv(&options).unwrap())));
+            texts.push((file, disassemble(&program.to_spirv(&options).unwrap())));
         }
     }
     golden::compare_all(&corpus("out"), "spvasm", &texts);
 }
 
 /// Returns the disassembly without the generator's version.
-fn text(words: &[u32]) -> String {
+fn disassemble(words: &[u32]) -> String {
     let mut module = load(words);
     if let Some(header) = &mut module.header {
         header.generator = 0;

@@ -1,4 +1,4 @@
-//! Kernels as SPIR-V: valid, unchanged, in bounds, bounded, and correct on linearised grids.
+//! Tests of emitted SPIR-V: validity, golden files, effects of the options, and matrices.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Cooperative matrices as SPIR-V. Validators older than the extension do not know its types, so
-//! that these tests look at the module themselves.
+//! Tests of cooperative matrices in SPIR-V. They inspect the module themselves, since validators
+//! that are older than the extension do not support it.
 
 use rspirv::spirv::{
     AddressingModel, Capability, Decoration, MemoryAccess, MemoryModel, Op, StorageClass, Word,
@@ -16,7 +16,7 @@ const DEVICE: SpirvOptions = SpirvOptions {
     ..CHECKED
 };
 
-/// A product with loads and stores that may be partly outside, in a loop that may not end.
+/// A product whose loads and stores may be partly out of bounds, in a loop that may not end.
 const PRODUCT: &str = "enable f16; enable wgpu_cooperative_matrix; enable subgroups;
     @group(0) @binding(0) var<storage> a: array<f16>;
     @group(0) @binding(1) var<storage, read_write> c: array<f32>;
@@ -44,26 +44,27 @@ fn count(module: &rspirv::dr::Module, op: Op) -> usize {
     code(module).filter(|instruction| instruction.class.opcode == op).count()
 }
 
-fn refusal(source: &str, options: &SpirvOptions) -> String {
+/// Emits a kernel, which must be refused; returns the message.
+fn refusal_message(source: &str, options: &SpirvOptions) -> String {
     let error = Program::parse(source).unwrap().to_spirv(options).unwrap_err();
     assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
     error.message
 }
 
 #[test]
-fn matrices_have_the_vulkan_memory_model() {
+fn matrices_need_vulkan_memory_model() {
     let module = module(PRODUCT, &DEVICE);
     let model = module.memory_model.as_ref().unwrap();
     assert_eq!(model.operands[0].unwrap_addressing_model(), AddressingModel::Logical);
     assert_eq!(model.operands[1].unwrap_memory_model(), MemoryModel::Vulkan);
     let capabilities: Vec<Capability> =
         module.capabilities.iter().map(|one| one.operands[0].unwrap_capability()).collect();
-    for wanted in [
+    for expected in [
         Capability::CooperativeMatrixKHR,
         Capability::VulkanMemoryModel,
         Capability::VulkanMemoryModelDeviceScope,
     ] {
-        assert!(capabilities.contains(&wanted), "{wanted:?}");
+        assert!(capabilities.contains(&expected), "{expected:?}");
     }
     let extension = module.extensions[0].operands[0].unwrap_literal_string();
     assert_eq!(extension, "SPV_KHR_cooperative_matrix");
@@ -76,8 +77,8 @@ fn matrices_have_the_vulkan_memory_model() {
     }));
 }
 
-/// The storage class of the memory that an access goes to.
-fn class_of(module: &rspirv::dr::Module, pointer: Word) -> StorageClass {
+/// Returns the storage class of a pointer.
+fn storage_class(module: &rspirv::dr::Module, pointer: Word) -> StorageClass {
     let everything = module.types_global_values.iter().chain(module.all_inst_iter());
     let definition = everything.into_iter().find(|inst| inst.result_id == Some(pointer)).unwrap();
     let ty = definition.result_type.unwrap();
@@ -86,7 +87,7 @@ fn class_of(module: &rspirv::dr::Module, pointer: Word) -> StorageClass {
 }
 
 #[test]
-fn shared_memory_is_accessed_as_shared() {
+fn accesses_to_shared_memory_are_non_private() {
     let module = module(PRODUCT, &DEVICE);
     let mut shared = 0;
     for inst in code(&module) {
@@ -97,7 +98,7 @@ fn shared_memory_is_accessed_as_shared() {
             Op::CooperativeMatrixStoreKHR => 4,
             _ => continue,
         };
-        let class = class_of(&module, inst.operands[0].unwrap_id_ref());
+        let class = storage_class(&module, inst.operands[0].unwrap_id_ref());
         let is_shared = [StorageClass::Workgroup, StorageClass::StorageBuffer].contains(&class);
         let access = inst.operands.get(operand).map(|access| access.unwrap_memory_access());
         let expected = is_shared.then_some(MemoryAccess::NON_PRIVATE_POINTER);
@@ -108,10 +109,11 @@ fn shared_memory_is_accessed_as_shared() {
 }
 
 #[test]
-fn matrices_are_loaded_whole_or_through_tiles() {
+fn matrix_accesses_use_tiles_where_needed() {
     let module = module(PRODUCT, &DEVICE);
-    // The left factor and the result in place and in a tile, the right factor in place only. The
-    // index of the left factor, a variable, and the stop word are those of the first lane.
+    // Loads: of the left operand from its array or from a tile, of the right one from its array
+    // only. Stores: of the result to its array or to a tile. Broadcasts: of the left operand's
+    // index, which is a variable, and of the stop word.
     let ops = [
         Op::CooperativeMatrixLoadKHR,
         Op::CooperativeMatrixStoreKHR,
@@ -125,16 +127,16 @@ fn matrices_are_loaded_whole_or_through_tiles() {
 }
 
 #[test]
-fn kernels_without_matrices_keep_their_memory_model() {
+fn other_kernels_keep_glsl450_memory_model() {
     let source = "@compute @workgroup_size(32) fn main() {}";
     let model = module(source, &DEVICE).memory_model.unwrap();
     assert_eq!(model.operands[1].unwrap_memory_model(), MemoryModel::GLSL450);
 }
 
 #[test]
-fn other_matrices_are_refused_by_name() {
+fn unsupported_matrices_are_refused_by_name() {
     let none = SpirvOptions { matrices: MatrixProducts::empty(), ..DEVICE };
-    let half = SpirvOptions { matrices: MatrixProducts::F16_16X16, ..DEVICE };
+    let f16_only = SpirvOptions { matrices: MatrixProducts::F16_16X16, ..DEVICE };
     let small = SpirvOptions { max_workgroup_memory: 4096, ..DEVICE };
     let narrow = PRODUCT.replace("@workgroup_size(64)", "@workgroup_size(16)");
     let eight = "enable wgpu_cooperative_matrix;
@@ -143,11 +145,11 @@ fn other_matrices_are_refused_by_name() {
             coopStore(coopLoad<coop_mat8x8<f32, C>>(&data[64], 8u), &data[0], 8u);
         }";
     let messages = [
-        refusal(PRODUCT, &none),
-        refusal(PRODUCT, &half),
-        refusal(PRODUCT, &small),
-        refusal(&narrow, &DEVICE),
-        refusal(eight, &DEVICE),
+        refusal_message(PRODUCT, &none),
+        refusal_message(PRODUCT, &f16_only),
+        refusal_message(PRODUCT, &small),
+        refusal_message(&narrow, &DEVICE),
+        refusal_message(eight, &DEVICE),
     ];
     let expected = [
         "the device has no f16-f32-16x16 products of matrices; its products are: none; help: use \

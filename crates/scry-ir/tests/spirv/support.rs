@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rspirv::dr::{Instruction, Operand};
 use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
 
-/// Checked, for a device that zeroes workgroup memory and has no defects, not linearised.
+/// Options with bounds checks, for a device that zeroes workgroup memory and needs no workarounds.
 pub const CHECKED: SpirvOptions = SpirvOptions {
     version: (1, 5),
     checked: true,
@@ -21,16 +21,16 @@ pub const CHECKED: SpirvOptions = SpirvOptions {
     max_workgroup_memory: 32 << 10,
 };
 
-/// The same with all workarounds.
+/// [`CHECKED`] with all workarounds.
 pub const WORKED_AROUND: SpirvOptions =
     SpirvOptions { workarounds: SpirvWorkarounds::all(), ..CHECKED };
 
-/// A folder of WGSL sources below the repository's `corpus`.
+/// Returns the path of a folder below the repository's `corpus`.
 pub fn corpus(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus").join(folder)
 }
 
-/// The `.wgsl` files of a folder with their names, sorted; there must be some.
+/// Returns name and source of each `.wgsl` file of a folder, sorted; there must be some.
 pub fn sources(folder: &Path) -> Vec<(String, String)> {
     let mut found: Vec<_> = fs::read_dir(folder)
         .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
@@ -77,8 +77,8 @@ pub fn every_option() -> Vec<SpirvOptions> {
     all
 }
 
-/// True if `spirv-val` is installed. Without it the tests that need it skip, and say so; a run
-/// that sets `SCRY_REQUIRE_VULKAN=1` fails instead.
+/// Returns whether `spirv-val` is installed; otherwise prints that the test is skipped, or fails if
+/// `SCRY_REQUIRE_VULKAN=1` is set.
 pub fn have_validator(test: &str) -> bool {
     let found = Command::new("spirv-val")
         .arg("--version")
@@ -121,7 +121,7 @@ pub fn load(words: &[u32]) -> rspirv::dr::Module {
     rspirv::dr::load_words(words).unwrap_or_else(|e| panic!("not SPIR-V: {e}"))
 }
 
-/// The instructions of all functions.
+/// Returns the instructions of all functions.
 pub fn code(module: &rspirv::dr::Module) -> impl Iterator<Item = &Instruction> {
     module
         .functions
@@ -130,7 +130,7 @@ pub fn code(module: &rspirv::dr::Module) -> impl Iterator<Item = &Instruction> {
         .flat_map(|block| &block.instructions)
 }
 
-/// The id of an operand.
+/// Returns the id that an operand is, if it is one.
 pub fn id(operand: &Operand) -> Option<u32> {
     operand.id_ref_any()
 }

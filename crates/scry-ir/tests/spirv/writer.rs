@@ -1,4 +1,4 @@
-//! Effects of the options.
+//! Tests of the effects of `SpirvOptions`.
 
 use rspirv::binary::Disassemble;
 use rspirv::spirv::{ExecutionModel, Op};
@@ -43,12 +43,12 @@ fn workgroup_memory_is_zeroed() {
     let program = parse("zeroing", source);
     for linearised in [false, true] {
         let native = SpirvOptions { linearised, ..CHECKED };
-        let own = SpirvOptions { native_workgroup_zeroing: false, ..native };
+        let emulated = SpirvOptions { native_workgroup_zeroing: false, ..native };
         let barriers = |options| {
             let module = load(&program.to_spirv(options).unwrap());
             code(&module).filter(|i| i.class.opcode == Op::ControlBarrier).count()
         };
-        assert_eq!((barriers(&native), barriers(&own)), (0, 1));
+        assert_eq!((barriers(&native), barriers(&emulated)), (0, 1));
     }
 }
 
@@ -106,7 +106,6 @@ fn unused_bindings_have_no_slot() {
 
 #[test]
 fn writing_time_is_linear_in_length() {
-    // Far above the usual time, far below that of a quadratic pass.
     let body = "data[i] += data[i + 1u] << (data[i] & 7u); if data[i] > 3u { data[i] = 1u; }\n";
     let source = format!(
         "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
@@ -118,6 +117,7 @@ fn writing_time_is_linear_in_length() {
     let program = Program::parse(&source).unwrap();
     let begin = std::time::Instant::now();
     program.to_spirv(&CHECKED).unwrap();
+    // Far above the usual time, far below that of a quadratic pass.
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }
 
@@ -127,18 +127,18 @@ fn aborted_loop_report_is_last_binding() {
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
         for linearised in [false, true] {
-            let with = |reports_aborted_loops| {
+            let words_with = |reports_aborted_loops| {
                 let options = SpirvOptions { linearised, reports_aborted_loops, ..CHECKED };
                 program.to_spirv(&options).unwrap()
             };
-            let (plain, reporting) = (with(false), with(true));
+            let (plain, reporting) = (words_with(false), words_with(true));
             if validates {
                 validate(&reporting).unwrap_or_else(|e| panic!("{name}: {e}"));
             }
             let [plain, reporting] = [plain, reporting].map(|words| load(&words));
             let slots = |module| bindings(module).into_iter().max().map_or(0, |last| last + 1);
-            let own = program.interface().bindings.len() as u32 + u32::from(linearised);
-            assert_eq!((slots(&reporting), slots(&plain)), (own + 1, own), "{name}");
+            let others = program.interface().bindings.len() as u32 + u32::from(linearised);
+            assert_eq!((slots(&reporting), slots(&plain)), (others + 1, others), "{name}");
             let loops = |module| code(module).filter(|i| i.class.opcode == Op::LoopMerge).count();
             assert_eq!(loops(&reporting), loops(&plain) + 1, "{name}");
         }
@@ -152,11 +152,11 @@ fn only_loops_without_proof_poll() {
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
         for reports_aborted_loops in [false, true] {
-            let with = |polls| {
+            let words_with = |polls| {
                 let options = SpirvOptions { reports_aborted_loops, polls, ..CHECKED };
                 program.to_spirv(&options).unwrap()
             };
-            let (plain, polled) = (with(false), with(true));
+            let (plain, polled) = (words_with(false), words_with(true));
             if validates {
                 validate(&polled).unwrap_or_else(|e| panic!("{name}: {e}"));
             }
@@ -187,11 +187,11 @@ fn loops_with_barriers_are_left_together() {
         let words = parse("polls", source).to_spirv(&options).unwrap();
         code(&load(&words)).filter(|i| i.class.opcode == op).count()
     };
-    let [plain, with] = [source(""), source("workgroupBarrier();")];
+    let [plain, with_barrier] = [source(""), source("workgroupBarrier();")];
     let subgroup = format!("enable subgroups; {}", source("subgroupBarrier();"));
     assert_eq!([Op::ControlBarrier, Op::AtomicLoad].map(|op| count(&plain, op)), [0, 1]);
     // Two more barriers, between which the invocations agree.
-    assert_eq!([Op::ControlBarrier, Op::AtomicLoad].map(|op| count(&with, op)), [3, 2]);
+    assert_eq!([Op::ControlBarrier, Op::AtomicLoad].map(|op| count(&with_barrier, op)), [3, 2]);
     // Other subgroups may not be in the loop: they must not be waited for.
     let ops = [Op::ControlBarrier, Op::AtomicLoad, Op::GroupNonUniformBroadcastFirst];
     assert_eq!(ops.map(|op| count(&subgroup, op)), [1, 1, 1]);
