@@ -1,4 +1,4 @@
-//! Generated WGSL in headless Chromium, which creates a pipeline of each kernel.
+//! Tests that headless Chromium accepts emitted WGSL: it creates a pipeline from each kernel.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,25 +8,26 @@ use scry_ir::Features;
 use serde_json::{Value, json};
 
 use crate::corpus::{SHADERS, shader, sources};
-use crate::support::{emitted, parsed};
+use crate::support::{emit, parse};
 
-/// Kernels with barriers that at least have to compile.
+/// Minimum number of kernels with barriers that must compile.
 const MIN_WITH_BARRIERS: usize = 15;
 
-/// Random kernels, of each kind.
+/// Number of random kernels of each kind.
 const SEEDS: u64 = 100;
 
-/// Optional features of WebGPU that the adapter has.
+/// The features of random kernels: none that an adapter may lack.
 const WEBGPU: scry_fuzz::Features =
     scry_fuzz::Features { f16: false, f64: false, i64: false, i16: false };
 
 /// Invocations of a workgroup that every WebGPU device supports.
 const MAX_INVOCATIONS: u32 = 256;
 
-/// A kernel for the script, unless WGSL cannot express it or its workgroups are too large.
-fn kernel(name: &str, source: &str) -> Option<Value> {
-    let text = emitted(source).ok()?;
-    let program = parsed(source);
+/// Returns a kernel in the form that the script reads; `None` if WGSL cannot express it or its
+/// workgroups are too large.
+fn script_input(name: &str, source: &str) -> Option<Value> {
+    let text = emit(source).ok()?;
+    let program = parse(source);
     let features = program.interface().features;
     if program.interface().workgroup_size.iter().product::<u32>() > MAX_INVOCATIONS {
         return None;
@@ -37,8 +38,8 @@ fn kernel(name: &str, source: &str) -> Option<Value> {
     Some(json!({ "name": name, "text": text, "features": needed }))
 }
 
-/// Compiles kernels in the browser; returns a result for each.
-fn compiled(chromium: &std::ffi::OsStr, kernels: &[Value]) -> Vec<Value> {
+/// Compiles kernels in the browser; returns the script's result for each.
+fn compile(chromium: &std::ffi::OsStr, kernels: &[Value]) -> Vec<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wgsl_out/chromium.cjs");
     let mut node = Command::new("node")
         .arg(script)
@@ -64,19 +65,19 @@ fn kernels_compile_in_chromium() {
     let mut kernels = Vec::new();
     for path in sources("corpus") {
         let source = std::fs::read_to_string(&path).unwrap();
-        kernels.extend(kernel(&path.display().to_string(), &source));
+        kernels.extend(script_input(&path.display().to_string(), &source));
     }
     for parts in SHADERS {
-        kernels.extend(kernel(&parts.join("+"), &shader(parts)));
+        kernels.extend(script_input(&parts.join("+"), &shader(parts)));
     }
     for seed in 0..SEEDS {
         let random = scry_fuzz::kernel(seed, WEBGPU).case().source;
-        kernels.extend(kernel(&format!("random {seed}"), &random));
+        kernels.extend(script_input(&format!("random {seed}"), &random));
         let hostile = hostile::kernel(seed, WEBGPU, Rules { endless: true }).case().source;
-        kernels.extend(kernel(&format!("hostile {seed}"), &hostile));
+        kernels.extend(script_input(&format!("hostile {seed}"), &hostile));
     }
     kernels.push(json!({ "name": "invalid", "text": "fn main() { x = 1; }", "features": [] }));
-    let mut results = compiled(&chromium, &kernels);
+    let mut results = compile(&chromium, &kernels);
     let invalid = results.pop().expect("there is at least one kernel");
     assert_ne!(invalid["errors"], json!([]), "the browser accepts an invalid kernel");
     kernels.pop();

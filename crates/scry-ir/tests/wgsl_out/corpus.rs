@@ -1,12 +1,13 @@
-//! The kernels of the corpus and of scry-gpu.
+//! Tests that the WGSL emitted for the kernels of the corpus and of scry-gpu computes what their
+//! source computes.
 
 use std::path::{Path, PathBuf};
 
 use scry_ir::{Scalar, ScalarKind, ShaderErrorKind, TypeLayout};
 
-use crate::support::{Launch, computes_the_same, emitted, parsed};
+use crate::support::{Launch, emit, emitted_matches_source, parse};
 
-/// The WGSL files under a folder of the repository.
+/// Returns the WGSL files below a folder of the repository, sorted.
 pub fn sources(folder: &str) -> Vec<PathBuf> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -24,23 +25,23 @@ pub fn sources(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Writes small numbers to the scalars of a type.
+/// Fills the scalars of a value of type `layout` at byte `at` with small test values.
 fn fill(layout: &TypeLayout, at: usize, bytes: &mut [u8]) {
     match layout {
-        TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => put(*scalar, at, bytes),
+        TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => write_scalar(*scalar, at, bytes),
         TypeLayout::Vector { len, scalar } => {
             (0..usize::from(*len))
-                .for_each(|nth| put(*scalar, at + nth * usize::from(scalar.width), bytes));
+                .for_each(|i| write_scalar(*scalar, at + i * usize::from(scalar.width), bytes));
         }
         TypeLayout::Matrix { columns, rows, scalar, stride } => {
             let column = TypeLayout::Vector { len: *rows, scalar: *scalar };
             (0..usize::from(*columns))
-                .for_each(|nth| fill(&column, at + nth * *stride as usize, bytes));
+                .for_each(|i| fill(&column, at + i * *stride as usize, bytes));
         }
         TypeLayout::Array { element, len, stride } => {
             let stride = *stride as usize;
             let len = len.map_or((bytes.len() - at) / stride, |len| len as usize);
-            (0..len).for_each(|nth| fill(element, at + nth * stride, bytes));
+            (0..len).for_each(|i| fill(element, at + i * stride, bytes));
         }
         TypeLayout::Struct { members, .. } => {
             members
@@ -50,7 +51,8 @@ fn fill(layout: &TypeLayout, at: usize, bytes: &mut [u8]) {
     }
 }
 
-fn put(scalar: Scalar, at: usize, bytes: &mut [u8]) {
+/// Writes the test value of a scalar at byte `at`.
+fn write_scalar(scalar: Scalar, at: usize, bytes: &mut [u8]) {
     let n = at / usize::from(scalar.width);
     let float = (n % 13) as f32 * 0.25 + 0.5;
     let bits = match (scalar.kind, scalar.width) {
@@ -63,8 +65,9 @@ fn put(scalar: Scalar, at: usize, bytes: &mut [u8]) {
     bytes[at..at + width].copy_from_slice(&bits.to_le_bytes()[..width]);
 }
 
-/// Bytes of a type, with this many elements of a runtime-sized array.
-fn content(layout: &TypeLayout, elements: u64) -> Vec<u8> {
+/// Returns the initial bytes of a buffer of type `layout`, whose runtime-sized array, if any, has
+/// `elements` elements.
+fn buffer_contents(layout: &TypeLayout, elements: u64) -> Vec<u8> {
     let tail = layout.runtime_array().map_or(0, |(_, stride)| stride * elements);
     let size = (layout.fixed_size() + tail).max(layout.min_binding_size()).next_multiple_of(4);
     let mut bytes = vec![0; size as usize];
@@ -72,38 +75,40 @@ fn content(layout: &TypeLayout, elements: u64) -> Vec<u8> {
     bytes
 }
 
-fn launch(source: &str, elements: u64) -> Launch {
-    let program = parsed(source);
+/// Returns a launch of a kernel with test values in its buffers.
+fn launch_for(source: &str, elements: u64) -> Launch {
+    let program = parse(source);
     let interface = program.interface();
     let buffers = interface.bindings.iter();
-    let buffers = buffers.map(|binding| content(&binding.layout, elements)).collect();
+    let buffers = buffers.map(|binding| buffer_contents(&binding.layout, elements)).collect();
     let immediates = interface.immediates.as_ref();
-    let immediates = immediates.map(|block| content(&block.layout, 0)).unwrap_or_default();
+    let immediates = immediates.map(|block| buffer_contents(&block.layout, 0)).unwrap_or_default();
     let source = source.to_owned();
     Launch { source, buffers, immediates, groups: [2, 1, 1], subgroup_size: 4 }
 }
 
 #[test]
-fn corpus_kernels_compute_the_same() {
+fn corpus_kernels_round_trip() {
     let (mut compared, mut refused) = (0, Vec::new());
     for path in sources("corpus") {
         let source = std::fs::read_to_string(&path).unwrap();
-        if let Err(error) = emitted(&source) {
+        if let Err(error) = emit(&source) {
             assert!(matches!(error.kind, ShaderErrorKind::Unsupported(_)), "{error}");
             refused.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
             continue;
         }
         for elements in [1, 70, 300] {
-            assert!(computes_the_same(&launch(&source, elements)), "{}", path.display());
+            assert!(emitted_matches_source(&launch_for(&source, elements)), "{}", path.display());
             compared += 1;
         }
     }
     assert!(compared > 90, "{compared}");
-    let wide = ["bounds", "least", "less", "negated", "orders", "signs", "sizes", "widen", "wide"];
-    assert_eq!(refused, wide, "these use 64-bit types or 16-bit integers");
+    let unsupported =
+        ["bounds", "least", "less", "negated", "orders", "signs", "sizes", "widen", "wide"];
+    assert_eq!(refused, unsupported, "these use 64-bit types or 16-bit integers");
 }
 
-/// Parts of scry-gpu's kernels, which make one source each.
+/// Kernels of scry-gpu: for each the WGSL files that are concatenated into its source.
 pub const SHADERS: [&[&str]; 17] = [
     &["saxpy/saxpy"],
     &["saxpy/saxpy_vec4"],
@@ -124,7 +129,7 @@ pub const SHADERS: [&[&str]; 17] = [
     &["reduce/two", "reduce/max", "reduce/reduce"],
 ];
 
-/// The source of a kernel of scry-gpu.
+/// Returns the source of a kernel of scry-gpu.
 pub fn shader(parts: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scry-gpu/src/shaders");
     let read = |part: &&str| std::fs::read_to_string(folder.join(format!("{part}.wgsl"))).unwrap();
@@ -132,8 +137,8 @@ pub fn shader(parts: &[&str]) -> String {
 }
 
 #[test]
-fn shaders_of_scry_gpu_compute_the_same() {
+fn scry_gpu_shaders_round_trip() {
     for parts in SHADERS {
-        assert!(computes_the_same(&launch(&shader(parts), 300)), "{parts:?}");
+        assert!(emitted_matches_source(&launch_for(&shader(parts), 300)), "{parts:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! Kernels as WGSL: the text is valid, and means the same.
+//! Tests of emitted WGSL: the text is valid, and computes what the kernel's source computes.
 //!
-//! `SCRY_TINT` names the `tint` of Chromium's compiler, and `SCRY_CHROMIUM` the browser; without
-//! them only naga checks the texts.
+//! The environment variables `SCRY_TINT` and `SCRY_CHROMIUM` are the paths of Chromium's compiler
+//! `tint` and of the browser. Without them only naga checks the texts.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,41 +1,41 @@
-//! What WGSL lacks is refused by name.
+//! Tests that kernels which WGSL cannot express are refused, with an error that names the feature.
 
 use scry_ir::{Features, ShaderErrorKind};
 
-use crate::support::emitted;
+use crate::support::emit;
 
-/// The message and the kind of the refusal of a kernel.
-fn refused(source: &str) -> (String, ShaderErrorKind) {
-    let error = emitted(source).expect_err("WGSL lacks something that the kernel uses");
+/// Emits a kernel, which must be refused; returns the message and the kind of the error.
+fn emit_error(source: &str) -> (String, ShaderErrorKind) {
+    let error = emit(source).expect_err("WGSL lacks something that the kernel uses");
     assert!(error.message.contains("; help: "), "{}", error.message);
     (error.message, error.kind)
 }
 
 #[test]
-fn wide_and_narrow_types_are_refused() {
-    let of = |ty: &str| {
-        refused(&format!(
+fn types_of_16_and_64_bits_are_refused() {
+    let error_for = |ty: &str| {
+        emit_error(&format!(
             "enable wgpu_int16;
              @group(0) @binding(0) var<storage, read_write> data: array<{ty}>;
              @compute @workgroup_size(1) fn main() {{ data[0] += data[1]; }}"
         ))
     };
     let kind = ShaderErrorKind::Unsupported;
-    let (message, f64) = of("f64");
+    let (message, f64) = error_for("f64");
     assert_eq!(
         message,
         "WGSL has no 64-bit floats (f64); help: emit SPIR-V or PTX, or use 32-bit types"
     );
     assert_eq!(f64, kind(Features::F64));
-    assert_eq!(of("u64").1, kind(Features::I64));
-    assert_eq!(of("i64").1, kind(Features::I64));
-    assert_eq!(of("i16").1, kind(Features::I16));
-    assert_eq!(of("u16").1, kind(Features::I16));
+    assert_eq!(error_for("u64").1, kind(Features::I64));
+    assert_eq!(error_for("i64").1, kind(Features::I64));
+    assert_eq!(error_for("i16").1, kind(Features::I16));
+    assert_eq!(error_for("u16").1, kind(Features::I16));
 }
 
 #[test]
 fn atomics_of_floats_are_refused() {
-    let (message, kind) = refused(
+    let (message, kind) = emit_error(
         "@group(0) @binding(0) var<storage, read_write> sum: atomic<f32>;
          @compute @workgroup_size(1) fn main() { atomicAdd(&sum, 1.0); }",
     );
@@ -45,7 +45,7 @@ fn atomics_of_floats_are_refused() {
 
 #[test]
 fn cooperative_matrices_are_refused() {
-    let (message, kind) = refused(
+    let (message, kind) = emit_error(
         "enable wgpu_cooperative_matrix;
          @group(0) @binding(0) var<storage, read_write> data: array<f32>;
          @compute @workgroup_size(32) fn main() {
@@ -61,7 +61,7 @@ fn cooperative_matrices_are_refused() {
 
 #[test]
 fn subgroup_barriers_are_refused() {
-    let (message, _) = refused("@compute @workgroup_size(1) fn main() { subgroupBarrier(); }");
+    let (message, _) = emit_error("@compute @workgroup_size(1) fn main() { subgroupBarrier(); }");
     assert_eq!(message, "WGSL has no subgroup barriers; help: use workgroupBarrier() instead");
 }
 
@@ -70,7 +70,7 @@ fn deep_nesting_is_refused() {
     let nested = |depth: usize| {
         let open = "if x[0] > 0 { x[0] -= 1;".repeat(depth);
         let close = "}".repeat(depth);
-        emitted(&format!(
+        emit(&format!(
             "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
              fn inner() {{ {open} {close} }}
              @compute @workgroup_size(1) fn main() {{ {open} inner(); {close} }}"

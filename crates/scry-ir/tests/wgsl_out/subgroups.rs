@@ -1,12 +1,13 @@
-//! Subgroup operations.
+//! Tests of emitted subgroup operations.
 
-use crate::support::{Launch, again, computes_the_same, parsed};
+use crate::support::{Launch, emitted_matches_source, parse, round_trip};
 
-/// A kernel of 16 invocations that stores the values of `u32` expressions of `x` and `lane`.
+/// Returns a kernel of 16 invocations that stores the values of `u32` expressions of `x` and
+/// `lane`.
 fn kernel(expressions: &[&str]) -> String {
     let stores = expressions.iter().enumerate();
     let stores: String =
-        stores.map(|(nth, value)| format!("out[i * 64u + {nth}u] = {value};\n")).collect();
+        stores.map(|(n, value)| format!("out[i * 64u + {n}u] = {value};\n")).collect();
     format!(
         "enable subgroups;
          @group(0) @binding(0) var<storage> input: array<u32>;
@@ -24,8 +25,8 @@ fn kernel(expressions: &[&str]) -> String {
     )
 }
 
-fn launch(source: &str) -> Launch {
-    let input = (0..16u32).flat_map(|nth| (nth * 7 % 11 + 1).to_le_bytes()).collect();
+fn launch_for(source: &str) -> Launch {
+    let input = (0..16u32).flat_map(|n| (n * 7 % 11 + 1).to_le_bytes()).collect();
     Launch {
         source: source.to_owned(),
         buffers: vec![input, vec![0; 16 * 64 * 4]],
@@ -36,7 +37,7 @@ fn launch(source: &str) -> Launch {
 }
 
 #[test]
-fn subgroup_operations_compute_the_same() {
+fn subgroup_operations_round_trip() {
     let source = kernel(&[
         "subgroupAdd(x)",
         "subgroupMul(x)",
@@ -61,15 +62,15 @@ fn subgroup_operations_compute_the_same() {
         "quadSwapX(x) + 16u * quadSwapY(x) + 256u * quadSwapDiagonal(x)",
         "size",
     ]);
-    assert!(computes_the_same(&launch(&source)));
+    assert!(emitted_matches_source(&launch_for(&source)));
 }
 
 #[test]
-fn distances_above_127_are_not_constants() {
+fn shuffle_deltas_above_127_become_variables() {
     let source = kernel(&["subgroupShuffleXor(x, 200u)", "subgroupShuffleUp(x, 128u)"]);
-    let (text, _) = again(&parsed(&source), &source);
+    let (text, _) = round_trip(&parse(&source), &source);
     assert!(text.contains("= 200u;") && text.contains("= 128u;"), "{text}");
-    assert!(computes_the_same(&launch(&source)));
+    assert!(emitted_matches_source(&launch_for(&source)));
 }
 
 #[test]
@@ -79,6 +80,6 @@ fn subgroup_operations_may_diverge() {
         "if odd { out[i] = subgroupAdd(x); }
          let f =",
     );
-    let (text, _) = again(&parsed(&source), &source);
+    let (text, _) = round_trip(&parse(&source), &source);
     assert!(text.contains("diagnostic(off, subgroup_uniformity);"), "{text}");
 }

@@ -1,56 +1,58 @@
-//! The text of small kernels.
+//! Tests of the emitted text of small kernels.
 
 use std::path::Path;
 
 use crate::golden;
-use crate::support::{again, check_with_tint, emitted, parsed};
+use crate::support::{check_with_tint, emit, parse, round_trip};
 
-/// The golden files.
 #[test]
-fn the_text_of_small_kernels_is_as_blessed() {
+fn emitted_text_matches_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
     let names = ["saxpy", "reduce", "histogram", "halves", "subgroups"];
     let texts = names.map(|name| {
         let source = std::fs::read_to_string(folder.join(format!("{name}.wgsl"))).unwrap();
-        (format!("{name}.wgsl"), emitted(&source).unwrap_or_else(|error| panic!("{error}")))
+        (format!("{name}.wgsl"), emit(&source).unwrap_or_else(|error| panic!("{error}")))
     });
     golden::compare_all(&folder.join("out"), "wgsl", &texts);
 }
 
-/// The valid text of a kernel.
-fn text(source: &str) -> String {
-    let (text, _) = again(&parsed(source), source);
+/// Emits a kernel, and checks that the text is valid.
+fn emit_valid(source: &str) -> String {
+    let (text, _) = round_trip(&parse(source), source);
     check_with_tint(&text);
     text
 }
 
-fn has(text: &str, parts: &[&str]) {
+fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
 }
 
-fn lacks(text: &str, part: &str) {
+fn assert_lacks(text: &str, part: &str) {
     assert!(!text.contains(part), "`{part}` is in\n{text}");
 }
 
 #[test]
 fn names_are_kept_or_made_valid() {
-    let text = text(
+    let text = emit_valid(
         "@group(1) @binding(3) var<storage> größe: array<u32>;
          @group(0) @binding(7) var<storage, read_write> max_: array<u32>;
          @compute @workgroup_size(4) fn x1(@builtin(local_invocation_index) i: u32) {
              max_[i] = größe[i];
          }",
     );
-    has(&text, &["@group(1) @binding(3) var<storage, read> gr__e: array<u32>;"]);
-    has(&text, &["@group(0) @binding(7) var<storage, read_write> max_: array<u32>;", "fn x1("]);
-    has(&text, &["let x_"]);
+    assert_contains(&text, &["@group(1) @binding(3) var<storage, read> gr__e: array<u32>;"]);
+    assert_contains(
+        &text,
+        &["@group(0) @binding(7) var<storage, read_write> max_: array<u32>;", "fn x1("],
+    );
+    assert_contains(&text, &["let x_"]);
 }
 
 #[test]
 fn uniforms_keep_their_fields() {
-    let text = text(
+    let text = emit_valid(
         "struct Params { n: u32, color: vec3<f32>, m: mat2x2<f32>, last: i32 }
          @group(0) @binding(0) var<uniform> params: Params;
          @group(0) @binding(1) var<uniform> factor: f32;
@@ -62,49 +64,55 @@ fn uniforms_keep_their_fields() {
              out[1] = table[params.n].z;
          }",
     );
-    has(&text, &["struct Params {", "@size(16) n: u32,", "@size(16) color: vec3<f32>,"]);
-    has(&text, &["m_0: vec2<f32>,", "@size(16) last: i32,", "params.color.y", "params.m_1.x"]);
-    has(&text, &["var<uniform> factor: f32;", "var<immediate> shift: vec2<f32>;"]);
-    has(&text, &["var<uniform> table: array<vec4<f32>, 3>;", ".z;"]);
+    assert_contains(
+        &text,
+        &["struct Params {", "@size(16) n: u32,", "@size(16) color: vec3<f32>,"],
+    );
+    assert_contains(
+        &text,
+        &["m_0: vec2<f32>,", "@size(16) last: i32,", "params.color.y", "params.m_1.x"],
+    );
+    assert_contains(&text, &["var<uniform> factor: f32;", "var<immediate> shift: vec2<f32>;"]);
+    assert_contains(&text, &["var<uniform> table: array<vec4<f32>, 3>;", ".z;"]);
 }
 
 #[test]
-fn indexed_uniforms_of_odd_sizes_are_copied() {
-    let text = text(
+fn indexed_uniforms_are_copied_to_locals() {
+    let text = emit_valid(
         "@group(0) @binding(0) var<uniform> m: mat3x2<f32>;
          @group(0) @binding(1) var<storage, read_write> out: array<f32>;
          @compute @workgroup_size(1) fn main() { out[0] = m[u32(out[1])].y; }",
     );
-    has(&text, &["word5: u32,", "var m_words = array<u32, 6>(m.word0,"]);
+    assert_contains(&text, &["word5: u32,", "var m_words = array<u32, 6>(m.word0,"]);
 }
 
 #[test]
 fn indexed_immediates_are_copied() {
-    let text = text(
+    let text = emit_valid(
         "@group(0) @binding(0) var<storage, read_write> out: array<f32>;
          var<immediate> weights: array<f32, 4>;
          @compute @workgroup_size(1) fn main() { out[0] = weights[u32(out[1])]; }",
     );
-    has(&text, &["struct weights_fields {", "var<immediate> weights: weights_fields;"]);
-    has(&text, &["bitcast<f32>(weights_words["]);
+    assert_contains(&text, &["struct weights_fields {", "var<immediate> weights: weights_fields;"]);
+    assert_contains(&text, &["bitcast<f32>(weights_words["]);
 }
 
 #[test]
-fn unused_bindings_stay_in_the_interface() {
-    let text = text(
+fn unused_bindings_stay_in_interface() {
+    let text = emit_valid(
         "struct S { a: u32, b: array<f32> }
          @group(0) @binding(0) var<storage> unused: S;
          @group(0) @binding(1) var<uniform> also: vec4<f32>;
          @group(0) @binding(2) var<storage, read_write> out: array<f32>;
          @compute @workgroup_size(1) fn main() { _ = unused.a; _ = also.x; out[0] = 1.0; }",
     );
-    has(&text, &["_ = arrayLength(&unused);", "_ = also;"]);
+    assert_contains(&text, &["_ = arrayLength(&unused);", "_ = also;"]);
 }
 
 #[test]
-fn vectors_are_formed_where_stores_are_whole() {
+fn whole_vector_stores_make_vector_arrays() {
     let kernel = |store: &str| {
-        text(&format!(
+        emit_valid(&format!(
             "@group(0) @binding(0) var<storage> a: array<vec4<f32>>;
              @group(0) @binding(1) var<storage, read_write> b: array<vec4<f32>>;
              var<workgroup> tile: array<vec2<f32>, 64>;
@@ -117,15 +125,21 @@ fn vectors_are_formed_where_stores_are_whole() {
              }}"
         ))
     };
-    let whole = kernel("");
-    has(&whole, &["a: array<vec4<f32>>;", "b: array<vec4<f32>>;", "array<vec2<f32>, 64>;"]);
-    let parts = kernel("b[i].y = a[i][i & 3u];");
-    has(&parts, &["a: array<vec4<f32>>;", "b: array<f32>; // at least 16 bytes"]);
+    let whole_stores = kernel("");
+    assert_contains(
+        &whole_stores,
+        &["a: array<vec4<f32>>;", "b: array<vec4<f32>>;", "array<vec2<f32>, 64>;"],
+    );
+    let partial_stores = kernel("b[i].y = a[i][i & 3u];");
+    assert_contains(
+        &partial_stores,
+        &["a: array<vec4<f32>>;", "b: array<f32>; // at least 16 bytes"],
+    );
 }
 
 #[test]
 fn only_bindings_with_atomics_are_atomic() {
-    let text = text(
+    let text = emit_valid(
         "struct S { count: atomic<u32>, least: atomic<i32>, data: array<f32> }
          @group(0) @binding(0) var<storage, read_write> s: S;
          @group(0) @binding(1) var<storage, read_write> other: array<u32>;
@@ -137,14 +151,14 @@ fn only_bindings_with_atomics_are_atomic() {
              other[i] = atomicCompareExchangeWeak(&s.count, 1u, 5u).old_value;
          }",
     );
-    has(&text, &["s: array<atomic<u32>>; // at least 12 bytes", "other: array<u32>;"]);
-    has(&text, &["workgroup0: array<atomic<i32>, 1>;", "atomicStore(&s["]);
-    has(&text, &["bitcast<u32>(min(bitcast<i32>(", "bitcast<f32>(atomicLoad(&s["]);
+    assert_contains(&text, &["s: array<atomic<u32>>; // at least 12 bytes", "other: array<u32>;"]);
+    assert_contains(&text, &["workgroup0: array<atomic<i32>, 1>;", "atomicStore(&s["]);
+    assert_contains(&text, &["bitcast<u32>(min(bitcast<i32>(", "bitcast<f32>(atomicLoad(&s["]);
 }
 
 #[test]
-fn halves_beside_words_are_exchanged() {
-    let text = text(
+fn f16_stores_into_words_are_atomic() {
+    let text = emit_valid(
         "enable f16;
          struct S { a: f32, b: array<f16> }
          @group(0) @binding(0) var<storage, read_write> s: S;
@@ -152,23 +166,26 @@ fn halves_beside_words_are_exchanged() {
              s.b[i] = s.b[i + 1u] * 2.0h;
          }",
     );
-    has(&text, &["s: array<atomic<u32>>; // at least 8 bytes", "atomicCompareExchangeWeak(&s["]);
+    assert_contains(
+        &text,
+        &["s: array<atomic<u32>>; // at least 8 bytes", "atomicCompareExchangeWeak(&s["],
+    );
 }
 
 #[test]
 fn packing_needs_no_f16() {
-    let text = text(
+    let text = emit_valid(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          @compute @workgroup_size(1) fn main() {
              x[0] = pack2x16float(unpack2x16float(x[1]) * 2.0);
          }",
     );
-    lacks(&text, "enable f16");
+    assert_lacks(&text, "enable f16");
 }
 
 #[test]
-fn special_floats_are_made_of_bits() {
-    let text = text(
+fn infinity_is_made_from_bits() {
+    let text = emit_valid(
         "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
          @group(0) @binding(1) var<storage, read_write> y: array<u32>;
          @compute @workgroup_size(1) fn main() {
@@ -176,12 +193,12 @@ fn special_floats_are_made_of_bits() {
              x[0] = select(x[1], infinity, x[2] > 1.0);
          }",
     );
-    has(&text, &["= 0x7f800000u;", "bitcast<f32>(t"]);
+    assert_contains(&text, &["= 0x7f800000u;", "bitcast<f32>(t"]);
 }
 
 #[test]
 fn continue_needs_no_flags() {
-    let text = text(
+    let text = emit_valid(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          @compute @workgroup_size(1) fn main() {
              var sum = 0u;
@@ -193,25 +210,25 @@ fn continue_needs_no_flags() {
              x[0] = sum;
          }",
     );
-    has(&text, &["continuing {", "continue;", "break;"]);
-    lacks(&text, "leave");
+    assert_contains(&text, &["continuing {", "continue;", "break;"]);
+    assert_lacks(&text, "leave");
 }
 
 #[test]
-fn loops_stay_uniform_behind_early_returns() {
-    let text = text(
+fn loops_stay_uniform_after_early_returns() {
+    let text = emit_valid(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          fn look(i: u32) { if x[i] == 3u { return; } x[i] = 3u; }
          @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
              for (var n = 0u; n < 4u; n++) { look(i + n); workgroupBarrier(); }
          }",
     );
-    lacks(&text, "continue");
+    assert_lacks(&text, "continue");
 }
 
 #[test]
-fn exits_through_several_loops_set_a_flag() {
-    let text = text(
+fn exits_from_nested_loops_set_flags() {
+    let text = emit_valid(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          fn find(n: u32) -> u32 {
              for (var i = 0u; i < n; i++) {
@@ -221,12 +238,12 @@ fn exits_through_several_loops_set_a_flag() {
          }
          @compute @workgroup_size(1) fn main() { x[0] = find(10u); }",
     );
-    has(&text, &["switch 0u { default {", "= false;", "= true;", "{ break; }"]);
+    assert_contains(&text, &["switch 0u { default {", "= false;", "= true;", "{ break; }"]);
 }
 
 #[test]
-fn uniform_loads_stay_uniform() {
-    let text = text(
+fn uniform_loads_are_emitted_as_such() {
+    let text = emit_valid(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          var<workgroup> end: u32;
          var<workgroup> ends: array<atomic<u32>, 4>;
@@ -243,13 +260,16 @@ fn uniform_loads_stay_uniform() {
              x[i] = first;
          }",
     );
-    has(&text, &["workgroupUniformLoad(&workgroup0[0u])", "workgroupUniformLoad(&workgroup1["]);
+    assert_contains(
+        &text,
+        &["workgroupUniformLoad(&workgroup0[0u])", "workgroupUniformLoad(&workgroup1["],
+    );
 }
 
 #[test]
-fn barriers_order_storage_where_it_is_shared() {
+fn storage_barriers_only_between_storage_accesses() {
     let kernel = |before: &str| {
-        text(&format!(
+        emit_valid(&format!(
             "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
              var<workgroup> tile: array<u32, 64>;
              @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{
@@ -260,6 +280,9 @@ fn barriers_order_storage_where_it_is_shared() {
              }}"
         ))
     };
-    lacks(&kernel(""), "storageBarrier");
-    has(&kernel("x[64u + i] = 1u;"), &["    storageBarrier();\n    workgroupBarrier();\n"]);
+    assert_lacks(&kernel(""), "storageBarrier");
+    assert_contains(
+        &kernel("x[64u + i] = 1u;"),
+        &["    storageBarrier();\n    workgroupBarrier();\n"],
+    );
 }
