@@ -1,5 +1,5 @@
-//! The text of every error, against golden files: `tests/errors/NAME.wgsl` is refused with exactly
-//! `tests/errors/NAME.txt`. `SCRY_BLESS=1` writes the golden files anew.
+//! Tests of error texts against golden files: `tests/errors/NAME.wgsl` must be refused with exactly
+//! the text in `tests/errors/NAME.txt`. `SCRY_BLESS=1` rewrites the golden files.
 //!
 //! Lines at the top of a source set the options: `// entry: NAME`, `// override: NAME=VALUE`,
 //! `// features: none`.
@@ -30,8 +30,9 @@ fn options(source: &str) -> Options {
 }
 
 fn describe(error: &ShaderError) -> String {
-    let place = error.location.map_or("nowhere".to_owned(), |l| format!("{}:{}", l.line, l.column));
-    format!("{:?} at {place}\n{}\n\n{error}\n", error.kind, error.message)
+    let position =
+        error.location.map_or("nowhere".to_owned(), |l| format!("{}:{}", l.line, l.column));
+    format!("{:?} at {position}\n{}\n\n{error}\n", error.kind, error.message)
 }
 
 fn sources() -> Vec<PathBuf> {
@@ -46,24 +47,24 @@ fn sources() -> Vec<PathBuf> {
 }
 
 #[test]
-fn errors_read_as_agreed() {
+fn error_texts_match_golden_files() {
     let bless = std::env::var_os("SCRY_BLESS").is_some();
     let sources = sources();
     assert!(sources.len() >= 15, "the sources are missing");
     let mut wrong = Vec::new();
     for path in sources {
         let source = fs::read_to_string(&path).unwrap();
-        let got = match Program::with_options(&source, &options(&source)) {
+        let actual = match Program::with_options(&source, &options(&source)) {
             Err(error) => describe(&error),
             Ok(_) => "accepted\n".to_owned(),
         };
         let golden = path.with_extension("txt");
         if bless {
-            fs::write(&golden, &got).unwrap();
+            fs::write(&golden, &actual).unwrap();
         }
-        let wanted = fs::read_to_string(&golden).unwrap_or_default();
-        if got != wanted || got == "accepted\n" {
-            wrong.push(format!("{}\n--- wanted\n{wanted}--- got\n{got}", path.display()));
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        if actual != expected || actual == "accepted\n" {
+            wrong.push(format!("{}\n--- expected\n{expected}--- actual\n{actual}", path.display()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,4 +1,4 @@
-//! The interface of kernels.
+//! Tests of the interfaces that are reported for kernels.
 
 use scry_ir::{
     Access, BufferBindingType, Features, Options, Program, Scalar, ShaderErrorKind, TypeLayout,
@@ -111,8 +111,8 @@ fn offsets(structs: &str) -> Result<(Vec<u32>, u32), ShaderErrorKind> {
 }
 
 #[test]
-fn layouts_follow_the_rules_of_wgsl() {
-    for (structs, wanted, size) in [
+fn struct_layouts_follow_wgsl() {
+    for (structs, expected, size) in [
         ("struct S { a: f32, b: vec3<f32>, c: f32, d: vec2<f32> }", vec![0, 16, 28, 32], 48),
         ("struct S { a: f32, b: array<vec3<f32>, 2>, c: mat3x3<f32> }", vec![0, 16, 48], 96),
         (
@@ -124,7 +124,7 @@ fn layouts_follow_the_rules_of_wgsl() {
         ("struct I { x: vec3<f32> } struct S { a: f32, i: I, b: f32 }", vec![0, 16, 32], 48),
         ("struct S { a: i32, b: i64, c: vec3<u64> }", vec![0, 8, 32], 64),
     ] {
-        assert_eq!(offsets(structs), Ok((wanted, size)), "{structs}");
+        assert_eq!(offsets(structs), Ok((expected, size)), "{structs}");
     }
 }
 
@@ -132,7 +132,7 @@ fn layouts_follow_the_rules_of_wgsl() {
 fn nested_align_is_honoured_or_refused() {
     // By the rules of WGSL, I has alignment 64 and size 64.
     let inner = "struct I { @align(64) x: u32 }";
-    for (outer, wanted) in [
+    for (outer, expected) in [
         ("struct S { x: u32, y: I }", Err(ShaderErrorKind::Validation)),
         ("struct S { y: I, x: u32 }", Err(ShaderErrorKind::Validation)),
         ("struct S { x: u32, y: array<I, 2> }", Err(ShaderErrorKind::Validation)),
@@ -142,7 +142,7 @@ fn nested_align_is_honoured_or_refused() {
         ("struct S { y: I }", Ok((vec![0], 64))),
         ("struct S { @size(64) x: u32, y: I }", Ok((vec![0, 64], 128))),
     ] {
-        assert_eq!(offsets(&format!("{inner} {outer}")), wanted, "{outer}");
+        assert_eq!(offsets(&format!("{inner} {outer}")), expected, "{outer}");
     }
     let by_name = "const A = 0x40u; struct I { @align(A) x: u32 } struct S { x: u32, y: I }";
     assert_eq!(offsets(by_name), Err(ShaderErrorKind::Validation));
@@ -151,7 +151,7 @@ fn nested_align_is_honoured_or_refused() {
 }
 
 #[test]
-fn features_include_reachable_code_only() {
+fn features_are_those_of_reachable_code() {
     let cases = [
         ("enable f16;", "out[0] = f32(f16(out[1]));", Features::F16),
         ("", "out[0] = f32(f64(out[1]) * 2.0lf);", Features::F64),
@@ -182,11 +182,11 @@ fn features_include_reachable_code_only() {
         );
         let program = Program::parse(&source).unwrap_or_else(|e| panic!("{source}\n{e}"));
         assert_eq!(program.interface().features, features, "{source}");
-        let without = |features: Features| Options { features, ..Options::default() };
-        let strict = Program::with_options(&source, &without(features));
-        assert!(strict.is_ok(), "{source}\n{}", strict.err().unwrap());
+        let options_for = |features: Features| Options { features, ..Options::default() };
+        let allowed = Program::with_options(&source, &options_for(features));
+        assert!(allowed.is_ok(), "{source}\n{}", allowed.err().unwrap());
         for missing in features.iter() {
-            let options = without(Features::all().difference(missing));
+            let options = options_for(Features::all().difference(missing));
             let error = Program::with_options(&source, &options).err().unwrap();
             assert_eq!(error.kind, ShaderErrorKind::Unsupported(missing), "{error}");
             assert!(error.location.is_some(), "{error}");
@@ -243,7 +243,7 @@ fn non_buffer_bindings_are_named() {
 }
 
 #[test]
-fn immediates_access_and_workgroup_memory() {
+fn reports_immediates_access_and_workgroup_memory() {
     let source = "
         struct Params { scale: f32, count: u32 }
         var<immediate> params: Params;

@@ -1,5 +1,5 @@
-//! No kernel of the repository is refused for its control flow: sources, examples, tests and
-//! benchmarks.
+//! Tests that the uniformity analysis accepts every kernel of the repository: of the corpus, the
+//! examples, scry-gpu and the benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,17 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns a kernel's source, with bindings for those that scry-gpu assembles from parts.
-fn whole(path: &Path) -> String {
+/// Returns a kernel's source. Parts from which scry-gpu assembles a kernel are completed by others
+/// of the same folder.
+fn complete_source(path: &Path) -> String {
     let mut source = fs::read_to_string(path).expect("it can be read");
     if source.contains("@group") {
         return source;
     }
     let read = |part: &str| fs::read_to_string(path.with_file_name(part));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    if let Ok(own) = read(&format!("{stem}_io_scalar.wgsl")) {
-        return own + &source;
+    if let Ok(bindings) = read(&format!("{stem}_io_scalar.wgsl")) {
+        return bindings + &source;
     }
     for part in ["io_scalar.wgsl", "sum.wgsl", "one.wgsl"] {
         source.insert_str(0, &read(part).unwrap_or_default());
@@ -36,7 +37,7 @@ fn whole(path: &Path) -> String {
 }
 
 #[test]
-fn kernels_with_barriers_are_accepted() {
+fn repository_kernels_are_accepted() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = Vec::new();
     for folder in ["corpus", "examples", "crates/scry-gpu/src/shaders", "scry-bench/src"] {
@@ -44,7 +45,7 @@ fn kernels_with_barriers_are_accepted() {
     }
     let mut kernels = 0;
     for path in paths {
-        let source = whole(&path);
+        let source = complete_source(&path);
         let operations = ["Barrier()", "workgroupUniformLoad", "coopLoad", "subgroupAdd"];
         if !operations.iter().any(|operation| source.contains(operation)) {
             continue;

@@ -1,9 +1,10 @@
-//! Golden files. `SCRY_BLESS=1` writes them anew.
+//! Compares texts with golden files. `SCRY_BLESS=1` rewrites the files.
 
 use std::fs;
 use std::path::Path;
 
-/// Compares golden files of one extension, all that a folder has, with texts by file name.
+/// Compares `texts` with the golden files of their names in a folder. The folder must have no other
+/// files with the extension.
 pub fn compare_all(folder: &Path, extension: &str, texts: &[(String, String)]) {
     let bless = std::env::var_os("SCRY_BLESS").is_some_and(|v| v == "1");
     for (file, text) in texts {
@@ -12,8 +13,8 @@ pub fn compare_all(folder: &Path, extension: &str, texts: &[(String, String)]) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let other = path.extension().is_none_or(|found| found != extension);
-        let known = texts.iter().any(|(file, _)| path.ends_with(file));
-        assert!(other || known, "{} belongs to no kernel: remove it", path.display());
+        let has_text = texts.iter().any(|(file, _)| path.ends_with(file));
+        assert!(other || has_text, "{} belongs to no kernel: remove it", path.display());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every kernel of the corpus is valid in the kernel IR, and matches its golden file.
+//! Tests that every kernel of the corpus is valid in the kernel IR, and matches its golden file.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn lower(path: &Path, checked: bool) -> Kir {
 }
 
 #[test]
-fn every_kernel_obeys_the_rules() {
+fn corpus_kernels_verify_and_parse_back() {
     for path in sources("corpus") {
         for checked in [true, false] {
             let kir = lower(&path, checked);
@@ -28,7 +28,7 @@ fn every_kernel_obeys_the_rules() {
     }
 }
 
-/// The golden files: each kernel with bounds checks, as backends compile it.
+/// Compares each kernel, with bounds checks as backends compile it, with its golden file.
 #[test]
 fn kernel_text_matches_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
@@ -42,7 +42,7 @@ fn kernel_text_matches_golden_files() {
     golden::compare_all(&folder.join("out"), "kir", &texts);
 }
 
-/// The example of the documentation is a valid kernel in canonical form, and no form is missing.
+/// Checks that the example of `docs/kir.md` is valid, and printed as it is written there.
 #[test]
 fn documented_text_is_valid() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kir.md");

@@ -1,4 +1,4 @@
-//! Kernels in the kernel IR.
+//! Tests of lowering to the kernel IR, with the kernels of the corpus.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,12 +1,13 @@
-//! Positions in the source: of optimised kernels, as text, and in errors.
+//! Tests of source positions: those of optimised kernels, in the text format, and in errors.
 
 use scry_ir::kir::{AddressSpace, BinaryOp, Inst, Kir, Stmt, UnaryOp, for_each_stmt, verify};
 use scry_ir::{Location, Program};
 
 use crate::{lowered, sources};
 
-/// What a line must contain, one of these, for a statement to stem from it.
-fn expected(kir: &Kir, stmt: &Stmt) -> Vec<String> {
+/// Returns words of which a source line must contain one, if the statement was lowered from it.
+/// Empty if the statement may come from any line.
+fn expected_words(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
     match stmt {
         Stmt::Loop { .. } => words(&["for", "while", "loop"]),
@@ -36,14 +37,14 @@ fn expected(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     }
 }
 
-/// Whether a value may have no position: it is from no expression of the source.
-fn is_general(inst: &Inst) -> bool {
+/// Whether a value may lack a position, since no expression of the source computes it.
+fn may_lack_position(inst: &Inst) -> bool {
     matches!(inst, Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. })
 }
 
 #[test]
-fn optimised_kernels_keep_the_right_lines() {
-    let (mut placed, mut compared) = (0, 0);
+fn optimised_kernels_keep_positions() {
+    let (mut positions, mut compared) = (0, 0);
     let kernels = ["saxpy", "matmul", "blur", "reduce", "histogram", "scan", "subgroups"];
     let paths = sources("corpus");
     for name in kernels {
@@ -57,7 +58,7 @@ fn optimised_kernels_keep_the_right_lines() {
                 let at = kir.position(stmt);
                 match stmt {
                     Stmt::Let(value) if at.is_none() => {
-                        assert!(is_general(kir.inst(*value)), "{name}: {value}\n{shown}");
+                        assert!(may_lack_position(kir.inst(*value)), "{name}: {value}\n{shown}");
                     }
                     Stmt::Loop { label, .. } => assert!(at.is_some(), "{name}: {label}\n{shown}"),
                     Stmt::Store { .. } | Stmt::If { .. } | Stmt::Barrier(..) => {
@@ -68,19 +69,19 @@ fn optimised_kernels_keep_the_right_lines() {
                 let Some(Location { line, column }) = at else { return };
                 let text = lines[line as usize - 1];
                 assert!((column as usize) <= text.chars().count(), "{name}: {line}:{column}");
-                let expected = expected(&kir, stmt);
+                let expected = expected_words(&kir, stmt);
                 let found = expected.iter().any(|word| text.contains(word));
                 assert!(found || expected.is_empty(), "{name}: {stmt:?} at `{text}`\n{shown}");
-                placed += 1;
+                positions += 1;
                 compared += usize::from(found);
             });
         }
     }
-    assert!(compared > 80 && placed > 4 * compared / 3, "{compared} of {placed}");
+    assert!(compared > 80 && positions > 4 * compared / 3, "{compared} of {positions}");
 }
 
 #[test]
-fn positions_of_inlined_functions_are_in_them() {
+fn inlined_code_keeps_its_positions() {
     let source = "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
 fn root(x: f32) -> f32 {
     return sqrt(
@@ -173,7 +174,7 @@ fn errors_of_built_kernels_have_positions() {
     assert!(shown.contains("`%2: bool = lt %0, %1` (query.sql:8:2) may differ"), "{shown}");
 }
 
-/// What only lowering refuses has a position and shows the line.
+/// Checks errors that only lowering finds: they have a position and show the line.
 #[test]
 fn lowering_errors_name_the_position() {
     let source = "enable f16; enable wgpu_cooperative_matrix;
@@ -190,7 +191,8 @@ fn lowering_errors_name_the_position() {
     assert!(shown.contains("gemm.wgsl:6:") && shown.contains("&v[1]"), "{shown}");
 }
 
-/// Each branch has the position of its `if` or `switch`, not of what precedes it in the kernel.
+/// Checks that each branch has the position of its `if` or `switch`, not that of the code before
+/// it.
 #[test]
 fn branches_have_positions() {
     let source = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
