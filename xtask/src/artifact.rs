@@ -1,4 +1,4 @@
-//! The programs that cargo builds, from its JSON messages.
+//! The programs that cargo built, read from its JSON messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) enum Group {
     Benches,
     /// The programs of the comparison with other libraries.
     Peers,
-    /// Commands, which other programs run.
+    /// Commands, such as `scry`, which the other programs run.
     Bin,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Artifact {
     /// The package's folder, relative to the root, where cargo would run the program.
     pub(crate) folder: String,
     pub(crate) executable: PathBuf,
-    /// What it needs, if it cannot run without cargo.
+    /// What the program needs that a machine without cargo lacks; `None` if it can run there.
     pub(crate) needs: Option<&'static str>,
 }
 
@@ -50,12 +50,15 @@ pub(crate) struct Artifact {
 pub(crate) fn parse(messages: &str, root: &Path) -> Result<Vec<Artifact>> {
     let mut artifacts = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
-        let message = serde_json::from_str(line).context("cargo printed a line that is no JSON")?;
+        let message =
+            serde_json::from_str(line).context("cargo printed a line that is not JSON")?;
         artifacts.extend(artifact(&message, root));
     }
     Ok(artifacts)
 }
 
+/// Returns the program that a message reports; `None` for other messages, and for programs of other
+/// kinds.
 fn artifact(message: &Value, root: &Path) -> Option<Artifact> {
     let executable = PathBuf::from(message["executable"].as_str()?);
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
@@ -80,7 +83,7 @@ fn artifact(message: &Value, root: &Path) -> Option<Artifact> {
     Some(Artifact { group, name, folder, executable, needs })
 }
 
-/// Returns what a program needs that is missing on a machine without cargo.
+/// Returns what a program needs that a machine without cargo lacks.
 fn needs(kind: &str, folder: &str, source: &str) -> Option<&'static str> {
     if kind == "proc-macro" {
         Some("the compiler's libraries")
@@ -97,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(folder: &str, kind: &str, test: bool) -> Option<Artifact> {
+    fn parse_one(folder: &str, kind: &str, test: bool) -> Option<Artifact> {
         let message = json!({
             "reason": "compiler-artifact",
             "manifest_path": format!("/r/{folder}/Cargo.toml"),
@@ -109,9 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_apart() {
+    fn programs_have_group_and_name() {
         let found = |kind, test| {
-            let artifact = parsed("crates/scry-gpu", kind, test).unwrap();
+            let artifact = parse_one("crates/scry-gpu", kind, test).unwrap();
             (artifact.group, artifact.name)
         };
         assert_eq!(found("lib", true), (Group::Tests, "scry-gpu-lib".to_owned()));
@@ -122,10 +125,10 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_cargo_says_so() {
-        assert_eq!(parsed("crates/scry-gpu", "lib", true).unwrap().needs, None);
-        assert!(parsed("crates/scry-gpu-derive", "proc-macro", true).unwrap().needs.is_some());
-        assert!(parsed("xtask", "bin", true).unwrap().needs.is_some());
+    fn missing_requirements_are_reported() {
+        assert_eq!(parse_one("crates/scry-gpu", "lib", true).unwrap().needs, None);
+        assert!(parse_one("crates/scry-gpu-derive", "proc-macro", true).unwrap().needs.is_some());
+        assert!(parse_one("xtask", "bin", true).unwrap().needs.is_some());
         assert!(needs("test", "crates/a", "trybuild::TestCases::new()").is_some());
     }
 

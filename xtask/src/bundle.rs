@@ -16,13 +16,13 @@ const MAX_BYTES: u64 = 45 << 20;
 /// The workspace of the comparison with other libraries.
 const PEERS: &str = "scry-bench";
 
-const RUN: &str = include_str!("../bundle/run.sh");
+const RUN_SCRIPT: &str = include_str!("../bundle/run.sh");
 
-/// Builds all programs and copies them to the folder `out`, replacing an earlier bundle there.
+/// Builds all programs and copies them to the folder `out`, replacing an earlier bundle existing.
 pub(crate) fn run(out: &Path) -> Result<()> {
     let root = repo::root();
     let out = std::path::absolute(out)?;
-    make_room(&out)?;
+    create_or_empty(&out)?;
     let artifacts = build(&root)?;
     fill(&root, &out, &artifacts)?;
     let mut sizes = sizes(&out)?;
@@ -32,7 +32,7 @@ pub(crate) fn run(out: &Path) -> Result<()> {
         for (bytes, path) in &sizes {
             eprintln!("{:>10.1} KiB  {}", *bytes as f64 / 1024.0, path.display());
         }
-        bail!("the bundle has {}, at most {} fit", mib(total), mib(MAX_BYTES));
+        bail!("the bundle has {}, at most {} are allowed", mib(total), mib(MAX_BYTES));
     }
     println!("{} files, {} of {} in {}", sizes.len(), mib(total), mib(MAX_BYTES), out.display());
     Ok(())
@@ -43,7 +43,7 @@ fn mib(bytes: u64) -> String {
 }
 
 /// Creates or empties the folder. Fails if it contains anything but an earlier bundle.
-fn make_room(out: &Path) -> Result<()> {
+fn create_or_empty(out: &Path) -> Result<()> {
     let is_bundle = out.join("run.sh").is_file() && out.join("list").is_file();
     let is_empty = !out.exists() || fs::read_dir(out)?.next().is_none();
     ensure!(
@@ -83,7 +83,9 @@ fn programs(workspace: &Path, root: &Path, options: &[&str]) -> Result<Vec<Artif
     artifact::parse(&repo::output(&mut cargo)?, root)
 }
 
-/// Copies programs and data, and writes the files that `run.sh` reads.
+/// Copies programs and data, and writes the files that `run.sh` reads: `list` has the programs to
+/// run, `left-out` those that cannot run, with the reason, and `links` the absolute paths that are
+/// compiled into programs, each with its replacement in the bundle.
 fn fill(root: &Path, out: &Path, artifacts: &[Artifact]) -> Result<()> {
     let (mut list, mut left_out, mut links) = (String::new(), String::new(), String::new());
     for Artifact { group, name, folder, executable, needs } in artifacts {
@@ -108,7 +110,7 @@ fn fill(root: &Path, out: &Path, artifacts: &[Artifact]) -> Result<()> {
     for (name, text) in [("list", &list), ("left-out", &left_out), ("links", &links)] {
         fs::write(out.join(name), text)?;
     }
-    write_program(&out.join("run.sh"), RUN)
+    write_program(&out.join("run.sh"), RUN_SCRIPT)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
@@ -118,6 +120,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Writes an executable file.
 fn write_program(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text)?;
     #[cfg(unix)]
@@ -134,15 +137,15 @@ const PROGRAMS: &str = "programs.tar.xz";
 /// Packs folders of programs into one archive. The programs are similar, so that a common
 /// dictionary reduces the size to a quarter.
 fn pack(out: &Path, folders: &[&str]) -> Result<()> {
-    let there = folders.iter().filter(|folder| out.join(folder).is_dir());
+    let existing = folders.iter().filter(|folder| out.join(folder).is_dir());
     let mut tar = Command::new("tar");
-    tar.arg("--directory").arg(out).args(["--remove-files", "--create"]).args(there);
-    let mut tar = tar.stdout(Stdio::piped()).spawn().context("gpu-bundle takes `tar`")?;
+    tar.arg("--directory").arg(out).args(["--remove-files", "--create"]).args(existing);
+    let mut tar = tar.stdout(Stdio::piped()).spawn().context("gpu-bundle needs `tar`")?;
     let archive = fs::File::create(out.join(PROGRAMS))?;
     let mut xz = Command::new("xz");
     xz.args(["--stdout", "--lzma2=preset=1,dict=256MiB"]).stdout(archive);
-    xz.stdin(tar.stdout.take().expect("it was asked for"));
-    let compressed = xz.status().context("gpu-bundle takes `xz` (Debian's xz-utils)")?;
+    xz.stdin(tar.stdout.take().expect("stdout is piped"));
+    let compressed = xz.status().context("gpu-bundle needs `xz` (Debian's xz-utils)")?;
     ensure!(tar.wait()?.success() && compressed.success(), "the programs could not be packed");
     Ok(())
 }
@@ -183,7 +186,7 @@ mod tests {
         fs::write(out.join("list"), "tests\tgood\tcrates/a\ntests\tbad\tcrates/a\n").unwrap();
         fs::write(out.join("left-out"), "tests/ui needs the compiler\n").unwrap();
         fs::write(out.join("links"), format!("{}\troot\n", out.join("link").display())).unwrap();
-        write_program(&out.join("run.sh"), RUN).unwrap();
+        write_program(&out.join("run.sh"), RUN_SCRIPT).unwrap();
         folder
     }
 
@@ -202,7 +205,7 @@ mod tests {
         assert!(summary.contains("tests/bad: FAILED: status 3"), "{summary}");
         assert!(summary.contains("left out: tests/ui needs the compiler"), "{summary}");
         assert!(summary.contains("2 run, 1 failed"), "{summary}");
-        assert!(!bundle.path().join("link").exists(), "links go when the script ends");
+        assert!(!bundle.path().join("link").exists(), "links are removed when the script ends");
     }
 
     #[test]
@@ -218,10 +221,10 @@ mod tests {
     fn foreign_folders_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.txt"), "all of it").unwrap();
-        assert!(make_room(folder.path()).is_err());
+        assert!(create_or_empty(folder.path()).is_err());
         assert!(folder.path().join("thesis.txt").exists());
         let bundle = bundle();
-        make_room(bundle.path()).unwrap();
+        create_or_empty(bundle.path()).unwrap();
         assert_eq!(fs::read_dir(bundle.path()).unwrap().count(), 0);
     }
 

@@ -65,8 +65,8 @@ mod tests {
         }
         remove_overlays(folder.path()).unwrap();
         remove_overlays(&folder.path().join("absent")).unwrap();
-        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
-        assert_eq!(left.len(), 1);
+        let remaining: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(remaining.len(), 1);
         assert!(folder.path().join("index.crates.io-1949cf8c/half-2.0.0").is_dir());
     }
 }

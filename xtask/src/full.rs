@@ -1,5 +1,5 @@
-//! `cargo xtask full`: the complete soak tests and seed ranges, of which CI runs a part, and a
-//! table of results.
+//! `cargo xtask full`: runs the complete soak tests and seed ranges, of which CI runs a part, and
+//! prints a table of results.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,7 +15,7 @@ struct Run {
     name: &'static str,
     /// What it tests.
     what: &'static str,
-    /// Environment variables, as CONTRIBUTING.md explains them.
+    /// Environment variables, explained in CONTRIBUTING.md.
     variables: &'static [(&'static str, &'static str)],
     /// Arguments for cargo.
     cargo: &'static str,
@@ -82,7 +82,7 @@ const RUNS: [Run; 9] = [
 struct Outcome {
     passed: bool,
     time: Duration,
-    /// The last line with a summary.
+    /// The last line of the output that [`summary`] recognises.
     summary: String,
 }
 
@@ -94,9 +94,9 @@ pub(crate) fn run(only: &[&str]) -> Result<()> {
     let root = repo::root();
     let logs = root.join("target/full");
     fs::create_dir_all(&logs).with_context(|| format!("{} cannot be made", logs.display()))?;
-    let chosen = RUNS.iter().filter(|run| only.is_empty() || only.contains(&run.name));
+    let selected = RUNS.iter().filter(|run| only.is_empty() || only.contains(&run.name));
     let mut rows = Vec::new();
-    for run in chosen {
+    for run in selected {
         eprintln!("{}: {} …", run.name, run.what);
         rows.push((run, execute(&root, run, &logs.join(format!("{}.log", run.name)))?));
     }
@@ -115,22 +115,23 @@ fn execute(root: &Path, run: &Run, log: &Path) -> Result<Outcome> {
     command.args(run.cargo.split(' ')).envs(run.variables.iter().copied());
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     let start = Instant::now();
-    let status = status_of(&mut command, run)?;
+    let passed = succeeds(&mut command, run)?;
     let text = fs::read_to_string(log)?;
-    Ok(Outcome { passed: status, time: start.elapsed(), summary: summary(&text) })
+    Ok(Outcome { passed, time: start.elapsed(), summary: summary(&text) })
 }
 
-fn status_of(command: &mut Command, run: &Run) -> Result<bool> {
+fn succeeds(command: &mut Command, run: &Run) -> Result<bool> {
     let status = command.status().with_context(|| format!("cargo {} cannot start", run.cargo))?;
     Ok(status.success())
 }
 
 /// Returns the last line with a count of tests, operators or kernels.
 fn summary(log: &str) -> String {
+    // The last two start a device's row in the table of `scry fuzz`.
     const COUNTS: [&str; 5] =
         ["test result:", "operators noticed", "build, CPU seconds", "cpu:0 ", "vulkan:0 "];
-    let counts = |line: &&str| COUNTS.iter().any(|count| line.contains(count));
-    log.lines().rev().find(counts).unwrap_or("no summary line").to_owned()
+    let has_count = |line: &&str| COUNTS.iter().any(|count| line.contains(count));
+    log.lines().rev().find(has_count).unwrap_or("no summary line").to_owned()
 }
 
 fn row(run: &Run, outcome: &Outcome) -> String {
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_summary_line_counts() {
+    fn last_summary_line_is_reported() {
         let log =
             "test result: ok. 1 passed\nrunning\ntest result: FAILED. 0 passed; 1 failed\nx\n";
         assert_eq!(summary(log), "test result: FAILED. 0 passed; 1 failed");
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_runs_are_refused_by_name() {
+    fn unknown_runs_are_rejected() {
         let error = run(&["nothing"]).unwrap_err().to_string();
         assert!(error.contains("nothing") && error.contains("soak"), "{error}");
     }

@@ -17,24 +17,24 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation,
-                   packages, miri
-  full [RUN..]     the long soaks and seed ranges, or those named; prints one table, and keeps logs
-                   in target/full
+  ci               every check that needs no device: fmt, clippy, tidy, dependency rules,
+                   documentation, packages, miri
+  full [RUN..]     the long soaks and seed ranges, or those named; prints a table of results, and
+                   writes logs to target/full
   miri             runs a selection of the tests under Miri
-  tidy             checks the budgets and rules of the sources; names each breach by file and line
+  tidy             checks the budgets and rules of the sources; prints each violation with its line
   size [--peers]   prints the project's sizes; with --peers, builds beside wgpu, checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
                    without cargo
-  mutation [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and
-                   demands that the conformance suite notices it on the CPU device";
+  mutation [OP..]  makes each operator of the kernel IR, or those named, compute a wrong result, and
+                   checks that the conformance suite detects it on the CPU device";
 
 /// Runs one task. Exit status: 0 for success, 1 if the task failed or found something, 2 for bad
 /// usage.
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let done = match args[..] {
+    let result = match args[..] {
         ["ci"] => ci::run(),
         ["full", ref runs @ ..] => full::run(runs),
         ["miri"] => miri::run(),
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

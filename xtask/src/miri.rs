@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use crate::repo;
 
-/// Tests by prefix of their names, and the number of thread schedules for each. Tests of racing
-/// kernels are selected by name.
+/// Packages, filters of test names, and the number of thread schedules for each test: more than one
+/// for kernels whose invocations race.
 const SELECTION: [(&str, &[&str], u32); 3] = [
     ("scry-ir", &["kir::verify::tests::structure::a_", "kir::uniformity::tests::values"], 1),
     (

@@ -14,34 +14,34 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{artifact, repo};
 
 /// Timeout after which a mutated kernel whose loop no longer terminates counts as detected.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Number of tests to run first; the others that use the operator follow if none of these fails.
-const FIRST: usize = 6;
+const FIRST_TESTS: usize = 6;
 
 /// The tests that compile each operator.
-type Reach = BTreeMap<String, BTreeSet<String>>;
+type TestsByOperator = BTreeMap<String, BTreeSet<String>>;
 
 /// Mutates each named operator, or all, one after the other, and runs the tests that use it on the
 /// CPU device. Fails if a mutation is not detected.
 pub(crate) fn run(only: &[&str]) -> Result<()> {
     let suite = Suite::build(&repo::root())?;
-    let reach = suite.reach()?;
-    if let Some(unknown) = only.iter().find(|name| !reach.contains_key(**name)) {
-        let known: Vec<&str> = reach.keys().map(String::as_str).collect();
-        bail!("there is no operator `{unknown}`, only {}", known.join(", "));
+    let tests_by_operator = suite.tests_by_operator()?;
+    if let Some(unknown) = only.iter().find(|name| !tests_by_operator.contains_key(**name)) {
+        let names: Vec<&str> = tests_by_operator.keys().map(String::as_str).collect();
+        bail!("there is no operator `{unknown}`, only {}", names.join(", "));
     }
-    let wanted = |name: &str| only.is_empty() || only.contains(&name);
-    let chosen: Vec<_> = reach.iter().filter(|(name, _)| wanted(name)).collect();
+    let is_selected = |name: &str| only.is_empty() || only.contains(&name);
+    let selected: Vec<_> = tests_by_operator.iter().filter(|(name, _)| is_selected(name)).collect();
     let mut unnoticed = Vec::new();
-    for (nth, (operator, tests)) in chosen.iter().enumerate() {
+    for (index, (operator, tests)) in selected.iter().enumerate() {
         let verdict = suite.verdict(operator, tests)?;
-        println!("{:>4}/{} {operator:<40} {verdict}", nth + 1, chosen.len());
+        println!("{:>4}/{} {operator:<40} {verdict}", index + 1, selected.len());
         if !matches!(verdict, Verdict::Noticed(_)) {
             unnoticed.push(operator.as_str());
         }
     }
-    println!("{} of {} operators noticed", chosen.len() - unnoticed.len(), chosen.len());
+    println!("{} of {} operators noticed", selected.len() - unnoticed.len(), selected.len());
     ensure!(unnoticed.is_empty(), "wrong results went unnoticed: {}", unnoticed.join(", "));
     Ok(())
 }
@@ -95,7 +95,7 @@ impl Suite {
     }
 
     /// Runs all tests without a mutation, and reads the operators that each compiles.
-    fn reach(&self) -> Result<Reach> {
+    fn tests_by_operator(&self) -> Result<TestsByOperator> {
         let log = env::temp_dir().join(format!("scry-mutation-{}.log", std::process::id()));
         let mut command = self.command();
         command.env("SCRY_MUTATION_LOG", &log).stdout(Stdio::inherit());
@@ -114,7 +114,7 @@ impl Suite {
             return Ok(Verdict::Unreached);
         }
         let tests: Vec<&String> = tests.iter().collect();
-        let (first, others) = tests.split_at(tests.len().min(FIRST));
+        let (first, others) = tests.split_at(tests.len().min(FIRST_TESTS));
         let mut run = 0;
         for tests in [first, others].into_iter().filter(|tests| !tests.is_empty()) {
             run += tests.len();
@@ -129,16 +129,16 @@ impl Suite {
 }
 
 /// Parses lines of a test's name, a tab and an operator.
-fn parse(log: &str) -> Reach {
-    let mut reach = Reach::new();
+fn parse(log: &str) -> TestsByOperator {
+    let mut tests_by_operator = TestsByOperator::new();
     for (test, operator) in log.lines().filter_map(|line| line.split_once('\t')) {
-        let tests = reach.entry(operator.to_owned()).or_default();
+        let tests = tests_by_operator.entry(operator.to_owned()).or_default();
         // Threads that a test started do not have its name.
         if test.contains("::") {
             tests.insert(test.to_owned());
         }
     }
-    reach
+    tests_by_operator
 }
 
 /// Returns whether a program succeeds within the timeout.
@@ -149,7 +149,7 @@ fn passes(command: &mut Command) -> Result<bool> {
         if let Some(status) = child.try_wait()? {
             return Ok(status.success());
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             child.kill()?;
             child.wait()?;
             return Ok(false);
@@ -164,14 +164,15 @@ mod tests {
 
     #[test]
     fn operators_without_a_test_are_kept() {
-        let reach = parse("\tadd.f32\n\tsub.f32\na::b\tadd.f32\na::c\tadd.f32\n?\tsub.f32\n");
-        let tests: Vec<&String> = reach["add.f32"].iter().collect();
+        let tests_by_operator =
+            parse("\tadd.f32\n\tsub.f32\na::b\tadd.f32\na::c\tadd.f32\n?\tsub.f32\n");
+        let tests: Vec<&String> = tests_by_operator["add.f32"].iter().collect();
         assert_eq!(tests, ["a::b", "a::c"]);
-        assert!(reach["sub.f32"].is_empty());
+        assert!(tests_by_operator["sub.f32"].is_empty());
     }
 
     #[test]
-    fn a_program_passes_or_not() {
+    fn exit_status_decides() {
         assert!(passes(Command::new("true").stdout(Stdio::null())).unwrap());
         assert!(!passes(Command::new("false").stdout(Stdio::null())).unwrap());
     }

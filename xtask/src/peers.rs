@@ -14,14 +14,14 @@ const MAX_CPU_SECONDS: f64 = 0.90;
 
 /// The costs of a program.
 #[derive(Debug)]
-struct Weight {
+struct Costs {
     /// Third-party crates of the library's default build.
     crates: usize,
     /// User and system time of cargo and all its children.
     cpu_seconds: f64,
     /// Size in bytes of the stripped program.
     bytes: u64,
-    /// The outcome of running it.
+    /// The outcome of a run of the program: `ok`, or how it failed.
     outcome: String,
 }
 
@@ -30,27 +30,27 @@ pub(crate) fn compare(root: &Path) -> Result<()> {
     let gpu = root.join("crates/scry-gpu");
     let gpu = gpu.to_str().context("the repository's path is not UTF-8")?;
     let on_scry = format!("scry-gpu = {{ path = {gpu:?} }}");
-    let ours = weigh(root, "scry-gpu", &on_scry, include_str!("../peers/scry.rs"))?;
-    let theirs = weigh(root, "wgpu", "wgpu = \"30\"", include_str!("../peers/wgpu.rs"))?;
+    let ours = measure(root, "scry-gpu", &on_scry, include_str!("../peers/scry.rs"))?;
+    let theirs = measure(root, "wgpu", "wgpu = \"30\"", include_str!("../peers/wgpu.rs"))?;
     let lines = table(&ours, &theirs);
     lines.iter().for_each(|line| println!("{line}"));
-    let too_heavy = lines.iter().filter(|line| line.ends_with("ABOVE")).count();
-    ensure!(too_heavy == 0, "scry-gpu is heavier than it may be");
+    let exceeded = lines.iter().filter(|line| line.ends_with("ABOVE")).count();
+    ensure!(exceeded == 0, "scry-gpu exceeds a limit");
     Ok(())
 }
 
-fn table(ours: &Weight, theirs: &Weight) -> [String; 5] {
-    let row = |what: &str, ours: f64, theirs: f64, digits: usize, limit: Option<f64>| {
+fn table(ours: &Costs, theirs: &Costs) -> [String; 5] {
+    let row = |what: &str, ours: f64, theirs: f64, precision: usize, limit: Option<f64>| {
         let ratio = ours / theirs;
         let verdict = match limit {
             Some(limit) if ratio > limit => format!("   {limit:.2} ABOVE"),
             Some(limit) => format!("   {limit:.2}"),
             None => "      -".to_owned(),
         };
-        format!("{what:<22} {ours:>10.digits$} {theirs:>10.digits$} {ratio:>7.2}{verdict}")
+        format!("{what:<22} {ours:>10.precision$} {theirs:>10.precision$} {ratio:>7.2}{verdict}")
     };
     let crates = (ours.crates as f64, theirs.crates as f64);
-    let kib = |weight: &Weight| weight.bytes as f64 / 1024.0;
+    let kib = |costs: &Costs| costs.bytes as f64 / 1024.0;
     [
         format!(
             "{:<22} {:>10} {:>10} {:>7}   limit",
@@ -64,7 +64,7 @@ fn table(ours: &Weight, theirs: &Weight) -> [String; 5] {
 }
 
 /// Builds a program that depends on one library only.
-fn weigh(root: &Path, library: &str, dependency: &str, program: &str) -> Result<Weight> {
+fn measure(root: &Path, library: &str, dependency: &str, program: &str) -> Result<Costs> {
     let folder = root.join("target/size-peers").join(library);
     write_package(&folder, dependency, program)?;
     repo::run(repo::cargo(&folder).arg("fetch"))?;
@@ -84,7 +84,7 @@ fn weigh(root: &Path, library: &str, dependency: &str, program: &str) -> Result<
     let cpu_seconds = children_cpu_seconds()? - before;
     let executable = target.join(format!("release/hello{}", std::env::consts::EXE_SUFFIX));
     let bytes = fs::metadata(&executable)?.len();
-    Ok(Weight { crates, cpu_seconds, bytes, outcome: outcome(executable) })
+    Ok(Costs { crates, cpu_seconds, bytes, outcome: outcome(executable) })
 }
 
 fn write_package(folder: &Path, dependency: &str, program: &str) -> Result<()> {
@@ -98,10 +98,10 @@ fn write_package(folder: &Path, dependency: &str, program: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program. Its failure is no error, as there may be no device.
+/// Runs a program, and returns the outcome. A failure is not an error, as there may be no device.
 fn outcome(executable: PathBuf) -> String {
     match Command::new(executable).output() {
-        Ok(output) if output.status.success() => "right".to_owned(),
+        Ok(output) if output.status.success() => "ok".to_owned(),
         Ok(output) => {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             "failed".to_owned()
@@ -129,17 +129,17 @@ fn children_cpu_seconds() -> Result<f64> {
 mod tests {
     use super::*;
 
-    fn weight(crates: usize, cpu_seconds: f64) -> Weight {
-        Weight { crates, cpu_seconds, bytes: 2048, outcome: "right".to_owned() }
+    fn costs(crates: usize, cpu_seconds: f64) -> Costs {
+        Costs { crates, cpu_seconds, bytes: 2048, outcome: "ok".to_owned() }
     }
 
     #[test]
     fn exceeded_limits_are_reported() {
-        let theirs = weight(100, 100.0);
-        let above = |ours: Weight| table(&ours, &theirs).map(|line| line.ends_with("ABOVE"));
-        assert_eq!(above(weight(75, 90.0)), [false; 5]);
-        assert_eq!(above(weight(76, 90.0)), [false, true, false, false, false]);
-        assert_eq!(above(weight(75, 91.0)), [false, false, true, false, false]);
+        let theirs = costs(100, 100.0);
+        let above = |ours: Costs| table(&ours, &theirs).map(|line| line.ends_with("ABOVE"));
+        assert_eq!(above(costs(75, 90.0)), [false; 5]);
+        assert_eq!(above(costs(76, 90.0)), [false, true, false, false, false]);
+        assert_eq!(above(costs(75, 91.0)), [false, false, true, false, false]);
     }
 
     #[cfg(unix)]

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Returns the root of the repository of this task.
+/// Returns the root of the repository that contains this task.
 pub(crate) fn root() -> PathBuf {
     // Cargo sets it at run time. The compile-time value may be that of another checkout with the
     // same target folder.
@@ -27,7 +27,7 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Returns the cargo that runs this task.
+/// Returns a command that runs, in `directory`, the cargo that runs this task.
 pub(crate) fn cargo(directory: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(directory);
@@ -36,26 +36,26 @@ pub(crate) fn cargo(directory: &Path) -> Command {
 
 /// Runs a command with inherited output; fails if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let shown = shown(command);
-    eprintln!("$ {shown}");
-    let status = command.status().with_context(|| format!("`{shown}` could not be started"))?;
-    ensure!(status.success(), "`{shown}` failed with {status}");
+    let line = command_line(command);
+    eprintln!("$ {line}");
+    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
+    ensure!(status.success(), "`{line}` failed with {status}");
     Ok(())
 }
 
 /// Runs a command and returns its standard output; fails if it fails.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let shown = shown(command);
+    let line = command_line(command);
     let output = command
         .stderr(Stdio::inherit())
         .output()
-        .with_context(|| format!("`{shown}` could not be started"))?;
-    ensure!(output.status.success(), "`{shown}` failed with {}", output.status);
-    String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not print UTF-8"))
+        .with_context(|| format!("`{line}` could not be started"))?;
+    ensure!(output.status.success(), "`{line}` failed with {}", output.status);
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not print UTF-8"))
 }
 
 /// Returns the command line for messages, without the program's folder.
-fn shown(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut line = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for argument in command.get_args() {

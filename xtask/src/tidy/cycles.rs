@@ -8,7 +8,7 @@ use super::imports;
 use super::{Finding, Source};
 
 /// Maximum files of a cycle.
-const FILES_MAX: usize = 3;
+const MAX_FILES: usize = 3;
 
 /// Finds cycles that are too large.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
@@ -22,9 +22,9 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
         for cycle in cycles(&imports::edges(sources)) {
             let paths: Vec<&str> = cycle.iter().map(|file| &*sources[*file].path).collect();
             let count = paths.len();
-            if count > FILES_MAX {
+            if count > MAX_FILES {
                 let what = format!(
-                    "{count} files import from each other, at most {FILES_MAX} may: {}",
+                    "{count} files import from each other, at most {MAX_FILES} may: {}",
                     paths.join(", ")
                 );
                 findings.push(Finding::new(paths[0], 1, "cycles", what));
@@ -35,17 +35,18 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
 
 /// Returns the strongly connected components of more than one file.
 fn cycles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
-    let reached: Vec<BTreeSet<usize>> = (0..edges.len()).map(|file| reached(edges, file)).collect();
+    let reached: Vec<BTreeSet<usize>> =
+        (0..edges.len()).map(|file| reachable(edges, file)).collect();
     let component = |file: usize| -> Vec<usize> {
         reached[file].iter().copied().filter(|other| reached[*other].contains(&file)).collect()
     };
-    let first = |(file, component): &(usize, Vec<usize>)| component.first() == Some(file);
-    let components = (0..edges.len()).map(|file| (file, component(file))).filter(first);
+    let is_first = |(file, component): &(usize, Vec<usize>)| component.first() == Some(file);
+    let components = (0..edges.len()).map(|file| (file, component(file))).filter(is_first);
     components.map(|(_, component)| component).filter(|component| component.len() > 1).collect()
 }
 
 /// Returns the files that a file imports from, transitively.
-fn reached(edges: &[BTreeSet<usize>], file: usize) -> BTreeSet<usize> {
+fn reachable(edges: &[BTreeSet<usize>], file: usize) -> BTreeSet<usize> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![file]);
     while let Some(file) = next.pop() {
         next.extend(edges[file].iter().filter(|other| reached.insert(**other)));
@@ -59,9 +60,9 @@ mod tests {
 
     /// Returns files that each import from the next one, the last from the first.
     fn ring(files: u32) -> Vec<Source> {
-        let file = |nth| {
-            let text = format!("use crate::f{}::T;", (nth + 1) % files);
-            Source::parse(&format!("c/src/f{nth}.rs"), text).unwrap()
+        let file = |index| {
+            let text = format!("use crate::f{}::T;", (index + 1) % files);
+            Source::parse(&format!("c/src/f{index}.rs"), text).unwrap()
         };
         let root = Source::parse("c/src/lib.rs", "use crate::f0::T;".to_owned()).unwrap();
         (0..files).map(file).chain([root]).collect()

@@ -44,10 +44,10 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
 /// Returns public methods of the types without an example, each with its line.
 fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
-    let (mut is_wanted, mut has_example, mut is_used) = (false, false, false);
+    let (mut is_wanted, mut has_example, mut is_must_use) = (false, false, false);
     for (number, line) in (1..).zip(text.lines()) {
         if line.starts_with("impl") {
-            is_wanted = types.contains(&implemented(line));
+            is_wanted = types.contains(&implemented_type(line));
         }
         let line = line.trim_start();
         if line.starts_with("///") {
@@ -55,24 +55,24 @@ fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
             continue;
         }
         if line.starts_with("#[") {
-            is_used |= line.starts_with("#[must_use");
+            is_must_use |= line.starts_with("#[must_use");
             continue;
         }
-        let is_property = is_used && line.contains("(&self)");
+        let is_getter = is_must_use && line.contains("(&self)");
         if let Some(name) = public_method(line)
             && is_wanted
             && !has_example
-            && !is_property
+            && !is_getter
         {
             found.push((number, name));
         }
-        (has_example, is_used) = (false, false);
+        (has_example, is_must_use) = (false, false);
     }
     found
 }
 
-/// Returns the type of an inherent `impl` block; otherwise a text that is no type name.
-fn implemented(line: &str) -> &str {
+/// Returns the type of an inherent `impl` block; an empty text for an `impl` of a trait.
+fn implemented_type(line: &str) -> &str {
     let Some(line) = line.strip_suffix(" {").filter(|line| !line.contains(" for ")) else {
         return "";
     };
@@ -129,6 +129,6 @@ impl Other {
     #[test]
     fn types_of_impl_blocks_are_read() {
         let lines = ["impl Device {", "impl<T: Element> Buffer<T> {", "impl From<A> for Device {"];
-        assert_eq!(lines.map(implemented), ["Device", "Buffer", ""]);
+        assert_eq!(lines.map(implemented_type), ["Device", "Buffer", ""]);
     }
 }

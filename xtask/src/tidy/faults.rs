@@ -10,8 +10,8 @@ use super::{Finding, Source};
 
 /// The list of faults.
 const LIST: &str = "docs/faults.md";
-/// This file contains numbers that are no citations.
-const OWN: &str = "xtask/src/tidy/faults.rs";
+/// This file, whose tests contain numbers that are not citations.
+const OWN_PATH: &str = "xtask/src/tidy/faults.rs";
 
 /// Finds citations without a row in the list, and rows without a citation.
 pub(super) fn check(root: &Path, sources: &[Source], findings: &mut Vec<Finding>) -> Result<()> {
@@ -21,9 +21,9 @@ pub(super) fn check(root: &Path, sources: &[Source], findings: &mut Vec<Finding>
 }
 
 fn compare(list: &str, sources: &[Source], findings: &mut Vec<Finding>) {
-    let listed: BTreeMap<u32, usize> = (1..).zip(list.lines()).filter_map(row).collect();
+    let listed: BTreeMap<u32, usize> = (1..).zip(list.lines()).filter_map(parse_row).collect();
     let mut cited = BTreeMap::new();
-    for source in sources.iter().filter(|source| source.path != OWN) {
+    for source in sources.iter().filter(|source| source.path != OWN_PATH) {
         for (line, text) in (1..).zip(source.text.lines()) {
             for number in citations(text) {
                 cited.entry(number).or_insert((&source.path, line));
@@ -45,7 +45,7 @@ fn compare(list: &str, sources: &[Source], findings: &mut Vec<Finding>) {
 }
 
 /// Returns the number in the first column of a table's row, and its line.
-fn row((line, text): (usize, &str)) -> Option<(u32, usize)> {
+fn parse_row((line, text): (usize, &str)) -> Option<(u32, usize)> {
     let first = text.strip_prefix("| ")?.split(" |").next()?;
     Some((first.parse().ok()?, line))
 }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_row_is_cited() {
-        let left = found("/// Fault 3; a default 12 is none, nor page faults 12.\nfn f() {}");
-        assert_eq!(left, [("nothing cites fault 12".to_owned(), 6)]);
+        let unused = found("/// Fault 3; a default 12 is none, nor page faults 12.\nfn f() {}");
+        assert_eq!(unused, [("nothing cites fault 12".to_owned(), 6)]);
     }
 }

@@ -12,8 +12,8 @@ use proc_macro2::{Delimiter, TokenTree};
 use super::Source;
 use super::source::{braces, is_punct, is_word, line};
 
-/// Maximum chain of re-exports that is followed.
-const DEPTH: usize = 8;
+/// Maximum number of re-exports that are followed from one import.
+const MAX_DEPTH: usize = 8;
 
 type Path = Vec<String>;
 
@@ -28,11 +28,11 @@ struct Import {
     is_reexport: bool,
 }
 
-/// The imports of a file, and the identifiers in the rest of its code.
+/// The imports of a file, and the identifiers in its code outside of `use` declarations.
 #[derive(Default)]
 struct Scan {
     imports: Vec<Import>,
-    words: BTreeSet<String>,
+    identifiers: BTreeSet<String>,
 }
 
 /// The modules of a crate.
@@ -44,24 +44,25 @@ struct Modules {
 
 /// Returns for each file of a crate the other files that it imports from.
 pub(super) fn edges(sources: &[&Source]) -> Vec<BTreeSet<usize>> {
-    let modules = Modules::of(sources);
+    let modules = Modules::scan(sources);
     let of_file = |(file, scan): (usize, &Scan)| {
-        let used = |import: &&Import| !import.is_reexport || scan.words.contains(&import.name);
-        let imported = scan.imports.iter().filter(used);
-        let targets = imported.filter_map(|import| modules.definition(import, DEPTH));
+        let is_used =
+            |import: &&Import| !import.is_reexport || scan.identifiers.contains(&import.name);
+        let imported = scan.imports.iter().filter(is_used);
+        let targets = imported.filter_map(|import| modules.definition(import, MAX_DEPTH));
         targets.filter(|target| *target != file).collect()
     };
     modules.scans.iter().enumerate().map(of_file).collect()
 }
 
 impl Modules {
-    fn of(sources: &[&Source]) -> Self {
+    fn scan(sources: &[&Source]) -> Self {
         let paths = sources.iter().map(|source| module(&source.path));
         let files: BTreeMap<Path, usize> = paths.zip(0..).collect();
         let scan = |source: &&Source| {
             let mut scan = Scan::default();
             let level: Vec<TokenTree> = source.tokens().into_iter().collect();
-            scan.level(source, &level, &module(&source.path));
+            scan.scan_level(source, &level, &module(&source.path));
             scan
         };
         Self { files, scans: sources.iter().map(scan).collect() }
@@ -77,8 +78,8 @@ impl Modules {
             return Some(file);
         };
         let mut imports = self.scans[file].imports.iter();
-        let behind = imports.find(|other| other.module == path[..end] && other.name == *name);
-        let found = behind.and_then(|behind| self.definition(behind, depth - 1));
+        let reexport = imports.find(|other| other.module == path[..end] && other.name == *name);
+        let found = reexport.and_then(|reexport| self.definition(reexport, depth - 1));
         Some(found.unwrap_or(file))
     }
 
@@ -107,7 +108,7 @@ impl Modules {
 
 impl Scan {
     /// Scans a level of tokens, and nested levels.
-    fn level(&mut self, source: &Source, mut tokens: &[TokenTree], module: &[String]) {
+    fn scan_level(&mut self, source: &Source, mut tokens: &[TokenTree], module: &[String]) {
         let mut is_reexport = false;
         while let Some((first, rest)) = tokens.split_first() {
             tokens = rest;
@@ -118,32 +119,32 @@ impl Scan {
                 (_, [next, ..]) if is_word(first, "use") && !is_punct(next, '<') => {
                     let end = rest.iter().position(|tree| is_punct(tree, ';'));
                     let (tree, after) = rest.split_at(end.unwrap_or(rest.len()));
-                    self.tree(tree, &[], module, is_reexport);
+                    self.scan_use_tree(tree, &[], module, is_reexport);
                     tokens = after;
                 }
                 (_, [TokenTree::Ident(name), body, after @ ..])
                     if is_word(first, "mod") && braces(body).is_some() =>
                 {
                     let inner = [module, &[name.to_string()]].concat();
-                    self.group(source, body, &inner);
+                    self.scan_group(source, body, &inner);
                     tokens = after;
                 }
-                (TokenTree::Ident(word), _) => _ = self.words.insert(word.to_string()),
-                _ => self.group(source, first, module),
+                (TokenTree::Ident(word), _) => _ = self.identifiers.insert(word.to_string()),
+                _ => self.scan_group(source, first, module),
             }
             is_reexport = is_word(first, "pub") || (is_reexport && is_parenthesised(first));
         }
     }
 
-    fn group(&mut self, source: &Source, tree: &TokenTree, module: &[String]) {
+    fn scan_group(&mut self, source: &Source, tree: &TokenTree, module: &[String]) {
         if let TokenTree::Group(group) = tree {
             let level: Vec<TokenTree> = group.stream().into_iter().collect();
-            self.level(source, &level, module);
+            self.scan_level(source, &level, module);
         }
     }
 
     /// Adds the imports of a tree of a `use` declaration.
-    fn tree(
+    fn scan_use_tree(
         &mut self,
         tokens: &[TokenTree],
         prefix: &[String],
@@ -162,7 +163,8 @@ impl Scan {
                 TokenTree::Group(group) => {
                     let inner: Vec<TokenTree> = group.stream().into_iter().collect();
                     let trees = inner.split(|tree| is_punct(tree, ','));
-                    return trees.for_each(|tree| self.tree(tree, &path, module, is_reexport));
+                    return trees
+                        .for_each(|tree| self.scan_use_tree(tree, &path, module, is_reexport));
                 }
                 _ => {}
             }

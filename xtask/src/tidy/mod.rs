@@ -92,8 +92,8 @@ pub(crate) fn run() -> Result<()> {
     println!("tidy: {}", shape::summary(&sources));
     match findings.len() {
         0 => Ok(()),
-        1 => bail!("tidy found a breach"),
-        n => bail!("tidy found {n} breaches"),
+        1 => bail!("tidy found a violation"),
+        n => bail!("tidy found {n} violations"),
     }
 }
 
@@ -131,9 +131,9 @@ fn excuse(mut findings: Vec<Finding>, exceptions: &[Exception]) -> Vec<Finding> 
     findings
 }
 
-/// Returns the names of the rules that a text of the given path violates, with the lines.
+/// Returns the rules that a file with this path and text violates, with the lines.
 #[cfg(test)]
-fn broken(
+fn violations(
     check: impl Fn(&[Source], &mut Vec<Finding>),
     path: &str,
     text: &str,
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn unused_exceptions_are_found() {
-        let left = excuse(Vec::new(), &[exception("gone.rs")]);
-        assert!(left[0].what.contains("excuses nothing"), "{left:?}");
+        let findings = excuse(Vec::new(), &[exception("gone.rs")]);
+        assert!(findings[0].what.contains("excuses nothing"), "{findings:?}");
     }
 
     #[test]

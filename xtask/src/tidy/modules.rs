@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Finding, Source};
 
-/// Finds modules of another style.
+/// Finds modules that are not at these paths.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     let folders: BTreeSet<&str> =
         sources.iter().filter_map(|source| Some(source.path.rsplit_once('/')?.0)).collect();
@@ -18,7 +18,7 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
         if path.contains("/src/") {
             let lines = source.text.lines().zip(1..);
             for (_, line) in lines.filter(|(text, _)| text.trim_start().starts_with("#[path")) {
-                let what = "a module of `src/` stands where its name says, without #[path]";
+                let what = "a module of `src/` must be at the path of its name, without #[path]";
                 findings.push(Finding::new(path, line, "modules", what));
             }
         }

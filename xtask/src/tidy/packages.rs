@@ -11,10 +11,10 @@ use super::Finding;
 use crate::repo;
 
 /// The README of the repository; those of the crates are beside their manifests.
-const FRONT: &str = "README.md";
+const MAIN_README: &str = "README.md";
 
-/// Maximum keywords of a crate on crates.io.
-const MOST_KEYWORDS: usize = 5;
+/// Maximum number of keywords, and of categories, of a crate on crates.io.
+const MAX_KEYWORDS: usize = 5;
 
 /// Finds crates without the metadata that crates.io and docs.rs show, and code of the main README
 /// that no documentation test compiles.
@@ -22,54 +22,54 @@ pub(super) fn check(root: &Path, files: &[String], findings: &mut Vec<Finding>) 
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = repo::output(repo::cargo(root).args(arguments))?;
     let metadata: Value =
-        serde_json::from_str(&metadata).context("cargo metadata printed no JSON")?;
+        serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     for package in packages.filter(|package| package["publish"].is_null()) {
         check_package(package, files, findings);
     }
-    let front = fs::read_to_string(root.join(FRONT)).context(FRONT)?;
+    let readme = fs::read_to_string(root.join(MAIN_README)).context(MAIN_README)?;
     let mut tested = BTreeSet::new();
     for file in files.iter().filter(|file| file.starts_with("crates/") && file.ends_with(".md")) {
         let text = fs::read_to_string(root.join(file)).with_context(|| file.clone())?;
         tested.extend(rust_blocks(&text).map(|(_, code)| code.to_owned()));
     }
-    check_front(&front, &tested, findings);
+    check_main_readme(&readme, &tested, findings);
     Ok(())
 }
 
 fn check_package(package: &Value, files: &[String], findings: &mut Vec<Finding>) {
     let name = package["name"].as_str().unwrap_or_default();
     let manifest = format!("crates/{name}/Cargo.toml");
-    let mut lacks = |what: &str| {
+    let mut report = |what: &str| {
         findings.push(Finding::new(&manifest, 1, "packages", format!("{name} {what}")))
     };
     for key in ["description", "license", "rust_version"] {
         if package[key].as_str().is_none_or(str::is_empty) {
-            lacks(&format!("has no `{}` in its manifest", key.replace('_', "-")));
+            report(&format!("has no `{}` in its manifest", key.replace('_', "-")));
         }
     }
     for key in ["keywords", "categories"] {
         let count = package[key].as_array().map_or(0, Vec::len);
-        if !(1..=MOST_KEYWORDS).contains(&count) {
-            lacks(&format!("has {count} {key}: 1 to {MOST_KEYWORDS} are needed"));
+        if !(1..=MAX_KEYWORDS).contains(&count) {
+            report(&format!("has {count} {key}: 1 to {MAX_KEYWORDS} are needed"));
         }
     }
     if package["metadata"]["docs"]["rs"]["all-features"] != Value::Bool(true) {
-        lacks("has no `all-features = true` for docs.rs");
+        report("has no `all-features = true` for docs.rs");
     }
     for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         if !files.contains(&format!("crates/{name}/{file}")) {
-            lacks(&format!("has no {file} in its folder"));
+            report(&format!("has no {file} in its folder"));
         }
     }
 }
 
 /// Code of the README is compiled if a Markdown file of a crate contains it too, since those are
 /// documentation tests.
-fn check_front(front: &str, tested: &BTreeSet<String>, findings: &mut Vec<Finding>) {
-    for (line, _) in rust_blocks(front).filter(|(_, code)| !tested.contains(*code)) {
-        let what = "Rust code that no Markdown file of a crate has: no test compiles it";
-        findings.push(Finding::new(FRONT, line, "packages", what));
+fn check_main_readme(readme: &str, tested: &BTreeSet<String>, findings: &mut Vec<Finding>) {
+    for (line, _) in rust_blocks(readme).filter(|(_, code)| !tested.contains(*code)) {
+        let what = "no Markdown file of a crate has this Rust code, so no test compiles it";
+        findings.push(Finding::new(MAIN_README, line, "packages", what));
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn whole() -> Value {
+    fn complete_package() -> Value {
         json!({
             "name": "a", "description": "Adds.", "license": "MIT", "rust_version": "1.88",
             "keywords": ["gpu"], "categories": ["science"],
@@ -97,7 +97,7 @@ mod tests {
         })
     }
 
-    fn lacks(package: &Value, files: &[&str]) -> Vec<String> {
+    fn found(package: &Value, files: &[&str]) -> Vec<String> {
         let files: Vec<String> = files.iter().map(|file| format!("crates/a/{file}")).collect();
         let mut findings = Vec::new();
         check_package(package, &files, &mut findings);
@@ -107,27 +107,27 @@ mod tests {
     const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
     #[test]
-    fn a_whole_package_passes() {
-        assert_eq!(lacks(&whole(), &FILES), [""; 0]);
+    fn complete_package_passes() {
+        assert_eq!(found(&complete_package(), &FILES), [""; 0]);
     }
 
     #[test]
-    fn what_a_package_lacks_is_found() {
-        assert_eq!(lacks(&whole(), &FILES[1..]), ["a has no README.md in its folder"]);
+    fn missing_metadata_is_found() {
+        assert_eq!(found(&complete_package(), &FILES[1..]), ["a has no README.md in its folder"]);
         for key in ["description", "rust_version", "keywords", "categories", "metadata"] {
-            let mut package = whole();
+            let mut package = complete_package();
             package[key] = Value::Null;
-            assert_eq!(lacks(&package, &FILES).len(), 1, "{key}");
+            assert_eq!(found(&package, &FILES).len(), 1, "{key}");
         }
     }
 
     #[test]
     fn uncompiled_code_is_found() {
-        let front = "# A\n\n```rust\nlet a = 1;\n```\n\n```sh\nls\n```\n";
+        let readme = "# A\n\n```rust\nlet a = 1;\n```\n\n```sh\nls\n```\n";
         let mut findings = Vec::new();
-        check_front(front, &BTreeSet::from(["let a = 1;\n".to_owned()]), &mut findings);
+        check_main_readme(readme, &BTreeSet::from(["let a = 1;\n".to_owned()]), &mut findings);
         assert_eq!(findings, []);
-        check_front(front, &BTreeSet::new(), &mut findings);
+        check_main_readme(readme, &BTreeSet::new(), &mut findings);
         assert_eq!((findings.len(), findings[0].line), (1, 3));
     }
 }

@@ -17,7 +17,7 @@ const FOREIGN: &str = "<>{}()[]$\"'`|&;…\\";
 
 /// Finds paths in the Markdown files among `files` that do not exist.
 pub(super) fn check(root: &Path, files: &[String], findings: &mut Vec<Finding>) -> Result<()> {
-    let tree = Tree::of(files);
+    let tree = Tree::new(files);
     let is_document = |path: &&String| {
         path.ends_with(".md") && !FIXTURES.iter().any(|fixture| path.contains(fixture))
     };
@@ -35,7 +35,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn of(files: &[String]) -> Self {
+    fn new(files: &[String]) -> Self {
         let mut paths = BTreeSet::new();
         for file in files {
             let file = format!("/{file}");
@@ -58,14 +58,15 @@ impl Tree {
         self.paths.iter().any(|path| {
             let is_folder = path.ends_with('/');
             let mut components = path.trim_matches('/').rsplit('/');
-            let matching = |want: &&str| components.next().is_some_and(|have| fits(want, have));
+            let matching =
+                |want: &&str| components.next().is_some_and(|have| matches_pattern(want, have));
             (is_folder || !name.ends_with('/')) && wanted.iter().all(matching)
         })
     }
 }
 
-/// Returns whether a component matches a pattern with at most one `*`.
-fn fits(pattern: &str, component: &str) -> bool {
+/// Returns whether a path component matches a pattern with at most one `*`.
+fn matches_pattern(pattern: &str, component: &str) -> bool {
     match pattern.split_once('*') {
         Some((start, end)) => {
             component.len() >= start.len() + end.len()
@@ -97,7 +98,8 @@ fn check_document(tree: &Tree, path: &str, text: &str, findings: &mut Vec<Findin
     }
 }
 
-/// Returns the words of a command that start with a folder of the root but do not exist.
+/// Returns the words of a command that start with a top-level folder of the repository, but are no
+/// existing path.
 fn absent_words<'a>(tree: &'a Tree, code: &'a str) -> impl Iterator<Item = &'a str> {
     let words = code.split([' ', '=', ',', '"', '\'', '(', ')']);
     words.map(|word| word.trim_end_matches(['.', ':', ';'])).filter(|word| {
@@ -110,9 +112,9 @@ fn absent_words<'a>(tree: &'a Tree, code: &'a str) -> impl Iterator<Item = &'a s
 /// Returns a code span that is one word, looks like a path, and does not exist.
 fn absent_name<'a>(tree: &Tree, span: &'a str) -> Option<&'a str> {
     let below_root = span.split_once('/').is_some_and(|(folder, _)| tree.has(folder));
-    let looks_like_one = EXTENSIONS.iter().any(|extension| span.ends_with(extension))
+    let looks_like_path = EXTENSIONS.iter().any(|extension| span.ends_with(extension))
         || (span.ends_with('/') && !span.starts_with("target/"));
-    let is_path = looks_like_one
+    let is_path = looks_like_path
         && !below_root
         && !EXTENSIONS.contains(&span)
         && !span.starts_with(['/', '~', '-'])
@@ -156,7 +158,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<usize> {
         let files = ["README.md", "docs/log.md", "crates/a/src/backend/mod.rs", ".ci/run"];
-        let tree = Tree::of(&files.map(str::to_owned));
+        let tree = Tree::new(&files.map(str::to_owned));
         let mut findings = Vec::new();
         check_document(&tree, "docs/log.md", text, &mut findings);
         findings.iter().map(|finding| finding.line).collect()
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_told() {
+    fn line_number_is_reported() {
         assert_eq!(found("fine\n\nsee `gone.rs`\n"), [3]);
     }
 }

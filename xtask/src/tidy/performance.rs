@@ -1,4 +1,4 @@
-//! The numbers of the performance log: JSON lines, which its entries reference.
+//! The performance log: its numbers are lines of JSON, which its entries reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,27 +22,28 @@ pub(super) fn check(root: &Path, findings: &mut Vec<Finding>) -> Result<()> {
 fn compare(log: &str, numbers: &str, findings: &mut Vec<Finding>) {
     let mut measured = BTreeMap::new();
     for (line, text) in (1..).zip(numbers.lines()) {
-        match measurement(text) {
+        match parse_entry(text) {
             Ok(entry) => _ = measured.entry(entry).or_insert(line),
             Err(problem) => findings.push(Finding::new(NUMBERS, line, "performance", problem)),
         }
     }
-    let mut named = BTreeSet::new();
+    let mut referenced = BTreeSet::new();
     for (line, entry) in references(log) {
         if !measured.contains_key(entry) {
             let what = format!("no line of {NUMBERS} has the entry `{entry}`");
             findings.push(Finding::new(LOG, line, "performance", what));
         }
-        named.insert(entry);
+        referenced.insert(entry);
     }
-    for (entry, line) in measured.iter().filter(|(entry, _)| !named.contains(&***entry)) {
+    for (entry, line) in measured.iter().filter(|(entry, _)| !referenced.contains(&***entry)) {
         let what = format!("{LOG} does not name the entry `{entry}`");
         findings.push(Finding::new(NUMBERS, *line, "performance", what));
     }
 }
 
-/// Returns the entry of a line; an error if it is not a valid measurement.
-fn measurement(text: &str) -> Result<String, String> {
+/// Returns the entry that a line of JSON belongs to; an error if the line is not a valid
+/// measurement.
+fn parse_entry(text: &str) -> Result<String, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     for key in ["entry", "date", "row", "device", "unit"] {
         if value[key].as_str().is_none_or(str::is_empty) {
@@ -113,8 +114,11 @@ mod tests {
 
     #[test]
     fn references_lead_both_ways() {
-        let unnamed = found(&(line("a", 2.0, "") + &line("b", 2.0, "")));
-        assert_eq!(unnamed, [("docs/performance-log.md does not name the entry `b`".into(), 2)]);
+        let unreferenced = found(&(line("a", 2.0, "") + &line("b", 2.0, "")));
+        assert_eq!(
+            unreferenced,
+            [("docs/performance-log.md does not name the entry `b`".into(), 2)]
+        );
         let missing = "no line of docs/performance-log.jsonl has the entry `a`";
         assert_eq!(found(""), [(missing.to_owned(), 3)]);
     }

@@ -22,14 +22,14 @@ struct Segment {
 }
 
 /// Returns the words of comments and string literals of a Rust source, in order.
-pub(super) fn of_rust(text: &str) -> Vec<Word> {
+pub(super) fn rust_words(text: &str) -> Vec<Word> {
     let mut lexer = Lexer { rest: text, line: 1, segments: Vec::new(), in_comment: false };
     while lexer.step() {}
     lexer.segments.iter().flat_map(Segment::words).collect()
 }
 
 /// Returns the words of a Markdown file outside of code.
-pub(super) fn of_markdown(text: &str) -> Vec<Word> {
+pub(super) fn markdown_words(text: &str) -> Vec<Word> {
     Segment { line: 1, text: text.to_owned(), is_string: false }.words()
 }
 
@@ -55,7 +55,8 @@ impl Segment {
     }
 }
 
-/// Returns the character, or a line break if it is in a code span or a placeholder of a string.
+/// Returns the character, or NUL, which separates words, if it is in a code span or in a
+/// placeholder of a string.
 fn mask(segment: &Segment, c: char, in_span: &mut bool, depth: &mut u32) -> char {
     match c {
         '`' => *in_span = !*in_span,
@@ -104,7 +105,7 @@ impl<'a> Lexer<'a> {
             return false;
         };
         if first.is_whitespace() {
-            self.take(first.len_utf8());
+            self.consume(first.len_utf8());
         } else if rest.starts_with("//") {
             self.line_comment();
         } else {
@@ -112,20 +113,20 @@ impl<'a> Lexer<'a> {
             match first {
                 '/' if rest.starts_with("/*") => self.block_comment(),
                 '"' => self.string(),
-                '\'' => _ = self.take(quoted(rest)),
+                '\'' => _ = self.consume(quote_length(rest)),
                 _ if is_identifier(first) => self.identifier(),
-                _ => _ = self.take(first.len_utf8()),
+                _ => _ = self.consume(first.len_utf8()),
             }
         }
         true
     }
 
     /// Consumes a number of bytes, and counts their lines.
-    fn take(&mut self, bytes: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at(bytes);
+    fn consume(&mut self, bytes: usize) -> &'a str {
+        let (consumed, rest) = self.rest.split_at(bytes);
         self.rest = rest;
-        self.line += taken.matches('\n').count();
-        taken
+        self.line += consumed.matches('\n').count();
+        consumed
     }
 
     fn push(&mut self, line: usize, text: String, is_string: bool) {
@@ -134,7 +135,7 @@ impl<'a> Lexer<'a> {
 
     fn line_comment(&mut self) {
         let line = self.line;
-        let comment = self.take(self.rest.find('\n').unwrap_or(self.rest.len()));
+        let comment = self.consume(self.rest.find('\n').unwrap_or(self.rest.len()));
         let text = comment.trim_start_matches('/').trim_start_matches('!');
         match self.segments.last_mut().filter(|_| self.in_comment) {
             Some(open) => {
@@ -158,7 +159,7 @@ impl<'a> Lexer<'a> {
                 break;
             }
         }
-        let text = self.take(at).replace(['*', '/'], " ");
+        let text = self.consume(at).replace(['*', '/'], " ");
         self.push(line, text, false);
     }
 
@@ -171,7 +172,7 @@ impl<'a> Lexer<'a> {
             end += if bytes[end] == b'\\' { 2 } else { 1 };
         }
         let end = (end + 1).min(bytes.len());
-        let literal = self.take(end).trim_matches('"');
+        let literal = self.consume(end).trim_matches('"');
         let mut text = literal.replace("\\\n", "\n");
         while let Some(at) = text.find('\\') {
             let escaped = text[at + 1..].chars().next().map_or(0, char::len_utf8);
@@ -183,16 +184,16 @@ impl<'a> Lexer<'a> {
     /// Reads an identifier, or the raw string that it is the prefix of.
     fn identifier(&mut self) {
         let end = self.rest.find(|c| !is_identifier(c)).unwrap_or(self.rest.len());
-        let prefix = self.take(end);
+        let prefix = self.consume(end);
         let hashes = self.rest.len() - self.rest.trim_start_matches('#').len();
         if !matches!(prefix, "r" | "br" | "cr") || !self.rest[hashes..].starts_with('"') {
             return;
         }
         let (line, close) = (self.line, format!("\"{}", "#".repeat(hashes)));
-        self.take(hashes + 1);
+        self.consume(hashes + 1);
         let length = self.rest.find(&close).unwrap_or(self.rest.len());
-        let text = self.take(length).to_owned();
-        self.take(close.len().min(self.rest.len()));
+        let text = self.consume(length).to_owned();
+        self.consume(close.len().min(self.rest.len()));
         self.push(line, text, true);
     }
 }
@@ -202,7 +203,7 @@ fn is_identifier(c: char) -> bool {
 }
 
 /// Returns the length of the character literal that starts here, or 1 for the quote of a lifetime.
-fn quoted(text: &str) -> usize {
+fn quote_length(text: &str) -> usize {
     let mut inner = text.char_indices().skip(1);
     let Some((_, first)) = inner.next() else {
         return 1;
@@ -219,11 +220,11 @@ mod tests {
     use super::*;
 
     fn rust(text: &str) -> Vec<(String, usize)> {
-        of_rust(text).into_iter().map(|word| (word.text, word.line)).collect()
+        rust_words(text).into_iter().map(|word| (word.text, word.line)).collect()
     }
 
     fn words(text: &str) -> String {
-        let words: Vec<String> = of_rust(text).into_iter().map(|word| word.text).collect();
+        let words: Vec<String> = rust_words(text).into_iter().map(|word| word.text).collect();
         words.join(" ")
     }
 
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_no_prose() {
+    fn code_is_skipped() {
         assert_eq!(words("let a = 'b'; fn f<'c>(d: &'c str) -> char { '\\'' } // e"), "e");
         assert_eq!(words("let x = '\"'; let y = r#type; // e"), "e");
         assert_eq!(
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_have_no_escapes_and_placeholders() {
+    fn escapes_and_placeholders_are_skipped() {
         assert_eq!(words(r#"("a \"b\" {c:>3} d\n", b"e")"#), "a b d e");
         assert_eq!(words("r#\"a \"b\"\n c\"# + cr\"d\""), "a b c d");
         assert_eq!(rust("\"a \\\n  b\"")[1], ("b".to_owned(), 2));
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn adjacent_words_allow_only_blanks_between() {
-        let adjacent = |text| of_rust(text)[1].adjacent;
+        let adjacent = |text| rust_words(text)[1].adjacent;
         assert!(adjacent("// a\n// b"));
         assert!(adjacent("\"a \\\n   b\""));
         assert!(!adjacent("// a, b"));
@@ -263,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn markdown_has_prose_outside_of_code() {
-        let words = of_markdown("# A\n\nb `c` d's\n\n```sh\ne\n```\n- f-g.");
+    fn markdown_code_is_skipped() {
+        let words = markdown_words("# A\n\nb `c` d's\n\n```sh\ne\n```\n- f-g.");
         let words: Vec<(&str, usize)> = words.iter().map(|word| (&*word.text, word.line)).collect();
         assert_eq!(words, [("a", 1), ("b", 3), ("d", 3), ("f-g", 8)]);
     }

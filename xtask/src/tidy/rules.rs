@@ -17,7 +17,7 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
 
 fn check_opening(source: &Source, findings: &mut Vec<Finding>) {
     if !source.text.starts_with("//!") {
-        let what = "opens without `//!`: say first what the file is for";
+        let what = "no `//!` at the start: say what the file is for";
         findings.push(Finding::new(&source.path, 1, "opening", what));
     }
 }
@@ -47,8 +47,8 @@ fn unsafe_kind(tokens: &[TokenTree]) -> Option<&'static str> {
     if braces(next).is_some() {
         return Some("block");
     }
-    let known = ["impl", "trait"].into_iter().find(|kind| is_word(next, kind));
-    known.or_else(|| {
+    let impl_or_trait = ["impl", "trait"].into_iter().find(|kind| is_word(next, kind));
+    impl_or_trait.or_else(|| {
         let mut declared = [next].into_iter().chain(rest);
         let after_abi = declared.find(|tree| !is_abi(tree))?;
         let named = matches!(declared.next(), Some(TokenTree::Ident(_)));
@@ -129,16 +129,16 @@ fn mentions_allow(tree: &TokenTree) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::broken;
+    use super::super::violations;
     use super::*;
 
     fn found(text: &str) -> Vec<(&'static str, usize)> {
-        broken(check, "src/a.rs", &format!("//! Doc.\n{text}"))
+        violations(check, "src/a.rs", &format!("//! Doc.\n{text}"))
     }
 
     #[test]
     fn missing_module_docs_are_found() {
-        assert_eq!(broken(check, "src/a.rs", "fn f() {}\n"), [("opening", 1)]);
+        assert_eq!(violations(check, "src/a.rs", "fn f() {}\n"), [("opening", 1)]);
         assert_eq!(found(""), []);
     }
 

@@ -5,13 +5,13 @@ use std::fmt;
 use super::Finding;
 use super::source::{Function, Source};
 
-const FILE_MAX: usize = 600;
-const FILE_P95: usize = 450;
-const FUNCTION_MAX: usize = 80;
-const FUNCTION_P95: usize = 40;
-/// Limit for functions outside tests.
-const FUNCTION_MEDIAN: usize = 8;
-const WIDTH: usize = 100;
+const MAX_FILE_LINES: usize = 600;
+const MAX_FILE_LINES_P95: usize = 450;
+const MAX_FUNCTION_LINES: usize = 80;
+const MAX_FUNCTION_LINES_P95: usize = 40;
+/// For functions outside tests.
+const MAX_FUNCTION_LINES_MEDIAN: usize = 8;
+const MAX_WIDTH: usize = 100;
 
 /// Median, 95th percentile and maximum of lengths; zeros if there are none.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -30,7 +30,7 @@ impl fmt::Display for Spread {
 
 impl Spread {
     /// Computes percentiles by the nearest-rank method.
-    pub(crate) fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
+    pub(crate) fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Self {
         let mut sorted: Vec<usize> = lengths.into_iter().collect();
         sorted.sort_unstable();
         let rank = |percent: usize| (sorted.len() * percent).div_ceil(100).max(1) - 1;
@@ -41,14 +41,14 @@ impl Spread {
 
 /// Returns the spread of the lengths of all files.
 pub(crate) fn file_spread(sources: &[Source]) -> Spread {
-    Spread::of(sources.iter().map(|source| source.text.lines().count()))
+    Spread::from_lengths(sources.iter().map(|source| source.text.lines().count()))
 }
 
 /// Returns the number of functions, and the spread of their lengths.
 pub(crate) fn function_spread(sources: &[Source]) -> (usize, Spread) {
     let lengths: Vec<usize> =
         sources.iter().flat_map(Source::functions).map(|function| function.length).collect();
-    (lengths.len(), Spread::of(lengths))
+    (lengths.len(), Spread::from_lengths(lengths))
 }
 
 /// Returns a one-line summary of all sources.
@@ -60,7 +60,7 @@ pub(super) fn summary(sources: &[Source]) -> String {
         let functions = source.functions().into_iter();
         functions.filter_map(|one| is_code(source, &one).then_some(one.length))
     });
-    let code = Spread::of(code).median;
+    let code = Spread::from_lengths(code).median;
     format!(
         "{} files, lines: {files}; {count} functions, lines: {functions}, median outside tests \
          {code}",
@@ -74,8 +74,8 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     for source in sources {
         let lines = source.text.lines().count();
         files.push((lines, (source.path.as_str(), 1)));
-        if lines > FILE_MAX {
-            let what = format!("{lines} lines, at most {FILE_MAX} a file");
+        if lines > MAX_FILE_LINES {
+            let what = format!("{lines} lines, at most {MAX_FILE_LINES} a file");
             findings.push(Finding::new(&source.path, 1, "file-length", what));
         }
         check_width(source, findings);
@@ -88,16 +88,16 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
         }
     }
     let (file, function) = ("file-length", "function-length");
-    check_share(files, file, 95, FILE_P95, findings);
-    check_share(functions, function, 95, FUNCTION_P95, findings);
-    check_share(code, function, 50, FUNCTION_MEDIAN, findings);
+    check_percentile(files, file, 95, MAX_FILE_LINES_P95, findings);
+    check_percentile(functions, function, 95, MAX_FUNCTION_LINES_P95, findings);
+    check_percentile(code, function, 50, MAX_FUNCTION_LINES_MEDIAN, findings);
 }
 
 fn check_width(source: &Source, findings: &mut Vec<Finding>) {
     for (i, line) in source.text.lines().enumerate() {
         let width = line.chars().count();
-        if width > WIDTH {
-            let what = format!("{width} characters, at most {WIDTH} a line");
+        if width > MAX_WIDTH {
+            let what = format!("{width} characters, at most {MAX_WIDTH} a line");
             findings.push(Finding::new(&source.path, i + 1, "width", what));
         }
     }
@@ -105,31 +105,32 @@ fn check_width(source: &Source, findings: &mut Vec<Finding>) {
 
 fn check_function(path: &str, function: &Function, findings: &mut Vec<Finding>) {
     let Function { name, line, length } = function;
-    if *length > FUNCTION_MAX {
-        let what = format!("`{name}` has {length} lines, at most {FUNCTION_MAX} a function");
+    if *length > MAX_FUNCTION_LINES {
+        let what = format!("`{name}` has {length} lines, at most {MAX_FUNCTION_LINES} a function");
         findings.push(Finding::new(path, *line, "function-length", what));
     }
 }
 
-/// Finds a percentile above its limit; reports it for the longest file or function.
-fn check_share(
-    mut places: Vec<(usize, (&str, usize))>,
+/// Reports a violation for the longest file or function if fewer than `percent` of them are at most
+/// `limit` lines long.
+fn check_percentile(
+    mut lengths: Vec<(usize, (&str, usize))>,
     rule: &'static str,
     percent: usize,
     limit: usize,
     findings: &mut Vec<Finding>,
 ) {
-    let share = places.iter().filter(|(length, _)| *length <= limit).count();
-    if share * 100 >= places.len() * percent {
+    let within = lengths.iter().filter(|(length, _)| *length <= limit).count();
+    if within * 100 >= lengths.len() * percent {
         return;
     }
-    places.sort_unstable();
-    let (length, (path, line)) = places[places.len() - 1];
-    let over = places.len() - share;
+    lengths.sort_unstable();
+    let (length, (path, line)) = lengths[lengths.len() - 1];
+    let above = lengths.len() - within;
     let what = format!(
-        "{over} of {} are longer than {limit} lines, at most {} % may be; the longest, here, has \
+        "{above} of {} are longer than {limit} lines, at most {} % may be; the longest, here, has \
          {length}",
-        places.len(),
+        lengths.len(),
         100 - percent,
     );
     findings.push(Finding::new(path, line, rule, what));
@@ -137,11 +138,11 @@ fn check_share(
 
 #[cfg(test)]
 mod tests {
-    use super::super::broken;
+    use super::super::violations;
     use super::*;
 
     fn found(text: &str) -> Vec<(&'static str, usize)> {
-        broken(check, "src/a.rs", text)
+        violations(check, "src/a.rs", text)
     }
 
     fn function(lines: usize) -> String {
@@ -184,8 +185,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_by_nearest_rank() {
-        let spread = Spread::of(1..=20);
+        let spread = Spread::from_lengths(1..=20);
         assert_eq!(spread, Spread { median: 10, p95: 19, max: 20 });
-        assert_eq!(Spread::of([]), Spread { median: 0, p95: 0, max: 0 });
+        assert_eq!(Spread::from_lengths([]), Spread { median: 0, p95: 0, max: 0 });
     }
 }

@@ -61,7 +61,7 @@ impl Source {
     /// Returns all functions with a body.
     pub(crate) fn functions(&self) -> Vec<Function> {
         let mut functions = Vec::new();
-        self.for_each(|tokens| functions.extend(function(tokens)));
+        self.for_each(|tokens| functions.extend(parse_function(tokens)));
         functions
     }
 
@@ -89,7 +89,7 @@ fn for_each(tokens: TokenStream, visit: &mut impl FnMut(&[TokenTree])) {
     }
 }
 
-fn function(tokens: &[TokenTree]) -> Option<Function> {
+fn parse_function(tokens: &[TokenTree]) -> Option<Function> {
     let [keyword, TokenTree::Ident(name), rest @ ..] = tokens else {
         return None;
     };
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn cfg_not_test_is_no_test() {
+    fn cfg_not_test_is_code() {
         assert!(!source("src/a.rs", "#[cfg(not(test))]\nfn a() {}\n").is_test(2));
         assert!(source("crates/a/tests/b.rs", "fn a() {}\n").is_test(1));
     }

@@ -40,14 +40,14 @@ pub(super) fn check(
     sources: &[Source],
     findings: &mut Vec<Finding>,
 ) -> Result<()> {
-    let (phrases, names) = (Phrases::of(WORDS), entries(FILE_NAMES));
+    let (phrases, names) = (Phrases::parse(WORDS), entries(FILE_NAMES));
     for source in sources.iter().filter(|source| !is_exempt(&source.path)) {
-        phrases.check(&source.path, &prose::of_rust(&source.text), findings);
+        phrases.check(&source.path, &prose::rust_words(&source.text), findings);
         check_name(&names, &source.path, findings);
     }
     for path in files.iter().filter(|path| path.ends_with(".md") && !is_exempt(path)) {
         let text = fs::read_to_string(root.join(path)).with_context(|| path.clone())?;
-        phrases.check(path, &prose::of_markdown(current(path, &text)), findings);
+        phrases.check(path, &prose::markdown_words(current(path, &text)), findings);
     }
     Ok(())
 }
@@ -80,7 +80,7 @@ fn entries(list: &str) -> Vec<Entry<'_>> {
 struct Phrases<'a>(BTreeMap<&'a str, Vec<Entry<'a>>>);
 
 impl<'a> Phrases<'a> {
-    fn of(list: &'a str) -> Self {
+    fn parse(list: &'a str) -> Self {
         let mut phrases = BTreeMap::new();
         for entry in entries(list) {
             phrases.entry(entry.words[0]).or_insert_with(Vec::new).push(entry);
@@ -91,8 +91,8 @@ impl<'a> Phrases<'a> {
     fn check(&self, path: &str, words: &[Word], findings: &mut Vec<Finding>) {
         for (at, word) in words.iter().enumerate() {
             let phrases = self.0.get(&*word.text).into_iter().flatten();
-            for Entry { words: phrase, replacement, .. } in
-                phrases.filter(|entry| entry.applies(path) && starts(&words[at..], &entry.words))
+            for Entry { words: phrase, replacement, .. } in phrases
+                .filter(|entry| entry.applies(path) && starts_with(&words[at..], &entry.words))
             {
                 let what = format!("\"{}\": write {replacement}", phrase.join(" "));
                 findings.push(Finding::new(path, word.line, "vocabulary", what));
@@ -102,12 +102,12 @@ impl<'a> Phrases<'a> {
 }
 
 /// Returns whether the words start with the phrase, separated by blanks only.
-fn starts(words: &[Word], phrase: &[&str]) -> bool {
+fn starts_with(words: &[Word], phrase: &[&str]) -> bool {
     let Some(words) = words.get(..phrase.len()) else {
         return false;
     };
-    let is_next = |(at, (word, want)): (usize, (&Word, &&str))| {
-        word.text == **want && (at == 0 || word.adjacent)
+    let is_next = |(at, (word, expected)): (usize, (&Word, &&str))| {
+        word.text == **expected && (at == 0 || word.adjacent)
     };
     words.iter().zip(phrase).enumerate().all(is_next)
 }
@@ -132,18 +132,18 @@ mod tests {
 
     fn found(path: &str, words: &[Word]) -> Vec<(usize, String)> {
         let mut findings = Vec::new();
-        Phrases::of(LIST).check(path, words, &mut findings);
+        Phrases::parse(LIST).check(path, words, &mut findings);
         findings.into_iter().map(|finding| (finding.line, finding.what)).collect()
     }
 
     fn lines(text: &str) -> Vec<usize> {
-        found("src/a.rs", &prose::of_rust(text)).into_iter().map(|(line, _)| line).collect()
+        found("src/a.rs", &prose::rust_words(text)).into_iter().map(|(line, _)| line).collect()
     }
 
     #[test]
     fn phrases_are_found_with_their_replacement() {
         let expected = (2, "\"blue moon\": write a full moon".to_owned());
-        let words = prose::of_markdown("# A\nOnce in a Blue Moon.");
+        let words = prose::markdown_words("# A\nOnce in a Blue Moon.");
         assert_eq!(found("README.md", &words), [expected]);
     }
 
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn pending_entries_do_not_apply() {
-        let words = prose::of_rust("// owl");
+        let words = prose::rust_words("// owl");
         assert_eq!(found("src/a.rs", &words).len(), 1);
         assert!(found("src/b.rs", &words).is_empty());
     }

@@ -51,7 +51,7 @@ pub(super) fn check(root: &Path, sources: &[Source], findings: &mut Vec<Finding>
     check_sources(sources, findings);
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = repo::output(repo::cargo(root).args(arguments))?;
-    let metadata = serde_json::from_str(&metadata).context("cargo metadata printed no JSON")?;
+    let metadata = serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
     check_dependencies(&metadata, findings);
     Ok(())
 }
@@ -61,7 +61,7 @@ fn check_sources(sources: &[Source], findings: &mut Vec<Finding>) {
         let is_lib = |name: &&str| source.path == format!("crates/{name}/src/lib.rs");
         let forbids = || source.text.lines().any(|line| line.trim() == FORBID);
         if WITHOUT_UNSAFE.iter().any(is_lib) && !forbids() {
-            let what = format!("the crate has no unsafe code, and says so with `{FORBID}`");
+            let what = format!("the crate must forbid unsafe code with `{FORBID}`");
             findings.push(Finding::new(&source.path, 1, "walls", what));
         }
     }
@@ -72,26 +72,26 @@ fn check_dependencies(metadata: &Value, findings: &mut Vec<Finding>) {
     for package in array(metadata, "packages") {
         let name = text(package, "name");
         let manifest = format!("{}Cargo.toml", folder(name));
-        let mut breach = |what| findings.push(Finding::new(&manifest, 1, "walls", what));
+        let mut report = |what| findings.push(Finding::new(&manifest, 1, "walls", what));
         let Some(rank) = rank(name) else {
-            breach(format!("{name} has no rank: add it to RANKS in xtask/src/tidy/walls.rs"));
+            report(format!("{name} has no rank: add it to RANKS in xtask/src/tidy/walls.rs"));
             continue;
         };
         let counts = |dependency: &&Value| text(dependency, "kind") != "dev";
         for dependency in array(package, "dependencies").filter(counts) {
             let other = text(dependency, "name");
             if self::rank(other).is_some_and(|other| other >= rank) {
-                breach(format!("{name} may not depend on {other}: dependencies point backwards"));
+                report(format!("{name} may not depend on {other}: its rank is not lower"));
             }
             if WITHOUT_DEVICE.contains(&name) && DEVICE_CRATES.contains(&other) {
-                breach(format!("{name} touches no device, but depends on {other}"));
+                report(format!("{name} must not access devices, but depends on {other}"));
             }
         }
     }
 }
 
 fn rank(name: &str) -> Option<u32> {
-    RANKS.iter().find(|(known, _)| *known == name).map(|(_, rank)| *rank)
+    RANKS.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, rank)| *rank)
 }
 
 fn folder(name: &str) -> String {
@@ -110,11 +110,11 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 mod tests {
     use serde_json::json;
 
-    use super::super::broken;
+    use super::super::violations;
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<(&'static str, usize)> {
-        broken(check_sources, path, text)
+        violations(check_sources, path, text)
     }
 
     fn dependencies(of: &str, on: &Value) -> Vec<String> {
@@ -133,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_that_point_forwards_are_found() {
-        let forwards = json!({ "name": "scry-gpu", "kind": null });
-        assert_eq!(dependencies("scry-ir", &forwards).len(), 1);
-        assert_eq!(dependencies("scry-cli", &forwards), [""; 0]);
+    fn dependencies_on_higher_ranks_are_found() {
+        let on_gpu = json!({ "name": "scry-gpu", "kind": null });
+        assert_eq!(dependencies("scry-ir", &on_gpu).len(), 1);
+        assert_eq!(dependencies("scry-cli", &on_gpu), [""; 0]);
         let for_tests = json!({ "name": "scry-gpu", "kind": "dev" });
         assert_eq!(dependencies("scry-ir", &for_tests), [""; 0]);
     }
