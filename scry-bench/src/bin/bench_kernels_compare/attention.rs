@@ -5,7 +5,7 @@ use scry_gpu::cuda::kernels::{Attention, PreparedOp, PtxType};
 use scry_gpu::{Binding, Buffer, f16};
 
 use crate::Bench;
-use crate::number::{Draw, Number};
+use crate::element::{Draw, Number};
 use scry_bench::table::Goal;
 
 /// Batch, heads, rows of a head, columns of a row; whether causal; minimum ratio to PyTorch.

@@ -8,7 +8,7 @@ use scry_ptx::PtxType;
 use crate::Bench;
 use crate::chain::replay;
 use crate::clock::{Caches, median};
-use crate::number::{Draw, Number};
+use crate::element::{Draw, Number};
 use scry_bench::table::{Goal, Row};
 
 /// Sides m, n and k, and the minimum ratio to cuBLAS.

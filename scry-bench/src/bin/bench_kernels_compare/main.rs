@@ -12,8 +12,8 @@ use scry_gpu::cuda::kernels::Kernels;
 mod attention;
 mod chain;
 mod clock;
+mod element;
 mod gemm;
-mod number;
 mod quant;
 mod rows;
 

@@ -6,7 +6,7 @@ use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::BlockFormat;
 
 use crate::Bench;
-use crate::number::Draw;
+use crate::element::Draw;
 use scry_bench::table::{Goal, Row};
 
 /// Rows and columns of the weights.

@@ -5,7 +5,7 @@ use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::PreparedOp;
 
 use crate::Bench;
-use crate::number::{Draw, Number};
+use crate::element::{Draw, Number};
 use scry_bench::table::Goal;
 
 /// Rows and their length, and minimum ratios of softmax and layer norm.
