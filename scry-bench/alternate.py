@@ -3,9 +3,9 @@
 
     alternate.py OLD NEW [--rounds 3] [--] bench_cuda_compare [ARGUMENTS...]
 
-OLD and NEW are folders with the programs. Each round runs both, in changing order. What is compared is
-our time over the peer's of the same run, row by row: the factor of a round is that of the new build over
-that of the old one. The verdict: the geometric mean of all rows' median factors is at most 1.02, and no
+OLD and NEW are folders with the programs. Each round runs both, in alternating order. A row's value is
+our time divided by the peer's in the same run. A row's ratio is the value of the new build divided by
+that of the old build. The verdict: the geometric mean of all rows' median ratios is at most 1.02, and no
 row is above 1.05 in two rounds. Needs only Python's standard library.
 """
 
@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-MOST_MEAN, MOST_ROW = 1.02, 1.05
+MAX_MEAN, MAX_ROW = 1.02, 1.05
 # Lines of `Table`: name, our time, our rate, peer, its time, ratio (the peer's time over ours).
 TIME = r"[0-9.]+ (?:µs|ms|s)"
 ROW = re.compile(rf"^(.{{34}}) +({TIME}) .*? +({TIME}) +([0-9.]+)(?:  .*)?$")
@@ -82,7 +82,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    factors = {}
+    ratios = {}
     for round_ in range(options.rounds):
         order = [options.old, options.new] if round_ % 2 == 0 else [options.new, options.old]
         try:
@@ -92,21 +92,21 @@ def main():
             break
         old, new = rows[options.old], rows[options.new]
         for name in old.keys() & new.keys():
-            factors.setdefault(name, []).append(new[name] / old[name])
+            ratios.setdefault(name, []).append(new[name] / old[name])
         for name in old.keys() ^ new.keys():
             print(f"only one build has: {name}")
-    if not factors:
+    if not ratios:
         sys.exit("no round was finished")
-    medians = {name: statistics.median(values) for name, values in factors.items()}
+    medians = {name: statistics.median(values) for name, values in ratios.items()}
     mean = math.exp(statistics.fmean(math.log(value) for value in medians.values()))
-    slower = {name for name, values in factors.items() if sum(v > MOST_ROW for v in values) >= 2}
-    rounds = max(len(values) for values in factors.values())
+    slower = {name for name, values in ratios.items() if sum(v > MAX_ROW for v in values) >= 2}
+    rounds = max(len(values) for values in ratios.values())
     print(f"{options.program}: {len(medians)} rows, {rounds} rounds, new over old")
     for name, value in sorted(medians.items(), key=lambda item: -item[1]):
-        each = " ".join(f"{factor:.3f}" for factor in factors[name])
+        each = " ".join(f"{ratio:.3f}" for ratio in ratios[name])
         print(f"  {value:.3f}  {name:<44} {each}{'  SLOWER' if name in slower else ''}")
-    print(f"geometric mean {mean:.4f} (at most {MOST_MEAN}), {len(slower)} rows slower (none may be)")
-    sys.exit(1 if mean > MOST_MEAN or slower else 0)
+    print(f"geometric mean {mean:.4f} (at most {MAX_MEAN}), {len(slower)} rows slower (none may be)")
+    sys.exit(1 if mean > MAX_MEAN or slower else 0)
 
 
 if __name__ == "__main__":

@@ -10,18 +10,18 @@ pub fn random(seed: u32, n: usize) -> Vec<f32> {
         state ^= state << 13;
         state ^= state >> 17;
         state ^= state << 5;
-        let steps = (state >> 22) as i32 - 512;
-        (if steps == 0 { 512 } else { steps }) as f32 / 512.0
+        let multiple = (state >> 22) as i32 - 512;
+        (if multiple == 0 { 512 } else { multiple }) as f32 / 512.0
     };
     (0..n).map(|_| next()).collect()
 }
 
-/// Returns an error for the first element that differs from `want`.
-pub fn check(what: &str, got: &[f32], want: impl Fn(usize) -> f32) -> Result<()> {
+/// Returns an error for the first element that differs from `expected`.
+pub fn check(what: &str, got: &[f32], expected: impl Fn(usize) -> f32) -> Result<()> {
     for (i, got) in got.iter().enumerate() {
-        let want = want(i);
-        if *got != want {
-            bail!("{what}: element {i} is {got}, expected {want}");
+        let value = expected(i);
+        if *got != value {
+            bail!("{what}: element {i} is {got}, expected {value}");
         }
     }
     Ok(())

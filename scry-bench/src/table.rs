@@ -1,4 +1,4 @@
-//! The printed table, and its goals.
+//! The printed table, and its goals. `alternate.py` parses the rows.
 
 /// A goal for the ratio of times, the peer's over ours.
 #[derive(Clone, Copy)]
@@ -54,13 +54,13 @@ impl Table {
         );
         let verdict = match row.goal {
             Goal::None => String::new(),
-            Goal::AtLeast(least) if ratio >= least => {
+            Goal::AtLeast(min) if ratio >= min => {
                 self.reached += 1;
-                format!("≥ {least} PASS")
+                format!("≥ {min} PASS")
             }
-            Goal::AtLeast(least) => {
-                self.missed.push(format!("{line}  ≥ {least}"));
-                format!("≥ {least} FAIL")
+            Goal::AtLeast(min) => {
+                self.missed.push(format!("{line}  ≥ {min}"));
+                format!("≥ {min} FAIL")
             }
         };
         println!("{line}  {verdict}");

@@ -1,4 +1,4 @@
-//! The kernels: every library is given the same text.
+//! The WGSL kernels; every library compiles the same text.
 
 /// Adds one to each element of one buffer; 256 invocations a workgroup.
 pub const INCREMENT: &str = include_str!("increment.wgsl");

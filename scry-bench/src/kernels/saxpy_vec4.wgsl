@@ -1,5 +1,5 @@
 // y = a·x + y, four elements for each invocation. Workgroups are numbered row by row, so that a
-// grid of two axes does for lengths beyond 65535 workgroups.
+// two-dimensional grid reaches lengths of more than 65535 workgroups.
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;

@@ -15,7 +15,8 @@ use scry_bench::table::{Goal, Row, Table};
 /// Adds one to each element.
 const INCREMENT: &str = include_str!("../../kernels/increment.wgsl");
 
-/// An awaited round trip is at most 1.5 blocking ones.
+/// Minimum ratio of blocking to awaited time: an awaited round trip takes at most 1.5 times as
+/// long.
 const ROUND_TRIP_GOAL: f64 = 0.667;
 
 /// Round trips in a measurement.
@@ -91,20 +92,20 @@ impl Executor {
     }
 }
 
-/// A launch and a wait for it, by a thread and by a task under each executor.
+/// Compares a launch and the wait for it: blocking, and as a task under each executor.
 fn round_trips(gpu: &Device, samples: usize, table: &mut Table) -> Result<()> {
     let kernel = gpu.compile(INCREMENT)?;
     let buffer = Arc::new(gpu.alloc::<f32>(64)?);
     let executors = Executor::all()?;
     let mut times = vec![Vec::new(); 1 + executors.len()];
     for sample in 0..=samples {
-        let mut now = vec![blocking_trips(gpu, &kernel, &buffer)?];
+        let mut round = vec![blocking_trips(gpu, &kernel, &buffer)?];
         for (_, executor) in &executors {
-            now.push(awaited_trips(executor, gpu, &kernel, &buffer)?);
+            round.push(awaited_trips(executor, gpu, &kernel, &buffer)?);
         }
         // The first sample warms up.
         if sample > 0 {
-            times.iter_mut().zip(now).for_each(|(times, time)| times.push(time));
+            times.iter_mut().zip(round).for_each(|(times, time)| times.push(time));
         }
     }
     let trips = (TRIPS * (samples + 1) * times.len()) as f32;
@@ -143,7 +144,7 @@ fn awaited_trips(
     })
 }
 
-/// An upload and a download, by a thread and by a task.
+/// Compares an upload and a download: blocking, and as futures.
 fn transfers(gpu: &Device, size: usize, samples: usize, table: &mut Table) -> Result<()> {
     let numbers = data::random(7, size / 4);
     let mut times = [const { Vec::new() }; 4];

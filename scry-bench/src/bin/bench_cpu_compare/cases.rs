@@ -22,7 +22,7 @@ pub struct Case {
     pub name: &'static str,
     /// The performance goals.
     pub goals: Goals,
-    /// Its data; small with `true`.
+    /// Builds the job; of small size if the argument is true.
     pub make: fn(bool) -> Job,
     /// The same as a plain Rust loop, if there is one.
     pub host: Option<fn(&Job) -> anyhow::Result<Host>>,
@@ -49,10 +49,10 @@ pub const CASES: &[Case] = &[
     case("fma-line", 1.5, |quick| chain(include_str!("kernels/fma_line.wgsl"), quick)),
 ];
 
-/// The factor of saxpy.
+/// The factor `a` of saxpy.
 pub const FACTOR: f32 = 0.5;
 
-fn immediate(words: &[u32]) -> Vec<u8> {
+fn immediate_bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
@@ -77,7 +77,7 @@ fn blur(quick: bool) -> Job {
         source: include_str!("kernels/blur.wgsl"),
         data: vec![Data::F32(image.clone()), Data::F32(vec![f32::NAN; side * side])],
         launch: Launch::invocations([side, side])
-            .immediate_bytes(immediate(&[side as u32, side as u32])),
+            .immediate_bytes(immediate_bytes(&[side as u32, side as u32])),
         pieces: 1,
         work: Work::Bytes(8.0 * (side * side) as f64),
         check: oracle::blur(image, side),
@@ -106,11 +106,11 @@ pub fn coarse(seed: u32, n: usize) -> Vec<f32> {
 fn matmul(source: &'static str, quick: bool) -> Job {
     let n = if quick { 128 } else { 512 };
     let (a, b) = (coarse(5, n * n), coarse(6, n * n));
-    let zeros = vec![f32::NAN; n * n];
+    let poison = vec![f32::NAN; n * n];
     Job {
         source,
-        data: vec![Data::F32(a.clone()), Data::F32(b.clone()), Data::F32(zeros)],
-        launch: Launch::invocations([n, n]).immediate_bytes(immediate(&[n as u32; 3])),
+        data: vec![Data::F32(a.clone()), Data::F32(b.clone()), Data::F32(poison)],
+        launch: Launch::invocations([n, n]).immediate_bytes(immediate_bytes(&[n as u32; 3])),
         pieces: 1,
         work: Work::Flops(2.0 * (n * n * n) as f64),
         check: oracle::matmul(a, b, n),
@@ -123,7 +123,7 @@ fn mandelbrot(quick: bool) -> Job {
         source: include_str!("kernels/mandelbrot.wgsl"),
         data: vec![Data::U32(vec![u32::MAX; side * side])],
         launch: Launch::invocations([side, side])
-            .immediate_bytes(immediate(&[side as u32, side as u32])),
+            .immediate_bytes(immediate_bytes(&[side as u32, side as u32])),
         pieces: 1,
         work: Work::Elements((side * side) as f64),
         check: oracle::mandelbrot(side),
@@ -137,7 +137,7 @@ fn chain(source: &'static str, quick: bool) -> Job {
     Job {
         source,
         data: vec![Data::F32(input.clone()), Data::F32(vec![f32::NAN; n])],
-        launch: Launch::invocations(n).immediate_bytes(immediate(&factors.map(f32::to_bits))),
+        launch: Launch::invocations(n).immediate_bytes(immediate_bytes(&factors.map(f32::to_bits))),
         pieces: 1,
         work: Work::Flops(64.0 * n as f64),
         check: oracle::chain(input, factors),

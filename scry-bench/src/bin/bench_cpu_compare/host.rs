@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::cases::FACTOR;
 use crate::job::{Data, Job};
 
-/// Saxpy by hand.
+/// Saxpy as a plain Rust loop, with its data.
 pub struct Host {
     x: Vec<f32>,
     y: Vec<f32>,
@@ -25,7 +25,7 @@ impl Host {
         }
     }
 
-    /// Seconds of one pass.
+    /// Runs one pass; returns its seconds.
     pub fn measure(&mut self) -> f64 {
         let start = Instant::now();
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -43,7 +43,7 @@ impl Host {
         start.elapsed().as_secs_f64()
     }
 
-    /// How many passes there were, and the result.
+    /// Returns the number of passes, and the result.
     pub fn finish(self) -> (u32, Data) {
         (self.rounds, Data::F32(self.y))
     }

@@ -1,5 +1,5 @@
-//! Images in two-dimensional workgroups: small ones beside large ones, and a heat equation beside
-//! one thread of plain Rust. All of 512² pixels, many launches in a batch.
+//! Images of 512² pixels in two-dimensional workgroups, many launches in a batch: workgroups of 8×8
+//! compared with 16×16, and a heat equation compared with one thread of plain Rust.
 
 use std::mem;
 use std::time::Instant;
@@ -17,10 +17,10 @@ pub struct Image {
     pub reference: &'static str,
     /// Limit of the ratio of the times.
     pub goal: f64,
-    make: fn(&Device) -> Result<[Timed<'_>; 2]>,
+    make: fn(&Device) -> Result<[Execute<'_>; 2]>,
 }
 
-/// All of them.
+/// All images.
 pub const ALL: &[Image] = &[
     Image { name: "double-8x8", reference: "16×16", goal: 1.5, make: double },
     Image { name: "heat-8x8", reference: "1 thread", goal: 4.0, make: |ours| heat(ours, "8, 8") },
@@ -38,47 +38,49 @@ const SIDE: usize = 512;
 /// Launches of a batch; an even number.
 const STEPS: usize = 10;
 
-/// Batches of each side for a sample of others: these are short.
+/// Batches of each variant for each sample that was asked for: a batch is short.
 const BATCHES: usize = 40;
 
-/// Executes one batch or pass, and checks the result if the flag is set.
-type Timed<'a> = Box<dyn FnMut(bool) -> Result<()> + 'a>;
+/// Executes one batch on the device, or the same steps on the host; checks the result if the
+/// argument is true.
+type Execute<'a> = Box<dyn FnMut(bool) -> Result<()> + 'a>;
 
 impl Image {
-    /// Least seconds of a launch of each, in alternation; the first round is not counted. Of a
-    /// batch that takes a few milliseconds the median says what else the processors had to do.
+    /// Returns the minimum seconds of a launch of both variants, which alternate; the first round
+    /// is not counted. The minimum, because the median of batches of a few milliseconds depends on
+    /// what else the processors execute.
     pub fn compare(&self, ours: &Device, samples: usize) -> Result<[f64; 2]> {
-        let mut sides = (self.make)(ours).context(self.name)?;
-        let mut least = [f64::INFINITY; 2];
+        let mut variants = (self.make)(ours).context(self.name)?;
+        let mut fastest = [f64::INFINITY; 2];
         for round in 0..=BATCHES * samples {
-            for (side, least) in sides.iter_mut().zip(&mut least) {
+            for (variant, fastest) in variants.iter_mut().zip(&mut fastest) {
                 let start = Instant::now();
-                side(false).context(self.name)?;
+                variant(false).context(self.name)?;
                 if round > 0 {
-                    *least = least.min(start.elapsed().as_secs_f64() / STEPS as f64);
+                    *fastest = fastest.min(start.elapsed().as_secs_f64() / STEPS as f64);
                 }
             }
         }
-        for side in &mut sides {
-            side(true).context(self.name)?;
+        for variant in &mut variants {
+            variant(true).context(self.name)?;
         }
-        Ok(least)
+        Ok(fastest)
     }
 }
 
-/// A batch of a kernel in workgroups of a shape, which reads an image and writes another. With
-/// `swap` each launch reads what the one before wrote.
-fn batch<'a>(
+/// Prepares a batch of launches in workgroups of `shape`, which read one image and write another.
+/// With `swap`, each launch reads the output of the previous one.
+fn device_batch<'a>(
     ours: &'a Device,
     source: &str,
     shape: &str,
     image: &[f32],
     swap: bool,
-    right: impl Fn(&[f32]) -> Result<()> + 'a,
-) -> Result<Timed<'a>> {
+    check_image: impl Fn(&[f32]) -> Result<()> + 'a,
+) -> Result<Execute<'a>> {
     let kernel = ours.compile(&source.replace("SHAPE", shape))?;
     let (first, second) = (ours.upload(image)?, ours.upload(image)?);
-    Ok(Box::new(move |checked| {
+    Ok(Box::new(move |is_checked| {
         let mut batch = ours.batch();
         let (mut from, mut to): (&dyn Binding, &dyn Binding) = (&first, &second);
         for _ in 0..STEPS {
@@ -91,34 +93,36 @@ fn batch<'a>(
         batch.submit()?;
         // After an even number of launches the first image is the newest.
         let result = if swap { &first } else { &second };
-        if checked { right(&result.download()?) } else { Ok(()) }
+        if is_checked { check_image(&result.download()?) } else { Ok(()) }
     }))
 }
 
-fn double(ours: &Device) -> Result<[Timed<'_>; 2]> {
+/// Prepares `y = 2·x` in workgroups of 8×8 and of 16×16.
+fn double(ours: &Device) -> Result<[Execute<'_>; 2]> {
     let image = random(9, SIDE * SIDE);
     let source = include_str!("kernels/double.wgsl");
-    let side = |shape| {
-        let want = image.clone();
-        let right = move |got: &[f32]| check("double", got, |i| 2.0 * want[i]);
-        batch(ours, source, shape, &image, false, right)
+    let variant = |shape| {
+        let expected = image.clone();
+        let check_image = move |got: &[f32]| check("double", got, |i| 2.0 * expected[i]);
+        device_batch(ours, source, shape, &image, false, check_image)
     };
-    Ok([side("8, 8")?, side("16, 16")?])
+    Ok([variant("8, 8")?, variant("16, 16")?])
 }
 
-fn heat<'a>(ours: &'a Device, shape: &str) -> Result<[Timed<'a>; 2]> {
+/// Prepares the heat equation on the device and on the host.
+fn heat<'a>(ours: &'a Device, shape: &str) -> Result<[Execute<'a>; 2]> {
     let image = random(10, SIDE * SIDE);
-    // Heat only spreads: no pixel ever differs by more than roundings do.
-    let right = |got: &[f32]| {
+    // A step computes weighted means of neighbours, so pixels stay within the initial range.
+    let check_image = |got: &[f32]| {
         let inside = got.iter().all(|x| (-1.0..=1.0).contains(x));
-        ensure!(inside, "a pixel became hotter or colder than all were at first");
+        ensure!(inside, "a pixel left the range of the initial image");
         Ok(())
     };
     let source = include_str!("kernels/heat.wgsl");
     check_heat(ours, source, shape, &image)?;
-    let ours = batch(ours, source, shape, &image, true, right)?;
+    let ours = device_batch(ours, source, shape, &image, true, check_image)?;
     let (mut now, mut next) = (image.clone(), image);
-    let host: Timed<'a> = Box::new(move |_| {
+    let host: Execute<'a> = Box::new(move |_| {
         for _ in 0..STEPS {
             heat_step(&now, &mut next);
             mem::swap(&mut now, &mut next);
@@ -128,22 +132,22 @@ fn heat<'a>(ours: &'a Device, shape: &str) -> Result<[Timed<'a>; 2]> {
     Ok([ours, host])
 }
 
-/// Returns an error unless one batch gives the loop's results, except for rounding.
+/// Compares the results of one batch with those of the loop, except for rounding.
 fn check_heat(ours: &Device, source: &str, shape: &str, image: &[f32]) -> Result<()> {
     let (mut now, mut next) = (image.to_vec(), image.to_vec());
     for _ in 0..STEPS {
         heat_step(&now, &mut next);
         mem::swap(&mut now, &mut next);
     }
-    let right = move |got: &[f32]| {
-        let far = got.iter().zip(&now).position(|(got, want)| (got - want).abs() > 1e-5);
+    let check_image = move |got: &[f32]| {
+        let far = got.iter().zip(&now).position(|(got, expected)| (got - expected).abs() > 1e-5);
         ensure!(far.is_none(), "pixel {far:?} is not what the loop computes");
         Ok(())
     };
-    batch(ours, source, shape, image, true, right)?(true)
+    device_batch(ours, source, shape, image, true, check_image)?(true)
 }
 
-/// A step by one thread, in the order that vectorises.
+/// Computes a step on one thread, with an inner loop that the compiler vectorises.
 fn heat_step(now: &[f32], next: &mut [f32]) {
     let last = SIDE * (SIDE - 1);
     next[..SIDE].copy_from_slice(&now[..SIDE]);

@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::Result;
 use scry_gpu::{Binding, Buffer, Device, Kernel, Launch};
 
-/// Minimum time of one measurement; short launches are repeated.
-const SHORTEST: f64 = 0.02;
+/// Minimum seconds of one measurement; short launches are repeated.
+const MIN_SECONDS: f64 = 0.02;
 
 /// Contents of a buffer.
 #[derive(Clone, Debug)]
@@ -38,9 +38,10 @@ pub struct Job {
     pub source: &'static str,
     /// Initial contents of the bindings; the last is the result.
     pub data: Vec<Data>,
-    /// How each piece is launched.
+    /// The launch of each piece.
     pub launch: Launch,
-    /// In how many launches, on equal slices of all buffers: lavapipe binds no more than 2²⁷ bytes.
+    /// Number of launches, each on an equal slice of every buffer: lavapipe binds at most 2²⁷
+    /// bytes.
     pub pieces: usize,
     /// Work of all pieces together.
     pub work: Work,
@@ -49,7 +50,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// How fast that is, as text.
+    /// Formats the rate of a launch of this duration.
     pub fn rate(&self, seconds: f64) -> String {
         let (amount, unit) = match self.work {
             Work::Bytes(bytes) => (bytes / 1e9, "GB/s"),
@@ -60,12 +61,14 @@ impl Job {
     }
 }
 
-enum Memory {
+/// A buffer on the device.
+enum DeviceBuffer {
     F32(Buffer<f32>),
     U32(Buffer<u32>),
 }
 
-impl Memory {
+impl DeviceBuffer {
+    /// Returns one of `pieces` equal slices.
     fn slice(&self, piece: usize, pieces: usize) -> Result<Box<dyn Binding + '_>> {
         fn range(len: usize, piece: usize, pieces: usize) -> Range<usize> {
             let share = len.div_ceil(pieces);
@@ -78,25 +81,25 @@ impl Memory {
     }
 }
 
-/// A job on a device.
-pub struct Bound<'a> {
+/// A job, compiled and uploaded to a device.
+pub struct BoundJob<'a> {
     device: &'a Device,
     kernel: Kernel,
-    buffers: Vec<Memory>,
+    buffers: Vec<DeviceBuffer>,
     launch: Launch,
     pieces: usize,
     repetitions: u32,
     rounds: u32,
 }
 
-impl<'a> Bound<'a> {
-    /// Compiles and uploads.
+impl<'a> BoundJob<'a> {
+    /// Compiles the kernel, and uploads the data.
     pub fn new(device: &'a Device, job: &Job) -> Result<Self> {
         let kernel = device.compile(job.source)?;
-        let upload = |data: &Data| -> Result<Memory> {
+        let upload = |data: &Data| -> Result<DeviceBuffer> {
             Ok(match data {
-                Data::F32(data) => Memory::F32(device.upload(data)?),
-                Data::U32(data) => Memory::U32(device.upload(data)?),
+                Data::F32(data) => DeviceBuffer::F32(device.upload(data)?),
+                Data::U32(data) => DeviceBuffer::U32(device.upload(data)?),
             })
         };
         let buffers = job.data.iter().map(upload).collect::<Result<_>>()?;
@@ -117,14 +120,15 @@ impl<'a> Bound<'a> {
         Ok(())
     }
 
-    /// Seconds of a launch, averaged over enough launches for the clock.
+    /// Returns the mean seconds of a launch. The first call warms up, and chooses how many launches
+    /// each later call averages.
     pub fn measure(&mut self) -> Result<f64> {
         if self.repetitions == 0 {
             self.launch()?;
             let start = Instant::now();
             self.launch()?;
             let once = start.elapsed().as_secs_f64();
-            self.repetitions = (SHORTEST / once).ceil().clamp(1.0, 1000.0) as u32;
+            self.repetitions = (MIN_SECONDS / once).ceil().clamp(1.0, 1000.0) as u32;
             return Ok(once);
         }
         let start = Instant::now();
@@ -137,8 +141,8 @@ impl<'a> Bound<'a> {
     /// Returns the number of launches, and the contents of the last binding.
     pub fn finish(self) -> Result<(u32, Data)> {
         let result = match self.buffers.last().expect("every kernel has a result") {
-            Memory::F32(buffer) => Data::F32(buffer.download()?),
-            Memory::U32(buffer) => Data::U32(buffer.download()?),
+            DeviceBuffer::F32(buffer) => Data::F32(buffer.download()?),
+            DeviceBuffer::U32(buffer) => Data::U32(buffer.download()?),
         };
         Ok((self.rounds, result))
     }

@@ -15,11 +15,11 @@ pub struct Latency {
     pub name: &'static str,
     /// The limit, in seconds.
     pub goal: f64,
-    /// Measures once on a device, the `n`th time; returns seconds.
+    /// Measures once on a device in the given round; returns seconds.
     once: fn(&Device, usize) -> Result<f64>,
 }
 
-/// All of them.
+/// All latencies.
 pub const ALL: &[Latency] = &[
     Latency { name: "compile-and-launch", goal: 1e-3, once: compile_and_launch },
     Latency { name: "empty-dispatch", goal: 5e-6, once: empty_dispatch },
@@ -27,10 +27,11 @@ pub const ALL: &[Latency] = &[
 
 /// Elements of the small kernel.
 const LEN: usize = 1000;
+/// Empty launches of one measurement.
 const LAUNCHES: u32 = 1000;
 
 impl Latency {
-    /// Median seconds of each device, interleaved; the first round is not counted.
+    /// Returns the median seconds of both devices, interleaved; the first round is not counted.
     pub fn compare(&self, devices: [&Device; 2], samples: usize) -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=4 * samples {
@@ -45,7 +46,7 @@ impl Latency {
     }
 }
 
-/// Compiles a source that was never seen and launches the kernel once.
+/// Compiles a source that no cache contains, and launches the kernel once.
 fn compile_and_launch(device: &Device, round: usize) -> Result<f64> {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
     // A multiple of 2⁻⁹ below 2¹¹, and squares are multiples of 2⁻⁸: the sums below are exact.

@@ -1,5 +1,5 @@
-//! The CPU device beside lavapipe through our own Vulkan backend, and beside a plain Rust loop:
-//! the same kernels on the same processors in the same run. See README.md.
+//! Compares the CPU device with lavapipe, through our own Vulkan backend, and with a plain Rust
+//! loop: the same kernels on the same processors in the same run. See README.md.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ mod oracle;
 mod table;
 
 use cases::{CASES, Case};
-use job::Bound;
+use job::BoundJob;
 use table::Table;
 
 /// Compares the CPU device with lavapipe. Exits with 1 if a goal is missed, with 2 if a result is
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
-    check_names(arguments)?;
+    check_arguments(arguments)?;
     let ours = Device::open(&arguments.device)?;
     if let Some(name) = &arguments.profile_only {
         return profile(&ours, name, arguments).map(|()| true);
@@ -84,15 +84,15 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(table.finish())
 }
 
-/// Refuses unknown kernel names.
-fn check_names(arguments: &Arguments) -> Result<()> {
+/// Rejects unknown names, and measurements without samples.
+fn check_arguments(arguments: &Arguments) -> Result<()> {
     let kernels = CASES.iter().map(|case| case.name);
     let latencies = latency::ALL.iter().map(|latency| latency.name);
     let images = images::ALL.iter().map(|image| image.name);
-    let known: Vec<&str> = kernels.chain(latencies).chain(images).collect();
-    let mut asked = arguments.only.iter().chain(&arguments.profile_only);
-    if let Some(name) = asked.find(|name| !known.contains(&name.as_str())) {
-        bail!("there is no kernel `{name}`, only {}", known.join(", "));
+    let names: Vec<&str> = kernels.chain(latencies).chain(images).collect();
+    let mut requested = arguments.only.iter().chain(&arguments.profile_only);
+    if let Some(name) = requested.find(|name| !names.contains(&name.as_str())) {
+        bail!("there is no kernel `{name}`, only {}", names.join(", "));
     }
     if arguments.samples == 0 {
         bail!("--samples must be at least 1");
@@ -123,7 +123,7 @@ fn compare(
     table: &mut Table,
 ) -> Result<()> {
     let job = (case.make)(arguments.quick);
-    let [ours, peer] = devices.map(|device| Bound::new(device, &job));
+    let [ours, peer] = devices.map(|device| BoundJob::new(device, &job));
     let (mut ours, mut peer) = (ours.context("ours")?, peer.context("the peer")?);
     let mut host = case.host.map(|make| make(&job)).transpose()?;
     let mut times = [const { Vec::new() }; 3];
@@ -149,13 +149,13 @@ fn compare(
     Ok(())
 }
 
-/// Runs one kernel over and over.
+/// Runs one kernel repeatedly for the given time, and prints its median time.
 fn profile(ours: &Device, name: &str, arguments: &Arguments) -> Result<()> {
     let Some(case) = CASES.iter().find(|case| case.name == name) else {
         bail!("`{name}` is no kernel that can be run repeatedly");
     };
     let job = (case.make)(arguments.quick);
-    let mut bound = Bound::new(ours, &job)?;
+    let mut bound = BoundJob::new(ours, &job)?;
     let (start, limit) = (Instant::now(), Duration::from_secs_f64(arguments.seconds));
     let mut times = Vec::new();
     while start.elapsed() < limit || times.is_empty() {

@@ -13,7 +13,7 @@ fn floats(data: &Data) -> Result<&[f32]> {
     }
 }
 
-fn words(data: &Data) -> Result<&[u32]> {
+fn integers(data: &Data) -> Result<&[u32]> {
     match data {
         Data::U32(data) => Ok(data),
         Data::F32(_) => bail!("the result should be integers"),
@@ -50,7 +50,7 @@ pub fn blur(image: Vec<f32>, side: usize) -> Check {
 pub fn scan(input: Vec<u32>, block: usize) -> Check {
     Box::new(move |_, got| {
         let mut sum = 0u32;
-        for (i, (got, input)) in words(got)?.iter().zip(&input).enumerate() {
+        for (i, (got, input)) in integers(got)?.iter().zip(&input).enumerate() {
             sum = if i % block == 0 { *input } else { sum.wrapping_add(*input) };
             if *got != sum {
                 bail!("scan: element {i} is {got}, it should be {sum}");
@@ -72,13 +72,13 @@ pub fn matmul(a: Vec<f32>, b: Vec<f32>, n: usize) -> Check {
     Box::new(move |_, got| data::check("matmul", floats(got)?, |i| c[i]))
 }
 
-/// Near the edge of the set the least rounding decides: one pixel in two hundred may differ.
+/// One pixel in two hundred may differ: near the edge of the set, rounding decides.
 pub fn mandelbrot(side: usize) -> Check {
     Box::new(move |_, got| {
-        let got = words(got)?;
-        let place = |i: usize, least: f32| i as f32 * 3.0 / side as f32 - least;
-        let want = |i: usize| escape(place(i % side, 2.25), place(i / side, 1.5));
-        let wrong = (0..got.len()).filter(|i| got[*i] != want(*i)).count();
+        let got = integers(got)?;
+        let coordinate = |i: usize, offset: f32| i as f32 * 3.0 / side as f32 - offset;
+        let expected = |i: usize| escape(coordinate(i % side, 2.25), coordinate(i / side, 1.5));
+        let wrong = (0..got.len()).filter(|i| got[*i] != expected(*i)).count();
         if wrong > got.len() / 200 {
             bail!("mandelbrot: {wrong} of {} pixels differ", got.len());
         }
@@ -86,6 +86,7 @@ pub fn mandelbrot(side: usize) -> Check {
     })
 }
 
+/// Returns the number of steps until the point escapes, at most 256.
 fn escape(cx: f32, cy: f32) -> u32 {
     let (mut x, mut y, mut n) = (0.0f32, 0.0f32, 0);
     while n < 256 && x * x + y * y <= 4.0 {
@@ -99,10 +100,10 @@ fn escape(cx: f32, cy: f32) -> u32 {
 pub fn chain(input: Vec<f32>, [a, b]: [f32; 2]) -> Check {
     Box::new(move |_, got| {
         for (i, (got, input)) in floats(got)?.iter().zip(&input).enumerate() {
-            let want = (0..32).fold(f64::from(*input), |x, _| x * f64::from(a) + f64::from(b));
-            let is_close = (f64::from(*got) - want).abs() < 1e-5;
+            let expected = (0..32).fold(f64::from(*input), |x, _| x * f64::from(a) + f64::from(b));
+            let is_close = (f64::from(*got) - expected).abs() < 1e-5;
             if !is_close {
-                bail!("chain: element {i} is {got}, it should be {want}");
+                bail!("chain: element {i} is {got}, it should be {expected}");
             }
         }
         Ok(())

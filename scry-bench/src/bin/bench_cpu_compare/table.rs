@@ -1,4 +1,4 @@
-//! The table that is printed, and whether all goals are reached.
+//! The printed table, and its goals. `alternate.py` parses the rows.
 
 use crate::cases::Case;
 use crate::images::Image;
@@ -22,7 +22,7 @@ impl Table {
         Self { quick, reached: 0, missed: Vec::new() }
     }
 
-    /// A kernel: seconds of ours, the peer's, and the host's where it has a loop.
+    /// Prints the rows of a kernel, from the seconds of our device, the peer and the Rust loop.
     pub fn case(&mut self, case: &Case, job: &Job, [ours, peer, host]: [f64; 3]) {
         self.ratio(case.name, job, ours, ("lavapipe", peer), case.goals.peer);
         if let Some(goal) = case.goals.host {
@@ -41,7 +41,7 @@ impl Table {
         self.row(&row, &format!("≥ {goal} ×"), ratio >= goal);
     }
 
-    /// Something with a time as its goal.
+    /// Prints the row of a latency, whose goal is a time.
     pub fn latency(&mut self, latency: &Latency, [ours, peer]: [f64; 2]) {
         let row = format!(
             "{:<20} {:>11} {:>15} {:<9} {:>11} {:>7.2}×",
@@ -55,7 +55,7 @@ impl Table {
         self.row(&row, &format!("≤ {}", readable(latency.goal)), ours <= latency.goal);
     }
 
-    /// Images in workgroups: seconds of ours and of what they are compared with.
+    /// Prints the row of an image, from the seconds of ours and of the reference.
     pub fn image(&mut self, image: &Image, [ours, reference]: [f64; 2]) {
         let row = format!(
             "{:<20} {:>11} {:>15} {:<9} {:>11} {:>7.2}×",
@@ -79,7 +79,7 @@ impl Table {
         }
     }
 
-    /// Prints the sum; true if all goals are reached.
+    /// Prints the number of goals reached and missed; returns true if all are reached.
     pub fn finish(self) -> bool {
         println!("\n{} goals reached, {} missed", self.reached, self.missed.len());
         self.missed.iter().for_each(|row| println!("  {row}"));
@@ -90,7 +90,7 @@ impl Table {
     }
 }
 
-/// Seconds in the unit that suits them.
+/// Formats seconds with a suitable unit.
 pub fn readable(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.2} µs", s * 1e6),

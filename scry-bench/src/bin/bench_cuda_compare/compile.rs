@@ -14,37 +14,35 @@ use scry_bench::table::{Goal, Row};
 /// Processes for each number.
 const PROCESSES: usize = 7;
 
-/// How often a kernel is translated.
-const EMISSIONS: usize = 101;
+/// Translations of a kernel to PTX, for the median.
+const TRANSLATIONS: usize = 101;
 
 /// The kernel that is compiled: the 128×128 product.
 const GEMM: &str = shaders::matmul::COARSE_8X8_VEC4;
 
-/// Compares all of it.
+/// Measures translation to PTX, and compares the disk cache with the driver's compiler.
 pub fn run(bench: &mut Bench) -> Result<()> {
     for (name, source) in [("gemm", GEMM), ("sum", shaders::reduce::SUM)] {
-        emit(bench, name, source)?;
+        translation(bench, name, source)?;
     }
-    load(bench)
+    disk_cache(bench)
 }
 
-/// Time of generating PTX, and of building the kernel IR before it.
-fn emit(bench: &mut Bench, name: &str, source: &str) -> Result<()> {
+/// Measures lowering to the kernel IR, and its translation to PTX.
+fn translation(bench: &mut Bench, name: &str, source: &str) -> Result<()> {
     let program = Program::parse(source)?;
-    let (mut lowering, mut writing) = (Vec::new(), Vec::new());
-    for _ in 0..EMISSIONS {
+    let (mut lower, mut emit) = (Vec::new(), Vec::new());
+    for _ in 0..TRANSLATIONS {
         let start = Instant::now();
-        let written = program.with_kir(&KirOptions { checked: true }, |kir| {
+        let (lowered, emitted) = program.with_kir(&KirOptions { checked: true }, |kir| {
             let lowered = start.elapsed();
             std::hint::black_box(translate(&kir, &PtxOptions::new(Target::SM_90)));
             (lowered, start.elapsed())
         })?;
-        lowering.push(written.0.as_secs_f64());
-        writing.push((written.1 - written.0).as_secs_f64());
+        lower.push(lowered.as_secs_f64());
+        emit.push((emitted - lowered).as_secs_f64());
     }
-    for (what, times, goal) in
-        [("lower", lowering, Goal::None), ("emit", writing, Goal::AtLeast(1.0))]
-    {
+    for (what, times, goal) in [("lower", lower, Goal::None), ("emit", emit, Goal::AtLeast(1.0))] {
         let (name, rate, ours) = (format!("{what} {name}"), String::new(), median(times));
         let (name, peer, theirs) = (name.as_str(), "a millisecond", 1e-3);
         bench.table.row(&Row { name, rate, ours, peer, theirs, goal });
@@ -52,16 +50,17 @@ fn emit(bench: &mut Bench, name: &str, source: &str) -> Result<()> {
     Ok(())
 }
 
-/// Compares the first compilation of a kernel with later processes' ones.
-fn load(bench: &mut Bench) -> Result<()> {
+/// Compares compilation from a warm disk cache with compilation without a cache, each in a new
+/// process.
+fn disk_cache(bench: &mut Bench) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let warm = folder.path().to_str().context("the folder's name is text")?;
+    let warm = folder.path().to_str().context("the folder's path is UTF-8")?;
     // Fills the cache.
-    process(bench, warm)?;
+    compile_in_child(bench, warm)?;
     let (mut cached, mut compiled) = (Vec::new(), Vec::new());
     for _ in 0..PROCESSES {
-        cached.push(process(bench, warm)?);
-        compiled.push(process(bench, "off")?);
+        cached.push(compile_in_child(bench, warm)?);
+        compiled.push(compile_in_child(bench, "off")?);
     }
     bench.table.row(&Row {
         name: "128x128 gemm from the disk cache",
@@ -75,20 +74,20 @@ fn load(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Compile time in seconds of a separate process, with a folder for its cache.
-fn process(bench: &Bench, cache: &str) -> Result<f64> {
+/// Returns the seconds that a separate process needs to compile, with this folder as its cache.
+fn compile_in_child(bench: &Bench, cache: &str) -> Result<f64> {
     let device = format!("{}:{}", bench.ours.backend_kind(), bench.ours.info().index);
     let mut command = Command::new(std::env::current_exe()?);
     // The driver's own cache would hide the time of its compiler.
     command.env("SCRY_CACHE_DIR", cache).env("CUDA_CACHE_DISABLE", "1");
     let output = command.args(["--compile-child", "--device", &device]).output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "a process that compiles failed: {said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "a process that compiles failed: {messages}");
     let seconds = String::from_utf8_lossy(&output.stdout).trim().parse();
-    seconds.context("a process that compiles said no number")
+    seconds.context("a process that compiles printed no number")
 }
 
-/// Compiles, and prints the seconds.
+/// Compiles in the child process, and prints the seconds.
 pub fn child(device: &str) -> Result<()> {
     let device = Device::open(device)?;
     let start = Instant::now();

@@ -51,8 +51,8 @@ const CASES: [Case; 4] = [
 /// Launches in a measurement.
 const REPEATS: usize = 5;
 
-/// A product on one device.
-struct Bound {
+/// A product, compiled and uploaded to one device.
+struct BoundProduct {
     device: Device,
     kernel: Kernel,
     operands: [Buffer<f32>; 3],
@@ -67,21 +67,21 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 fn compare(bench: &mut Bench, case: &Case) -> Result<()> {
     let [m, n, k] = case.sides;
     let (a, b) = (data::random(1, m * k), data::random(2, k * n));
-    let mut devices = vec![Bound::new(&bench.ours, case, &a, &b)?];
+    let mut devices = vec![BoundProduct::new(&bench.ours, case, &a, &b)?];
     if let Some(vulkan) = &bench.vulkan {
-        devices.push(Bound::new(vulkan, case, &a, &b)?);
+        devices.push(BoundProduct::new(vulkan, case, &a, &b)?);
     }
     let mut times = vec![Vec::new(); 3];
     for round in 0..=bench.samples {
         let torch = bench.torch.measure("gemm", &[m, n, k, REPEATS])?;
-        let ours = devices.iter().map(Bound::measure).collect::<Result<Vec<_>>>()?;
+        let ours = devices.iter().map(BoundProduct::measure).collect::<Result<Vec<_>>>()?;
         if round > 0 {
             times[0].push(torch);
             times[1..].iter_mut().zip(ours).for_each(|(times, time)| times.push(time));
         }
     }
-    devices.iter().try_for_each(|bound| bound.check(&a, &b))?;
-    let [torch, ours, vulkan] = [0, 1, 2].map(|nth| median(std::mem::take(&mut times[nth])));
+    devices.iter().try_for_each(|product| product.check(&a, &b))?;
+    let [torch, ours, vulkan] = [0, 1, 2].map(|index| median(std::mem::take(&mut times[index])));
     let name = format!("gemm {m}x{n}x{k} {}", case.kernel);
     let rate = format!("{:.1} TFLOP/s", 2.0 * (m * n * k) as f64 / ours / 1e12);
     let row = Row { name: &name, rate, ours, peer: "cuBLAS", theirs: torch, goal: case.goal };
@@ -94,7 +94,7 @@ fn compare(bench: &mut Bench, case: &Case) -> Result<()> {
     Ok(())
 }
 
-impl Bound {
+impl BoundProduct {
     fn new(device: &Device, case: &Case, a: &[f32], b: &[f32]) -> Result<Self> {
         let [m, n, _] = case.sides;
         let poison = vec![f32::NAN; m * n];
@@ -104,7 +104,7 @@ impl Bound {
         Ok(Self { device: device.clone(), kernel, operands, shape })
     }
 
-    /// Seconds of a launch.
+    /// Returns the median device time of a launch in seconds.
     fn measure(&self) -> Result<f64> {
         let [m, n, _] = self.shape;
         let [a, b, c] = &self.operands;
@@ -121,12 +121,13 @@ impl Bound {
     fn check(&self, a: &[f32], b: &[f32]) -> Result<()> {
         let [m, n, k] = self.shape.map(|side| side as usize);
         let c = self.operands[2].download()?;
+        // A prime step visits different rows and columns.
         for at in (0..m * n).step_by(9973) {
             let (row, column) = (at / n, at % n);
             let products = (0..k).map(|i| f64::from(a[row * k + i]) * f64::from(b[i * n + column]));
-            let (want, got) = (products.sum::<f64>(), f64::from(c[at]));
-            let error = (got - want).abs();
-            ensure!(error <= 1e-5 * k as f64, "{row}, {column} is {got}, it should be {want}");
+            let (expected, got) = (products.sum::<f64>(), f64::from(c[at]));
+            let error = (got - expected).abs();
+            ensure!(error <= 1e-5 * k as f64, "{row}, {column} is {got}, it should be {expected}");
         }
         ensure!(c.iter().all(|c| c.is_finite()), "some elements were not written");
         Ok(())

@@ -18,7 +18,7 @@ const NODES: usize = 1000;
 const TRIPS: usize = 100;
 const REPLAYS: usize = 5;
 
-/// Compares both.
+/// Compares round trips and replays.
 pub fn run(bench: &mut Bench) -> Result<()> {
     round_trip(bench)?;
     replay(bench)
@@ -46,8 +46,8 @@ fn round_trip(bench: &mut Bench) -> Result<()> {
             peer.push(now[1]);
         }
     }
-    let want = vec![trips as f32; 64];
-    ensure!(buffer.download()? == want, "some of {trips} launches did nothing");
+    let expected = vec![trips as f32; 64];
+    ensure!(buffer.download()? == expected, "some of {trips} launches did nothing");
     bench.table.row(&Row {
         name: "round trip, 64 elements",
         rate: String::new(),
@@ -86,8 +86,8 @@ fn replay(bench: &mut Bench) -> Result<()> {
         }
     }
     let launches = (bench.samples + 1) * REPLAYS * NODES;
-    let want = vec![launches as f32; 256];
-    ensure!(buffer.download()? == want, "some of {launches} launches did nothing");
+    let expected = vec![launches as f32; 256];
+    ensure!(buffer.download()? == expected, "some of {launches} launches did nothing");
     bench.table.row(&Row {
         name: "replay of 1000 launches, each",
         rate: String::new(),

@@ -1,5 +1,5 @@
-//! Our CUDA device beside PyTorch (with cuBLAS for matrix products) and beside our own Vulkan
-//! device: the same WGSL on the same GPU in the same run. See README.md.
+//! Compares our CUDA device with PyTorch, which calls cuBLAS for matrix products, and with our
+//! Vulkan device on the same GPU, which runs the same WGSL. See README.md.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ struct Arguments {
     compile_child: bool,
 }
 
-/// All that is compared.
+/// The context of all parts.
 pub struct Bench {
     ours: Device,
     vulkan: Option<Device>,
@@ -103,7 +103,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(bench.table.finish())
 }
 
-/// The median of some measurements.
+/// Returns the median of measurements; NaN if there are none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

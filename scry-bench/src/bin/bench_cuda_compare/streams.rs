@@ -25,7 +25,7 @@ const NAMES: [(&str, usize); 3] = [("copy", 8), ("saxpy", 12), ("sum", 4)];
 /// The kernels and their buffers.
 struct Streams {
     device: Device,
-    /// For vectors, and for the remaining elements.
+    /// The kernel for vectors of four, and that for the remaining elements.
     saxpy: [Kernel; 2],
     copy: Kernel,
     sums: [Kernel; 2],
@@ -35,7 +35,7 @@ struct Streams {
     sum: Buffer<f32>,
 }
 
-/// Compares all of them.
+/// Compares copies, saxpy and sums of each length.
 pub fn run(bench: &mut Bench) -> Result<()> {
     LENGTHS.iter().try_for_each(|n| compare(bench, *n))
 }
@@ -45,10 +45,10 @@ fn compare(bench: &mut Bench, n: usize) -> Result<()> {
     let streams = Streams::new(&bench.ours, &x)?;
     let mut times = [const { [const { Vec::new() }; 2] }; 3];
     for round in 0..=bench.samples {
-        for (nth, (name, _)) in NAMES.iter().enumerate() {
-            let now = [streams.measure(nth)?, bench.torch.measure(name, &[n, REPEATS])?];
+        for (index, (name, _)) in NAMES.iter().enumerate() {
+            let now = [streams.measure(index)?, bench.torch.measure(name, &[n, REPEATS])?];
             if round > 0 {
-                times[nth].iter_mut().zip(now).for_each(|(times, now)| times.push(now));
+                times[index].iter_mut().zip(now).for_each(|(times, now)| times.push(now));
             }
         }
     }
@@ -71,7 +71,7 @@ fn compare(bench: &mut Bench, n: usize) -> Result<()> {
     Ok(())
 }
 
-/// Such as `2^27+3`.
+/// Formats a length, such as `2^27+3`.
 fn length(n: usize) -> String {
     let log = n.ilog2();
     match n - (1 << log) {
@@ -83,12 +83,12 @@ fn length(n: usize) -> String {
 impl Streams {
     fn new(device: &Device, x: &[f32]) -> Result<Self> {
         use shaders::{reduce, saxpy};
-        let whole = x.len().is_multiple_of(4);
-        let pick = |vec4, scalar| device.compile(if whole { vec4 } else { scalar });
+        let is_multiple = x.len().is_multiple_of(4);
+        let compile_sum = |vec4, scalar| device.compile(if is_multiple { vec4 } else { scalar });
         Ok(Self {
             saxpy: [device.compile(saxpy::SAXPY_VEC4)?, device.compile(saxpy::SAXPY)?],
             copy: device.compile(COPY)?,
-            sums: [pick(reduce::SUM_VEC4, reduce::SUM)?, device.compile(reduce::SUM)?],
+            sums: [compile_sum(reduce::SUM_VEC4, reduce::SUM)?, device.compile(reduce::SUM)?],
             x: device.upload(x)?,
             y: device.upload(x)?,
             partial: device.alloc(SUM_GROUPS as usize)?,
@@ -97,17 +97,17 @@ impl Streams {
         })
     }
 
-    /// Seconds of one of [`NAMES`].
-    fn measure(&self, nth: usize) -> Result<f64> {
+    /// Returns the median seconds of the measurement with this index in [`NAMES`].
+    fn measure(&self, index: usize) -> Result<f64> {
         let mut batch = self.device.batch();
-        // A sum needs two, and saxpy one more for the incomplete last vector.
-        let launches = match nth {
+        // A sum needs two launches; saxpy needs a second one for an incomplete last vector.
+        let launches = match index {
             0 => 1,
             1 => 1 + usize::from(!self.x.len().is_multiple_of(4)),
             _ => 2,
         };
         for _ in 0..REPEATS {
-            match nth {
+            match index {
                 0 => self.add_copy(&mut batch)?,
                 1 => self.add_saxpy(&mut batch)?,
                 _ => self.add_sum(&mut batch)?,
@@ -118,20 +118,20 @@ impl Streams {
     }
 
     fn add_copy(&self, batch: &mut Batch) -> Result<()> {
-        let whole = self.x.len() / 4 * 4;
-        let (x, y) = (self.x.slice(..whole)?, self.y.slice(..whole)?);
-        let groups = u32::try_from(whole.div_ceil(4 * 256))?;
+        let vector_len = self.x.len() / 4 * 4;
+        let (x, y) = (self.x.slice(..vector_len)?, self.y.slice(..vector_len)?);
+        let groups = u32::try_from(vector_len.div_ceil(4 * 256))?;
         let launch = Launch::workgroups([groups, 1, 1]);
         batch.run(&self.copy, &[&x, &y], launch)?;
         Ok(())
     }
 
     fn add_saxpy(&self, batch: &mut Batch) -> Result<()> {
-        let whole = self.x.len() / 4 * 4;
-        let (x, y) = (self.x.slice(..whole)?, self.y.slice(..whole)?);
-        batch.run_with_immediates(&self.saxpy[0], &[&x, &y], whole / 4, &0.5f32)?;
-        if whole < self.x.len() {
-            let (x, y) = (self.x.slice(whole..)?, self.y.slice(whole..)?);
+        let vector_len = self.x.len() / 4 * 4;
+        let (x, y) = (self.x.slice(..vector_len)?, self.y.slice(..vector_len)?);
+        batch.run_with_immediates(&self.saxpy[0], &[&x, &y], vector_len / 4, &0.5f32)?;
+        if vector_len < self.x.len() {
+            let (x, y) = (self.x.slice(vector_len..)?, self.y.slice(vector_len..)?);
             batch.run_with_immediates(&self.saxpy[1], &[&x, &y], x.len(), &0.5f32)?;
         }
         Ok(())
@@ -145,22 +145,23 @@ impl Streams {
         Ok(())
     }
 
-    /// Checks the results of one round of each.
+    /// Runs each computation once, and checks the results.
     fn check(&self, x: &[f32]) -> Result<()> {
-        let whole = x.len() / 4 * 4;
+        let vector_len = x.len() / 4 * 4;
         let mut batch = self.device.batch();
         batch.fill(&self.y, 2.0)?;
         self.add_copy(&mut batch)?;
         self.add_saxpy(&mut batch)?;
         self.add_sum(&mut batch)?;
         batch.submit()?;
-        let copied = |i: usize| if i < whole { x[i] } else { 2.0 };
+        let copied = |i: usize| if i < vector_len { x[i] } else { 2.0 };
         data::check("saxpy", &self.y.download()?, |i| 0.5f32.mul_add(x[i], copied(i)))?;
-        let want: f64 = x.iter().map(|x| f64::from(*x)).sum();
+        let expected: f64 = x.iter().map(|x| f64::from(*x)).sum();
         let got = f64::from(self.sum.download()?[0]);
-        // The sum of the magnitudes is half the length, and each is added about 20 times.
-        let bound = 20.0 * f64::from(f32::EPSILON) * x.len() as f64 / 2.0;
-        ensure!((got - want).abs() <= bound, "the sum is {got}, it should be {want}");
+        // The sum of the magnitudes is half the length; each element takes part in about 20
+        // additions.
+        let max_error = 20.0 * f64::from(f32::EPSILON) * x.len() as f64 / 2.0;
+        ensure!((got - expected).abs() <= max_error, "the sum is {got}, it should be {expected}");
         Ok(())
     }
 }

@@ -35,8 +35,8 @@ const REPEATS: usize = 10;
 /// Rows and columns of C that a workgroup computes.
 const TILE: usize = 128;
 
-/// A product on one device.
-struct Bound {
+/// A product, compiled and uploaded to one device.
+struct BoundProduct {
     name: &'static str,
     device: Device,
     kernel: Kernel,
@@ -46,7 +46,7 @@ struct Bound {
     side: usize,
 }
 
-/// Compares all products on each device that has them.
+/// Compares all products on each device that supports them.
 pub fn run(bench: &mut Bench) -> Result<()> {
     let product = MatrixProducts::F16_F32_16X16;
     let vulkan = bench.vulkan.iter().map(|device| ("Vulkan", device));
@@ -63,36 +63,36 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 
 fn compare(bench: &mut Bench, case: &Case, devices: &[(&'static str, Device)]) -> Result<()> {
     let side = case.side;
-    let halves = |seed| -> Vec<f16> {
+    let random_f16 = |seed| -> Vec<f16> {
         data::random(seed, side * side).into_iter().map(f16::from_f32).collect()
     };
-    let (a, b) = (halves(1), halves(2));
-    let bound: Vec<Bound> = devices
+    let (a, b) = (random_f16(1), random_f16(2));
+    let products: Vec<BoundProduct> = devices
         .iter()
-        .map(|(name, device)| Bound::new(name, device, case, &a, &b))
+        .map(|(name, device)| BoundProduct::new(name, device, case, &a, &b))
         .collect::<Result<_>>()?;
     let mut theirs = Vec::new();
-    let mut times = vec![Vec::new(); bound.len()];
+    let mut times = vec![Vec::new(); products.len()];
     for round in 0..=bench.samples {
         let torch = bench.torch.measure("gemm_f16", &[side, side, side, REPEATS])?;
-        let ours = bound.iter().map(Bound::measure).collect::<Result<Vec<_>>>()?;
+        let ours = products.iter().map(BoundProduct::measure).collect::<Result<Vec<_>>>()?;
         if round > 0 {
             theirs.push(torch);
             times.iter_mut().zip(ours).for_each(|(times, time)| times.push(time));
         }
     }
     let theirs = median(theirs);
-    for (bound, times) in bound.iter().zip(times) {
-        bound.check(&a, &b)?;
+    for (product, times) in products.iter().zip(times) {
+        product.check(&a, &b)?;
         let ours = median(times);
-        let name = format!("f16 gemm {side} {}, {}", case.kernel, bound.name);
+        let name = format!("f16 gemm {side} {}, {}", case.kernel, product.name);
         let rate = format!("{:.1} TFLOP/s", 2.0 * (side as f64).powi(3) / ours / 1e12);
         bench.table.row(&Row { name: &name, rate, ours, peer: "cuBLAS", theirs, goal: case.goal });
     }
     Ok(())
 }
 
-impl Bound {
+impl BoundProduct {
     fn new(name: &'static str, device: &Device, case: &Case, a: &[f16], b: &[f16]) -> Result<Self> {
         let poison = vec![f32::NAN; case.side * case.side];
         let (a, b, c) = (device.upload(a)?, device.upload(b)?, device.upload(&poison)?);
@@ -100,7 +100,7 @@ impl Bound {
         Ok(Self { name, device: device.clone(), kernel, a, b, c, side: case.side })
     }
 
-    /// Seconds of a launch.
+    /// Returns the median device time of a launch in seconds.
     fn measure(&self) -> Result<f64> {
         let tiles = self.side.div_ceil(TILE) as u32;
         let shape = [self.side as u32; 3];
@@ -117,12 +117,16 @@ impl Bound {
     fn check(&self, a: &[f16], b: &[f16]) -> Result<()> {
         let side = self.side;
         let c = self.c.download()?;
+        // A prime step visits different rows and columns.
         for at in (0..side * side).step_by(9973) {
             let (row, column) = (at / side, at % side);
             let product = |i: usize| a[row * side + i].to_f64() * b[i * side + column].to_f64();
-            let (want, got) = ((0..side).map(product).sum::<f64>(), f64::from(c[at]));
-            let (error, name) = ((got - want).abs(), self.name);
-            ensure!(error <= 1e-5 * side as f64, "{name}: {row}, {column} is {got}, not {want}");
+            let (expected, got) = ((0..side).map(product).sum::<f64>(), f64::from(c[at]));
+            let (error, name) = ((got - expected).abs(), self.name);
+            ensure!(
+                error <= 1e-5 * side as f64,
+                "{name}: {row}, {column} is {got}, not {expected}"
+            );
         }
         ensure!(c.iter().all(|c| c.is_finite()), "some elements were not written");
         Ok(())

@@ -1,6 +1,6 @@
-"""PyTorch as a peer: reads one measurement a line, answers with its seconds.
+"""PyTorch as a peer: reads a request per line (a function and its arguments), prints the seconds.
 
-Device work is timed with events round `repeats` calls, round trips and graphs by the host's clock.
+Device work is timed with events around `repeats` calls; round trips and graphs by the host's clock.
 """
 import sys
 import time
@@ -10,20 +10,20 @@ import torch
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.manual_seed(1)
 device = torch.device("cuda")
-kept = {}
+cache = {}
 
 
 def uniform(*shape):
     return torch.rand(*shape, device=device) - 0.5
 
 
-def keep(key, make):
-    """What a measurement works on, made once; only the latest is kept."""
-    if key not in kept:
-        kept.clear()
+def cached(key, make):
+    """Returns the operands of a measurement, created once; only the latest are cached."""
+    if key not in cache:
+        cache.clear()
         torch.cuda.empty_cache()
-        kept[key] = make()
-    return kept[key]
+        cache[key] = make()
+    return cache[key]
 
 
 def events(call, repeats):
@@ -38,33 +38,33 @@ def events(call, repeats):
 
 
 def gemm(m, n, k, repeats):
-    a, b, c = keep(("gemm", m, n, k), lambda: (uniform(m, k), uniform(k, n), uniform(m, n)))
+    a, b, c = cached(("gemm", m, n, k), lambda: (uniform(m, k), uniform(k, n), uniform(m, n)))
     return events(lambda: torch.mm(a, b, out=c), repeats)
 
 
 def gemm_f16(m, n, k, repeats):
-    a, b, c = keep(("gemm_f16", m, n, k),
-                   lambda: (uniform(m, k).half(), uniform(k, n).half(), uniform(m, n).half()))
+    a, b, c = cached(("gemm_f16", m, n, k),
+                     lambda: (uniform(m, k).half(), uniform(k, n).half(), uniform(m, n).half()))
     return events(lambda: torch.mm(a, b, out=c), repeats)
 
 
 def copy(n, repeats):
-    x, y = keep(("copy", n), lambda: (uniform(n), uniform(n)))
+    x, y = cached(("copy", n), lambda: (uniform(n), uniform(n)))
     return events(lambda: y.copy_(x), repeats)
 
 
 def saxpy(n, repeats):
-    x, y = keep(("saxpy", n), lambda: (uniform(n), uniform(n)))
+    x, y = cached(("saxpy", n), lambda: (uniform(n), uniform(n)))
     return events(lambda: torch.add(y, x, alpha=0.5, out=y), repeats)
 
 
 def total(n, repeats):
-    (x,) = keep(("sum", n), lambda: (uniform(n),))
+    (x,) = cached(("sum", n), lambda: (uniform(n),))
     return events(lambda: torch.sum(x), repeats)
 
 
 def round_trip(repeats):
-    (x,) = keep(("round_trip",), lambda: (uniform(64),))
+    (x,) = cached(("round_trip",), lambda: (uniform(64),))
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(repeats):
@@ -73,7 +73,7 @@ def round_trip(repeats):
     return (time.perf_counter() - start) / repeats
 
 
-def captured(nodes):
+def capture(nodes):
     x = uniform(256)
     x.add_(1.0)
     graph = torch.cuda.CUDAGraph()
@@ -84,7 +84,7 @@ def captured(nodes):
 
 
 def graph(nodes, repeats):
-    graph, _ = keep(("graph", nodes), lambda: captured(nodes))
+    graph, _ = cached(("graph", nodes), lambda: capture(nodes))
     graph.replay()
     torch.cuda.synchronize()
     start = time.perf_counter()

@@ -5,43 +5,43 @@ use scry_gpu::cuda::kernels::{Attention, PreparedOp, PtxType};
 use scry_gpu::{Binding, Buffer, f16};
 
 use crate::Bench;
-use crate::element::{Draw, Number};
+use crate::element::{Element, Rng};
 use scry_bench::table::Goal;
 
 /// Batch, heads, rows of a head, columns of a row; whether causal; minimum ratio to PyTorch.
 type Case = ([u32; 4], bool, f64);
 
-/// Of 16-bit floats.
-const CASES_16_BIT: [Case; 3] = [
+/// The cases of `f16`.
+const F16_CASES: [Case; 3] = [
     ([4, 16, 4096, 128], false, 0.7),
     ([4, 16, 4096, 128], true, 0.7),
     ([8, 12, 512, 64], true, 1.0),
 ];
 
-/// Of `f32`.
-const FLOATS: [Case; 1] = [([4, 16, 4096, 128], false, 1.0)];
+/// The cases of `f32`.
+const F32_CASES: [Case; 1] = [([4, 16, 4096, 128], false, 1.0)];
 
-/// Compares all shapes; there are no random ones.
+/// Compares all shapes. Does nothing if random shapes are asked for.
 pub fn run(bench: &mut Bench) -> Result<()> {
-    if bench.drawn.is_some() {
+    if bench.shape_seed.is_some() {
         return Ok(());
     }
-    CASES_16_BIT.iter().try_for_each(|case| compare::<f16>(bench, case, PtxType::F16))?;
-    FLOATS.iter().try_for_each(|case| compare::<f32>(bench, case, PtxType::F32))
+    F16_CASES.iter().try_for_each(|case| compare::<f16>(bench, case, PtxType::F16))?;
+    F32_CASES.iter().try_for_each(|case| compare::<f32>(bench, case, PtxType::F32))
 }
 
-fn compare<T: Number>(bench: &mut Bench, case: &Case, element: PtxType) -> Result<()> {
-    let (shape, causal, least) = *case;
+fn compare<T: Element>(bench: &mut Bench, case: &Case, element: PtxType) -> Result<()> {
+    let (shape, causal, min_ratio) = *case;
     let [batch, heads, rows, columns] = shape;
     let plain = Attention::new([batch, heads], rows, rows, columns, element);
     let attention = if causal { plain.causal() } else { plain };
     let device = bench.kernels.device().clone();
     let count = shape.iter().map(|n| *n as usize).product();
-    let mut draw = Draw(1);
-    let data = [(); 3].map(|()| draw.elements::<T>(count));
+    let mut rng = Rng(1);
+    let data = [(); 3].map(|()| rng.elements::<T>(count));
     let [q, k, v] = data.each_ref().map(|data| device.upload(data));
     let (q, k, v) = (q?, k?, v?);
-    let out = device.upload(&vec![T::of(f32::NAN); count])?;
+    let out = device.upload(&vec![T::round_from(f32::NAN); count])?;
     let buffers: [&dyn Binding; 4] = [&q, &k, &v, &out];
     let prepared = bench.kernels.attention(&attention, &buffers)?;
     check(&attention, &prepared, &data, &out)?;
@@ -50,14 +50,14 @@ fn compare<T: Number>(bench: &mut Bench, case: &Case, element: PtxType) -> Resul
     let numbers = shape.iter().map(|n| *n as usize).chain([usize::from(causal)]).collect();
     let peer = (format!("attention {}", T::NAME), numbers);
     // Causal attention needs half of the scores.
-    let share = if causal { 0.5 } else { 1.0 };
+    let fraction = if causal { 0.5 } else { 1.0 };
     let bytes = 4 * count * size_of::<T>();
-    let work = 4.0 * count as f64 * f64::from(rows) * share;
-    bench.row(&name, &prepared, peer, ("TFLOP/s", work), bytes, Goal::AtLeast(least))
+    let work = 4.0 * count as f64 * f64::from(rows) * fraction;
+    bench.row(&name, &prepared, peer, ("TFLOP/s", work), bytes, Goal::AtLeast(min_ratio))
 }
 
-/// Computes it once, and compares some rows with 64 bits.
-fn check<T: Number>(
+/// Runs it once, and compares some rows with f64 arithmetic.
+fn check<T: Element>(
     attention: &Attention,
     prepared: &PreparedOp<'_>,
     [q, k, v]: &[Vec<T>; 3],
@@ -66,29 +66,36 @@ fn check<T: Number>(
     prepared.run()?;
     let out = out.download()?;
     ensure!(
-        out.iter().all(|x| x.wide().is_finite()),
+        out.iter().all(|x| x.widen().is_finite()),
         "{attention:?}: some elements were not written"
     );
     let (rows, columns) = (attention.queries as usize, attention.head_dim as usize);
     let count = out.len() / columns;
     for at in (0..count).step_by((count / 16) | 1).chain([count - 1]) {
         let (head, row) = (at / rows * rows * columns, at % rows);
-        let seen = if attention.causal { row + 1 } else { rows };
-        let line = |of: &[T], nth: usize| -> Vec<f64> {
-            of[head + nth * columns..][..columns].iter().map(|x| x.wide()).collect()
+        let key_count = if attention.causal { row + 1 } else { rows };
+        let row_of = |data: &[T], index: usize| -> Vec<f64> {
+            data[head + index * columns..][..columns].iter().map(|x| x.widen()).collect()
         };
-        let q = line(q, row);
-        let dot = |key: usize| q.iter().zip(line(k, key)).map(|(a, b)| a * b).sum::<f64>();
-        let scores: Vec<f64> = (0..seen).map(|key| dot(key) * f64::from(attention.scale)).collect();
+        let q = row_of(q, row);
+        let dot = |key: usize| q.iter().zip(row_of(k, key)).map(|(a, b)| a * b).sum::<f64>();
+        let scores: Vec<f64> =
+            (0..key_count).map(|key| dot(key) * f64::from(attention.scale)).collect();
         let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = scores.iter().map(|score| (score - max).exp()).sum();
-        let mut want = vec![0.0; columns];
+        let mut expected = vec![0.0; columns];
         for (key, score) in scores.iter().enumerate() {
             let weight = (score - max).exp() / sum;
-            want.iter_mut().zip(line(v, key)).for_each(|(want, v)| *want += weight * v);
+            expected
+                .iter_mut()
+                .zip(row_of(v, key))
+                .for_each(|(expected, v)| *expected += weight * v);
         }
-        for (got, want) in line(&out, row).iter().zip(want) {
-            ensure!((got - want).abs() <= T::BOUND, "row {at}: {got}, it should be {want}");
+        for (got, expected) in row_of(&out, row).iter().zip(expected) {
+            ensure!(
+                (got - expected).abs() <= T::MAX_ERROR,
+                "row {at}: {got}, it should be {expected}"
+            );
         }
     }
     Ok(())

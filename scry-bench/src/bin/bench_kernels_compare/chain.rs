@@ -14,8 +14,8 @@ use crate::clock::median;
 const LAUNCHES: usize = 400;
 
 impl Bench {
-    /// Records alternating computations; returns the recording and their number.
-    pub fn chain(&self, copies: &[PreparedOp<'_>]) -> Result<(Recording, usize)> {
+    /// Records the operations in rotation; returns the recording and its number of operations.
+    pub fn record_chain(&self, copies: &[PreparedOp<'_>]) -> Result<(Recording, usize)> {
         let mut batch = self.kernels.device().batch();
         let rounds = LAUNCHES.div_ceil(copies.len());
         for _ in 0..rounds {
@@ -24,8 +24,8 @@ impl Bench {
         Ok((batch.record()?, rounds * copies.len()))
     }
 
-    /// Median seconds of a recording.
-    pub fn replayed(&self, recording: &Recording) -> Result<f64> {
+    /// Returns the median seconds of replays of a recording.
+    pub fn median_replay(&self, recording: &Recording) -> Result<f64> {
         replay(recording)?;
         median((0..self.samples).map(|_| replay(recording)).collect::<Result<_>>()?)
     }

@@ -12,17 +12,17 @@ use scry_gpu::{Buffer, Device};
 use scry_bench::torch::Torch;
 
 /// Bytes of the fill that flushes the caches: more than the L2 cache has.
-const FLUSHED: usize = 256 << 20;
+const FLUSH_BYTES: usize = 256 << 20;
 
-/// Operations with fewer bytes of operands and results may find them cached.
-const SMALL: usize = 60_000_000;
+/// Operations with fewer bytes of operands and results may find them in the L2 cache.
+const SMALL_BYTES: usize = 60_000_000;
 
 /// Warm-up runs before the measured one if the caches are not flushed.
 const WARM_UPS: usize = 4;
 
 /// Seconds from the end of a launch to the start of a dependent one, on an H200. Events around each
 /// launch do not include it.
-const GAP: f64 = 1e-6;
+const LAUNCH_GAP: f64 = 1e-6;
 
 /// The state of the caches when an operation starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +35,13 @@ pub enum Caches {
 
 impl Caches {
     /// Returns the state in which an operation with `bytes` of operands and results is measured.
-    pub fn of(bytes: usize) -> Self {
-        if bytes < SMALL { Self::Flushed } else { Self::Used }
+    pub fn for_bytes(bytes: usize) -> Self {
+        if bytes < SMALL_BYTES { Self::Flushed } else { Self::Used }
     }
 
-    /// Describes the rule.
+    /// Describes how the state is chosen, for the output.
     pub fn rule() -> String {
-        let (small, flush) = (SMALL / 1_000_000, FLUSHED >> 20);
+        let (small, flush) = (SMALL_BYTES / 1_000_000, FLUSH_BYTES >> 20);
         format!(
             "caches: flushed by a fill of {flush} MiB if operands and results are smaller than \
              {small} MB;\nelse warmed by {WARM_UPS} runs of the same operation"
@@ -49,8 +49,8 @@ impl Caches {
     }
 
     /// Returns whether the state of the caches may affect an operation with `bytes`.
-    pub fn matter(bytes: usize) -> bool {
-        bytes < FLUSHED
+    pub fn may_affect(bytes: usize) -> bool {
+        bytes < FLUSH_BYTES
     }
 
     /// The name in requests to the peer.
@@ -71,7 +71,7 @@ pub struct Clock {
 impl Clock {
     /// Creates a clock for a device.
     pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { device: device.clone(), flush: device.alloc(FLUSHED / size_of::<u32>())? })
+        Ok(Self { device: device.clone(), flush: device.alloc(FLUSH_BYTES / size_of::<u32>())? })
     }
 
     /// Returns the seconds of one operation.
@@ -88,7 +88,7 @@ impl Clock {
         let times = batch.submit_timed()?;
         let times = &times[times.len() - times.len() / (warm_ups + 1)..];
         let gaps = times.len().saturating_sub(1) as f64;
-        Ok(times.iter().map(|time| time.as_secs_f64()).sum::<f64>() + gaps * GAP)
+        Ok(times.iter().map(|time| time.as_secs_f64()).sum::<f64>() + gaps * LAUNCH_GAP)
     }
 
     /// Returns the medians of `samples` interleaved measurements, ours and the peer's.
@@ -113,7 +113,7 @@ impl Clock {
     }
 }
 
-/// The median of some measurements.
+/// Returns the median; an error if there are no values.
 pub fn median(mut values: Vec<f64>) -> Result<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().context("there are no measurements")

@@ -8,13 +8,13 @@ use scry_ptx::PtxType;
 use crate::Bench;
 use crate::chain::replay;
 use crate::clock::{Caches, median};
-use crate::element::{Draw, Number};
+use crate::element::{Element, Rng};
 use scry_bench::table::{Goal, Row};
 
 /// Sides m, n and k, and the minimum ratio to cuBLAS.
 type Case = ([usize; 3], f64);
 
-/// Of bfloat16.
+/// The cases of bfloat16, the first four also of `f16`.
 const CASES: [Case; 8] = [
     ([2048; 3], 0.85),
     ([4096; 3], 0.85),
@@ -32,29 +32,29 @@ const CHAINED: [Case; 2] = [([16, 4096, 4096], 1.2), ([16, 4096, 14336], 1.0)];
 /// Bytes of alternating weights: more than the caches hold.
 const WEIGHT_BYTES: usize = 320 << 20;
 
-/// Number of random products, their longest side, and the minimum ratio of each.
-const DRAWN: (usize, usize, f64) = (20, 8192, 0.6);
+/// Number of random products, their maximum side, and the minimum ratio of each.
+const RANDOM: (usize, usize, f64) = (20, 8192, 0.6);
 
 /// Compares all products.
 pub fn run(bench: &mut Bench) -> Result<()> {
-    if let Some(seed) = bench.drawn {
-        let mut draw = Draw(seed);
-        let (count, most, least) = DRAWN;
-        return (0..count).try_for_each(|nth| {
-            // Every other one is uniform in size, the rest in order of magnitude.
-            let side = |()| if nth % 2 == 0 { draw.uniform(most) } else { draw.size(most) };
+    if let Some(seed) = bench.shape_seed {
+        let mut rng = Rng(seed);
+        let (count, max, min_ratio) = RANDOM;
+        return (0..count).try_for_each(|index| {
+            // Sides of even products are uniform, those of odd ones uniform in their logarithm.
+            let side = |()| if index % 2 == 0 { rng.uniform(max) } else { rng.log_uniform(max) };
             let sides = [(); 3].map(side);
-            compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))
+            compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(min_ratio))
         });
     }
-    for (sides, least) in CASES {
-        compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))?;
+    for (sides, min_ratio) in CASES {
+        compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(min_ratio))?;
     }
-    for (sides, least) in CHAINED {
-        compare_chained(bench, sides, least)?;
+    for (sides, min_ratio) in CHAINED {
+        compare_chained(bench, sides, min_ratio)?;
     }
-    for (sides, least) in &CASES[..4] {
-        compare::<f16>(bench, *sides, Precision::Full, Goal::AtLeast(*least))?;
+    for (sides, min_ratio) in &CASES[..4] {
+        compare::<f16>(bench, *sides, Precision::Full, Goal::AtLeast(*min_ratio))?;
     }
     compare::<f32>(bench, [4096; 3], Precision::Full, Goal::AtLeast(0.92))?;
     compare::<f32>(bench, [4096; 3], Precision::Tf32x3, Goal::AtLeast(1.3))
@@ -68,7 +68,7 @@ struct Product<T> {
     out: Buffer<T>,
 }
 
-fn compare<T: Number>(
+fn compare<T: Element>(
     bench: &mut Bench,
     sides: [usize; 3],
     precision: Precision,
@@ -87,20 +87,20 @@ fn compare<T: Number>(
     let peer = (format!("gemm {}", T::NAME), vec![m, n, k]);
     let bytes = (m * k + k * n + m * n) * size_of::<T>();
     bench.row(&name, &prepared, peer, ("TFLOP/s", 2.0 * (m * n * k) as f64), bytes, goal)?;
-    if precision != Precision::Full || bench.drawn.is_some() {
+    if precision != Precision::Full || bench.shape_seed.is_some() {
         return Ok(());
     }
     let Product { a, b, out, .. } = &product;
     match bench.kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k) {
-        Ok(cublas) => bench.by_cublas(&name, &cublas, (m * n * k) as f64, bytes),
+        Ok(cublas) => bench.print_cublas(&name, &cublas, (m * n * k) as f64, bytes),
         Err(GpuError::Library(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Compares products one after the other, of alternating weights: in a recording, and in a
+/// Compares chains of dependent products with alternating weights: a recording of ours with a CUDA
 /// graph of PyTorch's.
-fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Result<()> {
+fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], min_ratio: f64) -> Result<()> {
     let kernels = bench.kernels.clone();
     let product = Product::<bf16>::new(bench, [m, n, k], Precision::Full)?;
     product.check(&kernels.gemm(&product.gemm, &[&product.a, &product.b, &product.out])?)?;
@@ -113,7 +113,7 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Resu
     let copies: Vec<Buffer<bf16>> = copies.collect::<Result<_>>()?;
     let prepare = |b| kernels.gemm(&product.gemm, &[&product.a, b, &product.out]);
     let prepared = copies.iter().map(|b| prepare(b)).collect::<scry_gpu::Result<Vec<_>>>()?;
-    let (recording, launches) = bench.chain(&prepared)?;
+    let (recording, launches) = bench.record_chain(&prepared)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..=bench.samples {
         let seconds = [
@@ -132,7 +132,7 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Resu
         ours,
         peer: "PyTorch",
         theirs,
-        goal: Goal::AtLeast(least),
+        goal: Goal::AtLeast(min_ratio),
     });
     Ok(())
 }
@@ -150,7 +150,7 @@ impl Bench {
         bytes: usize,
         goal: Goal,
     ) -> Result<()> {
-        let caches = Caches::of(bytes);
+        let caches = Caches::for_bytes(bytes);
         let mut row = |name: &str, caches, goal| -> Result<()> {
             let (peer, samples) = ((&*peer.0, &*peer.1), self.samples);
             let times = self.clock.compare(prepared, &mut self.torch, peer, caches, samples)?;
@@ -160,21 +160,21 @@ impl Bench {
             Ok(())
         };
         row(name, caches, goal)?;
-        if caches == Caches::Used && Caches::matter(bytes) {
+        if caches == Caches::Used && Caches::may_affect(bytes) {
             row(&format!("{name} flushed"), Caches::Flushed, Goal::None)?;
         }
         Ok(())
     }
 
     /// Prints the time of cuBLAS, called through our device.
-    fn by_cublas(
+    fn print_cublas(
         &mut self,
         name: &str,
         cublas: &PreparedOp<'_>,
         work: f64,
         bytes: usize,
     ) -> Result<()> {
-        let caches = Caches::of(bytes);
+        let caches = Caches::for_bytes(bytes);
         let times = (0..self.samples).map(|_| self.clock.seconds(cublas, caches));
         let seconds = median(times.collect::<Result<_>>()?)?;
         println!("{name:<34} by cuBLAS on our device: {:.1} TFLOP/s", 2.0 * work / seconds / 1e12);
@@ -182,9 +182,9 @@ impl Bench {
     }
 }
 
-impl<T: Number> Product<T> {
+impl<T: Element> Product<T> {
     fn new(bench: &Bench, [m, n, k]: [usize; 3], precision: Precision) -> Result<Self> {
-        let (device, mut draw) = (bench.kernels.device(), Draw(1));
+        let (device, mut rng) = (bench.kernels.device(), Rng(1));
         let element = match T::NAME {
             "f16" => PtxType::F16,
             "bf16" => PtxType::Bf16,
@@ -194,31 +194,31 @@ impl<T: Number> Product<T> {
         gemm.precision = precision;
         Ok(Self {
             gemm,
-            a: device.upload(&draw.elements::<T>(m * k))?,
-            b: device.upload(&draw.elements::<T>(k * n))?,
-            out: device.upload(&vec![T::of(f32::NAN); m * n])?,
+            a: device.upload(&rng.elements::<T>(m * k))?,
+            b: device.upload(&rng.elements::<T>(k * n))?,
+            out: device.upload(&vec![T::round_from(f32::NAN); m * n])?,
         })
     }
 
-    /// Computes it once, and compares elements spread over all tiles with sums in 64 bits.
+    /// Runs it once, and compares elements spread over all tiles with sums in f64.
     fn check(&self, prepared: &PreparedOp<'_>) -> Result<()> {
         prepared.run()?;
         let [m, n, k] = [self.gemm.m, self.gemm.n, self.gemm.k].map(|side| side as usize);
         let (a, b) = (self.a.download()?, self.b.download()?);
         let out = self.out.download()?;
         ensure!(
-            out.iter().all(|x| x.wide().is_finite()),
+            out.iter().all(|x| x.widen().is_finite()),
             "{:?}: some elements were not written",
             self.gemm
         );
         for at in (0..m * n).step_by((m * n).div_ceil(200) | 1) {
             let (row, column) = (at / n, at % n);
-            let sum: f64 = (0..k).map(|l| a[row * k + l].wide() * b[l * n + column].wide()).sum();
-            let error = (out[at].wide() - sum).abs();
+            let sum: f64 = (0..k).map(|l| a[row * k + l].widen() * b[l * n + column].widen()).sum();
+            let error = (out[at].widen() - sum).abs();
             ensure!(
-                error <= T::BOUND * k as f64,
+                error <= T::MAX_ERROR * k as f64,
                 "{row}, {column} is {}, not {sum}",
-                out[at].wide()
+                out[at].widen()
             );
         }
         Ok(())

@@ -45,14 +45,14 @@ struct Arguments {
     python: String,
 }
 
-/// All that is compared.
+/// The context of all parts.
 pub struct Bench {
     kernels: Kernels,
     clock: Clock,
     torch: Torch,
     samples: usize,
-    /// Seed of random shapes, if there are any.
-    drawn: Option<u64>,
+    /// Seed of random shapes, if they are asked for.
+    shape_seed: Option<u64>,
     table: Table,
 }
 
@@ -91,13 +91,13 @@ fn run(arguments: &Arguments) -> Result<bool> {
         clock: Clock::new(&device)?,
         torch: Torch::start(&arguments.python, include_str!("torch.py"))?,
         samples: arguments.samples,
-        drawn: arguments.shapes.then(|| arguments.seed.unwrap_or_else(now)),
+        shape_seed: arguments.shapes.then(|| arguments.seed.unwrap_or_else(time_seed)),
         table: Table::default(),
     };
     println!("ours: {} ({})", device.name(), device.info().driver);
     println!("peer: {}", bench.torch.name);
     println!("{}", Caches::rule());
-    if let Some(seed) = bench.drawn {
+    if let Some(seed) = bench.shape_seed {
         println!("shapes are drawn with --seed {seed}");
     }
     bench.table.heading();
@@ -109,7 +109,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(bench.table.finish())
 }
 
-/// A number that differs between runs.
-fn now() -> u64 {
+/// Returns a seed that differs between runs.
+fn time_seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }

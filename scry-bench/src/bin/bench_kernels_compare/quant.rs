@@ -6,13 +6,13 @@ use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::BlockFormat;
 
 use crate::Bench;
-use crate::element::Draw;
+use crate::element::Rng;
 use scry_bench::table::{Goal, Row};
 
 /// Rows and columns of the weights.
 const SHAPES: [[usize; 2]; 2] = [[4096, 14336], [14336, 4096]];
 
-/// Minimum ratio of each format to the speed of a copy.
+/// Minimum ratio of each format to the rate of a copy.
 const GOALS: [(BlockFormat, f64); 4] = [
     (BlockFormat::Q4K, 0.75),
     (BlockFormat::Q5K, 0.70),
@@ -26,23 +26,23 @@ const COLUMNS: [usize; 3] = [1, 4, 8];
 /// Alternating copies of the weights: together more than the caches hold.
 const COPIES: usize = 10;
 
-/// Compares all formats; there are no random shapes.
+/// Compares all formats. Does nothing if random shapes are asked for.
 pub fn run(bench: &mut Bench) -> Result<()> {
-    if bench.drawn.is_some() {
+    if bench.shape_seed.is_some() {
         return Ok(());
     }
-    let speed = copy_speed(bench)?;
-    println!("our copy: {:.2} TB/s, read and written", speed / 1e12);
+    let copy_rate = measure_copy_rate(bench)?;
+    println!("our copy: {:.2} TB/s, read and written", copy_rate / 1e12);
     for shape in SHAPES {
-        for (format, least) in GOALS {
-            compare(bench, shape, (format, least), speed)?;
+        for (format, min_ratio) in GOALS {
+            compare(bench, shape, (format, min_ratio), copy_rate)?;
         }
     }
     Ok(())
 }
 
-/// Bytes of a second, read and written, of a large copy within the device.
-fn copy_speed(bench: &Bench) -> Result<f64> {
+/// Returns the bytes per second, read and written, of a large copy within the device.
+fn measure_copy_rate(bench: &Bench) -> Result<f64> {
     const BYTES: usize = 1 << 30;
     const COPIES: usize = 10;
     let device = bench.kernels.device();
@@ -51,20 +51,20 @@ fn copy_speed(bench: &Bench) -> Result<f64> {
     for _ in 0..COPIES {
         batch.copy(&from, &to)?;
     }
-    let seconds = bench.replayed(&batch.record()?)?;
+    let seconds = bench.median_replay(&batch.record()?)?;
     Ok((2 * BYTES * COPIES) as f64 / seconds)
 }
 
 fn compare(
     bench: &mut Bench,
     [rows, k]: [usize; 2],
-    (format, least): (BlockFormat, f64),
-    speed: f64,
+    (format, min_ratio): (BlockFormat, f64),
+    copy_rate: f64,
 ) -> Result<()> {
     let kernels = bench.kernels.clone();
-    let (device, mut draw) = (kernels.device(), Draw(1));
+    let (device, mut rng) = (kernels.device(), Rng(1));
     let bytes = rows * k / format.block_len() * format.block_bytes();
-    let numbers = device.upload(&draw.elements::<f32>(rows * k))?;
+    let numbers = device.upload(&rng.elements::<f32>(rows * k))?;
     let blocks = device.alloc::<u8>(bytes)?;
     kernels.quantize(format, &numbers, &blocks, rows * k)?.run()?;
     let copies = (0..COPIES).map(|_| {
@@ -74,13 +74,13 @@ fn compare(
     });
     let copies: Vec<Buffer<u8>> = copies.collect::<Result<_>>()?;
     for columns in COLUMNS {
-        let x = device.upload(&draw.elements::<f32>(k * columns))?;
+        let x = device.upload(&rng.elements::<f32>(k * columns))?;
         let y = device.alloc::<f32>(rows * columns)?;
         let prepare =
             |weights| kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns);
         let prepared = copies.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
-        let (recording, count) = bench.chain(&prepared)?;
-        let seconds = bench.replayed(&recording)? / count as f64;
+        let (recording, count) = bench.record_chain(&prepared)?;
+        let seconds = bench.median_replay(&recording)? / count as f64;
         let finite = y.download()?.iter().all(|y| y.is_finite());
         ensure!(finite, "{format:?}: some elements were not written");
         bench.table.row(&Row {
@@ -88,8 +88,8 @@ fn compare(
             rate: format!("{:.2} TB/s", bytes as f64 / seconds / 1e12),
             ours: seconds,
             peer: "our copy",
-            theirs: bytes as f64 / speed,
-            goal: if columns == 1 { Goal::AtLeast(least) } else { Goal::None },
+            theirs: bytes as f64 / copy_rate,
+            goal: if columns == 1 { Goal::AtLeast(min_ratio) } else { Goal::None },
         });
     }
     Ok(())

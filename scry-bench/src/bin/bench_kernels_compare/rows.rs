@@ -5,43 +5,43 @@ use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::PreparedOp;
 
 use crate::Bench;
-use crate::element::{Draw, Number};
+use crate::element::{Element, Rng};
 use scry_bench::table::Goal;
 
-/// Rows and their length, and minimum ratios of softmax and layer norm.
+/// `[rows, length]`, and the minimum ratios of softmax and layer norm to PyTorch.
 type Case = ([usize; 2], [f64; 2]);
 
 const CASES: [Case; 3] =
     [([16384, 4096], [1.4, 1.3]), ([128, 131_072], [2.0, 4.0]), ([65536, 128], [1.2, 4.0])];
 
-/// Number of random row lengths, the shortest and the longest, and elements of a matrix.
-const DRAWN: (usize, [usize; 2], usize) = (20, [32, 1 << 20], 1 << 26);
+/// Number of random row lengths, their minimum and maximum, and elements of a matrix.
+const RANDOM: (usize, [usize; 2], usize) = (20, [32, 1 << 20], 1 << 26);
 
 /// Minimum ratio of random shapes.
-const LEAST: f64 = 0.6;
+const MIN_RATIO: f64 = 0.6;
 
-/// The epsilon under the root.
+/// Layer norm's epsilon, which is added to the variance.
 const EPSILON: f32 = 1e-5;
 
 /// Compares all shapes.
 pub fn run(bench: &mut Bench) -> Result<()> {
-    let Some(seed) = bench.drawn else {
-        return CASES.iter().try_for_each(|(shape, least)| {
-            compare::<f32>(bench, *shape, least.map(Goal::AtLeast))
+    let Some(seed) = bench.shape_seed else {
+        return CASES.iter().try_for_each(|(shape, min_ratios)| {
+            compare::<f32>(bench, *shape, min_ratios.map(Goal::AtLeast))
         });
     };
-    let (mut draw, (count, [least, most], elements)) = (Draw(seed), DRAWN);
+    let (mut rng, (count, [min, max], elements)) = (Rng(seed), RANDOM);
     (0..count).try_for_each(|_| {
-        let length = draw.size(most / least) * least + draw.size(least) - 1;
-        compare::<f32>(bench, [(elements / length).max(1), length], [Goal::AtLeast(LEAST); 2])
+        let length = rng.log_uniform(max / min) * min + rng.log_uniform(min) - 1;
+        compare::<f32>(bench, [(elements / length).max(1), length], [Goal::AtLeast(MIN_RATIO); 2])
     })
 }
 
-fn compare<T: Number>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) -> Result<()> {
+fn compare<T: Element>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) -> Result<()> {
     let ([count, length], device) = (shape, bench.kernels.device().clone());
-    let mut draw = Draw(1);
-    let x = device.upload(&draw.elements::<T>(count * length))?;
-    let [weight, bias] = [(); 2].map(|()| device.upload(&draw.elements::<T>(length)));
+    let mut rng = Rng(1);
+    let x = device.upload(&rng.elements::<T>(count * length))?;
+    let [weight, bias] = [(); 2].map(|()| device.upload(&rng.elements::<T>(length)));
     let (weight, bias) = (weight?, bias?);
     let y = device.alloc::<T>(count * length)?;
     let kernels = bench.kernels.clone();
@@ -58,26 +58,26 @@ fn compare<T: Number>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) ->
     Ok(())
 }
 
-/// Computes it once, and compares some rows with 64 bits.
-fn check<T: Number>(
+/// Runs it once, and compares some rows with f64 arithmetic.
+fn check<T: Element>(
     name: &str,
     prepared: &PreparedOp<'_>,
     [x, weight, bias, y]: [&Buffer<T>; 4],
     length: usize,
 ) -> Result<()> {
-    y.fill(T::of(f32::NAN))?;
+    y.fill(T::round_from(f32::NAN))?;
     prepared.run()?;
-    let wide = |data: Vec<T>| data.into_iter().map(T::wide).collect::<Vec<f64>>();
-    let (weight, bias) = (wide(weight.download()?), wide(bias.download()?));
+    let widen = |data: Vec<T>| data.into_iter().map(T::widen).collect::<Vec<f64>>();
+    let (weight, bias) = (widen(weight.download()?), widen(bias.download()?));
     let rows = x.len() / length;
     for row in (0..rows).step_by(rows.div_ceil(20) | 1).chain([rows - 1]) {
         let part = row * length..(row + 1) * length;
-        let (x, y) = (wide(x.slice(part.clone())?.download()?), y.slice(part)?.download()?);
-        let want = if name == "softmax" { softmax(&x) } else { norm(&x, &weight, &bias) };
-        let scale = want.iter().fold(0.0, |scale: f64, x| scale.max(x.abs()));
-        for (got, want) in y.into_iter().map(T::wide).zip(want) {
-            let close = (got - want).abs() <= T::BOUND * scale;
-            ensure!(close, "{name}, row {row}: {got}, it should be {want}");
+        let (x, y) = (widen(x.slice(part.clone())?.download()?), y.slice(part)?.download()?);
+        let expected = if name == "softmax" { softmax(&x) } else { norm(&x, &weight, &bias) };
+        let scale = expected.iter().fold(0.0, |scale: f64, x| scale.max(x.abs()));
+        for (got, expected) in y.into_iter().map(T::widen).zip(expected) {
+            let is_close = (got - expected).abs() <= T::MAX_ERROR * scale;
+            ensure!(is_close, "{name}, row {row}: {got}, it should be {expected}");
         }
     }
     Ok(())

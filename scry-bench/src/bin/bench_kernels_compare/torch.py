@@ -1,7 +1,7 @@
-"""PyTorch as a peer of the kernel library: reads one measurement a line, answers with its seconds.
+"""PyTorch as a peer of the kernel library: reads a request per line, prints the seconds.
 
-Each is of one call, timed with events: with nothing of its operands in the caches, or right after the
-same calls.
+A request is the state of the caches (`flushed`, or `used` by the same call), a function, an element type
+and sizes. One call is timed with events.
 """
 import sys
 
@@ -13,22 +13,22 @@ torch.manual_seed(1)
 device = torch.device("cuda")
 types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 flush = torch.empty(256 << 20, dtype=torch.uint8, device=device)
-BEFORE = 4
-kept = {}
+WARM_UPS = 4
+cache = {}
 
 
 def uniform(dtype, *shape):
     return (torch.rand(*shape, device=device) * 2 - 1).to(types[dtype])
 
 
-def keep(key, make):
-    """What a measurement works on, made once; only the latest is kept."""
-    if key not in kept:
-        kept.clear()
+def cached(key, make):
+    """Returns the call of a measurement, created and warmed up once; only the latest is cached."""
+    if key not in cache:
+        cache.clear()
         torch.cuda.empty_cache()
-        kept[key] = make()
-        kept[key]()
-    return kept[key]
+        cache[key] = make()
+        cache[key]()
+    return cache[key]
 
 
 def timed(call, caches):
@@ -36,7 +36,7 @@ def timed(call, caches):
     if caches == "flushed":
         flush.fill_(1)
     else:
-        for _ in range(BEFORE):
+        for _ in range(WARM_UPS):
             call()
     start.record()
     call()
@@ -51,18 +51,18 @@ def gemm(dtype, m, n, k):
 
 
 class chain:
-    """Products one after the other in a graph, with alternating weights; timed one by one."""
+    """A graph of dependent products with alternating weights; the time is that of one product."""
 
     def __init__(self, dtype, m, n, k, copies):
         a, c = uniform(dtype, m, k), uniform(dtype, m, n)
         b = [uniform(dtype, k, n) for _ in range(copies)]
         rounds = -(-400 // copies)
-        self.kept, self.count, self.graph = (a, b, c), rounds * copies, torch.cuda.CUDAGraph()
+        self.operands, self.count, self.graph = (a, b, c), rounds * copies, torch.cuda.CUDAGraph()
         torch.mm(a, b[0], out=c)
         torch.cuda.synchronize()
         with torch.cuda.graph(self.graph):
-            for nth in range(self.count):
-                torch.mm(a, b[nth % copies], out=c)
+            for index in range(self.count):
+                torch.mm(a, b[index % copies], out=c)
 
     def __call__(self):
         self.graph.replay()
@@ -89,5 +89,5 @@ for line in sys.stdin:
     caches, name, dtype, *numbers = line.split()
     numbers = tuple(map(int, numbers))
     with torch.no_grad():
-        call = keep((name, dtype, numbers), lambda: calls[name](dtype, *numbers))
+        call = cached((name, dtype, numbers), lambda: calls[name](dtype, *numbers))
         print(timed(call, caches), flush=True)

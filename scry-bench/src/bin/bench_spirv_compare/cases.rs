@@ -12,27 +12,27 @@ pub struct Case {
     kind: Kind,
 }
 
-/// What a kernel computes.
+/// The operation of a kernel, with its sizes.
 enum Kind {
     /// A product of two square matrices; each invocation computes `edge` × `edge` elements.
     Gemm { side: usize, edge: usize },
     /// `y = a·x + y`, `width` elements an invocation.
     Saxpy { len: usize, width: usize },
-    /// Sums, one for each workgroup; `width` elements are loaded at once.
+    /// Sums, one for each workgroup.
     Sum { len: usize },
     /// A blur of packed pixels.
     Blur { side: usize },
 }
 
-/// Invocations of a workgroup that copy or scale.
+/// Invocations of a workgroup of saxpy.
 const WORKGROUP: usize = kernels::WORKGROUP;
 
-/// Workgroups along x of a vector kernel that numbers them row by row.
-const ROW: usize = 32768;
+/// Maximum workgroups along x of the vec4 saxpy, which numbers workgroups row by row.
+const MAX_GROUPS_X: usize = 32768;
 
-/// Elements that a workgroup of a sum adds up at once, and the most workgroups.
-const RUN: usize = 2048;
-const MOST_GROUPS: usize = 1024;
+/// Elements of a sum for each workgroup, and the maximum number of workgroups.
+const ELEMENTS_PER_GROUP: usize = 2048;
+const MAX_GROUPS: usize = 1024;
 
 /// Returns all cases.
 pub fn all(quick: bool) -> Vec<Case> {
@@ -58,7 +58,7 @@ pub fn all(quick: bool) -> Vec<Case> {
 const BLUR: &str = include_str!("../../../../corpus/blur.wgsl");
 
 impl Case {
-    /// Contents of the buffers, the result last.
+    /// Returns the initial contents of the buffers, the result last.
     pub fn operands(&self) -> Vec<Vec<u8>> {
         let bytes = |words: Vec<u32>| words.into_iter().flat_map(u32::to_ne_bytes).collect();
         self.words().into_iter().map(bytes).collect()
@@ -68,18 +68,18 @@ impl Case {
         match self.kind {
             Kind::Gemm { side, .. } => {
                 let len = side * side;
-                vec![random(1, len), random(2, len), vec![u32::MAX; len]]
+                vec![random_bits(1, len), random_bits(2, len), vec![u32::MAX; len]]
             }
-            Kind::Saxpy { len, .. } => vec![random(1, len), random(2, len)],
-            Kind::Sum { len } => vec![random(1, len), vec![u32::MAX; groups(len)]],
+            Kind::Saxpy { len, .. } => vec![random_bits(1, len), random_bits(2, len)],
+            Kind::Sum { len } => vec![random_bits(1, len), vec![u32::MAX; sum_groups(len)]],
             Kind::Blur { side } => {
                 let len = side * side;
-                vec![vec![side as u32; 2], random(1, len), vec![0; len]]
+                vec![vec![side as u32; 2], random_bits(1, len), vec![0; len]]
             }
         }
     }
 
-    /// The launch.
+    /// Returns the launch.
     pub fn launch(&self) -> Launch {
         match self.kind {
             Kind::Gemm { side, edge } => {
@@ -88,16 +88,16 @@ impl Case {
             }
             Kind::Saxpy { len, width } => {
                 let groups = len.div_ceil(width * WORKGROUP);
-                let row = if width == 1 { groups } else { groups.min(ROW) };
+                let row = if width == 1 { groups } else { groups.min(MAX_GROUPS_X) };
                 let [x, y] = [row, groups.div_ceil(row)];
                 Launch::workgroups([x as u32, y as u32, 1]).immediates(&1.5f32)
             }
-            Kind::Sum { len } => Launch::workgroups([groups(len) as u32, 1, 1]),
+            Kind::Sum { len } => Launch::workgroups([sum_groups(len) as u32, 1, 1]),
             Kind::Blur { side } => Launch::invocations([side as u32, side as u32, 1]),
         }
     }
 
-    /// How fast a launch is.
+    /// Formats the rate of a launch of this duration.
     pub fn rate(&self, seconds: f64) -> String {
         let words = match self.kind {
             Kind::Gemm { side, .. } => {
@@ -112,12 +112,12 @@ impl Case {
     }
 }
 
-/// Workgroups that add up a vector.
-fn groups(len: usize) -> usize {
-    len.div_ceil(RUN).min(MOST_GROUPS)
+/// Returns the number of workgroups of a sum.
+fn sum_groups(len: usize) -> usize {
+    len.div_ceil(ELEMENTS_PER_GROUP).min(MAX_GROUPS)
 }
 
-/// Bits of random numbers.
-fn random(seed: u32, len: usize) -> Vec<u32> {
+/// Returns the bits of random numbers.
+fn random_bits(seed: u32, len: usize) -> Vec<u32> {
     data::random(seed, len).into_iter().map(f32::to_bits).collect()
 }

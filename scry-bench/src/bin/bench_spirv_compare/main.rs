@@ -1,5 +1,5 @@
-//! The same kernels on one Vulkan device through both writers of SPIR-V: naga's, and ours from the
-//! kernel IR. With a CUDA device as third, the same WGSL through PTX. See README.md.
+//! Compares two SPIR-V writers, naga's and ours from the kernel IR, by the speed of the same
+//! kernels on one Vulkan device; optionally with another device, such as CUDA's. See README.md.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -36,19 +36,19 @@ struct Arguments {
     samples: usize,
 }
 
-/// A device with its name in the table.
+/// A device, opened with one writer, and its name in the table.
 struct Contestant {
     name: &'static str,
     device: Device,
 }
 
-/// A kernel with its operands on one device.
-struct Bound {
+/// A kernel, compiled for one device, with its operands there.
+struct BoundCase {
     device: Device,
     kernel: Kernel,
     buffers: Vec<UntypedBuffer>,
-    /// Seconds to compile it.
-    compiled: f64,
+    /// Seconds to compile the kernel.
+    compile_seconds: f64,
 }
 
 fn main() -> ExitCode {
@@ -92,22 +92,23 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(agree)
 }
 
-/// Measures a kernel on all devices, interleaved; true if the results agree.
+/// Measures a kernel on all devices, interleaved, and prints a row; returns true if the results
+/// agree.
 fn compare(case: &Case, contestants: &[Contestant], samples: usize) -> Result<bool> {
     let operands = case.operands();
     let bound = contestants
         .iter()
-        .map(|contestant| Bound::new(&contestant.device, case, &operands))
+        .map(|contestant| BoundCase::new(&contestant.device, case, &operands))
         .collect::<Result<Vec<_>>>()?;
     // One launch from equal contents: kernels may read what they write.
     let results = bound.iter().map(|bound| bound.result(case)).collect::<Result<Vec<_>>>()?;
     let agree = results.iter().all(|result| *result == results[0]);
     let mut times = vec![Vec::new(); bound.len()];
     for round in 0..=samples {
-        for (nth, bound) in bound.iter().enumerate() {
+        for (index, bound) in bound.iter().enumerate() {
             let seconds = bound.measure(case)?;
             if round > 0 {
-                times[nth].push(seconds);
+                times[index].push(seconds);
             }
         }
     }
@@ -118,32 +119,32 @@ fn compare(case: &Case, contestants: &[Contestant], samples: usize) -> Result<bo
     }
     let best = medians.iter().copied().fold(f64::INFINITY, f64::min);
     print!(" {:>9.3} {:>9.3}", medians[0] / medians[1], medians[1] / best);
-    print!("  {:.1} ms, {:.1} ms", bound[0].compiled * 1e3, bound[1].compiled * 1e3);
+    print!("  {:.1} ms, {:.1} ms", bound[0].compile_seconds * 1e3, bound[1].compile_seconds * 1e3);
     println!("{}", if agree { "" } else { "  RESULTS DIFFER" });
     Ok(agree)
 }
 
-impl Bound {
+impl BoundCase {
     fn new(device: &Device, case: &Case, operands: &[Vec<u8>]) -> Result<Self> {
         let start = Instant::now();
         let kernel = device.compile(case.source)?;
-        let compiled = start.elapsed().as_secs_f64();
+        let compile_seconds = start.elapsed().as_secs_f64();
         let buffers = operands.iter().map(|data| device.upload_bytes(None, data));
         let buffers = buffers.collect::<scry_gpu::Result<_>>()?;
-        Ok(Self { device: device.clone(), kernel, buffers, compiled })
+        Ok(Self { device: device.clone(), kernel, buffers, compile_seconds })
     }
 
     fn bindings(&self) -> Vec<&dyn Binding> {
         self.buffers.iter().map(|buffer| buffer as &dyn Binding).collect()
     }
 
-    /// The last buffer after the first launch.
+    /// Launches once, and returns the contents of the last buffer.
     fn result(&self, case: &Case) -> Result<Vec<u8>> {
         self.device.run(&self.kernel, &self.bindings(), case.launch())?;
         Ok(self.buffers.last().context("a kernel without buffers")?.download_bytes()?)
     }
 
-    /// Seconds of a launch.
+    /// Returns the median device time of a launch in seconds.
     fn measure(&self, case: &Case) -> Result<f64> {
         let mut batch = self.device.batch();
         for _ in 0..REPEATS {
@@ -154,7 +155,7 @@ impl Bound {
     }
 }
 
-/// The median of some measurements.
+/// Returns the median; an error if there are no values.
 fn median(mut values: Vec<f64>) -> Result<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().context("there are no measurements")

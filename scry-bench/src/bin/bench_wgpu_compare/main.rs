@@ -42,7 +42,8 @@ struct Arguments {
     /// Print the kernels' sources, check that all libraries agree on their results, and stop.
     #[arg(long)]
     kernels: bool,
-    /// Be a process that is measured: one result by this peer, on the device `cold-device`.
+    /// Compute one result with this peer on the device named by `--cold-device`: the process that
+    /// the scenario `cold` measures.
     #[arg(long, hide = true)]
     cold_child: Option<String>,
     #[arg(long, hide = true, default_value = "")]
@@ -65,10 +66,10 @@ fn run(arguments: &Arguments) -> Result<bool> {
         scenario::cold::child(peer, &arguments.device, &arguments.cold_device)?;
         return Ok(true);
     }
-    let known: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-    let unknown = arguments.only.iter().find(|name| !known.contains(&name.as_str()));
+    let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+    let unknown = arguments.only.iter().find(|name| !names.contains(&name.as_str()));
     if let Some(unknown) = unknown {
-        anyhow::bail!("there is no scenario `{unknown}`, only {}", known.join(", "));
+        anyhow::bail!("there is no scenario `{unknown}`, only {}", names.join(", "));
     }
     ensure!(arguments.samples > 0, "--samples must be at least 1");
     let mut bench = open(arguments)?;
@@ -88,7 +89,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     bench.report.finish()
 }
 
-/// Opens the same device with every peer.
+/// Opens the same device with every peer, and starts the report.
 fn open(arguments: &Arguments) -> Result<Bench> {
     let device = Device::open(&arguments.device)?;
     let (name, driver) = (device.name().to_owned(), device.info().driver.clone());

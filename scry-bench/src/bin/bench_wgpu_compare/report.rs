@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::stats::Summary;
 
-/// Tolerance for noise on software devices, where no result may be slower than wgpu.
-const SOFTWARE: f64 = 1.05;
+/// Maximum ratio to wgpu's time on software devices: not slower, with a tolerance for noise.
+const MAX_SOFTWARE_RATIO: f64 = 1.05;
 
 /// The subject of a comparison.
 #[derive(Clone, Copy)]
@@ -25,14 +25,14 @@ pub struct Subject<'a> {
     pub rule: Rule,
 }
 
-/// How our time may compare with wgpu's.
+/// The goal for the ratio of our time to wgpu's.
 #[derive(Clone, Copy)]
 pub enum Rule {
     /// The ratio is reported, without a goal.
     Report,
-    /// On software devices it may not be longer.
+    /// Not slower on software devices; no goal on GPUs.
     NotSlower,
-    /// Maximum ratio to wgpu's time on GPUs; on software devices not longer.
+    /// Maximum ratio on GPUs; not slower on software devices.
     AtMost(f64),
 }
 
@@ -69,7 +69,7 @@ struct Verdict<'a> {
     pass: bool,
 }
 
-/// Prints and collects.
+/// Prints the results, and collects the outcomes of goals.
 pub struct Report {
     device: String,
     software: bool,
@@ -92,7 +92,8 @@ impl Report {
         println!("\n{text}");
     }
 
-    /// Reports seconds of all peers: ours first, then wgpu's, `None` where there is no such call.
+    /// Reports the seconds of all peers, ours first, then wgpu's; `None` where a peer lacks the
+    /// call.
     pub fn compare(
         &mut self,
         subject: Subject<'_>,
@@ -108,20 +109,20 @@ impl Report {
         if let [(_, Some(ours)), (_, Some(theirs)), ..] = results {
             let limit = match (self.software, subject.rule) {
                 (_, Rule::Report) | (false, Rule::NotSlower) => None,
-                (true, _) => Some(SOFTWARE),
+                (true, _) => Some(MAX_SOFTWARE_RATIO),
                 (false, Rule::AtMost(limit)) => Some(limit),
             };
             let ratio = ours.median / theirs.median;
             let what = format!("{title}: time / wgpu's");
             match limit {
-                Some(limit) => self.demand(&what, ratio, Goal::AtMost(limit))?,
+                Some(limit) => self.check_goal(&what, ratio, Goal::AtMost(limit))?,
                 None => println!("    {what} = {ratio:.3}"),
             }
         }
         Ok(())
     }
 
-    /// Reports seconds of a peer that is compared with none.
+    /// Reports the seconds of one peer, without a comparison.
     pub fn row(
         &mut self,
         title: &str,
@@ -146,8 +147,8 @@ impl Report {
         })
     }
 
-    /// Compares a number with a goal.
-    pub fn demand(&mut self, what: &str, value: f64, goal: Goal) -> Result<()> {
+    /// Compares a number with a goal, and reports the outcome.
+    pub fn check_goal(&mut self, what: &str, value: f64, goal: Goal) -> Result<()> {
         let (pass, sign, limit) = match goal {
             Goal::AtMost(limit) => (value <= limit, '≤', limit),
             Goal::AtLeast(limit) => (value >= limit, '≥', limit),
@@ -159,16 +160,16 @@ impl Report {
         Ok(())
     }
 
-    /// As [`Report::demand`], for a goal that is meant for GPUs: elsewhere the number is printed.
-    pub fn demand_of_gpus(&mut self, what: &str, value: f64, goal: Goal) -> Result<()> {
+    /// Like [`Report::check_goal`] on GPUs; on software devices only prints the number.
+    pub fn check_goal_on_gpus(&mut self, what: &str, value: f64, goal: Goal) -> Result<()> {
         if self.software {
             println!("    {what} = {value:.3}");
             return Ok(());
         }
-        self.demand(what, value, goal)
+        self.check_goal(what, value, goal)
     }
 
-    /// Prints all goals again; true if all are reached.
+    /// Prints all goals again; returns true if all are reached.
     pub fn finish(mut self) -> Result<bool> {
         println!("\nGoals on {}", self.device);
         for (line, pass) in &self.verdicts {
@@ -195,7 +196,7 @@ fn verdict(pass: bool) -> &'static str {
     if pass { "PASS" } else { "FAIL" }
 }
 
-/// Seconds in the unit that suits them.
+/// Formats seconds with a suitable unit.
 fn readable(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.2} µs", s * 1e6),
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_call_is_no_goal() {
+    fn missing_calls_have_no_goal() {
         let folder = tempfile::tempdir().unwrap();
         let mut report = report(false, &folder.path().join("lines"));
         let subject = Subject { bench: "trip", size: "1", bytes: None, rule: Rule::AtMost(0.5) };

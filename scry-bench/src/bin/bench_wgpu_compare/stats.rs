@@ -12,19 +12,19 @@ const WARM_UP: usize = 3;
 /// Median and percentiles of many measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Half of the measurements are smaller.
+    /// The median.
     pub median: f64,
-    /// A tenth of the measurements are smaller.
+    /// The 10th percentile.
     pub p10: f64,
-    /// Nine tenths of the measurements are smaller.
+    /// The 90th percentile.
     pub p90: f64,
-    /// How many measurements there were.
+    /// The number of measurements.
     pub samples: usize,
 }
 
 impl Summary {
     /// Returns the summary of the measurements; `None` if there are none.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+    pub fn from_seconds(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let samples = values.len();
         let last = samples.checked_sub(1)?;
@@ -32,8 +32,8 @@ impl Summary {
         Some(Self { median: at(0.5), p10: at(0.1), p90: at(0.9), samples })
     }
 
-    /// The same measurements of one of `count` equal parts.
-    pub fn per(self, count: usize) -> Self {
+    /// Divides all times by `count`, the number of equal parts of a measurement.
+    pub fn divided_by(self, count: usize) -> Self {
         let part = |value: f64| value / count as f64;
         Self { median: part(self.median), p10: part(self.p10), p90: part(self.p90), ..self }
     }
@@ -55,17 +55,17 @@ pub fn interleaved(
             }
         }
     }
-    Ok(measured.into_iter().map(Summary::of).collect())
+    Ok(measured.into_iter().map(Summary::from_seconds).collect())
 }
 
 /// Returns the CPU time of the calling thread so far.
 #[cfg(unix)]
 pub fn thread_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).expect("a thread has not used less than no time")
+    Duration::try_from(now).expect("CPU time is not negative")
 }
 
-/// CPU time of the thread so far; wall-clock time where the system does not report it.
+/// Returns the wall-clock time so far: here the system does not report CPU times of threads.
 #[cfg(not(unix))]
 pub fn thread_time() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> =
@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn summaries_ignore_the_order() {
         let values: Vec<f64> = (0..=10).rev().map(f64::from).collect();
-        let summary = Summary::of(values).unwrap();
+        let summary = Summary::from_seconds(values).unwrap();
         assert_eq!((summary.p10, summary.median, summary.p90), (1.0, 5.0, 9.0));
-        assert_eq!((summary.per(5).median, summary.samples), (1.0, 11));
-        assert_eq!(Summary::of(Vec::new()), None);
+        assert_eq!((summary.divided_by(5).median, summary.samples), (1.0, 11));
+        assert_eq!(Summary::from_seconds(Vec::new()), None);
     }
 }

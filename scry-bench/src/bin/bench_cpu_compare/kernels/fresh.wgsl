@@ -1,4 +1,4 @@
-// y = x² + NONCE, the number written into the source so that no cache knows it.
+// y = x² + NONCE, a number that is replaced in each source, so that no cache contains the kernel.
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;

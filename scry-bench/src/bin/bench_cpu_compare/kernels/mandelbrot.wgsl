@@ -1,6 +1,6 @@
-// Steps until z² + c leaves the circle of radius 2, for a picture of the Mandelbrot set.
+// The Mandelbrot set: steps of z ← z² + c until z leaves the circle of radius 2, for each pixel.
 
-const MOST = 256u;
+const MAX_STEPS = 256u;
 
 struct Size {
     width: u32,
@@ -21,7 +21,7 @@ fn mandelbrot(@builtin(global_invocation_id) id: vec3u) {
     );
     var z = vec2f(0.0);
     var n = 0u;
-    while n < MOST && dot(z, z) <= 4.0 {
+    while n < MAX_STEPS && dot(z, z) <= 4.0 {
         z = vec2f(z.x * z.x - z.y * z.y, 2.0 * z.x * z.y) + c;
         n++;
     }

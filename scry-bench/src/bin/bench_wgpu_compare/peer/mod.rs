@@ -22,7 +22,7 @@ pub struct KernelId(usize);
 #[derive(Clone, Copy)]
 pub struct BufferId(usize);
 
-/// A prepared list of steps of one peer.
+/// A list of steps that one peer has prepared.
 #[derive(Clone, Copy)]
 pub struct PlanId(usize);
 
@@ -37,7 +37,7 @@ pub struct Span {
     pub len: usize,
 }
 
-/// One step of the device.
+/// A command for the device.
 #[derive(Clone)]
 pub enum Step {
     /// A launch of a kernel.
@@ -60,7 +60,7 @@ pub enum Step {
     },
 }
 
-/// CPU time of the calling thread.
+/// CPU time of the calling thread, from the start of recording.
 pub struct HostTime {
     /// Until the steps are recorded.
     pub record: Duration,
@@ -76,7 +76,7 @@ pub trait Peer {
     /// Compiles the entry point `main`.
     fn compile(&mut self, wgsl: &str) -> Result<KernelId>;
 
-    /// A new buffer with a copy of `data`, which has reached the device on return.
+    /// Creates a buffer with a copy of `data`, which has reached the device on return.
     fn upload(&mut self, data: &[f32]) -> Result<BufferId>;
 
     /// Frees a buffer that no plan uses.

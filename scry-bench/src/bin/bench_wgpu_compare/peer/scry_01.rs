@@ -32,7 +32,8 @@ impl Scry01 {
         Ok(Self { plans, buffers, kernels, device })
     }
 
-    fn has(&self, step: &Step) -> bool {
+    /// Returns whether the library supports a step: it only binds whole buffers, and has no copies.
+    fn supports(&self, step: &Step) -> bool {
         let is_whole =
             |span: &Span| span.start == 0 && span.len == self.buffers.get(span.buffer.0).len();
         match step {
@@ -112,7 +113,7 @@ impl Peer for Scry01 {
     }
 
     fn plan(&mut self, steps: &[Step], chained: bool) -> Result<Option<PlanId>> {
-        if !steps.iter().all(|step| self.has(step)) {
+        if !steps.iter().all(|step| self.supports(step)) {
             return Ok(None);
         }
         let plan = Plan { steps: steps.to_vec(), chained };

@@ -17,13 +17,13 @@ pub struct Wgpu {
     queue: wgpu::Queue,
     kernels: Table<wgpu::ComputePipeline>,
     buffers: Table<wgpu::Buffer>,
-    plans: Table<Vec<Prepared>>,
-    /// Memory that the host reads, kept from one read to the next.
+    plans: Table<Vec<PreparedStep>>,
+    /// Memory that the host reads, reused by reads of the same size.
     readback: Option<wgpu::Buffer>,
 }
 
 /// A step with its bind group.
-struct Prepared {
+struct PreparedStep {
     step: Step,
     group: Option<wgpu::BindGroup>,
 }
@@ -36,13 +36,13 @@ impl Wgpu {
             flags: wgpu::InstanceFlags::empty(),
             ..wgpu::InstanceDescriptor::new_without_display_handle()
         });
-        let adapters = ready(instance.enumerate_adapters(wgpu::Backends::VULKAN))?;
+        let adapters = poll_once(instance.enumerate_adapters(wgpu::Backends::VULKAN))?;
         let adapter = adapters
             .into_iter()
             .find(|adapter| adapter.get_info().name == name)
             .with_context(|| format!("wgpu has no Vulkan adapter `{name}`"))?;
         let experimental = wgpu::Features::all_experimental_mask();
-        let (device, queue) = ready(adapter.request_device(&wgpu::DeviceDescriptor {
+        let (device, queue) = poll_once(adapter.request_device(&wgpu::DeviceDescriptor {
             required_features: adapter.features() - experimental,
             required_limits: adapter.limits(),
             memory_hints: wgpu::MemoryHints::Performance,
@@ -101,7 +101,7 @@ impl Wgpu {
         encoder.finish()
     }
 
-    fn launch(&self, pass: &mut wgpu::ComputePass<'_>, prepared: &Prepared) {
+    fn launch(&self, pass: &mut wgpu::ComputePass<'_>, prepared: &PreparedStep) {
         if let Step::Launch { kernel, groups: [x, y], immediate, .. } = &prepared.step {
             pass.set_pipeline(self.kernels.get(kernel.0));
             pass.set_bind_group(0, &prepared.group, &[]);
@@ -112,11 +112,11 @@ impl Wgpu {
         }
     }
 
-    /// Copies a buffer to mapped memory, and passes it to `take`.
-    fn map(&mut self, buffer: BufferId, take: impl FnOnce(&[f32])) -> Result<()> {
+    /// Copies a buffer to mapped memory, and calls `use_data` with it.
+    fn map(&mut self, buffer: BufferId, use_data: impl FnOnce(&[f32])) -> Result<()> {
         let size = self.buffers.get(buffer.0).size();
         let readback = match self.readback.take() {
-            Some(kept) if kept.size() == size => kept,
+            Some(buffer) if buffer.size() == size => buffer,
             _ => self.buffer(size, BufferUsages::MAP_READ | BufferUsages::COPY_DST),
         };
         let mut encoder = self.device.create_command_encoder(&Default::default());
@@ -124,23 +124,23 @@ impl Wgpu {
         self.queue.submit([encoder.finish()]);
         readback.map_async(wgpu::MapMode::Read, .., |_| {});
         self.wait()?;
-        take(bytemuck::cast_slice(&readback.get_mapped_range(..)?));
+        use_data(bytemuck::cast_slice(&readback.get_mapped_range(..)?));
         readback.unmap();
         self.readback = Some(readback);
         Ok(())
     }
 }
 
-/// Bytes of `count` elements.
+/// Returns the size of `elements` in bytes.
 fn bytes(elements: usize) -> u64 {
     (elements * size_of::<f32>()) as u64
 }
 
-/// The value of a future that is ready at once, as these are outside browsers.
-fn ready<T>(future: impl Future<Output = T>) -> Result<T> {
+/// Returns the value of a future that is immediately ready, as these are outside browsers.
+fn poll_once<T>(future: impl Future<Output = T>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Ok(value),
-        Poll::Pending => bail!("wgpu made a future that is not ready at once"),
+        Poll::Pending => bail!("wgpu returned a future that is not immediately ready"),
     }
 }
 
@@ -206,7 +206,7 @@ impl Peer for Wgpu {
                 Step::Launch { kernel, bindings, .. } => Some(self.bind_group(*kernel, bindings)),
                 Step::Copy { .. } => None,
             };
-            Prepared { step: step.clone(), group }
+            PreparedStep { step: step.clone(), group }
         };
         let prepared = steps.iter().map(prepare).collect();
         Ok(Some(PlanId(self.plans.add(prepared))))
@@ -228,7 +228,7 @@ impl Peer for Wgpu {
     }
 
     fn replay(&mut self, _plan: PlanId) -> Result<Option<Duration>> {
-        // Command buffers of wgpu are submitted once.
+        // wgpu's command buffers can only be submitted once.
         Ok(None)
     }
 }

@@ -19,7 +19,7 @@ use scry_bench::kernels::INCREMENT;
 
 const LEN: usize = 1024;
 const GOAL: f64 = 1.05;
-/// Processes of each that fill the disk caches.
+/// Processes of each peer that fill the disk caches, not measured.
 const WARM_UP: usize = 2;
 /// The line that a child prints once its result is correct.
 const DONE: &str = "right";
@@ -31,19 +31,20 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     let mut times = vec![Vec::new(); names.len()];
     for round in 0..WARM_UP + bench.samples {
         for (name, times) in names.iter().zip(&mut times) {
-            let seconds = process(name, &bench.selector, &bench.device, caches.path())?;
+            let seconds = time_process(name, &bench.selector, &bench.device, caches.path())?;
             if round >= WARM_UP {
                 times.push(seconds);
             }
         }
     }
-    let results: Vec<_> = names.into_iter().zip(times.into_iter().map(Summary::of)).collect();
+    let results: Vec<_> =
+        names.into_iter().zip(times.into_iter().map(Summary::from_seconds)).collect();
     let subject = Subject { bench: "cold start", size: "", bytes: None, rule: Rule::AtMost(GOAL) };
     bench.report.compare(subject, &results)
 }
 
-/// Seconds from the start of a process until it reports a correct result.
-fn process(peer: &str, selector: &str, device: &str, caches: &Path) -> Result<f64> {
+/// Returns the seconds from the start of a process until it reports a correct result.
+fn time_process(peer: &str, selector: &str, device: &str, caches: &Path) -> Result<f64> {
     let program = std::env::current_exe()?;
     let start = Instant::now();
     let mut child = Command::new(program)
@@ -60,14 +61,14 @@ fn process(peer: &str, selector: &str, device: &str, caches: &Path) -> Result<f6
     Ok(seconds)
 }
 
-/// Runs in the child process.
+/// Computes and reports a result, in the child process.
 pub fn child(peer: &str, selector: &str, device: &str) -> Result<()> {
     match peer {
         "scry-gpu" => first_result(Scry::new(Device::open(selector)?)),
         "wgpu-30" => first_result(Wgpu::open(device)?),
         #[cfg(feature = "scry-gpu-01")]
         "scry-gpu-0.1" => first_result(Scry01::open(device)?),
-        other => bail!("`{other}` is no peer of this build"),
+        other => bail!("`{other}` is not a peer of this build"),
     }
 }
 

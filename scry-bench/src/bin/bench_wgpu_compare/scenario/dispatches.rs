@@ -16,7 +16,7 @@ const LEN: usize = 256;
 const CHAIN_GOAL: f64 = 0.9;
 const REPLAY_GOAL: f64 = 0.05;
 
-/// Launches prepared by one peer, and how often they ran.
+/// Launches that one peer has prepared, and how often they were run.
 struct Case {
     buffer: BufferId,
     plan: Option<PlanId>,
@@ -35,7 +35,7 @@ enum Shape {
 }
 
 fn prepare(bench: &mut Bench, input: &[f32], shape: Shape) -> Result<Vec<Case>> {
-    bench.each(|peer| {
+    bench.for_each_peer(|peer| {
         let buffer = peer.upload(input)?;
         let steps = match shape {
             Shape::PingPong => ping_pong(peer, buffer, input)?,
@@ -56,7 +56,8 @@ fn in_one_buffer(peer: &mut dyn Peer, buffer: BufferId, shape: Shape) -> Result<
     Ok((0..COUNT).map(launch).collect())
 }
 
-/// The number of launches is even: the last one writes `buffer`.
+/// Returns launches that alternate between two buffers. Their number is even, so the last one
+/// writes `buffer`.
 fn ping_pong(peer: &mut dyn Peer, buffer: BufferId, input: &[f32]) -> Result<Vec<Step>> {
     let (kernel, other) = (peer.compile(SUCCESSOR)?, peer.upload(input)?);
     let [ping, pong] = [buffer, other].map(|buffer| Span { buffer, start: 0, len: LEN });
@@ -102,7 +103,7 @@ fn measure(bench: &mut Bench, name: &str, shape: Shape, rule: Rule) -> Result<()
     check(bench, &cases, &input, added)
 }
 
-/// Host time to record, to record and submit, and to replay.
+/// Compares the CPU time to record, to record and submit, and to replay.
 pub fn host(bench: &mut Bench) -> Result<()> {
     let input = data::random(4, LEN);
     let mut cases = prepare(bench, &input, Shape::PingPong)?;
@@ -122,14 +123,14 @@ pub fn host(bench: &mut Bench) -> Result<()> {
         bench.compare(Subject { bench: "replay", size: "1000", ..submit }, 1, |index, peer| {
             replay(&mut cases[index], peer)
         })?;
-    let records: Vec<_> = records.into_iter().map(crate::stats::Summary::of).collect();
+    let records: Vec<_> = records.into_iter().map(crate::stats::Summary::from_seconds).collect();
     let wgpu = Subject { bench: "record alone", size: "1000", ..submit };
     if let (Some(ours), Some(Some(theirs))) = (replays[0], records.get(1).copied()) {
         let name = bench.peers[1].name();
         bench.report.row("record alone 1000", wgpu, name, theirs)?;
         let ratio = ours.median / theirs.median;
         let what = "replay 1000: time / wgpu's to record";
-        bench.report.demand_of_gpus(what, ratio, Goal::AtMost(REPLAY_GOAL))?;
+        bench.report.check_goal_on_gpus(what, ratio, Goal::AtMost(REPLAY_GOAL))?;
     }
     check(bench, &cases, &input, COUNT)
 }

@@ -73,16 +73,17 @@ pub struct Bench {
     pub report: Report,
     /// Small sizes, for software devices.
     pub quick: bool,
-    /// How our device was selected.
+    /// The selector of our device.
     pub selector: String,
-    /// Its name.
+    /// The name of the device, the same for all peers.
     pub device: String,
-    /// Measurements of each.
+    /// Measurements per number.
     pub samples: usize,
 }
 
 impl Bench {
-    /// Measures all peers in interleaved rounds, and reports one of `count` equal parts.
+    /// Measures all peers in interleaved rounds, and reports the time of one of the `count` equal
+    /// parts of a measurement.
     pub fn compare(
         &mut self,
         subject: Subject<'_>,
@@ -91,7 +92,7 @@ impl Bench {
     ) -> Result<Vec<Option<Summary>>> {
         let results = interleaved(&mut self.peers, self.samples, once)
             .with_context(|| format!("{} {}", subject.bench, subject.size))?;
-        let part = |summary: &Option<Summary>| summary.map(|summary| summary.per(count));
+        let part = |summary: &Option<Summary>| summary.map(|summary| summary.divided_by(count));
         let results: Vec<Option<Summary>> = results.iter().map(part).collect();
         let names = self.peers.iter().map(|peer| peer.name());
         let named: Vec<_> = names.zip(results.iter().copied()).collect();
@@ -99,8 +100,11 @@ impl Bench {
         Ok(results)
     }
 
-    /// Calls `make` for each peer.
-    pub fn each<T>(&mut self, make: impl FnMut(&mut dyn Peer) -> Result<T>) -> Result<Vec<T>> {
+    /// Calls `make` for each peer, and returns the values.
+    pub fn for_each_peer<T>(
+        &mut self,
+        make: impl FnMut(&mut dyn Peer) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let mut make = make;
         self.peers.iter_mut().map(|peer| make(peer.as_mut())).collect()
     }
@@ -111,7 +115,7 @@ impl Bench {
     }
 }
 
-/// Runs a plan, if there is one; the seconds that took, waiting included.
+/// Runs a plan, if there is one; returns the seconds, including the wait.
 fn timed_run(peer: &mut dyn Peer, plan: Option<PlanId>) -> Result<Option<f64>> {
     let Some(plan) = plan else { return Ok(None) };
     let start = Instant::now();
@@ -119,7 +123,7 @@ fn timed_run(peer: &mut dyn Peer, plan: Option<PlanId>) -> Result<Option<f64>> {
     Ok(Some(start.elapsed().as_secs_f64()))
 }
 
-/// A launch of the kernel that increments, for some elements of a buffer.
+/// Returns a launch of [`INCREMENT`](scry_bench::kernels::INCREMENT) on some elements of a buffer.
 fn increment(kernel: KernelId, buffer: BufferId, start: usize, len: usize) -> Step {
     let groups = [len.div_ceil(scry_bench::kernels::WORKGROUP) as u32, 1];
     Step::Launch { kernel, bindings: vec![Span { buffer, start, len }], groups, immediate: None }

@@ -14,7 +14,7 @@ const TRIPS: usize = 20;
 
 pub fn run(bench: &mut Bench) -> Result<()> {
     let input = data::random(1, LEN);
-    let setup = bench.each(|peer| {
+    let setup = bench.for_each_peer(|peer| {
         let (kernel, buffer) = (peer.compile(INCREMENT)?, peer.upload(&input)?);
         Ok((buffer, peer.plan(&[increment(kernel, buffer, 0, LEN)], true)?))
     })?;

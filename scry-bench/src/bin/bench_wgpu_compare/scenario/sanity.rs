@@ -1,4 +1,4 @@
-//! All peers compute the same results from the same kernels.
+//! Checks that all peers compute the same results from the same kernels.
 
 use anyhow::{Result, ensure};
 
@@ -10,12 +10,12 @@ use scry_bench::kernels::{ALL, INCREMENT, WORKGROUP};
 /// Not a multiple of the workgroup size.
 const LEN: usize = 4 * 1000;
 
-/// Runs each kernel once on each peer and compares the results bit for bit with the first peer's,
-/// and that with the input, which must have changed.
+/// Runs each kernel once on each peer. All results must equal the first peer's bitwise, and differ
+/// from the input.
 pub fn run(bench: &mut Bench) -> Result<()> {
     let inputs = [data::random(11, LEN), data::random(12, LEN)];
     for (name, wgsl) in ALL {
-        let outputs = bench.each(|peer| {
+        let outputs = bench.for_each_peer(|peer| {
             let (x, y) = (peer.upload(&inputs[0])?, peer.upload(&inputs[1])?);
             let span = |buffer| Span { buffer, start: 0, len: LEN };
             let immediate = wgsl.contains("parameters").then_some(0.75);

@@ -1,4 +1,4 @@
-//! Speed of device memory: saxpy, and copies in the same run as the roof.
+//! Memory bandwidth of saxpy, with copies in the same run as the upper bound.
 
 use anyhow::Result;
 
@@ -9,13 +9,14 @@ use scry_bench::data;
 use scry_bench::kernels::{COPY_VEC4, SAXPY, SAXPY_VEC4, WORKGROUP};
 
 /// Minimum total size in bytes of the buffers of a case: more than the caches hold.
-const COLD: usize = 256 << 20;
+const MIN_BUFFER_BYTES: usize = 256 << 20;
 /// Minimum bytes moved by a measurement: enough to hide the launch overhead.
-const WORK: usize = 96 << 30;
+const MIN_WORK_BYTES: usize = 96 << 30;
 /// The same on software devices.
-const QUICK_WORK: usize = 48 << 20;
-/// Workgroups along x: fewer than every device's limit.
-const ROW: usize = 32768;
+const QUICK_WORK_BYTES: usize = 48 << 20;
+/// Maximum workgroups along x, within every device's limit.
+const MAX_GROUPS_X: usize = 32768;
+/// The factor `a` of saxpy.
 const A: f32 = 1.0;
 const GOAL: f64 = 0.97;
 
@@ -32,63 +33,67 @@ struct Pairs {
 pub fn run(bench: &mut Bench) -> Result<()> {
     let shifts: &[usize] = if bench.quick { &[16, 18, 20] } else { &[20, 24, 27] };
     for shift in shifts {
-        size(bench, &format!("2^{shift}"), 1 << shift)?;
+        measure_size(bench, &format!("2^{shift}"), 1 << shift)?;
     }
     let last = shifts[shifts.len() - 1];
-    size(bench, &format!("2^{last}+3"), (1 << last) + 3)
+    measure_size(bench, &format!("2^{last}+3"), (1 << last) + 3)
 }
 
-fn size(bench: &mut Bench, name: &str, n: usize) -> Result<()> {
-    let (cold, work) = if bench.quick { (0, QUICK_WORK) } else { (COLD, WORK) };
+fn measure_size(bench: &mut Bench, name: &str, n: usize) -> Result<()> {
+    let (min_bytes, work) =
+        if bench.quick { (0, QUICK_WORK_BYTES) } else { (MIN_BUFFER_BYTES, MIN_WORK_BYTES) };
     let (x, y) = (data::random(5, n), data::random(6, n));
-    let count = cold.div_ceil(8 * n).max(1);
+    let count = min_bytes.div_ceil(8 * n).max(1);
     let rounds = work.div_ceil(12 * n * count).clamp(1, 64);
-    let mut all = bench.each(|peer| prepare(peer, [&x, &y], count, rounds))?;
+    let mut peers_pairs = bench.for_each_peer(|peer| prepare(peer, [&x, &y], count, rounds))?;
     let saxpy =
         Subject { bench: "saxpy", size: name, bytes: Some(12.0 * n as f64), rule: Rule::NotSlower };
     let ours = bench.compare(saxpy, rounds * count, |index, peer| {
-        let own = &mut all[index];
+        let own = &mut peers_pairs[index];
         own.runs += rounds;
         timed_run(peer, own.saxpy)
     })?[0];
-    check(bench, &all, [&x, &y])?;
+    check(bench, &peers_pairs, [&x, &y])?;
     let command = Subject { bench: "copy", ..saxpy };
-    let command = copies(bench, &all, command, rounds, &x, |own| own.copy)?;
+    let command = copies(bench, &peers_pairs, command, rounds, &x, |own| own.copy)?;
     let kernel = Subject { bench: "copy kernel", ..saxpy };
-    let kernel = copies(bench, &all, kernel, rounds, &x[..n / 4 * 4], |own| own.copy_kernel)?;
-    let roof = command.into_iter().chain(kernel).reduce(f64::max);
-    if let (Some(ours), Some(roof)) = (ours, roof) {
-        let share = 12.0 * n as f64 / ours.median / roof;
+    let kernel =
+        copies(bench, &peers_pairs, kernel, rounds, &x[..n / 4 * 4], |own| own.copy_kernel)?;
+    let best_copy = command.into_iter().chain(kernel).reduce(f64::max);
+    if let (Some(ours), Some(best_copy)) = (ours, best_copy) {
+        let ratio = 12.0 * n as f64 / ours.median / best_copy;
         let what = format!("saxpy {name}: speed / best copy's");
         match n == 1 << 27 {
-            true => bench.report.demand_of_gpus(&what, share, Goal::AtLeast(GOAL))?,
-            false => println!("    {what} = {share:.3}"),
+            true => bench.report.check_goal_on_gpus(&what, ratio, Goal::AtLeast(GOAL))?,
+            false => println!("    {what} = {ratio:.3}"),
         }
     }
     bench.clear();
     Ok(())
 }
 
-/// Measures copies of `x`; the speed of the fastest, bytes a second, read and written.
+/// Measures copies of `x`; returns the bytes per second, read and written, of the fastest peer.
 fn copies(
     bench: &mut Bench,
-    all: &[Pairs],
+    peers_pairs: &[Pairs],
     subject: Subject<'_>,
     rounds: usize,
     x: &[f32],
     plan: fn(&Pairs) -> Option<PlanId>,
 ) -> Result<Option<f64>> {
-    // The result of an earlier copy must not be mistaken for that of this one.
-    for (peer, saxpy) in bench.peers.iter_mut().zip(all.iter().map(|own| own.saxpy)) {
+    // Saxpy overwrites the result of an earlier copy, which could hide that this one does nothing.
+    for (peer, saxpy) in bench.peers.iter_mut().zip(peers_pairs.iter().map(|own| own.saxpy)) {
         saxpy.map_or(Ok(()), |saxpy| peer.run(saxpy))?;
     }
     let bytes = 8.0 * x.len() as f64;
-    let count = rounds * all[0].pairs.len();
+    let count = rounds * peers_pairs[0].pairs.len();
     let times =
         bench.compare(Subject { bytes: Some(bytes), ..subject }, count, |index, peer| {
-            timed_run(peer, plan(&all[index]))
+            timed_run(peer, plan(&peers_pairs[index]))
         })?;
-    for (peer, own) in bench.peers.iter_mut().zip(all).filter(|(_, own)| plan(own).is_some()) {
+    for (peer, own) in
+        bench.peers.iter_mut().zip(peers_pairs).filter(|(_, own)| plan(own).is_some())
+    {
         for [_, copy] in &own.pairs {
             data::check(peer.name(), &peer.read(*copy)?[..x.len()], |i| x[i])?;
         }
@@ -112,13 +117,13 @@ fn prepare(peer: &mut dyn Peer, [x, y]: [&[f32]; 2], count: usize, rounds: usize
             groups: groups.map(|count| count as u32),
             immediate: a,
         };
-        let whole = x.len() / 4 * 4;
-        let groups = (whole / 4).div_ceil(WORKGROUP);
-        let grid = [groups.min(ROW), groups.div_ceil(ROW)];
-        launches.push(launch(vec4, part(0, whole), grid, Some(A)));
-        copy_launches.push(launch(copy, part(0, whole), grid, None));
-        if whole < x.len() {
-            launches.push(launch(tail, part(whole, x.len() - whole), [1, 1], Some(A)));
+        let vector_len = x.len() / 4 * 4;
+        let groups = (vector_len / 4).div_ceil(WORKGROUP);
+        let grid = [groups.min(MAX_GROUPS_X), groups.div_ceil(MAX_GROUPS_X)];
+        launches.push(launch(vec4, part(0, vector_len), grid, Some(A)));
+        copy_launches.push(launch(copy, part(0, vector_len), grid, None));
+        if vector_len < x.len() {
+            launches.push(launch(tail, part(vector_len, x.len() - vector_len), [1, 1], Some(A)));
         }
         let [from, to] = part(0, x.len());
         copies.push(Step::Copy { from, to });
@@ -128,8 +133,8 @@ fn prepare(peer: &mut dyn Peer, [x, y]: [&[f32]; 2], count: usize, rounds: usize
     Ok(Pairs { pairs, saxpy, copy, copy_kernel, runs: 0 })
 }
 
-fn check(bench: &mut Bench, all: &[Pairs], [x, y]: [&[f32]; 2]) -> Result<()> {
-    for (peer, own) in bench.peers.iter_mut().zip(all) {
+fn check(bench: &mut Bench, peers_pairs: &[Pairs], [x, y]: [&[f32]; 2]) -> Result<()> {
+    for (peer, own) in bench.peers.iter_mut().zip(peers_pairs) {
         let runs = if own.saxpy.is_some() { own.runs as f32 } else { 0.0 };
         for [_, buffer] in &own.pairs {
             data::check(peer.name(), &peer.read(*buffer)?, |i| y[i] + runs * A * x[i])?;
