@@ -8,8 +8,8 @@
 //
 //   scry verify edges.wgsl --in src=photo.png --atol 1e-6
 //
-// compares devices. Where the image is flat, terms of either sign cancel, and what is left are their
-// rounding errors: a fraction of the pixels' range, but any number of units in the last place.
+// compares devices. It needs an absolute tolerance: where the image is flat, the terms cancel, and only
+// their rounding errors are left, which are small but may be any number of units in the last place.
 
 override src_width: u32;
 override src_height: u32;

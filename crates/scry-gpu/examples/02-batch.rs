@@ -1,7 +1,7 @@
 //! Many launches in one submission: heat spreading along a rod.
 //!
-//! Every step reads the output of the previous one. The batch detects these hazards and inserts the
-//! barriers. The recording contains 100 steps and is replayed without re-encoding.
+//! Each step reads the output of the previous one. The batch detects these hazards and inserts the
+//! barriers. The recording contains 100 steps and is replayed without encoding them again.
 //!
 //!     cargo run --release -p scry-gpu --example 02-batch
 

@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = env::args().nth(1).unwrap_or_else(|| "edges.png".into());
     let gpu = Device::auto()?;
     let photo = image::read(&root::root().join("examples/data/camera.png"))?;
+    // The file keeps the last result, that of radius 1.
     for radius in [3, 1] {
         let edges = edges::find(&gpu, &photo, radius)?;
         let strong = edges.pixels.iter().filter(|&&pixel| pixel > 0.25).count();

@@ -37,29 +37,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     println!("{text}, {count} elements on {}", gpu.name());
 
-    // Between 0 and 2: square roots and logarithms are not NaN.
+    // Inputs between 0 and 2, so that square roots and logarithms are not NaN.
     let inputs: Vec<Buffer<f32>> = (1..=names.len() as u32)
         .map(|seed| random::random_f32(seed, count).into_iter().map(|x| x + 1.0).collect())
         .map(|data: Vec<f32>| gpu.upload(&data))
         .collect::<Result<_, _>>()?;
 
-    let operations = fusion::operations(&expression, inputs.len());
-    let (separate, expected) = fusion::unfused(&gpu, &operations, &inputs, count)?;
+    let operations = fusion::split_operations(&expression, inputs.len());
+    let (separate, expected) = fusion::record_unfused(&gpu, &operations, &inputs, count)?;
     let time = measure(SAMPLES, || separate.replay()?.wait())?;
     println!("{:2} kernels       {}", operations.len(), time.times());
 
-    let (one, result) = fusion::fused(&gpu, &expression, &inputs, count)?;
-    let fused = measure(SAMPLES, || one.replay()?.wait())?;
-    println!(" 1 fused kernel  {}, {:.1} times as fast", fused.times(), time.median / fused.median);
+    let (fused, result) = fusion::record_fused(&gpu, &expression, &inputs, count)?;
+    let fused_time = measure(SAMPLES, || fused.replay()?.wait())?;
+    println!(
+        " 1 fused kernel  {}, {:.1} times as fast",
+        fused_time.times(),
+        time.median / fused_time.median
+    );
 
-    let mut largest = 0.0f32;
+    let mut max_difference = 0.0f32;
     for (i, (a, b)) in result.download()?.into_iter().zip(expected.download()?).enumerate() {
         let is_close = a == b || a.is_nan() && b.is_nan() || (a - b).abs() < 1e-4 * (1.0 + b.abs());
         if !is_close {
             return Err(format!("element {i}: {a} with one kernel, {b} with several").into());
         }
-        largest = largest.max((a - b).abs());
+        max_difference = max_difference.max((a - b).abs());
     }
-    println!("largest difference {largest:e}");
+    println!("largest difference {max_difference:e}");
     Ok(())
 }

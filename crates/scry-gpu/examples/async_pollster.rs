@@ -1,4 +1,4 @@
-//! Await a device without an async runtime: pollster blocks on one future.
+//! Awaits a device without an async runtime: pollster blocks on one future.
 //!
 //!     cargo run --release -p scry-gpu --example async_pollster
 

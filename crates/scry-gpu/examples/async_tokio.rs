@@ -1,4 +1,5 @@
-//! Serve many requests on few threads: each is a tokio task that awaits the device, with a timeout.
+//! Serves many requests on few threads: each is a tokio task that awaits the device, with a
+//! timeout.
 //!
 //!     cargo run --release -p scry-gpu --example async_tokio
 

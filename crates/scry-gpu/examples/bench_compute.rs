@@ -25,15 +25,16 @@ const SAMPLES: usize = 30;
 struct Sizes {
     vectors: &'static [usize],
     matrices: &'static [usize],
-    /// Target duration of a replay in seconds, long enough to make its overhead negligible.
-    replay: f64,
+    /// Target duration of a replay, long enough to make its overhead negligible.
+    replay_seconds: f64,
 }
 
-const SMALL: Sizes = Sizes { vectors: &[1 << 18, 1 << 20], matrices: &[128, 256], replay: 0.02 };
+const SMALL: Sizes =
+    Sizes { vectors: &[1 << 18, 1 << 20], matrices: &[128, 256], replay_seconds: 0.02 };
 const FULL: Sizes = Sizes {
     vectors: &[1 << 20, 1 << 24, 1 << 27],
     matrices: &[512, 1024, 2048, 4096],
-    replay: 0.01,
+    replay_seconds: 0.01,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,17 +75,17 @@ fn time(gpu: &Device, sizes: &Sizes, steps: &[Step<'_>]) -> Result<Summary> {
     };
     let once = record(1)?;
     let estimate = measure(3, || once.replay()?.wait())?.median;
-    let passes = (sizes.replay / estimate).clamp(1.0, 1000.0) as u32;
+    let passes = (sizes.replay_seconds / estimate).clamp(1.0, 1000.0) as u32;
     let many = record(passes)?;
     let Summary { median, p10, p90 } = measure(SAMPLES, || many.replay()?.wait())?;
     let passes = f64::from(passes);
     Ok(Summary { median: median / passes, p10: p10 / passes, p90: p90 / passes })
 }
 
-/// Returns an error if `got` differs from `want` by more than `tolerance`.
-fn check(what: &str, got: f32, want: f64, tolerance: f64) -> Result<(), Box<dyn Error>> {
-    let is_close = (f64::from(got) - want).abs() <= tolerance;
-    if is_close { Ok(()) } else { Err(format!("{what}: got {got}, expected {want}").into()) }
+/// Returns an error if `got` differs from `expected` by more than `tolerance`.
+fn check(what: &str, got: f32, expected: f64, tolerance: f64) -> Result<(), Box<dyn Error>> {
+    let is_close = (f64::from(got) - expected).abs() <= tolerance;
+    if is_close { Ok(()) } else { Err(format!("{what}: got {got}, expected {expected}").into()) }
 }
 
 fn report(name: &str, size: usize, time: Summary, work: f64, unit: &str) {
@@ -114,7 +115,7 @@ fn saxpy(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
 
 fn sum(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
     let x = random_f32(3, n);
-    let want: f64 = x.iter().copied().map(f64::from).sum();
+    let expected: f64 = x.iter().copied().map(f64::from).sum();
     let scale: f64 = x.iter().map(|x| f64::from(x.abs())).sum();
     let gpu_x = gpu.upload(&x)?;
     let groups = n.div_ceil(2048).min(1024);
@@ -128,7 +129,7 @@ fn sum(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
             (&second, vec![&partial, &result], Launch::workgroups([1, 1, 1])),
         ];
         let time = time(gpu, sizes, &steps)?;
-        check(name, result.download()?[0], want, 1e-6 * scale)?;
+        check(name, result.download()?[0], expected, 1e-6 * scale)?;
         report(name, n, time, 4.0 * n as f64, "GB/s");
     }
     Ok(())
@@ -157,11 +158,12 @@ fn matmul(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
 
 /// Checks a thousand elements of C against inner products in f64.
 fn check_product(name: &str, [a, b, c]: [&[f32]; 3], n: usize) -> Result<(), Box<dyn Error>> {
+    // The primes spread the samples over all rows and columns.
     for sample in 0..1000 {
         let (row, column) = (sample * 7919 % n, sample * 104_729 % n);
         let term = |i: usize| f64::from(a[row * n + i]) * f64::from(b[i * n + column]);
-        let want = (0..n).map(term).sum();
-        check(name, c[row * n + column], want, 1e-6 * n as f64)?;
+        let expected = (0..n).map(term).sum();
+        check(name, c[row * n + column], expected, 1e-6 * n as f64)?;
     }
     Ok(())
 }

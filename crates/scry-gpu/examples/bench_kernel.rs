@@ -36,12 +36,13 @@ fn source(factor: f32) -> String {
     )
 }
 
+/// Checks `y = factor · x + 1`, and overwrites `y`, so that the next check needs new results.
 fn check(y: &Buffer<f32>, x: &[f32], factor: f32) -> Result<(), Box<dyn Error>> {
     for (i, (got, x)) in y.download()?.into_iter().zip(x).enumerate() {
-        let want = f64::from(factor) * f64::from(*x) + 1.0;
-        let is_close = (f64::from(got) - want).abs() < 1e-6 * want.abs().max(1.0);
+        let expected = f64::from(factor) * f64::from(*x) + 1.0;
+        let is_close = (f64::from(got) - expected).abs() < 1e-6 * expected.abs().max(1.0);
         if !is_close {
-            return Err(format!("element {i}: got {got}, expected {want}").into());
+            return Err(format!("element {i}: got {got}, expected {expected}").into());
         }
     }
     Ok(y.fill(f32::NAN)?)
@@ -50,7 +51,7 @@ fn check(y: &Buffer<f32>, x: &[f32], factor: f32) -> Result<(), Box<dyn Error>> 
 fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let gpu = Device::auto()?;
-    let opened = start.elapsed();
+    let open_time = start.elapsed();
     let is_software = gpu.info().kind == DeviceKind::Software;
     let n = match env::args().nth(1) {
         Some(n) => {
@@ -65,11 +66,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     println!("{} ({}), {n} elements", gpu.name(), gpu.backend_kind());
-    println!("open the device   {opened:.2?}");
+    println!("open the device   {open_time:.2?}");
 
     let x = random_f32(1, n);
     let (gpu_x, gpu_y) = (gpu.upload(&x)?, gpu.upload(&vec![f32::NAN; n])?);
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
+    // Between 1 and 2, with the 23 bits that an f32 has there.
     let factor = 1.0 + (nanos % 8_000_000) as f32 / 8_388_608.0;
     let source = source(factor);
 
@@ -116,5 +118,5 @@ fn device_time(
         batch.run(kernel, &[x, y], n)?;
     }
     let times = batch.submit_timed()?;
-    Ok(Summary::of(times.into_iter().map(|time| time.as_secs_f64()).collect()))
+    Ok(Summary::from_seconds(times.into_iter().map(|time| time.as_secs_f64()).collect()))
 }

@@ -22,16 +22,16 @@ use nvml::{Nvml, Sample};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The kernel of `--busy`: squares a matrix.
+/// The kernel of `--busy`, which multiplies a matrix by itself.
 const WORK: &str = scry_gpu::shaders::matmul::COARSE_8X8;
 const SIDE: u32 = 2048;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut options = env::args().skip(1).collect::<Vec<_>>();
     let mut is_given = |name: &str| {
-        let before = options.len();
+        let count = options.len();
         options.retain(|option| option != name);
-        options.len() < before
+        options.len() < count
     };
     let (once, busy) = (is_given("--once"), is_given("--busy"));
     if let Some(unknown) = options.first() {
@@ -131,17 +131,17 @@ fn size(bytes: u64) -> String {
 /// The work of `--busy`.
 struct Work {
     kernel: Kernel,
-    factor: scry_gpu::Buffer<f32>,
+    matrix: scry_gpu::Buffer<f32>,
     product: scry_gpu::Buffer<f32>,
 }
 
 impl Work {
     fn new(gpu: &Device) -> Result<Self> {
         let count = (SIDE * SIDE) as usize;
-        let factor: Vec<f32> = (0..count).map(|i| (i % 7) as f32 - 3.0).collect();
+        let matrix: Vec<f32> = (0..count).map(|i| (i % 7) as f32 - 3.0).collect();
         Ok(Self {
             kernel: gpu.compile(WORK)?,
-            factor: gpu.upload(&factor)?,
+            matrix: gpu.upload(&matrix)?,
             product: gpu.alloc(count)?,
         })
     }
@@ -150,7 +150,7 @@ impl Work {
     fn run(&self, gpu: &Device) -> Result<()> {
         let (grid, sides) = ([SIDE / 8; 2], [SIDE; 3]);
         for _ in 0..10 {
-            let buffers: [&dyn scry_gpu::Binding; 3] = [&self.factor, &self.factor, &self.product];
+            let buffers: [&dyn scry_gpu::Binding; 3] = [&self.matrix, &self.matrix, &self.product];
             gpu.run_with_immediates(&self.kernel, &buffers, grid, &sides)?;
         }
         gpu.wait()

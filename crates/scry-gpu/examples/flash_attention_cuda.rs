@@ -4,7 +4,8 @@
 //!
 //! 4 batches of 16 heads of LENGTH (default 4096) rows of 128 columns, in f16: causal and not,
 //! timed, and compared with the CPU in some rows. The kernels for Hopper are the fastest; Ampere
-//! and Ada run flash attention with warp-level tensor cores, older GPUs the simple form.
+//! and Ada run flash attention with `mma.sync`, older GPUs the simple form of
+//! `simple_attention_cuda`.
 
 use std::env;
 use std::error::Error;
@@ -85,24 +86,27 @@ fn larger(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
-/// Returns the maximum error of some rows, among them the first and the last row of a head.
+/// Returns the maximum error of three rows: the first row of the first head, the last row of the
+/// last head, and one between.
 fn max_error(
     attention: &Attention,
     data: &[Vec<f16>; 3],
     out: &Buffer<f16>,
 ) -> scry_gpu::Result<f64> {
     let length = attention.queries as usize;
-    let (out, head) = (out.download()?, length * COLUMNS);
-    let floats = |of: &[f16]| -> Vec<f32> { of.iter().map(|x| x.to_f32()).collect() };
+    let (out, head_len) = (out.download()?, length * COLUMNS);
+    let to_f32 = |values: &[f16]| -> Vec<f32> { values.iter().map(|x| x.to_f32()).collect() };
     let mut max = 0.0f64;
-    for (nth, row) in [(0, 0), (7, length / 3), (63, length - 1)] {
+    for (head_index, row) in [(0, 0), (7, length / 3), (63, length - 1)] {
         let key_count = if attention.causal { row + 1 } else { length };
-        let [q, k, v] = data.each_ref().map(|data| floats(&data[nth * head..][..head]));
+        let [q, k, v] =
+            data.each_ref().map(|data| to_f32(&data[head_index * head_len..][..head_len]));
         let range = row * COLUMNS..(row + 1) * COLUMNS;
-        let want =
+        let expected =
             attention_row(&q[range.clone()], &k[..key_count * COLUMNS], &v[..key_count * COLUMNS]);
-        let got = floats(&out[nth * head..][range]);
-        let errors = got.iter().zip(want).map(|(got, want)| (f64::from(*got) - want).abs());
+        let got = to_f32(&out[head_index * head_len..][range]);
+        let errors =
+            got.iter().zip(expected).map(|(got, expected)| (f64::from(*got) - expected).abs());
         max = errors.fold(max, larger);
     }
     Ok(max)

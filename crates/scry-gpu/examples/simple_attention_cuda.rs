@@ -2,7 +2,8 @@
 //!
 //!     cargo run --release -p scry-gpu --example simple_attention_cuda
 //!
-//! One warp computes a row of queries, and reads all keys for it. `flash_attention_cuda` is faster.
+//! One warp computes one row of the output, and reads all keys for it. `flash_attention_cuda` is
+//! faster.
 
 use std::error::Error;
 
@@ -46,8 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let columns = COLUMNS as usize;
     let mut error = 0.0f64;
     for (q, got) in q.chunks_exact(columns).zip(out.chunks_exact(columns)) {
-        for (got, want) in got.iter().zip(attention_row(q, &k, &v)) {
-            let difference = (f64::from(*got) - want).abs();
+        for (got, expected) in got.iter().zip(attention_row(q, &k, &v)) {
+            let difference = (f64::from(*got) - expected).abs();
             // Unlike `f64::max`, keeps a NaN.
             if difference > error || difference.is_nan() {
                 error = difference;

@@ -1,11 +1,11 @@
-//! Prints the kernels of a matrix product on an H200, with their tiles and launches. No GPU is
-//! needed.
+//! Prints the kernels that compute a matrix product on one H200, with their tiles and launches. No
+//! GPU is needed.
 //!
 //! ```text
 //! cargo run -p scry-ptx --features kernels --example gemm_kernel -- 4096 4096 4096 [f16|bf16|tf32]
 //! ```
 //!
-//! With `--ptx` at the end, their PTX is printed too.
+//! With `--ptx` at the end, it also prints their PTX.
 
 use std::process::ExitCode;
 
@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     let [m, n, k] = sizes.try_into().unwrap_or([4096, 4096, 4096]);
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
     match product(m, n, k, &has).plan(H200) {
-        Ok(plan) => describe(&plan, has("--ptx")),
-        Err(error) => return report_error(&error),
+        Ok(plan) => print_plan(&plan, has("--ptx")),
+        Err(error) => return print_error(&error),
     }
     ExitCode::SUCCESS
 }
@@ -36,12 +36,12 @@ fn product(m: u64, n: u64, k: u64, has: &impl Fn(&str) -> bool) -> Gemm {
     Gemm::new(m, n, k, if has("f16") { PtxType::F16 } else { PtxType::Bf16 })
 }
 
-fn report_error(error: &PlanError) -> ExitCode {
+fn print_error(error: &PlanError) -> ExitCode {
     eprintln!("{error}");
     ExitCode::FAILURE
 }
 
-fn describe(plan: &Plan, with_text: bool) {
+fn print_plan(plan: &Plan, with_text: bool) {
     println!(
         "{} launches, {} bytes of scratch",
         plan.steps.len(),
@@ -49,14 +49,14 @@ fn describe(plan: &Plan, with_text: bool) {
     );
     for step in &plan.steps {
         let text = step.kernel.emit_ptx();
-        describe_kernel(&*step.kernel, &text);
+        print_kernel(&*step.kernel, &text);
         if with_text {
             println!("{text}");
         }
     }
 }
 
-fn describe_kernel(kernel: &dyn PtxKernel, text: &str) {
+fn print_kernel(kernel: &dyn PtxKernel, text: &str) {
     let launch = kernel.launch();
     println!("\n{} for {}", kernel.name(), kernel.default_target());
     let threads: u32 = launch.block.iter().product();
@@ -72,8 +72,11 @@ fn describe_kernel(kernel: &dyn PtxKernel, text: &str) {
         );
     }
     for parameter in kernel.interface().parameters {
-        if let Parameter::Map(nth, map) = parameter {
-            println!("  buffer {nth} is copied in tiles of {:?} out of {:?}", map.tile, map.dims);
+        if let Parameter::Map(buffer, map) = parameter {
+            println!(
+                "  buffer {buffer} is copied in tiles of {:?} out of {:?}",
+                map.tile, map.dims
+            );
         }
     }
     println!("  {} lines of PTX, of which", text.lines().count());

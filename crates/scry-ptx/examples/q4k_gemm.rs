@@ -18,25 +18,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let format = BlockFormat::Q4K;
     let (activations, output) = (PtxType::F16, PtxType::F32);
     let plan = MatMul { format, rows, k, columns, activations, output }.plan(H200)?;
-    describe(&plan);
+    print_plan(&plan);
     if let Some(last) = plan.steps.last() {
         print!("{}", last.kernel.emit_ptx_for(H200.target)?);
     }
     Ok(())
 }
 
-/// Quantises some weights, and prints the errors.
+/// Quantises a block of weights, and prints the maximum error.
 fn print_quantization_error() -> Result<(), Box<dyn Error>> {
-    let weights: Vec<f32> = (0..256).map(|nth| (nth as f32 * 0.37).sin()).collect();
+    let weights: Vec<f32> = (0..256).map(|index| (index as f32 * 0.37).sin()).collect();
     let blocks = quantize(BlockFormat::Q4K, &weights)?;
-    let dequantized = dequantize(BlockFormat::Q4K, &blocks)?;
-    let max_error =
-        weights.iter().zip(&dequantized).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    println!("// 256 weights up to 1 in {} bytes, maximum error {max_error:.3}", blocks.len());
+    let restored = dequantize(BlockFormat::Q4K, &blocks)?;
+    let error = weights.iter().zip(&restored).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    println!("// 256 weights up to 1 in {} bytes, maximum error {error:.3}", blocks.len());
     Ok(())
 }
 
-fn describe(plan: &Plan) {
+fn print_plan(plan: &Plan) {
     for buffer in &plan.arguments {
         println!(
             "// {}: {} of {}, {:?}",
@@ -46,14 +45,14 @@ fn describe(plan: &Plan) {
             buffer.access
         );
     }
-    for (nth, bytes) in plan.scratch.iter().enumerate() {
-        println!("// scratch {nth}: {bytes} bytes");
+    for (index, bytes) in plan.scratch.iter().enumerate() {
+        println!("// scratch {index}: {bytes} bytes");
     }
     for step in &plan.steps {
         let launch = step.kernel.launch();
         let buffers = step.buffers.iter().map(|place| match place {
-            Place::Argument(nth) => plan.arguments[*nth].name.to_owned(),
-            Place::Scratch(nth) => format!("scratch {nth}"),
+            Place::Argument(index) => plan.arguments[*index].name.to_owned(),
+            Place::Scratch(index) => format!("scratch {index}"),
         });
         let buffers: Vec<_> = buffers.collect();
         println!("// {}: {launch:?}, buffers {}", step.kernel.name(), buffers.join(", "));

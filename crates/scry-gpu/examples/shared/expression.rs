@@ -2,7 +2,8 @@
 
 use scry_gpu::kir::{BinaryOp, UnaryOp};
 
-/// Maximum number of operands and signs of an expression: evaluation is recursive.
+/// Maximum number of operands and signs of an expression: a limit for the recursive functions that
+/// parse it and build kernels of it.
 const MAX_SIZE: usize = 200;
 
 /// An expression over inputs.
@@ -46,24 +47,24 @@ impl Parser<'_> {
     }
 
     fn product(&mut self) -> Result<Expression, String> {
-        let mut left = self.factor()?;
+        let mut left = self.signed_operand()?;
         loop {
             let op = match self.one_of("*/") {
                 Some('*') => BinaryOp::Mul,
                 Some(_) => BinaryOp::Div,
                 None => return Ok(left),
             };
-            left = Expression::Binary(op, Box::new(left), Box::new(self.factor()?));
+            left = Expression::Binary(op, Box::new(left), Box::new(self.signed_operand()?));
         }
     }
 
-    fn factor(&mut self) -> Result<Expression, String> {
+    fn signed_operand(&mut self) -> Result<Expression, String> {
         self.size += 1;
         if self.size > MAX_SIZE {
             return Err(format!("the expression has more than {MAX_SIZE} operands and signs"));
         }
         match self.one_of("-(") {
-            Some('-') => Ok(Expression::Unary(UnaryOp::Neg, Box::new(self.factor()?))),
+            Some('-') => Ok(Expression::Unary(UnaryOp::Neg, Box::new(self.signed_operand()?))),
             Some(_) => {
                 let inner = self.sum()?;
                 self.expect_closing(inner)
@@ -73,9 +74,9 @@ impl Parser<'_> {
     }
 
     fn operand(&mut self) -> Result<Expression, String> {
-        let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         let start = self.rest.trim_start();
-        let word = &start[..start.find(|c| !part(c)).unwrap_or(start.len())];
+        let word = &start[..start.find(|c| !is_word(c)).unwrap_or(start.len())];
         if word.is_empty() {
             return Err(self.expected("a number, an input or a function"));
         }
@@ -87,8 +88,8 @@ impl Parser<'_> {
         if self.one_of("(").is_some() {
             return self.call(word);
         }
-        let known = self.inputs.iter().position(|input| input == word);
-        Ok(Expression::Input(known.unwrap_or_else(|| {
+        let position = self.inputs.iter().position(|input| input == word);
+        Ok(Expression::Input(position.unwrap_or_else(|| {
             self.inputs.push(word.to_owned());
             self.inputs.len() - 1
         })))

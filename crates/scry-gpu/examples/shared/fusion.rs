@@ -6,14 +6,15 @@ use scry_gpu::{Binding, Buffer, Device, Kernel, Recording, Result};
 
 use crate::expression::Expression;
 
-/// Bytes of an element.
+/// Size of an element in bytes.
 const STRIDE: u32 = 4;
 
-/// Returns the kernel that computes an expression: its bindings are the inputs, then the output.
-pub fn kernel(name: &str, expression: &Expression, inputs: usize) -> Kir {
+/// Builds the kernel that computes an expression. Its bindings are the inputs, then the output.
+pub fn build_kernel(name: &str, expression: &Expression, inputs: usize) -> Kir {
     let mut b = Builder::new(name, [256, 1, 1]);
-    let inputs: Vec<u32> =
-        (0..inputs).map(|nth| b.named_buffer(&format!("input{nth}"), Type::F32, false)).collect();
+    let inputs: Vec<u32> = (0..inputs)
+        .map(|index| b.named_buffer(&format!("input{index}"), Type::F32, false))
+        .collect();
     let output = b.named_buffer("output", Type::F32, true);
     let i = b.global_id(0);
     let length = b.array_length(output, 0, STRIDE);
@@ -22,13 +23,13 @@ pub fn kernel(name: &str, expression: &Expression, inputs: usize) -> Kir {
         let values: Vec<Value> = inputs
             .iter()
             .map(|input| {
-                let place = b.element(*input, i);
-                b.load(Type::F32, place, 1)[0]
+                let element = b.element(*input, i);
+                b.load(Type::F32, element, 1)[0]
             })
             .collect();
         let result = emit(b, expression, &values);
-        let place = b.element(output, i);
-        b.store(place, vec![result]);
+        let element = b.element(output, i);
+        b.store(element, vec![result]);
     });
     b.finish()
 }
@@ -37,7 +38,7 @@ pub fn kernel(name: &str, expression: &Expression, inputs: usize) -> Kir {
 fn emit(b: &mut Builder, expression: &Expression, inputs: &[Value]) -> Value {
     match expression {
         Expression::Number(number) => b.f32(*number),
-        Expression::Input(nth) => inputs[*nth],
+        Expression::Input(index) => inputs[*index],
         Expression::Unary(op, a) => {
             let a = emit(b, a, inputs);
             b.unary(*op, a)
@@ -57,14 +58,14 @@ pub struct Operation {
 }
 
 /// Splits an expression over this number of inputs into operations, in the order of execution.
-pub fn operations(expression: &Expression, inputs: usize) -> Vec<Operation> {
-    let mut found = Vec::new();
-    let root = split(expression, inputs, &mut found);
-    if found.is_empty() {
+pub fn split_operations(expression: &Expression, inputs: usize) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    let root = split(expression, inputs, &mut operations);
+    if operations.is_empty() {
         // The expression is a number or an input: it is copied.
-        found.push(root.operation(|operand| operand));
+        operations.push(root.operation(|operand| operand));
     }
-    found
+    operations
 }
 
 /// An operand of an operation: a literal, or the index of a buffer.
@@ -81,13 +82,14 @@ impl Operand {
         Operation { expression, operands }
     }
 
+    /// Returns the operand as an expression over `operands`, to which its buffer is added.
     fn expression(self, operands: &mut Vec<usize>) -> Expression {
         match self {
             Self::Number(number) => Expression::Number(number),
             Self::Buffer(buffer) => {
                 // If both operands are the same buffer, it is bound once.
-                let known = operands.iter().position(|other| *other == buffer);
-                Expression::Input(known.unwrap_or_else(|| {
+                let position = operands.iter().position(|other| *other == buffer);
+                Expression::Input(position.unwrap_or_else(|| {
                     operands.push(buffer);
                     operands.len() - 1
                 }))
@@ -96,33 +98,34 @@ impl Operand {
     }
 }
 
-fn split(expression: &Expression, inputs: usize, found: &mut Vec<Operation>) -> Operand {
+/// Appends the operations of an expression; returns the operand that has its value.
+fn split(expression: &Expression, inputs: usize, operations: &mut Vec<Operation>) -> Operand {
     let operation = match expression {
         Expression::Number(number) => return Operand::Number(*number),
-        Expression::Input(nth) => return Operand::Buffer(*nth),
+        Expression::Input(index) => return Operand::Buffer(*index),
         Expression::Unary(op, a) => {
-            split(a, inputs, found).operation(|a| Expression::Unary(*op, Box::new(a)))
+            split(a, inputs, operations).operation(|a| Expression::Unary(*op, Box::new(a)))
         }
         Expression::Binary(op, left, right) => {
-            let [left, right] = [left, right].map(|operand| split(operand, inputs, found));
+            let [left, right] = [left, right].map(|operand| split(operand, inputs, operations));
             let mut operands = Vec::new();
             let [left, right] =
                 [left, right].map(|operand| Box::new(operand.expression(&mut operands)));
             Operation { expression: Expression::Binary(*op, left, right), operands }
         }
     };
-    found.push(operation);
-    Operand::Buffer(inputs + found.len() - 1)
+    operations.push(operation);
+    Operand::Buffer(inputs + operations.len() - 1)
 }
 
 /// Records one kernel for the whole expression. Returns the buffer of its results.
-pub fn fused(
+pub fn record_fused(
     gpu: &Device,
     expression: &Expression,
     inputs: &[Buffer<f32>],
     count: usize,
 ) -> Result<(Recording, Buffer<f32>)> {
-    let kernel = gpu.compile_ir(&kernel("fused", expression, inputs.len()))?;
+    let kernel = gpu.compile_ir(&build_kernel("fused", expression, inputs.len()))?;
     let output = gpu.alloc::<f32>(count)?;
     let mut batch = gpu.batch();
     let bindings: Vec<&dyn Binding> =
@@ -132,7 +135,7 @@ pub fn fused(
 }
 
 /// Records one kernel per operation, each with a buffer for its results. Returns the last buffer.
-pub fn unfused(
+pub fn record_unfused(
     gpu: &Device,
     operations: &[Operation],
     inputs: &[Buffer<f32>],
@@ -141,7 +144,8 @@ pub fn unfused(
     let mut buffers = inputs.to_vec();
     let mut batch = gpu.batch();
     for Operation { expression, operands } in operations {
-        let kernel: Kernel = gpu.compile_ir(&kernel("operation", expression, operands.len()))?;
+        let kernel: Kernel =
+            gpu.compile_ir(&build_kernel("operation", expression, operands.len()))?;
         let output = gpu.alloc::<f32>(count)?;
         let operands = operands.iter().map(|operand| &buffers[*operand]);
         let bindings: Vec<&dyn Binding> =

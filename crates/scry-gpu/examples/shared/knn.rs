@@ -60,14 +60,15 @@ pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
 /// Classifies every point by its `k` nearest neighbours. Ties are resolved to the smaller index.
 pub fn classify(distances: &[f32], labels: &[u32], k: usize) -> Vec<u32> {
     let rows = distances.chunks(labels.len()).enumerate();
-    rows.map(|(own, row)| vote(nearest(row, own, k).into_iter().map(|i| labels[i]))).collect()
+    rows.map(|(own, row)| most_frequent(nearest(row, own, k).into_iter().map(|i| labels[i])))
+        .collect()
 }
 
 /// Returns the `k` points nearest to point `own`, without itself, nearest first.
 fn nearest(distances: &[f32], own: usize, k: usize) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::with_capacity(k + 1);
     for (i, distance) in distances.iter().enumerate() {
-        // Points are visited in the order of indices, which equal distances keep.
+        // Of equal distances, that of the smaller index comes first.
         let position = found.partition_point(|&other| distances[other] <= *distance);
         if i != own && position < k {
             found.insert(position, i);
@@ -77,11 +78,11 @@ fn nearest(distances: &[f32], own: usize, k: usize) -> Vec<usize> {
     found
 }
 
-/// Returns the most frequent label; ties go to the first one.
-fn vote(labels: impl Iterator<Item = u32>) -> u32 {
+/// Returns the most frequent label; of equally frequent ones, that of the nearest point.
+fn most_frequent(labels: impl Iterator<Item = u32>) -> u32 {
     let mut counts: Vec<(u32, usize)> = Vec::new();
     for label in labels {
-        match counts.iter_mut().find(|(known, _)| *known == label) {
+        match counts.iter_mut().find(|(counted, _)| *counted == label) {
             Some((_, count)) => *count += 1,
             None => counts.push((label, 1)),
         }

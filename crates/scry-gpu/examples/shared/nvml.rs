@@ -38,7 +38,7 @@ struct Utilization {
 impl Nvml {
     /// Opens the GPU at a PCI address.
     pub fn open(pci: &str) -> Result<Self, String> {
-        let library = first_of(&NAMES)?;
+        let library = open_first(&NAMES)?;
         let mut device = std::ptr::null_mut();
         let address = CString::new(pci).map_err(|error| error.to_string())?;
         // SAFETY: the signatures are those of the library's header; the address is null-terminated,
@@ -102,7 +102,8 @@ impl Nvml {
     }
 }
 
-fn first_of(names: &[&str]) -> Result<Library, String> {
+/// Opens the first library that can be loaded; if none can, returns the error of the first name.
+fn open_first(names: &[&str]) -> Result<Library, String> {
     let mut message = String::new();
     for name in names {
         // SAFETY: the initialisers of NVIDIA's library have no preconditions.

@@ -15,7 +15,7 @@ pub struct Summary {
 
 impl Summary {
     /// Summarises measurements.
-    pub fn of(mut seconds: Vec<f64>) -> Self {
+    pub fn from_seconds(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let at = |share: f64| seconds[((seconds.len() - 1) as f64 * share).round() as usize];
         Self { median: at(0.5), p10: at(0.1), p90: at(0.9) }
@@ -37,5 +37,5 @@ pub fn measure<E>(samples: usize, mut work: impl FnMut() -> Result<(), E>) -> Re
         work()?;
         seconds.push(start.elapsed().as_secs_f64());
     }
-    Ok(Summary::of(seconds))
+    Ok(Summary::from_seconds(seconds))
 }

@@ -62,11 +62,11 @@ fn fused_and_unfused_match_reference() {
                 .map(|seed| random_f32(seed, COUNT).iter().map(|x| x + 1.5).collect())
                 .collect();
             let inputs: Vec<_> = data.iter().map(|data| gpu.upload(data).unwrap()).collect();
-            let operations = fusion::operations(&expression, inputs.len());
+            let operations = fusion::split_operations(&expression, inputs.len());
             assert_eq!(operations.len(), operation_count, "{text}");
             let both = [
-                fusion::fused(&gpu, &expression, &inputs, COUNT).unwrap(),
-                fusion::unfused(&gpu, &operations, &inputs, COUNT).unwrap(),
+                fusion::record_fused(&gpu, &expression, &inputs, COUNT).unwrap(),
+                fusion::record_unfused(&gpu, &operations, &inputs, COUNT).unwrap(),
             ];
             for (recording, output) in both {
                 recording.replay().unwrap().wait().unwrap();
