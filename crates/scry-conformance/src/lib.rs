@@ -19,13 +19,13 @@
 
 #![forbid(unsafe_code)]
 
+mod bounds_test;
 mod case;
 mod cases;
 mod check;
 mod guarded;
 mod judge;
 mod outputs;
-mod places;
 mod random;
 mod registry;
 mod run;

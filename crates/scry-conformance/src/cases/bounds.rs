@@ -3,10 +3,10 @@
 
 use scry_gpu::{DeviceInfo, Features};
 
+use crate::bounds_test::{PLAIN, Place};
 use crate::case::Case;
 use crate::check::ensure;
 use crate::guarded::guarded;
-use crate::places::{PLAIN, Place};
 
 pub(crate) fn fault_21_runtime_arrays_of_scalars(gpu: &DeviceInfo) -> Vec<Case> {
     let mut cases = Vec::new();
