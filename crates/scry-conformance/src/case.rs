@@ -1,4 +1,4 @@
-//! A case: a kernel, its buffers and launches, and the expected results.
+//! A conformance test case: a kernel, its buffers and launches, and the expected results.
 
 use std::ops::Range;
 
@@ -36,12 +36,12 @@ pub struct Case {
     /// The kernel's arguments, in order. Bytes of buffers outside of them must stay unchanged.
     pub bindings: Vec<BufferBinding>,
     /// Launches in order; without any the kernel is only compiled.
-    pub launches: Vec<Work>,
+    pub launches: Vec<CaseLaunch>,
     /// Contents of bindings after the launches, each value with its tolerance.
     pub expected: Vec<Expected>,
-    /// Whether compiling or launching must fail, or may.
+    /// Whether compiling or launching must or may fail.
     pub failure: Failure,
-    /// The features that the case needs.
+    /// The features that the case needs, and what happens without them.
     pub needs: Needs,
     /// What to do if the driver's compiler does not implement an operation.
     pub on_unsupported_op: OnUnsupportedOp,
@@ -51,7 +51,8 @@ pub struct Case {
 pub struct Data {
     /// The initial bytes.
     pub content: Content,
-    /// The element type that the device sees; `None` binds to every WGSL type.
+    /// The element type of the buffer. `None` is an untyped buffer, which can be bound to every
+    /// WGSL type.
     pub dtype: Option<DType>,
 }
 
@@ -59,7 +60,7 @@ pub struct Data {
 pub enum Content {
     /// Uploaded bytes.
     Bytes(Vec<u8>),
-    /// An allocation of this many elements, which the host does not write.
+    /// A zero-initialised allocation of this many elements; nothing is uploaded.
     Zeros(usize),
 }
 
@@ -72,19 +73,20 @@ pub struct BufferBinding {
     pub bytes: Option<Range<usize>>,
 }
 
-/// A launch.
-pub enum Work {
+/// A launch of a case.
+pub enum CaseLaunch {
     /// The host specifies the size.
     Direct(Launch),
-    /// The device reads the workgroup counts from a buffer; with the bytes of the immediates.
+    /// The device reads the workgroup counts from the buffer. The second field has the bytes of
+    /// the immediates.
     Indirect(BufferBinding, Option<Vec<u8>>),
 }
 
 /// Contents of a binding after the launches.
 pub enum Expected {
-    /// Exactly these bytes.
+    /// A binding's index and exactly these bytes.
     Bytes(usize, Vec<u8>),
-    /// Exactly these words.
+    /// A binding's index and exactly these words.
     Words(usize, Vec<u32>),
     /// Values of a type, each with its tolerance.
     Values {
@@ -94,11 +96,11 @@ pub enum Expected {
         ty: Ty,
         /// The values.
         wants: Vec<Want>,
-        /// Describes the value with an index.
+        /// Describes the value at an index, for errors.
         describe: Box<dyn Fn(usize) -> String>,
     },
-    /// A property of the contents of all bindings: for results that depend on an order or on a
-    /// choice that WGSL leaves open.
+    /// A property of the contents of all bindings: for results that depend on the order of
+    /// execution, or that WGSL leaves to the implementation.
     Holds(Property),
 }
 
@@ -112,29 +114,30 @@ pub enum Want {
     Bits(u64),
     /// This number; zeros may have any sign.
     Number(f64),
-    /// At most this many ULP from this number: the number, the ULP.
+    /// `Near(value, ulps)`: a number within `ulps` ULP of `value`.
     Near(f64, f64),
-    /// A number with at most this absolute error: the number, the error.
+    /// `Within(value, error)`: a number whose absolute error is at most `error`.
     Within(f64, f64),
-    /// A bit pattern within this distance of the expected one, both as integers: the pattern, the
-    /// distance.
+    /// `BitsWithin(bits, distance)`: a bit pattern whose difference from `bits`, both read as
+    /// unsigned integers, is at most `distance`.
     BitsWithin(u64, u64),
-    /// A number in a range, ends included.
+    /// `Between(min, max)`: a number in this range, inclusive.
     Between(f64, f64),
     /// Any value.
     Any,
 }
 
-/// Whether an error is expected. Its text must contain the given parts.
+/// Whether an error is expected. Its text must contain all the given parts.
 pub enum Failure {
-    /// None may occur.
+    /// No error may occur.
     Never,
-    /// One must occur, in the compiler or at the first launch that is refused.
+    /// Compiling must fail, or else a launch. After a failed launch the expected contents are
+    /// still compared.
     Always(Vec<String>),
-    /// The device may refuse the kernel.
+    /// Compiling may fail; otherwise the expected contents are compared.
     Allowed(Vec<String>),
-    /// The kernel may exceed a limit that the driver has beyond those of its API
-    /// ([`GpuError::Kernel`](scry_gpu::GpuError::Kernel)). Its results are then incomplete.
+    /// A launch may fail with [`GpuError::Kernel`](scry_gpu::GpuError::Kernel), because the
+    /// driver has a limit that its API does not report. The contents are then not compared.
     Limit(Vec<String>),
 }
 
@@ -143,18 +146,18 @@ pub enum Failure {
 pub struct Needs {
     /// The features.
     pub features: Features,
-    /// Products of cooperative matrices, one of which is needed if there are any. A device without
-    /// them must refuse the kernel, with an error that names its products.
+    /// If not empty: products of cooperative matrices, at least one of which the device must
+    /// support. Otherwise it must reject the kernel, with an error that names the products it has.
     pub products: MatrixProducts,
-    /// Whether a device without them must refuse the kernel, with an error that names them;
-    /// otherwise the case is skipped there.
-    pub or_refused: bool,
+    /// Whether a device without the features must reject the kernel, with an error that names
+    /// them. If false, the case is skipped there.
+    pub is_rejected_without: bool,
     /// Why the case is skipped on this device, if it is.
     pub skip: Option<String>,
 }
 
-/// What to do if the driver's compiler does not implement an operation on types beyond WGSL's:
-/// fail, skip, or split the case.
+/// What to do if the driver's compiler does not implement an operation on a type that WGSL does not
+/// have.
 #[derive(Default)]
 pub enum OnUnsupportedOp {
     /// Fail the case.
@@ -162,32 +165,32 @@ pub enum OnUnsupportedOp {
     Fail,
     /// Skip the case.
     Skip,
-    /// Run these parts of the case instead.
+    /// Run these smaller cases instead.
     Split(Box<dyn Fn() -> Vec<Case>>),
 }
 
 impl Data {
-    /// Words that bind to every WGSL type.
+    /// Returns an untyped buffer of words, which can be bound to every WGSL type.
     pub fn words(words: &[u32]) -> Self {
         Self::bytes(words.iter().flat_map(|word| word.to_ne_bytes()).collect())
     }
 
-    /// Bytes that bind to every WGSL type.
+    /// Returns an untyped buffer of bytes, which can be bound to every WGSL type.
     pub fn bytes(bytes: Vec<u8>) -> Self {
         Self { content: Content::Bytes(bytes), dtype: None }
     }
 
-    /// Floats, which bind to `f32` and to its vectors, matrices and arrays.
+    /// Returns an `f32` buffer, which can be bound to `f32` and its vectors, matrices and arrays.
     pub fn floats(floats: &[f32]) -> Self {
         Self::bytes(floats.iter().flat_map(|x| x.to_ne_bytes()).collect()).typed(DType::F32)
     }
 
-    /// Values of a type, padded to whole words; they bind to every WGSL type.
+    /// Returns an untyped buffer with the bits of values of a type, padded to whole words.
     pub fn values(ty: Ty, values: &[u64]) -> Self {
         Self::words(&pack(ty, values))
     }
 
-    /// A buffer of zeros that is not written by the host.
+    /// Returns a zero-initialised buffer of `len` elements; nothing is uploaded.
     pub fn zeros(dtype: DType, len: usize) -> Self {
         Self { content: Content::Zeros(len), dtype: Some(dtype) }
     }
@@ -197,7 +200,7 @@ impl Data {
         Self { dtype: Some(dtype), ..self }
     }
 
-    /// The bytes before the first launch.
+    /// Returns the bytes before the first launch.
     pub(crate) fn initial(&self) -> Vec<u8> {
         match &self.content {
             Content::Bytes(bytes) => bytes.clone(),
@@ -207,19 +210,19 @@ impl Data {
 }
 
 impl BufferBinding {
-    /// A whole buffer.
+    /// Binds a whole buffer.
     pub fn whole(buffer: usize) -> Self {
         Self { buffer, bytes: None }
     }
 
-    /// A part of a buffer, in bytes.
+    /// Binds a byte range of a buffer.
     pub fn part(buffer: usize, bytes: Range<usize>) -> Self {
         Self { buffer, bytes: Some(bytes) }
     }
 }
 
 impl Case {
-    /// A kernel without buffers and launches.
+    /// Creates a case without buffers and launches.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -236,7 +239,7 @@ impl Case {
         }
     }
 
-    /// A case that this device skips.
+    /// Creates a case that is skipped, for a reason.
     pub fn skipped(name: impl Into<String>, reason: impl Into<String>) -> Self {
         let mut case = Self::new(name, "");
         case.needs.skip = Some(reason.into());
@@ -250,14 +253,14 @@ impl Case {
         self
     }
 
-    /// Adds buffers of words that bind to every WGSL type.
+    /// Adds untyped buffers of words, and binds them whole.
     pub fn words(self, buffers: &[&[u32]]) -> Self {
         buffers.iter().fold(self, |case, words| case.buffer(Data::words(words)))
     }
 
     /// Adds a launch.
     pub fn launch(mut self, launch: Launch) -> Self {
-        self.launches.push(Work::Direct(launch));
+        self.launches.push(CaseLaunch::Direct(launch));
         self
     }
 
@@ -266,7 +269,7 @@ impl Case {
         self.launch(Launch::workgroups([1, 1, 1]))
     }
 
-    /// Adds an output of words, initially all ones, and its expected contents.
+    /// Adds a `u32` buffer in which all bits are set, and its expected contents.
     pub fn output(self, words: Vec<u32>) -> Self {
         let binding = self.bindings.len();
         let all_ones = vec![u32::MAX; words.len()];
@@ -305,27 +308,27 @@ impl Case {
         self
     }
 
-    /// Expects an error with each part in its text.
+    /// Expects an error whose text contains each part.
     pub fn refused(mut self, parts: &[&str]) -> Self {
         self.failure = Failure::Always(parts.iter().map(|part| (*part).to_owned()).collect());
         self
     }
 
     /// Skips the case on devices without these features.
-    pub fn needs(mut self, features: Features) -> Self {
+    pub fn skipped_without(mut self, features: Features) -> Self {
         self.needs.features = features;
         self
     }
 
-    /// Expects devices without these features to refuse the kernel.
-    pub fn needs_or_refused(mut self, features: Features) -> Self {
-        self.needs = Needs { features, or_refused: true, ..Needs::default() };
+    /// Expects devices without these features to reject the kernel. Replaces all other needs.
+    pub fn rejected_without(mut self, features: Features) -> Self {
+        self.needs = Needs { features, is_rejected_without: true, ..Needs::default() };
         self
     }
 
-    /// Expects devices that compute none of these products of cooperative matrices to refuse the
+    /// Expects devices that support none of these products of cooperative matrices to reject the
     /// kernel.
-    pub fn needs_product(mut self, products: MatrixProducts) -> Self {
+    pub fn rejected_without_product(mut self, products: MatrixProducts) -> Self {
         self.needs.products = products;
         self
     }

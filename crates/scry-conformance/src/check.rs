@@ -1,4 +1,5 @@
-//! Checks in properties: an error instead of a panic.
+//! Assertions for a case's [`Property`](crate::Property): they return an error instead of
+//! panicking.
 
 /// Returns an error unless a condition holds.
 macro_rules! ensure {

@@ -7,13 +7,14 @@ use crate::case::{BufferBinding, Case, Data};
 /// The word around the bound range, which must stay unchanged.
 const CANARY: u32 = 0xcafe_f00d;
 
-/// One workgroup of a kernel on guarded buffers: slices with canaries on both sides, and unbound
-/// buffers between them, all of which must stay unchanged.
+/// Creates a case that launches one workgroup. Each binding is a slice of a buffer with canary
+/// words on both sides, and unbound buffers of canaries are between them. The runner checks that
+/// bytes outside of the bindings stay unchanged.
 pub fn guarded(gpu: &DeviceInfo, name: String, source: &str, bindings: &[&[u32]]) -> Case {
     launch_guarded(gpu, name, source, bindings, Launch::workgroups([1, 1, 1]))
 }
 
-/// Like [`guarded`], with another launch.
+/// Like [`guarded`], with a given launch.
 pub fn launch_guarded(
     gpu: &DeviceInfo,
     name: String,
@@ -21,8 +22,8 @@ pub fn launch_guarded(
     bindings: &[&[u32]],
     launch: Launch,
 ) -> Case {
-    let step = (gpu.binding_alignment as usize / 4).max(1);
-    let start = 64usize.next_multiple_of(step);
+    let alignment = (gpu.binding_alignment as usize / 4).max(1);
+    let start = 64usize.next_multiple_of(alignment);
     let neighbour = || Data::words(&[CANARY; 64]);
     let mut case = Case::new(name, source).launch(launch);
     case.buffers.push(neighbour());
@@ -37,9 +38,9 @@ pub fn launch_guarded(
 }
 
 /// Returns indices out of the bounds of `len` elements: just past the end, -1, near the sign bit,
-/// and such that the byte offset wraps around 2^32 to the first elements (strides of 4 to 64
+/// and indices whose byte offset wraps around 2^32 to the first elements (for strides of 4 to 64
 /// bytes).
-pub fn wrong_indices(len: u32) -> Vec<u32> {
+pub fn out_of_bounds_indices(len: u32) -> Vec<u32> {
     let mut indices = vec![len, len + 1, 2 * len + 3, 1000, 1 << 20, i32::MAX as u32];
     indices.extend([1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX]);
     for stride in [4u64, 8, 12, 16, 24, 32, 64] {
@@ -52,7 +53,7 @@ pub fn wrong_indices(len: u32) -> Vec<u32> {
     indices
 }
 
-/// The indices of `len` elements, and [`wrong_indices`].
+/// Returns the indices of `len` elements, and [`out_of_bounds_indices`].
 pub fn all_indices(len: u32) -> Vec<u32> {
-    (0..len).chain(wrong_indices(len)).collect()
+    (0..len).chain(out_of_bounds_indices(len)).collect()
 }

@@ -20,7 +20,7 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// Notes of a runner on a case that passed.
+/// What a runner reports about a case that passed.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Cases, or parts of them, that were not run: each with the reason.
@@ -44,14 +44,16 @@ pub(crate) enum Verdict {
     Split(Vec<Case>),
 }
 
-/// Returns the reason if a device skips a case.
+/// Returns the reason to skip a case on a device, if there is one.
 pub(crate) fn reason_to_skip(gpu: &Device, case: &Case) -> Option<String> {
     let missing = case.needs.features.difference(gpu.info().features);
-    let lacks = || format!("the device has no {missing}");
-    let skips = !missing.is_empty() && !case.needs.or_refused;
-    case.needs.skip.clone().or_else(|| skips.then(lacks))
+    let reason = || format!("the device has no {missing}");
+    let skips = !missing.is_empty() && !case.needs.is_rejected_without;
+    case.needs.skip.clone().or_else(|| skips.then(reason))
 }
 
+/// Compares the result of compiling and launching with what the case expects. An error has the
+/// device's name and the kernel's source.
 pub(crate) fn judge(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Mismatch> {
     verdict(gpu, case, attempt).map_err(|what| {
         let (device, backend) = (gpu.name(), gpu.backend_kind());
@@ -79,8 +81,8 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
     }
     let offered = gpu.info().matrix_products;
     if !case.needs.products.is_empty() && !case.needs.products.intersects(offered) {
-        let refused = "the device accepted products of matrices that it does not have";
-        let error = attempt.error.as_ref().ok_or(refused)?;
+        let accepted = "the device accepted products of matrices that it does not have";
+        let error = attempt.error.as_ref().ok_or(accepted)?;
         let parts = [format!("its products are: {offered}")];
         let reason = || Verdict::Skipped(format!("refused as it must be: {}", case.needs.products));
         return contains_parts(error, &parts).map(|()| reason());
@@ -90,7 +92,7 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
             return Err(format!("the kernel was accepted; expected an error with {parts:?}"));
         }
         (Some(error), Failure::Always(parts)) => contains_parts(error, parts)?,
-        // Refused by the compiler, not at a launch.
+        // Only the compiler may reject the kernel, not a launch.
         (Some(error), Failure::Allowed(parts)) if attempt.buffers.is_none() => {
             contains_parts(error, parts)?
         }
@@ -106,14 +108,14 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
         return Err(format!("the workgroup size is {size:?}, not {want:?}"));
     }
     check_unbound_bytes(case, buffers)?;
-    let bound = |bound: &BufferBinding| part(&buffers[bound.buffer], bound).to_vec();
-    let outputs = Outputs(case.bindings.iter().map(bound).collect());
+    let contents = |bound: &BufferBinding| bound_bytes(&buffers[bound.buffer], bound).to_vec();
+    let outputs = Outputs(case.bindings.iter().map(contents).collect());
     case.expected.iter().try_for_each(|expected| compare(expected, &outputs))?;
     Ok(Verdict::Passed)
 }
 
-/// Judges an error that the case does not expect: it fails, unless the driver's compiler may lack
-/// the operation.
+/// Judges an error that the case does not expect: the case fails, unless the error is one of the
+/// driver's compiler and the case permits that.
 fn unexpected_error(case: &Case, error: &GpuError) -> Result<Verdict, String> {
     let text = error.to_string();
     match &case.on_unsupported_op {
@@ -134,7 +136,8 @@ fn contains_parts(error: &GpuError, parts: &[String]) -> Result<(), String> {
     }
 }
 
-fn part<'b>(bytes: &'b [u8], bound: &BufferBinding) -> &'b [u8] {
+/// Returns the bytes of a buffer that a binding covers.
+fn bound_bytes<'b>(bytes: &'b [u8], bound: &BufferBinding) -> &'b [u8] {
     bound.bytes.clone().map_or(bytes, |range| &bytes[range])
 }
 
@@ -169,7 +172,7 @@ fn compare(expected: &Expected, outputs: &Outputs) -> Result<(), String> {
             if got.len() != wants.len() {
                 return Err(format!("binding {binding} has {} values", got.len()));
             }
-            let wrong = got.iter().zip(wants).position(|(got, want)| !want.holds(*ty, *got));
+            let wrong = got.iter().zip(wants).position(|(got, want)| !want.accepts(*ty, *got));
             let Some(at) = wrong else { return Ok(()) };
             let (bits, float) = (got[at], ty.float(got[at]));
             Err(format!("{} is {bits:#x} ({float:e}), not {:x?}", describe(at), wants[at]))
@@ -194,15 +197,15 @@ fn check_equal<T: PartialEq + fmt::Debug>(
 
 impl Want {
     /// Returns whether the bits of a value satisfy the expectation.
-    pub(crate) fn holds(self, ty: Ty, got: u64) -> bool {
+    pub(crate) fn accepts(self, ty: Ty, got: u64) -> bool {
         let number = || ty.float(got);
         match self {
             Self::Bits(bits) => got == bits,
             Self::Number(want) => number() == want,
             Self::Near(want, ulps) => (number() - want).abs() <= ulps * ty.ulp(want),
             Self::Within(want, error) => (number() - want).abs() <= error,
-            Self::BitsWithin(bits, most) => got.abs_diff(bits) <= most,
-            Self::Between(low, high) => low <= number() && number() <= high,
+            Self::BitsWithin(bits, distance) => got.abs_diff(bits) <= distance,
+            Self::Between(min, max) => min <= number() && number() <= max,
             Self::Any => true,
         }
     }

@@ -1,7 +1,7 @@
 //! The conformance suite of scry-gpu as data: guarantees of WGSL and of the API.
 //!
 //! A [`Test`] is a list of [`Case`]s: kernels with their inputs and expected results, computed on
-//! the host from the rules of the language, never taken from a device. [`run()`] checks a case with
+//! the host from the rules of WGSL, never recorded from a device. [`run()`] checks a case with
 //! blocking calls, [`run_async`] with asynchronous ones: a test program and a web page run the same
 //! list. Nothing here needs threads, processes or files.
 //!
@@ -36,8 +36,8 @@ mod typed;
 use scry_gpu::DeviceInfo;
 
 pub use case::{
-    BufferBinding, Case, Content, Data, Expected, Failure, Needs, OnUnsupportedOp, Property, Want,
-    Work,
+    BufferBinding, Case, CaseLaunch, Content, Data, Expected, Failure, Needs, OnUnsupportedOp,
+    Property, Want,
 };
 pub use judge::{Mismatch, Report};
 pub use outputs::Outputs;

@@ -1,9 +1,9 @@
 //! Deterministic pseudo-random inputs.
 
-/// Pseudo-random words from a seed.
-pub struct Words(pub u32);
+/// An endless sequence of pseudo-random words from a seed.
+pub struct RandomWords(pub u32);
 
-impl Iterator for Words {
+impl Iterator for RandomWords {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
@@ -16,7 +16,7 @@ impl Iterator for Words {
     }
 }
 
-/// Returns `n` numbers between -1 and 1 without zeros, the same for the same seed (splitmix64).
+/// Returns `n` numbers between -1 and 1, none of them zero, by splitmix64 from a seed.
 pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
@@ -26,11 +26,11 @@ pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     };
-    // An odd 24-bit integer: exact in f32, and its distance from the middle is odd.
+    // An odd 24-bit integer is exact in f32, and is not 2^23, which would become zero.
     (0..n).map(|_| ((next() >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0).collect()
 }
 
-/// Returns all pairs of words.
+/// Returns all ordered pairs of words, equal ones included.
 pub fn all_pairs(words: &[u32]) -> Vec<[u32; 2]> {
     let pair = |x: &u32| words.iter().map(|y| [*x, *y]).collect::<Vec<_>>();
     words.iter().flat_map(pair).collect()

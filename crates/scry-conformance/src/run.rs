@@ -2,22 +2,22 @@
 
 use scry_gpu::{Binding, Device, GpuError, Kernel, Launch, Result, UntypedBuffer};
 
-use crate::case::{BufferBinding, Case, Content, Data, Work};
+use crate::case::{BufferBinding, Case, CaseLaunch, Content, Data};
 use crate::judge::{Attempt, Mismatch, Report, Verdict, judge, reason_to_skip};
 
 /// Runs a case on a device with blocking calls.
 ///
 /// # Errors
-/// [`Mismatch`] if the device does not do what the case expects.
+/// Returns [`Mismatch`] if the device does not do what the case expects.
 pub fn run(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
     let mut report = Report::default();
     if let Some(reason) = reason_to_skip(gpu, case) {
         report.skip(case, &reason);
         return Ok(report);
     }
-    for part in report.add(case, judge(gpu, case, &attempt(gpu, case))?) {
-        let verdict = judge(gpu, &part, &attempt(gpu, &part))?;
-        report.add(&part, verdict);
+    for part in report.add_verdict(case, judge(gpu, case, &compile_and_run(gpu, case))?) {
+        let verdict = judge(gpu, &part, &compile_and_run(gpu, &part))?;
+        report.add_verdict(&part, verdict);
     }
     Ok(report)
 }
@@ -25,16 +25,17 @@ pub fn run(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
 /// Runs a case on a device with asynchronous calls, for targets that cannot block.
 ///
 /// # Errors
-/// [`Mismatch`] if the device does not do what the case expects.
+/// Returns [`Mismatch`] if the device does not do what the case expects.
 pub async fn run_async(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
     let mut report = Report::default();
     if let Some(reason) = reason_to_skip(gpu, case) {
         report.skip(case, &reason);
         return Ok(report);
     }
-    for part in report.add(case, judge(gpu, case, &attempt_async(gpu, case).await)?) {
-        let verdict = judge(gpu, &part, &attempt_async(gpu, &part).await)?;
-        report.add(&part, verdict);
+    for part in report.add_verdict(case, judge(gpu, case, &compile_and_run_async(gpu, case).await)?)
+    {
+        let verdict = judge(gpu, &part, &compile_and_run_async(gpu, &part).await)?;
+        report.add_verdict(&part, verdict);
     }
     Ok(report)
 }
@@ -45,8 +46,8 @@ impl Report {
         self.skipped.push(format!("{name}: {reason}"));
     }
 
-    /// Adds a verdict; returns the cases to be run instead.
-    fn add(&mut self, case: &Case, verdict: Verdict) -> Vec<Case> {
+    /// Adds a verdict; returns the smaller cases to be run if the case was split.
+    fn add_verdict(&mut self, case: &Case, verdict: Verdict) -> Vec<Case> {
         match verdict {
             Verdict::Passed => Vec::new(),
             Verdict::Skipped(reason) => {
@@ -64,7 +65,7 @@ impl Attempt {
     }
 }
 
-fn attempt(gpu: &Device, case: &Case) -> Attempt {
+fn compile_and_run(gpu: &Device, case: &Case) -> Attempt {
     let kernel = match gpu.compile_with(&case.source, &case.options) {
         Ok(kernel) => kernel,
         Err(error) => return Attempt::failed(error),
@@ -90,10 +91,11 @@ fn upload(gpu: &Device, data: &Data) -> Result<UntypedBuffer> {
 fn launch(gpu: &Device, case: &Case, kernel: &Kernel, buffers: &[UntypedBuffer]) -> Result<()> {
     let bound = bind(case, buffers)?;
     let bound: Vec<&dyn Binding> = bound.iter().map(|it| it as &dyn Binding).collect();
-    case.launches.iter().try_for_each(|work| gpu.run(kernel, &bound, size(work, buffers)?))
+    let mut launches = case.launches.iter();
+    launches.try_for_each(|it| gpu.run(kernel, &bound, launch_for(it, buffers)?))
 }
 
-async fn attempt_async(gpu: &Device, case: &Case) -> Attempt {
+async fn compile_and_run_async(gpu: &Device, case: &Case) -> Attempt {
     match gpu.compile_with_async(&case.source, &case.options).await {
         Ok(kernel) => run_kernel_async(gpu, case, &kernel).await.unwrap_or_else(Attempt::failed),
         Err(error) => Attempt::failed(error),
@@ -130,8 +132,8 @@ async fn launch_async(
     let bound = bind(case, buffers)?;
     let bound: Vec<&dyn Binding> = bound.iter().map(|it| it as &dyn Binding).collect();
     let mut batch = gpu.batch();
-    for work in &case.launches {
-        batch.run(kernel, &bound, size(work, buffers)?)?;
+    for launch in &case.launches {
+        batch.run(kernel, &bound, launch_for(launch, buffers)?)?;
     }
     batch.submit_async()?.await
 }
@@ -148,10 +150,11 @@ fn slice(bound: &BufferBinding, buffers: &[UntypedBuffer]) -> Result<UntypedBuff
     }
 }
 
-fn size(work: &Work, buffers: &[UntypedBuffer]) -> Result<Launch> {
-    match work {
-        Work::Direct(launch) => Ok(launch.clone()),
-        Work::Indirect(counts, immediates) => {
+/// Converts a launch of a case; its indirect counts are in `buffers`.
+fn launch_for(launch: &CaseLaunch, buffers: &[UntypedBuffer]) -> Result<Launch> {
+    match launch {
+        CaseLaunch::Direct(launch) => Ok(launch.clone()),
+        CaseLaunch::Indirect(counts, immediates) => {
             let launch = Launch::indirect(&slice(counts, buffers)?);
             Ok(immediates
                 .iter()

@@ -1,4 +1,4 @@
-//! Expressions over pairs of words, evaluated in one kernel.
+//! Cases that evaluate a list of expressions for a list of pairs of words, all in one kernel.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ pub type Row = (&'static str, fn(u32, u32) -> u32);
 /// The permitted difference from the word computed on the host.
 #[derive(Debug, Clone, Copy)]
 pub enum Tolerance {
-    /// None.
+    /// No difference.
     Exact,
-    /// By at most this much, as integers.
+    /// At most this difference of the words, as integers.
     BitsWithin(u64),
-    /// The sign of a zero `f32`.
+    /// The words are `f32` values; zeros of either sign are equal.
     SameFloat,
 }
 
@@ -30,14 +30,14 @@ impl Tolerance {
     fn want(self, word: u32) -> Want {
         match self {
             Self::Exact => Want::Bits(word.into()),
-            Self::BitsWithin(most) => Want::BitsWithin(word.into(), most),
+            Self::BitsWithin(distance) => Want::BitsWithin(word.into(), distance),
             Self::SameFloat => Want::Number(f32::from_bits(word).into()),
         }
     }
 }
 
-/// Evaluates every expression for every pair of words. `prelude` defines `a` and `b` by the words
-/// `x` and `y`.
+/// Returns cases that evaluate every expression for every pair of words `x` and `y`. `prelude` is
+/// WGSL statements that define `a` and `b` from them.
 pub fn table<S: AsRef<str>>(
     prelude: &str,
     rows: &[(S, impl Fn(u32, u32) -> u32)],
@@ -56,11 +56,13 @@ pub fn table_within<S: AsRef<str>>(
     cases("", prelude, rows, pairs, tolerance)
 }
 
-/// Evaluates every expression, which may call `functions`, for every pair of words `x` and `y`.
+/// Returns cases that evaluate every expression for every pair of words `x` and `y`. The
+/// expressions may call `functions`.
 pub fn function_table(functions: &str, rows: &[Row], pairs: &[[u32; 2]]) -> Vec<Case> {
     cases(functions, "", rows, pairs, Tolerance::Exact)
 }
 
+/// Returns the same evaluation with each [`Assignment`] of pairs to invocations.
 fn cases<S: AsRef<str>>(
     declarations: &str,
     prelude: &str,
@@ -98,12 +100,13 @@ enum Assignment {
     Varying,
     /// The same pair for all invocations of a workgroup.
     Uniform,
-    /// A different pair for each invocation; two of five are inactive.
+    /// A different pair for each invocation; two of five invocations are inactive.
     Masked,
 }
 
 impl Assignment {
-    /// Returns the expected value of a row: the initial one if it is not written.
+    /// Returns the expected value for the pair at `index`: the buffer's initial word if its
+    /// invocation is inactive.
     fn want(self, index: usize, tolerance: Tolerance, host: impl Fn() -> u32) -> Want {
         match self == Self::Masked && index % 5 >= 3 {
             true => Want::Bits(u32::MAX.into()),
@@ -118,7 +121,8 @@ impl Assignment {
         }
     }
 
-    /// Returns the workgroup size, the index of the pair, and the condition of active invocations.
+    /// Returns WGSL for the workgroup size, the index of the pair, and the condition under which an
+    /// invocation is active.
     fn parts(self) -> [&'static str; 3] {
         match self {
             Self::Varying => ["32", "id.x", "true"],
@@ -132,13 +136,13 @@ impl Assignment {
 /// Returns a kernel that evaluates each expression for the pair of words of its invocation.
 fn kernel<S: AsRef<str>, H>(
     assignment: Assignment,
-    directives: &str,
+    declarations: &str,
     prelude: &str,
     rows: &[(S, H)],
 ) -> String {
     let [size, row, condition] = assignment.parts();
     let mut source = format!(
-        "{directives}
+        "{declarations}
         @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 
@@ -158,7 +162,8 @@ fn kernel<S: AsRef<str>, H>(
     );
     for (index, (expression, _)) in rows.iter().enumerate() {
         let expression = expression.as_ref();
-        writeln!(source, "            out[base + {index}u] = {expression};").expect("a string");
+        writeln!(source, "            out[base + {index}u] = {expression};")
+            .expect("writing to a String cannot fail");
     }
     source.push_str("            }\n        }\n");
     source

@@ -61,19 +61,19 @@ impl Ty {
         }
     }
 
-    /// Converts bits to the integer.
+    /// Converts the bits of an integer of this type to its value.
     pub(crate) fn integer(self, bits: u64) -> i128 {
         let unused = 64 - self.bits();
         let top = bits << unused;
         if self.is_signed() { i128::from(top as i64 >> unused) } else { i128::from(top >> unused) }
     }
 
-    /// The low bits of an integer.
+    /// Returns the bits of an integer, wrapped to this type.
     pub(crate) fn wrap(self, value: i128) -> u64 {
         value as u64 & u64::MAX >> (64 - self.bits())
     }
 
-    /// Converts bits to the float, exactly.
+    /// Converts the bits of a float of this type to its value, exactly.
     pub(crate) fn float(self, bits: u64) -> f64 {
         match self {
             Self::F16 => f16::from_bits(bits as u16).to_f64(),
@@ -82,7 +82,7 @@ impl Ty {
         }
     }
 
-    /// Returns the bits of the nearest float.
+    /// Returns the bits of the float that is nearest to a value.
     pub(crate) fn nearest(self, value: f64) -> u64 {
         match self {
             Self::F16 => f16::from_f64(value).to_bits().into(),
@@ -91,24 +91,24 @@ impl Ty {
         }
     }
 
-    /// Returns the bits of a small integer.
-    pub(crate) fn whole(self, value: u32) -> u64 {
+    /// Returns the bits of the number `value`, an integer, in this type.
+    pub(crate) fn from_integer(self, value: u32) -> u64 {
         if self.is_float() { self.nearest(value.into()) } else { self.wrap(value.into()) }
     }
 
-    /// Returns the distance of neighbouring floats at a number.
+    /// Returns the distance between neighbouring floats of this type at a number.
     pub(crate) fn ulp(self, value: f64) -> f64 {
-        let (digits, least) = match self {
+        let (fraction_bits, min_exponent) = match self {
             Self::F16 => (10, -14),
             Self::F32 => (23, -126),
             _ => (52, -1022),
         };
-        let exponent = (value.abs().log2().floor() as i32).max(least);
-        2f64.powi(exponent) * 2f64.powi(-digits)
+        let exponent = (value.abs().log2().floor() as i32).max(min_exponent);
+        2f64.powi(exponent) * 2f64.powi(-fraction_bits)
     }
 }
 
-/// The `enable` directives of types.
+/// Returns the `enable` directives that types require.
 pub fn directives(types: &[Ty]) -> String {
     let mut text = String::new();
     if types.contains(&Ty::F16) {
@@ -120,7 +120,7 @@ pub fn directives(types: &[Ty]) -> String {
     text
 }
 
-/// Values as stored in a buffer.
+/// Packs the bits of values as they are in a buffer, padded with ones to whole words.
 pub fn pack(ty: Ty, values: &[u64]) -> Vec<u32> {
     let size = ty.bits() as usize / 8;
     let mut bytes: Vec<u8> =
@@ -130,7 +130,7 @@ pub fn pack(ty: Ty, values: &[u64]) -> Vec<u32> {
     bytes.chunks(4).map(word).collect()
 }
 
-/// Values loaded from a buffer.
+/// Returns the bits of the first `len` values of a type in a buffer.
 pub fn unpack(ty: Ty, words: &[u32], len: usize) -> Vec<u64> {
     let size = ty.bits() as usize / 8;
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

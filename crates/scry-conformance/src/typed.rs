@@ -1,5 +1,5 @@
-//! Expressions over scalars of any type, with all kinds of operands: varying, uniform over a
-//! workgroup, computed from ids, and under a divergent condition.
+//! Cases that evaluate expressions over scalars of any type. The operands are varying, uniform over
+//! a workgroup, or affine in the invocation's index; control flow is uniform or divergent.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -31,8 +31,8 @@ impl Row {
         Self { expression: expression.into(), result, oracle: Box::new(oracle) }
     }
 
-    /// Creates a row for a condition, which is 1 if true.
-    pub fn holds(
+    /// Creates a row for a condition, whose result is 1 if it is true.
+    pub fn condition(
         expression: impl std::fmt::Display,
         oracle: impl Fn(u64, u64) -> bool + 'static,
     ) -> Self {
@@ -41,21 +41,21 @@ impl Row {
     }
 }
 
-/// Returns whether a device skips a case: `frexp` of 16- and 64-bit floats, for which naga writes
-/// an exponent type that SPIR-V does not allow.
+/// Returns whether an expression is skipped on a device: `frexp` of 16- and 64-bit floats on
+/// Vulkan, for which naga writes an exponent type that SPIR-V does not allow.
 pub fn is_skipped(gpu: &DeviceInfo, ty: &str, expression: &str) -> bool {
     gpu.backend == BackendKind::Vulkan && ty != "f32" && expression.contains("frexp(")
 }
 
-/// Returns the skipped case of an expression for which [`is_skipped`] holds.
+/// Returns a skipped case for an expression that [`is_skipped`].
 pub fn skipped_case(ty: &str, expression: &str) -> Case {
     Case::skipped(format!("{expression} of {ty}"), "naga's SPIR-V of it is invalid")
 }
 
-/// Lanes of a workgroup, workgroups of a launch, and values of each operand.
+/// Number of invocations in a workgroup, of workgroups in a launch, and of values per operand.
 const N: u32 = 32;
 
-/// The kind of the operands.
+/// How the operands `a` and `b` depend on the invocation.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// Both differ between invocations.
@@ -74,7 +74,7 @@ const SOURCES: [Source; 5] =
     [Source::Varying, Source::UniformFirst, Source::UniformSecond, Source::Uniform, Source::Affine];
 
 impl Source {
-    /// Returns the statements that define the operands.
+    /// Returns the WGSL statements that define `a`, `b` and `s`.
     fn prelude(self, ty: &str) -> String {
         let [i, j] = match self {
             Self::Varying => ["lane", "(lane + group.x) % 32u"],
@@ -101,7 +101,7 @@ impl Source {
             Self::Affine => {
                 let ty = operands.ty;
                 let s = operands.third[lane as usize];
-                return (ty.whole(lane * 3 + group), ty.whole(group + 40 - lane), s);
+                return (ty.from_integer(lane * 3 + group), ty.from_integer(group + 40 - lane), s);
             }
         };
         let (i, j) = (i as usize, j as usize);
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-/// The operand values, 32 of each: of a type, and of `u32`.
+/// The values from which `a` (first), `b` (second) and `s` (third) are chosen: 32 of each.
 #[derive(Clone)]
 pub struct Operands {
     pub ty: Ty,
@@ -121,7 +121,8 @@ pub struct Operands {
 /// The value of a variable in inactive invocations.
 const INITIAL: u32 = 7;
 
-/// Evaluates each expression with all kinds of operands on devices that support the types.
+/// Returns cases that evaluate each expression with all kinds of operands, skipped on devices that
+/// do not support the types.
 pub fn expressions(gpu: &DeviceInfo, operands: Operands, rows: Vec<Row>) -> Cases {
     let name = operands.ty.name();
     let (skipped, rows): (Vec<_>, Vec<_>) =
@@ -130,7 +131,7 @@ pub fn expressions(gpu: &DeviceInfo, operands: Operands, rows: Vec<Row>) -> Case
     let operands = Rc::new(operands);
     let mut groups: Vec<Vec<Row>> = NUMBERS.iter().map(|_| Vec::new()).collect();
     for row in rows {
-        let group = NUMBERS.iter().position(|ty| *ty == row.result).expect("a type of numbers");
+        let group = NUMBERS.iter().position(|ty| *ty == row.result).expect("NUMBERS has all types");
         groups[group].push(row);
     }
     let groups = groups.into_iter().filter(|rows| !rows.is_empty()).map(Rc::new);
@@ -142,7 +143,7 @@ pub fn expressions(gpu: &DeviceInfo, operands: Operands, rows: Vec<Row>) -> Case
     Cases::new(skipped.chain(cases))
 }
 
-/// Returns the cases of each type.
+/// Returns the concatenated cases of each type.
 pub fn for_types(
     gpu: &DeviceInfo,
     types: &'static [Ty],
@@ -152,7 +153,7 @@ pub fn for_types(
     Cases::new(types.iter().flat_map(move |ty| cases(&gpu, *ty)))
 }
 
-/// Returns whether an invocation is active in a masked case.
+/// Returns whether an invocation is active in a masked case, as `is_active` in the kernel.
 fn is_active(lane: u32, group: u32) -> bool {
     (lane ^ group) % 3 != 1
 }
@@ -174,7 +175,7 @@ fn case(
         .words(&[&pack(ty, &operands.first), &pack(ty, &operands.second), &operands.third])
         .buffer(Data::words(&vec![u32::MAX; bytes.div_ceil(4)]))
         .launch(Launch::workgroups([N, 1, 1]))
-        .needs(ty.feature() | result.feature())
+        .skipped_without(ty.feature() | result.feature())
         .expect_wants(3, result, wants(operands, &rows, source, masked), {
             let (operands, all, first) = (Rc::clone(operands), Rc::clone(all), range.start);
             let columns = rows.len();
@@ -185,13 +186,13 @@ fn case(
                 format!("{} of {a:#x}, {b:#x}, {s:#x} (lane {lane}, group {group})", row.expression)
             }
         });
-    // A device's compiler need not support all operations on extension types.
+    // A driver's compiler need not support all operations on types that WGSL does not have.
     if [ty, result].iter().any(|ty| !STANDARD.contains(ty)) {
         let (operands, all) = (Rc::clone(operands), Rc::clone(all));
         case.on_unsupported_op = match range.len() {
             1 => OnUnsupportedOp::Skip,
             _ => OnUnsupportedOp::Split(Box::new(move || {
-                let single = |nth| self::case(&operands, &all, (source, masked), nth..nth + 1);
+                let single = |i| self::case(&operands, &all, (source, masked), i..i + 1);
                 range.clone().map(single).collect()
             })),
         };
@@ -199,25 +200,26 @@ fn case(
     case
 }
 
-/// Types whose operations every compiler supports.
+/// Types of WGSL itself, whose operations every compiler must support.
 const STANDARD: [Ty; 4] = [Ty::I32, Ty::U32, Ty::F16, Ty::F32];
 
 /// Returns the expected results, by invocation and expression.
 fn wants(operands: &Operands, rows: &[&Row], source: Source, masked: bool) -> Vec<Want> {
-    let of_invocation = |index: u32| {
+    let wants_of = |index: u32| {
         let (lane, group) = (index % N, index / N);
         let (a, b, s) = source.operands(operands, lane, group);
-        rows.iter().enumerate().map(move |(nth, row)| match masked && !is_active(lane, group) {
-            true => inactive_result(row.result, nth),
+        rows.iter().enumerate().map(move |(i, row)| match masked && !is_active(lane, group) {
+            true => inactive_result(row.result, i),
             false => (row.oracle)(a, b, s),
         })
     };
-    (0..N * N).flat_map(of_invocation).collect()
+    (0..N * N).flat_map(wants_of).collect()
 }
 
-/// The expected result of inactive invocations: the buffer's or the variable's initial value.
-fn inactive_result(result: Ty, nth: usize) -> Want {
-    let bits = if nth.is_multiple_of(2) { result.wrap(-1) } else { result.whole(INITIAL) };
+/// Returns the expected result of inactive invocations: the buffer's initial value for rows with an
+/// even index, the variable's for the others (see [`kernel`]).
+fn inactive_result(result: Ty, row: usize) -> Want {
+    let bits = if row.is_multiple_of(2) { result.wrap(-1) } else { result.from_integer(INITIAL) };
     Want::Bits(bits)
 }
 
@@ -243,18 +245,18 @@ fn kernel(ty: Ty, result: Ty, rows: &[&Row], source: Source, masked: bool) -> St
         rows.len(),
         source.prelude(&name)
     );
-    for (nth, row) in rows.iter().enumerate() {
+    for (i, row) in rows.iter().enumerate() {
         let Row { expression, .. } = row;
-        let line = match (masked, nth % 2) {
-            (false, _) => format!("out[base + {nth}u] = {expression};"),
-            (true, 0) => format!("if is_active {{ out[base + {nth}u] = {expression}; }}"),
+        let line = match (masked, i % 2) {
+            (false, _) => format!("out[base + {i}u] = {expression};"),
+            (true, 0) => format!("if is_active {{ out[base + {i}u] = {expression}; }}"),
             (true, _) => format!(
-                "var v{nth} = {}({INITIAL}); if is_active {{ v{nth} = {expression}; }}
-                out[base + {nth}u] = v{nth};",
+                "var v{i} = {}({INITIAL}); if is_active {{ v{i} = {expression}; }}
+                out[base + {i}u] = v{i};",
                 result.name()
             ),
         };
-        writeln!(text, "            {line}").expect("a string");
+        writeln!(text, "            {line}").expect("writing to a String cannot fail");
     }
     text + "        }\n"
 }

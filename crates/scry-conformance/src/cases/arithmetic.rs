@@ -1,21 +1,22 @@
-//! Integers: wrapping, division, shifts, comparison, also where hardware leaves results undefined.
+//! 32-bit integers: wrapping, division, shifts and comparison, including operands for which
+//! hardware leaves the result undefined.
 
 use scry_gpu::DeviceInfo;
 
 use crate::case::Case;
-use crate::random::{Words, all_pairs};
+use crate::random::{RandomWords, all_pairs};
 use crate::table::{Row, table};
 
 const MIN: u32 = 0x8000_0000;
 const MAX: u32 = 0x7fff_ffff;
 
-/// Corner cases of integer arithmetic, signed and unsigned.
+/// Corner cases of signed and unsigned arithmetic, as bits.
 const CORNERS: [u32; 16] =
     [0, 1, 2, 3, 7, 31, 32, 33, 35, 0xffff, 0x1_0000, MAX, MIN, MIN + 1, u32::MAX - 1, u32::MAX];
 
 fn pairs() -> Vec<[u32; 2]> {
     let mut pairs = all_pairs(&CORNERS);
-    let random: Vec<u32> = Words(1).take(200).collect();
+    let random: Vec<u32> = RandomWords(1).take(200).collect();
     pairs.extend(random.chunks(2).map(|pair| [pair[0], pair[1]]));
     pairs
 }

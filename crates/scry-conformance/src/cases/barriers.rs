@@ -1,13 +1,13 @@
-//! Barriers: in workgroups of every size, in loops, around conditions, and workgroupUniformLoad.
+//! Barriers in workgroups of every size, in uniform loops and conditions, and workgroupUniformLoad.
 
 use scry_gpu::{DeviceInfo, Launch};
 
 use crate::case::{Case, Data};
-use crate::random::Words;
+use crate::random::RandomWords;
 use crate::ty::{NUMBERS, Ty, directives};
 
-/// A tree reduction in a workgroup of `size`; half of the active invocations stop at each level.
-fn tree(size: u32) -> String {
+/// Returns a tree reduction in workgroups of `size` invocations.
+fn tree_reduction(size: u32) -> String {
     format!(
         "const SIZE = {size}u;
         @group(0) @binding(0) var<storage, read> input: array<u32>;
@@ -29,23 +29,23 @@ fn tree(size: u32) -> String {
 }
 
 pub(crate) fn sums_of_workgroups_of_every_size(gpu: &DeviceInfo) -> Vec<Case> {
-    let most = gpu.limits.max_workgroup_invocations;
+    let max = gpu.limits.max_workgroup_invocations;
     let case = |size: u32| {
         let name = format!("size {size}");
-        if size > most {
-            return Case::skipped(name, format!("workgroups have at most {most} invocations"));
+        if size > max {
+            return Case::skipped(name, format!("workgroups have at most {max} invocations"));
         }
-        let input: Vec<u32> = Words(size).take(3 * size as usize).collect();
+        let input: Vec<u32> = RandomWords(size).take(3 * size as usize).collect();
         let sum = |group: &[u32]| group.iter().fold(0u32, |sum, word| sum.wrapping_add(*word));
         let want = input.chunks(size as usize).map(sum).collect();
         let launch = Launch::workgroups([3, 1, 1]);
-        Case::new(name, tree(size)).words(&[&input]).output(want).launch(launch)
+        Case::new(name, tree_reduction(size)).words(&[&input]).output(want).launch(launch)
     };
     [1, 2, 7, 64, 100, 255, 256, 257, 300, 512, 1000, 1024].map(case).into()
 }
 
-/// Every invocation reads the last one's output, and the reverse: a missing barrier shows for the
-/// first or the last invocation.
+/// Each invocation reads the word of the mirrored one: the first reads the last, and the reverse.
+/// In whichever order the invocations run, one of the two reads too early without a barrier.
 pub(crate) fn barriers_order_first_and_last_invocation(gpu: &DeviceInfo) -> Case {
     let size = gpu.limits.max_workgroup_invocations.min(1024);
     let source = format!(
@@ -53,21 +53,21 @@ pub(crate) fn barriers_order_first_and_last_invocation(gpu: &DeviceInfo) -> Case
             var<workgroup> words: array<u32, {size}>;
             @compute @workgroup_size({size})
             fn main(@builtin(local_invocation_index) i: u32) {{
-                var seen = 0u;
-                for (var turn = 1u; turn <= 5u; turn++) {{
-                    words[i] = i * turn;
+                var digest = 0u;
+                for (var n = 1u; n <= 5u; n++) {{
+                    words[i] = i * n;
                     workgroupBarrier();
-                    seen = seen * 3u + words[{size}u - 1u - i];
+                    digest = digest * 3u + words[{size}u - 1u - i];
                     workgroupBarrier();
                 }}
-                out[i] = seen;
+                out[i] = digest;
             }}"
     );
-    let seen = move |i: u32| {
+    let digest = move |i: u32| {
         let other = size - 1 - i;
-        (1..=5u32).fold(0u32, |seen, turn| seen.wrapping_mul(3).wrapping_add(other * turn))
+        (1..=5u32).fold(0u32, |digest, n| digest.wrapping_mul(3).wrapping_add(other * n))
     };
-    Case::new("", source).output((0..size).map(seen).collect()).one_workgroup()
+    Case::new("", source).output((0..size).map(digest).collect()).one_workgroup()
 }
 
 /// Barriers under uniform conditions and in uniform loops, on three axes.
@@ -86,33 +86,33 @@ pub(crate) fn barriers_within_uniform_control_flow(_: &DeviceInfo) -> Case {
             var sum = 0u;
             if input[g.x] % 2u == 1u {
                 workgroupBarrier();
-                for (var turn = 0u; turn < input[g.x]; turn++) {
+                for (var n = 0u; n < input[g.x]; n++) {
                     let next = words[(i + 1u) % 60u];
                     workgroupBarrier();
                     words[i] = next;
                     workgroupBarrier();
-                    if turn == 6u { break; }
-                    if turn % 2u == 0u { continue; }
+                    if n == 6u { break; }
+                    if n % 2u == 0u { continue; }
                     sum += words[59u - i];
                 }
             }
             out[g.x * 60u + i] = sum * 1000u + words[i];
         }";
-    let turns = [0, 1, 2, 5, 9];
-    let place = |i: u32| i % 5 + i / 5 % 4 * 10 + i / 20 * 100;
-    let want = turns.iter().flat_map(|turns| {
+    let counts = [0, 1, 2, 5, 9];
+    let word = |i: u32| i % 5 + i / 5 % 4 * 10 + i / 20 * 100;
+    let want = counts.iter().flat_map(|count| {
         (0..60).map(move |i| {
-            if turns % 2 == 0 {
-                return place(i);
+            if count % 2 == 0 {
+                return word(i);
             }
-            // The sixth turn is the last that goes on after its barriers.
-            let sums = (0..*turns.min(&6)).filter(|turn| turn % 2 == 1);
-            let sum: u32 = sums.map(|turn| place((59 - i + turn + 1) % 60)).sum();
-            sum * 1000 + place((i + turns.min(&7)) % 60)
+            // The seventh iteration ends at the break, before its sum.
+            let summing = (0..*count.min(&6)).filter(|n| n % 2 == 1);
+            let sum: u32 = summing.map(|n| word((59 - i + n + 1) % 60)).sum();
+            sum * 1000 + word((i + count.min(&7)) % 60)
         })
     });
-    let launch = Launch::workgroups([turns.len() as u32, 1, 1]);
-    Case::new("", source).words(&[&turns]).output(want.collect()).launch(launch)
+    let launch = Launch::workgroups([counts.len() as u32, 1, 1]);
+    Case::new("", source).words(&[&counts]).output(want.collect()).launch(launch)
 }
 
 pub(crate) fn uniform_loads_of_every_type(_: &DeviceInfo) -> Vec<Case> {
@@ -126,22 +126,22 @@ pub(crate) fn uniform_loads_of_every_type(_: &DeviceInfo) -> Vec<Case> {
                 var<workgroup> many: array<vec2<{name}>, 2>;
                 @compute @workgroup_size(64)
                 fn main(@builtin(local_invocation_index) i: u32) {{
-                    for (var turn = 0u; turn < 3u; turn++) {{
-                        if i == turn * 31u {{ one = input[turn]; }}
+                    for (var n = 0u; n < 3u; n++) {{
+                        if i == n * 31u {{ one = input[n]; }}
                         let all = workgroupUniformLoad(&one);
-                        many[turn % 2u].y = all;
-                        let both = workgroupUniformLoad(&many[turn % 2u]);
-                        out[i * 3u + turn] = both.y;
+                        many[n % 2u].y = all;
+                        let both = workgroupUniformLoad(&many[n % 2u]);
+                        out[i * 3u + n] = both.y;
                     }}
                 }}",
             directives(&[ty])
         );
-        let values: Vec<u64> = [3, 1, 2].map(|value| ty.whole(value)).into();
+        let values: Vec<u64> = [3, 1, 2].map(|value| ty.from_integer(value)).into();
         Case::new(name, source)
             .buffer(Data::values(ty, &[&values[..], &values[..1]].concat()))
             .buffer(Data::values(ty, &[0; 192]))
             .one_workgroup()
-            .needs(ty.feature())
+            .skipped_without(ty.feature())
             .expect_values(1, ty, &values.repeat(64))
     };
     NUMBERS.map(case).into()
@@ -166,7 +166,7 @@ pub(crate) fn workgroups_after_early_returns(_: &DeviceInfo) -> Case {
             }
             out[g.x * 96u + i] = sum;
         }";
-    let input: Vec<u32> = Words(31).take(4 * 96).collect();
+    let input: Vec<u32> = RandomWords(31).take(4 * 96).collect();
     let want = input.chunks(96).flat_map(|words| {
         (0..96usize).map(|i| {
             let read = || (0..words[i] as usize % 10).map(|n| words[(i + n) % 96]);
@@ -178,7 +178,8 @@ pub(crate) fn workgroups_after_early_returns(_: &DeviceInfo) -> Case {
     Case::new("", source).words(&[&input]).output(want.collect()).launch(launch)
 }
 
-/// Kernels that differ only in a barrier's place: those in non-uniform control flow are rejected.
+/// Pairs of kernels: with a barrier in non-uniform control flow, which is rejected, and a similar
+/// kernel without, which is accepted.
 pub(crate) fn rejects_barriers_in_divergent_control_flow(_: &DeviceInfo) -> Vec<Case> {
     let source = |body: &str| {
         format!(

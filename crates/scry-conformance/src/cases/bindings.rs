@@ -8,12 +8,12 @@ use scry_gpu::{DType, DeviceInfo, Launch};
 use crate::case::{BufferBinding, Case, Data};
 use crate::ty::Ty;
 
-/// Words that bind only to types of `u32`.
+/// Returns a buffer of element type `u32`, which can be bound only to types of `u32`.
 fn words(words: &[u32]) -> Data {
     Data::words(words).typed(DType::U32)
 }
 
-/// A case of invocations of a kernel on buffers.
+/// Creates a case that launches `size` invocations on buffers.
 fn dispatch(name: &str, source: &str, buffers: Vec<Data>, size: usize) -> Case {
     let case = Case::new(name, source).launch(Launch::invocations(size));
     buffers.into_iter().fold(case, Case::buffer)
@@ -34,15 +34,15 @@ pub(crate) fn uniform_scalars_arrays_and_matrices(_: &DeviceInfo) -> Case {
             }
         }";
     // Columns of three are padded to four.
-    let m = [1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 0].map(|x| Ty::F32.whole(x));
+    let m = [1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 0].map(|x| Ty::F32.from_integer(x));
     let table: Vec<u32> = (0..12).collect();
     let out = Data::zeros(DType::U32, 6);
     let buffers = vec![words(&[1000]), words(&table), Data::values(Ty::F32, &m), out];
     dispatch("", source, buffers, 1).expect_words(3, vec![1000, 1005, 1010, 2, 5, 8])
 }
 
-/// Arguments are ordered by group, then by binding number, without bindings that the entry point
-/// does not use.
+/// The order of arguments is by group, then by binding number. Bindings that the entry point does
+/// not use have no argument.
 pub(crate) fn groups_and_numbers_with_gaps(_: &DeviceInfo) -> Case {
     let source = "
         @group(3) @binding(7) var<storage, read_write> out: array<u32>;
@@ -60,10 +60,10 @@ pub(crate) fn groups_and_numbers_with_gaps(_: &DeviceInfo) -> Case {
     dispatch("", source, buffers, 2).expect_words(3, vec![10503, 20504])
 }
 
-/// A kernel with these numbers of storage buffers and uniforms, whose last storage buffer is the
-/// output: the inputs have different contents.
+/// Creates a case with this many storage buffers and uniforms. The last storage buffer is the
+/// output; the inputs differ in their contents.
 fn many(storage: u32, uniforms: u32) -> Case {
-    // A group number above those of the inputs.
+    // The uniforms' group, above those of the storage buffers.
     const UNIFORMS: u32 = 1 << 20;
     const OUTPUT: u32 = UNIFORMS + 1;
     let mut source = String::new();
@@ -75,13 +75,13 @@ fn many(storage: u32, uniforms: u32) -> Case {
             i / 8,
             i % 8 * 3
         )
-        .expect("a string");
-        write!(sum, " + {}u * s{i}[id.x]", i + 1).expect("a string");
+        .expect("writing to a String cannot fail");
+        write!(sum, " + {}u * s{i}[id.x]", i + 1).expect("writing to a String cannot fail");
     }
     for i in 0..uniforms {
         writeln!(source, "@group({UNIFORMS}) @binding({i}) var<uniform> u{i}: vec4<u32>;")
-            .expect("a string");
-        write!(sum, " + {}u * u{i}.y", i + 100).expect("a string");
+            .expect("writing to a String cannot fail");
+        write!(sum, " + {}u * u{i}.y", i + 100).expect("writing to a String cannot fail");
     }
     write!(
         source,
@@ -89,7 +89,7 @@ fn many(storage: u32, uniforms: u32) -> Case {
         @compute @workgroup_size(1)
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {{ out[id.x] = {sum}; }}"
     )
-    .expect("a string");
+    .expect("writing to a String cannot fail");
     let inputs = (0..storage - 1).map(|i| words(&[i * i + 1, i * i + 2]));
     let uniform = (0..uniforms).map(|i| words(&[0, i * 3 + 1, 0, 0]));
     let out = Data::zeros(DType::U32, 2);
@@ -103,7 +103,8 @@ fn many(storage: u32, uniforms: u32) -> Case {
         .expect_words(last, vec![want(0), want(1)])
 }
 
-/// Up to the device's limit, which on most is above that of push descriptors.
+/// Includes the device's limits, which on most exceed the maximum number of Vulkan's push
+/// descriptors.
 pub(crate) fn many_bindings(gpu: &DeviceInfo) -> Vec<Case> {
     let storage = gpu.limits.max_storage_bindings.min(100);
     let uniforms = gpu.limits.max_uniform_bindings.min(20);
@@ -111,16 +112,16 @@ pub(crate) fn many_bindings(gpu: &DeviceInfo) -> Vec<Case> {
 }
 
 pub(crate) fn rejects_one_binding_too_many(gpu: &DeviceInfo) -> Case {
-    let most = gpu.limits.max_storage_bindings;
-    if most > 1000 {
-        return Case::skipped("", format!("the device supports {most} bindings"));
+    let max = gpu.limits.max_storage_bindings;
+    if max > 1000 {
+        return Case::skipped("", format!("the device supports {max} bindings"));
     }
     let declare = |i| format!("@group(0) @binding({i}) var<storage, read_write> s{i}: u32;\n");
-    let mut source: String = (0..=most).map(declare).collect();
+    let mut source: String = (0..=max).map(declare).collect();
     source += "@compute @workgroup_size(1) fn main() {";
-    source += &(0..=most).map(|i| format!("s{i} = 1u;")).collect::<String>();
+    source += &(0..=max).map(|i| format!("s{i} = 1u;")).collect::<String>();
     source += "}";
-    let says = ["max_storage_bindings", &most.to_string(), &(most + 1).to_string()];
+    let says = ["max_storage_bindings", &max.to_string(), &(max + 1).to_string()];
     Case::new("", source).refused(&says)
 }
 
@@ -135,28 +136,28 @@ const COPY: &str = "
         }
     }";
 
-/// [`COPY`] between two parts of a buffer, in words.
+/// Creates a case of [`COPY`] from one part of a buffer to another; the parts are in words.
 fn copy(name: &str, words: &[u32], parts: [Range<usize>; 2], size: usize) -> Case {
     let mut case = dispatch(name, COPY, vec![self::words(words)], size);
     case.bindings = parts.map(|part| BufferBinding::part(0, 4 * part.start..4 * part.end)).into();
     case
 }
 
-/// Words to which slices may be aligned.
-fn step(gpu: &DeviceInfo) -> usize {
+/// Returns the required alignment of slices, in words.
+fn alignment(gpu: &DeviceInfo) -> usize {
     (gpu.binding_alignment as usize / 4).max(1)
 }
 
 pub(crate) fn slices_as_bindings(gpu: &DeviceInfo) -> Case {
-    let step = step(gpu);
-    let numbers: Vec<u32> = (0..step as u32 * 8).collect();
-    let (input, output) = (step..step * 2 + 3, step * 4..step * 6);
+    let align = alignment(gpu);
+    let numbers: Vec<u32> = (0..align as u32 * 8).collect();
+    let (input, output) = (align..align * 2 + 3, align * 4..align * 6);
     let mut want = numbers[output.clone()].to_vec();
-    let len = step + 3;
+    let len = align + 3;
     for (i, word) in want.iter_mut().enumerate().take(len) {
-        *word = (step + i + len * 1000) as u32;
+        *word = (align + i + len * 1000) as u32;
     }
-    copy("", &numbers, [input.clone(), output], step * 4)
+    copy("", &numbers, [input.clone(), output], align * 4)
         .expect_words(0, numbers[input].to_vec())
         .expect_words(1, want)
 }
@@ -173,13 +174,13 @@ pub(crate) fn rejects_unaligned_slices(gpu: &DeviceInfo) -> Case {
 }
 
 pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec<Case> {
-    let step = step(gpu);
-    let fives = vec![5; step * 8];
-    let (whole, front, back) = (0..step * 8, ..step * 4 + 1, step * 4..step * 8);
-    let front = 0..front.end;
+    let align = alignment(gpu);
+    let fives = vec![5; align * 8];
+    // `front` and `back` overlap by one word.
+    let (whole, front, back) = (0..align * 8, 0..align * 4 + 1, align * 4..align * 8);
     let refused = |name: &str, parts: [Range<usize>; 2], says: &[&str]| {
-        let kept = [&fives[parts[0].clone()], &fives[parts[1].clone()]].map(<[u32]>::to_vec);
-        let [first, second] = kept;
+        let initial = [&fives[parts[0].clone()], &fives[parts[1].clone()]].map(<[u32]>::to_vec);
+        let [first, second] = initial;
         copy(name, &fives, parts, 8).refused(says).expect_words(0, first).expect_words(1, second)
     };
     let sum = "
@@ -189,14 +190,14 @@ pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec
         @compute @workgroup_size(1) fn main() { c[0] = a[0] + b[0]; }";
     let mut readers = dispatch("readers", sum, vec![words(&fives), Data::zeros(DType::U32, 1)], 1);
     readers.bindings = [0, 0, 1].map(BufferBinding::whole).into();
-    let adjacent = [0..step * 4, back.clone()];
-    let copied = 5 + step as u32 * 4 * 1000;
+    let adjacent = [0..align * 4, back.clone()];
+    let copied = 5 + align as u32 * 4 * 1000;
     vec![
         refused("the same", [whole.clone(), whole], &["input", "output", "share"]),
         refused("front and back", [front.clone(), back.clone()], &["input", "output"]),
         refused("back and front", [back, front], &["input", "output"]),
         // Adjacent slices are accepted, and so are two readers.
-        copy("adjacent", &fives, adjacent, step * 4).expect_words(1, vec![copied; step * 4]),
+        copy("adjacent", &fives, adjacent, align * 4).expect_words(1, vec![copied; align * 4]),
         readers.expect_words(2, vec![10]),
     ]
 }

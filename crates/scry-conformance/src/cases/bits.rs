@@ -3,18 +3,18 @@
 use scry_gpu::{DeviceInfo, f16};
 
 use crate::case::Case;
-use crate::random::{Words, all_pairs};
+use crate::random::{RandomWords, all_pairs};
 use crate::table::{Row, Tolerance, table, table_within};
 
 fn words() -> Vec<u32> {
     let mut words = vec![0, 1, 2, 0x80, 0xff, 0x8000_0000, 0x7fff_ffff, u32::MAX, 0xffff_0000];
     words.extend((0..32).map(|bit| 1 << bit));
     words.extend((0..32).map(|bit| u32::MAX << bit));
-    words.extend(Words(2).take(100));
+    words.extend(RandomWords(2).take(100));
     words
 }
 
-/// Pairs whose second word is a valid bit offset, and pairs where it is not.
+/// Returns pairs whose second word is a valid bit offset, and pairs where it is not.
 fn pairs() -> Vec<[u32; 2]> {
     let mut pairs: Vec<[u32; 2]> = words().into_iter().map(|word| [word, word / 3]).collect();
     for word in [0, 0x1234_5678, 0x8765_4321, u32::MAX] {
@@ -42,7 +42,7 @@ fn first_trailing(word: u32) -> u32 {
 }
 
 /// WGSL: the offset is clamped to 32, the count to the remaining bits.
-fn field(offset: u32, count: u32) -> (u32, u32) {
+fn clamp_field(offset: u32, count: u32) -> (u32, u32) {
     let offset = offset.min(32);
     (offset, count.min(32 - offset))
 }
@@ -55,26 +55,26 @@ fn mask(count: u32) -> u32 {
 }
 
 fn extract(word: u32, offset: u32, count: u32) -> u32 {
-    let (offset, count) = field(offset, count);
+    let (offset, count) = clamp_field(offset, count);
     word.checked_shr(offset).unwrap_or(0) & mask(count)
 }
 
 fn extract_signed(word: u32, offset: u32, count: u32) -> u32 {
-    let (offset, count) = field(offset, count);
+    let (offset, count) = clamp_field(offset, count);
     if count == 0 {
         return 0;
     }
-    let at_the_top = word << (32 - offset - count);
-    (at_the_top as i32 >> (32 - count)) as u32
+    let top_aligned = word << (32 - offset - count);
+    (top_aligned as i32 >> (32 - count)) as u32
 }
 
 fn insert(word: u32, new: u32, offset: u32, count: u32) -> u32 {
-    let (offset, count) = field(offset, count);
+    let (offset, count) = clamp_field(offset, count);
     let bits = mask(count).checked_shl(offset).unwrap_or(0);
     word & !bits | new.checked_shl(offset).unwrap_or(0) & bits
 }
 
-pub(crate) fn counting(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn bit_counts_and_positions(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [Row; 11] = [
         ("countOneBits(x)", |x, _| x.count_ones()),
         ("countLeadingZeros(x)", |x, _| x.leading_zeros()),
@@ -91,7 +91,7 @@ pub(crate) fn counting(_: &DeviceInfo) -> Vec<Case> {
     table("", &CASES, &pairs())
 }
 
-pub(crate) fn fields(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn bit_fields(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [Row; 9] = [
         ("extractBits(x, y, 5u)", |x, y| extract(x, y, 5)),
         ("extractBits(x, 3u, y)", |x, y| extract(x, 3, y)),
@@ -109,6 +109,7 @@ pub(crate) fn fields(_: &DeviceInfo) -> Vec<Case> {
 /// Devices may have separate instructions for uniform values, and compilers fold constants.
 pub(crate) fn bit_fields_of_uniform_words(_: &DeviceInfo) -> Vec<Case> {
     const WORD: u32 = 0xb2d4_c8e1;
+    /// The value of `arrayLength(&pairs)`, which is uniform.
     fn length() -> u32 {
         pairs().len() as u32
     }
@@ -133,7 +134,8 @@ pub(crate) fn bit_fields_of_uniform_words(_: &DeviceInfo) -> Vec<Case> {
     table("", &CASES, &pairs())
 }
 
-/// Zero has no such bit: value ranges derived from the position must include that result.
+/// The functions return -1 for zero. Value ranges that a compiler derives from bit positions must
+/// include it.
 pub(crate) fn bit_positions_of_possible_zeros(_: &DeviceInfo) -> Vec<Case> {
     fn remainder(x: u32) -> u32 {
         (first_leading_signed(x).cast_signed() % 5).cast_unsigned()
@@ -185,17 +187,17 @@ pub(crate) fn packed_bytes(_: &DeviceInfo) -> Vec<Case> {
     table("", &CASES, &all_pairs(&words()[..40]))
 }
 
-/// WGSL: ⌊0.5 + 255 · clamp(e, 0, 1)⌋.
+/// WGSL: ⌊0.5 + scale · clamp(e, 0, 1)⌋.
 fn unorm(value: f32, scale: f64) -> u32 {
     (0.5 + scale * f64::from(value).clamp(0.0, 1.0)).floor() as u32
 }
 
-/// WGSL: ⌊0.5 + 127 · clamp(e, -1, 1)⌋.
+/// WGSL: ⌊0.5 + scale · clamp(e, -1, 1)⌋.
 fn snorm(value: f32, scale: f64) -> i32 {
     (0.5 + scale * f64::from(value).clamp(-1.0, 1.0)).floor() as i32
 }
 
-pub(crate) fn packed_fractions(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn packing_unorm_and_snorm(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [Row; 4] = [
         ("pack4x8unorm(vec4(a, b, 0.0, 2.0))", |x, y| {
             let [a, b] = [x, y].map(|word| unorm(f32::from_bits(word), 255.0) as u8);
@@ -214,14 +216,14 @@ pub(crate) fn packed_fractions(_: &DeviceInfo) -> Vec<Case> {
             u32::from(a) | u32::from(b) << 16
         }),
     ];
-    // Values whose scaled result is not near the middle between two integers, where rounding may go
-    // either way. (The float next to 0.7 times 255 is such a value.)
+    // No scaled value is near the middle between two integers, where the device may round either
+    // way. (0.7, for example, would be: 0.7 * 255 is 178.5.)
     let values = [0.0, 1.0, -1.0, 0.25, -0.25, 0.71, -0.71, 0.123, -0.987, 5.0, -5.0, 0.0031];
     let pairs = all_pairs(&values.map(f32::to_bits));
     table("let a = bitcast<f32>(x); let b = bitcast<f32>(y);", &CASES, &pairs)
 }
 
-pub(crate) fn unpacked_fractions(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn unpacking_unorm_and_snorm(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [Row; 4] = [
         ("bitcast<u32>(unpack4x8unorm(x).y)", |x, _| (f32::from(bytes(x)[1]) / 255.0).to_bits()),
         ("bitcast<u32>(unpack4x8snorm(x).w)", |x, _| {
@@ -245,10 +247,10 @@ pub(crate) fn packed_f16s(_: &DeviceInfo) -> Vec<Case> {
         ("pack2x16float(unpack2x16float(x))", |x, _| x),
     ];
     // Finite normal numbers: subnormal ones may be flushed to zero.
-    let is_normal = |half: u32| (1..31).contains(&(half >> 10 & 31));
-    let halves = words().into_iter().chain(Words(3).take(300));
-    let halves = halves.filter(|word| is_normal(*word) && is_normal(word >> 16));
-    let pairs: Vec<[u32; 2]> = halves.map(|word| [word, 0]).collect();
+    let is_normal = |bits: u32| (1..31).contains(&(bits >> 10 & 31));
+    let packed = words().into_iter().chain(RandomWords(3).take(300));
+    let packed = packed.filter(|word| is_normal(*word) && is_normal(word >> 16));
+    let pairs: Vec<[u32; 2]> = packed.map(|word| [word, 0]).collect();
     assert!(pairs.len() > 100);
     table("", &CASES, &pairs)
 }

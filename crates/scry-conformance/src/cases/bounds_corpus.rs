@@ -1,20 +1,21 @@
-//! The kernels in `corpus/bounds`, against the results in their headers.
+//! The kernels in `corpus/bounds`, against the results that the comments at their start describe.
 
 use scry_gpu::DeviceInfo;
 
 use crate::case::Case;
 use crate::check::{ensure, ensure_eq};
-use crate::guarded::{all_indices, guarded, wrong_indices};
+use crate::guarded::{all_indices, guarded, out_of_bounds_indices};
 use crate::outputs::Outputs;
 
-/// A kernel of the corpus.
+/// The source of a kernel of the corpus.
 macro_rules! corpus {
     ($name:literal) => {
         include_str!(concat!("../../../../corpus/bounds/", $name))
     };
 }
 
-/// Runs a kernel for each index: on buffers with the index in one of them.
+/// Returns a case for each index. `buffers` returns the contents of the buffers, one of which has
+/// the index; `property` checks the contents afterwards.
 fn for_each_index(
     gpu: &DeviceInfo,
     source: &str,
@@ -31,12 +32,12 @@ fn for_each_index(
     indices.into_iter().map(case).collect()
 }
 
-/// Returns the indices of the words that changed; an error if one did not become `new`.
-fn changed(before: &[u32], after: &[u32], new: u32) -> Result<Vec<usize>, String> {
+/// Returns the indices of the words that changed, or an error if one of them is not `new`.
+fn changed_words(before: &[u32], after: &[u32], new: u32) -> Result<Vec<usize>, String> {
     let differ = |i: &usize| before[*i] != after[*i];
-    let places: Vec<usize> = (0..before.len()).filter(differ).collect();
-    ensure!(places.iter().all(|place| after[*place] == new), "{after:?}");
-    Ok(places)
+    let changed: Vec<usize> = (0..before.len()).filter(differ).collect();
+    ensure!(changed.iter().all(|word| after[*word] == new), "{after:?}");
+    Ok(changed)
 }
 
 pub(crate) fn fault_21_runtime_array(gpu: &DeviceInfo) -> Vec<Case> {
@@ -48,13 +49,13 @@ pub(crate) fn fault_21_runtime_array(gpu: &DeviceInfo) -> Vec<Case> {
         all_indices(8),
         buffers,
         move |index, after| {
-            let places = changed(&data(), &after.words(0), 7)?;
+            let changed = changed_words(&data(), &after.words(0), 7)?;
             let out = after.words(2);
-            ensure_eq!(places.len(), 1);
+            ensure_eq!(changed.len(), 1);
             ensure_eq!(out[2], 8);
             ensure!((100..108).contains(&out[3]) || out[3] == 7 || out[3] == 0);
             if index < 8 {
-                ensure_eq!(places, [index as usize]);
+                ensure_eq!(changed, [index as usize]);
                 ensure_eq!(out[..2], [100 + index; 2]);
             } else {
                 ensure!(out[..2].iter().all(|word| (100..108).contains(word)));
@@ -72,14 +73,14 @@ pub(crate) fn fault_21_runtime_array_in_a_structure(gpu: &DeviceInfo) -> Vec<Cas
     };
     let buffers = move |index| vec![data(), vec![index], vec![0; 4]];
     for_each_index(gpu, corpus!("tail.wgsl"), all_indices(4), buffers, move |index, after| {
-        let places = changed(&data(), &after.words(0), 50)?;
+        let changed = changed_words(&data(), &after.words(0), 50)?;
         let out = after.words(2);
-        ensure_eq!(places.len(), 1);
-        ensure!(places[0] >= 4, "the head was written");
+        ensure_eq!(changed.len(), 1);
+        ensure!(changed[0] >= 4, "the head was written");
         ensure_eq!(out[1], 4);
         ensure!((1..=5).contains(&out[0]));
         if index < 4 {
-            ensure_eq!(places, [4 + 4 * index as usize + 3]);
+            ensure_eq!(changed, [4 + 4 * index as usize + 3]);
             ensure_eq!(out[0], index + 1);
         }
         Ok(())
@@ -105,21 +106,21 @@ pub(crate) fn fault_22_components_in_buffers(gpu: &DeviceInfo) -> Case {
         .expect_words(0, vec![7; 4])
 }
 
-pub(crate) fn fault_22_fixed_arrays_in_every_space(gpu: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn fault_22_fixed_arrays_in_every_address_space(gpu: &DeviceInfo) -> Vec<Case> {
     let mut pairs: Vec<[u32; 2]> = (0..2).flat_map(|x| (0..3).map(move |y| [x, y])).collect();
-    pairs.extend(wrong_indices(2).into_iter().map(|x| [x, 1]));
-    pairs.extend(wrong_indices(3).into_iter().map(|y| [0, y]));
-    pairs.extend(wrong_indices(3).into_iter().map(|both| [both, both]));
+    pairs.extend(out_of_bounds_indices(2).into_iter().map(|x| [x, 1]));
+    pairs.extend(out_of_bounds_indices(3).into_iter().map(|y| [0, y]));
+    pairs.extend(out_of_bounds_indices(3).into_iter().map(|both| [both, both]));
     let case = |[x, y]: [u32; 2]| {
         let grid: Vec<u32> = (0..6).collect();
         let source = corpus!("fixed_arrays.wgsl");
         let case = guarded(gpu, format!("{x}, {y}"), source, &[&grid, &[x, y], &[0; 16]]);
         case.expect(move |after| {
             let (a, b) = (x.min(1), y.min(2));
-            let place = 3 * a + b;
-            let want = [place, place, 10 + b, 20 + b, 30 + b, 40 + b, 50 + b];
+            let cell = 3 * a + b;
+            let want = [cell, cell, 10 + b, 20 + b, 30 + b, 40 + b, 50 + b];
             ensure_eq!(after.words(2)[..7], want);
-            ensure_eq!(changed(&grid, &after.words(0), 99)?, [place as usize]);
+            ensure_eq!(changed_words(&grid, &after.words(0), 99)?, [cell as usize]);
             Ok(())
         })
     };
@@ -129,8 +130,14 @@ pub(crate) fn fault_22_fixed_arrays_in_every_space(gpu: &DeviceInfo) -> Vec<Case
 pub(crate) fn fault_22_values_indexed_at_run_time(gpu: &DeviceInfo) -> Vec<Case> {
     let buffers = |index| vec![vec![index], vec![0; 8]];
     for_each_index(gpu, corpus!("values.wgsl"), all_indices(2), buffers, |index, after| {
-        let k = |last: u32| index.min(last);
-        let want = [1 + k(2), 10 * k(1) + k(2), 5 + k(3), 100 + 10 * k(1) + k(2), 1 + k(2)];
+        let clamped = |last: u32| index.min(last);
+        let want = [
+            1 + clamped(2),
+            10 * clamped(1) + clamped(2),
+            5 + clamped(3),
+            100 + 10 * clamped(1) + clamped(2),
+            1 + clamped(2),
+        ];
         ensure_eq!(after.words(1)[..5], want);
         Ok(())
     })
@@ -151,10 +158,10 @@ pub(crate) fn fault_22_pointers_to_parts_as_arguments(gpu: &DeviceInfo) -> Vec<C
 pub(crate) fn fault_22_atomics(gpu: &DeviceInfo) -> Vec<Case> {
     let buffers = |index| vec![vec![0; 4], vec![index], vec![0; 2]];
     for_each_index(gpu, corpus!("atomics.wgsl"), all_indices(4), buffers, |index, after| {
-        let places = changed(&[0; 4], &after.words(0), 32)?;
-        ensure_eq!(places.len(), 1);
+        let changed = changed_words(&[0; 4], &after.words(0), 32)?;
+        ensure_eq!(changed.len(), 1);
         if index < 4 {
-            ensure_eq!(places, [index as usize]);
+            ensure_eq!(changed, [index as usize]);
         }
         ensure_eq!(after.words(2), [32, 31]);
         Ok(())

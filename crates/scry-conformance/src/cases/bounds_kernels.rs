@@ -4,7 +4,7 @@ use scry_gpu::{DType, DeviceInfo, Launch};
 
 use crate::case::{Case, Data};
 use crate::check::{ensure, ensure_eq};
-use crate::guarded::{all_indices, guarded, launch_guarded, wrong_indices};
+use crate::guarded::{all_indices, guarded, launch_guarded, out_of_bounds_indices};
 
 pub(crate) fn fault_21_uniform_arrays(gpu: &DeviceInfo) -> Vec<Case> {
     let source = "
@@ -42,8 +42,9 @@ pub(crate) fn fault_21_uniform_arrays(gpu: &DeviceInfo) -> Vec<Case> {
     all_indices(2).into_iter().map(case).collect()
 }
 
-/// A binding may end within an element: no index reaches the bytes of that partial element.
-pub(crate) fn fault_17_bytes_after_last_element_stay(_: &DeviceInfo) -> Vec<Case> {
+/// A binding may end within an element of a runtime-sized array: no index reaches the bytes of that
+/// partial element.
+pub(crate) fn fault_17_partial_elements_are_unchanged(_: &DeviceInfo) -> Vec<Case> {
     let kernel = |ty: &str, list: &str| {
         format!(
             "struct Data {{ head: vec4<u32>, list: array<vec4<u32>> }}
@@ -58,14 +59,14 @@ pub(crate) fn fault_17_bytes_after_last_element_stay(_: &DeviceInfo) -> Vec<Case
             .launch(Launch::invocations(64))
             .expect(|out| {
                 ensure_eq!(out.words(0)[4..8], [9; 4], "the last whole element");
-                ensure_eq!(out.words(0)[8..], [5; 3], "the part of one after it");
+                ensure_eq!(out.words(0)[8..], [5; 3], "the partial element");
                 Ok(())
             })
     };
     [("array<vec4<u32>>", "data"), ("Data", "data.list")].map(case).into()
 }
 
-/// Invocations far past the data, as in launches rounded up to whole workgroups.
+/// Indices far past the end, different for each of many invocations.
 pub(crate) fn fault_21_many_invocations_past_the_end(gpu: &DeviceInfo) -> Vec<Case> {
     let source = "
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;
@@ -86,7 +87,7 @@ pub(crate) fn fault_21_many_invocations_past_the_end(gpu: &DeviceInfo) -> Vec<Ca
             Ok(())
         })
     };
-    wrong_indices(16).into_iter().map(case).collect()
+    out_of_bounds_indices(16).into_iter().map(case).collect()
 }
 
 pub(crate) fn fault_21_arrays_of_immediates(_: &DeviceInfo) -> Vec<Case> {
@@ -118,7 +119,7 @@ pub(crate) fn fault_21_arrays_of_immediates(_: &DeviceInfo) -> Vec<Case> {
     all_indices(2).into_iter().map(case).collect()
 }
 
-/// A linearised kernel is another program, whose checks are tested separately.
+/// The kernel of a linearised launch is compiled separately, so its bounds checks are tested, too.
 pub(crate) fn fault_21_linearised_launches(gpu: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;

@@ -5,12 +5,12 @@ use scry_gpu::DeviceInfo;
 use crate::case::Case;
 use crate::table::{Row, function_table};
 
-/// The numbers 0 to 63 as first words, small ones as second words.
+/// Returns pairs: the first words are 0 to 63, the second words less than 13.
 fn inputs() -> Vec<[u32; 2]> {
     (0..64).map(|i| [i, i * 7 % 13]).collect()
 }
 
-fn check(declarations: &str, rows: &[Row]) -> Vec<Case> {
+fn cases(declarations: &str, rows: &[Row]) -> Vec<Case> {
     function_table(declarations, rows, &inputs())
 }
 
@@ -59,11 +59,11 @@ pub(crate) fn loops(_: &DeviceInfo) -> Vec<Case> {
             steps
         }),
         ("f2(x, y)", |x, _| {
-            let turns = x.max(1);
-            (0..turns).filter(|i| i % 2 == 1).sum::<u32>() + 100 * turns
+            let iterations = x.max(1);
+            (0..iterations).filter(|i| i % 2 == 1).sum::<u32>() + 100 * iterations
         }),
     ];
-    check(functions, &CASES)
+    cases(functions, &CASES)
 }
 
 pub(crate) fn nested_loops(_: &DeviceInfo) -> Vec<Case> {
@@ -91,8 +91,8 @@ pub(crate) fn nested_loops(_: &DeviceInfo) -> Vec<Case> {
         }";
     const CASES: [Row; 2] = [
         ("f0(x, y)", |x, _| {
-            let mut places = (0..).flat_map(|i| (0..10).map(move |j| (i, j)));
-            let (i, j) = places.find(|(i, j)| i * j >= x).expect("the products have no end");
+            let mut pairs = (0..).flat_map(|i| (0..10).map(move |j| (i, j)));
+            let (i, j) = pairs.find(|(i, j)| i * j >= x).expect("the products have no end");
             i * 100 + j
         }),
         ("f1(x, y)", |x, y| {
@@ -106,7 +106,7 @@ pub(crate) fn nested_loops(_: &DeviceInfo) -> Vec<Case> {
             sum
         }),
     ];
-    check(functions, &CASES)
+    cases(functions, &CASES)
 }
 
 pub(crate) fn switches(_: &DeviceInfo) -> Vec<Case> {
@@ -176,7 +176,7 @@ pub(crate) fn switches(_: &DeviceInfo) -> Vec<Case> {
         }),
         ("f2(x, y)", |_, y| y),
     ];
-    check(functions, &CASES)
+    cases(functions, &CASES)
 }
 
 pub(crate) fn branches_and_early_returns(_: &DeviceInfo) -> Vec<Case> {
@@ -204,7 +204,7 @@ pub(crate) fn branches_and_early_returns(_: &DeviceInfo) -> Vec<Case> {
         }),
         ("f2(x, y)", |x, y| x.min(y)),
     ];
-    check(functions, &CASES)
+    cases(functions, &CASES)
 }
 
 pub(crate) fn pointers_to_variables_and_their_parts(_: &DeviceInfo) -> Vec<Case> {
@@ -253,7 +253,7 @@ pub(crate) fn pointers_to_variables_and_their_parts(_: &DeviceInfo) -> Vec<Case>
             v[0] + v[1] * 1000 + 5
         }),
     ];
-    check(functions, &CASES)
+    cases(functions, &CASES)
 }
 
 pub(crate) fn functions_accept_every_value_type(_: &DeviceInfo) -> Case {
@@ -298,28 +298,28 @@ pub(crate) fn functions_accept_every_value_type(_: &DeviceInfo) -> Case {
     Case::new("", source).words(&[&[7]]).output(want).one_workgroup()
 }
 
-/// Statements before a loop's test are executed once more than the rest of its body.
-pub(crate) fn side_effects_before_loop_tests(_: &DeviceInfo) -> Case {
+/// Statements before a loop's condition are executed once more than the rest of its body.
+pub(crate) fn side_effects_before_loop_conditions(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> counter: atomic<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32, 3>;
         @compute @workgroup_size(1) fn main() {
-            var seen = 0u;
+            var counts = 0u;
             var i = 7u;
             for (var outer = 1u; outer < 3u; outer++) {
                 i = 1u;
                 loop {
                     let before = atomicAdd(&counter, 1u);
                     if i < 5u {} else { break; }
-                    seen = seen * 16u + before;
+                    counts = counts * 16u + before;
                     i += 1u;
                 }
             }
             out[0] = atomicLoad(&counter);
-            out[1] = seen;
+            out[1] = counts;
             out[2] = i;
         }";
-    // Four iterations and the last test, twice; the counter starts at zero.
+    // Twice: four iterations, and the condition that ends the loop. The counter starts at zero.
     let want = vec![10, 0x0123_5678, 5];
     Case::new("", source).words(&[&[0]]).output(want).one_workgroup()
 }

@@ -1,17 +1,17 @@
-//! Conversions between numbers, and reinterpretation of bits.
+//! Conversions between i32, u32, f32 and bool, and bitcasts.
 
 use scry_gpu::DeviceInfo;
 
 use crate::case::Case;
-use crate::random::Words;
+use crate::random::RandomWords;
 use crate::table::{Row, Tolerance, table, table_within};
 
-/// WGSL: towards zero, then the nearest value that both types have.
+/// WGSL: rounds towards zero, then clamps to the integers that both types represent.
 fn to_i32(value: f32) -> i32 {
     (f64::from(value).trunc()).clamp(-2_147_483_648.0, 2_147_483_520.0) as i32
 }
 
-/// WGSL: towards zero, then the nearest value that both types have.
+/// WGSL: rounds towards zero, then clamps to the integers that both types represent.
 fn to_u32(value: f32) -> u32 {
     (f64::from(value).trunc()).clamp(0.0, 4_294_967_040.0) as u32
 }
@@ -45,8 +45,8 @@ fn floats() -> Vec<[u32; 2]> {
         f32::NEG_INFINITY,
         f32::MIN_POSITIVE,
     ];
-    values.extend(Words(4).take(100).map(|word| word as i32 as f32 / 65536.0));
-    values.extend(Words(5).take(100).map(|word| word as f32));
+    values.extend(RandomWords(4).take(100).map(|word| word as i32 as f32 / 65536.0));
+    values.extend(RandomWords(5).take(100).map(|word| word as f32));
     values.into_iter().map(|value| [value.to_bits(), 0]).collect()
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn floats_to_integers_truncate_and_clamp(_: &DeviceInfo) -> Vec<Case>
     table("let a = bitcast<f32>(x);", &CASES, &floats())
 }
 
-/// A NaN may become any integer, without other effects.
+/// A NaN may become any integer, but the conversion must have no other effect.
 pub(crate) fn nan_converts_to_any_integer(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [Row; 3] = [
         ("select(1u, 0u, i32(a) <= 2147483647)", |_, _| 0),
@@ -72,7 +72,7 @@ pub(crate) fn nan_converts_to_any_integer(_: &DeviceInfo) -> Vec<Case> {
     table("let a = bitcast<f32>(x);", &CASES, &pairs)
 }
 
-/// WGSL: the number itself if it is representable, else either neighbour.
+/// WGSL: the exact number if the float type represents it, else either neighbour.
 pub(crate) fn integers_to_floats(_: &DeviceInfo) -> Vec<Case> {
     const EXACT: [Row; 4] = [
         ("bitcast<u32>(f32(i32(x & 0xffffffu) - 8388608))", |x, _| {
@@ -88,7 +88,7 @@ pub(crate) fn integers_to_floats(_: &DeviceInfo) -> Vec<Case> {
         ("bitcast<u32>(f32(x))", |x, _| (x as f32).to_bits()),
         ("bitcast<u32>(f32(bitcast<i32>(x)))", |x, _| (x as i32 as f32).to_bits()),
     ];
-    let mut pairs: Vec<[u32; 2]> = Words(6).take(200).map(|word| [word, 0]).collect();
+    let mut pairs: Vec<[u32; 2]> = RandomWords(6).take(200).map(|word| [word, 0]).collect();
     pairs.extend([0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 0xff_ffff].map(|word| [word, 0]));
     let mut cases = table("", &EXACT, &pairs);
     cases.extend(table_within(Tolerance::BitsWithin(1), "", &ROUNDED, &pairs));
@@ -107,7 +107,7 @@ pub(crate) fn booleans(_: &DeviceInfo) -> Vec<Case> {
     ];
     let words = [0, 1, 5, 6, 0x8000_0000, 1.5f32.to_bits(), u32::MAX - 0x7f_ffff];
     let mut cases = table("", &CASES, &words.map(|word| [word, 0]));
-    // Separate: a device may flush subnormal numbers to zero.
+    // Separate, without subnormal numbers: a device may flush those to zero.
     const OF_FLOATS: [Row; 1] =
         [("u32(bool(bitcast<f32>(x)))", |x, _| (f32::from_bits(x) != 0.0).into())];
     let words = words.into_iter().filter(|word| !f32::from_bits(*word).is_subnormal());
@@ -115,7 +115,7 @@ pub(crate) fn booleans(_: &DeviceInfo) -> Vec<Case> {
     cases
 }
 
-pub(crate) fn reinterpretation_keeps_every_bit(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn bitcasts_keep_every_bit(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [Row; 7] = [
         ("bitcast<u32>(bitcast<i32>(x))", |x, _| x),
         ("u32(bitcast<i32>(x))", |x, _| x),
@@ -127,7 +127,7 @@ pub(crate) fn reinterpretation_keeps_every_bit(_: &DeviceInfo) -> Vec<Case> {
     ];
     // No NaNs: an implementation may assume their absence.
     let is_number = |word: &u32| !f32::from_bits(*word).is_nan();
-    let words: Vec<u32> = Words(7).take(200).filter(is_number).collect();
+    let words: Vec<u32> = RandomWords(7).take(200).filter(is_number).collect();
     let pairs: Vec<[u32; 2]> = words.windows(2).map(|pair| [pair[0], pair[1]]).collect();
     table("", &CASES, &pairs)
 }

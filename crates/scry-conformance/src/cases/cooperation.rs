@@ -4,7 +4,7 @@ use scry_gpu::{DType, DeviceInfo, Launch};
 
 use crate::case::{Case, Data};
 use crate::check::{ensure, ensure_eq};
-use crate::random::Words;
+use crate::random::RandomWords;
 
 const SCAN: &str = "
     const SIZE = 128u;
@@ -18,8 +18,8 @@ const SCAN: &str = "
         @builtin(global_invocation_id) id: vec3<u32>,
     ) {
         let local = local_id.x;
-        let inside = id.x < arrayLength(&input);
-        sums[local] = select(0u, input[min(id.x, arrayLength(&input) - 1u)], inside);
+        let in_bounds = id.x < arrayLength(&input);
+        sums[local] = select(0u, input[min(id.x, arrayLength(&input) - 1u)], in_bounds);
         for (var step = 1u; step < SIZE; step *= 2u) {
             workgroupBarrier();
             var sum = sums[local];
@@ -27,11 +27,11 @@ const SCAN: &str = "
             workgroupBarrier();
             sums[local] = sum;
         }
-        if inside { output[id.x] = sums[local]; }
+        if in_bounds { output[id.x] = sums[local]; }
     }";
 
 pub(crate) fn scan_in_workgroup_memory(_: &DeviceInfo) -> Case {
-    let input: Vec<u32> = Words(20).take(1000).map(|word| word % 1000).collect();
+    let input: Vec<u32> = RandomWords(20).take(1000).map(|word| word % 1000).collect();
     let mut want = Vec::new();
     for group in input.chunks(128) {
         let mut sum = 0;
@@ -109,27 +109,27 @@ pub(crate) fn storage_barriers_and_uniform_loads(_: &DeviceInfo) -> Case {
 pub(crate) fn shared_counter_is_exact(_: &DeviceInfo) -> Case {
     let source = "
         struct Counters {
-            plus: atomic<u32>, minus: atomic<i32>, most: atomic<u32>, least: atomic<i32>,
-            bits: atomic<u32>, holes: atomic<u32>, flips: atomic<u32>,
+            sum: atomic<u32>, difference: atomic<i32>, max: atomic<u32>, min: atomic<i32>,
+            or: atomic<u32>, and: atomic<u32>, xor: atomic<u32>,
         }
         @group(0) @binding(0) var<storage, read_write> c: Counters;
-        @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> tickets: array<u32>;
 
         @compute @workgroup_size(64)
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-            // Each invocation gets a different ticket: together they are every number once.
-            let ticket = atomicAdd(&c.plus, 1u);
-            seen[ticket] = id.x + 1u;
-            atomicSub(&c.minus, 3);
-            atomicMax(&c.most, id.x);
-            atomicMin(&c.least, -i32(id.x));
-            atomicOr(&c.bits, 1u << (id.x % 31u));
-            atomicAnd(&c.holes, ~(1u << (id.x % 7u)));
-            atomicXor(&c.flips, id.x);
+            // Each invocation gets a different ticket. Together the tickets are 0 to n - 1.
+            let ticket = atomicAdd(&c.sum, 1u);
+            tickets[ticket] = id.x + 1u;
+            atomicSub(&c.difference, 3);
+            atomicMax(&c.max, id.x);
+            atomicMin(&c.min, -i32(id.x));
+            atomicOr(&c.or, 1u << (id.x % 31u));
+            atomicAnd(&c.and, ~(1u << (id.x % 7u)));
+            atomicXor(&c.xor, id.x);
         }";
     let groups = 500u32;
     let n = groups * 64;
-    let flips = (0..n).fold(0, |flips, id| flips ^ id);
+    let xor = (0..n).fold(0, |xor, id| xor ^ id);
     let want = [
         n,
         (3 * n).wrapping_neg(),
@@ -137,7 +137,7 @@ pub(crate) fn shared_counter_is_exact(_: &DeviceInfo) -> Case {
         (n - 1).wrapping_neg(),
         u32::MAX >> 1,
         u32::MAX << 7,
-        flips,
+        xor,
     ];
     Case::new("", source)
         .words(&[&[0, 0, 0, 0, 0, u32::MAX, 0]])
@@ -145,33 +145,33 @@ pub(crate) fn shared_counter_is_exact(_: &DeviceInfo) -> Case {
         .launch(Launch::workgroups([groups, 1, 1]))
         .expect_words(0, want.into())
         .expect(move |out| {
-            let mut seen = out.words(1);
-            seen.sort_unstable();
-            ensure!(seen == (1..=n).collect::<Vec<u32>>(), "a ticket is missing");
+            let mut ids = out.words(1);
+            ids.sort_unstable();
+            ensure!(ids == (1..=n).collect::<Vec<u32>>(), "a ticket is missing");
             Ok(())
         })
 }
 
 pub(crate) fn exchange_and_compare_exchange(_: &DeviceInfo) -> Case {
     let source = "
-        struct State { last: atomic<u32>, turns: atomic<u32>, sum: atomic<u32>, word: atomic<i32> }
+        struct State { last: atomic<u32>, wins: atomic<u32>, sum: atomic<u32>, word: atomic<i32> }
         @group(0) @binding(0) var<storage, read_write> state: State;
         @group(0) @binding(1) var<storage, read_write> previous: array<u32>;
 
         @compute @workgroup_size(32)
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-            // Every number is stored once, and is found once: in `previous` or at the end.
+            // Each number is stored once. So it is once in `previous`, or in `last` at the end.
             previous[id.x] = atomicExchange(&state.last, id.x + 1u);
-            // An addition by compare-exchange: it is repeated if another invocation interfered.
+            // Adds by compare-exchange, and retries if another invocation changed the sum.
             var old = atomicLoad(&state.sum);
             loop {
                 let result = atomicCompareExchangeWeak(&state.sum, old, old + id.x);
                 if result.exchanged { break; }
                 old = result.old_value;
             }
-            // Only one invocation finds the first value.
+            // At most one invocation finds the initial value.
             let won = atomicCompareExchangeWeak(&state.word, -7, i32(id.x));
-            if won.exchanged { atomicAdd(&state.turns, 1u); }
+            if won.exchanged { atomicAdd(&state.wins, 1u); }
         }";
     let n = 3200u32;
     Case::new("", source)
@@ -180,7 +180,7 @@ pub(crate) fn exchange_and_compare_exchange(_: &DeviceInfo) -> Case {
         .launch(Launch::invocations(n))
         .expect(move |out| {
             let state = out.words(0);
-            let [last, turns, sum, word] = state[..] else {
+            let [last, wins, sum, word] = state[..] else {
                 return Err(format!("the state has four words: {state:?}"));
             };
             let mut previous = out.words(1);
@@ -189,7 +189,7 @@ pub(crate) fn exchange_and_compare_exchange(_: &DeviceInfo) -> Case {
             ensure!(previous == (0..=n).collect::<Vec<u32>>(), "a number is missing");
             ensure_eq!(sum, n * (n - 1) / 2);
             // A weak exchange may fail spuriously, so there may be no winner.
-            ensure!(turns == 1 && word < n || turns == 0 && word as i32 == -7);
+            ensure!(wins == 1 && word < n || wins == 0 && word as i32 == -7);
             Ok(())
         })
 }
@@ -218,13 +218,13 @@ pub(crate) fn atomics_in_workgroup_memory(_: &DeviceInfo) -> Case {
                 atomicStore(&extremes[local], 0);
             }
         }";
-    let input: Vec<u32> = Words(21).take(128 * 9).collect();
+    let input: Vec<u32> = RandomWords(21).take(128 * 9).collect();
     let mut want = Vec::new();
     for group in input.chunks(128) {
-        let count = |digit| group.iter().filter(|word| *word % 10 == digit).count() as u32;
+        let count = |n| group.iter().filter(|word| *word % 10 == n).count() as u32;
         want.extend((0..10).map(count));
         let centred = || group.iter().map(|word| (word % 1000) as i32 - 500);
-        // Both start at zero.
+        // Workgroup memory is zero-initialised, so both extremes include zero.
         want.push(centred().max().expect("a group is not empty").max(0) as u32);
         want.push(centred().min().expect("a group is not empty").min(0) as u32);
     }

@@ -1,19 +1,19 @@
-//! Cooperative matrices partly or wholly outside of their arrays: elements outside read as zero and
-//! are not stored, also where the product of row and stride, or the sum with the offset, exceeds
-//! 32 bits. Elements are small integers, so that all results are exact.
+//! Cooperative matrices partly or wholly outside of their arrays. Elements outside are loaded as
+//! zero and not stored, also where `start + line * stride` exceeds 32 bits. Elements are small
+//! integers, so that all results are exact.
 
 use scry_gpu::{DeviceInfo, Features, Launch};
 
-use super::cooperative_matrices::{product_of, products_to};
+use super::cooperative_matrices::{product_kind, product_kinds_with_accumulator};
 use crate::Cases;
 use crate::case::{Case, Data};
 use crate::ty::Ty;
 
 const NEEDS: Features = Features::COOPERATIVE_MATRIX.union(Features::F16);
 
-/// Where a matrix begins in an array, and its stride, in elements.
+/// Where a matrix begins in an array, and the stride of its lines, in elements.
 #[derive(Debug, Clone, Copy)]
-struct Edge {
+struct Placement {
     name: &'static str,
     start: u32,
     stride: u32,
@@ -33,7 +33,7 @@ enum Memory {
 /// How a kernel accesses its matrices.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
-    /// Rows, and columns.
+    /// Number of rows, and of columns.
     n: u32,
     ty: Ty,
     row_major: bool,
@@ -43,62 +43,66 @@ struct Shape {
 }
 
 impl Shape {
-    /// Elements of the array.
+    /// Returns the number of elements in the array.
     fn len(self) -> u32 {
         self.n * (self.n + 2)
     }
 
-    fn edges(self) -> Vec<Edge> {
+    fn placements(self) -> Vec<Placement> {
         let (n, len) = (self.n, self.len());
-        let exact = len - ((n - 1) * (n + 2) + n);
-        let edges = [
+        // The last start at which a matrix with a stride of `n + 2` is inside.
+        let last_fitting = len - ((n - 1) * (n + 2) + n);
+        let placements = [
             ("inside", 0, n),
-            ("last element inside", exact, n + 2),
-            ("corner", exact + 1, n + 2),
-            ("bottom", len - 3 * n - 1, n),
-            ("bottom line", n + 3, n + 1),
-            ("first element alone", len - 1, n),
+            ("last element inside", last_fitting, n + 2),
+            ("last element outside", last_fitting + 1, n + 2),
+            ("last lines outside", len - 3 * n - 1, n),
+            ("last line partly outside", n + 3, n + 1),
+            ("only first element inside", len - 1, n),
             ("entirely outside", len, n),
             ("far outside", 0x7fff_ffff, n),
             ("offset overflow", u32::MAX - n / 2, n),
             ("line overflow", u32::MAX - 2 * n, n),
             ("stride overflow", 2, 0x8000_0000),
             ("negative stride", n, u32::MAX),
-            ("right", len - n, 1),
+            ("overlapping lines past the end", len - n, 1),
             ("stride of zero", 3, 0),
         ];
-        let edges = edges.map(|(name, start, stride)| Edge { name, start, stride });
-        // A literal index outside of an array of known length is an error of the shader.
-        let known = self.memory != Memory::Storage;
-        let refused = |edge: &Edge| self.literal && known && edge.start >= len;
-        edges.into_iter().filter(|edge| !refused(edge)).collect()
+        let placements = placements.map(|(name, start, stride)| Placement { name, start, stride });
+        // A literal index outside of an array of fixed length is a shader error.
+        let is_fixed = self.memory != Memory::Storage;
+        let is_error = |placement: &Placement| self.literal && is_fixed && placement.start >= len;
+        placements.into_iter().filter(|placement| !is_error(placement)).collect()
     }
 
-    /// Returns the position of an element in the array if it is inside.
-    fn position(self, edge: Edge, row: u32, column: u32) -> Option<usize> {
-        let (line, along) = if self.row_major { (row, column) } else { (column, row) };
-        let at =
-            u64::from(edge.start) + u64::from(line) * u64::from(edge.stride) + u64::from(along);
+    /// Returns the index of an element in the array, or `None` if it is outside.
+    fn index(self, placement: Placement, row: u32, column: u32) -> Option<usize> {
+        let (line, offset) = if self.row_major { (row, column) } else { (column, row) };
+        let at = u64::from(placement.start)
+            + u64::from(line) * u64::from(placement.stride)
+            + u64::from(offset);
         (at < u64::from(self.len())).then_some(at as usize)
     }
 
-    /// Returns `array[start], stride` of the matrix at an edge.
-    fn arguments(self, edge: Edge) -> String {
+    /// Returns the arguments `&array[start], stride` of a matrix.
+    fn arguments(self, placement: Placement) -> String {
         let array = match self.memory {
-            Memory::Workgroup => "shelf",
+            Memory::Workgroup => "workgroup_data",
             Memory::Storage | Memory::FixedStorage => "elements",
         };
         match self.literal {
-            true => format!("&{array}[{}u], {}u", edge.start, edge.stride),
-            false => format!("&{array}[edge.x], edge.y"),
+            true => format!("&{array}[{}u], {}u", placement.start, placement.stride),
+            false => format!("&{array}[placement.x], placement.y"),
         }
     }
 
+    /// Returns the suffix of the row-major variants of WGSL's functions.
     fn suffix(self) -> &'static str {
         if self.row_major { "T" } else { "" }
     }
 
-    /// Returns a kernel with these statements between copies to and from workgroup memory.
+    /// Returns a kernel with these statements. If the array is in workgroup memory, it is filled
+    /// before them, and copied back after them unless `access` is `read`.
     fn kernel(self, access: &str, statements: &str) -> String {
         let Self { n, ty, memory, .. } = self;
         let (ty, len) = (ty.name(), self.len());
@@ -111,27 +115,29 @@ impl Shape {
             ),
             Memory::Storage | Memory::FixedStorage => String::new(),
         };
-        let back = if access == "read" { String::new() } else { copy("elements", "shelf") };
+        let back =
+            if access == "read" { String::new() } else { copy("elements", "workgroup_data") };
         format!(
             "enable f16; enable wgpu_cooperative_matrix;
             @group(0) @binding(0) var<storage, {access}> elements: array<{ty}{fixed}>;
             @group(0) @binding(1) var<storage, read_write> matrices: array<{ty}>;
-            @group(0) @binding(2) var<storage, read> edges: array<vec2<u32>>;
+            @group(0) @binding(2) var<storage, read> placements: array<vec2<u32>>;
             @group(0) @binding(3) var<storage, read> identity: array<{ty}>;
-            var<workgroup> shelf: array<{ty}, {len}>;
-            alias Sums = coop_mat{n}x{n}<{ty}, C>;
+            var<workgroup> workgroup_data: array<{ty}, {len}>;
+            alias Accumulators = coop_mat{n}x{n}<{ty}, C>;
             @compute @workgroup_size(32)
             fn main(@builtin(workgroup_id) g: vec3<u32>, @builtin(local_invocation_index) i: u32) {{
-                let edge = edges[g.x] + vec2(u32(identity[1]), u32(shelf[0]));
+                // The added words are zero: every kernel uses `identity` and `workgroup_data`.
+                let placement = placements[g.x] + vec2(u32(identity[1]), u32(workgroup_data[0]));
                 {}
                 {statements}
                 {back}
             }}",
-            copy("shelf", "elements")
+            copy("workgroup_data", "elements")
         )
     }
 
-    fn case(self, name: &str, source: String, edges: &[Edge]) -> Case {
+    fn case(self, name: &str, source: String, placements: &[Placement]) -> Case {
         let Self { n, ty, row_major, memory, literal } = self;
         let rows = if row_major { "row" } else { "column" };
         let space = match memory {
@@ -139,84 +145,89 @@ impl Shape {
             Memory::FixedStorage => "fixed storage",
             Memory::Workgroup => "workgroup",
         };
-        let known = if literal { "literal" } else { "computed" };
-        let name = format!("{name}, {n}x{n} of {ty:?}, {rows}-major, {space}, {known}");
-        let words: Vec<u32> = edges.iter().flat_map(|edge| [edge.start, edge.stride]).collect();
+        let index_kind = if literal { "literal" } else { "computed" };
+        let name = format!("{name}, {n}x{n} of {ty:?}, {rows}-major, {space}, {index_kind}");
+        let words: Vec<u32> =
+            placements.iter().flat_map(|placement| [placement.start, placement.stride]).collect();
         let identity = (0..n * n).map(|at| u32::from(at % (n + 1) == 0));
-        let matrices = vec![ty.whole(77); edges.len() * (n * n) as usize];
-        let matrices = if edges.len() == 1 { self.values(n * n, 5) } else { matrices };
+        // `load` overwrites the matrices; `store`, which has one placement, reads its matrix here.
+        let matrices = vec![ty.from_integer(77); placements.len() * (n * n) as usize];
+        let matrices = if placements.len() == 1 { self.values(n * n, 5) } else { matrices };
         Case::new(name, source)
             .buffer(Data::values(ty, &self.values(self.len(), 0)))
             .buffer(Data::values(ty, &matrices))
             .buffer(Data::words(&words))
-            .buffer(Data::values(ty, &identity.map(|x| ty.whole(x)).collect::<Vec<_>>()))
-            .launch(Launch::workgroups([edges.len() as u32, 1, 1]))
-            .needs_or_refused(NEEDS)
-            .needs_product(products_to(n as usize, ty))
+            .buffer(Data::values(ty, &identity.map(|x| ty.from_integer(x)).collect::<Vec<_>>()))
+            .launch(Launch::workgroups([placements.len() as u32, 1, 1]))
+            .rejected_without(NEEDS)
+            .rejected_without_product(product_kinds_with_accumulator(n as usize, ty))
     }
 
     /// Returns small integers, none of which is zero.
     fn values(self, len: u32, seed: u32) -> Vec<u64> {
-        (0..len).map(|at| self.ty.whole((at * 7 + seed) % 13 + 1)).collect()
+        (0..len).map(|at| self.ty.from_integer((at * 7 + seed) % 13 + 1)).collect()
     }
 }
 
-/// Loads a matrix at each edge, one a workgroup, and stores it as a whole.
-fn load(shape: Shape, role: char, edges: &[Edge]) -> Case {
+/// Returns a case that loads a matrix at each placement, one per workgroup, and stores the whole
+/// matrix in `matrices`. Operands are multiplied by the identity to become accumulators.
+fn load(shape: Shape, role: char, placements: &[Placement]) -> Case {
     let Shape { n, ty, .. } = shape;
     let name = ty.name();
-    let whole = |role| format!("coopLoadT<coop_mat{n}x{n}<{name}, {role}>>(&identity[0], {n}u)");
-    let sums = match role {
-        'A' => format!("coopMultiplyAdd(m, {}, Sums())", whole('B')),
-        'B' => format!("coopMultiplyAdd({}, m, Sums())", whole('A')),
+    let identity = |role| format!("coopLoadT<coop_mat{n}x{n}<{name}, {role}>>(&identity[0], {n}u)");
+    let accumulators = match role {
+        'A' => format!("coopMultiplyAdd(m, {}, Accumulators())", identity('B')),
+        'B' => format!("coopMultiplyAdd({}, m, Accumulators())", identity('A')),
         _ => "m".to_owned(),
     };
     let statements = format!(
         "let m = coopLoad{}<coop_mat{n}x{n}<{name}, {role}>>({});
-        coopStoreT({sums}, &matrices[g.x * {}u], {n}u);",
+        coopStoreT({accumulators}, &matrices[g.x * {}u], {n}u);",
         shape.suffix(),
-        shape.arguments(edges[0]),
+        shape.arguments(placements[0]),
         n * n
     );
     let elements = shape.values(shape.len(), 0);
     let mut want = Vec::new();
-    for (edge, row) in edges.iter().flat_map(|edge| (0..n).map(move |row| (*edge, row))) {
+    for (placement, row) in
+        placements.iter().flat_map(|placement| (0..n).map(move |row| (*placement, row)))
+    {
         want.extend((0..n).map(|column| {
-            shape.position(edge, row, column).map_or(ty.whole(0), |at| elements[at])
+            shape.index(placement, row, column).map_or(ty.from_integer(0), |at| elements[at])
         }));
     }
-    let name = if edges.len() == 1 { edges[0].name } else { "all edges" };
+    let name = if placements.len() == 1 { placements[0].name } else { "all placements" };
     let case = shape
-        .case(&format!("{name}, {role}"), shape.kernel("read", &statements), edges)
+        .case(&format!("{name}, {role}"), shape.kernel("read", &statements), placements)
         .expect_values(1, ty, &want);
     match role {
         'C' => case,
-        _ => case.needs_product(product_of(n as usize, ty, ty)),
+        _ => case.rejected_without_product(product_kind(n as usize, ty, ty)),
     }
 }
 
-/// Stores a matrix at an edge.
-fn store(shape: Shape, edge: Edge) -> Case {
+/// Returns a case that stores a matrix at a placement.
+fn store(shape: Shape, placement: Placement) -> Case {
     let Shape { n, ty, .. } = shape;
     let statements = format!(
-        "let m = coopLoadT<Sums>(&matrices[0], {n}u);
+        "let m = coopLoadT<Accumulators>(&matrices[0], {n}u);
         coopStore{}(m, {});",
         shape.suffix(),
-        shape.arguments(edge)
+        shape.arguments(placement)
     );
     let matrix = shape.values(n * n, 5);
     let mut want = shape.values(shape.len(), 0);
     for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
-        if let Some(at) = shape.position(edge, row, column) {
+        if let Some(at) = shape.index(placement, row, column) {
             want[at] = matrix[(row * n + column) as usize];
         }
     }
     shape
-        .case(edge.name, shape.kernel("read_write", &statements), &[edge])
+        .case(placement.name, shape.kernel("read_write", &statements), &[placement])
         .expect_values(0, ty, &want)
 }
 
-/// Every shape with literals or with computed starts.
+/// Returns every shape, with literal or with computed start and stride.
 fn shapes(literal: bool) -> impl Iterator<Item = Shape> {
     let choices = |bits: u32| {
         let ty = if bits & 1 == 0 { Ty::F16 } else { Ty::F32 };
@@ -233,19 +244,21 @@ fn shapes(literal: bool) -> impl Iterator<Item = Shape> {
     })
 }
 
-pub(crate) fn matrix_elements_outside_read_zero(_: &DeviceInfo) -> Cases {
+pub(crate) fn out_of_bounds_matrix_elements_load_zero(_: &DeviceInfo) -> Cases {
     let computed = shapes(false).flat_map(|shape| {
-        ['A', 'B', 'C'].into_iter().map(move |role| load(shape, role, &shape.edges()))
+        ['A', 'B', 'C'].into_iter().map(move |role| load(shape, role, &shape.placements()))
     });
+    // Each literal placement is a kernel of its own: without half of the 8x8 shapes, to save time.
     let literal = shapes(true).filter(|shape| shape.row_major == (shape.n == 8) || shape.n == 16);
-    let literal = literal
-        .flat_map(|shape| shape.edges().into_iter().map(move |edge| load(shape, 'C', &[edge])));
+    let literal = literal.flat_map(|shape| {
+        shape.placements().into_iter().map(move |placement| load(shape, 'C', &[placement]))
+    });
     Cases::new(computed.chain(literal))
 }
 
-pub(crate) fn matrix_elements_outside_stay(_: &DeviceInfo) -> Cases {
+pub(crate) fn out_of_bounds_matrix_stores_are_dropped(_: &DeviceInfo) -> Cases {
     let shapes = [false, true].into_iter().flat_map(shapes);
-    // Only half of the shapes, in which each choice meets each other one.
+    // Half of the shapes, selected by parity, so that all pairs of choices occur.
     let shapes = shapes.filter(|shape| {
         let is_workgroup = shape.memory == Memory::Workgroup;
         let bits = [shape.row_major, is_workgroup, shape.literal, shape.n == 8];
@@ -253,7 +266,8 @@ pub(crate) fn matrix_elements_outside_stay(_: &DeviceInfo) -> Cases {
     });
     Cases::new(shapes.flat_map(|shape| {
         // Where elements overlap, any of them may be stored last.
-        let edges = shape.edges().into_iter().filter(move |edge| edge.stride >= shape.n);
-        edges.map(move |edge| store(shape, edge))
+        let placements =
+            shape.placements().into_iter().filter(move |placement| placement.stride >= shape.n);
+        placements.map(move |placement| store(shape, placement))
     }))
 }

@@ -4,11 +4,12 @@
 use scry_gpu::DeviceInfo;
 
 use crate::case::Case;
-use crate::random::Words;
+use crate::random::RandomWords;
 use crate::table::{Row, function_table};
 
+/// Returns 80 pairs of random words below 97.
 fn inputs() -> Vec<[u32; 2]> {
-    let random: Vec<u32> = Words(77).take(160).map(|word| word % 97).collect();
+    let random: Vec<u32> = RandomWords(77).take(160).map(|word| word % 97).collect();
     random.chunks(2).map(|pair| [pair[0], pair[1]]).collect()
 }
 
@@ -94,11 +95,11 @@ pub(crate) fn switches_in_loops_in_switches(_: &DeviceInfo) -> Vec<Case> {
         fn f0(x: u32, y: u32) -> u32 {
             var state = x % 5u;
             var log = 0u;
-            for (var turn = 0u; turn < 40u; turn++) {
+            for (var n = 0u; n < 40u; n++) {
                 switch state {
                     case 0u, 3u: {
                         state = (state + y) % 7u;
-                        if turn % 3u == 1u { continue; }
+                        if n % 3u == 1u { continue; }
                         log += 1u;
                     }
                     case 1u: {
@@ -115,7 +116,7 @@ pub(crate) fn switches_in_loops_in_switches(_: &DeviceInfo) -> Vec<Case> {
                     case 6u: { return log + 7u; }
                     case 5u: { if log > 60u { break; } state = 0u; log += 3u; continue; }
                 }
-                log += turn % 2u;
+                log += n % 2u;
                 if log > 400u { return log; }
             }
             return log * 10u + state;
@@ -131,7 +132,7 @@ pub(crate) fn switches_in_loops_in_switches(_: &DeviceInfo) -> Vec<Case> {
             return r + x;
         }";
     const CASES: [Row; 2] = [
-        ("f0(x, y)", machine),
+        ("f0(x, y)", state_machine),
         ("f1(x, y)", |x, y| match x % 7 {
             0 | 2 => y + 1 + x,
             5 => y + x,
@@ -143,13 +144,13 @@ pub(crate) fn switches_in_loops_in_switches(_: &DeviceInfo) -> Vec<Case> {
     function_table(functions, &CASES, &inputs())
 }
 
-fn machine(x: u32, y: u32) -> u32 {
+fn state_machine(x: u32, y: u32) -> u32 {
     let (mut state, mut log) = (x % 5, 0);
-    for turn in 0..40 {
+    for n in 0..40 {
         match state {
             0 | 3 => {
                 state = (state + y) % 7;
-                if turn % 3 == 1 {
+                if n % 3 == 1 {
                     continue;
                 }
                 log += 1;
@@ -174,7 +175,7 @@ fn machine(x: u32, y: u32) -> u32 {
             }
             _ => state -= 1,
         }
-        log += turn % 2;
+        log += n % 2;
         if log > 400 {
             return log;
         }
@@ -208,18 +209,18 @@ pub(crate) fn returns_from_nested_callees(_: &DeviceInfo) -> Vec<Case> {
         }
         fn f1(x: u32, y: u32) -> u32 {
             var v = x;
-            var turns = 0u;
-            while turns < 6u && change(&v, y) { turns++; }
-            return v * 10u + turns;
+            var iterations = 0u;
+            while iterations < 6u && change(&v, y) { iterations++; }
+            return v * 10u + iterations;
         }";
     const CASES: [Row; 2] = [
         ("nested(x, y)", nested),
         ("f1(x, y)", |x, y| {
-            let (mut v, mut turns) = (x, 0);
-            while turns < 6 && change(&mut v, y) {
-                turns += 1;
+            let (mut v, mut iterations) = (x, 0);
+            while iterations < 6 && change(&mut v, y) {
+                iterations += 1;
             }
-            v * 10 + turns
+            v * 10 + iterations
         }),
     ];
     function_table(functions, &CASES, &inputs())
@@ -269,34 +270,34 @@ fn change(p: &mut u32, y: u32) -> bool {
 pub(crate) fn arrays_written_on_different_paths(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
-            var seen: array<u32, 8>;
+            var list: array<u32, 8>;
             var at = x;
             for (var i = 0u; i < y % 23u; i++) {
                 at = (at * 5u + 3u) % 31u;
-                if at % 2u == 0u { seen[at % 8u] += i; } else { seen[i % 8u] ^= at; }
-                if seen[3] > 20u { seen[3] = 0u; continue; }
-                seen[(at + i) % 8u] += 1u;
+                if at % 2u == 0u { list[at % 8u] += i; } else { list[i % 8u] ^= at; }
+                if list[3] > 20u { list[3] = 0u; continue; }
+                list[(at + i) % 8u] += 1u;
             }
             var sum = 0u;
-            for (var i = 0; i < 8; i++) { sum = sum * 3u + seen[i]; }
+            for (var i = 0; i < 8; i++) { sum = sum * 3u + list[i]; }
             return sum;
         }";
     const CASES: [Row; 1] = [("f0(x, y)", |x, y| {
-        let (mut seen, mut at) = ([0u32; 8], x);
+        let (mut list, mut at) = ([0u32; 8], x);
         for i in 0..y % 23 {
             at = (at * 5 + 3) % 31;
             if at % 2 == 0 {
-                seen[at as usize % 8] += i;
+                list[at as usize % 8] += i;
             } else {
-                seen[i as usize % 8] ^= at;
+                list[i as usize % 8] ^= at;
             }
-            if seen[3] > 20 {
-                seen[3] = 0;
+            if list[3] > 20 {
+                list[3] = 0;
                 continue;
             }
-            seen[(at + i) as usize % 8] += 1;
+            list[(at + i) as usize % 8] += 1;
         }
-        seen.iter().fold(0, |sum: u32, word| sum.wrapping_mul(3).wrapping_add(*word))
+        list.iter().fold(0, |sum: u32, word| sum.wrapping_mul(3).wrapping_add(*word))
     })];
     function_table(functions, &CASES, &inputs())
 }

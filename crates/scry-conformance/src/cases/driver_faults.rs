@@ -1,4 +1,4 @@
-//! Kernels that drivers have compiled wrongly.
+//! Kernels that a driver compiled wrongly from naga's SPIR-V.
 
 use scry_gpu::{DType, DeviceInfo, Features, Launch, f16};
 
@@ -6,7 +6,7 @@ use crate::case::{Case, Data};
 use crate::check::ensure;
 use crate::ty::Ty;
 
-/// NVIDIA's Vulkan driver 580 did not negate the third component of naga's SPIR-V.
+/// NVIDIA's Vulkan driver 580 did not negate the third component.
 pub(crate) fn negated_f16_vectors_of_a_uniform(_: &DeviceInfo) -> Case {
     let source = "enable f16;
         struct Vectors { two: vec2<f16>, three: vec3<f16>, four: vec4<f16> }
@@ -32,11 +32,11 @@ pub(crate) fn negated_f16_vectors_of_a_uniform(_: &DeviceInfo) -> Case {
         .buffer(Data::values(Ty::F16, &vectors))
         .buffer(Data::zeros(DType::F32, expected.len()))
         .launch(Launch::invocations(1))
-        .needs(Features::F16)
+        .skipped_without(Features::F16)
         .expect_values(1, Ty::F32, &expected)
 }
 
-/// NVIDIA's Vulkan driver 580 computed other products for some elements of naga's SPIR-V.
+/// NVIDIA's Vulkan driver 580 computed wrong products for some elements.
 pub(crate) fn scaled_matrices_with_subnormal_elements(_: &DeviceInfo) -> Case {
     const MATRICES: usize = 64;
     let source = "var<immediate> scale: f32;
@@ -47,7 +47,7 @@ pub(crate) fn scaled_matrices_with_subnormal_elements(_: &DeviceInfo) -> Case {
             if id.x < arrayLength(&matrices) { matrices[id.x] *= scale; }
         }";
     let scale = 3.0f32;
-    // Every third element is subnormal, with both signs and exponents down to the least.
+    // Every third element is subnormal, of either sign and any magnitude.
     let element = |i: usize| match i % 3 {
         0 => f32::from_bits((i as u32).wrapping_mul(0x9e37_79b9) & 0x807f_ffff),
         1 => i as f32 * 0.125,
@@ -58,11 +58,11 @@ pub(crate) fn scaled_matrices_with_subnormal_elements(_: &DeviceInfo) -> Case {
         .buffer(Data::floats(&elements))
         .launch(Launch::invocations(MATRICES as u32).immediates(&scale))
         .expect(move |out| {
-            let found = out.floats(0, Ty::F32, MATRICES * 16);
-            for (i, (found, element)) in found.into_iter().zip(&elements).enumerate() {
+            let results = out.floats(0, Ty::F32, MATRICES * 16);
+            for (i, (result, element)) in results.into_iter().zip(&elements).enumerate() {
                 let exact = f64::from(element * scale);
-                let flushed = element.is_subnormal() && found == 0.0;
-                ensure!(found == exact || flushed, "element {i}: {found:e}, not {exact:e}");
+                let flushed = element.is_subnormal() && result == 0.0;
+                ensure!(result == exact || flushed, "element {i}: {result:e}, not {exact:e}");
             }
             Ok(())
         })

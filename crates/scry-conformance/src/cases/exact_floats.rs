@@ -1,4 +1,4 @@
-//! Floats of every width: results that the type represents exactly.
+//! Floats of every width: operations whose results are exact, and others with their tolerance.
 
 use scry_gpu::DeviceInfo;
 
@@ -22,8 +22,8 @@ fn operands(ty: Ty) -> Operands {
     Operands { ty, first, second, third }
 }
 
-/// An expression whose value the type represents; otherwise a neighbour is accepted.
-fn exact(
+/// Creates a row that expects the exact value if `ty` represents it, otherwise within 1 ULP.
+fn exact_or_nearest(
     ty: Ty,
     expression: impl Into<String>,
     oracle: impl Fn(f64, f64, u32) -> f64 + 'static,
@@ -36,40 +36,40 @@ fn exact(
 }
 
 fn condition(ty: Ty, expression: &str, oracle: impl Fn(f64, f64) -> bool + 'static) -> Row {
-    Row::holds(expression, move |a, b| oracle(ty.float(a), ty.float(b)))
+    Row::condition(expression, move |a, b| oracle(ty.float(a), ty.float(b)))
 }
 
 fn arithmetic(ty: Ty) -> Vec<Row> {
     vec![
-        exact(ty, "a + b", |a, b, _| a + b),
-        exact(ty, "a - b", |a, b, _| a - b),
-        exact(ty, "a * b", move |a, b, _| a * b),
-        exact(ty, "-a", |a, _, _| -a),
-        exact(ty, "abs(a)", |a, _, _| a.abs()),
-        exact(ty, "sign(a)", |a, _, _| if a == 0.0 { 0.0 } else { a.signum() }),
-        exact(ty, "floor(a)", |a, _, _| a.floor()),
-        exact(ty, "ceil(a)", |a, _, _| a.ceil()),
-        exact(ty, "round(a)", |a, _, _| a.round_ties_even()),
-        exact(ty, "trunc(a)", |a, _, _| a.trunc()),
-        exact(ty, "fract(a)", |a, _, _| a - a.floor()),
-        exact(ty, "min(a, b)", |a, b, _| a.min(b)),
-        exact(ty, "max(a, b)", |a, b, _| a.max(b)),
-        exact(ty, "clamp(a, min(a, b), b)", |a, b, _| a.max(a.min(b)).min(b)),
-        exact(ty, "saturate(a)", |a, _, _| a.clamp(0.0, 1.0)),
-        exact(ty, "step(a, b)", |a, b, _| if a <= b { 1.0 } else { 0.0 }),
-        exact(ty, "select(a, b, a < b)", |a, b, _| a.max(b)),
-        exact(ty, "modf(a).fract", |a, _, _| a.fract()),
-        exact(ty, "modf(a).whole", |a, _, _| a.trunc()),
-        exact(ty, "frexp(a).fract", |a, _, _| fraction(a)),
+        exact_or_nearest(ty, "a + b", |a, b, _| a + b),
+        exact_or_nearest(ty, "a - b", |a, b, _| a - b),
+        exact_or_nearest(ty, "a * b", move |a, b, _| a * b),
+        exact_or_nearest(ty, "-a", |a, _, _| -a),
+        exact_or_nearest(ty, "abs(a)", |a, _, _| a.abs()),
+        exact_or_nearest(ty, "sign(a)", |a, _, _| if a == 0.0 { 0.0 } else { a.signum() }),
+        exact_or_nearest(ty, "floor(a)", |a, _, _| a.floor()),
+        exact_or_nearest(ty, "ceil(a)", |a, _, _| a.ceil()),
+        exact_or_nearest(ty, "round(a)", |a, _, _| a.round_ties_even()),
+        exact_or_nearest(ty, "trunc(a)", |a, _, _| a.trunc()),
+        exact_or_nearest(ty, "fract(a)", |a, _, _| a - a.floor()),
+        exact_or_nearest(ty, "min(a, b)", |a, b, _| a.min(b)),
+        exact_or_nearest(ty, "max(a, b)", |a, b, _| a.max(b)),
+        exact_or_nearest(ty, "clamp(a, min(a, b), b)", |a, b, _| a.max(a.min(b)).min(b)),
+        exact_or_nearest(ty, "saturate(a)", |a, _, _| a.clamp(0.0, 1.0)),
+        exact_or_nearest(ty, "step(a, b)", |a, b, _| if a <= b { 1.0 } else { 0.0 }),
+        exact_or_nearest(ty, "select(a, b, a < b)", |a, b, _| a.max(b)),
+        exact_or_nearest(ty, "modf(a).fract", |a, _, _| a.fract()),
+        exact_or_nearest(ty, "modf(a).whole", |a, _, _| a.trunc()),
+        exact_or_nearest(ty, "frexp(a).fract", |a, _, _| fraction(a)),
         Row::new("i32(frexp(a).exp)", Ty::I32, move |a, _, _| {
             Want::Bits(Ty::I32.wrap(exponent(ty.float(a)).into()))
         }),
-        exact(ty, "ldexp(a, i32(s))", |a, _, s| a * 2f64.powi(s as i32)),
-        exact(ty, "ldexp(a, -i32(s % 4u))", |a, _, s| a * 2f64.powi(-(s as i32 % 4))),
+        exact_or_nearest(ty, "ldexp(a, i32(s))", |a, _, s| a * 2f64.powi(s as i32)),
+        exact_or_nearest(ty, "ldexp(a, -i32(s % 4u))", |a, _, s| a * 2f64.powi(-(s as i32 % 4))),
     ]
 }
 
-/// WGSL: at least 0.5 and less than 1, or zero.
+/// WGSL's `frexp`: a magnitude of at least 0.5 and less than 1, or zero.
 fn fraction(a: f64) -> f64 {
     if a == 0.0 { 0.0 } else { a / 2f64.powi(exponent(a)) }
 }
@@ -91,27 +91,27 @@ fn comparisons(ty: Ty) -> Vec<Row> {
     ]
 }
 
-/// Sums of products of integers, which `f16` represents.
-fn combined(ty: Ty) -> Vec<Row> {
+/// Sums of products of integers that `f16` represents, remainders and divisions.
+fn fma_dot_and_division(ty: Ty) -> Vec<Row> {
     let name = ty.name();
     vec![
-        exact(ty, format!("fma(trunc(a), {name}(3), trunc(b))"), |a, b, _| {
+        exact_or_nearest(ty, format!("fma(trunc(a), {name}(3), trunc(b))"), |a, b, _| {
             3.0 * a.trunc() + b.trunc()
         }),
-        exact(ty, format!("fma({name}(-5), trunc(b), trunc(a))"), |a, b, _| {
+        exact_or_nearest(ty, format!("fma({name}(-5), trunc(b), trunc(a))"), |a, b, _| {
             a.trunc() - 5.0 * b.trunc()
         }),
-        exact(
+        exact_or_nearest(
             ty,
             format!("dot(vec2(trunc(a), {name}(2)), vec2({name}(3), trunc(b)))"),
             |a, b, _| 3.0 * a.trunc() + 2.0 * b.trunc(),
         ),
-        exact(ty, format!("mix(trunc(a), trunc(b), {name}(0.5))"), |a, b, _| {
+        exact_or_nearest(ty, format!("mix(trunc(a), trunc(b), {name}(0.5))"), |a, b, _| {
             (a.trunc() + b.trunc()) / 2.0
         }),
-        // WGSL: the dividend minus the divisor times the truncated quotient.
-        exact(ty, format!("a % {name}(2)"), |a, _, _| a % 2.0),
-        exact(ty, format!("b % {name}(-4)"), |_, b, _| b % -4.0),
+        // WGSL: `a - b * trunc(a / b)`.
+        exact_or_nearest(ty, format!("a % {name}(2)"), |a, _, _| a % 2.0),
+        exact_or_nearest(ty, format!("b % {name}(-4)"), |_, b, _| b % -4.0),
         // WGSL: within 2.5 ULP.
         Row::new(format!("a / (abs(b) + {name}(0.5))"), ty, move |a, b, _| {
             Want::Near(ty.float(a) / (ty.float(b).abs() + 0.5), 2.5)
@@ -130,6 +130,6 @@ pub(crate) fn comparisons_of_every_width(gpu: &DeviceInfo) -> Cases {
     for_types(gpu, &FLOATS, |gpu, ty| expressions(gpu, operands(ty), comparisons(ty)))
 }
 
-pub(crate) fn exact_arithmetic_in_every_width(gpu: &DeviceInfo) -> Cases {
-    for_types(gpu, &FLOATS, |gpu, ty| expressions(gpu, operands(ty), combined(ty)))
+pub(crate) fn fma_dot_division_of_every_width(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &FLOATS, |gpu, ty| expressions(gpu, operands(ty), fma_dot_and_division(ty)))
 }

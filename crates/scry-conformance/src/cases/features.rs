@@ -1,4 +1,5 @@
-//! Optional features: correct where the device has them, an error that names them otherwise.
+//! Optional features: right results where the device has them; otherwise the kernel is rejected
+//! with an error that names them.
 
 use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch, f16};
 
@@ -35,7 +36,7 @@ pub(crate) fn half_precision_floats(_: &DeviceInfo) -> Case {
         .buffer(Data::zeros(DType::F16, 6))
         .buffer(Data::words(&[10, 0, 0, 1]).typed(DType::U32))
         .launch(Launch::invocations(1))
-        .needs_or_refused(Features::F16)
+        .rejected_without(Features::F16)
         .expect_values(1, Ty::F16, &bits(&[2.5, 12.0, 7.0, 2.5, 2048.0, 0.0]))
         .expect_words(2, vec![10, 2, 3.0f32.to_bits(), 1])
         .expect(|out| {
@@ -67,7 +68,7 @@ pub(crate) fn integers_of_16_bits_wrap(_: &DeviceInfo) -> Case {
         .buffer(bytes(&[65535, 3]).typed(DType::U16))
         .buffer(Data::words(&[0, 0, 0, 0, 0, 0, 0, 0x1234_5678]).typed(DType::U32))
         .launch(Launch::invocations(1))
-        .needs_or_refused(Features::I16)
+        .rejected_without(Features::I16)
         .expect_words(2, vec![2, 65533, 32767, 32763, 5, 0x5678, 1, 0x1234_5678])
 }
 
@@ -132,7 +133,7 @@ pub(crate) fn integers_of_64_bits(_: &DeviceInfo) -> Case {
         .buffer(Data::zeros(DType::I64, 10))
         .buffer(Data::zeros(DType::U64, 8))
         .launch(Launch::invocations(1))
-        .needs_or_refused(Features::I64)
+        .rejected_without(Features::I64)
         .expect_values(2, Ty::I64, &signed.map(i64::cast_unsigned))
         .expect_values(3, Ty::U64, &unsigned)
 }
@@ -156,7 +157,7 @@ pub(crate) fn double_precision_floats(_: &DeviceInfo) -> Case {
     let a = [1e15 + 0.5, 0.123_456_789_012_345];
     let wants = vec![
         Want::Number(a[0] + a[1]),
-        // A product and a sum may be fused, or not.
+        // A product and a sum may be fused.
         Want::Within(a[0].mul_add(a[1], 0.1), 0.1f64.next_down()),
         Want::Number(a[0] / 4.0),
         Want::Number(2_147_483_647.0),
@@ -168,11 +169,11 @@ pub(crate) fn double_precision_floats(_: &DeviceInfo) -> Case {
         .buffer(Data::values(Ty::F64, &a.map(f64::to_bits)).typed(DType::F64))
         .buffer(Data::zeros(DType::F64, 7))
         .launch(Launch::invocations(1))
-        .needs_or_refused(Features::F64)
+        .rejected_without(Features::F64)
         .expect_wants(1, Ty::F64, wants, |at| format!("out[{at}]"))
 }
 
-/// Converts each number to f16, and that to f32.
+/// Converts each number to f16, and the f16 to f32.
 const F64_TO_F16: &str = "
     enable f16;
     @group(0) @binding(0) var<storage, read> a: array<f64>;
@@ -183,21 +184,23 @@ const F64_TO_F16: &str = "
         if id.x < arrayLength(&a) { out[id.x] = f32(f16(a[id.x])); }
     }";
 
-/// Returns the nearest f16, ties to even, by its distance.
-fn nearest_half(x: f64) -> f64 {
-    let about = f16::from_f32(x as f32).to_bits();
-    let around = [about.saturating_sub(1), about, about + 1];
+/// Returns the nearest f16, ties to even. Compares distances, because rounding through f32 could be
+/// wrong.
+fn nearest_f16(x: f64) -> f64 {
+    let approximate = f16::from_f32(x as f32).to_bits();
+    let candidates = [approximate.saturating_sub(1), approximate, approximate + 1];
     let distance = |bits: &u16| (f16::from_bits(*bits).to_f64() - x).abs();
     let nearer = |a: &u16, b: &u16| distance(a).total_cmp(&distance(b)).then((a & 1).cmp(&(b & 1)));
-    let nearest = around.into_iter().min_by(nearer).expect("there are three");
+    let nearest = candidates.into_iter().min_by(nearer).expect("there are three");
     f16::from_bits(nearest).to_f64()
 }
 
-/// Numbers slightly above and below the middle between two f16 values, which f32 cannot tell apart.
+/// Returns numbers slightly above and below the middle between two f16 values. They are equal as
+/// f32, so rounding to f32 first gives a wrong f16.
 fn near_middles() -> Vec<f64> {
     let middles = [1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 4101.0 / 2.0, 1e-3];
-    let near = |x: f64| [x, x * (1.0 + 2f64.powi(-40)), x * (1.0 - 2f64.powi(-40))];
-    let mut numbers: Vec<f64> = middles.into_iter().flat_map(near).collect();
+    let around = |x: f64| [x, x * (1.0 + 2f64.powi(-40)), x * (1.0 - 2f64.powi(-40))];
+    let mut numbers: Vec<f64> = middles.into_iter().flat_map(around).collect();
     numbers.extend([0.0, 1.0, 0.1, 65504.0, 65503.9]);
     numbers.extend(numbers.clone().iter().map(|x| -x));
     numbers
@@ -208,7 +211,7 @@ pub(crate) fn f64_to_f16_rounds_once(gpu: &DeviceInfo) -> Case {
     let numbers = near_middles();
     let is_compiled_by_us = matches!(gpu.backend, BackendKind::Cpu | BackendKind::Cuda);
     let want = |x: &f64| match is_compiled_by_us {
-        true => Want::Number(nearest_half(*x)),
+        true => Want::Number(nearest_f16(*x)),
         false if *x == 0.0 => Want::Number(0.0),
         false => Want::Within(*x, (x.abs() * 2f64.powi(-10)).next_down()),
     };
@@ -218,7 +221,7 @@ pub(crate) fn f64_to_f16_rounds_once(gpu: &DeviceInfo) -> Case {
         .buffer(Data::values(Ty::F64, &bits).typed(DType::F64))
         .buffer(Data::zeros(DType::F32, numbers.len()))
         .launch(Launch::invocations(numbers.len()))
-        .needs_or_refused(Features::F64 | Features::F16)
+        .rejected_without(Features::F64 | Features::F16)
         .expect_wants(1, Ty::F32, wants, move |at| format!("{:e}", numbers[at]))
 }
 
@@ -238,7 +241,7 @@ pub(crate) fn atomic_floats(_: &DeviceInfo) -> Case {
     Case::new("", F32_ATOMICS)
         .buffer(Data::floats(&[0.0, 0.0, 7.0]))
         .launch(Launch::invocations(64 * 50))
-        .needs_or_refused(Features::F32_ATOMICS)
+        .rejected_without(Features::F32_ATOMICS)
         .expect_wants(0, Ty::F32, wants, |at| format!("sum {at}"))
 }
 
@@ -256,7 +259,7 @@ pub(crate) fn atomic_integers_of_64_bits(_: &DeviceInfo) -> Case {
     Case::new("", I64_ATOMICS)
         .buffer(Data::zeros(DType::U64, 3))
         .launch(Launch::invocations(6400))
-        .needs_or_refused(Features::I64_ATOMICS)
+        .rejected_without(Features::I64_ATOMICS)
         .expect_values(0, Ty::U64, &[6400 * 0x1_0000_0001, 6399 << 33, u64::MAX])
 }
 
@@ -289,12 +292,12 @@ const SUBGROUPS: &str = "enable subgroups;
 /// Returns the expected row of an invocation, from the members of its subgroup.
 fn subgroup_row(rows: &[Vec<u32>], local: usize) -> Vec<u32> {
     let [size, lane, subgroup, subgroups] = rows[local][..4] else {
-        panic!("a row has twelve words")
+        panic!("a row has at least four words")
     };
-    let members = |row: &&Vec<u32>| row[2] == subgroup;
+    let is_member = |row: &&Vec<u32>| row[2] == subgroup;
     let mut mates: Vec<(u32, u32)> = (0..)
         .zip(rows)
-        .filter(|(_, row)| members(row))
+        .filter(|(_, row)| is_member(row))
         .map(|(local, row)| (row[1], local))
         .collect();
     mates.sort_unstable();
@@ -325,7 +328,7 @@ pub(crate) fn subgroup_operations(gpu: &DeviceInfo) -> Case {
     Case::new("", SUBGROUPS)
         .words(&[&[u32::MAX; 64 * 12]])
         .one_workgroup()
-        .needs_or_refused(Features::SUBGROUPS)
+        .rejected_without(Features::SUBGROUPS)
         .expect(move |out| {
             let rows: Vec<Vec<u32>> = out.words(0).chunks(12).map(<[u32]>::to_vec).collect();
             for (local, row) in rows.iter().enumerate() {
@@ -354,17 +357,16 @@ pub(crate) fn rejects_workgroups_beyond_limits(gpu: &DeviceInfo) -> Vec<Case> {
         )
     };
     let [x, ..] = limits.max_workgroup_size;
-    let all = limits.max_workgroup_invocations;
-    let most = x.min(all);
+    let max = x.min(limits.max_workgroup_invocations);
     let words = limits.max_workgroup_memory / 4;
-    let (wide, many) = ((x + 1).to_string(), (most * 2).to_string());
+    let (wide, many) = ((x + 1).to_string(), (max * 2).to_string());
     let memory = limits.max_workgroup_memory.to_string();
     vec![
-        Case::new("the largest", kernel([most, 1, 1], words))
-            .output((0..most).collect())
+        Case::new("the largest", kernel([max, 1, 1], words))
+            .output((0..max).collect())
             .one_workgroup(),
         Case::new("too wide", kernel([x + 1, 1, 1], 1)).refused(&["max_workgroup", &wide]),
-        Case::new("too many invocations", kernel([most, 2, 1], 1))
+        Case::new("too many invocations", kernel([max, 2, 1], 1))
             .refused(&["max_workgroup_invocations", &many]),
         Case::new("too much memory", kernel([1, 1, 1], words + 1))
             .refused(&["max_workgroup_memory", &memory]),
@@ -377,7 +379,7 @@ mod tests {
 
     #[test]
     fn rounding_twice_differs() {
-        let want: Vec<f64> = near_middles().into_iter().map(nearest_half).collect();
+        let want: Vec<f64> = near_middles().into_iter().map(nearest_f16).collect();
         let twice = near_middles().into_iter().map(|x| f16::from_f32(x as f32).to_f64());
         assert_ne!(want, twice.collect::<Vec<f64>>());
     }

@@ -1,4 +1,4 @@
-//! Floats: exact results, and bit patterns that pass unchanged.
+//! f32: operations with exact results, and bit patterns that are copied unchanged.
 
 use scry_gpu::DeviceInfo;
 
@@ -19,8 +19,9 @@ fn pairs() -> Vec<[u32; 2]> {
 /// An expression over the floats `a` and `b`, and its value on the host.
 type FloatRow = (&'static str, fn(f32, f32) -> f32);
 
-/// The sign of a zero is not compared: an implementation may ignore it.
-fn check_floats(rows: &[FloatRow], pairs: &[[u32; 2]]) -> Vec<Case> {
+/// Returns cases that evaluate each row for each pair. The sign of a zero is not compared: an
+/// implementation may ignore it.
+fn float_table(rows: &[FloatRow], pairs: &[[u32; 2]]) -> Vec<Case> {
     let as_words = |(expression, host): &FloatRow| {
         let host = *host;
         let host = move |x, y| host(f32::from_bits(x), f32::from_bits(y)).to_bits();
@@ -51,7 +52,7 @@ pub(crate) fn exact_operations(_: &DeviceInfo) -> Vec<Case> {
         ("ldexp(a, 3)", |a, _| a * 8.0),
         ("select(a, b, a < b)", |a, b| a.max(b)),
     ];
-    check_floats(&CASES, &pairs())
+    float_table(&CASES, &pairs())
 }
 
 pub(crate) fn comparisons(_: &DeviceInfo) -> Vec<Case> {
@@ -77,7 +78,7 @@ pub(crate) fn remainder_has_sign_of_dividend(_: &DeviceInfo) -> Vec<Case> {
         (-20i8..20).filter(|i| *i % 8 != 0).map(|i| f32::from(i) / 4.0).collect();
     let pair = |a: &f32| [2.0, -2.0].map(|b: f32| [a.to_bits(), b.to_bits()]);
     let pairs: Vec<[u32; 2]> = dividends.iter().flat_map(pair).collect();
-    check_floats(&CASES, &pairs)
+    float_table(&CASES, &pairs)
 }
 
 pub(crate) fn parts_of_floats(_: &DeviceInfo) -> Vec<Case> {
@@ -86,12 +87,12 @@ pub(crate) fn parts_of_floats(_: &DeviceInfo) -> Vec<Case> {
         ("modf(a).fract", |a, _| a.fract()),
         ("ldexp(frexp(a).fract, frexp(a).exp)", |a, _| a),
     ];
-    // A fraction of at least 0.5 and less than 1, and its exponent.
+    // The bits of a fraction of at least 0.5 and less than 1, and its exponent.
     const WORDS: [Row; 2] = [
         ("bitcast<u32>(frexp(a).fract)", |x, _| x & 0x807f_ffff | 126 << 23),
         ("bitcast<u32>(frexp(a).exp)", |x, _| (x >> 23 & 255).wrapping_sub(126)),
     ];
-    let mut cases = check_floats(&FLOATS, &pairs());
+    let mut cases = float_table(&FLOATS, &pairs());
     cases.extend(table(AS_FLOATS, &WORDS, &pairs()));
     cases
 }

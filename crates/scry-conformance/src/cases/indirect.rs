@@ -1,15 +1,15 @@
-//! Indirect launches: workgroup counts from a buffer, with any value.
+//! Indirect launches: workgroup counts from a buffer, which may have any value.
 
 use scry_gpu::{DType, DeviceInfo};
 
-use super::launches::launch_of;
-use crate::case::{BufferBinding, Case, Data, Work};
+use super::launches::counting_case;
+use crate::case::{BufferBinding, Case, CaseLaunch, Data};
 
 /// Adds a launch with its counts in a separate buffer.
-fn indirect(mut case: Case, counts: [u32; 3]) -> Case {
+fn launch_indirect(mut case: Case, counts: [u32; 3]) -> Case {
     let buffer = case.buffers.len();
     case.buffers.push(Data::words(&counts).typed(DType::U32));
-    case.launches.push(Work::Indirect(BufferBinding::whole(buffer), None));
+    case.launches.push(CaseLaunch::Indirect(BufferBinding::whole(buffer), None));
     case
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn every_invocation_runs_exactly_once(_: &DeviceInfo) -> Vec<Case> {
         ([4, 2, 1], [1, 1, 1]),
         ([8, 4, 2], [40, 12, 6]),
         ([64, 1, 1], [64 * 300, 2, 3]),
-        // Beyond the maximum of a device's launch along an axis.
+        // More workgroups along an axis than a device can launch.
         ([1, 1, 1], [70_000, 1, 1]),
         ([1, 1, 1], [1, 70_000, 1]),
         ([1, 1, 1], [1, 1, 70_000]),
@@ -28,7 +28,7 @@ pub(crate) fn every_invocation_runs_exactly_once(_: &DeviceInfo) -> Vec<Case> {
     ];
     let case = |(workgroup, size): ([u32; 3], [u32; 3])| {
         let groups = [0, 1, 2].map(|axis| size[axis].div_ceil(workgroup[axis]));
-        indirect(launch_of(workgroup, size), groups)
+        launch_indirect(counting_case(workgroup, size), groups)
     };
     cases.map(case).into()
 }
@@ -42,7 +42,7 @@ pub(crate) fn invalid_counts_run_nothing(_: &DeviceInfo) -> Case {
         [0; 3],
         [0, MAX, MAX],
         [MAX, MAX, 0],
-        // Four invocations each: more than an axis can have.
+        // With four invocations each, more invocations along x than u32 can number.
         [1 << 30, 1, 1],
         [MAX, 1, 1],
         [MAX, MAX, MAX],
@@ -53,7 +53,7 @@ pub(crate) fn invalid_counts_run_nothing(_: &DeviceInfo) -> Case {
         [1, 65536, 65536],
         [65536, 1, 65536],
         [1 << 11, 1 << 11, 1 << 10],
-        // Valid.
+        // The only valid counts: 30 workgroups run.
         [5, 2, 3],
     ];
     let source = "
@@ -61,11 +61,11 @@ pub(crate) fn invalid_counts_run_nothing(_: &DeviceInfo) -> Case {
         @compute @workgroup_size(4)
         fn count() { atomicAdd(&runs, 1u); }";
     let case = Case::new("", source).buffer(Data::zeros(DType::U32, 1));
-    counts.into_iter().fold(case, indirect).expect_words(0, vec![4 * 30])
+    counts.into_iter().fold(case, launch_indirect).expect_words(0, vec![4 * 30])
 }
 
-/// Workgroup memory is not visible to the next workgroup on the same multiprocessor; and an early
-/// return ends an invocation of its own workgroup only.
+/// A workgroup does not see workgroup memory of another one that ran on the same multiprocessor
+/// before, and an early return ends only invocations of its own workgroup.
 pub(crate) fn workgroup_memory_with_early_returns(_: &DeviceInfo) -> Vec<Case> {
     let source = "
         @group(0) @binding(0) var<storage, read_write> sums: array<u32>;
@@ -103,7 +103,7 @@ pub(crate) fn workgroup_memory_with_early_returns(_: &DeviceInfo) -> Vec<Case> {
             .buffer(Data::zeros(DType::U32, 1))
             .expect_words(0, (0..groups).map(sum).collect())
             .expect_words(1, vec![ran * 2]);
-        indirect(case, [groups, 1, 1])
+        launch_indirect(case, [groups, 1, 1])
     };
     [1, 5, 700, 66_000].map(case).into()
 }
@@ -125,7 +125,7 @@ pub(crate) fn counts_may_share_a_read_buffer(_: &DeviceInfo) -> Vec<Case> {
             .buffer(Data::zeros(DType::U32, 1))
             .expect_words(1, vec![sum]);
         let counts = BufferBinding::part(0, 4 * start..4 * (start + 3));
-        case.launches.push(Work::Indirect(counts, None));
+        case.launches.push(CaseLaunch::Indirect(counts, None));
         case
     };
     [0, 1, 5, 63, 130, 297].map(case).into()
@@ -147,6 +147,6 @@ pub(crate) fn immediates_and_uniforms_with_counts(_: &DeviceInfo) -> Case {
         .expect_words(1, (0..10).map(|n| if n < 8 { 3 * n + 50 } else { 0 }).collect());
     case.buffers.push(Data::words(&[4, 1, 1]).typed(DType::U32));
     let immediates = [70u32, 20].iter().flat_map(|word| word.to_ne_bytes()).collect();
-    case.launches.push(Work::Indirect(BufferBinding::whole(2), Some(immediates)));
+    case.launches.push(CaseLaunch::Indirect(BufferBinding::whole(2), Some(immediates)));
     case
 }

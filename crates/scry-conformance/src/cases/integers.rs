@@ -1,14 +1,14 @@
-//! Integers of every width: all operators and functions, with operands of every kind.
+//! Integers of every width: all operators and functions.
 
 use scry_gpu::DeviceInfo;
 
 use crate::Cases;
 use crate::case::Want;
-use crate::random::Words;
+use crate::random::RandomWords;
 use crate::ty::{INTEGERS, Ty};
 use crate::typed::{Operands, Row, expressions, for_types};
 
-/// Corner cases and random values.
+/// Returns corner cases of the type and random values.
 fn operands(ty: Ty) -> Operands {
     let width = i128::from(ty.bits());
     let half = 1i128 << (width - 1);
@@ -34,7 +34,7 @@ fn operands(ty: Ty) -> Operands {
         half >> 1,
         -(half >> 1),
     ];
-    let mut random = Words(ty.bits());
+    let mut random = RandomWords(ty.bits());
     let mut word = || random.next().map_or(0, i128::from);
     let mut first: Vec<u64> = corners.iter().map(|corner| ty.wrap(*corner)).collect();
     first.extend((0..12).map(|shift| ty.wrap((word() << 32 | word()) >> (shift * 3))));
@@ -44,7 +44,7 @@ fn operands(ty: Ty) -> Operands {
     Operands { ty, first, second, third }
 }
 
-/// An expression whose value is an integer of the operands' type.
+/// Creates a row whose result is an integer of the operands' type.
 fn integer(
     ty: Ty,
     expression: impl Into<String>,
@@ -56,7 +56,7 @@ fn integer(
 }
 
 fn condition(ty: Ty, expression: &str, oracle: impl Fn(i128, i128) -> bool + 'static) -> Row {
-    Row::holds(expression, move |a, b| oracle(ty.integer(a), ty.integer(b)))
+    Row::condition(expression, move |a, b| oracle(ty.integer(a), ty.integer(b)))
 }
 
 /// WGSL: `x / 0` is `x`; a quotient that overflows wraps to the dividend.
@@ -115,13 +115,13 @@ fn comparisons(ty: Ty) -> Vec<Row> {
     ]
 }
 
-/// The bits of a number as an unsigned integer.
-fn word(ty: Ty, value: i128) -> u64 {
+/// Returns the bits of a number, zero-extended.
+fn to_bits(ty: Ty, value: i128) -> u64 {
     ty.wrap(value)
 }
 
 fn leading_zeros(ty: Ty, value: i128) -> i128 {
-    i128::from(word(ty, value).leading_zeros() - (64 - ty.bits()))
+    i128::from(to_bits(ty, value).leading_zeros() - (64 - ty.bits()))
 }
 
 /// WGSL: the position of the highest bit that differs from the sign, or is one; -1 if none does.
@@ -131,7 +131,7 @@ fn first_leading(ty: Ty, value: i128) -> i128 {
 }
 
 fn trailing_zeros(ty: Ty, value: i128) -> i128 {
-    i128::from(word(ty, value).trailing_zeros().min(ty.bits()))
+    i128::from(to_bits(ty, value).trailing_zeros().min(ty.bits()))
 }
 
 /// WGSL: the position of the lowest one; -1 if there is none.
@@ -140,13 +140,13 @@ fn first_trailing(ty: Ty, value: i128) -> i128 {
 }
 
 fn bits(ty: Ty) -> Vec<Row> {
-    let all = ty.bits();
+    let width = ty.bits();
     vec![
-        integer(ty, "countOneBits(a)", move |a, _, _| word(ty, a).count_ones().into()),
+        integer(ty, "countOneBits(a)", move |a, _, _| to_bits(ty, a).count_ones().into()),
         integer(ty, "countLeadingZeros(a)", move |a, _, _| leading_zeros(ty, a)),
         integer(ty, "countTrailingZeros(a)", move |a, _, _| trailing_zeros(ty, a)),
         integer(ty, "reverseBits(a)", move |a, _, _| {
-            (word(ty, a).reverse_bits() >> (64 - all)).into()
+            (to_bits(ty, a).reverse_bits() >> (64 - width)).into()
         }),
         integer(ty, "firstLeadingBit(a)", move |a, _, _| first_leading(ty, a)),
         integer(ty, "firstTrailingBit(a)", move |a, _, _| first_trailing(ty, a)),

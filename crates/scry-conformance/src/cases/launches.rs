@@ -1,12 +1,13 @@
-//! Grids of one, two and three dimensions, plain and linearised: each invocation exactly once.
+//! Grids of one, two and three dimensions, plain and linearised: each invocation runs exactly once.
 
 use scry_gpu::{DType, DeviceInfo, Invocations, Launch};
 
 use crate::case::{Case, Data};
 use crate::check::{ensure, ensure_eq};
 
-/// Counts each invocation inside of `size` at its index, and every other one at the end.
-fn counting(workgroup: [u32; 3]) -> String {
+/// Returns a kernel that counts each invocation within `size` at its index, and all others in the
+/// last element. `wrong` counts invocations whose built-in values contradict each other.
+fn counting_kernel(workgroup: [u32; 3]) -> String {
     let [x, y, z] = workgroup;
     format!(
         "
@@ -23,33 +24,34 @@ fn counting(workgroup: [u32; 3]) -> String {
             @builtin(num_workgroups) groups: vec3<u32>,
         ) {{
             let workgroup = vec3({x}u, {y}u, {z}u);
-            let is_true = all(id == group * workgroup + local)
+            let is_consistent = all(id == group * workgroup + local)
                 && index == local.x + (local.y + local.z * {y}u) * {x}u
                 && all(groups == (size.xyz + workgroup - 1u) / workgroup)
                 && all(group < groups);
-            if !is_true {{ atomicAdd(&wrong, 1u); }}
+            if !is_consistent {{ atomicAdd(&wrong, 1u); }}
             let last = arrayLength(&counts) - 1u;
-            let inside = all(id < size.xyz);
-            atomicAdd(&counts[select(last, id.x + (id.y + id.z * size.y) * size.x, inside)], 1u);
+            let in_bounds = all(id < size.xyz);
+            atomicAdd(&counts[select(last, id.x + (id.y + id.z * size.y) * size.x, in_bounds)], 1u);
         }}"
     )
 }
 
-/// Counts the invocations of a launch, which is to be added, of `size` in whole workgroups.
-pub(crate) fn launch_of(workgroup: [u32; 3], size: [u32; 3]) -> Case {
+/// Creates a case that counts the invocations of a launch of `size`, rounded up to whole
+/// workgroups. The caller adds the launch.
+pub(crate) fn counting_case(workgroup: [u32; 3], size: [u32; 3]) -> Case {
     let [x, y, z] = size;
-    let inside = size.iter().product::<u32>() as usize;
+    let len = size.iter().product::<u32>() as usize;
     let name = format!("{size:?} in workgroups of {workgroup:?}");
-    let case = Case::new(name, counting(workgroup))
+    let case = Case::new(name, counting_kernel(workgroup))
         .buffer(Data::words(&[x, y, z, 0]).typed(DType::U32))
-        .buffer(Data::zeros(DType::U32, inside + 1))
+        .buffer(Data::zeros(DType::U32, len + 1))
         .buffer(Data::zeros(DType::U32, 1));
     case.expect_words(2, vec![0]).expect(move |out| {
         let counts = out.words(1);
-        ensure!(counts[..inside].iter().all(|count| *count == 1), "not each exactly once");
-        let whole = |axis: usize| size[axis].next_multiple_of(workgroup[axis]);
-        let excess = whole(0) * whole(1) * whole(2) - inside as u32;
-        ensure_eq!(counts[inside], excess, "beyond the size");
+        ensure!(counts[..len].iter().all(|count| *count == 1), "not each exactly once");
+        let rounded = |axis: usize| size[axis].next_multiple_of(workgroup[axis]);
+        let excess = rounded(0) * rounded(1) * rounded(2) - len as u32;
+        ensure_eq!(counts[len], excess, "beyond the size");
         Ok(())
     })
 }
@@ -69,7 +71,7 @@ pub(crate) fn each_invocation_exactly_once(_: &DeviceInfo) -> Vec<Case> {
         ([3, 5, 2], [31, 29, 11]),
         ([1, 1, 64], [2, 3, 129]),
     ];
-    let case = |(workgroup, size)| launch_of(workgroup, size).launch(Launch::invocations(size));
+    let case = |(workgroup, size)| counting_case(workgroup, size).launch(Launch::invocations(size));
     cases.map(case).into()
 }
 
@@ -85,13 +87,15 @@ pub(crate) fn every_way_to_set_the_size(_: &DeviceInfo) -> Vec<Case> {
         ((5, 6).into(), [5, 6, 1]),
         ((5u32, 6u32, 7u32).into(), [5, 6, 7]),
     ];
-    let launch = |given| Launch::invocations(given);
-    sizes.map(|(given, size)| launch_of([4, 2, 1], size).launch(launch(given))).into()
+    let case = |(invocations, size)| {
+        counting_case([4, 2, 1], size).launch(Launch::invocations(invocations))
+    };
+    sizes.map(case).into()
 }
 
-/// [`counting`] without any invocation inside of the size.
-fn nothing(name: &str, workgroup: [u32; 3]) -> Case {
-    Case::new(name, counting(workgroup))
+/// Creates a case of [`counting_kernel`] in which no invocation may run.
+fn no_invocations(name: &str, workgroup: [u32; 3]) -> Case {
+    Case::new(name, counting_kernel(workgroup))
         .words(&[&[0; 4]])
         .buffer(Data::zeros(DType::U32, 1))
         .buffer(Data::zeros(DType::U32, 1))
@@ -108,7 +112,7 @@ pub(crate) fn zero_axis_runs_nothing(_: &DeviceInfo) -> Case {
         Launch::workgroups([70_000, 1, 0]),
         Launch::workgroups([u32::MAX, 0, u32::MAX]),
     ];
-    launches.into_iter().fold(nothing("", [4, 1, 1]), Case::launch)
+    launches.into_iter().fold(no_invocations("", [4, 1, 1]), Case::launch)
 }
 
 pub(crate) fn linearised_launches_keep_every_id(_: &DeviceInfo) -> Vec<Case> {
@@ -123,9 +127,9 @@ pub(crate) fn linearised_launches_keep_every_id(_: &DeviceInfo) -> Vec<Case> {
     ];
     let case = |(workgroup, size): ([u32; 3], [u32; 3])| {
         let groups = [0, 1, 2].map(|axis| size[axis].div_ceil(workgroup[axis]));
-        launch_of(workgroup, size).launch(Launch::workgroups(groups))
+        counting_case(workgroup, size).launch(Launch::workgroups(groups))
     };
-    let last = launch_of([1, 1, 1], [65_536, 3, 1]).launch(Launch::invocations([65_536, 3]));
+    let last = counting_case([1, 1, 1], [65_536, 3, 1]).launch(Launch::invocations([65_536, 3]));
     cases.into_iter().map(case).chain([last]).collect()
 }
 
@@ -167,8 +171,8 @@ pub(crate) fn rejects_invocation_ids_beyond_u32(_: &DeviceInfo) -> Vec<Case> {
         (Launch::workgroups([1 << 26, 1, 1]), &["67108864", "along x"]),
         (Launch::invocations([1, u64::MAX]), &["along y"]),
     ];
-    let case = |(launch, says): (Launch, &[&str])| {
-        nothing(&format!("{launch:?}"), [64, 1, 1]).launch(launch).refused(says)
+    let case = |(launch, parts): (Launch, &[&str])| {
+        no_invocations(&format!("{launch:?}"), [64, 1, 1]).launch(launch).refused(parts)
     };
     refused.map(case).into()
 }

@@ -1,11 +1,12 @@
-//! WGSL's memory layouts, and Rust structures with the same layout.
+//! WGSL's memory layouts.
 
 use scry_gpu::DeviceInfo;
 
 use crate::case::{Case, Failure};
 
-/// A kernel that copies from a structure to words; the structure's words are 0, 1, 2, ...
-fn words_at(types: &str, ty: &str, words: u32, expressions: &[(&str, u32)]) -> Case {
+/// Creates a case that evaluates expressions over `s`, a buffer of type `ty` whose word `i` is `i`.
+/// So the expected value of a member is its offset in words.
+fn member_offsets(types: &str, ty: &str, words: u32, expressions: &[(&str, u32)]) -> Case {
     let stores: Vec<String> = expressions
         .iter()
         .enumerate()
@@ -19,14 +20,14 @@ fn words_at(types: &str, ty: &str, words: u32, expressions: &[(&str, u32)]) -> C
         fn main() {{ {} }}",
         stores.join("\n")
     );
-    let want: Vec<u32> = expressions.iter().map(|(_, place)| *place).collect();
+    let want: Vec<u32> = expressions.iter().map(|(_, word)| *word).collect();
     let input: Vec<u32> = (0..words).collect();
     Case::new(ty, source).words(&[&input]).output(want).one_workgroup()
 }
 
 pub(crate) fn vec3_is_aligned_like_vec4(_: &DeviceInfo) -> Vec<Case> {
     let types = "struct S { a: u32, v: vec3<u32>, b: u32, w: vec3<u32>, p: vec2<u32>, c: u32 }";
-    let places = [
+    let members = [
         ("s.a", 0),
         ("s.v.x", 4),
         ("s.v.z", 6),
@@ -36,9 +37,9 @@ pub(crate) fn vec3_is_aligned_like_vec4(_: &DeviceInfo) -> Vec<Case> {
         ("s.p.y", 13),
         ("s.c", 14),
     ];
-    let first = words_at(types, "S", 16, &places);
-    let places = [("s[0].z", 2), ("s[1].x", 4), ("s[3].y", 13), ("arrayLength(&s)", 4)];
-    vec![first, words_at("", "array<vec3<u32>>", 16, &places)]
+    let first = member_offsets(types, "S", 16, &members);
+    let members = [("s[0].z", 2), ("s[1].x", 4), ("s[3].y", 13), ("arrayLength(&s)", 4)];
+    vec![first, member_offsets("", "array<vec3<u32>>", 16, &members)]
 }
 
 pub(crate) fn nested_arrays_and_structures(_: &DeviceInfo) -> Vec<Case> {
@@ -47,7 +48,7 @@ pub(crate) fn nested_arrays_and_structures(_: &DeviceInfo) -> Vec<Case> {
         struct Outer {
             head: u32, inner: array<Inner, 2>, grid: array<array<vec3<u32>, 2>, 2>, tail: u32,
         }";
-    let places = [
+    let members = [
         ("s.head", 0),
         ("s.inner[0].x", 2),
         ("s.inner[0].y.x", 4),
@@ -59,9 +60,9 @@ pub(crate) fn nested_arrays_and_structures(_: &DeviceInfo) -> Vec<Case> {
         ("s.grid[1][1].x", 24),
         ("s.tail", 28),
     ];
-    let first = words_at(types, "Outer", 32, &places);
-    let places = [("s[1].inner[1].y.y", 41), ("s[1].tail", 60), ("arrayLength(&s)", 2)];
-    vec![first, words_at(types, "array<Outer>", 64, &places)]
+    let first = member_offsets(types, "Outer", 32, &members);
+    let members = [("s[1].inner[1].y.y", 41), ("s[1].tail", 60), ("arrayLength(&s)", 2)];
+    vec![first, member_offsets(types, "array<Outer>", 64, &members)]
 }
 
 pub(crate) fn attributes_move_members(_: &DeviceInfo) -> Case {
@@ -69,12 +70,12 @@ pub(crate) fn attributes_move_members(_: &DeviceInfo) -> Case {
         a: u32, @align(32) b: u32, @size(24) c: u32, d: u32,
         @align(16) @size(16) e: vec2<u32>, f: u32,
     }";
-    let places = [("s.a", 0), ("s.b", 8), ("s.c", 9), ("s.d", 15), ("s.e.x", 16), ("s.f", 20)];
-    words_at(types, "S", 24, &places)
+    let members = [("s.a", 0), ("s.b", 8), ("s.c", 9), ("s.d", 15), ("s.e.x", 16), ("s.f", 20)];
+    member_offsets(types, "S", 24, &members)
 }
 
-/// WGSL: the alignment of a structure is the largest of its members', attributes included. A
-/// compiler must apply it to nested structures, too, or reject the program.
+/// WGSL: a structure is aligned as its most strictly aligned member, `@align` included. A compiler
+/// must apply this to nested structures, too, or reject the program.
 pub(crate) fn member_alignment_aligns_the_structure(_: &DeviceInfo) -> Case {
     let source = "
         struct Inner { @align(64) x: u32 }
@@ -92,7 +93,7 @@ pub(crate) fn member_alignment_aligns_the_structure(_: &DeviceInfo) -> Case {
 pub(crate) fn matrix_columns_have_vector_stride(_: &DeviceInfo) -> Case {
     let types = "fn w(x: f32) -> u32 { return bitcast<u32>(x); }
         struct S { a: mat3x3<f32>, b: mat2x3<f32>, c: mat4x2<f32>, d: mat2x4<f32>, e: f32 }";
-    let places = [
+    let members = [
         ("w(s.a[0].x)", 0),
         ("w(s.a[1].x)", 4),
         ("w(s.a[2][1])", 9),
@@ -102,6 +103,7 @@ pub(crate) fn matrix_columns_have_vector_stride(_: &DeviceInfo) -> Case {
         ("w(s.d[1].w)", 35),
         ("w(s.e)", 36),
     ];
-    // The words are small integers, that is, subnormal floats: loads and bitcasts preserve them.
-    words_at(types, "S", 40, &places)
+    // The words are small integers, which as floats are subnormal. Loads and bitcasts preserve
+    // them.
+    member_offsets(types, "S", 40, &members)
 }

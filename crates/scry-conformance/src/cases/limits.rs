@@ -1,19 +1,21 @@
-//! Driver limits without a specification: work beyond them succeeds, or fails with an error.
+//! Limits of drivers that their APIs do not report: kernels beyond them succeed, or fail with an
+//! error.
 
 use scry_gpu::{DType, DeviceInfo, Launch};
 
 use crate::case::{Case, Data, Failure};
 
-/// Accepts an error instead of the result on devices with a driver that terminates long loops.
-fn finishes_or_fails(gpu: &DeviceInfo, case: Case) -> Case {
+/// Permits an error instead of the result on devices whose driver terminates long loops.
+fn may_exceed_limit(gpu: &DeviceInfo, case: Case) -> Case {
     if !gpu.workarounds.iter().any(|it| it.name == "report-aborted-loops") {
         return case;
     }
+    // The driver's limit is 65535 iterations; the error suggests the CPU.
     let parts = ["kernel `main`", &gpu.driver, "the launch", "65535", "CPU"];
     Case { failure: Failure::Limit(parts.map(str::to_owned).into()), ..case }
 }
 
-/// A kernel of nested loops in four bind groups; `bounds` has their iteration counts.
+/// Nested loops; `bounds` has their iteration counts. The bindings are in four groups.
 const NESTED: &str = "
     @group(0) @binding(0) var<storage, read> bounds: array<u32>;
     @group(1) @binding(0) var<storage, read> one: array<u32>;
@@ -28,8 +30,8 @@ const NESTED: &str = "
         if id.x < arrayLength(&sums) { sums[id.x] = sum; }
     }";
 
-/// Nested loops with these bounds.
-fn nested(bounds: [u32; 2]) -> Case {
+/// Creates a case of nested loops with these iteration counts.
+fn nested_loops(bounds: [u32; 2]) -> Case {
     let sum = (0..bounds[0]).flat_map(|i| (0..bounds[1]).map(move |j| i + 2 * j)).sum();
     let word = |words: &[u32]| Data::words(words).typed(DType::U32);
     Case::new(format!("{bounds:?}"), NESTED)
@@ -43,7 +45,11 @@ fn nested(bounds: [u32; 2]) -> Case {
 
 pub(crate) fn long_loops_finish_or_fail(gpu: &DeviceInfo) -> Vec<Case> {
     // The last case checks that the device is still usable.
-    vec![nested([200, 300]), finishes_or_fails(gpu, nested([300, 300])), nested([20, 30])]
+    vec![
+        nested_loops([200, 300]),
+        may_exceed_limit(gpu, nested_loops([300, 300])),
+        nested_loops([20, 30]),
+    ]
 }
 
 pub(crate) fn divergent_loops_share_one_limit(gpu: &DeviceInfo) -> Vec<Case> {
@@ -60,12 +66,12 @@ pub(crate) fn divergent_loops_share_one_limit(gpu: &DeviceInfo) -> Vec<Case> {
             }
             iterations[id.x] = i;
         }";
-    let case = |most: u32| {
-        Case::new(format!("{most} iterations"), source)
-            .buffer(Data::words(&[most; 8]).typed(DType::U32))
+    let case = |count: u32| {
+        Case::new(format!("{count} iterations"), source)
+            .buffer(Data::words(&[count; 8]).typed(DType::U32))
             .buffer(Data::zeros(DType::U32, 8))
             .launch(Launch::invocations(8))
-            .expect_words(1, vec![most; 8])
+            .expect_words(1, vec![count; 8])
     };
-    vec![case(30_000), finishes_or_fails(gpu, case(40_000))]
+    vec![case(30_000), may_exceed_limit(gpu, case(40_000))]
 }

@@ -7,13 +7,13 @@ use crate::Cases;
 use crate::case::{Case, Data, Want};
 use crate::ty::{FLOATS, Ty, directives};
 
-/// Matrices in the buffer, and workgroups of the launch.
+/// Number of matrices in the buffer, and of workgroups in the launch.
 const COUNT: usize = 6;
 
-/// Lanes of a workgroup, each with its own matrix.
+/// Number of invocations in a workgroup; each has its own matrix.
 const LANES: usize = 16;
 
-/// Columns of small integers: their products are exact in every type.
+/// A matrix as columns of small integers, whose products are exact in every type.
 type Matrix = Vec<Vec<f64>>;
 
 fn matrix(seed: usize, columns: usize, rows: usize) -> Matrix {
@@ -21,12 +21,12 @@ fn matrix(seed: usize, columns: usize, rows: usize) -> Matrix {
     (0..columns).map(|c| (0..rows).map(|r| element(c, r)).collect()).collect()
 }
 
-/// Its layout in a buffer: columns of three have the stride of four.
-fn laid_out(ty: Ty, m: &Matrix) -> Vec<u64> {
-    let room = if m[0].len() == 3 { 4 } else { m[0].len() };
+/// Returns the bits of a matrix in a buffer. Columns of three are padded to the stride of four.
+fn buffer_layout(ty: Ty, m: &Matrix) -> Vec<u64> {
+    let stride = if m[0].len() == 3 { 4 } else { m[0].len() };
     let column = |column: &Vec<f64>| {
         let mut values: Vec<u64> = column.iter().map(|value| ty.nearest(*value)).collect();
-        values.resize(room, ty.nearest(100.0));
+        values.resize(stride, ty.nearest(100.0));
         values
     };
     m.iter().flat_map(column).collect()
@@ -41,37 +41,39 @@ fn source(ty: Ty, columns: usize, rows: usize) -> String {
         @group(0) @binding(0) var<storage, read> input: array<Matrix>;
         @group(0) @binding(1) var<storage, read_write> out: array<{name}>;
         var<private> next: u32;
-        var<workgroup> shelf: array<Matrix, {LANES}>;
-        fn put(value: {name}) {{ out[next] = value; next++; }}
+        var<workgroup> workgroup_data: array<Matrix, {LANES}>;
+        fn emit(value: {name}) {{ out[next] = value; next++; }}
 
         @compute @workgroup_size({LANES})
         fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>) {{
             next = (g.x * {LANES}u + i) * {outputs}u;
             let same = input[g.x];
             var own = input[i % {COUNT}u];
-            shelf[i] = own;
+            workgroup_data[i] = own;
             let v = same[i % {columns}u];
             let w = transpose(own)[g.x % {rows}u];
-            let across = own * transpose(same)[i % {rows}u];
-            let down = v * own;
-            let both = same * {name}(2) - own + same;
-            for (var r = 0u; r < {rows}u; r++) {{ put(across[r]); put(v[r]); put(both[1][r]); }}
-            for (var c = 0u; c < {columns}u; c++) {{ put(down[c]); put(w[c]); }}
+            let matrix_vector = own * transpose(same)[i % {rows}u];
+            let vector_matrix = v * own;
+            let combined = same * {name}(2) - own + same;
+            for (var r = 0u; r < {rows}u; r++) {{
+                emit(matrix_vector[r]); emit(v[r]); emit(combined[1][r]);
+            }}
+            for (var c = 0u; c < {columns}u; c++) {{ emit(vector_matrix[c]); emit(w[c]); }}
             workgroupBarrier();
             own[i % {columns}u][g.x % {rows}u] += {name}(9);
-            own[0] = shelf[(i + 1u) % {LANES}u][1];
-            put(own[i % {columns}u][g.x % {rows}u]);
-            put(shelf[{LANES}u - 1u - i][g.x % {columns}u][i % {rows}u]);
-            put((same * transpose(own))[i % {rows}u][g.x % {rows}u]);
+            own[0] = workgroup_data[(i + 1u) % {LANES}u][1];
+            emit(own[i % {columns}u][g.x % {rows}u]);
+            emit(workgroup_data[{LANES}u - 1u - i][g.x % {columns}u][i % {rows}u]);
+            emit((same * transpose(own))[i % {rows}u][g.x % {rows}u]);
         }}",
         directives(&[ty])
     )
 }
 
-/// The output of an invocation.
-fn host(matrices: &[Matrix], columns: usize, rows: usize, g: usize, i: usize) -> Vec<f64> {
+/// Returns the expected output of invocation `i` of workgroup `g`.
+fn reference(matrices: &[Matrix], columns: usize, rows: usize, g: usize, i: usize) -> Vec<f64> {
     let (same, own) = (&matrices[g], &matrices[i % COUNT]);
-    let shelf = |lane: usize| &matrices[lane % LANES % COUNT];
+    let workgroup_data = |lane: usize| &matrices[lane % LANES % COUNT];
     let v = &same[i % columns];
     let mut out = Vec::new();
     for r in 0..rows {
@@ -85,24 +87,24 @@ fn host(matrices: &[Matrix], columns: usize, rows: usize, g: usize, i: usize) ->
     }
     let mut changed = own.clone();
     changed[i % columns][g % rows] += 9.0;
-    changed[0] = shelf(i + 1)[1].clone();
+    changed[0] = workgroup_data(i + 1)[1].clone();
     out.push(changed[i % columns][g % rows]);
-    out.push(shelf(LANES - 1 - i)[g % columns][i % rows]);
+    out.push(workgroup_data(LANES - 1 - i)[g % columns][i % rows]);
     out.push((0..columns).map(|c| same[c][g % rows] * changed[c][i % rows]).sum());
     out
 }
 
 fn case(ty: Ty, columns: usize, rows: usize) -> Case {
     let matrices: Vec<Matrix> = (0..COUNT).map(|seed| matrix(seed, columns, rows)).collect();
-    let bits: Vec<u64> = matrices.iter().flat_map(|m| laid_out(ty, m)).collect();
-    let cells = (0..COUNT).flat_map(|g| (0..LANES).map(move |i| (g, i)));
-    let want = cells.flat_map(|(g, i)| host(&matrices, columns, rows, g, i));
+    let bits: Vec<u64> = matrices.iter().flat_map(|m| buffer_layout(ty, m)).collect();
+    let invocations = (0..COUNT).flat_map(|g| (0..LANES).map(move |i| (g, i)));
+    let want = invocations.flat_map(|(g, i)| reference(&matrices, columns, rows, g, i));
     let want: Vec<Want> = want.map(Want::Number).collect();
     Case::new(format!("mat{columns}x{rows} of {ty:?}"), source(ty, columns, rows))
         .buffer(Data::values(ty, &bits))
         .buffer(Data::values(ty, &vec![0; want.len()]))
         .launch(Launch::workgroups([COUNT as u32, 1, 1]))
-        .needs(ty.feature())
+        .skipped_without(ty.feature())
         .expect_wants(1, ty, want, |at| format!("element {at}"))
 }
 

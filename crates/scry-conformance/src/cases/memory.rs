@@ -4,8 +4,8 @@ use scry_gpu::{DeviceInfo, Launch};
 
 use crate::case::Case;
 
-/// Fills workgroup memory, private variables and locals with non-zero data.
-const JUNK: &str = "
+/// Fills workgroup memory, private and function variables with non-zero data.
+const FILL: &str = "
     @group(0) @binding(0) var<storage, read_write> out: array<u32>;
     var<workgroup> words: array<u32, 1024>;
     var<private> own: array<u32, 64>;
@@ -22,8 +22,8 @@ const JUNK: &str = "
         out[id.x] = words[(local * 17u) % 1024u] & own[local] & mine[63u - local];
     }";
 
-/// Reads all three before any write; any non-zero bit changes the sum.
-const LOOK: &str = "
+/// Reads all three before any write, and writes the bitwise OR of all words.
+const READ: &str = "
     struct Cell { flag: u32, counter: atomic<u32>, v: vec3<u32> }
     @group(0) @binding(0) var<storage, read_write> out: array<u32>;
     var<workgroup> words: array<u32, 1024>;
@@ -47,13 +47,13 @@ const LOOK: &str = "
         out[id.x] = bits;
     }";
 
-/// Alternates the two kernels several times.
+/// Alternates the two kernels, so that data of the first would be left for the second.
 pub(crate) fn variables_are_zero_initialised(_: &DeviceInfo) -> Vec<Case> {
     let case = |name: &str, source: &str, word: u32| {
         let launch = Launch::workgroups([40, 1, 1]);
         Case::new(name, source).output(vec![word; 40 * 64]).launch(launch)
     };
-    let both = |_| [case("junk", JUNK, 0xdead_beef), case("look", LOOK, 0)];
+    let both = |_| [case("fill", FILL, 0xdead_beef), case("read", READ, 0)];
     (0..3).flat_map(both).collect()
 }
 

@@ -4,14 +4,15 @@
 use scry_gpu::{DeviceInfo, Launch};
 
 use crate::case::{Case, Data};
-use crate::random::Words;
+use crate::random::RandomWords;
 use crate::ty::{NUMBERS, Ty, directives, pack};
 
+/// Number of invocations, in one workgroup.
 const N: usize = 64;
 
-/// Non-zero values of a type.
+/// Returns random values of a type.
 fn values(ty: Ty, len: usize) -> Vec<u64> {
-    let random = Words(ty.bits() + 40);
+    let random = RandomWords(ty.bits() + 40);
     let value = |(i, word): (usize, u32)| match ty.is_float() {
         true => ty.nearest(f64::from(word % 500 + 1) / 4.0 - f64::from(i as u32)),
         false => ty.wrap(i128::from(word) << 31 | i128::from(word) | 1),
@@ -19,19 +20,20 @@ fn values(ty: Ty, len: usize) -> Vec<u64> {
     random.take(len).enumerate().map(value).collect()
 }
 
-/// One case for each type.
+/// Returns one case for each type, skipped on devices without it.
 fn for_each_type(case: impl Fn(Ty) -> Case) -> Vec<Case> {
-    NUMBERS.into_iter().map(|ty| case(ty).needs(ty.feature())).collect()
+    NUMBERS.into_iter().map(|ty| case(ty).skipped_without(ty.feature())).collect()
 }
 
-/// A kernel over the values at binding 0, with its output at binding 1.
+/// Creates a case of a kernel with this body, in which TYPE is `ty`. It reads `input` (binding 0)
+/// and writes `out` (binding 1).
 fn case(ty: Ty, body: &str, input: &[u64], want: &[u64]) -> Case {
     let name = ty.name();
     let source = format!(
         "{}
         @group(0) @binding(0) var<storage, read> input: array<{name}>;
         @group(0) @binding(1) var<storage, read_write> out: array<{name}>;
-        var<workgroup> shelf: array<{name}, 64>;
+        var<workgroup> workgroup_data: array<{name}, 64>;
         var<workgroup> wide: array<vec3<{name}>, 64>;
         var<private> own: array<{name}, 8>;
         struct Pair {{ one: {name}, many: array<vec2<{name}>, 3> }}
@@ -51,23 +53,23 @@ fn case(ty: Ty, body: &str, input: &[u64], want: &[u64]) -> Case {
 
 pub(crate) fn workgroup_arrays_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     let body = "
-        shelf[i] = input[i];
+        workgroup_data[i] = input[i];
         wide[63u - i] = vec3(input[i], input[(i + 1u) % 64u], input[(i + 2u) % 64u]);
         workgroupBarrier();
-        out[i * 3u] = shelf[(i * 5u + 3u) % 64u];
+        out[i * 3u] = workgroup_data[(i * 5u + 3u) % 64u];
         out[i * 3u + 1u] = wide[i].z;
         out[i * 3u + 2u] = wide[7][i % 3u];";
     for_each_type(|ty| {
         let input = values(ty, N);
         let want = (0..N).flat_map(|i| {
             let [far, seven] = [63 - i, 63 - 7];
-            [(i * 5 + 3) % N, (far + 2) % N, (seven + i % 3) % N].map(|place| input[place])
+            [(i * 5 + 3) % N, (far + 2) % N, (seven + i % 3) % N].map(|index| input[index])
         });
         case(ty, body, &input, &want.collect::<Vec<_>>())
     })
 }
 
-pub(crate) fn private_and_function_arrays_hold_types(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn local_arrays_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     let body = "
         var mine: array<TYPE, 8>;
         for (var n = 0u; n < 8u; n++) {
@@ -101,29 +103,29 @@ pub(crate) fn private_and_function_arrays_hold_types(_: &DeviceInfo) -> Vec<Case
 pub(crate) fn variables_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     let body = "
         var scalar = input[i];
-        var kept = input[(i + 1u) % 64u];
+        var other = input[(i + 1u) % 64u];
         for (var n = 0u; n < i % 4u; n++) {
-            if (n + i) % 3u == 0u { scalar = input[(i + n) % 64u]; } else { kept = scalar; }
+            if (n + i) % 3u == 0u { scalar = input[(i + n) % 64u]; } else { other = scalar; }
         }
         out[i * 2u] = scalar;
-        out[i * 2u + 1u] = kept;";
+        out[i * 2u + 1u] = other;";
     for_each_type(|ty| {
         let input = values(ty, N);
         let want = (0..N).flat_map(|i| {
-            let (mut scalar, mut kept) = (input[i], input[(i + 1) % N]);
+            let (mut scalar, mut other) = (input[i], input[(i + 1) % N]);
             for n in 0..i % 4 {
                 match (n + i) % 3 {
                     0 => scalar = input[(i + n) % N],
-                    _ => kept = scalar,
+                    _ => other = scalar,
                 }
             }
-            [scalar, kept]
+            [scalar, other]
         });
         case(ty, body, &input, &want.collect::<Vec<_>>())
     })
 }
 
-/// Two, three and four values at once, at different, equal and consecutive indices.
+/// Vectors loaded at indices that are consecutive, equal or scattered over the invocations.
 pub(crate) fn vectors_in_storage_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     for_each_type(|ty| {
         let name = ty.name();
@@ -207,7 +209,7 @@ pub(crate) fn immediates_of_every_type(_: &DeviceInfo) -> Vec<Case> {
             .buffer(Data::values(ty, &[0; 8]))
             .launch(Launch::workgroups([1, 1, 1]).immediate_bytes(bytes))
             .expect_values(0, ty, &want.collect::<Vec<_>>())
-            .needs(ty.feature())
+            .skipped_without(ty.feature())
     };
     NUMBERS.into_iter().filter(|ty| ty.bits() != 16).map(case).collect()
 }
@@ -216,32 +218,35 @@ pub(crate) fn bools_in_memory(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
-        var<workgroup> shelf: array<bool, 64>;
+        var<workgroup> workgroup_data: array<bool, 64>;
         var<private> own: array<bool, 8>;
         @compute @workgroup_size(64)
         fn main(@builtin(local_invocation_index) i: u32) {
-            shelf[i] = input[i] % 2u == 1u;
+            workgroup_data[i] = input[i] % 2u == 1u;
             var mine: array<bool, 8>;
-            var seen = false;
+            var is_any = false;
             for (var n = 0u; n < 8u; n++) {
                 mine[(n + i) % 8u] = input[(i + n) % 64u] % 3u == 0u;
                 own[n] = input[(i * n) % 64u] > 1000000000u;
-                if n < i % 8u { seen = seen || own[n]; }
+                if n < i % 8u { is_any = is_any || own[n]; }
             }
             var flipped: array<bool, 8>;
             for (var n = 0u; n < 8u; n++) { flipped[(n + 5u) % 8u] = !mine[n]; }
             workgroupBarrier();
-            out[i] = u32(shelf[(i * 5u) % 64u]) + 2u * u32(flipped[(i * 3u + 5u) % 8u])
-                + 4u * u32(own[i % 8u]) + 8u * u32(seen);
+            out[i] = u32(workgroup_data[(i * 5u) % 64u]) + 2u * u32(flipped[(i * 3u + 5u) % 8u])
+                + 4u * u32(own[i % 8u]) + 8u * u32(is_any);
         }";
-    let input: Vec<u32> = Words(60).take(N).collect();
+    let input: Vec<u32> = RandomWords(60).take(N).collect();
     let want = (0..N).map(|i| {
         let n = (i * 3 + 8 * N - i) % 8;
         let own = |n: usize| input[(i * n) % N] > 1_000_000_000;
-        let shelf = input[(i * 5) % N] % 2 == 1;
+        let workgroup_data = input[(i * 5) % N] % 2 == 1;
         let mine = input[(i + n) % N].is_multiple_of(3);
-        let seen = (0..i % 8).any(own);
-        u32::from(shelf) + 2 * u32::from(!mine) + 4 * u32::from(own(i % 8)) + 8 * u32::from(seen)
+        let is_any = (0..i % 8).any(own);
+        u32::from(workgroup_data)
+            + 2 * u32::from(!mine)
+            + 4 * u32::from(own(i % 8))
+            + 8 * u32::from(is_any)
     });
     Case::new("", source).words(&[&input]).output(want.collect()).one_workgroup()
 }
@@ -286,7 +291,7 @@ pub(crate) fn bools_in_workgroup_memory(_: &DeviceInfo) -> Case {
             sum += u32(any(untouched[i % 2u].flags) || untouched[1].last) << 13u;
             out[i] = sum;
         }";
-    let input: Vec<u32> = Words(61).take(N).collect();
+    let input: Vec<u32> = RandomWords(61).take(N).collect();
     let want = (0..N).map(|i| {
         let far = (63 - (i * 3) % N + 1) % N;
         let (v, row) = (input[(i * 5) % N], input[far]);

@@ -1,4 +1,4 @@
-//! The cases, a file a topic.
+//! The tests: one file per topic, one function per test.
 
 pub(crate) mod accuracy;
 pub(crate) mod arithmetic;

@@ -30,6 +30,7 @@ const OVERRIDES: &str = "
         out[6u + local] = 1u;
     }";
 
+/// Creates a case that checks the overrides' values and the workgroup size, `size`.
 fn overridden(options: CompileOptions, want: [i32; 6], size: [u32; 3]) -> Case {
     let mut case = Case::new(format!("{options:?}"), OVERRIDES)
         .buffer(Data::zeros(DType::U32, 6 + 64))
@@ -99,12 +100,12 @@ pub(crate) fn scalar_immediates(_: &DeviceInfo) -> Vec<Case> {
     let case = |name: &str| Case::new(name, source).buffer(Data::floats(&[1.0, 2.0, 3.0, 4.0]));
     let launch = || Launch::invocations(4);
     let floats = |floats: [f32; 4]| floats.map(f32::to_bits).into();
-    let refused = |launch: Launch, says: &[&str]| {
-        let kept = floats([1.0, 2.0, 3.0, 4.0]);
-        case(&says.join(", ")).launch(launch).refused(says).expect_words(0, kept)
+    let refused = |launch: Launch, parts: &[&str]| {
+        let initial = floats([1.0, 2.0, 3.0, 4.0]);
+        case(&parts.join(", ")).launch(launch).refused(parts).expect_words(0, initial)
     };
     vec![
-        // In sequence, each with its own value.
+        // Three launches in sequence, each with its own value.
         [2.0f32, 10.0, 0.5]
             .iter()
             .fold(case("in sequence"), |case, factor| case.launch(launch().immediates(factor)))
@@ -130,8 +131,9 @@ pub(crate) fn rejects_undeclared_immediates(_: &DeviceInfo) -> Case {
         .expect_words(0, vec![0])
 }
 
-/// A kernel with an immediate block of `words` words, which writes their sum for its workgroup.
-fn full_block(words: usize) -> String {
+/// Returns a kernel with an immediate block of `words` words. Each workgroup writes their weighted
+/// sum plus its index.
+fn immediate_block(words: usize) -> String {
     format!(
         "struct Block {{ words: array<u32, {words}> }}
         var<immediate> block: Block;
@@ -151,12 +153,12 @@ pub(crate) fn full_immediates_with_linearised_launch(gpu: &DeviceInfo) -> Vec<Ca
     let sum: u32 = (1..).zip(&block).map(|(i, word)| i * word).sum();
     let bytes: Vec<u8> = block.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let case = |groups: u32| {
-        Case::new(format!("{groups} workgroups"), full_block(words))
+        Case::new(format!("{groups} workgroups"), immediate_block(words))
             .buffer(Data::zeros(DType::U32, groups as usize))
             .launch(Launch::workgroups([groups, 1, 1]).immediate_bytes(bytes.clone()))
             .expect_words(0, (0..groups).map(|group| sum + group).collect())
     };
-    let most = (words * 4).to_string();
-    let beyond = Case::new("one word more", full_block(words + 1));
-    vec![case(3), case(70_001), beyond.refused(&["max_immediates", &most])]
+    let max = (words * 4).to_string();
+    let beyond = Case::new("one word more", immediate_block(words + 1));
+    vec![case(3), case(70_001), beyond.refused(&["max_immediates", &max])]
 }

@@ -1,5 +1,5 @@
-//! Runtime-sized arrays in bindings of partial elements: the length is rounded down, and the bytes
-//! after the last whole element are not accessed.
+//! Runtime-sized arrays in bindings that end within an element: the length is rounded down, and the
+//! bytes after the last whole element are not accessed.
 
 use scry_gpu::{DType, DeviceInfo, Launch};
 
@@ -7,9 +7,9 @@ use crate::case::{BufferBinding, Case, Data, Expected};
 
 /// A structure that ends in a runtime-sized array, or the array alone.
 struct Shape {
-    /// Members before the array, and their bytes.
+    /// Members before the array, and their size in bytes.
     head: (&'static str, usize),
-    /// Type of an element, and its bytes.
+    /// Type of an element, and its size in bytes.
     element: (&'static str, usize),
 }
 
@@ -22,7 +22,7 @@ const SHAPES: [Shape; 5] = [
 ];
 
 impl Shape {
-    /// Writes sevens to every element of the array, and past its end.
+    /// Returns a kernel that writes sevens to every element of the array, and past its end.
     fn source(&self) -> String {
         let (element, members) = (self.element.0, self.head.0);
         let (ty, items) = match members {
@@ -43,7 +43,7 @@ impl Shape {
         )
     }
 
-    /// Bytes of the buffer after the launch, initially all ones.
+    /// Returns the array's length, and the bytes of the buffer after the launch, which were 0xff.
     fn expected(&self, size: usize) -> (u32, Vec<u8>) {
         let ((_, head), (_, stride)) = (self.head, self.element);
         let len = (size - head) / stride;
@@ -67,8 +67,8 @@ impl Shape {
 
 pub(crate) fn lengths_are_rounded_down(_: &DeviceInfo) -> Vec<Case> {
     let cases = |shape: &Shape| {
-        let least = shape.head.1 + shape.element.1;
-        let sizes = (least..least + 2 * shape.element.1 + 1).chain([1000, 1001, 1003]);
+        let min_size = shape.head.1 + shape.element.1;
+        let sizes = (min_size..min_size + 2 * shape.element.1 + 1).chain([1000, 1001, 1003]);
         sizes.map(|size| shape.case(size)).collect::<Vec<_>>()
     };
     SHAPES.iter().flat_map(cases).collect()
@@ -76,18 +76,18 @@ pub(crate) fn lengths_are_rounded_down(_: &DeviceInfo) -> Vec<Case> {
 
 pub(crate) fn rejects_bindings_below_one_element(_: &DeviceInfo) -> Vec<Case> {
     let case = |shape: &Shape| {
-        let least = shape.head.1 + shape.element.1;
-        let given = format!("{} bytes were given", least - 1);
+        let min_size = shape.head.1 + shape.element.1;
+        let size = format!("{} bytes were given", min_size - 1);
         Case::new(shape.element.0, shape.source())
-            .buffer(Data::zeros(DType::U8, least - 1))
+            .buffer(Data::zeros(DType::U8, min_size - 1))
             .buffer(Data::zeros(DType::U32, 1))
             .launch(Launch::invocations(1))
-            .refused(&["`data`", &given, &format!("at least {least}")])
+            .refused(&["`data`", &size, &format!("at least {min_size}")])
     };
     SHAPES.iter().map(case).collect()
 }
 
-/// The trailing bytes of one slice belong to the next one, which the same kernel writes.
+/// The trailing bytes of slice `a` are the first of slice `b`; the kernel writes both.
 pub(crate) fn trailing_bytes_may_be_bound_elsewhere(gpu: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> a: array<vec4<u32>>;
@@ -97,11 +97,13 @@ pub(crate) fn trailing_bytes_may_be_bound_elsewhere(gpu: &DeviceInfo) -> Case {
             for (var i = 0u; i < 100u; i++) { a[i] = vec4(1u); }
             for (var i = 0u; i < arrayLength(&b); i++) { b[i] = vec4(2u); }
         }";
-    let step = (gpu.binding_alignment as usize / 4).max(4);
-    let mut case = Case::new("", source).buffer(Data::zeros(DType::U32, 2 * step));
-    case.bindings =
-        vec![BufferBinding::part(0, 0..4 * (step + 3)), BufferBinding::part(0, 4 * step..8 * step)];
-    let mut a = vec![1; step];
+    let align = (gpu.binding_alignment as usize / 4).max(4);
+    let mut case = Case::new("", source).buffer(Data::zeros(DType::U32, 2 * align));
+    case.bindings = vec![
+        BufferBinding::part(0, 0..4 * (align + 3)),
+        BufferBinding::part(0, 4 * align..8 * align),
+    ];
+    let mut a = vec![1; align];
     a.extend([2; 3]);
-    case.launch(Launch::invocations(1)).expect_words(0, a).expect_words(1, vec![2; step])
+    case.launch(Launch::invocations(1)).expect_words(0, a).expect_words(1, vec![2; align])
 }

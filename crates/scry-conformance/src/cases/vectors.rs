@@ -5,8 +5,9 @@ use scry_gpu::DeviceInfo;
 use crate::case::{Case, Want};
 use crate::ty::Ty;
 
-/// A body that writes `out`, floats at binding 1; `input[i]` is `i + 1`.
-fn check(body: &str, want: &[f32]) -> Case {
+/// Creates a case of a kernel whose body passes floats to `out`, with the expected floats.
+/// `input(i)` is `i + 1`; `a` and `b` are `vec4`s of 1 to 4 and 5 to 8.
+fn case(body: &str, want: &[f32]) -> Case {
     let source = format!(
         "
         @group(0) @binding(0) var<storage, read> words: array<u32>;
@@ -35,26 +36,26 @@ fn check(body: &str, want: &[f32]) -> Case {
 
 pub(crate) fn constructors_and_swizzles(_: &DeviceInfo) -> Vec<Case> {
     vec![
-        check("out4(a.wzyx);", &[4.0, 3.0, 2.0, 1.0]),
-        check("out3(a.rrb); out2(b.yw);", &[1.0, 1.0, 3.0, 6.0, 8.0]),
-        check("out4(vec4(a.xy, b.zw));", &[1.0, 2.0, 7.0, 8.0]),
-        check("out4(vec4(a.x, b.yzw));", &[1.0, 6.0, 7.0, 8.0]),
-        check("out3(vec3(a.y)); out2(vec2<f32>());", &[2.0, 2.0, 2.0, 0.0, 0.0]),
-        check("var v = a; v.y = 9.0; v[3] = 8.0; out4(v);", &[1.0, 9.0, 3.0, 8.0]),
-        check("var v = a.xyz; v.x += v.z; out3(v);", &[4.0, 2.0, 3.0]),
+        case("out4(a.wzyx);", &[4.0, 3.0, 2.0, 1.0]),
+        case("out3(a.rrb); out2(b.yw);", &[1.0, 1.0, 3.0, 6.0, 8.0]),
+        case("out4(vec4(a.xy, b.zw));", &[1.0, 2.0, 7.0, 8.0]),
+        case("out4(vec4(a.x, b.yzw));", &[1.0, 6.0, 7.0, 8.0]),
+        case("out3(vec3(a.y)); out2(vec2<f32>());", &[2.0, 2.0, 2.0, 0.0, 0.0]),
+        case("var v = a; v.y = 9.0; v[3] = 8.0; out4(v);", &[1.0, 9.0, 3.0, 8.0]),
+        case("var v = a.xyz; v.x += v.z; out3(v);", &[4.0, 2.0, 3.0]),
     ]
 }
 
 pub(crate) fn component_wise_operations(_: &DeviceInfo) -> Vec<Case> {
     vec![
-        check("out4(a + b); out4(b - a);", &[6.0, 8.0, 10.0, 12.0, 4.0, 4.0, 4.0, 4.0]),
-        check("out4(a * b); out4(2.0 * a);", &[5.0, 12.0, 21.0, 32.0, 2.0, 4.0, 6.0, 8.0]),
-        check("out4(a + 1.0); out4(-a);", &[2.0, 3.0, 4.0, 5.0, -1.0, -2.0, -3.0, -4.0]),
-        check(
+        case("out4(a + b); out4(b - a);", &[6.0, 8.0, 10.0, 12.0, 4.0, 4.0, 4.0, 4.0]),
+        case("out4(a * b); out4(2.0 * a);", &[5.0, 12.0, 21.0, 32.0, 2.0, 4.0, 6.0, 8.0]),
+        case("out4(a + 1.0); out4(-a);", &[2.0, 3.0, 4.0, 5.0, -1.0, -2.0, -3.0, -4.0]),
+        case(
             "out4(select(a, b, a > vec4(2.5))); out4(min(a, vec4(2.0)));",
             &[1.0, 2.0, 7.0, 8.0, 1.0, 2.0, 2.0, 2.0],
         ),
-        check(
+        case(
             "let less = a < vec4(3.0); out(f32(any(less))); out(f32(all(less))); \
          out(f32(less.x & less.w)); out(f32(all(a == a)));",
             &[1.0, 0.0, 0.0, 1.0],
@@ -64,27 +65,29 @@ pub(crate) fn component_wise_operations(_: &DeviceInfo) -> Vec<Case> {
 
 pub(crate) fn geometry(_: &DeviceInfo) -> Vec<Case> {
     vec![
-        check("out(dot(a, b)); out(dot(a.xy, b.zw));", &[70.0, 23.0]),
-        check("out3(cross(a.xyz, b.xyz));", &[-4.0, 8.0, -4.0]),
-        check(
+        case("out(dot(a, b)); out(dot(a.xy, b.zw));", &[70.0, 23.0]),
+        case("out3(cross(a.xyz, b.xyz));", &[-4.0, 8.0, -4.0]),
+        case(
             "out(length(vec2(3.0, 4.0) * a.x)); out(distance(b.xx, b.xx + vec2(6.0, 8.0)));",
             &[5.0, 10.0],
         ),
-        check("out3(reflect(a.xyz, vec3(0.0, 1.0, 0.0)));", &[1.0, -2.0, 3.0]),
-        check("out2(faceForward(a.xy, a.xy, b.xy));", &[-1.0, -2.0]),
-        check(
+        case("out3(reflect(a.xyz, vec3(0.0, 1.0, 0.0)));", &[1.0, -2.0, 3.0]),
+        case("out2(faceForward(a.xy, a.xy, b.xy));", &[-1.0, -2.0]),
+        case(
             "out4(mix(a, b, 0.5)); out4(fma(a, b, a));",
             &[3.0, 4.0, 5.0, 6.0, 6.0, 14.0, 24.0, 36.0],
         ),
     ]
 }
 
-/// Columns `c` of rows `r`: element (c, r) is `input(c * rows + r)`.
+/// Returns the columns of a matrix whose element (c, r) is `input(c * rows + r)`, as
+/// [`matrix_source`].
 fn matrix(columns: usize, rows: usize) -> Vec<Vec<f32>> {
     let element = |c: usize, r: usize| (c * rows + r + 1) as f32;
     (0..columns).map(|c| (0..rows).map(|r| element(c, r)).collect()).collect()
 }
 
+/// Returns the WGSL statement that defines `m` as that matrix.
 fn matrix_source(columns: usize, rows: usize) -> String {
     let element = |i| format!("input({i}u)");
     let elements: Vec<String> = (0..columns * rows).map(element).collect();
@@ -96,11 +99,13 @@ pub(crate) fn matrix_products_of_every_shape(_: &DeviceInfo) -> Vec<Case> {
     for columns in 2..=4 {
         for rows in 2..=4 {
             let m = matrix(columns, rows);
-            let by_vector = (0..rows).map(|r| (0..columns).map(|c| m[c][r] * (c + 1) as f32).sum());
-            let vector_by = (0..columns).map(|c| (0..rows).map(|r| m[c][r] * (r + 1) as f32).sum());
+            let matrix_vector =
+                (0..rows).map(|r| (0..columns).map(|c| m[c][r] * (c + 1) as f32).sum());
+            let vector_matrix =
+                (0..columns).map(|c| (0..rows).map(|r| m[c][r] * (r + 1) as f32).sum());
             let transposed = (0..rows).flat_map(|r| (0..columns).map(move |c| (c, r)));
-            let mut want: Vec<f32> = by_vector.collect();
-            want.extend(vector_by.collect::<Vec<f32>>());
+            let mut want: Vec<f32> = matrix_vector.collect();
+            want.extend(vector_matrix.collect::<Vec<f32>>());
             want.extend(transposed.map(|(c, r)| m[c][r]));
             let names = ["x", "y", "z", "w"];
             let swizzle = |n: usize| names[..n].concat();
@@ -110,7 +115,7 @@ pub(crate) fn matrix_products_of_every_shape(_: &DeviceInfo) -> Vec<Case> {
             for row in 0..rows {
                 body += &format!("out{columns}(transpose(m)[{row}]);");
             }
-            cases.push(check(&body, &want));
+            cases.push(case(&body, &want));
         }
     }
     cases
@@ -126,7 +131,7 @@ pub(crate) fn matrix_by_matrix(_: &DeviceInfo) -> Case {
         let n = mat4x2<f32>(a.xy, a.zw, b.xy, b.zw);
         let p = m * n;
         out3(p[0]); out3(p[1]); out3(p[2]); out3(p[3]);";
-    check(body, &want)
+    case(body, &want)
 }
 
 pub(crate) fn matrix_arithmetic(_: &DeviceInfo) -> Vec<Case> {
@@ -134,15 +139,15 @@ pub(crate) fn matrix_arithmetic(_: &DeviceInfo) -> Vec<Case> {
     let body = "let d = mat3x3<f32>(2.0 * a.x, 0.0, 0.0, 0.0, 3.0, 0.0, 1.0, 0.0, 4.0);
         out(determinant(d));";
     vec![
-        check(&format!("{m} let s = m + n; out2(s[0]); out2(s[1]);"), &[6.0, 8.0, 10.0, 12.0]),
-        check(&format!("{m} let s = n - m; out2(s[0]); out2(s[1]);"), &[4.0; 4]),
-        check(&format!("{m} let s = m * 2.0; out2(s[0]); out2(s[1]);"), &[2.0, 4.0, 6.0, 8.0]),
-        check(&format!("{m} out(determinant(m)); out(determinant(n));"), &[-2.0, -2.0]),
-        check(
+        case(&format!("{m} let s = m + n; out2(s[0]); out2(s[1]);"), &[6.0, 8.0, 10.0, 12.0]),
+        case(&format!("{m} let s = n - m; out2(s[0]); out2(s[1]);"), &[4.0; 4]),
+        case(&format!("{m} let s = m * 2.0; out2(s[0]); out2(s[1]);"), &[2.0, 4.0, 6.0, 8.0]),
+        case(&format!("{m} out(determinant(m)); out(determinant(n));"), &[-2.0, -2.0]),
+        case(
             &format!("{m} var v = m; v[1] = b.xy; v[0].y = 9.0; out2(v[0]); out2(v[1]);"),
             &[1.0, 9.0, 5.0, 6.0],
         ),
-        check(body, &[24.0]),
+        case(body, &[24.0]),
     ]
 }
 

@@ -1,20 +1,21 @@
-//! 64-bit floats. WGSL does not have them, so their accuracy is unspecified; these tests require 1
-//! ULP where hardware rounds correctly, and a few ULP otherwise.
+//! f64. WGSL does not have it, so its accuracy is unspecified. These tests require 1 ULP where
+//! hardware rounds correctly, and a few ULP otherwise.
 
 use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch};
 
 use crate::case::{Case, Data, Want};
-use crate::random::Words;
+use crate::random::RandomWords;
 use crate::ty::Ty;
 
-/// An expression over `a`, `b` and `c`, its value, and the permitted error.
+/// An expression over `a`, `b` and `c`, its reference value, and the permitted absolute error for
+/// that value.
 type Row = (&'static str, fn([f64; 3]) -> f64, fn([f64; 3], f64) -> f64);
 
 const EXACT: fn([f64; 3], f64) -> f64 = |_, _| 0.0;
 const ONE_ULP: fn([f64; 3], f64) -> f64 = |_, want| want.abs() * f64::EPSILON;
 const FOUR_ULP: fn([f64; 3], f64) -> f64 = |_, want| 4.0 * want.abs() * f64::EPSILON;
-/// For sums of up to three products, which may cancel.
-const OF_TERMS: fn([f64; 3], f64) -> f64 =
+/// For sums of up to three products, which may cancel: 8 ULP of a bound of the products.
+const SUM_OF_PRODUCTS: fn([f64; 3], f64) -> f64 =
     |[a, b, c], _| 8.0 * (a.abs() + b.abs() + c.abs() + 1.0).powi(2) * f64::EPSILON;
 
 const ROWS: [Row; 24] = [
@@ -23,7 +24,7 @@ const ROWS: [Row; 24] = [
     ("a * b", |[a, b, _]| a * b, ONE_ULP),
     ("a / b", |[a, b, _]| a / b, FOUR_ULP),
     ("-a", |[a, ..]| -a, EXACT),
-    ("fma(a, b, c)", |[a, b, c]| a.mul_add(b, c), OF_TERMS),
+    ("fma(a, b, c)", |[a, b, c]| a.mul_add(b, c), SUM_OF_PRODUCTS),
     ("abs(a)", |[a, ..]| a.abs(), EXACT),
     ("sign(a)", |[a, ..]| a.signum(), EXACT),
     ("ceil(a)", |[a, ..]| a.ceil(), EXACT),
@@ -38,9 +39,9 @@ const ROWS: [Row; 24] = [
     ("select(a, b, a < b)", |[a, b, _]| a.max(b), EXACT),
     ("sqrt(abs(a))", |[a, ..]| a.abs().sqrt(), FOUR_ULP),
     ("inverseSqrt(abs(a))", |[a, ..]| 1.0 / a.abs().sqrt(), FOUR_ULP),
-    ("mix(a, b, 0.25lf)", |[a, b, _]| a * 0.75 + b * 0.25, OF_TERMS),
-    ("dot(vec3(a, b, c), vec3(b, c, a))", |[a, b, c]| a * b + b * c + c * a, OF_TERMS),
-    ("cross(vec3(a, b, c), vec3(b, c, a)).z", |[a, b, c]| a * c - b * b, OF_TERMS),
+    ("mix(a, b, 0.25lf)", |[a, b, _]| a * 0.75 + b * 0.25, SUM_OF_PRODUCTS),
+    ("dot(vec3(a, b, c), vec3(b, c, a))", |[a, b, c]| a * b + b * c + c * a, SUM_OF_PRODUCTS),
+    ("cross(vec3(a, b, c), vec3(b, c, a)).z", |[a, b, c]| a * c - b * b, SUM_OF_PRODUCTS),
     (
         "length(vec3(a, b, c))",
         |[a, b, c]| (a * a + b * b + c * c).sqrt(),
@@ -48,8 +49,8 @@ const ROWS: [Row; 24] = [
     ),
 ];
 
-/// Functions that SPIR-V has for 16 and 32 bits only.
-const BEYOND_SPIRV: [Row; 18] = [
+/// Functions that SPIR-V's GLSL.std.450 has for 16 and 32 bits only.
+const MISSING_IN_SPIRV: [Row; 18] = [
     ("exp(a)", |[a, ..]| a.exp(), FOUR_ULP),
     ("exp2(a)", |[a, ..]| a.exp2(), FOUR_ULP),
     ("log(abs(a))", |[a, ..]| a.abs().ln(), FOUR_ULP),
@@ -87,9 +88,9 @@ fn kernel(rows: &[Row]) -> String {
     source + "}"
 }
 
-/// Numbers between -40 and 40 with more bits than an `f32`; some integers, some multiples of 0.5.
+/// Returns numbers between about -40 and 40 that f32 does not represent, and some multiples of 0.5.
 fn inputs() -> Vec<[f64; 3]> {
-    let mut words = Words(12);
+    let mut words = RandomWords(12);
     let mut next = || f64::from(words.next().expect("the sequence is infinite"));
     let mut number = |i: u32| {
         let x = (next() / 2f64.powi(31) - 1.0 + next() * 2f64.powi(-60)) * 40.0;
@@ -101,8 +102,8 @@ fn inputs() -> Vec<[f64; 3]> {
 fn case(rows: &'static [Row]) -> Case {
     let inputs: Vec<[f64; 3]> =
         inputs().into_iter().filter(|input| !input.contains(&0.0)).collect();
-    let want = |input: &[f64; 3], (_, host, allowed): &Row| {
-        let want = host(*input);
+    let want = |input: &[f64; 3], (_, reference, allowed): &Row| {
+        let want = reference(*input);
         Want::Within(want, allowed(*input, want))
     };
     let wants = inputs.iter().flat_map(|input| rows.iter().map(move |row| want(input, row)));
@@ -112,7 +113,7 @@ fn case(rows: &'static [Row]) -> Case {
         .buffer(Data::bytes(bytes).typed(DType::F64))
         .buffer(Data::zeros(DType::F64, wants.len()))
         .launch(Launch::invocations(inputs.len()))
-        .needs(Features::F64)
+        .skipped_without(Features::F64)
         .expect_wants(1, Ty::F64, wants, move |at| {
             format!("{} of {:?}", rows[at % rows.len()].0, inputs[at / rows.len()])
         })
@@ -124,15 +125,15 @@ pub(crate) fn f64_operators_and_functions(_: &DeviceInfo) -> Case {
 
 pub(crate) fn f64_functions_missing_in_spirv(gpu: &DeviceInfo) -> Vec<Case> {
     match gpu.backend {
-        BackendKind::Vulkan => BEYOND_SPIRV.chunks(1).map(refused_by_name).collect(),
-        _ => vec![case(&BEYOND_SPIRV)],
+        BackendKind::Vulkan => MISSING_IN_SPIRV.chunks(1).map(rejected_by_name).collect(),
+        _ => vec![case(&MISSING_IN_SPIRV)],
     }
 }
 
-/// A function that the device refuses, by its name.
-fn refused_by_name(rows: &[Row]) -> Case {
+/// Creates a case of one function, which the device must reject with an error that names it.
+fn rejected_by_name(rows: &[Row]) -> Case {
     let (wgsl, ..) = rows[0];
     let name = wgsl.split('(').next().unwrap_or_default();
-    let refused = [&format!("`{name}` of 64-bit floats"), "help: "];
-    Case::new(name, kernel(rows)).needs(Features::F64).refused(&refused)
+    let parts = [&format!("`{name}` of 64-bit floats"), "help: "];
+    Case::new(name, kernel(rows)).skipped_without(Features::F64).refused(&parts)
 }

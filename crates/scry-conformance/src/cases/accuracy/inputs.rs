@@ -1,13 +1,13 @@
-//! Inputs of the functions.
+//! Inputs of the accuracy tests.
 
 use std::f64::consts::PI;
 
 use scry_gpu::f16;
 
 use super::range::{F16, Format};
-use crate::random::Words;
+use crate::random::RandomWords;
 
-/// Special numbers and corner cases of the functions, without those that overflow the format.
+/// Corner cases of the functions. Those that overflow the format are replaced by 1.
 const SPECIAL: [f64; 24] = [
     0.0,
     1.0,
@@ -43,15 +43,17 @@ pub fn nearest(format: Format, x: f64) -> f64 {
     }
 }
 
-/// Triples of finite numbers: large and small, equal and different, random and special, some
-/// subnormal.
+/// Returns triples of finite numbers: random ones of several magnitudes, some of them subnormal,
+/// and special ones. The numbers of a triple are of one kind.
 pub fn inputs(format: Format, count: usize) -> Vec<[f64; 3]> {
-    let mut words = Words(11);
+    let mut words = RandomWords(11);
     let mut next = move || words.next().expect("the sequence is infinite");
     let mut group = |kind: u32| [0; 3].map(|_| number(format, kind, &mut next));
     (0..count as u32).map(|i| group(i % 7)).collect()
 }
 
+/// Returns a number of one of seven kinds: in [-1, 1), [-π, π), [-40, 40), of magnitudes near 1, of
+/// any magnitude, near the smallest normal number, or special.
 fn number(format: Format, kind: u32, next: &mut impl FnMut() -> u32) -> f64 {
     let unit = f64::from(next()) / 2f64.powi(31) - 1.0;
     let power = |range: i32, word: u32| 2f64.powi((word % (2 * range as u32 + 1)) as i32 - range);
@@ -60,8 +62,8 @@ fn number(format: Format, kind: u32, next: &mut impl FnMut() -> u32) -> f64 {
         1 => unit * PI,
         2 => unit * 40.0,
         3 => unit.signum() * (1.0 + unit.abs()) * power(8, next()),
-        4 => unit.signum() * (1.0 + unit.abs()) * power(-format.least, next()),
-        5 => unit * 2f64.powi(format.least + (next() % 2) as i32),
+        4 => unit.signum() * (1.0 + unit.abs()) * power(-format.min_exponent, next()),
+        5 => unit * 2f64.powi(format.min_exponent + (next() % 2) as i32),
         _ => SPECIAL[next() as usize % SPECIAL.len()],
     };
     let x = nearest(format, x);

@@ -1,7 +1,7 @@
-//! Floats: every operator and function by itself, against WGSL's accuracy requirements.
+//! f32 and f16: every operator and function by itself, against WGSL's accuracy requirements.
 //!
-//! The permitted results are a range, computed in f64: by ULP, by an absolute error, or, for an
-//! accuracy inherited from an expression, by evaluating that expression over ranges.
+//! The permitted results are a range, computed in f64. WGSL states an accuracy in ULP, as an
+//! absolute error, or as inherited from an expression, which is then evaluated over ranges.
 
 mod double;
 mod inputs;
@@ -19,9 +19,10 @@ use crate::case::{Case, Want};
 use crate::ty::Ty;
 use crate::typed::{is_skipped, skipped_case};
 
+/// Number of inputs, each of which is three numbers.
 const COUNT: usize = 3000;
 
-/// A kernel that evaluates each expression for the three numbers of its invocation.
+/// Returns a kernel that evaluates each expression for the three numbers of its invocation.
 fn kernel(format: Format, rows: &[Row]) -> String {
     let ty = format.name;
     let mut source = String::from(if format == F16 { "enable f16;\n" } else { "" });
@@ -34,40 +35,42 @@ fn kernel(format: Format, rows: &[Row]) -> String {
         source += &format!("let {name} = {ty}(bitcast<f32>(words[id.x * 3u + {i}u]));\n");
     }
     for (i, row) in rows.iter().enumerate() {
-        let place = format!("out[id.x * {}u + {i}u]", rows.len());
-        source += &format!("{place} = bitcast<u32>(f32({}));\n", row.wgsl);
+        let output = format!("out[id.x * {}u + {i}u]", rows.len());
+        source += &format!("{output} = bitcast<u32>(f32({}));\n", row.wgsl);
     }
     source + "}"
 }
 
 /// Returns the permitted results for these inputs, each of which may be flushed if it is subnormal.
 fn allowed(row: &Row, format: Format, input: [f64; 3]) -> Range {
-    let as_given = (row.allowed)(format, input.map(Range::of));
+    let unflushed = (row.allowed)(format, input.map(Range::of));
     let subnormal = [0, 1, 2].map(|i| format.is_subnormal(input[i]));
     if subnormal == [false; 3] {
-        return as_given;
+        return unflushed;
     }
-    let flushed = |which: usize| {
-        let flush = |i: usize| if subnormal[i] && which >> i & 1 == 1 { 0.0 } else { input[i] };
+    // Bit `i` of the mask: input `i` is flushed.
+    let flushed = |mask: usize| {
+        let flush = |i: usize| if subnormal[i] && mask >> i & 1 == 1 { 0.0 } else { input[i] };
         (row.allowed)(format, [0, 1, 2].map(flush).map(Range::of))
     };
-    (1..8).map(flushed).fold(as_given, Range::or)
+    (1..8).map(flushed).fold(unflushed, Range::or)
 }
 
-/// Returns one kernel of the functions that the device supports, and skipped cases of the others.
+/// Returns one case of all the functions that the device supports, and skipped cases of the others.
 fn cases(gpu: &DeviceInfo, format: Format, rows: &[Row]) -> Vec<Case> {
-    let (left, rows): (Vec<Row>, Vec<Row>) =
+    let (unsupported, rows): (Vec<Row>, Vec<Row>) =
         rows.iter().copied().partition(|row| is_skipped(gpu, format.name, row.wgsl));
     let inputs = inputs::inputs(format, COUNT);
     let words: Vec<u32> = inputs.as_flattened().iter().map(|x| (*x as f32).to_bits()).collect();
     let results = inputs.iter().flat_map(|input| rows.iter().map(|row| want(row, format, *input)));
     let results: Vec<Want> = results.collect();
     let (out, source) = (vec![u32::MAX; results.len()], kernel(format, &rows));
-    let mut cases: Vec<Case> = left.iter().map(|row| skipped_case(format.name, row.wgsl)).collect();
+    let mut cases: Vec<Case> =
+        unsupported.iter().map(|row| skipped_case(format.name, row.wgsl)).collect();
     let case = Case::new(format.name, source)
         .words(&[&words, &out])
         .launch(Launch::invocations(inputs.len()))
-        .needs(if format == F16 { Features::F16 } else { Features::empty() })
+        .skipped_without(if format == F16 { Features::F16 } else { Features::empty() })
         .expect_wants(1, Ty::F32, results, move |at| {
             let (input, row) = (inputs[at / rows.len()], &rows[at % rows.len()]);
             format!("{} as {} of {input:?}", row.wgsl, format.name)
@@ -91,12 +94,12 @@ pub(crate) fn operators(gpu: &DeviceInfo) -> Cases {
     both(gpu, &rows::OPERATORS)
 }
 
-pub(crate) fn rounding_and_choosing(gpu: &DeviceInfo) -> Cases {
-    both(gpu, &rows::CHOICES)
+pub(crate) fn rounding_and_choices(gpu: &DeviceInfo) -> Cases {
+    both(gpu, &rows::ROUNDING_AND_CHOICES)
 }
 
-pub(crate) fn parts(gpu: &DeviceInfo) -> Cases {
-    both(gpu, &rows::PARTS)
+pub(crate) fn parts_of_floats(gpu: &DeviceInfo) -> Cases {
+    both(gpu, &rows::FLOAT_PARTS)
 }
 
 pub(crate) fn powers_and_roots(gpu: &DeviceInfo) -> Cases {
@@ -104,7 +107,7 @@ pub(crate) fn powers_and_roots(gpu: &DeviceInfo) -> Cases {
 }
 
 pub(crate) fn trigonometry(gpu: &DeviceInfo) -> Cases {
-    both(gpu, &rows::ANGLES)
+    both(gpu, &rows::TRIGONOMETRY)
 }
 
 pub(crate) fn hyperbolic_functions(gpu: &DeviceInfo) -> Cases {
@@ -115,12 +118,13 @@ pub(crate) fn vectors(gpu: &DeviceInfo) -> Cases {
     both(gpu, &rows::VECTORS)
 }
 
-pub(crate) fn mixtures(gpu: &DeviceInfo) -> Cases {
-    both(gpu, &rows::MIXTURES)
+pub(crate) fn interpolation(gpu: &DeviceInfo) -> Cases {
+    both(gpu, &rows::INTERPOLATION)
 }
 
-/// Which also rounds.
-const QUANTIZE: Row = Row { wgsl: "quantizeToF16(a)", allowed: |_, [a, _, _]| F16.correct(a.low) };
+/// An f32 function whose result is rounded to f16.
+const QUANTIZE: Row =
+    Row { wgsl: "quantizeToF16(a)", allowed: |_, [a, _, _]| F16.correctly_rounded(a.low) };
 
 pub(crate) fn rounding_to_f16(gpu: &DeviceInfo) -> Vec<Case> {
     cases(gpu, F32, &[QUANTIZE])
@@ -134,18 +138,18 @@ mod tests {
     fn groups() -> [&'static [Row]; 8] {
         [
             &rows::OPERATORS,
-            &rows::CHOICES,
-            &rows::PARTS,
+            &rows::ROUNDING_AND_CHOICES,
+            &rows::FLOAT_PARTS,
             &rows::POWERS,
-            &rows::ANGLES,
+            &rows::TRIGONOMETRY,
             &rows::HYPERBOLIC,
             &rows::VECTORS,
-            &rows::MIXTURES,
+            &rows::INTERPOLATION,
         ]
     }
 
     #[test]
-    fn functions_have_stated_accuracies() {
+    fn accuracies_are_mostly_specified() {
         for row in groups().concat().iter().chain([&QUANTIZE]) {
             for format in [F32, F16] {
                 let inputs = inputs::inputs(format, COUNT);
@@ -157,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Returns whether results wrong by a factor would pass, for each input.
+    /// Returns whether, for every input, a result wrong by a factor would pass.
     fn allows_factor(row: &Row, format: Format, factor: f64) -> bool {
         inputs::inputs(format, COUNT).into_iter().all(|input| {
             let range = allowed(row, format, input);
@@ -174,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_exactly_the_rules() {
+    fn ranges_match_wgsl_rules() {
         let half = Range::of(0.5);
         assert_eq!(F32.add(Range::of(1.0), half), Range::of(1.5));
         // Both neighbours of a sum that is not representable are included, and nothing else.
@@ -197,7 +201,7 @@ mod tests {
         let numbers = [1.562_661_2, -1.633_787, 1.435_456_9_f32];
         let [a, b, c] = numbers.map(f64::from);
         let rounded = |x: f64| f64::from(x as f32);
-        // Fused, and not.
+        // `b * (a + c) + c * a`, without and with a fused multiply-add.
         let factored = [rounded(b * rounded(a + c) + rounded(c * a)), -2.655_153_274_536_133];
         let (x, y) = ([a, b, c].map(Range::of), [b, c, a].map(Range::of));
         let allowed = F32.dot(x, y);
@@ -206,7 +210,7 @@ mod tests {
         let products = |y: [Range; 3]| F32.sum([0, 1, 2].map(|i| F32.mul(x[i], y[i])));
         assert!(!products(y).holds(factored[1]));
         // Without a shared factor.
-        let apart = [0.3, 0.7, 1.1].map(Range::of);
-        assert_eq!(F32.dot(x, apart), products(apart));
+        let unrelated = [0.3, 0.7, 1.1].map(Range::of);
+        assert_eq!(F32.dot(x, unrelated), products(unrelated));
     }
 }

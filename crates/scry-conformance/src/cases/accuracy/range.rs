@@ -6,29 +6,29 @@ pub struct Format {
     /// WGSL's name.
     pub name: &'static str,
     /// Explicit bits of the significand.
-    pub fraction: i32,
+    pub fraction_bits: i32,
     /// The smallest exponent of a normal number.
-    pub least: i32,
+    pub min_exponent: i32,
     /// The largest finite number.
     pub max: f64,
 }
 
 pub const F32: Format = Format {
     name: "f32",
-    fraction: 23,
-    least: -126,
+    fraction_bits: 23,
+    min_exponent: -126,
     max: 340_282_346_638_528_859_811_704_183_484_516_925_440.0,
 };
-pub const F16: Format = Format { name: "f16", fraction: 10, least: -14, max: 65504.0 };
+pub const F16: Format = Format { name: "f16", fraction_bits: 10, min_exponent: -14, max: 65504.0 };
 
-/// All numbers from one to another; [`ANY`] is every float, NaN included.
+/// All numbers from `low` to `high`, inclusive. [`ANY`] is every float, NaN included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     pub low: f64,
     pub high: f64,
 }
 
-/// The results outside the domain, on overflow, and with unspecified accuracy.
+/// Any result: outside of a function's domain, on overflow, and where the accuracy is unspecified.
 pub const ANY: Range = Range { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
 impl Range {
@@ -46,7 +46,7 @@ impl Range {
         self.is_any() || (self.low <= x && x <= self.high)
     }
 
-    /// The smallest range that contains both.
+    /// Returns the smallest range that contains both.
     pub fn or(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
@@ -60,39 +60,40 @@ impl Range {
     }
 }
 
-/// 2 to an integer power, which may be subnormal.
+/// Returns 2 to an integer power.
 fn power_of_two(exponent: i32) -> f64 {
     2f64.powi(exponent)
 }
 
-/// The exponent of the power of 2 that is at most |x|.
+/// Returns the exponent of the largest power of 2 that is at most |x|.
 fn exponent(x: f64) -> i32 {
     assert!(x.is_normal(), "{x} has no exponent");
     (x.to_bits() >> 52 & 0x7ff) as i32 - 1023
 }
 
 impl Format {
-    /// The distance between the numbers around x.
-    fn step(self, x: f64) -> f64 {
-        let exponent = if x == 0.0 { self.least } else { exponent(x).max(self.least) };
-        power_of_two(exponent - self.fraction)
+    /// Returns the distance from |x| to the next larger number of the format.
+    fn spacing(self, x: f64) -> f64 {
+        let exponent =
+            if x == 0.0 { self.min_exponent } else { exponent(x).max(self.min_exponent) };
+        power_of_two(exponent - self.fraction_bits)
     }
 
     /// Returns whether a number is subnormal.
     pub fn is_subnormal(self, x: f64) -> bool {
-        x != 0.0 && x.abs() < power_of_two(self.least)
+        x != 0.0 && x.abs() < power_of_two(self.min_exponent)
     }
 
     /// Returns a unit in the last place as WGSL defines it: at a power of 2 the distance to the
     /// next number towards zero.
     pub fn ulp(self, x: f64) -> f64 {
-        let step = self.step(x);
+        let spacing = self.spacing(x);
         let is_power = x != 0.0 && x.abs() == power_of_two(exponent(x));
-        if is_power && exponent(x) > self.least { step / 2.0 } else { step }
+        if is_power && exponent(x) > self.min_exponent { spacing / 2.0 } else { spacing }
     }
 
-    /// Returns a range: everything on overflow or NaN, and zero as well if an end is subnormal,
-    /// because it may be flushed.
+    /// Returns the range from `low` to `high`: [`ANY`] if an end overflows or is NaN, and extended
+    /// to zero if an end is subnormal, because it may be flushed.
     pub fn range(self, low: f64, high: f64) -> Range {
         if low.is_nan() || high.is_nan() || low < -self.max || high > self.max {
             return ANY;
@@ -105,44 +106,49 @@ impl Format {
         }
     }
 
-    /// Rounds outwards to the numbers of this format around two exact values.
-    fn rounded(self, low: f64, high: f64) -> Range {
-        // Far above the format's maximum; the spacing would overflow.
+    /// Returns the range between two exact values, rounded outwards to numbers of this format.
+    fn rounded_outwards(self, low: f64, high: f64) -> Range {
+        // Values far above the format's maximum, whose spacing would overflow.
         if low.is_nan() || high.is_nan() || low.abs() > 1e300 || high.abs() > 1e300 {
             return ANY;
         }
-        let (down, up) = (self.step(low), self.step(high));
+        let (down, up) = (self.spacing(low), self.spacing(high));
         self.range((low / down).floor() * down, (high / up).ceil() * up)
     }
 
-    /// Correctly rounded: the exact value if representable, or either neighbour.
-    pub fn correct(self, exact: f64) -> Range {
-        self.rounded(exact, exact)
+    /// Returns the correctly rounded results: the exact value if representable, or either
+    /// neighbour.
+    pub fn correctly_rounded(self, exact: f64) -> Range {
+        self.rounded_outwards(exact, exact)
     }
 
-    /// As [`correct`](Self::correct), for a rounded value and its error.
-    fn correct_about(self, value: f64, lacking: f64) -> Range {
-        match lacking {
-            _ if lacking > 0.0 => self.rounded(value, value.next_up()),
-            _ if lacking < 0.0 => self.rounded(value.next_down(), value),
-            _ => self.correct(value),
+    /// As [`correctly_rounded`](Self::correctly_rounded), for the exact value `value + error`: an
+    /// f64, and what was lost in rounding to it.
+    fn correctly_rounded_sum(self, value: f64, error: f64) -> Range {
+        match error {
+            _ if error > 0.0 => self.rounded_outwards(value, value.next_up()),
+            _ if error < 0.0 => self.rounded_outwards(value.next_down(), value),
+            _ => self.correctly_rounded(value),
         }
     }
 
-    /// All results with at most this absolute error.
+    /// Returns all results with at most this absolute error.
     pub fn within(self, exact: f64, error: f64) -> Range {
-        // The value itself was computed in f64.
+        // `exact` was computed in f64, which has an error, too.
         let error = error + exact.abs() * 1e-15;
         self.range(exact - error, exact + error)
     }
 
-    /// All results with at most `count` ULP of error.
+    /// Returns all results with at most `count` ULP of error.
     pub fn within_ulps(self, exact: f64, count: f64) -> Range {
         if exact.is_nan() || exact.abs() > self.max {
             return ANY;
         }
-        let unit =
-            if exact.abs() < power_of_two(self.least) { self.step(0.0) } else { self.ulp(exact) };
+        let unit = if exact.abs() < power_of_two(self.min_exponent) {
+            self.spacing(0.0)
+        } else {
+            self.ulp(exact)
+        };
         self.within(exact, count * unit)
     }
 
@@ -164,7 +170,7 @@ impl Format {
         self.over_both(x, y, |x, y| {
             let sum = x + y;
             let other = sum - x;
-            self.correct_about(sum, (x - (sum - other)) + (y - other))
+            self.correctly_rounded_sum(sum, (x - (sum - other)) + (y - other))
         })
     }
 
@@ -173,13 +179,14 @@ impl Format {
     }
 
     pub fn mul(self, x: Range, y: Range) -> Range {
-        self.over_both(x, y, |x, y| self.correct_about(x * y, x.mul_add(y, -(x * y))))
+        self.over_both(x, y, |x, y| self.correctly_rounded_sum(x * y, x.mul_add(y, -(x * y))))
     }
 
-    /// 2.5 ULP, where the divisor is in the specified interval.
+    /// 2.5 ULP, if the divisor is within the interval for which WGSL specifies the accuracy.
     pub fn div(self, x: Range, y: Range) -> Range {
-        let is_stated =
-            |y: f64| (power_of_two(self.least)..=power_of_two(-self.least)).contains(&y.abs());
+        let is_stated = |y: f64| {
+            (power_of_two(self.min_exponent)..=power_of_two(-self.min_exponent)).contains(&y.abs())
+        };
         if !is_stated(y.low) || !is_stated(y.high) || y.low.signum() != y.high.signum() {
             return ANY;
         }
@@ -202,7 +209,7 @@ impl Format {
         if x.low < 0.0 { ANY } else { self.over(x, root) }
     }
 
-    /// The error of `exp` and `exp2`.
+    /// Returns the permitted error of `exp` and `exp2`, in ULP.
     fn power_error(self, x: f64) -> f64 {
         let base = if self == F16 { 1.0 } else { 3.0 };
         base + 2.0 * x.abs()
@@ -236,12 +243,13 @@ impl Format {
         self.logarithm(x, f64::log2)
     }
 
-    /// 4096 ULP (5 for `f16`), where y is normal and x in the specified interval.
+    /// 4096 ULP (5 for `f16`), where y is normal, and x is in the interval for which WGSL
+    /// specifies the accuracy.
     pub fn atan2(self, y: Range, x: Range) -> Range {
-        let (least, most) = (power_of_two(self.least), power_of_two(-self.least));
-        let is_stated = |x: f64, y: f64| (least..=most).contains(&x.abs()) && y.abs() >= least;
-        let one_sign = |range: Range| range.low.signum() == range.high.signum();
-        if !one_sign(x) || !one_sign(y) {
+        let (min, max) = (power_of_two(self.min_exponent), power_of_two(-self.min_exponent));
+        let is_stated = |x: f64, y: f64| (min..=max).contains(&x.abs()) && y.abs() >= min;
+        let has_one_sign = |range: Range| range.low.signum() == range.high.signum();
+        if !has_one_sign(x) || !has_one_sign(y) {
             return ANY;
         }
         let count = if self == F16 { 5.0 } else { 4096.0 };
@@ -251,7 +259,8 @@ impl Format {
         })
     }
 
-    /// The smaller or larger of two; either one if both are subnormal.
+    /// Returns `chosen`, the minimum or the maximum of two numbers; either one if both are
+    /// subnormal.
     fn choice(self, x: f64, y: f64, chosen: f64) -> Range {
         match self.is_subnormal(x) && self.is_subnormal(y) {
             true => self.range(x.min(y), x.max(y)),
@@ -268,11 +277,11 @@ impl Format {
     }
 
     /// A step function with integer results, which are exact.
-    pub fn whole(self, x: Range, function: fn(f64) -> f64) -> Range {
-        self.over(x, |x| self.correct(function(x)))
+    pub fn rounding_function(self, x: Range, function: fn(f64) -> f64) -> Range {
+        self.over(x, |x| self.correctly_rounded(function(x)))
     }
 
-    /// A sum in any order.
+    /// A sum of three terms, in any order.
     pub fn sum(self, terms: [Range; 3]) -> Range {
         let [x, y, z] = terms;
         let orders = [[x, y, z], [x, z, y], [y, z, x]];
@@ -280,9 +289,9 @@ impl Format {
         sums[0].or(sums[1]).or(sums[2])
     }
 
-    /// A sum of products. WGSL permits reassociation, which is any order of evaluation that is
-    /// equal without rounding, and does not bound its error. So products with a shared factor, as
-    /// in `a * b + b * c`, may be `b * (a + c)`.
+    /// A sum of three products. WGSL permits reassociation: any order of evaluation that is equal
+    /// without rounding. So products with a shared factor, as in `a * b + b * c`, may be
+    /// `b * (a + c)`.
     pub fn dot(self, x: [Range; 3], y: [Range; 3]) -> Range {
         let products = self.sum([0, 1, 2].map(|i| self.mul(x[i], y[i])));
         let factored = [[0, 1, 2], [0, 2, 1], [1, 2, 0]].map(|[i, j, rest]| {
@@ -292,10 +301,11 @@ impl Format {
         factored.into_iter().flatten().fold(products, Range::or)
     }
 
-    /// The sum of two products and a rest, with a shared factor factored out.
+    /// Returns the sum of two products and a `rest`, with a shared factor factored out; `None` if
+    /// the products have no shared factor.
     fn factored(self, one: [Range; 2], other: [Range; 2], rest: Range) -> Option<Range> {
-        let ways = [(0, 0), (0, 1), (1, 0), (1, 1)];
-        let shared = ways.into_iter().filter(|(i, j)| one[*i] == other[*j]);
+        let pairs = [(0, 0), (0, 1), (1, 0), (1, 1)];
+        let shared = pairs.into_iter().filter(|(i, j)| one[*i] == other[*j]);
         let sums = shared.map(|(i, j)| {
             let sum = self.add(one[1 - i], other[1 - j]);
             self.add(self.mul(one[i], sum), rest)

@@ -97,7 +97,7 @@ const ROWS: [Row; 11] = [
         tried: "580",
         name: "expand-mix",
         reason: "FMix is computed as a + c * (b - a), which is less accurate than WGSL allows",
-        test: ("crates/scry-conformance/src/cases/accuracy/mod.rs", "mixtures"),
+        test: ("crates/scry-conformance/src/cases/accuracy/mod.rs", "interpolation"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::WORKGROUP_BOOL_AS_U32),
