@@ -29,11 +29,11 @@ pub enum Command {
     /// List the devices that kernels can run on.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::DEVICES_EXAMPLES)]
-    Devices(OnDevice),
+    Devices(DeviceSelection),
     /// Report the devices of each backend, or why it has none, and test each device.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::DOCTOR_EXAMPLES, after_help = help::DOCTOR)]
-    Doctor(OnDevice),
+    Doctor(DeviceSelection),
     /// Check the compute kernels of WGSL files without running them.
     Check(Check),
     /// Show the interface of a kernel: buffers, immediates, overrides, workgroup size.
@@ -87,7 +87,7 @@ impl Command {
 
 /// The choice of a device.
 #[derive(Debug, Args)]
-pub struct OnDevice {
+pub struct DeviceSelection {
     /// Device to use: `cpu`, `cuda`, `vulkan:1`, a UUID, a PCI address, or part of a name, as `scry
     /// devices` lists them; by default that of SCRY_DEVICE, or the most capable one.
     #[arg(long, value_name = "SELECTOR")]
@@ -101,7 +101,7 @@ pub struct Selection {
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Value of an `override`, by its name or its `@id`; can be repeated.
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_override)]
     pub set: Vec<(String, OverrideValue)>,
 }
 
@@ -189,17 +189,17 @@ pub struct Run {
     #[command(flatten)]
     pub selection: Selection,
     #[command(flatten)]
-    pub on: OnDevice,
+    pub device: DeviceSelection,
     #[command(flatten)]
-    pub data: Data,
+    pub data: DataArgs,
     /// Write the buffer NAME to FILE after the run, or print its first values; can be repeated.
-    #[arg(long = "out", value_name = "NAME[=FILE]", value_parser = output)]
+    #[arg(long = "out", value_name = "NAME[=FILE]", value_parser = parse_output)]
     pub outputs: Vec<(String, Option<String>)>,
     /// Print the times of compilation, upload, kernel and download to standard error.
     #[arg(long)]
     pub time: bool,
     /// Run the kernel COUNT times on the same data, and print median and spread of its times.
-    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
+    #[arg(long, value_name = "COUNT", value_parser = parse_positive)]
     pub repeat: Option<u64>,
     #[command(flatten)]
     pub limit: TimeLimit,
@@ -209,32 +209,32 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TimeLimit {
     /// Fail if the kernel runs longer than TIME on a device: `500ms`, `60s`, `2m`.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub time_limit: Option<Duration>,
 }
 
 /// The data that a kernel runs on.
 #[derive(Debug, Args)]
-pub struct Data {
+pub struct DataArgs {
     /// Data for the buffer NAME, which the kernel only reads; can be repeated.
-    #[arg(long = "in", value_name = "NAME=SOURCE", value_parser = pair)]
+    #[arg(long = "in", value_name = "NAME=SOURCE", value_parser = parse_pair)]
     pub inputs: Vec<(String, String)>,
     /// Initial data for a buffer that the kernel writes; SOURCE is not changed; can be repeated.
-    #[arg(long = "inout", value_name = "NAME=SOURCE", value_parser = pair)]
+    #[arg(long = "inout", value_name = "NAME=SOURCE", value_parser = parse_pair)]
     pub inouts: Vec<(String, String)>,
     /// Convert an input to TYPE, the kernel's, where that may change values; or write an output as
     /// TYPE; can be repeated.
-    #[arg(long = "cast", value_name = "NAME=TYPE", value_parser = pair)]
+    #[arg(long = "cast", value_name = "NAME=TYPE", value_parser = parse_pair)]
     pub casts: Vec<(String, String)>,
     /// Shape of an output or of a .bin input, outermost dimension first; can be repeated.
-    #[arg(long = "shape", value_name = "NAME=1000x10", value_parser = pair)]
+    #[arg(long = "shape", value_name = "NAME=1000x10", value_parser = parse_pair)]
     pub shapes: Vec<(String, String)>,
     /// Value of the kernel's immediate, or of a member of its struct; vectors as `1,2,3`; can be
     /// repeated.
-    #[arg(long = "push", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "push", value_name = "NAME=VALUE", value_parser = parse_pair)]
     pub pushes: Vec<(String, String)>,
     /// Number of invocations: `1000`, `WIDTHxHEIGHT` or `XxYxZ`.
-    #[arg(short = 'n', long = "invocations", value_name = "COUNT", value_parser = counts)]
+    #[arg(short = 'n', long = "invocations", value_name = "COUNT", value_parser = parse_counts)]
     pub invocations: Option<Counts>,
     /// Seed of the random data.
     #[arg(long, default_value_t = 0)]
@@ -252,16 +252,16 @@ pub struct Verify {
     #[command(flatten)]
     pub selection: Selection,
     #[command(flatten)]
-    pub data: Data,
+    pub data: DataArgs,
     /// Units in the last place (ULP) by which floats may differ; integers must be equal.
     #[arg(long = "ulps", visible_alias = "tolerance", value_name = "ULPS", default_value_t = 0)]
     pub ulps: u64,
     /// Absolute tolerance of floats, as in NumPy: |found - expected| <= ATOL + RTOL * |expected|.
-    #[arg(long, value_name = "ATOL", default_value = "0", value_parser = tolerance)]
+    #[arg(long, value_name = "ATOL", default_value = "0", value_parser = parse_tolerance)]
     #[arg(allow_negative_numbers = true)]
     pub atol: f64,
     /// Relative tolerance of floats, see --atol.
-    #[arg(long, value_name = "RTOL", default_value = "0", value_parser = tolerance)]
+    #[arg(long, value_name = "RTOL", default_value = "0", value_parser = parse_tolerance)]
     #[arg(allow_negative_numbers = true)]
     pub rtol: f64,
     #[command(flatten)]
@@ -277,7 +277,7 @@ pub struct Verify {
 #[command(before_help = help::FUZZ_EXAMPLES, after_help = help::FUZZ)]
 pub struct Fuzz {
     /// Number of kernels to run.
-    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = parse_positive)]
     pub seeds: u64,
     /// Seed of the first kernel.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -289,18 +289,18 @@ pub struct Fuzz {
     #[arg(short, long, value_name = "FOLDER", default_value = "scry-fuzz")]
     pub output: PathBuf,
     /// Stop after this number of problems.
-    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = parse_positive)]
     pub stop: u64,
     /// Run kernels that attack memory safety, between guard bytes, in child processes.
     #[arg(long)]
     pub hostile: bool,
     /// With --hostile: number of kernels for each child process.
-    #[arg(long, value_name = "COUNT", default_value_t = 250, value_parser = at_least_one)]
+    #[arg(long, value_name = "COUNT", default_value_t = 250, value_parser = parse_positive)]
     pub batch: u64,
     /// Time limit for minimising a kernel with a problem; with --hostile, a child process is also
     /// killed after this time without progress: `60s`, `2m`.
     #[arg(long, visible_alias = "time-limit", value_name = "TIME")]
-    #[arg(default_value = "60s", value_parser = seconds)]
+    #[arg(default_value = "60s", value_parser = parse_seconds)]
     pub timeout: Duration,
     /// Internal: run as such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
@@ -333,7 +333,8 @@ pub enum Cache {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts(pub Vec<u64>);
 
-fn pair(text: &str) -> Result<(String, String), String> {
+/// Parses `NAME=VALUE`, of which neither may be empty.
+fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
@@ -342,17 +343,18 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn output(text: &str) -> Result<(String, Option<String>), String> {
+/// Parses `NAME` or `NAME=FILE`.
+fn parse_output(text: &str) -> Result<(String, Option<String>), String> {
     if text.contains('=') {
-        pair(text).map(|(name, file)| (name, Some(file)))
+        parse_pair(text).map(|(name, file)| (name, Some(file)))
     } else {
         Ok((text.to_owned(), None))
     }
 }
 
 /// Parses `NAME=VALUE`, the value of an override.
-fn setting(text: &str) -> Result<(String, OverrideValue), String> {
-    let (name, value) = pair(text)?;
+fn parse_override(text: &str) -> Result<(String, OverrideValue), String> {
+    let (name, value) = parse_pair(text)?;
     let value = match value.as_str() {
         "true" => true.into(),
         "false" => false.into(),
@@ -366,7 +368,7 @@ fn setting(text: &str) -> Result<(String, OverrideValue), String> {
 }
 
 /// Parses a number that is at least 1.
-fn at_least_one(text: &str) -> Result<u64, String> {
+fn parse_positive(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("it is not a whole number from 1 to {}", u64::MAX)),
         Ok(count) => Ok(count),
@@ -374,7 +376,7 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a tolerance of floats.
-fn tolerance(text: &str) -> Result<f64, String> {
+fn parse_tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
         _ => Err("it is not a finite number of at least 0, such as 1e-6".to_owned()),
@@ -382,7 +384,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a duration with its unit, such as `500ms`, `60s` or `2m`.
-fn duration(text: &str) -> Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("it must be longer than 0".to_owned()),
         Ok(duration) => Ok(duration),
@@ -391,12 +393,13 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a duration, in seconds if it has no unit.
-fn seconds(text: &str) -> Result<Duration, String> {
-    let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if bare { duration(&format!("{text}s")) } else { duration(text) }
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let has_no_unit = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if has_no_unit { parse_duration(&format!("{text}s")) } else { parse_duration(text) }
 }
 
-fn counts(text: &str) -> Result<Counts, String> {
+/// Parses the number of invocations along one to three axes, separated by `x`.
+fn parse_counts(text: &str) -> Result<Counts, String> {
     let form = "it is not of the form 1000, WIDTHxHEIGHT or XxYxZ";
     let axes: Vec<&str> = text.split('x').collect();
     // A width of 0 runs nothing; `0x…` is more likely a hexadecimal number.
@@ -420,60 +423,60 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
     fn counts_have_one_to_three_axes() {
-        assert_eq!(counts("1000"), Ok(Counts(vec![1000])));
-        assert_eq!(counts("512x256"), Ok(Counts(vec![512, 256])));
-        assert_eq!(counts("4x5x6"), Ok(Counts(vec![4, 5, 6])));
+        assert_eq!(parse_counts("1000"), Ok(Counts(vec![1000])));
+        assert_eq!(parse_counts("512x256"), Ok(Counts(vec![512, 256])));
+        assert_eq!(parse_counts("4x5x6"), Ok(Counts(vec![4, 5, 6])));
         for wrong in ["", "x", "1x2x3x4", "-1", "1.5", "1 x 2", "0x", "0xg", "0xff"] {
-            assert!(counts(wrong).is_err(), "{wrong}");
+            assert!(parse_counts(wrong).is_err(), "{wrong}");
         }
-        assert!(counts("0x10").unwrap_err().contains("write 16"));
-        assert_eq!(counts("0"), Ok(Counts(vec![0])));
+        assert!(parse_counts("0x10").unwrap_err().contains("write 16"));
+        assert_eq!(parse_counts("0"), Ok(Counts(vec![0])));
     }
 
     #[test]
     fn settings_are_numbers_or_bools() {
-        assert_eq!(setting("N=1e3"), Ok(("N".to_owned(), 1000.into())));
-        assert_eq!(setting("DEBUG=true"), Ok(("DEBUG".to_owned(), true.into())));
-        assert_eq!(setting("A=-2"), Ok(("A".to_owned(), (-2).into())));
+        assert_eq!(parse_override("N=1e3"), Ok(("N".to_owned(), 1000.into())));
+        assert_eq!(parse_override("DEBUG=true"), Ok(("DEBUG".to_owned(), true.into())));
+        assert_eq!(parse_override("A=-2"), Ok(("A".to_owned(), (-2).into())));
         for wrong in ["many", "inf", "nan", "1e999"] {
-            assert!(setting(&format!("N={wrong}")).is_err(), "{wrong}");
+            assert!(parse_override(&format!("N={wrong}")).is_err(), "{wrong}");
         }
-        assert!(setting("N").is_err());
-        assert!(setting("=1").is_err());
+        assert!(parse_override("N").is_err());
+        assert!(parse_override("=1").is_err());
     }
 
     #[test]
     fn times_have_a_unit() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(parse_duration("1m 30s"), Ok(Duration::from_secs(90)));
         for wrong in ["", "60", "0s", "s", "-1s", "1 fortnight", "99999999999999999999s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(seconds("60"), Ok(Duration::from_secs(60)));
-        assert_eq!(seconds("250ms"), Ok(Duration::from_millis(250)));
-        assert!(seconds("0").is_err() && seconds("").is_err());
+        assert_eq!(parse_seconds("60"), Ok(Duration::from_secs(60)));
+        assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
+        assert!(parse_seconds("0").is_err() && parse_seconds("").is_err());
     }
 
     #[test]
     fn tolerances_are_finite_and_not_negative() {
-        assert_eq!(tolerance("1e-6"), Ok(1e-6));
-        assert_eq!(tolerance("0"), Ok(0.0));
+        assert_eq!(parse_tolerance("1e-6"), Ok(1e-6));
+        assert_eq!(parse_tolerance("0"), Ok(0.0));
         for wrong in ["-1", "nan", "inf", "", "1e999", "small"] {
-            assert!(tolerance(wrong).is_err(), "{wrong}");
+            assert!(parse_tolerance(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn outputs_without_a_file_are_shown() {
-        assert_eq!(output("y"), Ok(("y".to_owned(), None)));
-        assert_eq!(output("y=a=b.npy"), Ok(("y".to_owned(), Some("a=b.npy".into()))));
-        assert!(output("y=").is_err());
+    fn outputs_need_no_file() {
+        assert_eq!(parse_output("y"), Ok(("y".to_owned(), None)));
+        assert_eq!(parse_output("y=a=b.npy"), Ok(("y".to_owned(), Some("a=b.npy".into()))));
+        assert!(parse_output("y=").is_err());
     }
 }

@@ -12,5 +12,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     logger::init();
-    report::guard(commands::main)
+    report::report_panics(commands::main)
 }

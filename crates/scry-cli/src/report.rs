@@ -42,45 +42,45 @@ pub enum Failure {
     /// A file, a device or a kernel failed: exit code 1.
     Runtime(String),
     /// A shader was rejected.
-    Shader(Box<Refusal>),
+    Shader(Box<RejectedShader>),
     /// The reader of standard output has closed the pipe.
     BrokenPipe,
 }
 
 /// A rejected shader.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct RejectedShader {
     /// The message.
     text: String,
-    /// True if other command-line options would help: exit code 2.
-    usage: bool,
+    /// True if other command-line options would help: exit code 2 instead of 1.
+    is_usage: bool,
     file: String,
-    /// The entry of `scry check --json`.
+    /// The entry of this problem in `scry check --json`.
     problem: Value,
 }
 
 impl Failure {
-    /// Returns the failure of a file: the path comes first.
+    /// Returns the failure of a file, whose path is the start of the message.
     pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
         Self::Runtime(format!("{}: {problem}", path.display()))
     }
 
     /// Returns the failure of a rejected shader in a file.
     pub fn shader(path: &Path, error: &ShaderError) -> Self {
-        Self::refusal(path, error, None)
+        Self::shader_with_hint(path, error, None)
     }
 
-    /// Returns the failure of a rejected shader; with a hint at options that would help, it is bad
-    /// usage.
-    pub fn refusal(path: &Path, error: &ShaderError, hint: Option<String>) -> Self {
+    /// Returns the failure of a rejected shader. With a hint at options that would help, it is a
+    /// usage error.
+    pub fn shader_with_hint(path: &Path, error: &ShaderError, hint: Option<String>) -> Self {
         let mut text = diagnosis(path, error).trim_end().to_owned();
         if let Some(hint) = &hint {
             text.push_str(&format!("\n  {hint}"));
         }
         let file = path.display().to_string();
-        let usage = hint.is_some();
+        let is_usage = hint.is_some();
         let problem = problem_json(&error.clone().with_label(&file));
-        Self::Shader(Box::new(Refusal { text, usage, file, problem }))
+        Self::Shader(Box::new(RejectedShader { text, is_usage, file, problem }))
     }
 
     /// Returns the failure of an invalid command line.
@@ -92,7 +92,7 @@ impl Failure {
     pub fn into_text(self) -> String {
         match self {
             Self::Usage(text) | Self::Runtime(text) => text,
-            Self::Shader(refusal) => refusal.text,
+            Self::Shader(rejected) => rejected.text,
             Self::BrokenPipe => String::new(),
         }
     }
@@ -101,7 +101,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Runtime(_) => 1,
-            Self::Shader(refusal) => 1 + u8::from(refusal.usage),
+            Self::Shader(rejected) => 1 + u8::from(rejected.is_usage),
             Self::BrokenPipe => 0,
         }
     }
@@ -109,7 +109,7 @@ impl Failure {
     fn kind(&self) -> &'static str {
         match self {
             Self::Usage(_) => "usage",
-            Self::Shader(refusal) if refusal.usage => "usage",
+            Self::Shader(rejected) if rejected.is_usage => "usage",
             Self::Runtime(_) | Self::Shader(_) | Self::BrokenPipe => "work",
         }
     }
@@ -118,7 +118,7 @@ impl Failure {
     pub fn message(&self) -> &str {
         match self {
             Self::Usage(text) | Self::Runtime(text) => text,
-            Self::Shader(refusal) => &refusal.text,
+            Self::Shader(rejected) => &rejected.text,
             Self::BrokenPipe => "",
         }
     }
@@ -126,7 +126,7 @@ impl Failure {
     /// Returns the problems of a rejected shader, as in `scry check --json`.
     pub fn problems(&self) -> Vec<Value> {
         match self {
-            Self::Shader(refusal) => vec![refusal.problem.clone()],
+            Self::Shader(rejected) => vec![rejected.problem.clone()],
             Self::Usage(_) | Self::Runtime(_) | Self::BrokenPipe => Vec::new(),
         }
     }
@@ -153,19 +153,19 @@ impl From<GpuError> for Failure {
 pub fn diagnosis(path: &Path, error: &ShaderError) -> String {
     let path = path.display();
     let mut text = match error.location {
-        Some(at) => format!("{path}:{}:{}: {}\n", at.line, at.column, error.message),
+        Some(it) => format!("{path}:{}:{}: {}\n", it.line, it.column, error.message),
         None => format!("{path}: {}\n", error.message),
     };
     // The renderer's first line repeats the message.
-    let named = error.clone().with_label(path.to_string());
-    for line in named.rendered.lines().skip(1) {
+    let labelled = error.clone().with_label(path.to_string());
+    for line in labelled.rendered.lines().skip(1) {
         text.push_str(line);
         text.push('\n');
     }
     text
 }
 
-/// Returns a problem of a shader, whose label is the file, as JSON.
+/// Returns an error of a shader as JSON. Its label must be the file.
 pub fn problem_json(error: &ShaderError) -> Value {
     json!({
         "line": error.location.map(|at| at.line),
@@ -197,7 +197,7 @@ pub fn finish(command: &str, as_json: bool, outcome: Result<Report, Failure>) ->
         Ok(report) => u8::from(!report.ok),
         Err(failure) => failure.exit_code(),
     };
-    let written = if as_json {
+    let printed = if as_json {
         print_bytes(format!("{:#}\n", document(command, outcome)).as_bytes())
     } else {
         match outcome {
@@ -209,7 +209,7 @@ pub fn finish(command: &str, as_json: bool, outcome: Result<Report, Failure>) ->
             }
         }
     };
-    match written {
+    match printed {
         Ok(()) | Err(Failure::BrokenPipe) => ExitCode::from(code),
         Err(failure) => {
             print_error(failure.message());
@@ -228,8 +228,8 @@ fn document(command: &str, outcome: Result<Report, Failure>) -> Value {
         Err(failure) => {
             document["ok"] = json!(false);
             document["error"] = json!({ "kind": failure.kind(), "message": failure.message() });
-            if let Failure::Shader(refusal) = &failure {
-                document["error"]["file"] = json!(refusal.file);
+            if let Failure::Shader(rejected) = &failure {
+                document["error"]["file"] = json!(rejected.file);
                 document["error"]["problems"] = json!(failure.problems());
             }
         }
@@ -239,7 +239,7 @@ fn document(command: &str, outcome: Result<Report, Failure>) -> Value {
 
 /// Writes text to standard output, with colours on a terminal.
 pub fn print(text: &str) -> Result<(), Failure> {
-    match style::is_wanted(&io::stdout()) {
+    match style::has_colours(&io::stdout()) {
         true => write_to(anstream::stdout().lock(), style::paint(text).as_bytes()),
         false => print_bytes(text.as_bytes()),
     }
@@ -262,25 +262,25 @@ fn write_to(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
 /// 2000 characters.
 pub fn printable(text: &str) -> String {
     const MAX_CHARACTERS: usize = 2000;
-    let mut shown = String::new();
-    for (at, char) in text.chars().enumerate() {
+    let mut printable = String::new();
+    for (index, char) in text.chars().enumerate() {
         match char {
-            _ if at == MAX_CHARACTERS => {
-                shown.push('…');
+            _ if index == MAX_CHARACTERS => {
+                printable.push('…');
                 break;
             }
-            '\n' | '\t' => shown.push(char),
-            char if char.is_control() => shown.extend(char.escape_default()),
-            char => shown.push(char),
+            '\n' | '\t' => printable.push(char),
+            char if char.is_control() => printable.extend(char.escape_default()),
+            char => printable.push(char),
         }
     }
-    shown
+    printable
 }
 
 /// Writes a line to standard error, with colours on a terminal. A failure is ignored, since it
 /// could not be reported.
 pub fn note(text: &str) {
-    let _ = match style::is_wanted(&io::stderr()) {
+    let _ = match style::has_colours(&io::stderr()) {
         true => writeln!(anstream::stderr().lock(), "{}", style::paint(text)),
         false => writeln!(io::stderr().lock(), "{text}"),
     };
@@ -294,17 +294,17 @@ fn print_error(message: &str) {
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 /// Runs the program; a panic is reported as a bug, without the runtime's panic text.
-pub fn guard(program: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
+pub fn report_panics(program: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
     panic::set_hook(Box::new(|info| {
         let payload = info.payload();
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        let place = info.location().map(ToString::to_string);
+        let location = info.location().map(ToString::to_string);
         if let Ok(mut last) = PANIC.lock() {
             *last = Some(format!(
                 "{} ({})",
                 text.unwrap_or("no message"),
-                place.as_deref().unwrap_or("unknown place")
+                location.as_deref().unwrap_or("unknown place")
             ));
         }
     }));
@@ -334,14 +334,14 @@ mod tests {
     /// A panic hook applies to all threads, so the panic happens in a child process, which runs
     /// this test with an environment variable.
     #[test]
-    fn defects_are_reported_without_panic_text() {
-        const INSIDE: &str = "SCRY_TEST_DEFECT";
+    fn panics_are_reported_as_bugs() {
+        const INSIDE: &str = "SCRY_TEST_PANIC";
         if std::env::var_os(INSIDE).is_some() {
-            let code = guard(|| panic!("the cat is out"));
+            let code = report_panics(|| panic!("the cat is out"));
             let is_one = format!("{code:?}") == format!("{:?}", ExitCode::from(1));
             std::process::exit(if is_one { 1 } else { 3 });
         }
-        let name = "report::tests::defects_are_reported_without_panic_text";
+        let name = "report::tests::panics_are_reported_as_bugs";
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(INSIDE, "1")
@@ -350,7 +350,7 @@ mod tests {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("bug in scry: the cat is out"), "{said}");
-        assert!(said.contains("report.rs:"), "the place is named: {said}");
+        assert!(said.contains("report.rs:"), "the location is named: {said}");
         assert!(!said.contains("panicked"), "{said}");
     }
 }

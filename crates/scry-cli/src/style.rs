@@ -15,17 +15,17 @@ const FRAME: Style = AnsiColor::Blue.on_default().bold();
 const HEADINGS: [(&str, Style); 4] =
     [("error:", ERROR), ("warning:", ERROR), ("note:", NOTE), ("help:", NOTE)];
 
-/// Returns whether text on this stream is coloured.
-pub fn is_wanted(stream: &impl anstream::stream::RawStream) -> bool {
+/// Returns whether text on this stream is to be coloured.
+pub fn has_colours(stream: &impl anstream::stream::RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
 
-/// Returns the text with colours.
+/// Colours headings, frames and marks in a text.
 pub fn paint(text: &str) -> String {
-    text.split_inclusive('\n').map(line).collect()
+    text.split_inclusive('\n').map(paint_line).collect()
 }
 
-fn line(line: &str) -> String {
+fn paint_line(line: &str) -> String {
     if let Some(end) = frame_end(line) {
         let (frame, text) = line.trim_end_matches('\n').split_at(end);
         let end = if line.ends_with('\n') { "\n" } else { "" };
@@ -36,17 +36,17 @@ fn line(line: &str) -> String {
         Some((heading, style)) => format!("{}{}", styled(heading, *style), &line[heading.len()..]),
         None => line.to_owned(),
     };
-    // The help is at the end of a message.
+    // Help at the end of a message is on the same line.
     painted.replace("; help: ", &format!("; {} ", styled("help:", NOTE)))
 }
 
-/// Returns the style of the text beside a frame: the marks below a line of the source. Only source
-/// lines have a number.
+/// Returns the style of the text to the right of a frame. Marks below a source line are coloured; a
+/// source line itself, whose frame has a line number, is not.
 fn style_below(frame: &str, text: &str) -> Style {
-    let numbered = frame.contains(|c: char| c.is_ascii_digit());
+    let is_source = frame.contains(|c: char| c.is_ascii_digit());
     match text.trim_start().chars().next() {
-        Some('^') if !numbered => ERROR,
-        Some('-' | '\'') if !numbered => FRAME,
+        Some('^') if !is_source => ERROR,
+        Some('-' | '\'') if !is_source => FRAME,
         _ => Style::new(),
     }
 }
@@ -56,7 +56,7 @@ fn frame_end(line: &str) -> Option<usize> {
     let start =
         line.len() - line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).len();
     let mark = ["│", "┌─", "="].into_iter().find(|mark| line[start..].starts_with(mark))?;
-    // A text that starts with `=` is not indented.
+    // A frame is indented; a text that starts with `=` is not one.
     (start > 0).then_some(start + mark.len())
 }
 

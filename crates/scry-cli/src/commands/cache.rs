@@ -8,21 +8,21 @@ use std::time::SystemTime;
 use scry_gpu::disk_cache::{self, CacheEntry};
 use serde_json::{Value, json};
 
-use super::{size_text, table};
+use super::{format_bytes, table};
 use crate::args::Cache;
 use crate::report::{Failure, Report};
 
-/// The devices that use the cache.
-const USERS: &str = "Vulkan and CUDA devices store the kernels that their drivers compile, the CPU \
-                     device and Mesa's lavapipe do not";
+/// Says which devices use the cache.
+const CACHING_DEVICES: &str = "Vulkan and CUDA devices store the kernels that their drivers \
+                               compile, the CPU device and Mesa's lavapipe do not";
 
 /// Lists or deletes the kernels.
 pub fn run(action: Cache) -> Result<Report, Failure> {
     let Some(folder) = disk_cache::directory() else {
-        return Ok(without_folder(action));
+        return Ok(no_folder_report(action));
     };
     match action {
-        Cache::Ls => Ok(list(&folder, &disk_cache::entries())),
+        Cache::Ls => Ok(list_report(&folder, &disk_cache::entries())),
         Cache::Clear => {
             let folder = folder.display().to_string();
             let removed = disk_cache::clear()
@@ -36,9 +36,9 @@ pub fn run(action: Cache) -> Result<Report, Failure> {
 }
 
 /// Reports why there is no cache folder.
-fn without_folder(action: Cache) -> Report {
+fn no_folder_report(action: Cache) -> Report {
     const VARIABLE: &str = "SCRY_CACHE_DIR";
-    let (because, why) = match std::env::var_os(VARIABLE) {
+    let (cause, reason) = match std::env::var_os(VARIABLE) {
         Some(value) if value.is_empty() => {
             ("disabled", format!("the cache is disabled: {VARIABLE} is set to an empty value"))
         }
@@ -47,28 +47,28 @@ fn without_folder(action: Cache) -> Report {
         }
         None => ("no-home-folder", "there is no cache: the home folder is unknown".to_owned()),
     };
-    let help = match because {
+    let help = match cause {
         "disabled" => format!("unset {VARIABLE}, or set it to a folder"),
         _ => format!("set {VARIABLE} to a folder"),
     };
     let json = match action {
-        Cache::Ls => json!({ "folder": null, "entries": [], "empty_because": because }),
+        Cache::Ls => json!({ "folder": null, "entries": [], "empty_because": cause }),
         Cache::Clear => json!({ "folder": null, "removed": 0 }),
     };
-    Report::new(format!("{why}; help: {help}\n"), json)
+    Report::new(format!("{reason}; help: {help}\n"), json)
 }
 
-fn list(folder: &Path, entries: &[CacheEntry]) -> Report {
-    let because = entries.is_empty().then(|| why_empty(folder));
-    let shown = folder.display();
+fn list_report(folder: &Path, entries: &[CacheEntry]) -> Report {
+    let cause = entries.is_empty().then(|| why_empty(folder));
+    let path = folder.display();
     let mut devices: BTreeMap<&str, Vec<&CacheEntry>> = BTreeMap::new();
     for entry in entries {
         devices.entry(&entry.device_folder).or_default().push(entry);
     }
     let total: u64 = entries.iter().map(|entry| entry.bytes).sum();
-    let mut text = match &because {
-        Some((_, why)) => format!("{shown}: 0 compiled kernels: {why}\n"),
-        None => format!("{shown}: {} compiled kernels, {}\n", entries.len(), size_text(total)),
+    let mut text = match &cause {
+        Some((_, reason)) => format!("{path}: 0 compiled kernels: {reason}\n"),
+        None => format!("{path}: {} compiled kernels, {}\n", entries.len(), format_bytes(total)),
     };
     for (device, entries) in devices {
         text.push_str(&format!("{device}\n"));
@@ -76,17 +76,17 @@ fn list(folder: &Path, entries: &[CacheEntry]) -> Report {
         text.push_str(&table(&rows, "    "));
     }
     let entries: Vec<Value> = entries.iter().map(to_json).collect();
-    let because = because.map(|(name, _)| name);
-    let folder = shown.to_string();
-    Report::new(text, json!({ "folder": folder, "entries": entries, "empty_because": because }))
+    let cause = cause.map(|(name, _)| name);
+    let folder = path.to_string();
+    Report::new(text, json!({ "folder": folder, "entries": entries, "empty_because": cause }))
 }
 
-/// Returns the reason for an empty folder, as a name for programs and as text.
+/// Returns the reason why a folder is empty: a name for JSON, and a text.
 fn why_empty(folder: &Path) -> (&'static str, String) {
     match fs::read_dir(folder) {
-        Ok(_) => ("no-kernels", format!("no kernel has been stored yet; {USERS}")),
+        Ok(_) => ("no-kernels", format!("no kernel has been stored yet; {CACHING_DEVICES}")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            ("no-folder", format!("the folder does not exist yet; {USERS}"))
+            ("no-folder", format!("the folder does not exist yet; {CACHING_DEVICES}"))
         }
         Err(error) => ("unreadable", format!("the folder cannot be read: {error}")),
     }
@@ -103,7 +103,7 @@ fn row(entry: &CacheEntry) -> Vec<String> {
     let name = entry.path.file_name().map(|name| name.to_string_lossy().into_owned());
     vec![
         entry.entry_point.clone().unwrap_or_else(|| "(only entry point)".to_owned()),
-        size_text(entry.bytes),
+        format_bytes(entry.bytes),
         age,
         name.unwrap_or_default(),
     ]

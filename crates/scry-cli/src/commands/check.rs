@@ -1,4 +1,4 @@
-//! `scry check`: every kernel of every file.
+//! `scry check`: checks every kernel of every file.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::args::{Check, Selection};
 use crate::report::{Failure, Report, diagnosis, problem_json};
 
 /// The result for one file.
-struct Checked {
+struct FileResult {
     /// The valid kernels.
     kernels: Vec<String>,
     /// Overrides whose value was assumed, since they have no default.
@@ -19,7 +19,7 @@ struct Checked {
     problems: Vec<Problem>,
 }
 
-/// A problem.
+/// A problem of a file or of a kernel in it.
 enum Problem {
     Shader(ShaderError),
     /// The file could not be read, or a device does not support the kernel.
@@ -32,14 +32,15 @@ pub fn run(args: &Check) -> Result<Report, Failure> {
         Some(selector) => Some(open(Some(selector))?),
         None => None,
     };
+    // For each --set, whether a file declares that override.
     let mut used = vec![false; args.selection.set.len()];
     let mut report = Report::new(String::new(), Value::Null);
     let mut files = Vec::new();
     for path in &args.files {
-        let checked = check_file(path, &args.selection, device.as_ref(), &mut used);
-        report.ok &= checked.problems.is_empty();
-        report.text.push_str(&text(path, &checked));
-        files.push(to_json(path, &checked));
+        let result = check_file(path, &args.selection, device.as_ref(), &mut used);
+        report.ok &= result.problems.is_empty();
+        report.text.push_str(&text(path, &result));
+        files.push(to_json(path, &result));
     }
     // An unreadable file may be the one that declares the override.
     if report.ok
@@ -57,27 +58,27 @@ fn check_file(
     selection: &Selection,
     device: Option<&Device>,
     used: &mut [bool],
-) -> Checked {
-    let mut checked = Checked { kernels: Vec::new(), assumed: Vec::new(), problems: Vec::new() };
+) -> FileResult {
+    let mut result = FileResult { kernels: Vec::new(), assumed: Vec::new(), problems: Vec::new() };
     let source = match read_source(path) {
         Ok(source) => source,
         Err(failure) => {
-            checked.problems.push(Problem::Other(failure.message().to_owned()));
-            return checked;
+            result.problems.push(Problem::Other(failure.message().to_owned()));
+            return result;
         }
     };
     let outline = match Outline::read(&source) {
         Ok(outline) => outline,
         Err(error) => {
-            checked.problems.push(problem(path, error));
-            return checked;
+            result.problems.push(shader_problem(path, error));
+            return result;
         }
     };
     let (overrides, assumed) = outline.assume(&selection.set);
     for ((key, _), used) in selection.set.iter().zip(used) {
         *used |= outline.overrides.iter().any(|declared| declared.answers_to(key));
     }
-    checked.assumed = assumed;
+    result.assumed = assumed;
     let entries: Vec<Option<String>> = match &selection.entry {
         Some(entry) => vec![Some(entry.clone())],
         // Compiling without an entry point reports that there is none.
@@ -86,34 +87,34 @@ fn check_file(
     };
     for entry in entries {
         match check_kernel(path, &source, entry, &overrides, device) {
-            Ok(kernel) => checked.kernels.push(kernel),
-            Err(problem) => checked.add(problem),
+            Ok(kernel) => result.kernels.push(kernel),
+            Err(problem) => result.add(problem),
         }
     }
-    checked
+    result
 }
 
-impl Checked {
+impl FileResult {
     /// Adds a problem, unless another kernel of the file has it too.
     fn add(&mut self, problem: Problem) {
-        let known = self.problems.iter().any(|known| match (known, &problem) {
+        let is_known = self.problems.iter().any(|other| match (other, &problem) {
             (Problem::Shader(a), Problem::Shader(b)) => a == b,
             (Problem::Other(a), Problem::Other(b)) => a == b,
             _ => false,
         });
-        if !known {
+        if !is_known {
             self.problems.push(problem);
         }
     }
 }
 
-/// Returns the problem of a refused source.
-fn problem(path: &Path, error: ShaderError) -> Problem {
+/// Returns the problem of a rejected shader; the path is its label.
+fn shader_problem(path: &Path, error: ShaderError) -> Problem {
     Problem::Shader(error.with_label(path.display().to_string()))
 }
 
 /// Prefixes a text with the file's name, unless it starts with it, as errors about kernels do.
-fn with_file(path: &Path, text: String) -> String {
+fn with_file_prefix(path: &Path, text: String) -> String {
     let file = format!("{}: ", path.display());
     if text.starts_with(&file) { text } else { file + &text }
 }
@@ -126,19 +127,19 @@ fn check_kernel(
     device: Option<&Device>,
 ) -> Result<String, Problem> {
     let options = Options { entry, overrides: overrides.to_vec(), ..Options::default() };
-    let program = Program::with_options(source, &options).map_err(|it| problem(path, it))?;
+    let program = Program::with_options(source, &options).map_err(|it| shader_problem(path, it))?;
     if let Some(device) = device {
         let options = compile_options(path, options);
         device.compile_with(source, &options).map_err(|error| match error {
             GpuError::Shader(error) => Problem::Shader(*error),
-            other => Problem::Other(with_file(path, other.to_string())),
+            other => Problem::Other(with_file_prefix(path, other.to_string())),
         })?;
     }
     Ok(program.interface().entry_point.clone())
 }
 
-fn text(path: &Path, checked: &Checked) -> String {
-    let Checked { kernels, assumed, problems } = checked;
+fn text(path: &Path, result: &FileResult) -> String {
+    let FileResult { kernels, assumed, problems } = result;
     let mut text = String::new();
     for problem in problems {
         match problem {
@@ -159,8 +160,8 @@ fn text(path: &Path, checked: &Checked) -> String {
     text
 }
 
-fn to_json(path: &Path, checked: &Checked) -> Value {
-    let problems: Vec<Value> = checked
+fn to_json(path: &Path, result: &FileResult) -> Value {
+    let problems: Vec<Value> = result
         .problems
         .iter()
         .map(|problem| match problem {
@@ -170,9 +171,9 @@ fn to_json(path: &Path, checked: &Checked) -> Value {
         .collect();
     json!({
         "file": path.display().to_string(),
-        "ok": checked.problems.is_empty(),
-        "kernels": checked.kernels,
-        "assumed": checked.assumed,
+        "ok": result.problems.is_empty(),
+        "kernels": result.kernels,
+        "assumed": result.assumed,
         "problems": problems,
     })
 }
@@ -184,8 +185,11 @@ mod tests {
     #[test]
     fn file_prefix_is_added_once() {
         let path = Path::new("k.wgsl");
-        let named = with_file(path, "k.wgsl: kernel `main` needs f64".to_owned());
+        let named = with_file_prefix(path, "k.wgsl: kernel `main` needs f64".to_owned());
         assert_eq!(named, "k.wgsl: kernel `main` needs f64");
-        assert_eq!(with_file(path, "the device is lost".to_owned()), "k.wgsl: the device is lost");
+        assert_eq!(
+            with_file_prefix(path, "the device is lost".to_owned()),
+            "k.wgsl: the device is lost"
+        );
     }
 }

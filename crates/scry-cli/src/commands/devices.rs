@@ -1,17 +1,17 @@
-//! `scry devices`: the devices present.
+//! `scry devices`: lists the available devices.
 
 use std::fmt::Write;
 
 use scry_gpu::{Device, DeviceInfo, Limits, Workaround};
 use serde_json::{Value, json};
 
-use super::{libraries, open, size_text};
-use crate::args::OnDevice;
+use super::{format_bytes, libraries, open};
+use crate::args::DeviceSelection;
 use crate::report::{Failure, Report};
 
 /// Lists the devices, or shows the selected one.
-pub fn run(on: &OnDevice) -> Result<Report, Failure> {
-    let devices = match on.device.as_deref() {
+pub fn run(args: &DeviceSelection) -> Result<Report, Failure> {
+    let devices = match args.device.as_deref() {
         Some(selector) => vec![open(Some(selector))?.info().clone()],
         None => Device::list(),
     };
@@ -34,8 +34,8 @@ fn text(info: &DeviceInfo) -> String {
     };
     line("kind", info.kind.to_string());
     line("driver", format!("{}, API {}", info.driver, info.api_version));
-    let budget = info.memory_budget.map(|bytes| format!(", {} free", size_text(bytes)));
-    line("memory", size_text(info.memory) + budget.as_deref().unwrap_or_default());
+    let budget = info.memory_budget.map(|bytes| format!(", {} free", format_bytes(bytes)));
+    line("memory", format_bytes(info.memory) + budget.as_deref().unwrap_or_default());
     line("subgroup", info.subgroup_size.to_string());
     line("features", info.features.to_string());
     if !info.matrix_products.is_empty() {
@@ -47,11 +47,11 @@ fn text(info: &DeviceInfo) -> String {
     if let Some(pci) = info.pci {
         line("pci", pci.to_string());
     }
-    text + &workarounds(info)
+    text + &workarounds_text(info)
 }
 
-/// Returns the defects of a device's driver that are worked around, a line each.
-pub fn workarounds(info: &DeviceInfo) -> String {
+/// Formats the driver faults that are worked around on a device, one per line.
+pub fn workarounds_text(info: &DeviceInfo) -> String {
     let line = |it: &Workaround| {
         format!("    works around {} (seen in {}): {}\n", it.name, it.tried, it.reason)
     };

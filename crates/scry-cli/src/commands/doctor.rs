@@ -7,7 +7,7 @@ use scry_gpu::{Attempt, Device, DeviceInfo, GpuError, LibraryStatus};
 use serde_json::{Value, json};
 
 use super::{devices, libraries};
-use crate::args::OnDevice;
+use crate::args::DeviceSelection;
 use crate::report::{Failure, Report};
 
 /// The environment variables that affect Scry and the drivers that it loads.
@@ -34,16 +34,16 @@ const VARIABLES: [(&str, &str); 16] = [
 const PREFERENCE: &str = "order of preference: discrete GPU, integrated or virtual GPU, Scry's CPU \
                           device, other software devices (such as Mesa's lavapipe)";
 
-/// The result of one device.
-struct Examined {
+/// The result of examining one device.
+struct DeviceReport {
     info: DeviceInfo,
     opened: bool,
     /// The reason why the self-test failed, if it did.
     problem: Option<String>,
 }
 
-/// The default device of programs.
-enum Chosen {
+/// The device that programs use by default.
+enum DefaultDevice {
     /// The first device that opens.
     First(DeviceInfo),
     /// The device that `SCRY_DEVICE` selects.
@@ -53,34 +53,34 @@ enum Chosen {
 }
 
 /// Examines all backends, or only the selected device.
-pub fn run(on: &OnDevice) -> Result<Report, Failure> {
-    let devices = match on.device.as_deref() {
+pub fn run(args: &DeviceSelection) -> Result<Report, Failure> {
+    let devices = match args.device.as_deref() {
         Some(selector) => {
             let device = Device::open(selector)?;
             let problem = self_test(&device);
             let info = device.info().clone();
-            vec![Examined { info, opened: true, problem }]
+            vec![DeviceReport { info, opened: true, problem }]
         }
         None => Device::list().into_iter().map(examine).collect(),
     };
-    let absent = if on.device.is_some() { Vec::new() } else { Device::absent_backends() };
-    let libraries = libraries::used_by(devices.iter().map(|examined| &examined.info));
-    let chosen = if on.device.is_some() { None } else { chosen(&devices) };
-    let sound = devices.iter().any(|examined| examined.problem.is_none());
-    let faulty = devices.iter().any(|examined| examined.problem.is_some());
+    let absent = if args.device.is_some() { Vec::new() } else { Device::absent_backends() };
+    let libraries = libraries::used_by(devices.iter().map(|report| &report.info));
+    let default = if args.device.is_some() { None } else { default_device(&devices) };
+    let any_works = devices.iter().any(|report| report.problem.is_none());
+    let any_fails = devices.iter().any(|report| report.problem.is_some());
     Ok(Report {
-        text: text(&devices, chosen.as_ref(), &absent, &libraries),
-        json: to_json(&devices, chosen.as_ref(), &absent, &libraries),
-        ok: sound && !faulty && !matches!(chosen, Some(Chosen::Failed(_))),
+        text: text(&devices, default.as_ref(), &absent, &libraries),
+        json: to_json(&devices, default.as_ref(), &absent, &libraries),
+        ok: any_works && !any_fails && !matches!(default, Some(DefaultDevice::Failed(_))),
     })
 }
 
-fn examine(info: DeviceInfo) -> Examined {
+fn examine(info: DeviceInfo) -> DeviceReport {
     let (opened, problem) = match Device::open(&format!("{}:{}", info.backend, info.index)) {
         Ok(device) => (true, self_test(&device)),
         Err(error) => (false, Some(format!("it cannot be opened: {error}"))),
     };
-    Examined { info, opened, problem }
+    DeviceReport { info, opened, problem }
 }
 
 /// Runs a small kernel; returns the problem, if any.
@@ -99,7 +99,8 @@ fn self_test(device: &Device) -> Option<String> {
     }
 }
 
-fn variables_set() -> impl Iterator<Item = (&'static str, &'static str, String)> {
+/// Returns name, meaning and value of each variable in [`VARIABLES`] that is set.
+fn set_variables() -> impl Iterator<Item = (&'static str, &'static str, String)> {
     VARIABLES.into_iter().filter_map(|(name, meaning)| {
         let value = std::env::var_os(name)?;
         Some((name, meaning, value.to_string_lossy().into_owned()))
@@ -107,40 +108,40 @@ fn variables_set() -> impl Iterator<Item = (&'static str, &'static str, String)>
 }
 
 /// Returns the default device; `None` if there is no device at all.
-fn chosen(devices: &[Examined]) -> Option<Chosen> {
+fn default_device(devices: &[DeviceReport]) -> Option<DefaultDevice> {
     let variable = std::env::var_os("SCRY_DEVICE").unwrap_or_default();
     let selector = variable.to_string_lossy();
     if selector.trim().is_empty() {
-        let first = devices.iter().find(|examined| examined.opened)?;
-        return Some(Chosen::First(first.info.clone()));
+        let first = devices.iter().find(|report| report.opened)?;
+        return Some(DefaultDevice::First(first.info.clone()));
     }
     Some(match Device::auto() {
-        Ok(device) => Chosen::ByVariable(selector.into_owned(), device.info().clone()),
-        Err(error) => Chosen::Failed(error),
+        Ok(device) => DefaultDevice::ByVariable(selector.into_owned(), device.info().clone()),
+        Err(error) => DefaultDevice::Failed(error),
     })
 }
 
-fn chosen_text(chosen: &Chosen) -> String {
-    match chosen {
-        Chosen::First(DeviceInfo { backend, index, name, .. }) => {
+fn default_device_text(default: &DefaultDevice) -> String {
+    match default {
+        DefaultDevice::First(DeviceInfo { backend, index, name, .. }) => {
             format!("default device: {backend}:{index} ({name})\n    {PREFERENCE}\n")
         }
-        Chosen::ByVariable(selector, DeviceInfo { backend, index, name, .. }) => {
+        DefaultDevice::ByVariable(selector, DeviceInfo { backend, index, name, .. }) => {
             format!("SCRY_DEVICE={selector} selects {backend}:{index} ({name})\n")
         }
-        Chosen::Failed(error) => format!("{error}\n"),
+        DefaultDevice::Failed(error) => format!("{error}\n"),
     }
 }
 
 fn text(
-    devices: &[Examined],
-    chosen: Option<&Chosen>,
+    devices: &[DeviceReport],
+    default: Option<&DefaultDevice>,
     absent: &[Attempt],
     libraries: &[LibraryStatus],
 ) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    for Examined { info, problem, .. } in devices {
+    for DeviceReport { info, problem, .. } in devices {
         let DeviceInfo { backend, index, name, .. } = info;
         let state = problem.as_deref().unwrap_or("works: a test kernel ran on it");
         let _ = writeln!(text, "{backend}:{index}  {name} ({})\n    {state}", info.driver);
@@ -150,11 +151,12 @@ fn text(
         if !info.matrix_products.is_empty() {
             let _ = writeln!(text, "    matrix products: {}", info.matrix_products);
         }
-        text += &devices::workarounds(info);
+        text += &devices::workarounds_text(info);
     }
-    // Omitted for a single device.
-    let is_shown = |chosen: &&Chosen| !matches!(chosen, Chosen::First(_)) || devices.len() > 1;
-    text += &chosen.filter(is_shown).map(chosen_text).unwrap_or_default();
+    // The first device is not worth mentioning if it is the only one.
+    let is_shown =
+        |default: &&DefaultDevice| !matches!(default, DefaultDevice::First(_)) || devices.len() > 1;
+    text += &default.filter(is_shown).map(default_device_text).unwrap_or_default();
     for attempt in absent {
         let (backend, reason, help) = (attempt.backend(), attempt.reason(), attempt.help());
         let _ = writeln!(text, "{backend}  no device: {reason}\n    help: {help}");
@@ -166,7 +168,7 @@ fn text(
         }
         None => text.push_str("compiled kernels are not kept: the cache is off\n"),
     }
-    let mut variables = variables_set().peekable();
+    let mut variables = set_variables().peekable();
     if variables.peek().is_none() {
         text.push_str("no environment variable of Scry or of its drivers is set\n");
     } else {
@@ -179,12 +181,12 @@ fn text(
 }
 
 fn to_json(
-    devices: &[Examined],
-    chosen: Option<&Chosen>,
+    devices: &[DeviceReport],
+    default: Option<&DefaultDevice>,
     absent: &[Attempt],
     libraries: &[LibraryStatus],
 ) -> Value {
-    let device = |Examined { info, problem, .. }: &Examined| {
+    let device = |DeviceReport { info, problem, .. }: &DeviceReport| {
         json!({
             "device": devices::to_json(info),
             "works": problem.is_none(),
@@ -198,20 +200,20 @@ fn to_json(
             "help": attempt.help(),
         })
     };
-    let (preferred, problem) = match chosen {
-        Some(Chosen::First(info) | Chosen::ByVariable(_, info)) => {
+    let (preferred, problem) = match default {
+        Some(DefaultDevice::First(info) | DefaultDevice::ByVariable(_, info)) => {
             (Some(format!("{}:{}", info.backend, info.index)), None)
         }
-        Some(Chosen::Failed(error)) => (None, Some(error.to_string())),
+        Some(DefaultDevice::Failed(error)) => (None, Some(error.to_string())),
         // With --device, the selected device was opened.
         None => {
-            let opened = devices.iter().find(|examined| examined.opened);
+            let opened = devices.iter().find(|report| report.opened);
             (opened.map(|it| format!("{}:{}", it.info.backend, it.info.index)), None)
         }
     };
     let folder = scry_gpu::disk_cache::directory();
     let environment: serde_json::Map<String, Value> =
-        variables_set().map(|(name, _, value)| (name.to_owned(), json!(value))).collect();
+        set_variables().map(|(name, _, value)| (name.to_owned(), json!(value))).collect();
     json!({
         "devices": devices.iter().map(device).collect::<Vec<_>>(),
         "preferred": preferred,

@@ -1,4 +1,4 @@
-// x becomes 3x + 1: a kernel that shows whether a device computes.
+// Replaces each x by 3x + 1: tests whether a device computes.
 
 @group(0) @binding(0) var<storage, read_write> numbers: array<u32>;
 

@@ -7,13 +7,13 @@ use scry_ir::{MatrixProducts, Outline, Program, ShaderError, SpirvOptions, Spirv
 use scry_ptx::PtxOptions;
 use serde_json::json;
 
-use super::{options, read_source, refused};
+use super::{options, read_source, shader_failure};
 use crate::args::{Emit, Target};
 use crate::data::file;
 use crate::report::{self, Failure, Report};
 
 /// A translated kernel.
-struct Emitted {
+struct Translation {
     bytes: Vec<u8>,
     /// Language and version.
     language: String,
@@ -21,10 +21,10 @@ struct Emitted {
 
 /// Translates a kernel and writes it.
 pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
-    let output = output(args, json)?;
+    let output = output_path(args, json)?;
     let source = read_source(&args.file)?;
     if let Some(output) = &output {
-        if file::same(output, &args.file) {
+        if file::is_same(output, &args.file) {
             return Err(Failure::usage(format!(
                 "-o {}: the output would overwrite the source file",
                 output.display()
@@ -34,8 +34,8 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
     }
     let outline = Outline::read(&source).map_err(|error| Failure::shader(&args.file, &error))?;
     let program = Program::with_options(&source, &options(&args.selection, []))
-        .map_err(|error| refused(&args.file, &outline, &error))?;
-    let Emitted { bytes, language } = match args.target {
+        .map_err(|error| shader_failure(&args.file, &outline, &error))?;
+    let Translation { bytes, language } = match args.target {
         Target::Spirv => spirv(&program, args)?,
         Target::Ptx => ptx(&program, args)?,
         Target::Wgsl => wgsl(&program, args)?,
@@ -55,7 +55,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
 }
 
 /// Returns the file to write; `None` for standard output.
-fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
+fn output_path(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
     let output = match (&args.output, args.target) {
         (Some(output), _) => output.clone(),
         (None, Target::Ptx | Target::Wgsl | Target::Kir) => PathBuf::from("-"),
@@ -74,7 +74,7 @@ fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+fn spirv(program: &Program, args: &Emit) -> Result<Translation, Failure> {
     let options = SpirvOptions {
         version: (1, 3),
         checked: !args.unchecked,
@@ -86,38 +86,38 @@ fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
         matrices: MatrixProducts::all(),
         max_workgroup_memory: u32::MAX,
     };
-    let words = program.to_spirv(&options).map_err(|error| failed(args, &error))?;
+    let words = program.to_spirv(&options).map_err(|error| failure_of(args, &error))?;
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    Ok(Emitted { bytes, language: "SPIR-V 1.3".to_owned() })
+    Ok(Translation { bytes, language: "SPIR-V 1.3".to_owned() })
 }
 
-fn ptx(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+fn ptx(program: &Program, args: &Emit) -> Result<Translation, Failure> {
     let options = KirOptions { checked: !args.unchecked };
     let translate = |kir| scry_ptx::translate(&kir, &PtxOptions::new(args.sm));
-    let ptx = program.with_kir(&options, translate).map_err(|error| failed(args, &error))?;
+    let ptx = program.with_kir(&options, translate).map_err(|error| failure_of(args, &error))?;
     let language = format!("PTX {} for {}", ptx.version, args.sm);
-    Ok(Emitted { bytes: ptx.text.into_bytes(), language })
+    Ok(Translation { bytes: ptx.text.into_bytes(), language })
 }
 
-fn wgsl(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+fn wgsl(program: &Program, args: &Emit) -> Result<Translation, Failure> {
     let options = KirOptions { checked: !args.unchecked };
     let text = program
         .with_kir(&options, |kir| kir.to_wgsl(program.interface()))
         .and_then(|text| text)
-        .map_err(|error| failed(args, &error))?;
-    Ok(Emitted { bytes: text.into_bytes(), language: "WGSL".to_owned() })
+        .map_err(|error| failure_of(args, &error))?;
+    Ok(Translation { bytes: text.into_bytes(), language: "WGSL".to_owned() })
 }
 
-fn kir(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+fn kir(program: &Program, args: &Emit) -> Result<Translation, Failure> {
     let options = KirOptions { checked: !args.unchecked };
     let print = |mut kir: Kir| {
         kir.source.name = Some(args.file.display().to_string());
         kir.with_positions().to_string()
     };
-    let text = program.with_kir(&options, print).map_err(|error| failed(args, &error))?;
-    Ok(Emitted { bytes: text.into_bytes(), language: "kernel IR".to_owned() })
+    let text = program.with_kir(&options, print).map_err(|error| failure_of(args, &error))?;
+    Ok(Translation { bytes: text.into_bytes(), language: "kernel IR".to_owned() })
 }
 
-fn failed(args: &Emit, error: &ShaderError) -> Failure {
+fn failure_of(args: &Emit, error: &ShaderError) -> Failure {
     Failure::shader(&args.file, error)
 }

@@ -11,15 +11,16 @@ use crate::args::TimeLimit;
 use crate::report::{Failure, note};
 
 /// The time until the first notice; the interval doubles with each notice.
-const FIRST: Duration = Duration::from_secs(5);
+const FIRST_NOTICE: Duration = Duration::from_secs(5);
 
 impl TimeLimit {
-    /// Sets the time limit of a device.
-    pub fn set(&self, device: &Device) {
+    /// Sets the time limit of a device to this one.
+    pub fn apply_to(&self, device: &Device) {
         device.set_time_limit(self.time_limit);
     }
 
-    /// Returns the failure of a kernel. An exceeded time limit is shown as the user typed it.
+    /// Returns the failure of a kernel. If it exceeded the time limit, the message names the
+    /// option.
     pub fn failure(&self, error: GpuError, kernel: &str, device: &Device) -> Failure {
         match (&error, self.time_limit) {
             (GpuError::Timeout { .. }, Some(limit)) => Failure::Runtime(format!(
@@ -50,19 +51,19 @@ impl Notice {
             None => "Ctrl+C stops it".to_owned(),
         };
         let what = what.to_owned();
-        Self::with(FIRST, move |elapsed| {
+        Self::start_with(FIRST_NOTICE, move |elapsed| {
             note(&format!("still running after {} s: {what} ({hint})", elapsed.as_secs()));
         })
     }
 
-    fn with(first: Duration, mut say: impl FnMut(Duration) + Send + 'static) -> Self {
+    fn start_with(first: Duration, mut print: impl FnMut(Duration) + Send + 'static) -> Self {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
             let (mut elapsed, mut next) = (Duration::ZERO, first);
             while stopped.recv_timeout(next.saturating_sub(elapsed))
                 == Err(RecvTimeoutError::Timeout)
             {
-                say(next);
+                print(next);
                 (elapsed, next) = (next, next.saturating_mul(2));
             }
         });
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn notices_become_rarer_and_end() {
         let (sender, receiver) = mpsc::channel();
-        let notice = Notice::with(Duration::from_millis(5), move |elapsed| {
+        let notice = Notice::start_with(Duration::from_millis(5), move |elapsed| {
             sender.send(elapsed.as_millis()).expect("the test still listens");
         });
         let first: Vec<u128> = receiver.iter().take(4).collect();

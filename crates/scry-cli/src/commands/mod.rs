@@ -1,4 +1,5 @@
-//! The subcommands, a file each.
+//! The subcommands and their helpers. `pages` has `scry completions` and `scry man`; `libraries`
+//! and `limit` are helpers of several commands.
 
 mod cache;
 mod check;
@@ -47,8 +48,8 @@ fn clap_error(error: &clap::Error) -> ExitCode {
 
 fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
     match command {
-        Command::Devices(on) => devices::run(&on),
-        Command::Doctor(on) => doctor::run(&on),
+        Command::Devices(args) => devices::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Reflect(args) => reflect::run(&args),
         Command::Emit(args) => emit::run(&args, json),
@@ -70,29 +71,29 @@ fn read_source(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Returns the options of the selected kernel, with additional overrides.
+/// Returns the options of the selected kernel, with overrides in addition to those of `--set`.
 fn options(
     selection: &Selection,
-    more: impl IntoIterator<Item = (String, OverrideValue)>,
+    extra_overrides: impl IntoIterator<Item = (String, OverrideValue)>,
 ) -> Options {
     let mut options = Options {
         entry: selection.entry.clone(),
         overrides: selection.set.clone(),
         ..Options::default()
     };
-    options.overrides.extend(more);
+    options.overrides.extend(extra_overrides);
     options
 }
 
-/// Returns the options with which a device compiles the kernel of a file.
+/// Converts options for use with a device. The kernel's label is the path.
 fn compile_options(path: &Path, options: Options) -> CompileOptions {
     let Options { entry, overrides, .. } = options;
     CompileOptions { entry, overrides, label: Some(path.display().to_string()) }
 }
 
-/// Returns the failure for a rejected source. It is bad usage if another --entry or --set would
-/// help.
-fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
+/// Returns the failure for a shader that was rejected: a usage error if a different --entry or
+/// --set would help.
+fn shader_failure(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
     let hint = match error.kind {
         ShaderErrorKind::EntryPoint if !outline.entry_points.is_empty() => {
             let names = outline.entry_points.join(", ");
@@ -101,10 +102,10 @@ fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
         ShaderErrorKind::Override => Some("overrides are given with --set NAME=VALUE".to_owned()),
         _ => None,
     };
-    Failure::refusal(path, error, hint)
+    Failure::shader_with_hint(path, error, hint)
 }
 
-/// Opens the device of a selector, or the default device.
+/// Opens the selected device, or the default one.
 fn open(selector: Option<&str>) -> Result<Device, Failure> {
     let device = match selector {
         Some(selector) => Device::open(selector),
@@ -129,8 +130,8 @@ fn table(rows: &[Vec<String>], indent: &str) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Formats a number of bytes with a suitable unit.
-fn size_text(bytes: u64) -> String {
+/// Formats a number of bytes with a binary unit: `1.5 KiB`.
+fn format_bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = "bytes";
@@ -153,10 +154,10 @@ mod tests {
 
     #[test]
     fn sizes_have_binary_units() {
-        assert_eq!(size_text(0), "0 bytes");
-        assert_eq!(size_text(1023), "1023 bytes");
-        assert_eq!(size_text(1536), "1.5 KiB");
-        assert_eq!(size_text(80 << 30), "80.0 GiB");
+        assert_eq!(format_bytes(0), "0 bytes");
+        assert_eq!(format_bytes(1023), "1023 bytes");
+        assert_eq!(format_bytes(1536), "1.5 KiB");
+        assert_eq!(format_bytes(80 << 30), "80.0 GiB");
     }
 
     #[test]

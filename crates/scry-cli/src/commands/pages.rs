@@ -1,4 +1,4 @@
-//! `scry completions` and `scry man`: generated from the definition of the command line.
+//! `scry completions` and `scry man`: texts that are generated from the command line's definition.
 
 use std::fs;
 

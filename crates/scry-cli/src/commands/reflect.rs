@@ -8,12 +8,12 @@ use scry_ir::{
 };
 use serde_json::{Value, json};
 
-use super::{read_source, refused, size_text, table};
+use super::{format_bytes, read_source, shader_failure, table};
 use crate::args::Reflect;
-use crate::data::dtype::shortest;
+use crate::data::dtype::shortest_decimal;
 use crate::report::{Failure, Report};
 
-/// Shows the selected kernel, or all of the file.
+/// Prints the interface of the selected kernel, or of every kernel in the file.
 pub fn run(args: &Reflect) -> Result<Report, Failure> {
     let source = read_source(&args.file)?;
     let failed = |error| Failure::shader(&args.file, &error);
@@ -27,6 +27,7 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
     // An override without a default is assumed to be 1, so that layouts can be computed; the
     // override itself is listed as `must be set`.
     let (mut overrides, _) = outline.assume(&args.selection.set);
+    // Keeps the names that no override has, so that compilation reports them.
     let unknown = args.selection.set.iter().filter(|given| !overrides.contains(given));
     let unknown: Vec<_> = unknown.cloned().collect();
     overrides.extend(unknown);
@@ -35,8 +36,8 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
     for entry in entries {
         let options = Options { entry, overrides: overrides.clone(), ..Options::default() };
         let program = Program::with_options(&source, &options)
-            .map_err(|error| refused(&args.file, &outline, &error))?;
-        let interface = shown(program.interface(), &outline, &args.selection.set);
+            .map_err(|error| shader_failure(&args.file, &outline, &error))?;
+        let interface = without_assumed_values(program.interface(), &outline, &args.selection.set);
         report.text.push_str(&text(&interface, &outline));
         kernels.push(to_json(&interface, &outline));
     }
@@ -44,8 +45,12 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Returns the interface without assumed values.
-fn shown(interface: &Interface, outline: &Outline, given: &[(String, OverrideValue)]) -> Interface {
+/// Returns the interface, without the values of overrides that [`Outline::assume`] made up.
+fn without_assumed_values(
+    interface: &Interface,
+    outline: &Outline,
+    given: &[(String, OverrideValue)],
+) -> Interface {
     let mut interface = interface.clone();
     for declared in &mut interface.overrides {
         let set = given.iter().any(|(key, _)| declared.answers_to(key));
@@ -56,13 +61,13 @@ fn shown(interface: &Interface, outline: &Outline, given: &[(String, OverrideVal
     interface
 }
 
-/// Returns group and binding as WGSL writes them.
-pub fn place(binding: &Binding) -> String {
+/// Returns the attributes `@group(…) @binding(…)` of a binding.
+pub fn binding_attributes(binding: &Binding) -> String {
     format!("@group({}) @binding({})", binding.group, binding.binding)
 }
 
-/// Returns address space and access.
-pub fn space(binding: &Binding) -> &'static str {
+/// Returns address space and access mode, as in `var<storage, read>`.
+pub fn space_and_access(binding: &Binding) -> &'static str {
     match (binding.ty, binding.access) {
         (BufferBindingType::Uniform, _) => "uniform",
         (BufferBindingType::Storage, Access::Read) => "storage, read",
@@ -74,7 +79,7 @@ fn text(interface: &Interface, outline: &Outline) -> String {
     let Interface { entry_point, workgroup_size: [x, y, z], workgroup_memory, .. } = interface;
     // Writing to a string cannot fail.
     let mut text = format!("{entry_point}\n  workgroup size    {x} x {y} x {z}\n");
-    let _ = writeln!(text, "  workgroup memory  {}", size_text((*workgroup_memory).into()));
+    let _ = writeln!(text, "  workgroup memory  {}", format_bytes((*workgroup_memory).into()));
     if !interface.features.is_empty() {
         let _ = writeln!(text, "  features          {}", interface.features);
     }
@@ -107,10 +112,10 @@ fn text(interface: &Interface, outline: &Outline) -> String {
 
 fn binding_row(binding: &Binding) -> Vec<String> {
     vec![
-        place(binding),
+        binding_attributes(binding),
         binding.name.clone(),
         binding.layout.to_string(),
-        space(binding).to_owned(),
+        space_and_access(binding).to_owned(),
         format!("at least {} bytes", binding.layout.min_binding_size()),
     ]
 }
@@ -122,7 +127,7 @@ fn override_row(declared: &Override, outline: &Outline) -> Vec<String> {
     };
     let value = match declared.value {
         Some(value) if declared.ty.starts_with('f') => {
-            format!("= {:?}", shortest(value, &declared.ty))
+            format!("= {:?}", shortest_decimal(value, &declared.ty))
         }
         Some(value) => format!("= {value}"),
         None if outline.without_default.contains(&declared.name) => "must be set".to_owned(),
@@ -156,7 +161,7 @@ fn to_json(interface: &Interface, outline: &Outline) -> Value {
             "name": declared.name,
             "id": declared.id,
             "type": declared.ty,
-            "value": declared.value.map(|value| shortest(value, &declared.ty)),
+            "value": declared.value.map(|value| shortest_decimal(value, &declared.ty)),
             "has_default": !outline.without_default.contains(&declared.name),
         })
     });

@@ -24,8 +24,8 @@ impl Shape {
         })
     }
 
-    /// Returns the shape with additional inner dimensions.
-    pub fn with_inner(mut self, inner: &[u64]) -> Self {
+    /// Appends inner dimensions to the shape.
+    pub fn with_inner_dimensions(mut self, inner: &[u64]) -> Self {
         self.0.extend_from_slice(inner);
         self
     }
@@ -54,8 +54,8 @@ impl FromStr for Shape {
     }
 }
 
-/// Allocations up to this size are not checked against the available memory.
-const UNCHECKED: usize = 256 << 20;
+/// Allocations of up to this many bytes are not checked against the available memory.
+const MAX_UNCHECKED: usize = 256 << 20;
 
 /// Returns the available host memory in bytes, as Linux reports it; `None` on other systems.
 pub fn available_memory() -> Option<u64> {
@@ -85,7 +85,7 @@ impl Bytes {
         // Linux overcommits memory, and kills a process that touches too much. MemAvailable
         // excludes existing allocations.
         let more = len.saturating_sub(self.len);
-        if more > UNCHECKED
+        if more > MAX_UNCHECKED
             && let Some(available) = available_memory()
             && more as u64 > available
         {
@@ -126,7 +126,7 @@ impl Bytes {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
     }
 
-    /// Returns the bytes as values; an incomplete last value is left out.
+    /// Returns the bytes as values, without an incomplete last one.
     pub fn values<T: Value>(&self) -> &[T] {
         &bytemuck::cast_slice(&self.words)[..self.len / size_of::<T>()]
     }
@@ -165,10 +165,10 @@ impl Visitor for Preview<'_> {
     type Output = String;
 
     fn visit<T: Value>(self) -> String {
-        const SHOWN: usize = 8;
+        const MAX_SHOWN: usize = 8;
         let values = self.0.values::<T>();
-        let shown: Vec<String> = values.iter().take(SHOWN).map(|value| value.text()).collect();
-        let rest = if values.len() > SHOWN { ", …" } else { "" };
+        let shown: Vec<String> = values.iter().take(MAX_SHOWN).map(|value| value.text()).collect();
+        let rest = if values.len() > MAX_SHOWN { ", …" } else { "" };
         format!("[{}{rest}]", shown.join(", "))
     }
 }
@@ -178,10 +178,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_array_is_larger_than_memory() {
+    fn arrays_fit_into_memory() {
         for len in [1 << 45, usize::MAX] {
-            let Err(Failure::Runtime(told)) = Bytes::zeroed(len) else { panic!("{len} bytes") };
-            assert!(told.contains(&format!("{len} bytes")) && told.contains("help: "), "{told}");
+            let Err(Failure::Runtime(text)) = Bytes::zeroed(len) else { panic!("{len} bytes") };
+            assert!(text.contains(&format!("{len} bytes")) && text.contains("help: "), "{text}");
         }
         if cfg!(target_os = "linux") {
             let available = available_memory().unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_read_and_written_alike() {
+    fn shapes_round_trip() {
         for text in ["1024", "1000x10", "2x3x4", "0"] {
             assert_eq!(text.parse::<Shape>().unwrap().to_string(), text);
         }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_beyond_memory_is_refused() {
+    fn shapes_beyond_memory_are_refused() {
         let shape = Shape(vec![u64::MAX, 2]);
         assert_eq!(shape.count(), None);
         assert!(shape.bytes(4).is_err());
@@ -213,7 +213,7 @@ mod tests {
         let mut bytes = Bytes::zeroed(12).unwrap();
         bytes.values_mut::<f32>().copy_from_slice(&[1.0, 2.0, 3.0]);
         assert_eq!(bytes.values::<u32>(), [0x3f80_0000, 0x4000_0000, 0x4040_0000]);
-        assert_eq!(bytes.values::<u64>().len(), 1, "the rest fills no value");
+        assert_eq!(bytes.values::<u64>().len(), 1, "the last four bytes are no whole value");
         assert_eq!(preview(Dtype::F32, &bytes), "[1.0, 2.0, 3.0]");
     }
 }

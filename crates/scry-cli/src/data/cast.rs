@@ -6,38 +6,40 @@ use super::array::{Array, Bytes, Shape};
 use super::dtype::{Dtype, Value, Visitor};
 use crate::report::Failure;
 
-/// Converts an array like NumPy's `astype`, but refuses values that the type cannot represent.
+/// Converts an array like NumPy's `astype`, but fails if a value is out of the range of the type.
 ///
 /// # Errors
 /// [`Failure::Runtime`] if a value is out of range, or the allocation of the copy fails.
 pub fn cast(array: &Array, to: Dtype) -> Result<Array, Failure> {
     let bytes = Bytes::zeroed(array.shape.bytes(to.size() as u64)?)?;
-    let bytes = array.dtype.visit(From { array, to, bytes })?;
+    let bytes = array.dtype.visit(CastFrom { array, to, bytes })?;
     Ok(Array { dtype: to, shape: array.shape.clone(), bytes })
 }
 
-struct From<'a> {
+/// Selects the source type of a cast.
+struct CastFrom<'a> {
     array: &'a Array,
     to: Dtype,
     bytes: Bytes,
 }
 
-impl Visitor for From<'_> {
+impl Visitor for CastFrom<'_> {
     type Output = Result<Bytes, Failure>;
 
     fn visit<T: Value>(self) -> Self::Output {
         let Self { array, to, bytes } = self;
-        to.visit(To { array, bytes, from: PhantomData::<T> })
+        to.visit(CastTo { array, bytes, from: PhantomData::<T> })
     }
 }
 
-struct To<'a, S> {
+/// Selects the destination type of a cast from `S`, and converts the values.
+struct CastTo<'a, S> {
     array: &'a Array,
     bytes: Bytes,
     from: PhantomData<S>,
 }
 
-impl<S: Value> Visitor for To<'_, S> {
+impl<S: Value> Visitor for CastTo<'_, S> {
     type Output = Result<Bytes, Failure>;
 
     fn visit<T: Value>(mut self) -> Self::Output {
@@ -58,13 +60,13 @@ impl<S: Value> Visitor for To<'_, S> {
             "{out_of_range} of {} {dtype} values are out of range; the first is {} at {:?}",
             values.len(),
             value.text(),
-            index(at as u64, shape)
+            index_at(at as u64, shape)
         )))
     }
 }
 
 /// Returns the index of the value at a position in row-major order.
-pub fn index(mut at: u64, shape: &Shape) -> Vec<u64> {
+pub fn index_at(mut at: u64, shape: &Shape) -> Vec<u64> {
     let mut index = Vec::new();
     for dim in shape.0.iter().rev() {
         index.push(at % dim.max(&1));
@@ -95,8 +97,8 @@ mod tests {
     #[test]
     fn out_of_range_values_are_located() {
         let from = array(&[1.0, 2.0, 3.0, 256.0, -1.0, f64::NAN], &[2, 3]);
-        let Err(Failure::Runtime(told)) = cast(&from, Dtype::U8) else { panic!("they do not fit") };
-        assert_eq!(told, "3 of 6 f64 values are out of range; the first is 256.0 at [1, 0]");
+        let Err(Failure::Runtime(text)) = cast(&from, Dtype::U8) else { panic!("they do not fit") };
+        assert_eq!(text, "3 of 6 f64 values are out of range; the first is 256.0 at [1, 0]");
     }
 
     #[test]

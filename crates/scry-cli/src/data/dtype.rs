@@ -85,14 +85,14 @@ impl Dtype {
         BUFFER_TYPES.into_iter().chain(FILE_ONLY_TYPES)
     }
 
-    /// Returns the type of a name, as WGSL or NumPy spells it.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the type with a name, as WGSL or NumPy spells it.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|dtype| dtype.name() == name || dtype.numpy_name() == name)
     }
 
-    /// Returns the element type of buffers of that name.
-    pub fn buffer_type_named(name: &str) -> Option<Self> {
-        Self::named(name).filter(|dtype| BUFFER_TYPES.contains(dtype))
+    /// Returns the element type with a name, if buffers support it.
+    pub fn buffer_type_from_name(name: &str) -> Option<Self> {
+        Self::from_name(name).filter(|dtype| BUFFER_TYPES.contains(dtype))
     }
 
     /// Returns the names of the element types of buffers, for messages.
@@ -140,7 +140,7 @@ impl Dtype {
         Self::all().find(|dtype| &dtype.npy_code()[1..] == code)
     }
 
-    /// Returns the bytes of one value.
+    /// Returns the size of one value in bytes.
     pub fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -164,7 +164,7 @@ impl Dtype {
         }
     }
 
-    /// Returns the bits of magnitude: those of an integer, or of a float's significand.
+    /// Returns the number of bits of an integer's magnitude, or of a float's significand.
     fn significant_bits(self) -> usize {
         match (self, self.signedness()) {
             (Self::Bool, _) => 1,
@@ -182,9 +182,10 @@ impl Dtype {
         if self == other {
             return true;
         }
-        let fits = self.significant_bits() <= other.significant_bits() && other != Self::Bool;
+        let has_enough_bits =
+            self.significant_bits() <= other.significant_bits() && other != Self::Bool;
         match (self.signedness(), other.signedness()) {
-            (_, None) | (Some(false), Some(_)) | (Some(true), Some(true)) => fits,
+            (_, None) | (Some(false), Some(_)) | (Some(true), Some(true)) => has_enough_bits,
             (None, Some(_)) | (Some(true), Some(false)) => false,
         }
     }
@@ -230,7 +231,7 @@ impl fmt::Display for Dtype {
 
 /// Rounds an f64 that was converted from a WGSL float type to the shortest decimal of that type:
 /// 0.1 instead of 0.10000000149011612 for f32. Other types are unchanged.
-pub fn shortest(value: f64, wgsl: &str) -> f64 {
+pub fn shortest_decimal(value: f64, wgsl: &str) -> f64 {
     let text = match wgsl {
         "f16" => f16::from_f64(value).text(),
         "f32" => (value as f32).text(),
@@ -262,8 +263,9 @@ impl Value for Bool {
     }
 }
 
-/// Truncates a float, saturating beyond the range of 64-bit integers.
-fn truncated(number: Number) -> Option<i128> {
+/// Truncates a number to an integer; `None` for NaN and infinities. Floats beyond the range of
+/// `i128` saturate.
+fn truncate(number: Number) -> Option<i128> {
     match number {
         Number::Int(value) => Some(value),
         Number::Float(value) => value.is_finite().then_some(value as i128),
@@ -282,7 +284,7 @@ macro_rules! integers {
             }
 
             fn from_number(number: Number) -> Option<Self> {
-                Self::try_from(truncated(number)?).ok()
+                Self::try_from(truncate(number)?).ok()
             }
 
             fn text(self) -> String {
@@ -294,8 +296,9 @@ macro_rules! integers {
 
 integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 
-/// Returns the float, unless a finite number has become infinite.
-fn in_range<T: Into<f64> + Copy>(number: Number, value: T) -> Option<T> {
+/// Returns `value`, the float to which `number` was converted; `None` if a finite number has become
+/// infinite.
+fn unless_overflow<T: Into<f64> + Copy>(number: Number, value: T) -> Option<T> {
     let finite =
         matches!(number, Number::Int(_)) || matches!(number, Number::Float(f) if f.is_finite());
     (!finite || value.into().is_finite()).then_some(value)
@@ -316,15 +319,17 @@ impl Value for f16 {
             Number::Int(value) => Self::from_f64(value as f64),
             Number::Float(value) => Self::from_f64(value),
         };
-        in_range(number, value)
+        unless_overflow(number, value)
     }
 
     fn text(self) -> String {
         // Five significant digits always suffice; the fewest that round-trip are used.
         let wide = self.to_f32();
         let texts = (0..5).map(|digits| format!("{wide:.digits$e}"));
-        let same = |text: &String| text.parse().is_ok_and(|f: f32| Self::from_f32(f) == self);
-        let shortest = texts.into_iter().find(same).and_then(|text| text.parse::<f32>().ok());
+        let round_trips =
+            |text: &String| text.parse().is_ok_and(|f: f32| Self::from_f32(f) == self);
+        let shortest =
+            texts.into_iter().find(round_trips).and_then(|text| text.parse::<f32>().ok());
         shortest.unwrap_or(wide).text()
     }
 }
@@ -345,7 +350,7 @@ macro_rules! floats {
                     Number::Int(value) => value as Self,
                     Number::Float(value) => value as Self,
                 };
-                in_range(number, value)
+                unless_overflow(number, value)
             }
 
             fn text(self) -> String {
@@ -362,13 +367,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_numpy() {
+    fn codes_match_numpy() {
         let codes: Vec<String> = Dtype::all().map(Dtype::npy_code).collect();
         let wanted = "<f2 <f4 <f8 <i4 <u4 <i8 <u8 |b1 |i1 |u1 <i2 <u2";
         assert_eq!(codes.join(" "), wanted);
         for dtype in Dtype::all() {
             assert_eq!(Dtype::from_npy_code(&dtype.npy_code()[1..]), Some(dtype));
-            assert_eq!(Dtype::named(dtype.numpy_name()), Some(dtype));
+            assert_eq!(Dtype::from_name(dtype.numpy_name()), Some(dtype));
         }
         assert_eq!(Dtype::from_npy_code("c8"), None);
     }
@@ -385,26 +390,26 @@ mod tests {
                 numbers.filter_map(T::from_number).map(T::number).collect()
             }
         }
-        struct Survive(Vec<Number>);
-        impl Visitor for Survive {
+        struct RoundTrip(Vec<Number>);
+        impl Visitor for RoundTrip {
             type Output = bool;
             fn visit<T: Value>(self) -> bool {
                 let real = |number| match number {
                     Number::Int(value) => value,
                     Number::Float(value) => value as i128,
                 };
-                let survives = |number: &Number| {
+                let round_trips = |number: &Number| {
                     T::from_number(*number).map(|v| real(v.number())) == Some(real(*number))
                 };
-                self.0.iter().all(survives)
+                self.0.iter().all(round_trips)
             }
         }
         for from in Dtype::all() {
             for to in Dtype::all() {
-                let survive = to.visit(Survive(from.visit(Extremes)));
+                let all_round_trip = to.visit(RoundTrip(from.visit(Extremes)));
                 // Fractions may not survive, even if the integers among a float's values do.
                 let fractions = from.is_float() && !to.is_float();
-                let widens = survive && !fractions;
+                let widens = all_round_trip && !fractions;
                 assert_eq!(from.widens_to(to), widens, "{from} to {to}");
             }
         }
@@ -429,10 +434,10 @@ mod tests {
 
     #[test]
     fn shortest_decimals_follow_the_wgsl_type() {
-        assert_eq!(shortest(0.1f32.into(), "f32"), 0.1);
-        assert_eq!(shortest(f16::from_f32(0.1).into(), "f16"), 0.1);
-        assert_eq!(shortest(1.0 / 3.0, "f64"), 1.0 / 3.0);
-        assert_eq!(shortest(16_777_217.0, "u32"), 16_777_217.0);
+        assert_eq!(shortest_decimal(0.1f32.into(), "f32"), 0.1);
+        assert_eq!(shortest_decimal(f16::from_f32(0.1).into(), "f16"), 0.1);
+        assert_eq!(shortest_decimal(1.0 / 3.0, "f64"), 1.0 / 3.0);
+        assert_eq!(shortest_decimal(16_777_217.0, "u32"), 16_777_217.0);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::report::Failure;
 
-/// Returns an error if a path cannot be written. An existing file is opened for
-/// writing and not changed; a missing one is created and removed again.
+/// Checks that a path can be written. An existing file is opened for writing and not changed; a
+/// missing one is created and removed again.
 ///
 /// # Errors
 /// [`Failure::Runtime`] if the path is a folder, or cannot be written.
@@ -15,7 +15,7 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::file(path, "it is a folder; give the name of a file"));
     }
-    let target = target(path);
+    let target = resolve_links(path);
     let folder = folder_of(&target);
     if !folder.is_dir() {
         let problem = format!("there is no folder {}; create it first", folder.display());
@@ -37,7 +37,7 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
 }
 
 /// Resolves the symbolic links of a path, which need not exist.
-fn target(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     const MAX_LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -50,8 +50,8 @@ fn target(path: &Path) -> PathBuf {
 }
 
 /// Returns whether both paths are the same file once links are resolved.
-pub fn same(a: &Path, b: &Path) -> bool {
-    resolved(a) == resolved(b)
+pub fn is_same(a: &Path, b: &Path) -> bool {
+    canonical(a) == canonical(b)
 }
 
 /// Writes a file atomically: to a temporary file in the same folder, which is then renamed. Pipes
@@ -62,7 +62,7 @@ pub fn write(
 ) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::file(path, without_path(error));
     // A symbolic link is followed: its target is replaced, not the link.
-    let target = &target(path);
+    let target = &resolve_links(path);
     let existing = fs::metadata(target).ok();
     let in_place = |fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>| {
         let mut out = BufWriter::new(File::create(target).map_err(failed)?);
@@ -76,8 +76,8 @@ pub fn write(
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let usual = fs::Permissions::from_mode(0o666);
-        builder.permissions(usual);
+        // The usual permissions of a new file, less the umask; tempfile's default is 0o600.
+        builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let mut temporary = match builder.tempfile_in(folder_of(target)) {
         // The file is writable, but its folder is not.
@@ -111,8 +111,8 @@ fn folder_of(path: &Path) -> PathBuf {
 }
 
 /// Returns the path without links; for a missing file, at least its folder is resolved.
-fn resolved(path: &Path) -> PathBuf {
-    let path = &target(path);
+fn canonical(path: &Path) -> PathBuf {
+    let path = &resolve_links(path);
     fs::canonicalize(path).unwrap_or_else(|_| {
         let folder = fs::canonicalize(folder_of(path)).unwrap_or_else(|_| folder_of(path));
         folder.join(path.file_name().unwrap_or_default())
@@ -124,13 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_keeps_the_file() {
+    fn failed_writes_keep_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.bin");
         write(&path, &mut |out| out.write_all(b"old")).unwrap();
         let error = write(&path, &mut |out| {
             out.write_all(b"new")?;
-            Err(io::Error::other("the pen broke"))
+            Err(io::Error::other("the disk is full"))
         });
         assert!(error.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"old");
@@ -148,7 +148,7 @@ mod tests {
         fs::write(&real, b"old").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&real, &link).unwrap();
-        assert!(same(&real, &link));
+        assert!(is_same(&real, &link));
         write(&link, &mut |out| out.write_all(b"new")).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
@@ -167,7 +167,7 @@ mod tests {
         symlink("to/b.bin", &first).unwrap();
         symlink("c.bin", &second).unwrap();
         let real = folder.path().join("to/c.bin");
-        assert!(same(&first, &real));
+        assert!(is_same(&first, &real));
         check_writable(&first).unwrap();
         assert!(!real.exists(), "the check leaves nothing");
         write(&first, &mut |out| out.write_all(b"new")).unwrap();
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn errors_name_no_temporary_file() {
         let gone = Path::new("/nonexistent/a.bin");
-        let told = write(gone, &mut |_| Ok(())).unwrap_err().into_text();
-        assert!(told.starts_with("/nonexistent/a.bin: "), "{told}");
-        assert!(!told.contains(".scry-"), "{told}");
+        let text = write(gone, &mut |_| Ok(())).unwrap_err().into_text();
+        assert!(text.starts_with("/nonexistent/a.bin: "), "{text}");
+        assert!(!text.contains(".scry-"), "{text}");
         let long = std::env::temp_dir().join("a".repeat(300));
         assert!(check_writable(&long).is_err(), "names of 300 characters are too long");
     }
@@ -204,8 +204,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new.bin");
         let other = folder.path().join(".").join("new.bin");
-        assert!(same(&path, &other));
-        assert!(!same(&path, &folder.path().join("else.bin")));
+        assert!(is_same(&path, &other));
+        assert!(!is_same(&path, &folder.path().join("else.bin")));
         assert!(check_writable(&path).is_ok());
         assert!(check_writable(folder.path()).is_err());
         assert!(check_writable(&folder.path().join("none").join("a.bin")).is_err());

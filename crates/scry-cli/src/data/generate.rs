@@ -18,8 +18,8 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// Returns the rule of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the rule with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "zeros" => Self::Zeros,
             "ones" => Self::Ones,
@@ -36,7 +36,7 @@ impl Generator {
 /// # Errors
 /// [`Failure::Usage`] if an index is out of the type's range, [`Failure::Runtime`] if the
 /// allocation fails.
-pub fn make(
+pub fn generate(
     generator: Generator,
     dtype: Dtype,
     shape: Shape,
@@ -106,22 +106,26 @@ mod tests {
 
     use super::*;
 
-    fn draw(dtype: Dtype, seed: u64, name: &str) -> Bytes {
-        make(Generator::Random, dtype, Shape(vec![1000]), seed, name).unwrap().bytes
+    fn random(dtype: Dtype, seed: u64, name: &str) -> Bytes {
+        generate(Generator::Random, dtype, Shape(vec![1000]), seed, name).unwrap().bytes
     }
 
     #[test]
     fn ones_and_arange_support_every_type() {
-        let made = |generator, dtype| make(generator, dtype, Shape(vec![2, 3]), 0, "x").unwrap();
-        assert_eq!(made(Generator::Ones, Dtype::F32).bytes.values::<f32>(), [1.0; 6]);
-        assert_eq!(made(Generator::Arange, Dtype::I64).bytes.values::<i64>(), [0, 1, 2, 3, 4, 5]);
-        let f16s = made(Generator::Arange, Dtype::F16);
+        let generated =
+            |generator, dtype| generate(generator, dtype, Shape(vec![2, 3]), 0, "x").unwrap();
+        assert_eq!(generated(Generator::Ones, Dtype::F32).bytes.values::<f32>(), [1.0; 6]);
+        assert_eq!(
+            generated(Generator::Arange, Dtype::I64).bytes.values::<i64>(),
+            [0, 1, 2, 3, 4, 5]
+        );
+        let f16s = generated(Generator::Arange, Dtype::F16);
         assert_eq!(f16s.bytes.values::<f16>()[5], f16::from_f32(5.0));
     }
 
     #[test]
     fn arange_out_of_range_is_refused() {
-        let count = |dtype, count| make(Generator::Arange, dtype, Shape(vec![count]), 0, "x");
+        let count = |dtype, count| generate(Generator::Arange, dtype, Shape(vec![count]), 0, "x");
         assert!(count(Dtype::F16, 65_505).is_ok());
         assert!(matches!(count(Dtype::F16, 65_600), Err(Failure::Usage(_))));
         assert_eq!(count(Dtype::F16, 0).unwrap().bytes.len(), 0);
@@ -130,28 +134,28 @@ mod tests {
 
     #[test]
     fn seed_and_name_decide_the_values() {
-        assert_eq!(draw(Dtype::U32, 1, "x"), draw(Dtype::U32, 1, "x"));
-        assert_ne!(draw(Dtype::U32, 1, "x"), draw(Dtype::U32, 2, "x"));
-        assert_ne!(draw(Dtype::U32, 1, "x"), draw(Dtype::U32, 1, "y"));
+        assert_eq!(random(Dtype::U32, 1, "x"), random(Dtype::U32, 1, "x"));
+        assert_ne!(random(Dtype::U32, 1, "x"), random(Dtype::U32, 2, "x"));
+        assert_ne!(random(Dtype::U32, 1, "x"), random(Dtype::U32, 1, "y"));
     }
 
     #[test]
     fn floats_fill_the_unit_interval() {
-        let within = |values: &[f64]| {
+        let assert_uniform = |values: &[f64]| {
             assert!(values.iter().all(|v| (0.0..1.0).contains(v)));
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             assert!((0.45..0.55).contains(&mean), "{mean}");
         };
-        let bytes = draw(Dtype::F16, 3, "x");
-        within(&bytes.values::<f16>().iter().map(|v| v.to_f64()).collect::<Vec<_>>());
-        let bytes = draw(Dtype::F32, 3, "x");
-        within(&bytes.values::<f32>().iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
-        within(draw(Dtype::F64, 3, "x").values());
+        let bytes = random(Dtype::F16, 3, "x");
+        assert_uniform(&bytes.values::<f16>().iter().map(|v| v.to_f64()).collect::<Vec<_>>());
+        let bytes = random(Dtype::F32, 3, "x");
+        assert_uniform(&bytes.values::<f32>().iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
+        assert_uniform(random(Dtype::F64, 3, "x").values());
     }
 
     #[test]
     fn random_integers_cover_the_range() {
-        let bytes = draw(Dtype::I64, 0, "x");
+        let bytes = random(Dtype::I64, 0, "x");
         let values = bytes.values::<i64>();
         assert!(values.iter().any(|v| *v < 0) && values.iter().any(|v| *v > 0));
         assert_eq!(values.iter().fold(0, |bits, v| bits | v), -1);

@@ -15,7 +15,7 @@ pub enum Format {
 }
 
 /// Every format.
-const ALL: [Format; 4] = [Format::Npy, Format::Npz, Format::Png, Format::Bin];
+const FORMATS: [Format; 4] = [Format::Npy, Format::Npz, Format::Png, Format::Bin];
 
 impl Format {
     /// Returns the name, which is also the extension of such files.
@@ -28,10 +28,10 @@ impl Format {
         }
     }
 
-    /// Returns the format of a file extension.
-    fn of(path: &Path) -> Option<Self> {
+    /// Returns the format that a path's extension stands for.
+    fn from_extension(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
-        ALL.into_iter().find(|format| extension.eq_ignore_ascii_case(format.name()))
+        FORMATS.into_iter().find(|format| extension.eq_ignore_ascii_case(format.name()))
     }
 }
 
@@ -53,7 +53,7 @@ impl Location {
     /// [`Failure::Usage`] if the format is unknown, or the name of the file or array is missing.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let explicit = text.split_once(':').and_then(|(name, rest)| {
-            let format = ALL.into_iter().find(|format| format.name() == name)?;
+            let format = FORMATS.into_iter().find(|format| format.name() == name)?;
             Some((format, rest))
         });
         let (format, file) = match explicit {
@@ -67,7 +67,7 @@ impl Location {
             let format = format.unwrap_or(Format::Npy);
             return Ok(Self { path: None, format, member: None });
         }
-        let (file, member) = match archive(file) {
+        let (file, member) = match split_archive(file) {
             Some((file, member)) if format.is_none_or(|format| format == Format::Npz) => {
                 (file, Some(member.to_owned()))
             }
@@ -77,7 +77,7 @@ impl Location {
             return Err(Failure::Usage(format!("`{text}`: the name of the array is missing")));
         }
         let path = PathBuf::from(file);
-        let format = format.or_else(|| Format::of(&path)).ok_or_else(|| {
+        let format = format.or_else(|| Format::from_extension(&path)).ok_or_else(|| {
             Failure::Usage(format!(
                 "{file}: unknown format; the name must end in .npy, .npz, .png or .bin, or \
                  start with the format, as in npy:{file}"
@@ -88,7 +88,7 @@ impl Location {
 }
 
 /// Splits `FILE.npz:ARRAY` into the archive and the array.
-fn archive(text: &str) -> Option<(&str, &str)> {
+fn split_archive(text: &str) -> Option<(&str, &str)> {
     let (at, _) = text.match_indices(':').find(|(at, _)| {
         let end = text.as_bytes().get(at.wrapping_sub(4)..*at);
         end.is_some_and(|end| end.eq_ignore_ascii_case(b".npz"))
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_the_format() {
+    fn names_determine_the_format() {
         let file = |name: &str| Some(name.to_owned());
         assert_eq!(parsed("a/b.PNG"), (file("a/b.PNG"), Format::Png, None));
         assert_eq!(parsed("-"), (None, Format::Npy, None));

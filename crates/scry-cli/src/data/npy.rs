@@ -14,14 +14,14 @@ use crate::report::Failure;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit, in bytes.
-const MAX_HEADER: u32 = 10_000;
+const MAX_HEADER_BYTES: u32 = 10_000;
 /// Maximum number of brackets in a header, since the parser may recurse at each. An array of
 /// numbers has two: the dictionary's and the shape's.
 const MAX_BRACKETS: usize = 200;
 /// NumPy's own limit.
 const MAX_DIMENSIONS: usize = 64;
 /// Bytes of the first read if the size of a file is unknown.
-const FIRST_PART: usize = 1 << 20;
+const FIRST_READ: usize = 1 << 20;
 
 /// The description of a file's problem, to which the caller adds the path.
 pub type Problem = String;
@@ -45,9 +45,11 @@ pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     read(&mut file, bytes.as_mut_slice())?;
     // The size of a stream is unknown: memory is allocated as values arrive.
     while bytes.len() < len {
-        let had = bytes.len();
-        bytes.grow(len.min(had.saturating_mul(2).max(FIRST_PART))).map_err(Failure::into_text)?;
-        read(&mut file, &mut bytes.as_mut_slice()[had..])?;
+        let old_len = bytes.len();
+        bytes
+            .grow(len.min(old_len.saturating_mul(2).max(FIRST_READ)))
+            .map_err(Failure::into_text)?;
+        read(&mut file, &mut bytes.as_mut_slice()[old_len..])?;
     }
     if file.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
         return Err(format!("the file has more data than the {shape} {dtype} of its header"));
@@ -126,7 +128,7 @@ fn truncated(shape: &Shape, dtype: Dtype) -> Problem {
     format!("the file is truncated: its header declares {shape} {dtype}")
 }
 
-/// Returns the text of the header, with a checked length.
+/// Reads the text of the header; its length is checked first.
 fn header_text(file: &mut impl Read) -> Result<String, Problem> {
     let mut start = [0; 8];
     let mut fill = |bytes: &mut [u8]| {
@@ -151,9 +153,9 @@ fn header_text(file: &mut impl Read) -> Result<String, Problem> {
     let mut len = [0; 4];
     fill(&mut len[..width])?;
     let len = u32::from_le_bytes(len);
-    if len > MAX_HEADER {
+    if len > MAX_HEADER_BYTES {
         return Err(format!(
-            "the header of {len} bytes exceeds NumPy's limit of {MAX_HEADER} bytes"
+            "the header of {len} bytes exceeds NumPy's limit of {MAX_HEADER_BYTES} bytes"
         ));
     }
     let mut text = vec![0; len as usize];
@@ -196,7 +198,7 @@ impl Header {
         let dim = |dim: &Python| u64::try_from(dim.as_integer()?).ok();
         let shape = dims.iter().map(dim).collect::<Option<_>>().map(Shape).ok_or_else(damaged)?;
         let (dtype, big_endian) = match value("descr")? {
-            Python::String(code) => element(code)?,
+            Python::String(code) => parse_type_code(code)?,
             Python::List(_) => {
                 return Err(
                     "the array has named fields; save each field as a separate array".into()
@@ -209,7 +211,7 @@ impl Header {
 }
 
 /// Returns the element type of a code such as `<f4`, and whether it is big-endian.
-fn element(code: &str) -> Result<(Dtype, bool), Problem> {
+fn parse_type_code(code: &str) -> Result<(Dtype, bool), Problem> {
     let plain = code.trim_start_matches(['<', '>', '=', '|']);
     let dtype = Dtype::from_npy_code(plain).ok_or_else(|| {
         format!(
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_survive_a_round_trip() {
+    fn arrays_round_trip() {
         for dims in [vec![], vec![6], vec![2, 3], vec![1, 2, 3], vec![0, 4]] {
             let shape = Shape(dims);
             let mut bytes = Bytes::zeroed(shape.bytes(8).unwrap()).unwrap();
@@ -317,7 +319,7 @@ mod tests {
         // The header claims more than the memory of any host.
         let problem = read(&file(&header(1 << 48), &[0; 100])[..], None).unwrap_err();
         assert!(problem.contains("truncated"), "{problem}");
-        let count = 3 * FIRST_PART / 4 + 5;
+        let count = 3 * FIRST_READ / 4 + 5;
         let values: Vec<u8> = (0..4 * count).map(|i| i as u8).collect();
         let array = read(&file(&header(count), &values)[..], None).unwrap();
         assert_eq!(array.bytes.as_slice(), values);
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_anywhere_is_survived() {
+    fn damaged_files_never_panic() {
         let mut good = Vec::new();
         let bytes = [1, 2, 3, 4, 5, 6];
         write(&mut good, Dtype::U8, &Shape(vec![2, 3]), &bytes).unwrap();
@@ -380,8 +382,8 @@ mod tests {
             let mut bad = good.clone();
             bad[at] = other;
             if let Ok(array) = read_bytes(&bad) {
-                let held = array.shape.bytes(array.dtype.size() as u64).unwrap();
-                assert_eq!(array.bytes.len(), held, "byte {at} is {other}");
+                let expected = array.shape.bytes(array.dtype.size() as u64).unwrap();
+                assert_eq!(array.bytes.len(), expected, "byte {at} is {other}");
             }
             let _ = read(&bad[..], None);
         }

@@ -9,11 +9,11 @@ use super::array::{Array, Shape};
 use super::dtype::Dtype;
 use super::npy::{self, Problem};
 
-/// The largest compression ratio of deflate.
+/// The maximum compression ratio of deflate.
 const MAX_RATIO: u64 = 1032;
 
-/// Larger members need Zip64.
-const LARGE: u64 = u32::MAX as u64 - (1 << 16);
+/// Arrays of more bytes are written as Zip64 members; leaves room for the .npy header.
+const ZIP64_THRESHOLD: u64 = u32::MAX as u64 - (1 << 16);
 
 /// Reads the array `member`; without one, the array `preferred`, or the only one.
 pub fn read(
@@ -21,22 +21,26 @@ pub fn read(
     member: Option<&str>,
     preferred: &str,
 ) -> Result<Array, Problem> {
-    let whole = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
+    let file_size = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
     let mut archive =
         ZipArchive::new(file).map_err(|error| format!("it is not an .npz file: {error}"))?;
     let names = archive.file_names().collect::<Result<Vec<_>, _>>();
     let names = names.map_err(|error| error.to_string())?;
     let names: Vec<String> = names.into_iter().map(|name| name.into_owned()).collect();
-    let name = choose(&names, member, preferred)?;
+    let name = choose_member(&names, member, preferred)?;
     let mut entry = archive.by_name(&name).map_err(|error| format!("array `{name}`: {error}"))?;
     // The size in the directory is untrusted: the compressed bytes bound it.
-    let most = entry.compressed_size().min(whole).saturating_mul(MAX_RATIO);
-    let size = entry.size().min(most);
+    let max_size = entry.compressed_size().min(file_size).saturating_mul(MAX_RATIO);
+    let size = entry.size().min(max_size);
     npy::read(&mut entry, Some(size)).map_err(|problem| format!("array `{name}`: {problem}"))
 }
 
 /// Returns the member to read, with its extension.
-fn choose(names: &[String], member: Option<&str>, preferred: &str) -> Result<String, Problem> {
+fn choose_member(
+    names: &[String],
+    member: Option<&str>,
+    preferred: &str,
+) -> Result<String, Problem> {
     let find = |wanted: &str| {
         names.iter().find(|name| name.strip_suffix(".npy").unwrap_or(name) == wanted)
     };
@@ -77,7 +81,7 @@ pub fn write(out: &mut dyn Write, members: &[Member<'_>]) -> io::Result<()> {
     for Member { name, dtype, shape, bytes } in members {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
-            .large_file(bytes.len() as u64 > LARGE);
+            .large_file(bytes.len() as u64 > ZIP64_THRESHOLD);
         archive.start_file(format!("{name}.npy"), options)?;
         npy::write(&mut archive, *dtype, shape, bytes)?;
     }
@@ -179,7 +183,7 @@ mod tests {
 
     /// The header and the directory of the archive claim more than the member decompresses to.
     #[test]
-    fn a_false_size_reserves_no_memory() {
+    fn false_sizes_reserve_no_memory() {
         let mut file = compressed(Shape(vec![1 << 40]), 1 << 20);
         let true_size = ((1u32 << 20) + 128).to_le_bytes();
         let at = |file: &[u8]| file.windows(4).rposition(|bytes| bytes == true_size).unwrap();

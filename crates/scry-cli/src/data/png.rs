@@ -44,10 +44,10 @@ impl Pixels {
     }
 }
 
-/// Pixels of the largest image: its values in memory are at most 4 GiB.
+/// Maximum number of pixels of an image: as RGBA values they need 4 GiB.
 const MAX_PIXELS: u64 = 1 << 28;
 
-/// The largest compression ratio of deflate: 258 bytes in two bits.
+/// The maximum compression ratio of deflate: 258 bytes in two bits.
 const MAX_RATIO: u64 = 1032;
 
 /// Reads an image: any colour type and depth, palettes and transparency expanded. `size` is that of
@@ -56,9 +56,9 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     let mut decoder = Decoder::new(file);
     decoder.set_transformations(Transformations::EXPAND);
     let header = decoder.read_header_info().map_err(|error| error.to_string())?;
-    check(header, size, available_memory().unwrap_or(u64::MAX))?;
+    check_size(header, size, available_memory().unwrap_or(u64::MAX))?;
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
-    // The expanded size: a bit of the file may become four bytes.
+    // The expanded size, which exceeds that in the file.
     let size = reader.output_buffer_size().ok_or("the image exceeds the address space")?;
     let mut samples = Bytes::zeroed(size).map_err(Failure::into_text)?;
     let frame = reader.next_frame(samples.as_mut_slice()).map_err(|error| error.to_string())?;
@@ -74,7 +74,7 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
 
 /// Checks the size in a header against the size of the file and the available memory, before any
 /// allocation.
-fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
+fn check_size(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     let Info { width, height, color_type, bit_depth, .. } = *header;
     let pixels = u64::from(width) * u64::from(height);
     if pixels > MAX_PIXELS {
@@ -85,11 +85,11 @@ fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     }
     let bits = color_type.samples() as u64 * u64::from(bit_depth as u8);
     let bytes = u64::from(height) * (u64::from(width) * bits).div_ceil(8);
-    let most = size.saturating_mul(MAX_RATIO);
-    if bytes > most {
+    let max_bytes = size.saturating_mul(MAX_RATIO);
+    if bytes > max_bytes {
         return Err(format!(
             "its header declares {width}x{height} pixels of {bits} bits, which are {bytes} bytes, \
-             but the {size} bytes of the file decompress to at most {most}; help: the file is \
+             but the {size} bytes of the file decompress to at most {max_bytes}; help: the file is \
              damaged or truncated, get it again"
         ));
     }
@@ -103,8 +103,9 @@ fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the bytes of an expanded pixel: palettes and transparency become channels, and samples
-/// of fewer than 8 bits become bytes, so that one bit of a file may become four bytes.
+/// Returns an upper bound of an expanded pixel's size in bytes. Palettes and transparency become
+/// channels, and samples of fewer than 8 bits become bytes, so one bit of a file may become four
+/// bytes.
 fn expanded_bytes(color_type: ColorType, depth: BitDepth) -> u64 {
     let channels = match color_type {
         ColorType::Grayscale | ColorType::GrayscaleAlpha => 2,
@@ -120,7 +121,7 @@ impl Image {
         let (dtype, shape) = match pixels {
             Pixels::Packed => (Dtype::U32, shape),
             Pixels::Grey => (Dtype::F32, shape),
-            Pixels::Rgba => (Dtype::F32, shape.with_inner(&[4])),
+            Pixels::Rgba => (Dtype::F32, shape.with_inner_dimensions(&[4])),
         };
         let mut bytes = Bytes::zeroed(shape.bytes(4)?)?;
         match pixels {
@@ -136,11 +137,12 @@ impl Image {
         Ok(Array { dtype, shape, bytes })
     }
 
-    /// Calls `put` for each pixel with its elements of `out` and its R, G, B and A, from 0 to 1.
-    fn fill<T, const N: usize>(&self, out: &mut [T], put: impl Fn(&mut [T; N], [f32; 4])) {
+    /// Calls `store` for each pixel, with its `N` elements of `out` and its R, G, B and A from 0 to
+    /// 1.
+    fn fill<T, const N: usize>(&self, out: &mut [T], store: impl Fn(&mut [T; N], [f32; 4])) {
         let width = self.channels * if self.is_16_bit { 2 } else { 1 };
         let pixels = self.samples.as_slice().chunks_exact(width);
-        for (place, pixel) in out.chunks_exact_mut(N).zip(pixels) {
+        for (elements, pixel) in out.chunks_exact_mut(N).zip(pixels) {
             let sample = |i: usize| {
                 if self.is_16_bit {
                     f32::from(u16::from_be_bytes([pixel[2 * i], pixel[2 * i + 1]])) / 65535.0
@@ -154,7 +156,7 @@ impl Image {
                 3 => [sample(0), sample(1), sample(2), 1.0],
                 _ => [sample(0), sample(1), sample(2), sample(3)],
             };
-            put(place.try_into().expect("chunks have N elements"), rgba);
+            store(elements.try_into().expect("chunks have N elements"), rgba);
         }
     }
 }
@@ -215,8 +217,8 @@ mod tests {
         super::read(Cursor::new(file), size)
     }
 
-    /// Returns a file with a valid header and a few bytes of pixel data.
-    fn claiming(color: ColorType, width: u32, height: u32) -> Vec<u8> {
+    /// Returns a file whose header declares this size, with only a few bytes of pixel data.
+    fn with_false_size(color: ColorType, width: u32, height: u32) -> Vec<u8> {
         let mut file = Vec::new();
         let mut encoder = Encoder::new(&mut file, width, height);
         encoder.set_color(color);
@@ -226,7 +228,8 @@ mod tests {
         file
     }
 
-    /// Encodes samples; `palette` makes it an indexed image.
+    /// Encodes samples, as indices of a palette of two colours if the type is indexed, and decodes
+    /// them.
     fn encoded(color: ColorType, depth: BitDepth, width: u32, height: u32, data: &[u8]) -> Image {
         let mut file = Vec::new();
         let mut encoder = Encoder::new(&mut file, width, height);
@@ -259,8 +262,8 @@ mod tests {
         assert_eq!(packed(&rgba), [0x0403_0201]);
         let alpha = encoded(ColorType::GrayscaleAlpha, Eight, 1, 1, &[9, 8]);
         assert_eq!(packed(&alpha), [0x0809_0909]);
-        let is_16_bit = encoded(ColorType::Rgb, Sixteen, 1, 1, &[0x80, 0, 0xff, 0xff, 0, 0]);
-        assert_eq!(packed(&is_16_bit), [0xff00_ff80]);
+        let deep = encoded(ColorType::Rgb, Sixteen, 1, 1, &[0x80, 0, 0xff, 0xff, 0, 0]);
+        assert_eq!(packed(&deep), [0xff00_ff80]);
         let palette = encoded(ColorType::Indexed, Eight, 2, 1, &[0, 1]);
         assert_eq!(packed(&palette), [0xff1e_140a, 0x8000_00ff]);
     }
@@ -286,8 +289,8 @@ mod tests {
         let grey = rgb.array(Pixels::Grey).unwrap();
         assert_eq!(grey.shape, Shape(vec![1, 3]));
         assert_eq!(grey.bytes.values::<f32>(), [0.299, 0.587, 0.114]);
-        let is_16_bit = encoded(ColorType::Grayscale, BitDepth::Sixteen, 1, 1, &[0x12, 0x34]);
-        let grey = is_16_bit.array(Pixels::Grey).unwrap();
+        let deep = encoded(ColorType::Grayscale, BitDepth::Sixteen, 1, 1, &[0x12, 0x34]);
+        let grey = deep.array(Pixels::Grey).unwrap();
         assert_eq!(grey.bytes.values::<f32>(), [4660.0 / 65535.0]);
     }
 
@@ -316,7 +319,7 @@ mod tests {
         let checked = |color, depth, available| {
             let mut info = Info::with_size(1 << 14, 1 << 14);
             (info.color_type, info.bit_depth) = (color, depth);
-            check(&info, 1 << 20, available)
+            check_size(&info, 1 << 20, available)
         };
         let palette = |available| checked(ColorType::Indexed, BitDepth::One, available);
         assert_eq!(palette(1 << 30), Ok(()), "a picture of one colour may be so small");
@@ -342,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_anywhere_is_survived() {
+    fn damaged_images_never_panic() {
         let mut good = Vec::new();
         let bytes = Bytes::zeroed(5 * 3 * 4).unwrap();
         write(&mut good, (Pixels::Packed, Depth::Eight), [5, 3], &bytes).unwrap();
@@ -362,24 +365,28 @@ mod tests {
 
     #[test]
     fn false_image_sizes_are_refused() {
-        let claims = |color, width, height| read(claiming(color, width, height)).unwrap_err();
-        let told = claims(ColorType::Rgba, 16384, 16384);
+        let claims =
+            |color, width, height| read(with_false_size(color, width, height)).unwrap_err();
+        let problem = claims(ColorType::Rgba, 16384, 16384);
         assert!(
-            told.contains("16384x16384 pixels of 32 bits, which are 1073741824 bytes"),
-            "{told}"
+            problem.contains("16384x16384 pixels of 32 bits, which are 1073741824 bytes"),
+            "{problem}"
         );
-        assert!(told.contains("bytes of the file decompress to at most"), "{told}");
+        assert!(problem.contains("bytes of the file decompress to at most"), "{problem}");
         for (width, height) in [(30000, 30000), (u32::MAX >> 1, u32::MAX >> 1), (1 << 28, 2)] {
-            let told = claims(ColorType::Rgba, width, height);
-            assert!(told.contains(&format!("{width}x{height} pixels, but at most")), "{told}");
+            let problem = claims(ColorType::Rgba, width, height);
+            assert!(
+                problem.contains(&format!("{width}x{height} pixels, but at most")),
+                "{problem}"
+            );
         }
-        let told = claims(ColorType::Rgba, 8, 8);
-        assert!(!told.contains("help"), "the text of the decoder: {told}");
+        let problem = claims(ColorType::Rgba, 8, 8);
+        assert!(!problem.contains("help"), "the text of the decoder: {problem}");
     }
 
     /// An image of one colour has about the maximum compression ratio.
     #[test]
-    fn the_smallest_files_are_read() {
+    fn maximum_compression_is_accepted() {
         for bits in [BitDepth::One, BitDepth::Eight, BitDepth::Sixteen] {
             let mut file = Vec::new();
             let mut encoder = Encoder::new(&mut file, 2048, 2048);

@@ -62,7 +62,7 @@ impl Source {
     /// Parses a generator such as `zeros:…`, or a location.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         if let Some((name, rest)) = text.split_once(':')
-            && let Some(generator) = Generator::named(name)
+            && let Some(generator) = Generator::from_name(name)
         {
             let (dtype, shape) = parse_generated(rest, text)?;
             return Ok(Self::Generated(generator, dtype, shape));
@@ -91,20 +91,20 @@ impl Source {
                 Ok(Loaded::Zeros(*dtype, shape.clone()))
             }
             Self::Generated(generator, dtype, shape) => {
-                generate::make(*generator, *dtype, shape.clone(), seed, name).map(Loaded::Array)
+                generate::generate(*generator, *dtype, shape.clone(), seed, name).map(Loaded::Array)
             }
         }
     }
 }
 
-fn parse_generated(rest: &str, whole: &str) -> Result<(Dtype, Shape), Failure> {
+fn parse_generated(rest: &str, text: &str) -> Result<(Dtype, Shape), Failure> {
     let Some((dtype, shape)) = rest.split_once(':') else {
         return Err(Failure::Usage(format!(
-            "`{whole}`: type and shape are missing, as in zeros:u32:1000x10"
+            "`{text}`: type and shape are missing, as in zeros:u32:1000x10"
         )));
     };
-    let dtype = Dtype::buffer_type_named(dtype).ok_or_else(|| {
-        Failure::Usage(format!("`{whole}`: the type is one of {}", Dtype::buffer_names()))
+    let dtype = Dtype::buffer_type_from_name(dtype).ok_or_else(|| {
+        Failure::Usage(format!("`{text}`: the type is one of {}", Dtype::buffer_names()))
     })?;
     Ok((dtype, shape.parse()?))
 }
@@ -128,14 +128,14 @@ fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
         let problem = |problem: String| Failure::Runtime(format!("standard input: {problem}"));
         return load_stream(io::stdin().lock(), location, name).map_err(problem);
     };
-    let failed = |problem: String| Failure::file(path, problem);
+    let failure = |problem: String| Failure::file(path, problem);
     let file = File::open(path).map_err(|error| Failure::file(path, error))?;
     let meta = file.metadata().map_err(|error| Failure::file(path, error))?;
     if meta.is_dir() {
         return Err(Failure::file(path, "it is a folder, not a file"));
     }
     if !meta.is_file() {
-        return load_stream(file, location, name).map_err(failed);
+        return load_stream(file, location, name).map_err(failure);
     }
     let size = meta.len();
     let loaded = match location.format {
@@ -147,7 +147,7 @@ fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
         Format::Png => png::read(BufReader::new(file), size).map(Loaded::Image),
         Format::Bin => read_exactly(file, size).map(Loaded::Raw),
     };
-    loaded.map_err(failed)
+    loaded.map_err(failure)
 }
 
 /// Reads a stream: standard input, a pipe or a device.
@@ -169,10 +169,10 @@ fn load_stream(
     let rest: &mut dyn Read = if start == magic { &mut stream } else { &mut io::empty() };
     let bytes = read_to_end(&mut start.chain(rest), u64::MAX)?;
     let bytes = bytes.ok_or("it exceeds the address space")?;
-    let (size, whole) = (bytes.len() as u64, Cursor::new(bytes.as_slice()));
+    let (size, file) = (bytes.len() as u64, Cursor::new(bytes.as_slice()));
     match location.format {
-        Format::Png => png::read(whole, size).map(Loaded::Image),
-        _ => npz::read(whole, location.member.as_deref(), name).map(Loaded::Array),
+        Format::Png => png::read(file, size).map(Loaded::Image),
+        _ => npz::read(file, location.member.as_deref(), name).map(Loaded::Array),
     }
 }
 
@@ -185,13 +185,13 @@ fn read_exactly(mut file: File, size: u64) -> Result<Bytes, String> {
 
 /// Reads to the end, and fails if memory is exhausted; `None` if there are more than `limit` bytes.
 fn read_to_end(stream: &mut impl Read, limit: u64) -> Result<Option<Bytes>, String> {
-    const FIRST_PART: usize = 1 << 16;
+    const FIRST_READ: usize = 1 << 16;
     let capacity = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
     let mut bytes = Bytes::zeroed(0).map_err(Failure::into_text)?;
     let mut len = 0;
     while len < capacity {
         if len == bytes.len() {
-            let more = FIRST_PART.max(len.saturating_mul(2)).min(capacity);
+            let more = FIRST_READ.max(len.saturating_mul(2)).min(capacity);
             bytes.grow(more).map_err(Failure::into_text)?;
         }
         match stream.read(&mut bytes.as_mut_slice()[len..]) {
@@ -212,15 +212,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_told_apart() {
+    fn sources_are_distinguished() {
         let parse = |text| Source::parse(text).unwrap();
         let shape = Shape(vec![1000, 10]);
         let zeros = Source::Generated(Generator::Zeros, Dtype::U32, shape);
         assert_eq!(parse("zeros:u32:1000x10"), zeros);
-        let made = |generator, dtype| Source::Generated(generator, dtype, Shape(vec![7]));
-        assert_eq!(parse("rand:f16:7"), made(Generator::Random, Dtype::F16));
-        assert_eq!(parse("ones:float32:7"), made(Generator::Ones, Dtype::F32));
-        assert_eq!(parse("arange:i64:7"), made(Generator::Arange, Dtype::I64));
+        let generated = |generator, dtype| Source::Generated(generator, dtype, Shape(vec![7]));
+        assert_eq!(parse("rand:f16:7"), generated(Generator::Random, Dtype::F16));
+        assert_eq!(parse("ones:float32:7"), generated(Generator::Ones, Dtype::F32));
+        assert_eq!(parse("arange:i64:7"), generated(Generator::Arange, Dtype::I64));
         assert_eq!(parse("./zeros:.npy").path(), Some(Path::new("./zeros:.npy")));
         assert!(parse("-").is_stdin() && !parse("./-.npy").is_stdin());
     }

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use crate::report::Failure;
 
-/// Refuses a folder in which no file can be created. Leaves no files behind: a missing folder is
-/// created once there is something to write.
-pub(super) fn check(folder: &Path) -> Result<(), Failure> {
+/// Returns a usage error if no file can be created in a folder, which need not exist. Leaves no
+/// files behind: a missing folder is created once there is something to write.
+pub(super) fn check_writable(folder: &Path) -> Result<(), Failure> {
     let refused = |problem: String| {
-        let shown = folder.display();
+        let path = folder.display();
         Err(Failure::Usage(format!(
-            "--output {shown}: {problem}; help: give a folder where files can be created"
+            "--output {path}: {problem}; help: give a folder where files can be created"
         )))
     };
     let here = Path::new(".");
@@ -39,26 +39,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_checked_without_a_trace() {
-        let place = tempfile::tempdir().unwrap();
-        let path = |name: &str| place.path().join(name);
+    fn check_leaves_no_files() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
         fs::write(path("file"), "").unwrap();
-        assert!(check(place.path()).is_ok());
-        assert!(check(&path("new")).is_ok());
-        assert!(check(&path("new/deep")).is_ok());
+        assert!(check_writable(root.path()).is_ok());
+        assert!(check_writable(&path("new")).is_ok());
+        assert!(check_writable(&path("new/deep")).is_ok());
         for wrong in ["file", "file/below"] {
-            let Err(Failure::Usage(text)) = check(&path(wrong)) else { panic!("{wrong}") };
+            let Err(Failure::Usage(text)) = check_writable(&path(wrong)) else { panic!("{wrong}") };
             assert!(text.contains("not a folder") && text.contains("help: "), "{text}");
         }
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
-        assert!(check(Path::new("relative")).is_ok());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+        assert!(check_writable(Path::new("relative")).is_ok());
         assert!(!Path::new("relative").exists());
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_read_only_folder_is_refused() {
-        let Err(Failure::Usage(text)) = check(Path::new("/proc/found")) else { panic!("it is") };
+    fn read_only_folders_are_refused() {
+        let Err(Failure::Usage(text)) = check_writable(Path::new("/proc/found")) else {
+            panic!("it is")
+        };
         assert!(text.contains("nothing can be created in /proc: "), "{text}");
         assert!(!text.contains(".scry-"), "no temporary name: {text}");
     }

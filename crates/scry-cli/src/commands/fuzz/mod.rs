@@ -21,7 +21,7 @@ use crate::args::Fuzz;
 use crate::report::{Failure, Report, printable};
 
 /// A kernel on which a device disagrees with the reference.
-struct Found {
+struct Disagreement {
     seed: u64,
     what: String,
 }
@@ -32,8 +32,8 @@ pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     if let Some(mode) = &args.child {
         return hostile::child::run(args, seeds, mode);
     }
-    folder::check(&args.output)?;
-    if args.hostile { hostile::run(args, quiet) } else { well_defined(args, seeds, quiet) }
+    folder::check_writable(&args.output)?;
+    if args.hostile { hostile::run(args, quiet) } else { run_well_defined(args, seeds, quiet) }
 }
 
 /// Returns the seeds of the kernels.
@@ -41,16 +41,20 @@ fn seeds(args: &Fuzz) -> Result<RangeInclusive<u64>, Failure> {
     let Fuzz { first, seeds, .. } = *args;
     let last = first.checked_add(seeds.saturating_sub(1));
     last.map(|last| first..=last).ok_or_else(|| {
-        let most = u64::MAX - first + 1;
+        let max = u64::MAX - first + 1;
         Failure::usage(format!(
             "--first {first} --seeds {seeds}: the last seed is {}; help: from --first {first} \
-             give --seeds {most} at most",
+             give --seeds {max} at most",
             u64::MAX
         ))
     })
 }
 
-fn well_defined(args: &Fuzz, seeds: RangeInclusive<u64>, quiet: bool) -> Result<Report, Failure> {
+fn run_well_defined(
+    args: &Fuzz,
+    seeds: RangeInclusive<u64>,
+    quiet: bool,
+) -> Result<Report, Failure> {
     let (reference, others) = devices(&args.devices)?;
     let features = common_features(others.iter().chain([&reference]));
     let progress = Progress::new(args.seeds, quiet);
@@ -58,14 +62,15 @@ fn well_defined(args: &Fuzz, seeds: RangeInclusive<u64>, quiet: bool) -> Result<
     let mut done = 0;
     for seed in seeds {
         let kernel = kernel(seed, features.for_seed(seed));
-        let shrink = outcome::Search { seed, limit: args.timeout, progress: &progress };
-        let problem =
-            others.iter().find_map(|device| outcome::try_one(&kernel, &reference, device, &shrink));
+        let minimisation = outcome::Minimisation { seed, limit: args.timeout, progress: &progress };
+        let problem = others
+            .iter()
+            .find_map(|device| outcome::find_problem(&kernel, &reference, device, &minimisation));
         if let Some((problem, small)) = problem {
             let what = printable(&problem.text());
-            save(&args.output, seed, &what, &[], &small)?;
+            save_case(&args.output, seed, &what, &[], &small)?;
             progress.line(&format!("seed {seed}: {what}"));
-            found.push(Found { seed, what });
+            found.push(Disagreement { seed, what });
         }
         done += 1;
         progress.advance();
@@ -77,7 +82,7 @@ fn well_defined(args: &Fuzz, seeds: RangeInclusive<u64>, quiet: bool) -> Result<
     Ok(report(args, done, &reference, &found))
 }
 
-fn report(args: &Fuzz, done: u64, reference: &Device, found: &[Found]) -> Report {
+fn report(args: &Fuzz, done: u64, reference: &Device, found: &[Disagreement]) -> Report {
     let info = reference.info();
     let folder = args.output.display();
     let mut text: String =
@@ -97,7 +102,7 @@ fn report(args: &Fuzz, done: u64, reference: &Device, found: &[Found]) -> Report
     Report { text, json, ok: found.is_empty() }
 }
 
-/// Returns the optional features that all devices have.
+/// Returns the optional features that all devices support.
 fn common_features<'a>(devices: impl Iterator<Item = &'a Device>) -> scry_fuzz::Features {
     let common = devices.fold(Features::all(), |all, device| all & device.info().features);
     scry_fuzz::Features {
@@ -108,8 +113,9 @@ fn common_features<'a>(devices: impl Iterator<Item = &'a Device>) -> scry_fuzz::
     }
 }
 
-/// Saves a kernel, its data, and command lines that reproduce the problem.
-fn save(
+/// Saves a kernel, its data, and command lines that reproduce the problem: `commands` and, if the
+/// kernel is valid, a `scry verify`.
+fn save_case(
     folder: &Path,
     seed: u64,
     what: &str,
@@ -122,7 +128,7 @@ fn save(
     };
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
     let program = Program::parse(&case.source).ok();
-    let verify = program.as_ref().map(|program| command(seed, case, program.interface()));
+    let verify = program.as_ref().map(|program| verify_command(seed, case, program.interface()));
     let mut source = format!("// {}\n", what.lines().next().unwrap_or_default());
     for command in commands.iter().chain(&verify) {
         source.push_str(&format!("// {command}\n"));
@@ -136,14 +142,14 @@ fn save(
 }
 
 /// Returns the command line that compares the devices on the kernel.
-fn command(seed: u64, case: &Case, interface: &Interface) -> String {
+fn verify_command(seed: u64, case: &Case, interface: &Interface) -> String {
     let mut command = format!("scry verify {seed}.wgsl");
     for (at, binding) in interface.bindings.iter().enumerate() {
         let flag = if binding.access.writes() { "--inout" } else { "--in" };
         command.push_str(&format!(" {flag} {}={seed}.{at}.bin", binding.name));
     }
     if let (Some(immediates), Some(bytes)) = (&interface.immediates, &case.immediates) {
-        let values = numbers(&immediates.layout, bytes).join(",");
+        let values = push_values(&immediates.layout, bytes).join(",");
         command.push_str(&format!(" --push {}={values}", immediates.name));
     }
     let [x, y, z]: [u32; 3] =
@@ -153,7 +159,7 @@ fn command(seed: u64, case: &Case, interface: &Interface) -> String {
 }
 
 /// Formats a scalar or vector of 32-bit numbers for `--push`.
-fn numbers(layout: &TypeLayout, bytes: &[u8]) -> Vec<String> {
+fn push_values(layout: &TypeLayout, bytes: &[u8]) -> Vec<String> {
     let (TypeLayout::Scalar(scalar) | TypeLayout::Vector { scalar, .. }) = layout else {
         return Vec::new();
     };

@@ -10,14 +10,14 @@ use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 use super::progress::{Minimising, Progress, minimising_text};
 
 /// Maximum number of candidates of a minimisation.
-const ATTEMPTS: usize = 3000;
+const MAX_CANDIDATES: usize = 3000;
 
 /// A problem of a kernel on a device.
 pub enum Problem {
     /// The results differ.
     Difference(String),
-    /// The kernel was refused, or a device does not support it.
-    Refused(GpuError),
+    /// The kernel was rejected as invalid, or a device does not support it.
+    Rejected(GpuError),
     /// Running the kernel panicked: a bug of scry.
     Panic,
 }
@@ -27,53 +27,56 @@ impl Problem {
     pub fn text(&self) -> String {
         match self {
             Self::Difference(text) => text.clone(),
-            Self::Refused(GpuError::Shader(error)) => format!("the kernel is refused: {error}"),
-            Self::Refused(error) => format!("a device refuses the kernel: {error}"),
+            Self::Rejected(GpuError::Shader(error)) => format!("the kernel is refused: {error}"),
+            Self::Rejected(error) => format!("a device refuses the kernel: {error}"),
             Self::Panic => "bug in scry: running the kernel panicked".to_owned(),
         }
     }
 
-    fn is_like(&self, other: &Self) -> bool {
+    /// Returns whether a smaller kernel with the other problem may replace one with this problem.
+    fn is_same_kind(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Refused(one), Self::Refused(other)) => is_same_failure(one, other),
+            (Self::Rejected(one), Self::Rejected(other)) => is_same_failure(one, other),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
 }
 
 /// The parameters of a minimisation.
-pub struct Search<'a> {
+pub struct Minimisation<'a> {
     pub seed: u64,
     /// The maximum time.
     pub limit: Duration,
     pub progress: &'a Progress,
 }
 
-/// Runs a kernel; returns its problem on a device, and the smallest kernel with that problem.
-pub fn try_one(
+/// Runs a kernel. Returns its problem on a device, if any, and the smallest kernel found that has
+/// it.
+pub fn find_problem(
     kernel: &RandomKernel,
     reference: &Device,
     device: &Device,
-    search: &Search<'_>,
+    minimisation: &Minimisation<'_>,
 ) -> Option<(Problem, Case)> {
     let problem = problem(&kernel.case(), reference, device)?;
-    if !problem.is_like(&problem) {
+    // Not minimised: a smaller invalid kernel may be invalid for another reason.
+    if !problem.is_same_kind(&problem) {
         return Some((problem, kernel.case()));
     }
-    let Search { seed, limit, progress } = *search;
+    let Minimisation { seed, limit, progress } = *minimisation;
     let mut limit = Minimising::new(limit);
     progress.activity(minimising_text(seed, 0));
-    let small = shrink(kernel, ATTEMPTS, |smaller| {
+    let small = shrink(kernel, MAX_CANDIDATES, |smaller| {
         if !limit.try_next(|tried| progress.activity(minimising_text(seed, tried))) {
             return false;
         }
         let found = self::problem(&smaller.case(), reference, device);
-        found.is_some_and(|found| found.is_like(&problem))
+        found.is_some_and(|found| found.is_same_kind(&problem))
     });
     progress.activity(String::new());
     let small = small.case();
-    let shown = self::problem(&small, reference, device).unwrap_or(problem);
-    Some((shown, small))
+    let problem = self::problem(&small, reference, device).unwrap_or(problem);
+    Some((problem, small))
 }
 
 fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
@@ -82,7 +85,7 @@ fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> 
         Ok(Ok(Verdict::Ran(outputs))) => {
             explain(&outputs, reference, device).map(Problem::Difference)
         }
-        Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Refused(error)),
+        Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Rejected(error)),
         Err(_) => Some(Problem::Panic),
     }
 }

@@ -10,7 +10,7 @@ use crate::report::note;
 /// The progress of a run, on standard error.
 pub(super) struct Progress {
     bar: ProgressBar,
-    /// True if nothing is shown, since the output is for programs.
+    /// True if nothing is printed, because the output is JSON.
     quiet: bool,
     /// The time when an activity was last printed as a line.
     printed: Cell<Instant>,
@@ -66,9 +66,10 @@ impl Progress {
 
 /// The time limit and the progress of a minimisation.
 pub(super) struct Minimising {
-    end: Option<Instant>,
+    deadline: Option<Instant>,
     tried: u64,
-    shown: Instant,
+    /// The time of the last report.
+    reported: Instant,
 }
 
 impl Minimising {
@@ -79,18 +80,19 @@ impl Minimising {
     pub fn new(limit: Duration) -> Self {
         let now = Instant::now();
         // A limit beyond the clock's range means no limit.
-        Self { end: now.checked_add(limit), tried: 0, shown: now }
+        Self { deadline: now.checked_add(limit), tried: 0, reported: now }
     }
 
-    /// Counts a candidate; returns false once the time limit has expired.
+    /// Counts a candidate, and calls `report` at most once per [`Self::PERIOD`]. Returns false once
+    /// the time limit has expired.
     pub fn try_next(&mut self, report: impl FnOnce(u64)) -> bool {
         let now = Instant::now();
-        if self.end.is_some_and(|end| now >= end) {
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
             return false;
         }
         self.tried += 1;
-        if now.duration_since(self.shown) >= Self::PERIOD {
-            self.shown = now;
+        if now.duration_since(self.reported) >= Self::PERIOD {
+            self.reported = now;
             report(self.tried);
         }
         true
@@ -118,7 +120,7 @@ mod tests {
     fn minimising_reports_each_second() {
         let mut search = Minimising::new(Duration::MAX);
         assert!(search.try_next(|tried| panic!("{tried} is too early")));
-        search.shown -= Minimising::PERIOD;
+        search.reported -= Minimising::PERIOD;
         let mut reported = None;
         assert!(search.try_next(|tried| reported = Some(tried)));
         assert_eq!(reported, Some(2));

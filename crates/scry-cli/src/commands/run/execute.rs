@@ -1,13 +1,13 @@
-//! Executes a plan on a device, and measures it.
+//! Executes a plan on a device, and measures the time of each phase.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use scry_gpu::{Binding, CompileOptions, Device, GpuError, Kernel, Launch, UntypedBuffer};
 
-use super::plan::{Plan, Planned};
-use super::repeat::Repeated;
-use super::results::{Finished, Results, Times};
+use super::plan::{Plan, PlannedBuffer};
+use super::repeat::RunTimes;
+use super::results::{FinishedOutput, Results, Times};
 use crate::args::Run;
 use crate::commands::limit::Notice;
 use crate::data::Bytes;
@@ -24,9 +24,9 @@ pub fn execute(
     let start = Instant::now();
     let kernel = {
         let _notice = Notice::start(&format!("compiling {}", args.file.display()), None);
-        device.compile_with(source, options).map_err(|error| refused(&args.file, error))?
+        device.compile_with(source, options).map_err(|error| compile_failure(&args.file, error))?
     };
-    let compiled = start.elapsed();
+    let compile = start.elapsed();
 
     let start = Instant::now();
     let buffers: Vec<UntypedBuffer> = plan
@@ -35,7 +35,7 @@ pub fn execute(
         .map(|planned| upload(device, planned))
         .collect::<Result<_, Failure>>()?;
     device.wait()?;
-    let uploaded = start.elapsed();
+    let upload_time = start.elapsed();
 
     let mut launch = Launch::invocations(plan.invocations);
     if let Some(bytes) = &plan.immediates {
@@ -46,38 +46,38 @@ pub fn execute(
 
     let start = Instant::now();
     let invocations = plan.invocations;
-    let mut finished = Vec::new();
+    let mut outputs = Vec::new();
     for (planned, buffer) in plan.buffers.into_iter().zip(&buffers) {
         if planned.output.is_some() {
             let mut bytes = Bytes::zeroed(planned.data.len)?;
             buffer.download_bytes_into(bytes.as_mut_slice())?;
-            finished.push(Finished { planned, bytes });
+            outputs.push(FinishedOutput { planned, bytes });
         }
     }
     Ok(Results {
         entry_point: kernel.entry_point().to_owned(),
         invocations,
-        finished,
+        outputs,
         times: Times {
-            compile: compiled,
-            upload: uploaded,
+            compile,
+            upload: upload_time,
             gpu: times.median(),
             on_device: times.on_device,
             download: start.elapsed(),
         },
-        repeated: args.repeat.map(|_| times),
+        run_times: args.repeat.map(|_| times),
     })
 }
 
-/// Returns the failure of the device's compiler; errors of the shader name its file.
-fn refused(path: &Path, error: GpuError) -> Failure {
+/// Returns the failure of the device's compiler. Shader errors name the file.
+fn compile_failure(path: &Path, error: GpuError) -> Failure {
     match error {
         GpuError::Shader(error) => Failure::shader(path, &error),
         other => other.into(),
     }
 }
 
-/// A launch that is run once or repeatedly.
+/// A launch that is run once, or `--repeat` times.
 struct Runs<'a> {
     device: &'a Device,
     kernel: &'a Kernel,
@@ -88,7 +88,7 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     /// Runs the kernel `--repeat` times, each time on the original data.
-    fn run_all(&self, args: &Run) -> Result<Repeated, Failure> {
+    fn run_all(&self, args: &Run) -> Result<RunTimes, Failure> {
         let info = self.device.info();
         let what = format!("kernel `{}` on {}", self.kernel.entry_point(), info.name);
         let _notice = Notice::start(&what, Some(&args.limit));
@@ -97,14 +97,14 @@ impl Runs<'_> {
             if run > 0 {
                 self.restore()?;
             }
-            args.limit.set(self.device);
+            args.limit.apply_to(self.device);
             let time = self.run_once().map_err(|error| {
                 args.limit.failure(error, self.kernel.entry_point(), self.device)
             })?;
             self.device.set_time_limit(None);
             times.push(time);
         }
-        Ok(Repeated::new(&times))
+        Ok(RunTimes::new(&times))
     }
 
     /// Runs the kernel; returns the time, and whether the device measured it.
@@ -114,10 +114,10 @@ impl Runs<'_> {
         let mut batch = self.device.batch();
         batch.run(self.kernel, &bindings, self.launch.clone())?;
         let start = Instant::now();
-        let stamps = batch.submit_timed()?;
-        Ok(match stamps.as_slice() {
+        let timestamps = batch.submit_timed()?;
+        Ok(match timestamps.as_slice() {
             [] => (start.elapsed(), false),
-            stamps => (stamps.iter().sum::<Duration>(), true),
+            times => (times.iter().sum::<Duration>(), true),
         })
     }
 
@@ -125,7 +125,7 @@ impl Runs<'_> {
     fn restore(&self) -> Result<(), Failure> {
         for (planned, buffer) in self.plan.buffers.iter().zip(self.buffers) {
             match &planned.data.bytes {
-                _ if !planned.slot.written => {}
+                _ if !planned.slot.is_written => {}
                 Some(bytes) => buffer.write_bytes(bytes.as_slice())?,
                 None => buffer.fill_zero()?,
             }
@@ -135,7 +135,7 @@ impl Runs<'_> {
 }
 
 /// Uploads the initial content. The buffer is untyped, since the plan has checked the types.
-fn upload(device: &Device, planned: &Planned) -> Result<UntypedBuffer, Failure> {
+fn upload(device: &Device, planned: &PlannedBuffer) -> Result<UntypedBuffer, Failure> {
     let buffer = match &planned.data.bytes {
         Some(bytes) => device.upload_bytes(None, bytes.as_slice())?,
         None => device.alloc_untyped(None, planned.data.len)?,

@@ -1,4 +1,4 @@
-//! Conversion of data to the buffers of a kernel.
+//! Conversion of loaded data to the initial contents of a kernel's buffers.
 
 use super::slot::{Extent, Slot};
 use crate::data::png::Pixels;
@@ -8,8 +8,8 @@ use crate::report::Failure;
 
 /// The initial content of a buffer.
 #[derive(Debug)]
-pub struct Data {
-    /// The shape, in the slot's units.
+pub struct InitialContent {
+    /// The shape; [`Slot`] says what it counts.
     pub shape: Shape,
     /// The bytes; `None` stands for zeros.
     pub bytes: Option<Bytes>,
@@ -17,8 +17,8 @@ pub struct Data {
     pub len: usize,
 }
 
-impl Data {
-    /// Returns zeros of that shape.
+impl InitialContent {
+    /// Returns zeros of a shape.
     pub fn zeros(slot: &Slot, shape: Shape) -> Result<Self, Failure> {
         let len = shape.bytes(slot.unit())?;
         check_size(slot, len, &shape)?;
@@ -26,50 +26,59 @@ impl Data {
     }
 }
 
-/// Converts loaded data to the buffer's type. `shape` is that of `--shape`; `typed` is the option
-/// as typed; `converted` is true if `--cast` permits lossy conversions.
+/// Converts loaded data to the buffer's type. `shape` is that of `--shape`; `argument` is the
+/// option as the user typed it, for messages; `is_cast` is true if `--cast` permits lossy
+/// conversions.
 pub fn fit(
     slot: &Slot,
     loaded: Loaded,
     shape: Option<&Shape>,
-    typed: &str,
-    converted: bool,
-) -> Result<Data, Failure> {
+    argument: &str,
+    is_cast: bool,
+) -> Result<InitialContent, Failure> {
     if shape.is_some() && !matches!(loaded, Loaded::Raw(_) | Loaded::Stream(_)) {
         return Err(Failure::usage(format!(
-            "--shape {}: `{typed}` has its own shape; only outputs and .bin inputs accept --shape",
+            "--shape {}: `{argument}` has its own shape; only outputs and .bin inputs accept \
+             --shape",
             slot.name
         )));
     }
     match loaded {
-        Loaded::Array(array) => with_type(slot, array, typed, converted),
+        Loaded::Array(array) => from_array(slot, array, argument, is_cast),
         Loaded::Zeros(dtype, shape) => {
-            if !converted {
-                check_type(slot, dtype, typed)?;
+            if !is_cast {
+                check_type(slot, dtype, argument)?;
             }
-            Data::zeros(slot, shape)
+            InitialContent::zeros(slot, shape)
         }
         Loaded::Image(image) => {
-            let pixels = Pixels::for_elements(slot.dtype, &slot.inner).ok_or_else(|| {
+            let pixels = Pixels::for_elements(slot.dtype, &slot.element_shape).ok_or_else(|| {
                 Failure::usage(format!(
-                    "`{typed}`: an image fits array<u32> (RGBA, 8 bits each), array<f32> (grey) \
+                    "`{argument}`: an image fits array<u32> (RGBA, 8 bits each), array<f32> (grey) \
                      and array<vec4<f32>> (RGBA), but `{}` is {}",
                     slot.name, slot.type_text
                 ))
             })?;
-            with_type(slot, image.array(pixels)?, typed, false)
+            from_array(slot, image.array(pixels)?, argument, false)
         }
-        Loaded::Raw(_) | Loaded::Stream(_) if converted => Err(Failure::usage(format!(
-            "--cast {}: `{typed}` is bytes without a type; save it as .npy to convert it",
+        Loaded::Raw(_) | Loaded::Stream(_) if is_cast => Err(Failure::usage(format!(
+            "--cast {}: `{argument}` is bytes without a type; save it as .npy to convert it",
             slot.name
         ))),
-        Loaded::Raw(bytes) => raw(slot, bytes, shape, typed),
-        Loaded::Stream(stream) => raw(slot, read(slot, stream, shape, typed)?, shape, typed),
+        Loaded::Raw(bytes) => from_bytes(slot, bytes, shape, argument),
+        Loaded::Stream(stream) => {
+            from_bytes(slot, read_stream(slot, stream, shape, argument)?, shape, argument)
+        }
     }
 }
 
 /// Reads a stream, up to the maximum size of the buffer.
-fn read(slot: &Slot, stream: Stream, shape: Option<&Shape>, typed: &str) -> Result<Bytes, Failure> {
+fn read_stream(
+    slot: &Slot,
+    stream: Stream,
+    shape: Option<&Shape>,
+    argument: &str,
+) -> Result<Bytes, Failure> {
     /// The maximum binding of every device.
     const MAX_BINDING: u64 = u32::MAX as u64;
     let Slot { name, type_text, .. } = slot;
@@ -78,44 +87,49 @@ fn read(slot: &Slot, stream: Stream, shape: Option<&Shape>, typed: &str) -> Resu
         (None, Some(shape)) => (shape.bytes(slot.unit())? as u64, format!("`{name}: {type_text}`")),
         (None, None) => (MAX_BINDING, "a buffer of a kernel".to_owned()),
     };
-    let bytes = stream.read(limit).map_err(|e| Failure::Runtime(format!("`{typed}`: {e}")))?;
+    let bytes = stream.read(limit).map_err(|e| Failure::Runtime(format!("`{argument}`: {e}")))?;
     bytes.ok_or_else(|| {
         Failure::usage(format!(
-            "`{typed}` has more than the {limit} bytes of {holder}; help: end the stream there, \
+            "`{argument}` has more than the {limit} bytes of {holder}; help: end the stream there, \
              as with `head -c {limit}`"
         ))
     })
 }
 
-fn with_type(slot: &Slot, array: Array, typed: &str, converted: bool) -> Result<Data, Failure> {
-    if !converted {
-        check_type(slot, array.dtype, typed)?;
+fn from_array(
+    slot: &Slot,
+    array: Array,
+    argument: &str,
+    is_cast: bool,
+) -> Result<InitialContent, Failure> {
+    if !is_cast {
+        check_type(slot, array.dtype, argument)?;
     }
     let array = match slot.dtype {
         Some(wanted) if wanted != array.dtype => {
             let cast = cast::cast(&array, wanted);
-            cast.map_err(|failure| out_of_range(slot, failure, typed, wanted))?
+            cast.map_err(|failure| out_of_range(slot, failure, argument, wanted))?
         }
         _ => array,
     };
     let len = array.bytes.len();
     check_size(slot, len, &array.shape)?;
-    Ok(Data { shape: array.shape, bytes: Some(array.bytes), len })
+    Ok(InitialContent { shape: array.shape, bytes: Some(array.bytes), len })
 }
 
-fn out_of_range(slot: &Slot, failure: Failure, typed: &str, wanted: Dtype) -> Failure {
+fn out_of_range(slot: &Slot, failure: Failure, argument: &str, wanted: Dtype) -> Failure {
     let (name, text) = (&slot.name, failure.into_text());
-    Failure::Runtime(format!("`{typed}` with --cast {name}={wanted}: {text}"))
+    Failure::Runtime(format!("`{argument}` with --cast {name}={wanted}: {text}"))
 }
 
 /// Refuses a type with values that the kernel's type cannot represent.
-fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
+fn check_type(slot: &Slot, dtype: Dtype, argument: &str) -> Result<(), Failure> {
     let help = match slot.dtype {
         Some(wanted) if dtype.widens_to(wanted) => return Ok(()),
-        Some(wanted) if typed.contains(&format!(":{dtype}:")) => {
+        Some(wanted) if argument.contains(&format!(":{dtype}:")) => {
             format!(
                 "write {} instead",
-                typed.replace(&format!(":{dtype}:"), &format!(":{wanted}:"))
+                argument.replace(&format!(":{dtype}:"), &format!(":{wanted}:"))
             )
         }
         Some(wanted) => format!(
@@ -126,27 +140,34 @@ fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
         None => "its scalars are of several types, so give its bytes as a .bin file".to_owned(),
     };
     Err(Failure::usage(format!(
-        "`{typed}` holds {dtype}, but `{}` is {}; {help}",
+        "`{argument}` holds {dtype}, but `{}` is {}; {help}",
         slot.name, slot.type_text
     )))
 }
 
-fn raw(slot: &Slot, bytes: Bytes, shape: Option<&Shape>, typed: &str) -> Result<Data, Failure> {
+fn from_bytes(
+    slot: &Slot,
+    bytes: Bytes,
+    shape: Option<&Shape>,
+    argument: &str,
+) -> Result<InitialContent, Failure> {
     let len = bytes.len();
-    let natural = || match slot.fixed_shape() {
+    let inferred = || match slot.fixed_shape() {
         Some(shape) => shape,
-        None => Shape(vec![len as u64 / slot.stride.max(1)]).with_inner(&slot.inner),
+        None => {
+            Shape(vec![len as u64 / slot.stride.max(1)]).with_inner_dimensions(&slot.element_shape)
+        }
     };
-    let shape = shape.cloned().unwrap_or_else(natural);
+    let shape = shape.cloned().unwrap_or_else(inferred);
     check_size(slot, len, &shape)?;
     let wanted = shape.bytes(slot.unit())?;
     if wanted != len {
         return Err(Failure::usage(format!(
-            "`{typed}` holds {len} bytes, but {shape} of {} are {wanted} bytes",
+            "`{argument}` holds {len} bytes, but {shape} of {} are {wanted} bytes",
             slot.type_text
         )));
     }
-    Ok(Data { shape, bytes: Some(bytes), len })
+    Ok(InitialContent { shape, bytes: Some(bytes), len })
 }
 
 /// Refuses sizes that do not fit the type.

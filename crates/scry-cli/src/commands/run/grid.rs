@@ -1,25 +1,26 @@
-//! The size of a launch: `-n`, or that of the outputs.
+//! The size of a launch: that of `-n`, or else inferred from the outputs.
 
-use super::plan::Planned;
+use super::plan::PlannedBuffer;
 use super::slot::Extent;
 use crate::args::Counts;
 use crate::data::Shape;
 use crate::report::Failure;
 
-/// Returns the invocations along x, y and z.
+/// Returns the number of invocations along x, y and z.
 pub fn invocations(
     given: Option<&Counts>,
-    buffers: &[Planned],
+    buffers: &[PlannedBuffer],
     workgroup_size: [u32; 3],
 ) -> Result<[u64; 3], Failure> {
     if let Some(Counts(axes)) = given {
         return Ok(std::array::from_fn(|axis| axes.get(axis).copied().unwrap_or(1)));
     }
-    let sized = |planned: &&Planned| planned.slot.extent == Extent::Runtime;
+    let is_runtime_sized = |planned: &&PlannedBuffer| planned.slot.extent == Extent::Runtime;
     // Buffers with --out come first, then all buffers that the kernel writes.
-    let outputs: Vec<&Planned> =
-        buffers.iter().filter(|b| b.output.is_some()).filter(sized).collect();
-    let written: Vec<&Planned> = buffers.iter().filter(|b| b.slot.written).filter(sized).collect();
+    let outputs: Vec<&PlannedBuffer> =
+        buffers.iter().filter(|b| b.output.is_some()).filter(is_runtime_sized).collect();
+    let written: Vec<&PlannedBuffer> =
+        buffers.iter().filter(|b| b.slot.is_written).filter(is_runtime_sized).collect();
     let candidates = if outputs.is_empty() { written } else { outputs };
     let mut inferred: Option<(&str, [u64; 3])> = None;
     for planned in candidates {
@@ -45,8 +46,8 @@ pub fn invocations(
     })
 }
 
-/// Returns the invocations along x, y and z, one per element: the shape reversed (last dimension
-/// = x).
+/// Returns the number of invocations along x, y and z, one per element: the shape reversed, since
+/// its last dimension is x. With a one-dimensional workgroup, all elements are along x.
 fn from_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u64; 3], Failure> {
     let axes = match workgroup_size {
         [_, 1, 1] => 1,

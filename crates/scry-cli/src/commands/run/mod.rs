@@ -1,7 +1,7 @@
-//! `scry run`: a kernel on files and generated data.
+//! `scry run`: runs a kernel on files and generated data.
 //!
-//! In this order: parses the command line, reads files, reflects the kernel, determines every
-//! buffer, parameter and the size of the launch, and only then opens a device.
+//! The order is: parse the command line, read the files, reflect the kernel, determine every
+//! buffer, parameter and the size of the launch, and only then open a device.
 
 mod execute;
 mod fit;
@@ -18,12 +18,12 @@ mod values;
 use scry_ir::{Options, Outline, OverrideValue, Program};
 
 use self::request::Request;
-use super::{compile_options, open, options, read_source, refused};
+use super::{compile_options, open, options, read_source, shader_failure};
 use crate::args::{Run, Selection};
 use crate::data::Loaded;
 use crate::report::{self, Failure, Report};
 
-/// Runs the kernel.
+/// Runs the kernel, writes its outputs and returns the report.
 pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let request = Request::new(&args.data, &args.outputs, &[&args.file])?;
     if json && request.uses_stdout() {
@@ -32,18 +32,18 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
         ));
     }
     let source = read_source(&args.file)?;
-    let failed = |error| Failure::shader(&args.file, &error);
-    let outline = Outline::read(&source).map_err(failed)?;
+    let failure = |error| Failure::shader(&args.file, &error);
+    let outline = Outline::read(&source).map_err(failure)?;
     let loaded = request.load()?;
     let sizes = image_sizes(&outline, &loaded, &args.selection);
     let options = options(&args.selection, sizes);
     let program = Program::with_options(&source, &options).map_err(|error| {
         misspelt_buffer(&request, &source, &outline, &args.selection)
-            .unwrap_or_else(|| refused(&args.file, &outline, &error))
+            .unwrap_or_else(|| shader_failure(&args.file, &outline, &error))
     })?;
     let plan = plan::make(&request, loaded, program.interface())?;
 
-    let device = open(args.on.device.as_deref())?;
+    let device = open(args.device.device.as_deref())?;
     plan.refuse_too_large(&device)?;
     let options = compile_options(&args.file, options);
     let results = execute::execute(&device, args, &source, &options, plan)?;
@@ -84,9 +84,9 @@ pub(super) fn image_sizes(
         ]),
         _ => None,
     });
-    let wanted = |(name, _): &(String, OverrideValue)| {
+    let is_needed = |(name, _): &(String, OverrideValue)| {
         let declared = outline.overrides.iter().find(|declared| declared.name == *name);
         declared.is_some_and(|d| !selection.set.iter().any(|(key, _)| d.answers_to(key)))
     };
-    sizes.flatten().filter(wanted).collect()
+    sizes.flatten().filter(is_needed).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use scry_gpu::Device;
 use scry_ir::{Binding, Interface};
 
-use super::fit::{Data, fit};
+use super::fit::{InitialContent, fit};
 use super::request::{Output, Request};
 use super::slot::Slot;
 use super::{grid, push};
@@ -17,20 +17,20 @@ use crate::report::Failure;
 /// Everything that a launch needs.
 pub struct Plan {
     /// The buffers, in the order of the kernel's bindings.
-    pub buffers: Vec<Planned>,
+    pub buffers: Vec<PlannedBuffer>,
     /// Invocations along x, y and z.
     pub invocations: [u64; 3],
     /// The bytes of the kernel's immediates.
     pub immediates: Option<Vec<u8>>,
 }
 
-/// One buffer.
-pub struct Planned {
+/// A buffer of the kernel, its initial content, and its destination if it is an output.
+pub struct PlannedBuffer {
     /// The buffer that the kernel declares.
     pub slot: Slot,
     /// The initial content.
-    pub data: Data,
-    /// The destination of its content, if it is an output.
+    pub data: InitialContent,
+    /// The destination of its content after the launch, if it is an output.
     pub output: Option<Output>,
 }
 
@@ -41,8 +41,8 @@ impl Plan {
     /// [`Failure::Runtime`] with the requested shape, before the kernel is compiled.
     pub fn refuse_too_large(&self, device: &Device) -> Result<(), Failure> {
         let (info, limit) = (device.info(), device.info().limits.max_buffer_size);
-        let too_large = |planned: &&Planned| planned.data.len as u64 > limit;
-        let Some(Planned { slot, data, .. }) = self.buffers.iter().find(too_large) else {
+        let too_large = |planned: &&PlannedBuffer| planned.data.len as u64 > limit;
+        let Some(PlannedBuffer { slot, data, .. }) = self.buffers.iter().find(too_large) else {
             return Ok(());
         };
         let elements = slot.dtype.map_or(slot.type_text.clone(), |dtype| dtype.to_string());
@@ -54,7 +54,7 @@ impl Plan {
     }
 }
 
-impl Planned {
+impl PlannedBuffer {
     /// Returns the shape, counted in elements of the kernel's array.
     pub fn elements(&self) -> Shape {
         self.slot.elements(&self.data.shape)
@@ -80,14 +80,14 @@ pub fn make(
     refuse_casts(request, &slots)?;
     refuse_missing(request, interface, &slots)?;
     let mut loaded: HashMap<String, Loaded> = loaded.into_iter().collect();
-    let mut given: Vec<Option<Data>> = Vec::new();
+    let mut given: Vec<Option<InitialContent>> = Vec::new();
     for slot in &slots {
         refuse_misuse(request, slot)?;
         let data = match (loaded.remove(&slot.name), request.input(&slot.name)) {
             (Some(loaded), Some(input)) => {
-                let converted = slot.dtype.is_some_and(|dtype| request.casts_to(&slot.name, dtype));
+                let is_cast = slot.dtype.is_some_and(|dtype| request.casts_to(&slot.name, dtype));
                 let shape = request.shapes.get(&slot.name);
-                Some(fit(slot, loaded, shape, &input.typed, converted)?)
+                Some(fit(slot, loaded, shape, &input.argument, is_cast)?)
             }
             _ => None,
         };
@@ -98,27 +98,27 @@ pub fn make(
     for (slot, given) in slots.into_iter().zip(given) {
         let data = match given {
             Some(data) => data,
-            None => blank(&slot, request.shapes.get(&slot.name), first.as_ref())?,
+            None => zeroed_output(&slot, request.shapes.get(&slot.name), first.as_ref())?,
         };
-        let shown = || Output { name: slot.name.clone(), file: None, cast: None };
+        let printed = || Output { name: slot.name.clone(), file: None, cast: None };
         let inout = request.input(&slot.name).is_some_and(|input| input.inout);
-        let mut output = request.output(&slot.name).cloned().or_else(|| inout.then(shown));
+        let mut output = request.output(&slot.name).cloned().or_else(|| inout.then(printed));
         if let Some(output) = &mut output {
             output.cast = request.cast_of_output(&slot);
         }
-        let planned = Planned { slot, data, output };
+        let planned = PlannedBuffer { slot, data, output };
         check_format(&planned)?;
         buffers.push(planned);
     }
     let invocations =
         grid::invocations(request.invocations.as_ref(), &buffers, interface.workgroup_size);
-    let invocations = match (invocations, request.fallback) {
-        (Err(_), Some(fallback)) => fallback,
+    let invocations = match (invocations, request.default_invocations) {
+        (Err(_), Some(default)) => default,
         (invocations, _) => invocations?,
     };
     let immediates = match &request.immediates {
         Some(generated) => Some(generated.clone()),
-        None => push::bytes(&request.pushes, interface.immediates.as_ref())?,
+        None => push::immediate_bytes(&request.pushes, interface.immediates.as_ref())?,
     };
     Ok(Plan { buffers, invocations, immediates })
 }
@@ -137,7 +137,7 @@ pub fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Fa
             return Err(Failure::usage(format!(
                 "{flag} {name}: kernel `{}` uses no buffer of this name; it uses\n{}",
                 interface.entry_point,
-                listing(request, interface)
+                buffer_listing(request, interface)
             )));
         }
     }
@@ -189,17 +189,17 @@ fn refuse_missing(request: &Request, interface: &Interface, slots: &[Slot]) -> R
         "kernel `{}` has nothing to bind to {}; its buffers are\n{}",
         interface.entry_point,
         missing.join(", "),
-        listing(request, interface)
+        buffer_listing(request, interface)
     )))
 }
 
 /// Lists the buffers of the kernel with their inputs.
-fn listing(request: &Request, interface: &Interface) -> String {
+fn buffer_listing(request: &Request, interface: &Interface) -> String {
     let row = |binding: &Binding| {
         let name = &binding.name;
         let given = match (request.input(name), request.output(name)) {
-            (Some(input), Some(_)) => format!("{} --out {name}", input.typed),
-            (Some(input), None) => input.typed.clone(),
+            (Some(input), Some(_)) => format!("{} --out {name}", input.argument),
+            (Some(input), None) => input.argument.clone(),
             (None, Some(_)) => format!("--out {name}"),
             (None, None) if binding.access.writes() => {
                 format!("missing: --out {name}=FILE or --inout {name}=SOURCE")
@@ -207,10 +207,10 @@ fn listing(request: &Request, interface: &Interface) -> String {
             (None, None) => format!("missing: --in {name}=SOURCE"),
         };
         vec![
-            reflect::place(binding),
+            reflect::binding_attributes(binding),
             name.clone(),
             binding.layout.to_string(),
-            reflect::space(binding).to_owned(),
+            reflect::space_and_access(binding).to_owned(),
             given,
         ]
     };
@@ -223,13 +223,13 @@ fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
     let name = &slot.name;
     let input = request.input(name);
     let output = request.output(name).is_some();
-    if !slot.written && output && input.is_none_or(|input| !input.inout) {
+    if !slot.is_written && output && input.is_none_or(|input| !input.inout) {
         return Err(Failure::usage(format!(
             "--out {name}: the kernel does not write `{name}`; \
              give its data with --in {name}=SOURCE"
         )));
     }
-    if slot.written && !output && input.is_some_and(|input| !input.inout) {
+    if slot.is_written && !output && input.is_some_and(|input| !input.inout) {
         return Err(Failure::usage(format!(
             "--in {name}: the kernel writes `{name}`; give it with --inout, \
              and --out {name}=FILE to keep the result (the source itself is never written)"
@@ -240,16 +240,25 @@ fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
 
 /// Returns the dimensions of the first input, `--in` before `--inout`, in elements of its buffer.
 /// Uniform buffers are parameters and do not determine sizes.
-fn first_input(request: &Request, slots: &[Slot], given: &[Option<Data>]) -> Option<Shape> {
+fn first_input(
+    request: &Request,
+    slots: &[Slot],
+    given: &[Option<InitialContent>],
+) -> Option<Shape> {
     request.inputs.iter().find_map(|input| {
-        let at = slots.iter().position(|slot| slot.name == input.name && !slot.uniform)?;
+        let at = slots.iter().position(|slot| slot.name == input.name && !slot.is_uniform)?;
         Some(slots[at].elements(&given[at].as_ref()?.shape))
     })
 }
 
-/// Returns a zero-initialised output.
-fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Data, Failure> {
-    let same_elements = || first.map(|first| first.clone().with_inner(&slot.inner));
+/// Returns zeros for an output without an input, shaped by `--shape`, the type, or the first input.
+fn zeroed_output(
+    slot: &Slot,
+    shape: Option<&Shape>,
+    first: Option<&Shape>,
+) -> Result<InitialContent, Failure> {
+    let same_elements =
+        || first.map(|first| first.clone().with_inner_dimensions(&slot.element_shape));
     let shape = shape.cloned().or_else(|| slot.fixed_shape()).or_else(same_elements);
     let Some(shape) = shape else {
         return Err(Failure::usage(format!(
@@ -258,12 +267,12 @@ fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Da
             slot.name, slot.name, slot.name
         )));
     };
-    Data::zeros(slot, shape)
+    InitialContent::zeros(slot, shape)
 }
 
-/// Refuses file formats that cannot represent the output.
-fn check_format(planned: &Planned) -> Result<(), Failure> {
-    let Planned { slot, data, output } = planned;
+/// Refuses a file format that cannot represent the output.
+fn check_format(planned: &PlannedBuffer) -> Result<(), Failure> {
+    let PlannedBuffer { slot, data, output } = planned;
     let Some(Output { file: Some(file), cast, .. }) = output else {
         return Ok(());
     };
@@ -278,7 +287,7 @@ fn check_format(planned: &Planned) -> Result<(), Failure> {
             slot.name,
             slot.type_text
         )),
-        Format::Png => match (Pixels::for_elements(slot.dtype, &slot.inner), cast) {
+        Format::Png => match (Pixels::for_elements(slot.dtype, &slot.element_shape), cast) {
             (None, _) => wrong(format!(
                 "a .png holds array<u32>, array<f32> or array<vec4<f32>>, but `{}` is {}; \
                  write a .npy or .bin file",

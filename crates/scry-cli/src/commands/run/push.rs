@@ -1,4 +1,4 @@
-//! The immediates of a kernel, from `NAME=VALUE`s.
+//! The immediates of a kernel, from `--push NAME=VALUE` options.
 
 use half::f16;
 use scry_ir::{Immediates, Scalar, ScalarKind, TypeLayout};
@@ -15,7 +15,7 @@ struct Leaf {
 }
 
 /// Returns the bytes of the kernel's immediates.
-pub fn bytes(
+pub fn immediate_bytes(
     given: &[(String, String)],
     immediates: Option<&Immediates>,
 ) -> Result<Option<Vec<u8>>, Failure> {
@@ -31,17 +31,17 @@ pub fn bytes(
     match layout {
         TypeLayout::Struct { members, .. } => {
             for member in members {
-                collect(&mut leaves, member.name.clone(), &member.layout, member.offset);
+                collect_leaves(&mut leaves, member.name.clone(), &member.layout, member.offset);
             }
         }
-        _ => collect(&mut leaves, name.clone(), layout, 0),
+        _ => collect_leaves(&mut leaves, name.clone(), layout, 0),
     }
     let size = usize::try_from(layout.fixed_size()).expect("immediates are a few hundred bytes");
     let mut bytes = vec![0; size];
     let mut missing: Vec<bool> = vec![true; leaves.len()];
     for (name, text) in given {
         let Some(at) = leaves.iter().position(|leaf| leaf.name == *name) else {
-            let list = listed(leaves.iter());
+            let list = list_leaves(leaves.iter());
             return Err(Failure::usage(format!(
                 "--push {name}: the kernel's immediates have no `{name}`; they have {list}"
             )));
@@ -52,7 +52,7 @@ pub fn bytes(
         encode_leaf(&leaves[at], text, &mut bytes)?;
     }
     let missing = leaves.iter().zip(missing).filter_map(|(leaf, missing)| missing.then_some(leaf));
-    let missing = listed(missing);
+    let missing = list_leaves(missing);
     if missing.is_empty() {
         Ok(Some(bytes))
     } else {
@@ -60,23 +60,24 @@ pub fn bytes(
     }
 }
 
-fn listed<'a>(leaves: impl Iterator<Item = &'a Leaf>) -> String {
+fn list_leaves<'a>(leaves: impl Iterator<Item = &'a Leaf>) -> String {
     let leaves = leaves.map(|leaf| format!("`{}` ({})", leaf.name, leaf.type_text));
     leaves.collect::<Vec<_>>().join(", ")
 }
 
-/// Lists the values of a type; those of nested structures as `outer.inner`.
-fn collect(leaves: &mut Vec<Leaf>, name: String, layout: &TypeLayout, base: u32) {
+/// Adds the leaves of a type at byte `base`. Those of nested structures are named `outer.inner`,
+/// those of arrays `array[0]`.
+fn collect_leaves(leaves: &mut Vec<Leaf>, name: String, layout: &TypeLayout, base: u32) {
     if let TypeLayout::Struct { members, .. } = layout {
         for member in members {
             let name = format!("{name}.{}", member.name);
-            collect(leaves, name, &member.layout, base + member.offset);
+            collect_leaves(leaves, name, &member.layout, base + member.offset);
         }
         return;
     }
     if let TypeLayout::Array { element, len: Some(len), stride } = layout {
         for i in 0..*len {
-            collect(leaves, format!("{name}[{i}]"), element, base + i * stride);
+            collect_leaves(leaves, format!("{name}[{i}]"), element, base + i * stride);
         }
         return;
     }
@@ -121,7 +122,7 @@ fn encode_leaf(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure>
 fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
     let invalid = || format!("`{text}` is not a number of type {scalar}");
     if scalar.kind == ScalarKind::Float {
-        return float(text, scalar.width).ok_or_else(invalid)?.map_err(|largest| {
+        return parse_float(text, scalar.width).ok_or_else(invalid)?.map_err(|largest| {
             format!(
                 "`{text}` is not a finite {scalar} (the largest is {largest}); WGSL lets \
                  devices assume that floats are finite"
@@ -143,14 +144,15 @@ fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
         _ => 0..1i128 << bits,
     };
     if !range.contains(&value) {
-        let (least, most) = (range.start, range.end - 1);
-        return Err(format!("`{text}` is out of the range of {scalar}, {least} to {most}"));
+        let (min, max) = (range.start, range.end - 1);
+        return Err(format!("`{text}` is out of the range of {scalar}, {min} to {max}"));
     }
     Ok(value.to_le_bytes()[..scalar.width.into()].to_vec())
 }
 
-/// Parses a float of that width in bytes; the error is the largest float if it is out of range.
-fn float(text: &str, width: u8) -> Option<Result<Vec<u8>, String>> {
+/// Parses a float of `width` bytes, and returns its bytes. The inner error is the largest float of
+/// that width, if the value is not finite.
+fn parse_float(text: &str, width: u8) -> Option<Result<Vec<u8>, String>> {
     let wide: f64 = text.parse().ok()?;
     let (finite, largest, bytes) = match width {
         2 => {
@@ -184,7 +186,7 @@ mod tests {
         let program = Program::parse(&source).unwrap();
         let given: Vec<(String, String)> =
             given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        match bytes(&given, program.interface().immediates.as_ref()) {
+        match immediate_bytes(&given, program.interface().immediates.as_ref()) {
             Ok(bytes) => Ok(bytes.expect("the kernel has immediates")),
             Err(Failure::Usage(text)) => Err(text),
             Err(other) => panic!("{other:?}"),

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use super::slot::Slot;
-use crate::args::{Counts, Data};
+use crate::args::{Counts, DataArgs};
 use crate::data::{Dtype, Format, Loaded, Location, Shape, Source, file};
 use crate::report::Failure;
 
@@ -24,7 +24,7 @@ pub struct Request {
     /// `-n`.
     pub invocations: Option<Counts>,
     /// Invocations if neither `-n` nor an output determines them; `None` makes that an error.
-    pub fallback: Option<[u64; 3]>,
+    pub default_invocations: Option<[u64; 3]>,
     /// Generated immediates, if none were set.
     pub immediates: Option<Vec<u8>>,
     seed: u64,
@@ -36,8 +36,8 @@ pub struct Input {
     pub name: String,
     /// The source of the data; `None` if it was generated because none was set.
     pub source: Option<Source>,
-    /// The argument as typed, for messages.
-    pub typed: String,
+    /// The option as the user typed it, for messages.
+    pub argument: String,
     /// True for `--inout`.
     pub inout: bool,
 }
@@ -47,7 +47,7 @@ pub struct Input {
 pub struct Output {
     /// Name of the buffer.
     pub name: String,
-    /// The file to write; without one, the output is shown.
+    /// The file to write; without one, the first values are printed.
     pub file: Option<Location>,
     /// The element type of the file, if it is not the kernel's.
     pub cast: Option<Dtype>,
@@ -56,7 +56,7 @@ pub struct Output {
 impl Request {
     /// Parses the command line; `shaders` are the kernels' files.
     pub fn new(
-        args: &Data,
+        args: &DataArgs,
         outputs: &[(String, Option<String>)],
         shaders: &[&Path],
     ) -> Result<Self, Failure> {
@@ -65,18 +65,18 @@ impl Request {
         let inputs: Vec<Input> = inputs
             .chain(inouts)
             .map(|((name, text), flag, inout)| {
-                let source = Source::parse(text).map_err(|f| about(f, flag, name))?;
+                let source = Source::parse(text).map_err(|f| with_flag(f, flag, name))?;
                 let source = Some(source);
-                let typed = format!("{flag} {name}={text}");
+                let argument = format!("{flag} {name}={text}");
                 let name = name.clone();
-                Ok(Input { name, source, typed, inout })
+                Ok(Input { name, source, argument, inout })
             })
             .collect::<Result<_, Failure>>()?;
         let outputs = outputs
             .iter()
             .map(|(name, text)| {
                 let file = text.as_deref().map(Location::parse).transpose();
-                let mut file = file.map_err(|f| about(f, "--out", name))?;
+                let mut file = file.map_err(|f| with_flag(f, "--out", name))?;
                 if let Some(Location { format: Format::Npz, member, .. }) = &mut file {
                     member.get_or_insert_with(|| name.clone());
                 }
@@ -86,11 +86,11 @@ impl Request {
         let request = Self {
             inputs,
             outputs,
-            casts: casts(args)?,
-            shapes: shapes(args)?,
+            casts: parse_casts(args)?,
+            shapes: parse_shapes(args)?,
             pushes: args.pushes.clone(),
             invocations: args.invocations.clone(),
-            fallback: None,
+            default_invocations: None,
             immediates: None,
             seed: args.seed,
         };
@@ -129,15 +129,16 @@ impl Request {
         casts.find(|(_, to)| Some(*to) != slot.dtype).map(|(_, to)| *to)
     }
 
+    /// Refuses several inputs or outputs for a buffer, and several inputs from standard input.
     fn refuse_repetition(&self) -> Result<(), Failure> {
         let inputs: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
-        if let Some(name) = repeated(&inputs) {
+        if let Some(name) = first_repeated(&inputs) {
             return Err(Failure::usage(format!(
                 "buffer `{name}` has two inputs; give one --in or --inout per buffer"
             )));
         }
         let outputs: Vec<&str> = self.outputs.iter().map(|output| output.name.as_str()).collect();
-        if let Some(name) = repeated(&outputs) {
+        if let Some(name) = first_repeated(&outputs) {
             return Err(Failure::usage(format!("--out {name} is repeated")));
         }
         let streams =
@@ -152,7 +153,7 @@ impl Request {
         Ok(())
     }
 
-    /// Returns whether an output goes to standard output, which is then reserved for it.
+    /// Returns whether an output goes to standard output. Nothing else may then be written there.
     pub fn uses_stdout(&self) -> bool {
         let mut files = self.outputs.iter().filter_map(|output| output.file.as_ref());
         files.any(|file| file.path.is_none())
@@ -176,9 +177,9 @@ impl Request {
                 }
                 continue;
             };
-            let mut read = self.inputs.iter().filter_map(|input| input.source.as_ref()?.path());
-            let is_shader = shaders.iter().any(|shader| file::same(path, shader));
-            if is_shader || read.any(|read| file::same(path, read)) {
+            let mut sources = self.inputs.iter().filter_map(|input| input.source.as_ref()?.path());
+            let is_shader = shaders.iter().any(|shader| file::is_same(path, shader));
+            if is_shader || sources.any(|source| file::is_same(path, source)) {
                 return Err(Failure::usage(format!(
                     "--out {file}: this file is also an input; choose another output file"
                 )));
@@ -191,18 +192,18 @@ impl Request {
 
 /// Returns whether one output would replace another.
 fn overwrites(a: &Location, b: &Location) -> bool {
-    let same = match (&a.path, &b.path) {
-        (Some(a), Some(b)) => file::same(a, b),
+    let is_same_file = match (&a.path, &b.path) {
+        (Some(a), Some(b)) => file::is_same(a, b),
         (a, b) => a.is_none() && b.is_none(),
     };
-    let archived = a.format == Format::Npz && b.format == Format::Npz;
-    same && !(archived && a.member != b.member)
+    let are_archives = a.format == Format::Npz && b.format == Format::Npz;
+    is_same_file && !(are_archives && a.member != b.member)
 }
 
-fn casts(args: &Data) -> Result<Vec<(String, Dtype)>, Failure> {
+fn parse_casts(args: &DataArgs) -> Result<Vec<(String, Dtype)>, Failure> {
     let mut casts: Vec<(String, Dtype)> = Vec::new();
     for (name, text) in &args.casts {
-        let dtype = Dtype::named(text).ok_or_else(|| {
+        let dtype = Dtype::from_name(text).ok_or_else(|| {
             let names = Dtype::names();
             Failure::usage(format!("--cast {name}={text}: the type is one of {names}"))
         })?;
@@ -214,10 +215,10 @@ fn casts(args: &Data) -> Result<Vec<(String, Dtype)>, Failure> {
     Ok(casts)
 }
 
-fn shapes(args: &Data) -> Result<HashMap<String, Shape>, Failure> {
+fn parse_shapes(args: &DataArgs) -> Result<HashMap<String, Shape>, Failure> {
     let mut shapes = HashMap::new();
     for (name, text) in &args.shapes {
-        let shape = text.parse().map_err(|failure| about(failure, "--shape", name))?;
+        let shape = text.parse().map_err(|failure| with_flag(failure, "--shape", name))?;
         if shapes.insert(name.clone(), shape).is_some() {
             return Err(Failure::usage(format!("--shape {name} is repeated")));
         }
@@ -225,12 +226,12 @@ fn shapes(args: &Data) -> Result<HashMap<String, Shape>, Failure> {
     Ok(shapes)
 }
 
-fn repeated<'a>(names: &[&'a str]) -> Option<&'a str> {
+fn first_repeated<'a>(names: &[&'a str]) -> Option<&'a str> {
     names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)).map(|(_, name)| *name)
 }
 
 /// Prefixes a failure with the flag.
-fn about(failure: Failure, flag: &str, name: &str) -> Failure {
+fn with_flag(failure: Failure, flag: &str, name: &str) -> Failure {
     match failure {
         Failure::Usage(text) => Failure::Usage(format!("{flag} {name}: {text}")),
         other => other,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use scry_gpu::{BackendKind, Device};
 use serde_json::{Value, json};
 
-use super::plan::Planned;
-use super::repeat::Repeated;
+use super::plan::PlannedBuffer;
+use super::repeat::RunTimes;
 use super::{grid, output, values};
 use crate::commands::table;
 use crate::data::array::preview;
@@ -15,22 +15,22 @@ use crate::report::{self, Failure, Report};
 
 /// A finished run.
 pub struct Results {
-    /// The kernel.
+    /// The kernel's entry point.
     pub entry_point: String,
     /// Invocations along x, y and z.
     pub invocations: [u64; 3],
     /// The outputs.
-    pub finished: Vec<Finished>,
+    pub outputs: Vec<FinishedOutput>,
     /// The times of the phases.
     pub times: Times,
     /// The times of the runs, with `--repeat`.
-    pub repeated: Option<Repeated>,
+    pub run_times: Option<RunTimes>,
 }
 
-/// A buffer and its content after the run.
-pub struct Finished {
+/// An output: a buffer and its content after the run.
+pub struct FinishedOutput {
     /// The planned buffer.
-    pub planned: Planned,
+    pub planned: PlannedBuffer,
     /// The content after the run.
     pub bytes: Bytes,
 }
@@ -53,8 +53,8 @@ pub struct Times {
 impl Results {
     /// Writes the outputs.
     pub fn save(&self) -> Result<(), Failure> {
-        output::note_not_finite(&self.finished);
-        output::save(&self.finished)
+        output::note_non_finite(&self.outputs);
+        output::save(&self.outputs)
     }
 
     /// Returns the report; the times are printed to standard error if `with_times`.
@@ -70,14 +70,14 @@ impl Results {
         }
         let selector = format!("{}:{}", info.backend, info.index);
         let launch = grid::launch_text(self.invocations);
-        let rows: Vec<Vec<String>> = self.finished.iter().map(Finished::row).collect();
-        let outputs: Vec<Value> = self.finished.iter().map(Finished::to_json).collect();
+        let rows: Vec<Vec<String>> = self.outputs.iter().map(FinishedOutput::row).collect();
+        let outputs: Vec<Value> = self.outputs.iter().map(FinishedOutput::to_json).collect();
         Report::new(
             format!(
                 "{}: {launch} on {selector} {}\n{}{}",
                 self.entry_point,
                 info.name,
-                self.repeated.as_ref().map(Repeated::text).unwrap_or_default(),
+                self.run_times.as_ref().map(RunTimes::text).unwrap_or_default(),
                 table(&rows, "  ")
             ),
             json!({
@@ -86,13 +86,13 @@ impl Results {
                 "device": { "selector": selector, "name": info.name },
                 "outputs": outputs,
                 "seconds": self.times.to_json(),
-                "repeat": self.repeated.as_ref().map(Repeated::to_json),
+                "repeat": self.run_times.as_ref().map(RunTimes::to_json),
             }),
         )
     }
 }
 
-impl Finished {
+impl FinishedOutput {
     /// Returns the file to write, if any.
     pub fn location(&self) -> Option<&Location> {
         self.planned.output.as_ref()?.file.as_ref()
@@ -103,7 +103,7 @@ impl Finished {
         self.planned.output.as_ref()?.cast
     }
 
-    /// Returns the file's name, or the first values.
+    /// Formats where the output goes: the file's name, or its first values.
     fn destination(&self) -> String {
         match (self.location(), self.cast()) {
             (Some(file), Some(cast)) => format!("-> {file} as {cast}"),
@@ -116,13 +116,13 @@ impl Finished {
     }
 
     fn row(&self) -> Vec<String> {
-        let Planned { slot, data, .. } = &self.planned;
+        let PlannedBuffer { slot, data, .. } = &self.planned;
         vec![slot.name.clone(), slot.type_text.clone(), data.shape.to_string(), self.destination()]
     }
 
     fn to_json(&self) -> Value {
-        let Planned { slot, data, .. } = &self.planned;
-        let lost = output::not_finite(self);
+        let PlannedBuffer { slot, data, .. } = &self.planned;
+        let non_finite = output::count_non_finite(self);
         let values = slot.dtype.map(|dtype| values::values(dtype, &self.bytes));
         let (values, truncated) = values.unwrap_or_default();
         json!({
@@ -135,7 +135,8 @@ impl Finished {
             "values_truncated": truncated,
             "file": self.location().map(ToString::to_string),
             "written_as": self.cast().map(Dtype::name),
-            "not_finite": lost.map(|lost| json!({ "count": lost.count, "first": lost.index })),
+            "not_finite": non_finite
+                .map(|it| json!({ "count": it.count, "first": it.index })),
         })
     }
 }

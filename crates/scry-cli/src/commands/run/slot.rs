@@ -1,4 +1,4 @@
-//! A buffer of a kernel, described as a host array.
+//! Describes a buffer of a kernel as a host array.
 
 use scry_ir::{Binding, BufferBindingType, Scalar, TypeLayout};
 
@@ -7,8 +7,8 @@ use crate::data::{Dtype, Shape};
 /// A buffer of the kernel, and the host arrays that fit it.
 ///
 /// The shape of a host array counts scalars: 1000 elements of `array<vec4<f32>>` have the shape
-/// 1000×4, and `inner` is `[4]`. If the kernel's type mixes scalar types, the shape counts elements
-/// of the kernel's array instead, and there is no `dtype`.
+/// 1000×4, and `element_shape` is `[4]`. If the kernel's type mixes scalar types, the shape counts
+/// elements of the kernel's array instead, and there is no `dtype`.
 #[derive(Debug, Clone)]
 pub struct Slot {
     /// Name of the variable.
@@ -16,15 +16,15 @@ pub struct Slot {
     /// The type, as WGSL spells it.
     pub type_text: String,
     /// True if the kernel writes it.
-    pub written: bool,
+    pub is_written: bool,
     /// True for `var<uniform>`.
-    pub uniform: bool,
+    pub is_uniform: bool,
     /// The type of all scalars; `None` if the buffer mixes several.
     pub dtype: Option<Dtype>,
     /// Stride of the kernel's array in bytes; the size if it is not an array.
     pub stride: u64,
     /// The dimensions of one element, in scalars.
-    pub inner: Vec<u64>,
+    pub element_shape: Vec<u64>,
     /// The number of elements.
     pub extent: Extent,
 }
@@ -32,7 +32,7 @@ pub struct Slot {
 /// The rule that determines the number of a buffer's elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
-    /// Fixed by the type: the dimensions outside `inner`.
+    /// Fixed by the type: the dimensions outside of `element_shape`.
     Fixed(Vec<u64>),
     /// Determined by the data: a runtime-sized array.
     Runtime,
@@ -58,18 +58,18 @@ impl Slot {
                 None => (Some(layout), layout.fixed_size(), Extent::Fixed(Vec::new())),
             },
         };
-        let inner = match (element, dtype) {
+        let element_shape = match (element, dtype) {
             (Some(element), Some(dtype)) => dimensions(element, stride / dtype.size() as u64),
             _ => Vec::new(),
         };
         Self {
             name: binding.name.clone(),
             type_text: layout.to_string(),
-            written: binding.access.writes(),
-            uniform: binding.ty == BufferBindingType::Uniform,
+            is_written: binding.access.writes(),
+            is_uniform: binding.ty == BufferBindingType::Uniform,
             dtype,
             stride,
-            inner,
+            element_shape,
             extent,
         }
     }
@@ -82,17 +82,19 @@ impl Slot {
     /// Returns the shape, if the type determines it.
     pub fn fixed_shape(&self) -> Option<Shape> {
         match &self.extent {
-            Extent::Fixed(outer) => Some(Shape(outer.clone()).with_inner(&self.inner)),
+            Extent::Fixed(outer) => {
+                Some(Shape(outer.clone()).with_inner_dimensions(&self.element_shape))
+            }
             Extent::Runtime | Extent::Tail(_) => None,
         }
     }
 
     /// Converts a shape to elements of the kernel's array.
     pub fn elements(&self, shape: &Shape) -> Shape {
-        match shape.0.strip_suffix(self.inner.as_slice()) {
+        match shape.0.strip_suffix(self.element_shape.as_slice()) {
             Some(outer) => Shape(outer.to_vec()),
             None => {
-                let per_element: u64 = self.inner.iter().product();
+                let per_element: u64 = self.element_shape.iter().product();
                 let count = shape.count().unwrap_or(0);
                 Shape(vec![count / per_element.max(1)])
             }
@@ -100,7 +102,7 @@ impl Slot {
     }
 }
 
-/// Returns the scalar type of a type, unless it mixes several.
+/// Returns the only scalar type in a type; `None` if it mixes several.
 fn only_scalar(layout: &TypeLayout) -> Option<Scalar> {
     match layout {
         TypeLayout::Scalar(scalar)
@@ -116,10 +118,10 @@ fn only_scalar(layout: &TypeLayout) -> Option<Scalar> {
     }
 }
 
-/// Returns the dimensions of a value of `words` scalars, padding included. Types with padding are
-/// one row of words, since host arrays have no such types.
+/// Returns the dimensions of a value that has the size of `words` scalars, padding included. A type
+/// with padding has one dimension of that length, since host arrays have no padding.
 fn dimensions(layout: &TypeLayout, words: u64) -> Vec<u64> {
-    let natural = match layout {
+    let dims = match layout {
         TypeLayout::Scalar(_) | TypeLayout::Atomic(_) => Vec::new(),
         TypeLayout::Vector { len, .. } => vec![(*len).into()],
         TypeLayout::Matrix { columns, rows, .. } => vec![(*columns).into(), (*rows).into()],
@@ -131,7 +133,7 @@ fn dimensions(layout: &TypeLayout, words: u64) -> Vec<u64> {
         }
         TypeLayout::Array { len: None, .. } | TypeLayout::Struct { .. } => vec![words],
     };
-    if natural.iter().product::<u64>() == words { natural } else { vec![words] }
+    if dims.iter().product::<u64>() == words { dims } else { vec![words] }
 }
 
 #[cfg(test)]
@@ -140,13 +142,13 @@ mod tests {
 
     use super::*;
 
-    fn slot(declaration: &str, touch: &str) -> Slot {
+    fn slot(declaration: &str, access: &str) -> Slot {
         let source = format!(
             "struct Mixed {{ a: u32, b: f32 }}
              struct Same {{ a: f32, b: vec2f }}
              struct Tail {{ count: u32, data: array<u32> }}
              @group(0) @binding(0) {declaration};
-             @compute @workgroup_size(1) fn main() {{ {touch} }}"
+             @compute @workgroup_size(1) fn main() {{ {access} }}"
         );
         Slot::new(&Program::parse(&source).unwrap().interface().bindings[0])
     }
@@ -176,11 +178,11 @@ mod tests {
             ("u32", "x = 1;", Some(U32), 4, &[], Fixed(vec![])),
             ("Tail", "x.data[0] = 1;", Some(U32), 4, &[], Tail(4)),
         ];
-        for (ty, touch, dtype, stride, inner, extent) in cases {
-            let slot = slot(&storage(ty), touch);
-            let got = (slot.dtype, slot.stride, slot.inner.as_slice(), slot.extent.clone());
+        for (ty, access, dtype, stride, inner, extent) in cases {
+            let slot = slot(&storage(ty), access);
+            let got = (slot.dtype, slot.stride, slot.element_shape.as_slice(), slot.extent.clone());
             assert_eq!(got, (dtype, stride, inner, extent), "{ty}");
-            assert!(slot.written && !slot.uniform);
+            assert!(slot.is_written && !slot.is_uniform);
         }
     }
 

@@ -23,18 +23,18 @@ impl Visitor for Values<'_> {
 
     fn visit<T: Value>(self) -> (Json, bool) {
         let values = self.0.values::<T>();
-        let shown = values.iter().take(MAX_VALUES).map(|value| number(&value.text()));
+        let shown = values.iter().take(MAX_VALUES).map(|value| json_number(&value.text()));
         (Json::Array(shown.collect()), values.len() > MAX_VALUES)
     }
 }
 
-/// Returns a JSON number with this spelling.
-fn number(text: &str) -> Json {
-    let whole =
+/// Returns a JSON number with this spelling, or a string if JSON has no such number.
+fn json_number(text: &str) -> Json {
+    let integer =
         || text.parse::<u64>().map(Json::from).or_else(|_| text.parse::<i64>().map(Json::from));
-    match (text, whole(), text.parse::<f64>()) {
+    match (text, integer(), text.parse::<f64>()) {
         ("-0", ..) => json!(-0.0),
-        (_, Ok(whole), _) => whole,
+        (_, Ok(integer), _) => integer,
         (_, _, Ok(float)) if float.is_finite() => json!(float),
         _ => json!(text),
     }
@@ -47,21 +47,21 @@ mod tests {
     #[test]
     fn numbers_are_spelled_shortest() {
         for text in ["0.1", "-0.0", "1e-7", "18446744073709551615", "-9223372036854775808", "7"] {
-            assert_eq!(number(text).to_string(), text);
+            assert_eq!(json_number(text).to_string(), text);
         }
-        assert_eq!(number("-0").to_string(), "-0.0");
-        assert_eq!(number(&0.1f32.to_string()).to_string(), "0.1");
+        assert_eq!(json_number("-0").to_string(), "-0.0");
+        assert_eq!(json_number(&0.1f32.to_string()).to_string(), "0.1");
         for text in ["NaN", "inf", "-inf"] {
-            assert_eq!(number(text), Json::from(text));
+            assert_eq!(json_number(text), Json::from(text));
         }
     }
 
     #[test]
-    fn long_arrays_are_cut() {
+    fn long_arrays_are_truncated() {
         let long = Bytes::zeroed(4 * MAX_VALUES + 4).unwrap();
-        let (shown, cut) = values(Dtype::U32, &long);
-        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MAX_VALUES), true));
-        let (shown, cut) = values(Dtype::F64, &Bytes::zeroed(8 * MAX_VALUES).unwrap());
-        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MAX_VALUES), false));
+        let (shown, truncated) = values(Dtype::U32, &long);
+        assert_eq!((shown.as_array().map(Vec::len), truncated), (Some(MAX_VALUES), true));
+        let (shown, truncated) = values(Dtype::F64, &Bytes::zeroed(8 * MAX_VALUES).unwrap());
+        assert_eq!((shown.as_array().map(Vec::len), truncated), (Some(MAX_VALUES), false));
     }
 }

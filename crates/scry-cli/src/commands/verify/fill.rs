@@ -1,4 +1,4 @@
-//! Generated data for buffers without an input.
+//! Generates data for buffers, immediates and overrides for which the user gave none.
 
 use scry_ir::{
     Binding, BufferBindingType, Interface, Outline, OverrideValue, Scalar, ScalarKind, TypeLayout,
@@ -10,7 +10,8 @@ use crate::data::generate::rng;
 use crate::data::{Bytes, Loaded, Shape};
 use crate::report::Failure;
 
-/// The value of integer parameters, which are mostly sizes, and the side of a square of elements.
+/// The value of generated integer parameters. They are mostly sizes; 64 is also the side of the
+/// default two-dimensional data.
 const PARAMETER: u64 = 64;
 
 /// Adds an input for each buffer that has none.
@@ -22,7 +23,7 @@ pub fn fill(
 ) -> Result<(), Failure> {
     let elements = elements(loaded, interface);
     let [x, y, z] = [0, 1, 2].map(|axis| axis_len(&elements, axis));
-    request.fallback = Some([x, y, z]);
+    request.default_invocations = Some([x, y, z]);
     if request.pushes.is_empty() {
         request.immediates = immediates(interface, seed);
     }
@@ -35,8 +36,8 @@ pub fn fill(
         let shape = given
             .cloned()
             .or_else(|| slot.fixed_shape())
-            .unwrap_or_else(|| elements.clone().with_inner(&slot.inner));
-        let bytes = content(binding, &slot, &shape, seed)?;
+            .unwrap_or_else(|| elements.clone().with_inner_dimensions(&slot.element_shape));
+        let bytes = generated_bytes(binding, &slot, &shape, seed)?;
         if given.is_none() && slot.extent == Extent::Runtime {
             request.shapes.insert(binding.name.clone(), shape);
         }
@@ -44,8 +45,8 @@ pub fn fill(
         request.inputs.push(Input {
             name: binding.name.clone(),
             source: None,
-            typed: format!("generated data for {}", binding.name),
-            inout: slot.written,
+            argument: format!("generated data for {}", binding.name),
+            inout: slot.is_written,
         });
     }
     Ok(())
@@ -67,9 +68,9 @@ pub fn overrides(
     missing.iter().map(|name| (name.clone(), value(name))).collect()
 }
 
-/// Returns the shape of runtime-sized arrays.
+/// Returns the shape of runtime-sized arrays, in elements: that of the first input, or a default.
 fn elements(loaded: &[(String, Loaded)], interface: &Interface) -> Shape {
-    let of_input = loaded.iter().find_map(|(name, loaded)| {
+    let shape_of_input = loaded.iter().find_map(|(name, loaded)| {
         let binding = interface.bindings.iter().find(|binding| binding.name == *name)?;
         let slot = Slot::new(binding);
         let shape = match loaded {
@@ -80,10 +81,10 @@ fn elements(loaded: &[(String, Loaded)], interface: &Interface) -> Shape {
             }
             Loaded::Raw(_) | Loaded::Stream(_) => return None,
         };
-        let sized = slot.extent == Extent::Runtime && !slot.uniform;
-        sized.then(|| slot.elements(&shape))
+        let is_runtime_sized = slot.extent == Extent::Runtime && !slot.is_uniform;
+        is_runtime_sized.then(|| slot.elements(&shape))
     });
-    of_input.unwrap_or_else(|| {
+    shape_of_input.unwrap_or_else(|| {
         Shape(match interface.workgroup_size {
             [_, 1, 1] => vec![4096],
             [_, _, 1] => vec![64, 64],
@@ -92,12 +93,18 @@ fn elements(loaded: &[(String, Loaded)], interface: &Interface) -> Shape {
     })
 }
 
-/// Returns the elements along an axis, the innermost being the first.
+/// Returns the number of elements along an axis; axis 0 is the innermost dimension.
 fn axis_len(elements: &Shape, axis: usize) -> u64 {
     elements.0.iter().rev().nth(axis).copied().unwrap_or(1)
 }
 
-fn content(binding: &Binding, slot: &Slot, shape: &Shape, seed: u64) -> Result<Bytes, Failure> {
+/// Generates the bytes of a buffer.
+fn generated_bytes(
+    binding: &Binding,
+    slot: &Slot,
+    shape: &Shape,
+    seed: u64,
+) -> Result<Bytes, Failure> {
     let len = match &slot.extent {
         Extent::Fixed(_) => usize::try_from(binding.layout.fixed_size()).unwrap_or(usize::MAX),
         Extent::Runtime => shape.bytes(slot.unit())?,
@@ -108,17 +115,17 @@ fn content(binding: &Binding, slot: &Slot, shape: &Shape, seed: u64) -> Result<B
         }
     };
     let mut bytes = Bytes::zeroed(len)?;
-    let parameter = binding.ty == BufferBindingType::Uniform;
-    let mut filler = Filler { rng: rng(seed, &binding.name), parameter };
+    let is_parameter = binding.ty == BufferBindingType::Uniform;
+    let mut filler = Filler { rng: rng(seed, &binding.name), is_parameter };
     filler.fill(&binding.layout, bytes.as_mut_slice());
     Ok(bytes)
 }
 
-/// Returns the bytes of a kernel's immediates.
+/// Generates the bytes of a kernel's immediates.
 fn immediates(interface: &Interface, seed: u64) -> Option<Vec<u8>> {
     let immediates = interface.immediates.as_ref()?;
     let mut bytes = vec![0; usize::try_from(immediates.layout.fixed_size()).ok()?];
-    let mut filler = Filler { rng: rng(seed, &immediates.name), parameter: true };
+    let mut filler = Filler { rng: rng(seed, &immediates.name), is_parameter: true };
     filler.fill(&immediates.layout, &mut bytes);
     Some(bytes)
 }
@@ -126,17 +133,20 @@ fn immediates(interface: &Interface, seed: u64) -> Option<Vec<u8>> {
 /// Fills memory in the layout of a type with random numbers; padding is not changed.
 struct Filler {
     rng: fastrand::Rng,
-    parameter: bool,
+    /// Whether integers are [`PARAMETER`] instead of random.
+    is_parameter: bool,
 }
 
 impl Filler {
     fn fill(&mut self, layout: &TypeLayout, bytes: &mut [u8]) {
         match layout {
-            TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => self.number(*scalar, bytes),
-            TypeLayout::Vector { len, scalar } => self.vector(*scalar, *len, bytes),
+            TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => {
+                self.fill_number(*scalar, bytes)
+            }
+            TypeLayout::Vector { len, scalar } => self.fill_vector(*scalar, *len, bytes),
             TypeLayout::Matrix { columns, rows, scalar, stride } => {
                 let columns = bytes.chunks_mut(*stride as usize).take((*columns).into());
-                columns.for_each(|column| self.vector(*scalar, *rows, column));
+                columns.for_each(|column| self.fill_vector(*scalar, *rows, column));
             }
             TypeLayout::Array { element, len, stride } => {
                 let len = len.map_or(usize::MAX, |len| len as usize);
@@ -153,12 +163,12 @@ impl Filler {
         }
     }
 
-    fn vector(&mut self, scalar: Scalar, len: u8, bytes: &mut [u8]) {
+    fn fill_vector(&mut self, scalar: Scalar, len: u8, bytes: &mut [u8]) {
         let parts = bytes.chunks_exact_mut(scalar.width.into()).take(len.into());
-        parts.for_each(|part| self.number(scalar, part));
+        parts.for_each(|part| self.fill_number(scalar, part));
     }
 
-    fn number(&mut self, scalar: Scalar, bytes: &mut [u8]) {
+    fn fill_number(&mut self, scalar: Scalar, bytes: &mut [u8]) {
         let fraction = self.rng.u32(0..1 << 11);
         let number = match (scalar.kind, scalar.width) {
             // Multiples of 2^-11 are exact in every float type.
@@ -167,7 +177,7 @@ impl Filler {
             }
             (ScalarKind::Float, 4) => self.rng.f32().to_bits().into(),
             (ScalarKind::Float, _) => self.rng.f64().to_bits(),
-            _ if self.parameter => PARAMETER,
+            _ if self.is_parameter => PARAMETER,
             _ => self.rng.u64(..),
         };
         let width = usize::from(scalar.width);
@@ -194,7 +204,10 @@ mod tests {
         let bindings = &program.interface().bindings;
         let bytes = |at: usize, shape: &[u64]| {
             let slot = Slot::new(&bindings[at]);
-            content(&bindings[at], &slot, &Shape(shape.to_vec()), 1).unwrap().as_slice().to_vec()
+            generated_bytes(&bindings[at], &slot, &Shape(shape.to_vec()), 1)
+                .unwrap()
+                .as_slice()
+                .to_vec()
         };
         let float = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
         let p = bytes(0, &[]);

@@ -1,4 +1,4 @@
-//! Devices that are lost because of a kernel that exceeds the time limit and cannot be cancelled.
+//! Reopens devices that are lost in a kernel that exceeds the time limit and cannot be cancelled.
 
 use std::path::Path;
 
@@ -21,16 +21,16 @@ pub(super) struct Devices {
 impl Devices {
     /// Sets the time limit of each device.
     pub fn new((reference, others): (Device, Vec<Device>), limit: TimeLimit) -> Self {
-        others.iter().chain([&reference]).for_each(|device| limit.set(device));
+        others.iter().chain([&reference]).for_each(|device| limit.apply_to(device));
         Self { reference, others, limit, lost: None }
     }
 
-    /// Returns an error once a lost device could not be reopened: no further kernel is run.
-    pub fn check(&self) -> Result<(), Failure> {
+    /// Returns an error after a lost device could not be reopened; no further kernel is then run.
+    pub fn check_usable(&self) -> Result<(), Failure> {
         self.lost.clone().map_or(Ok(()), |why| Err(Failure::Runtime(why)))
     }
 
-    /// Reopens the devices that were lost in the kernels of `path`.
+    /// Reopens the devices that were lost in a kernel of the file `path`.
     pub fn reopen_lost(&mut self, path: &Path) {
         if self.lost.is_some() {
             return;
@@ -61,7 +61,7 @@ const PROBE: &str = "\
 fn reopen(device: &Device, limit: TimeLimit) -> Result<Device, GpuError> {
     let info = device.info();
     let opened = Device::open(&format!("{}:{}", info.backend, info.index))?;
-    limit.set(&opened);
+    limit.apply_to(&opened);
     opened.run(&opened.compile(PROBE)?, &[&opened.upload(&[0u32])?], 1)?;
     opened.wait()?;
     Ok(opened)
@@ -80,9 +80,9 @@ mod tests {
         }";
 
     #[test]
-    fn a_lost_device_is_opened_again() {
+    fn lost_devices_are_reopened() {
         let Ok(device) = Device::open("vulkan") else {
-            eprintln!("skipped a_lost_device_is_opened_again: no device of vulkan");
+            eprintln!("skipped lost_devices_are_reopened: no device of vulkan");
             return;
         };
         let (cpu, limit) = (Device::open("cpu").unwrap(), Duration::from_secs(600));
@@ -91,11 +91,11 @@ mod tests {
         device.set_time_limit(Some(Duration::from_millis(1)));
         let slow = device.compile(SLOW).unwrap();
         let x = device.upload(&vec![1u32; 1 << 14]).unwrap();
-        let ran = device.run(&slow, &[&x], 1 << 14).and_then(|()| device.wait());
-        assert!(matches!(ran, Err(GpuError::Timeout { .. })), "{ran:?}");
+        let outcome = device.run(&slow, &[&x], 1 << 14).and_then(|()| device.wait());
+        assert!(matches!(outcome, Err(GpuError::Timeout { .. })), "{outcome:?}");
         assert!(matches!(device.wait(), Err(GpuError::DeviceLost(_))));
         devices.reopen_lost(Path::new("slow.wgsl"));
-        assert!(devices.check().is_ok());
+        assert!(devices.check_usable().is_ok());
         let opened = &devices.others[0];
         assert_eq!(opened.time_limit(), limit.time_limit);
         assert!(opened.wait().is_ok() && opened.info() == device.info());

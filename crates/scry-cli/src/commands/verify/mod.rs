@@ -1,4 +1,4 @@
-//! `scry verify`: kernels on every device, compared with the reference.
+//! `scry verify`: runs kernels on every device, and compares the results with the reference's.
 
 mod fill;
 mod lost;
@@ -12,15 +12,16 @@ use scry_ir::{Outline, Program};
 use serde_json::{Value, json};
 
 use self::lost::Devices;
-use self::verdicts::{DeviceResult, Verified};
+use self::verdicts::{DeviceResult, KernelResult};
 use super::limit::Notice;
-use super::run::plan::{self, Plan, Planned};
+use super::run::plan::{self, Plan, PlannedBuffer};
 use super::run::{image_sizes, misspelt_buffer, request::Request};
-use super::{compile_options, open, options, read_source, refused};
+use super::{compile_options, open, options, read_source, shader_failure};
 use crate::args::Verify;
 use crate::report::{Failure, Report};
 
-/// Runs and compares every file; fails if one device disagrees with the reference.
+/// Runs every kernel and compares the devices. The report is not `ok` if one disagrees with the
+/// reference.
 pub fn run(args: &Verify) -> Result<Report, Failure> {
     let mut devices = Devices::new(devices(&args.devices)?, args.limit);
     let mut report = Report::new(String::new(), Value::Null);
@@ -78,10 +79,10 @@ fn verify_file(
     args: &Verify,
     path: &Path,
     devices: &mut Devices,
-) -> Result<Vec<Verified>, Failure> {
-    let report_failure = |outcome: Result<Verified, Failure>| match outcome {
+) -> Result<Vec<KernelResult>, Failure> {
+    let report_failure = |outcome: Result<KernelResult, Failure>| match outcome {
         Err(Failure::BrokenPipe) => Err(Failure::BrokenPipe),
-        Err(failure) if args.files.len() > 1 => Ok(Verified::failed(path, failure)),
+        Err(failure) if args.files.len() > 1 => Ok(KernelResult::failed(path, failure)),
         outcome => outcome,
     };
     let read = read_source(path).and_then(|source| {
@@ -100,7 +101,8 @@ fn verify_file(
     };
     let file = File { path, source: &source, outline: &outline };
     let verified = entries.into_iter().map(|entry| {
-        let outcome = devices.check().and_then(|()| verify_kernel(args, &file, entry, devices));
+        let outcome =
+            devices.check_usable().and_then(|()| verify_kernel(args, &file, entry, devices));
         if outcome.is_err() {
             devices.reopen_lost(path);
         }
@@ -121,7 +123,7 @@ fn verify_kernel(
     File { path, source, outline }: &File<'_>,
     entry: Option<String>,
     devices: &Devices,
-) -> Result<Verified, Failure> {
+) -> Result<KernelResult, Failure> {
     let mut request = Request::new(&args.data, &[], &[path])?;
     let mut loaded = request.load()?;
     let sizes = image_sizes(outline, &loaded, &args.selection);
@@ -130,20 +132,20 @@ fn verify_kernel(
     options.overrides.extend(fill::overrides(outline, &options.overrides));
     let program = Program::with_options(source, &options).map_err(|error| {
         misspelt_buffer(&request, source, outline, &args.selection)
-            .unwrap_or_else(|| refused(path, outline, &error))
+            .unwrap_or_else(|| shader_failure(path, outline, &error))
     })?;
     fill::fill(&mut request, &mut loaded, program.interface(), args.data.seed)?;
     let plan = plan::make(&request, loaded, program.interface())?;
     let kernel = program.interface().entry_point.clone();
-    let nothing = |why: &str| {
+    let not_comparable = |why: &str| {
         let why = format!("kernel `{kernel}` {why}: there is nothing to compare");
         Err(Failure::file(path, why))
     };
-    if !plan.buffers.iter().any(|planned| planned.slot.written) {
-        return nothing("writes no buffer");
+    if !plan.buffers.iter().any(|planned| planned.slot.is_written) {
+        return not_comparable("writes no buffer");
     }
     if plan.invocations.contains(&0) {
-        return nothing("has no invocations");
+        return not_comparable("has no invocations");
     }
     let options = compile_options(path, options);
     let device_results = compare(args, &kernel, source, &options, &plan, devices)?;
@@ -151,9 +153,9 @@ fn verify_kernel(
         .iter()
         .any(|it| matches!(&it.verdict, Verdict::Ran(out) if value_count(out) == 0))
     {
-        return nothing("writes only buffers without elements");
+        return not_comparable("writes only buffers without elements");
     }
-    Ok(Verified {
+    Ok(KernelResult {
         path: path.to_path_buf(),
         kernel,
         invocations: plan.invocations,
@@ -168,7 +170,7 @@ fn value_count(outputs: &[(String, Comparison)]) -> u64 {
     outputs.iter().map(|(_, comparison)| comparison.numbers).sum()
 }
 
-/// Runs a plan on every device.
+/// Runs a plan on every device, and compares the results with the reference's.
 fn compare(
     args: &Verify,
     kernel: &str,
@@ -177,10 +179,10 @@ fn compare(
     plan: &Plan,
     devices: &Devices,
 ) -> Result<Vec<DeviceResult>, Failure> {
-    let contents: Vec<Vec<u8>> = plan.buffers.iter().map(content).collect();
+    let contents: Vec<Vec<u8>> = plan.buffers.iter().map(initial_bytes).collect();
     let contents: Vec<Bytes<'_>> = contents.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
-    let launch = launch(plan);
+    let launch = launch_for(plan);
     let Devices { reference, others, .. } = devices;
     let work = Work { wgsl: source, options, contents: &contents, launch: &launch };
     let tolerance = Tolerance { ulps: args.ulps, atol: args.atol, rtol: args.rtol };
@@ -201,12 +203,12 @@ fn compare(
     results.collect()
 }
 
-fn content(planned: &Planned) -> Vec<u8> {
+fn initial_bytes(planned: &PlannedBuffer) -> Vec<u8> {
     let zeros = || vec![0; planned.data.len];
     planned.data.bytes.as_ref().map_or_else(zeros, |bytes| bytes.as_slice().to_vec())
 }
 
-fn launch(plan: &Plan) -> Launch {
+fn launch_for(plan: &Plan) -> Launch {
     let launch = Launch::invocations(plan.invocations);
     match &plan.immediates {
         Some(bytes) => launch.immediate_bytes(bytes.clone()),

@@ -10,8 +10,8 @@ use crate::commands::run::grid;
 use crate::commands::table;
 use crate::report::Failure;
 
-/// The result of one file.
-pub struct Verified {
+/// The result of one kernel, or the problem of a kernel or file that could not be compared.
+pub struct KernelResult {
     pub path: PathBuf,
     /// The entry point.
     pub kernel: String,
@@ -31,7 +31,7 @@ pub struct DeviceResult {
     pub verdict: Verdict,
 }
 
-/// Returns selector and name.
+/// Formats selector and name of a device: `vulkan:0 llvmpipe`.
 pub fn title(device: &Device) -> String {
     let info = device.info();
     format!("{}:{} {}", info.backend, info.index, info.name)
@@ -43,7 +43,7 @@ pub fn device_json(device: &Device) -> Value {
     json!({ "selector": format!("{}:{}", info.backend, info.index), "name": info.name })
 }
 
-impl Verified {
+impl KernelResult {
     /// Returns the result of a file for which nothing could be compared.
     pub fn failed(path: &Path, failure: Failure) -> Self {
         Self {
@@ -56,13 +56,14 @@ impl Verified {
         }
     }
 
-    /// Returns whether at least one device ran the kernel, and all that did agree with the
-    /// reference.
+    /// Returns whether at least one device ran the kernel, and all devices that ran it agree with
+    /// the reference.
     pub fn agrees(&self) -> bool {
-        self.ran() && self.device_results.iter().all(DeviceResult::agrees)
+        self.was_run() && self.device_results.iter().all(DeviceResult::agrees)
     }
 
-    fn ran(&self) -> bool {
+    /// Returns whether at least one device ran the kernel.
+    fn was_run(&self) -> bool {
         self.device_results
             .iter()
             .any(|device_results| matches!(device_results.verdict, Verdict::Ran(_)))
@@ -73,13 +74,13 @@ impl Verified {
         let path = self.path.display();
         let Some(reference) = &self.reference else {
             let problem = self.problem.as_ref().map(Failure::message).unwrap_or_default();
-            // The text of a refused shader begins with its path already.
+            // The message of a rejected shader already begins with the path.
             return match problem.starts_with(&path.to_string()) {
                 true => format!("{problem}\n"),
                 false => format!("{path}: {problem}\n"),
             };
         };
-        let verdict = match (self.agrees(), self.ran()) {
+        let verdict = match (self.agrees(), self.was_run()) {
             (true, _) => "agrees",
             (false, true) => "DISAGREES",
             (false, false) => "NOT COMPARED: no device can run it",
@@ -146,7 +147,7 @@ impl DeviceResult {
 fn describe(name: &str, comparison: &Comparison) -> String {
     let Comparison { numbers, different, largest_ulps, largest_difference, first_difference } =
         comparison;
-    let apart = match *largest_ulps {
+    let distance = match *largest_ulps {
         FAR if *largest_difference == 0.0 => String::new(),
         FAR => format!("at most {largest_difference:.2e} apart; "),
         ulps => format!("at most {ulps} ULP, {largest_difference:.2e} apart; "),
@@ -154,12 +155,12 @@ fn describe(name: &str, comparison: &Comparison) -> String {
     let Some(Difference { index, place, expected, found, .. }) = first_difference else {
         return match different {
             0 => "equal".to_owned(),
-            _ => format!("{apart}{different} of {numbers} numbers differ"),
+            _ => format!("{distance}{different} of {numbers} numbers differ"),
         };
     };
     format!(
-        "{apart}{different} of {numbers} numbers differ; first {name}{place} (number {index}) is \
-         {found}, not {expected}"
+        "{distance}{different} of {numbers} numbers differ; first {name}{place} (number {index}) \
+         is {found}, not {expected}"
     )
 }
 

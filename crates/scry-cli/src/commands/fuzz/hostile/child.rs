@@ -7,15 +7,15 @@ use scry_fuzz::hostile::{HostileKernel, kernel};
 use scry_gpu::{BackendKind, Device};
 use serde_json::Value;
 
-use super::super::{common_features, save};
+use super::super::{common_features, save_case};
 use super::process::Event;
 use super::trial::{Outcome, Problem, Trial};
 use crate::args::Fuzz;
 use crate::commands::open;
 use crate::report::{Failure, Report, printable};
 
-/// Runs the kernels sequentially, and reports the start and the end of each; with the mode `keep`
-/// and a reason it writes them to the folder instead.
+/// Runs the kernels sequentially, and reports the start and the end of each; with the mode `keep
+/// WHAT` it does not run them, but writes them to the folder, with WHAT as the problem.
 pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report, Failure> {
     let device = open(args.devices.first().map(String::as_str))?;
     let reference = match device.backend_kind() {
@@ -25,12 +25,12 @@ pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report
     let trial = Trial { device, reference };
     let info = trial.device.info();
     let name = format!("{}:{}", info.backend, info.index);
-    say(&Event::Device { name: name.clone(), tame: !trial.rules().endless })?;
+    send(&Event::Device { name: name.clone(), omits_endless: !trial.rules().endless })?;
     let features = common_features([&trial.device].into_iter().chain(&trial.reference));
     for seed in seeds {
         let kernel = kernel(seed, features.for_seed(seed), trial.rules());
         match mode.strip_prefix("keep ") {
-            Some(what) => keep(args, &name, what, &kernel)?,
+            Some(what) => save_kernel(args, &name, what, &kernel)?,
             None if run_one(args, &name, &trial, &kernel)? => {}
             None => break,
         }
@@ -48,23 +48,23 @@ fn run_one(
     kernel: &HostileKernel,
 ) -> Result<bool, Failure> {
     let seed = kernel.case().seed;
-    say(&Event::Begun(seed))?;
-    let (kind, what) = match trial.outcome(kernel) {
-        Outcome::Right => ("ok", String::new()),
-        Outcome::Ended => ("ended", String::new()),
-        Outcome::Long => ("long", String::new()),
-        Outcome::Wrong(problem) => {
+    send(&Event::Started(seed))?;
+    let (kind, what) = match trial.run_kernel(kernel) {
+        Outcome::Passed => ("ok", String::new()),
+        Outcome::Cancelled => ("ended", String::new()),
+        Outcome::Outlasted => ("long", String::new()),
+        Outcome::Failed(problem) => {
             // Saved first, since the steps below may crash or hang.
-            keep(args, name, &text(&problem), kernel)?;
-            say(&Event::found(seed, problem.kind, problem.what.clone()))?;
-            // If the parent has exited, `say` in the next iteration of `run` returns an error.
-            let report = |tried| drop(say(&Event::Minimising { seed, tried }));
+            save_kernel(args, name, &text(&problem), kernel)?;
+            send(&Event::found(seed, problem.kind, problem.what.clone()))?;
+            // If the parent has exited, `send` in the next iteration of `run` returns an error.
+            let report = |tried| drop(send(&Event::Minimising { seed, tried }));
             let small = trial.smallest(kernel, &problem, args.timeout, report);
-            keep(args, name, &text(&problem), &small)?;
+            save_kernel(args, name, &text(&problem), &small)?;
             (problem.kind, problem.what)
         }
     };
-    say(&Event::ended(seed, kind, what))?;
+    send(&Event::finished(seed, kind, what))?;
     Ok(matches!(kind, "ok" | "ended"))
 }
 
@@ -72,16 +72,16 @@ fn text(problem: &Problem) -> String {
     format!("{}: {}", problem.kind, printable(&problem.what))
 }
 
-fn keep(args: &Fuzz, name: &str, what: &str, kernel: &HostileKernel) -> Result<(), Failure> {
+fn save_kernel(args: &Fuzz, name: &str, what: &str, kernel: &HostileKernel) -> Result<(), Failure> {
     let case = kernel.case();
     let name = args.devices.first().map_or(name, String::as_str);
     let again = format!("scry fuzz --hostile --first {} --seeds 1 --device {name}", case.seed);
-    save(&args.output, case.seed, what, &[again], &case)
+    save_case(&args.output, case.seed, what, &[again], &case)
 }
 
 /// Writes a line for the parent and flushes it.
-fn say(event: &Event) -> Result<(), Failure> {
+fn send(event: &Event) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let said = writeln!(out, "{}", event.line()).and_then(|()| out.flush());
-    said.map_err(|_| Failure::BrokenPipe)
+    let sent = writeln!(out, "{}", event.to_line()).and_then(|()| out.flush());
+    sent.map_err(|_| Failure::BrokenPipe)
 }

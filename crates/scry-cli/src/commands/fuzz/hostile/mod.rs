@@ -13,18 +13,18 @@ use crate::args::Fuzz;
 use crate::report::{Failure, Report};
 use scry_gpu::Device;
 
-/// The results of one device.
+/// The results of one device: a row of the table.
 #[derive(Default)]
 struct Row {
     device: String,
     kernels: u64,
     /// Kernels that may loop forever and were cancelled, as expected.
-    ended: u64,
+    cancelled: u64,
     /// Kernels that lost the device in a finite loop that exceeded the time limit.
-    long: u64,
+    outlasted: u64,
     problems: Vec<Problem>,
     /// Whether loops that may not terminate are omitted.
-    tame: bool,
+    omits_endless: bool,
 }
 
 /// A problem of a kernel.
@@ -46,7 +46,7 @@ const KINDS: [(&str, &str); 6] = [
     ("crash", "crashes"),
 ];
 
-/// Runs the kernels on each device; the report is of failure if any has a problem.
+/// Runs the kernels on each device. The report is not `ok` if a kernel has a problem.
 pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     let mut selectors = args.devices.clone();
     if selectors.is_empty() {
@@ -58,9 +58,9 @@ pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     let mut stopped = None;
     for selector in &selectors {
         let mut row = Row { device: selector.to_owned(), ..Row::default() };
-        let ran = row.run(args, selector, &progress);
+        let outcome = row.run(args, selector, &progress);
         rows.push(row);
-        match ran {
+        match outcome {
             Ok(()) => {}
             // Report the results so far.
             Err(Failure::Runtime(text)) if rows.iter().any(|row| row.kernels > 0) => {
@@ -81,11 +81,11 @@ impl Row {
         while done < args.seeds && (self.problems.len() as u64) < args.stop {
             let count = args.batch.min(args.seeds - done);
             let batch = Batch { first: args.first + done, count, selector, args };
-            done += match batch.run(&mut |event| self.note(event, progress))? {
+            done += match batch.run(&mut |event| self.record(event, progress))? {
                 End::Done(kernels) => kernels,
                 End::Died(death) => {
                     let kernels = death.problem.seed - batch.first + 1;
-                    self.note_death(&batch, death, progress)?;
+                    self.record_death(&batch, death, progress)?;
                     kernels
                 }
             };
@@ -93,23 +93,23 @@ impl Row {
         Ok(())
     }
 
-    fn note(&mut self, event: Event, progress: &Progress) {
+    fn record(&mut self, event: Event, progress: &Progress) {
         match event {
-            Event::Device { name, tame } => {
+            Event::Device { name, omits_endless } => {
                 self.device = name;
-                self.tame = tame;
+                self.omits_endless = omits_endless;
             }
-            Event::Begun(_) => {}
+            Event::Started(_) => {}
             Event::Found(problem) => progress.activity(minimising_text(problem.seed, 0)),
             Event::Minimising { seed, tried } => progress.activity(minimising_text(seed, tried)),
-            Event::Ended(problem) => {
+            Event::Finished(problem) => {
                 self.kernels += 1;
                 progress.activity(String::new());
                 progress.advance();
                 match problem.kind.as_str() {
                     "ok" => {}
-                    "ended" => self.ended += 1,
-                    "long" => self.long += 1,
+                    "ended" => self.cancelled += 1,
+                    "long" => self.outlasted += 1,
                     _ => self.add(problem, progress),
                 }
             }
@@ -117,18 +117,18 @@ impl Row {
     }
 
     /// Records the crash or hang of a child, and the seeds that reproduce it.
-    fn note_death(
+    fn record_death(
         &mut self,
         batch: &Batch<'_>,
         death: Death,
         progress: &Progress,
     ) -> Result<(), Failure> {
-        let Death { mut problem, in_kernel, kept } = death;
+        let Death { mut problem, in_kernel, is_saved } = death;
         let seed = problem.seed;
-        if !kept {
+        if !is_saved {
             problem.what =
                 format!("{}; {}", problem.what, batch.minimal_seed_range(seed, progress)?);
-            batch.keep(seed, &format!("{}: {}", problem.kind, problem.what))?;
+            batch.save_kernel(seed, &format!("{}: {}", problem.kind, problem.what))?;
         }
         if in_kernel {
             self.kernels += 1;
@@ -162,23 +162,23 @@ fn report(args: &Fuzz, rows: &[Row], stopped: Option<String>) -> Report {
     lines[0].extend(KINDS.iter().map(|(_, title)| (*title).to_owned()));
     for row in rows {
         let mut line = vec![row.device.clone()];
-        line.extend([row.kernels, row.ended, row.long].map(|count| count.to_string()));
+        line.extend([row.kernels, row.cancelled, row.outlasted].map(|count| count.to_string()));
         line.extend(KINDS.iter().map(|(kind, _)| row.count(kind).to_string()));
         lines.push(line);
     }
     text.push_str(&table(&lines, ""));
-    for row in rows.iter().filter(|row| row.tame) {
+    for row in rows.iter().filter(|row| row.omits_endless) {
         text.push_str(&format!(
             "{}: rule `endless`: loops that may not terminate are omitted, because launches cannot \
              be cancelled\n",
             row.device
         ));
     }
-    for row in rows.iter().filter(|row| row.long > 0) {
+    for row in rows.iter().filter(|row| row.outlasted > 0) {
         text.push_str(&format!(
             "{}: rule `long`: {} kernels exceeded the time limit in a loop that is proven to \
              terminate, which is not cancelled; each ended its process\n",
-            row.device, row.long
+            row.device, row.outlasted
         ));
     }
     let found = rows.iter().any(|row| !row.problems.is_empty());
@@ -200,9 +200,9 @@ fn row_json(row: &Row) -> Value {
     json!({
         "device": row.device,
         "kernels": row.kernels,
-        "ended_by_the_time_limit": row.ended,
-        "outlasted_the_time_limit": row.long,
-        "endless_left_out": row.tame,
+        "ended_by_the_time_limit": row.cancelled,
+        "outlasted_the_time_limit": row.outlasted,
+        "endless_left_out": row.omits_endless,
         "problems": row.problems.iter().map(problem_json).collect::<Vec<_>>(),
     })
 }

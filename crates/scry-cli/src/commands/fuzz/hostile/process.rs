@@ -15,26 +15,21 @@ use crate::report::{Failure, printable};
 
 /// A message of a child: one line.
 pub(super) enum Event {
-    /// The device; `tame` if loops that may not terminate are omitted for it.
-    Device {
-        name: String,
-        tame: bool,
-    },
-    Begun(u64),
+    /// The device, and whether loops that may not terminate are omitted for it.
+    Device { name: String, omits_endless: bool },
+    /// The kernel of this seed is about to run.
+    Started(u64),
     /// A problem, before its kernel is minimised.
     Found(Problem),
     /// Progress of the minimiser: the number of candidates tried so far.
-    Minimising {
-        seed: u64,
-        tried: u64,
-    },
-    /// A kernel has finished; the kind is `ok`, or that of a problem.
-    Ended(Problem),
+    Minimising { seed: u64, tried: u64 },
+    /// A kernel has finished. The kind is that of its problem, or else `ok`, `ended` or `long`.
+    Finished(Problem),
 }
 
 impl Event {
-    pub fn ended(seed: u64, kind: &str, what: impl Into<String>) -> Self {
-        Self::Ended(Problem { kind: kind.to_owned(), seed, what: what.into() })
+    pub fn finished(seed: u64, kind: &str, what: impl Into<String>) -> Self {
+        Self::Finished(Problem { kind: kind.to_owned(), seed, what: what.into() })
     }
 
     pub fn found(seed: u64, kind: &str, what: impl Into<String>) -> Self {
@@ -42,37 +37,40 @@ impl Event {
     }
 
     /// Formats the message as a line.
-    pub fn line(&self) -> String {
+    pub fn to_line(&self) -> String {
         let problem = |problem: &Problem, found: bool| {
             let Problem { kind, seed, what } = problem;
             json!({ "seed": seed, "kind": kind, "what": what, "found": found })
         };
         let value = match self {
-            Self::Device { name, tame } => json!({ "device": name, "tame": tame }),
-            Self::Begun(seed) => json!({ "begun": seed }),
+            Self::Device { name, omits_endless } => {
+                json!({ "device": name, "tame": omits_endless })
+            }
+            Self::Started(seed) => json!({ "begun": seed }),
             Self::Minimising { seed, tried } => json!({ "minimising": seed, "tried": tried }),
             Self::Found(it) => problem(it, true),
-            Self::Ended(it) => problem(it, false),
+            Self::Finished(it) => problem(it, false),
         };
         value.to_string()
     }
 
     /// Parses a line; `None` for other output.
-    fn read(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         if let Some(seed) = value["begun"].as_u64() {
-            return Some(Self::Begun(seed));
+            return Some(Self::Started(seed));
         }
         if let Some(seed) = value["minimising"].as_u64() {
             return Some(Self::Minimising { seed, tried: value["tried"].as_u64()? });
         }
         if let Some(name) = text("device") {
-            return Some(Self::Device { name, tame: value["tame"].as_bool().unwrap_or(false) });
+            let omits_endless = value["tame"].as_bool().unwrap_or(false);
+            return Some(Self::Device { name, omits_endless });
         }
         let (kind, what) = (text("kind")?, text("what").unwrap_or_default());
         let problem = Problem { kind, seed: value["seed"].as_u64()?, what: printable(&what) };
-        Some(if value["found"] == true { Self::Found(problem) } else { Self::Ended(problem) })
+        Some(if value["found"] == true { Self::Found(problem) } else { Self::Finished(problem) })
     }
 }
 
@@ -92,25 +90,27 @@ pub(super) struct Death {
     /// False if the child has reported the end of that kernel.
     pub in_kernel: bool,
     /// True if the child has written the kernel to the folder.
-    pub kept: bool,
+    pub is_saved: bool,
 }
 
-/// The messages of a child so far.
+/// The state of a child, according to its messages so far.
 #[derive(Default)]
-struct Reported {
+struct ChildState {
+    /// The kernel that is running.
     running: Option<u64>,
-    ended: Option<u64>,
+    /// The last kernel that finished.
+    finished: Option<u64>,
     /// The problem of the running kernel.
     found: Option<Problem>,
 }
 
-impl Reported {
-    fn note(&mut self, event: &Event) {
+impl ChildState {
+    fn update(&mut self, event: &Event) {
         match event {
-            Event::Begun(seed) => self.running = Some(*seed),
+            Event::Started(seed) => self.running = Some(*seed),
             Event::Found(problem) => self.found = Some(problem.clone()),
-            Event::Ended(problem) => {
-                *self = Self { ended: Some(problem.seed), ..Self::default() };
+            Event::Finished(problem) => {
+                *self = Self { finished: Some(problem.seed), ..Self::default() };
             }
             Event::Device { .. } | Event::Minimising { .. } => {}
         }
@@ -120,7 +120,7 @@ impl Reported {
     /// kernel.
     fn death(&self, kind: &str, how: &str) -> Option<Death> {
         let problem = |seed, what| Problem { kind: kind.to_owned(), seed, what };
-        let (problem, in_kernel, kept) = match (&self.found, self.running, self.ended) {
+        let (problem, in_kernel, is_saved) = match (&self.found, self.running, self.finished) {
             (Some(found), ..) => {
                 let what = format!("{}; while it was being minimised, {how}", found.what);
                 (Problem { what, ..found.clone() }, true, true)
@@ -131,7 +131,7 @@ impl Reported {
             }
             (None, None, None) => return None,
         };
-        Some(Death { problem, in_kernel, kept })
+        Some(Death { problem, in_kernel, is_saved })
     }
 }
 
@@ -146,44 +146,50 @@ pub(super) struct Batch<'a> {
 
 impl Batch<'_> {
     /// Runs the kernels in a child, which is killed if a kernel exceeds the time limit.
-    pub fn run(&self, seen: &mut dyn FnMut(Event)) -> Result<End, Failure> {
+    pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<End, Failure> {
         let mut child = self.spawn(self.first, self.count, "run")?;
-        let events = events(&mut child);
-        let errors = errors(&mut child);
-        let mut reported = Reported::default();
+        let events = receive_events(&mut child);
+        let errors = read_stderr(&mut child);
+        let mut state = ChildState::default();
         loop {
             match events.recv_timeout(self.args.timeout) {
                 Ok(event) => {
-                    reported.note(&event);
-                    seen(event);
+                    state.update(&event);
+                    on_event(event);
                 }
-                Err(RecvTimeoutError::Timeout) => return self.hung(&mut child, &reported),
+                Err(RecvTimeoutError::Timeout) => return self.kill_hung(&mut child, &state),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         let status = child.wait().map_err(|error| spawn_failed(&error))?;
-        self.ended(&reported, status, &errors.join().unwrap_or_default())
+        self.end_of_exited(&state, status, &errors.join().unwrap_or_default())
     }
 
     /// Returns the end of a child that exited with `status`; `stderr` is its standard error.
-    fn ended(&self, reported: &Reported, status: ExitStatus, stderr: &str) -> Result<End, Failure> {
-        if status.success() && reported.running.is_none() {
-            let done = reported.ended.map_or(self.count, |seed| seed - self.first + 1);
+    fn end_of_exited(
+        &self,
+        state: &ChildState,
+        status: ExitStatus,
+        stderr: &str,
+    ) -> Result<End, Failure> {
+        if status.success() && state.running.is_none() {
+            let done = state.finished.map_or(self.count, |seed| seed - self.first + 1);
             return Ok(End::Done(done));
         }
-        let how = format!("the process exited with {status}{}", last(stderr));
-        let death = reported.death("crash", &how);
+        let how = format!("the process exited with {status}{}", last_line(stderr));
+        let death = state.death("crash", &how);
         death.map(End::Died).ok_or_else(|| {
             Failure::Runtime(format!("a child process exited before its first kernel: {how}"))
         })
     }
 
-    fn hung(&self, child: &mut Child, reported: &Reported) -> Result<End, Failure> {
+    /// Kills a child that made no progress, and returns its end.
+    fn kill_hung(&self, child: &mut Child, state: &ChildState) -> Result<End, Failure> {
         // It may have exited already.
         let _ = child.kill();
         child.wait().map_err(|error| spawn_failed(&error))?;
         let limit = humantime::format_duration(self.args.timeout);
-        let death = reported.death("hang", &format!("the process made no progress for {limit}"));
+        let death = state.death("hang", &format!("the process made no progress for {limit}"));
         death.map(End::Died).ok_or_else(|| {
             Failure::Runtime(format!(
                 "a child process hung before its first kernel: no progress for {limit}"
@@ -191,8 +197,8 @@ impl Batch<'_> {
         })
     }
 
-    /// Describes which seeds up to `seed` reproduce a problem: the range is doubled until they do,
-    /// or until the time limit.
+    /// Describes which seeds up to `seed` reproduce a crash or hang. Starts with `seed` alone, and
+    /// doubles the range until it is reproduced, or until the time limit.
     pub fn minimal_seed_range(&self, seed: u64, progress: &Progress) -> Result<String, Failure> {
         let start = Instant::now();
         let mut back = 0;
@@ -219,7 +225,7 @@ impl Batch<'_> {
     }
 
     /// Writes the kernel of a seed and its data, without running it.
-    pub fn keep(&self, seed: u64, what: &str) -> Result<(), Failure> {
+    pub fn save_kernel(&self, seed: u64, what: &str) -> Result<(), Failure> {
         let mut child = self.spawn(seed, 1, &format!("keep {what}"))?;
         child.wait().map(|_| ()).map_err(|error| spawn_failed(&error))
     }
@@ -242,12 +248,13 @@ fn spawn_failed(error: &std::io::Error) -> Failure {
     Failure::Runtime(format!("cannot run a child process: {error}"))
 }
 
-fn events(child: &mut Child) -> mpsc::Receiver<Event> {
+/// Starts a thread that parses the messages of a child.
+fn receive_events(child: &mut Child) -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel();
     if let Some(output) = child.stdout.take() {
         thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
-            for event in lines.filter_map(|line| Event::read(&line)) {
+            for event in lines.filter_map(|line| Event::parse(&line)) {
                 // The receiver is dropped once the child is killed.
                 if sender.send(event).is_err() {
                     break;
@@ -258,7 +265,8 @@ fn events(child: &mut Child) -> mpsc::Receiver<Event> {
     receiver
 }
 
-fn errors(child: &mut Child) -> thread::JoinHandle<String> {
+/// Starts a thread that reads the standard error of a child.
+fn read_stderr(child: &mut Child) -> thread::JoinHandle<String> {
     let errors = child.stderr.take();
     thread::spawn(move || {
         let mut text = Vec::new();
@@ -270,8 +278,8 @@ fn errors(child: &mut Child) -> thread::JoinHandle<String> {
     })
 }
 
-/// Returns the last line of a process's output.
-fn last(stderr: &str) -> String {
+/// Formats the last line of a process's standard error; empty if there is none.
+fn last_line(stderr: &str) -> String {
     stderr.lines().last().map(|line| format!(": {}", printable(line))).unwrap_or_default()
 }
 
@@ -282,39 +290,39 @@ mod tests {
     #[test]
     fn events_round_trip() {
         let events = [
-            Event::Device { name: "cpu:0".into(), tame: true },
-            Event::Begun(u64::MAX),
+            Event::Device { name: "cpu:0".into(), omits_endless: true },
+            Event::Started(u64::MAX),
             Event::found(7, "damage", "a \"quote\"\nand a line"),
             Event::Minimising { seed: 7, tried: 9 },
-            Event::ended(7, "crash", "a \"quote\"\nand a line"),
+            Event::finished(7, "crash", "a \"quote\"\nand a line"),
         ];
         for event in events {
-            let line = event.line();
+            let line = event.to_line();
             assert_eq!(line.lines().count(), 1);
-            assert_eq!(Event::read(&line).map(|event| event.line()), Some(line));
+            assert_eq!(Event::parse(&line).map(|event| event.to_line()), Some(line));
         }
-        assert!(Event::read("MESA: warning").is_none());
+        assert!(Event::parse("MESA: warning").is_none());
     }
 
     #[test]
     fn child_output_is_escaped() {
-        let event = Event::read(&Event::ended(1, "refused", "a driver's \0").line());
-        let Some(Event::Ended(problem)) = event else { panic!("it is one") };
+        let event = Event::parse(&Event::finished(1, "refused", "a driver's \0").to_line());
+        let Some(Event::Finished(problem)) = event else { panic!("it is one") };
         assert_eq!(problem.what, "a driver's \\u{0}");
-        assert_eq!(last("first\nlast \0"), ": last \\u{0}");
+        assert_eq!(last_line("first\nlast \0"), ": last \\u{0}");
     }
 
     /// Returns the death of a child that reported `events` and was killed by a signal.
     #[cfg(unix)]
-    fn after_a_signal(events: &[Event]) -> Result<Death, Failure> {
+    fn death_by_signal(events: &[Event]) -> Result<Death, Failure> {
         use clap::Parser;
         use std::os::unix::process::ExitStatusExt;
         let cli = crate::args::Cli::parse_from(["scry", "fuzz", "--hostile"]);
         let crate::args::Command::Fuzz(args) = cli.command else { panic!("it is") };
-        let mut reported = Reported::default();
-        events.iter().for_each(|event| reported.note(event));
+        let mut state = ChildState::default();
+        events.iter().for_each(|event| state.update(event));
         let batch = Batch { first: 5, count: 9, selector: "cpu:0", args: &args };
-        match batch.ended(&reported, ExitStatus::from_raw(11), "a line\nSegmentation fault")? {
+        match batch.end_of_exited(&state, ExitStatus::from_raw(11), "a line\nSegmentation fault")? {
             End::Died(death) => Ok(death),
             End::Done(done) => panic!("done after {done}"),
         }
@@ -322,24 +330,24 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_crash_after_the_kernels_counts() {
-        let death = after_a_signal(&[Event::Begun(5), Event::ended(5, "ok", "")]).unwrap();
+    fn crash_after_last_kernel_counts() {
+        let death = death_by_signal(&[Event::Started(5), Event::finished(5, "ok", "")]).unwrap();
         assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("crash", 5));
-        assert!(!death.in_kernel && !death.kept);
+        assert!(!death.in_kernel && !death.is_saved);
         let what = &death.problem.what;
         assert!(what.starts_with("after the kernel had finished, the process exited with signal"));
         assert!(what.ends_with(": Segmentation fault"), "{what}");
-        let Err(Failure::Runtime(text)) = after_a_signal(&[]) else { panic!("nothing was run") };
+        let Err(Failure::Runtime(text)) = death_by_signal(&[]) else { panic!("nothing was run") };
         assert!(text.contains("exited before its first kernel"), "{text}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_crash_while_minimising_keeps_problems() {
-        let events = [Event::Begun(6), Event::found(6, "damage", "4 of the bytes after `x`")];
-        let death = after_a_signal(&events).unwrap();
+    fn crash_while_minimising_keeps_problem() {
+        let events = [Event::Started(6), Event::found(6, "damage", "4 of the bytes after `x`")];
+        let death = death_by_signal(&events).unwrap();
         assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("damage", 6));
-        assert!(death.in_kernel && death.kept);
+        assert!(death.in_kernel && death.is_saved);
         assert!(death.problem.what.starts_with("4 of the bytes after `x`; while it was being"));
     }
 }

@@ -12,11 +12,11 @@ use scry_ir::kir::{KirOptions, Stmt, any_stmt};
 use super::super::progress::Minimising;
 
 /// Time limit of kernels that may loop forever.
-const LIMIT: Duration = Duration::from_millis(200);
+const ENDLESS_LIMIT: Duration = Duration::from_millis(200);
 /// Time limit of finite kernels. It is long, because other processes may occupy the device.
 const LONG_LIMIT: Duration = Duration::from_secs(20);
 /// Maximum number of candidates of a minimisation.
-const ATTEMPTS: usize = 2000;
+const MAX_CANDIDATES: usize = 2000;
 /// Maximum time of a minimisation.
 const MINIMISE_LIMIT: Duration = Duration::from_secs(20);
 
@@ -28,13 +28,14 @@ pub(super) struct Problem {
 
 /// The outcome of a kernel.
 pub(super) enum Outcome {
-    Right,
+    /// No problem was found.
+    Passed,
     /// The time limit cancelled a kernel that may loop forever.
-    Ended,
+    Cancelled,
     /// The device was lost in a kernel with a finite loop that exceeded the time limit: such loops
     /// do not poll for cancellation.
-    Long,
-    Wrong(Problem),
+    Outlasted,
+    Failed(Problem),
 }
 
 /// A device, and the reference for its results.
@@ -44,8 +45,8 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Returns which kernels this device can run: loops that may not terminate need launches that
-    /// can be cancelled, which naga's SPIR-V writer does not support.
+    /// Returns the rules by which kernels for this device are generated. Loops that may not
+    /// terminate need launches that can be cancelled, which naga's SPIR-V writer does not support.
     pub fn rules(&self) -> Rules {
         let is_naga = std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
         Rules { endless: self.device.backend_kind() != BackendKind::Vulkan || !is_naga }
@@ -56,22 +57,22 @@ impl Trial {
     fn limit(&self) -> Duration {
         match self.device.backend_kind() {
             BackendKind::Vulkan if self.device.info().kind == DeviceKind::Software => LONG_LIMIT,
-            _ => LIMIT,
+            _ => ENDLESS_LIMIT,
         }
     }
 
-    /// Whether the driver ends long loops, and reports that.
+    /// Returns whether the driver aborts long loops, and reports that.
     fn aborts_loops(&self) -> bool {
         self.device.info().workarounds.iter().any(|it| it.name == "report-aborted-loops")
     }
 
-    /// Runs a kernel.
-    pub fn outcome(&self, kernel: &HostileKernel) -> Outcome {
+    /// Runs a kernel and returns its outcome.
+    pub fn run_kernel(&self, kernel: &HostileKernel) -> Outcome {
         let ran = catch_unwind(AssertUnwindSafe(|| self.run_and_check(kernel)));
         match ran {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => wrong("refused", error.to_string()),
-            Err(_) => wrong("crash", "running the kernel panicked".into()),
+            Ok(Err(error)) => failed("refused", error.to_string()),
+            Err(_) => failed("crash", "running the kernel panicked".into()),
         }
     }
 
@@ -80,7 +81,7 @@ impl Trial {
             Err(GpuError::DeviceLost(_))
                 if kernel.may_not_terminate() && has_unpolled_loop(&kernel.case().source) =>
             {
-                return Ok(Outcome::Long);
+                return Ok(Outcome::Outlasted);
             }
             Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && self.aborts_loops() => {
                 return Ok(self.check_after_cancellation());
@@ -88,19 +89,19 @@ impl Trial {
             ran => ran?,
         };
         if let Some(region) = ran.corrupted.first() {
-            return Ok(wrong("damage", region.to_string()));
+            return Ok(failed("damage", region.to_string()));
         }
         if ran.timed_out {
             return Ok(match kernel.may_not_terminate() {
                 true => self.check_after_cancellation(),
-                false => wrong(
+                false => failed(
                     "timeout",
                     "all its loops terminate, but the kernel did not finish".into(),
                 ),
             });
         }
         let difference = self.difference(kernel, &ran)?;
-        Ok(difference.map_or(Outcome::Right, |what| wrong("difference", what)))
+        Ok(difference.map_or(Outcome::Passed, |what| failed("difference", what)))
     }
 
     fn run_limited(&self, kernel: &HostileKernel) -> Result<GuardedRun, GpuError> {
@@ -114,11 +115,12 @@ impl Trial {
     fn check_after_cancellation(&self) -> Outcome {
         let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });
         match self.run_limited(&tame) {
-            Ok(ran) if !ran.timed_out => Outcome::Ended,
-            Ok(_) => {
-                wrong("timeout", "the kernel was cancelled, and the next one did not finish".into())
-            }
-            Err(error) => wrong("timeout", format!("after the kernel was cancelled: {error}")),
+            Ok(ran) if !ran.timed_out => Outcome::Cancelled,
+            Ok(_) => failed(
+                "timeout",
+                "the kernel was cancelled, and the next one did not finish".into(),
+            ),
+            Err(error) => failed("timeout", format!("after the kernel was cancelled: {error}")),
         }
     }
 
@@ -130,12 +132,12 @@ impl Trial {
         ran: &GuardedRun,
     ) -> Result<Option<String>, GpuError> {
         let Some(reference) = &self.reference else { return Ok(None) };
-        let compared = match kernel.comparable() {
+        let is_compared = match kernel.comparable() {
             Comparable::Nothing => false,
             Comparable::SameIr => self.device.backend_kind() == BackendKind::Cuda,
             Comparable::Everywhere => true,
         };
-        if !compared {
+        if !is_compared {
             return Ok(None);
         }
         let expected = run(kernel, reference)?;
@@ -158,14 +160,14 @@ impl Trial {
         mut report: impl FnMut(u64),
     ) -> HostileKernel {
         let mut time = Minimising::new(limit.min(MINIMISE_LIMIT));
-        shrink(kernel, ATTEMPTS, |smaller| {
-            let is_like = |outcome| match outcome {
-                Outcome::Wrong(found) => found.kind == problem.kind,
-                Outcome::Right | Outcome::Ended | Outcome::Long => false,
+        shrink(kernel, MAX_CANDIDATES, |smaller| {
+            let is_same_kind = |outcome| match outcome {
+                Outcome::Failed(found) => found.kind == problem.kind,
+                Outcome::Passed | Outcome::Cancelled | Outcome::Outlasted => false,
             };
             problem.kind != "refused"
                 && time.try_next(&mut report)
-                && is_like(self.outcome(smaller))
+                && is_same_kind(self.run_kernel(smaller))
         })
     }
 }
@@ -179,8 +181,8 @@ fn has_unpolled_loop(source: &str) -> bool {
     })
 }
 
-fn wrong(kind: &'static str, what: String) -> Outcome {
-    Outcome::Wrong(Problem { kind, what })
+fn failed(kind: &'static str, what: String) -> Outcome {
+    Outcome::Failed(Problem { kind, what })
 }
 
 fn run(kernel: &HostileKernel, device: &Device) -> Result<GuardedRun, GpuError> {
