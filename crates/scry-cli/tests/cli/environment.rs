@@ -1,4 +1,5 @@
-//! Environment variables (`SCRY_DEVICE` and `RUST_LOG`), and libraries that are not loaded.
+//! Tests of environment variables (`SCRY_DEVICE` and `RUST_LOG`), and of libraries that must not be
+//! loaded.
 
 use crate::support::Workplace;
 use crate::transcript::Transcript;
@@ -13,7 +14,7 @@ const TWICE: &str = "\
 const RUN: [&str; 6] = ["run", "twice.wgsl", "--inout", "x=zeros:u32:64", "--device", "cpu"];
 
 #[test]
-fn the_log_shows_what_is_done() {
+fn log_matches_transcript() {
     let mut transcript = Transcript::new("log");
     transcript.place.write("twice.wgsl", TWICE);
     transcript.place.set("RUST_LOG", "scry=debug");
@@ -27,15 +28,15 @@ fn the_log_shows_what_is_done() {
 fn naga_is_quiet_unless_named() {
     let mut place = Workplace::without_driver();
     place.write("twice.wgsl", TWICE);
-    let said = |place: &Workplace| place.scry(&["check", "twice.wgsl"]).ends(0).stderr;
-    assert_eq!(said(&place), "", "without RUST_LOG there are no lines");
+    let stderr = |place: &Workplace| place.scry(&["check", "twice.wgsl"]).exits_with(0).stderr;
+    assert_eq!(stderr(&place), "", "without RUST_LOG there are no lines");
     for filter in ["scry=debug", "trace"] {
         place.set("RUST_LOG", filter);
-        let lines = said(&place);
+        let lines = stderr(&place);
         assert!(!lines.contains("naga"), "{filter}: {lines}");
     }
     place.set("RUST_LOG", "naga=trace");
-    let lines = said(&place);
+    let lines = stderr(&place);
     assert!(lines.contains(" naga::"), "naga logs nothing: the test cannot fail: {lines}");
 }
 
@@ -49,7 +50,7 @@ fn libraries(place: &Workplace, arguments: &[&str]) -> String {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
-fn the_cpu_needs_no_gpu_library() {
+fn cpu_loads_no_gpu_library() {
     let place = Workplace::new();
     place.write("twice.wgsl", TWICE);
     let is_gpu = |lines: &str| lines.contains("libvulkan") || lines.contains("libcuda");
@@ -64,15 +65,15 @@ fn doctor_shows_the_selected_device() {
     let mut transcript = Transcript::new("wrong_variable");
     transcript.place.set("SCRY_DEVICE", "cpu");
     transcript.place.set("SCRY_CACHE_DIR", "off");
-    let selects = transcript.place.scry(&["doctor"]).ends(0);
+    let selects = transcript.place.scry(&["doctor"]).exits_with(0);
     assert!(selects.stdout.contains("\nSCRY_DEVICE=cpu selects cpu:0 ("), "{selects:#?}");
-    let document = transcript.place.scry(&["doctor", "--json"]).ends(0).json();
+    let document = transcript.place.scry(&["doctor", "--json"]).exits_with(0).json();
     assert_eq!(document["result"]["preferred"], "cpu:0");
 
     transcript.place.set("SCRY_DEVICE", "vulkan:77");
-    let wrong = transcript.place.scry(&["doctor"]).ends(1);
+    let wrong = transcript.place.scry(&["doctor"]).exits_with(1);
     assert!(wrong.stdout.contains("\nSCRY_DEVICE=vulkan:77 matches no device"), "{wrong:#?}");
-    let document = transcript.place.scry(&["doctor", "--json"]).ends(1).json();
+    let document = transcript.place.scry(&["doctor", "--json"]).exits_with(1).json();
     assert_eq!(document["result"]["preferred"], serde_json::Value::Null);
     let problem = document["result"]["preferred_problem"].as_str().expect("text");
     assert!(problem.starts_with("SCRY_DEVICE=vulkan:77 matches no device"), "{problem}");

@@ -1,4 +1,4 @@
-//! `scry fuzz`. The null device accepts kernels and computes nothing: it always disagrees.
+//! Tests of `scry fuzz`. The null device accepts kernels and executes none, so it always disagrees.
 
 use crate::support::Workplace;
 use crate::transcript::Transcript;
@@ -8,15 +8,15 @@ fn random_kernels_agree_with_the_reference() {
     let name = "random_kernels_agree_with_the_reference";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     let arguments = ["fuzz", "--seeds", "5", "--first", "3", "--device", "vulkan"];
-    place.scry(&arguments).ends(0).says(&["5 kernels: every device agrees with cpu:0"]);
+    place.scry(&arguments).exits_with(0).prints(&["5 kernels: every device agrees with cpu:0"]);
     assert!(!place.path("scry-fuzz").exists(), "nothing was found, so nothing is written");
 }
 
 #[test]
-fn a_differing_kernel_is_shrunk() {
+fn differing_kernels_are_minimised() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--seeds", "4", "--stop", "1", "--device", "null", "-o", "found"];
-    place.scry(&arguments).ends(1).says(&["seed 0: ", "disagree", "found"]);
+    place.scry(&arguments).exits_with(1).prints(&["seed 0: ", "disagree", "found"]);
     let source = String::from_utf8(place.read("found/0.wgsl")).unwrap();
     assert!(source.lines().count() < 30, "{source}");
     let command = source.lines().nth(1).unwrap().trim_start_matches("// scry ");
@@ -28,17 +28,17 @@ fn a_differing_kernel_is_shrunk() {
         .collect();
     let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     arguments.extend(["--device", "null"]);
-    place.scry(&arguments).ends(1).says(&["DISAGREES"]);
+    place.scry(&arguments).exits_with(1).prints(&["DISAGREES"]);
 }
 
 #[test]
-fn hostile_kernels_have_a_table() {
+fn hostile_run_prints_a_table() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--hostile", "--seeds", "12", "--batch", "5", "--device", "cpu"];
-    place.scry(&arguments).ends(0).says(&["canaries", "cpu:0", "12"]);
+    place.scry(&arguments).exits_with(0).prints(&["canaries", "cpu:0", "12"]);
     let mut arguments = arguments.to_vec();
     arguments.push("--json");
-    let document = place.scry(&arguments).ends(0).json();
+    let document = place.scry(&arguments).exits_with(0).json();
     let row = &document["result"]["devices"][0];
     assert_eq!((row["kernels"].as_u64(), row["device"].as_str()), (Some(12), Some("cpu:0")));
     assert_eq!(row["problems"].as_array().map(Vec::len), Some(0));
@@ -46,7 +46,7 @@ fn hostile_kernels_have_a_table() {
 
 /// The null device computes nothing, so its results differ from those of kernels in bounds.
 #[test]
-fn a_hostile_problem_is_saved() {
+fn hostile_problems_are_saved() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--hostile", "--seeds", "40", "--stop", "1", "--device", "null"];
     let document = place.scry(&[&arguments[..], &["--json"]].concat()).json();
@@ -55,34 +55,37 @@ fn a_hostile_problem_is_saved() {
     let source = place.read(&format!("scry-fuzz/{}.wgsl", problem["seed"]));
     let source = String::from_utf8(source).unwrap();
     let again = source.lines().nth(1).unwrap().trim_start_matches("// scry ").to_owned();
-    place.scry(&again.split(' ').collect::<Vec<_>>()).ends(1).says(&["difference"]);
+    place.scry(&again.split(' ').collect::<Vec<_>>()).exits_with(1).prints(&["difference"]);
 }
 
-/// Arguments of a run of one hostile kernel on the CPU.
-const ONE: [&str; 5] = ["fuzz", "--hostile", "--device", "cpu", "--seeds"];
+/// Arguments of a hostile run on the CPU; the number of kernels follows.
+const HOSTILE_ON_CPU: [&str; 5] = ["fuzz", "--hostile", "--device", "cpu", "--seeds"];
 
 #[test]
 fn seeds_end_at_the_largest() {
     let place = Workplace::new();
     let last = ["--first", "18446744073709551615"];
-    let ran = place.scry(&[&ONE[..], &["1"], &last, &["--json"]].concat()).ends(0).json();
+    let ran = place
+        .scry(&[&HOSTILE_ON_CPU[..], &["1"], &last, &["--json"]].concat())
+        .exits_with(0)
+        .json();
     assert_eq!(ran["result"]["devices"][0]["kernels"], 1);
     let null = ["fuzz", "--seeds", "1", "--device", "null"];
-    place.scry(&[&null[..], &last].concat()).ends(1).says(&["seed 18446744073709551615: "]);
+    place.scry(&[&null[..], &last].concat()).exits_with(1).prints(&["seed 18446744073709551615: "]);
     let beyond = ["--first 18446744073709551615 --seeds 2", "--seeds 1 at most"];
-    place.scry(&[&ONE[..], &["2"], &last].concat()).ends(2).says(&beyond);
-    place.scry(&["fuzz", "--seeds", "2", last[0], last[1]]).ends(2).says(&beyond);
+    place.scry(&[&HOSTILE_ON_CPU[..], &["2"], &last].concat()).exits_with(2).prints(&beyond);
+    place.scry(&["fuzz", "--seeds", "2", last[0], last[1]]).exits_with(2).prints(&beyond);
 }
 
 #[test]
-fn the_folder_is_checked_first() {
+fn folder_is_checked_first() {
     let place = Workplace::new();
     place.write("file", "");
     // More kernels than could run in a test: the check of the folder must fail first.
     for hostile in [&[][..], &["--hostile"]] {
         let arguments = ["fuzz", "--seeds", "1000000000", "-o", "file/found", "--device", "null"];
-        let refused = place.scry(&[&arguments[..], hostile].concat()).ends(2);
-        refused.says(&["--output file/found: file is not a folder", "help: "]);
+        let refused = place.scry(&[&arguments[..], hostile].concat()).exits_with(2);
+        refused.prints(&["--output file/found: file is not a folder", "help: "]);
     }
 }
 
@@ -90,16 +93,16 @@ fn the_folder_is_checked_first() {
 fn timeout_ends_minimisation() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--seeds", "1", "--device", "null", "--timeout"];
-    place.scry(&[&arguments[..], &["1ms"]].concat()).ends(1);
+    place.scry(&[&arguments[..], &["1ms"]].concat()).exits_with(1);
     let large = place.read("scry-fuzz/0.wgsl").len();
-    place.scry(&[&arguments[..], &["10m"]].concat()).ends(1);
+    place.scry(&[&arguments[..], &["10m"]].concat()).exits_with(1);
     assert!(place.read("scry-fuzz/0.wgsl").len() < large, "with time it is minimised");
 }
 
-/// The system kills each process that has used a second of CPU time.
+/// `ulimit -t 1` kills each process that has used a second of CPU time.
 #[cfg(unix)]
 #[test]
-fn a_crashed_child_is_reported() {
+fn crashed_child_is_reported() {
     let place = Workplace::new();
     let scry = place.command(&["fuzz", "--hostile", "--device", "cpu", "--stop", "1", "--json"]);
     let mut shell = std::process::Command::new("sh");
@@ -123,16 +126,16 @@ fn a_crashed_child_is_reported() {
 }
 
 #[test]
-fn refusals_are_diagnoses() {
-    let mut shown = Transcript::new("fuzz");
-    shown.place.write("file", "");
-    shown.run(&["fuzz", "--seeds", "0"]);
-    shown.run(&["fuzz", "--stop", "0"]);
-    shown.run(&["fuzz", "--hostile", "--batch", "0"]);
-    shown.run(&["fuzz", "--timeout", "0"]);
-    shown.run(&["fuzz", "--timeout", "soon"]);
-    shown.run(&["fuzz", "--first", "18446744073709551000"]);
-    shown.run(&["fuzz", "--output", "file"]);
-    shown.run(&["fuzz", "--output", "file/found"]);
-    shown.compare();
+fn errors_match_transcript() {
+    let mut transcript = Transcript::new("fuzz");
+    transcript.place.write("file", "");
+    transcript.run(&["fuzz", "--seeds", "0"]);
+    transcript.run(&["fuzz", "--stop", "0"]);
+    transcript.run(&["fuzz", "--hostile", "--batch", "0"]);
+    transcript.run(&["fuzz", "--timeout", "0"]);
+    transcript.run(&["fuzz", "--timeout", "soon"]);
+    transcript.run(&["fuzz", "--first", "18446744073709551000"]);
+    transcript.run(&["fuzz", "--output", "file"]);
+    transcript.run(&["fuzz", "--output", "file/found"]);
+    transcript.compare();
 }

@@ -1,4 +1,4 @@
-//! `scry devices`, `scry doctor`, `scry cache`, and the command line itself.
+//! Tests of `scry devices`, `scry doctor`, `scry cache`, and the command line itself.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use crate::transcript::Transcript;
 #[test]
 fn absent_backends_show_reason_and_help() {
     let place = Workplace::without_driver();
-    let document = place.scry(&["doctor", "--json"]).ends(0).json();
+    let document = place.scry(&["doctor", "--json"]).exits_with(0).json();
     let absent = document["result"]["absent"].as_array().unwrap();
     let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
     let [reason, help] = ["reason", "help"].map(|field| vulkan[field].as_str().unwrap());
@@ -21,23 +21,23 @@ fn absent_backends_show_reason_and_help() {
         assert!(help.contains("VK_DRIVER_FILES=/nonexistent"), "{help}");
     }
     let words = ["vulkan", "help: ", help];
-    place.scry(&["doctor"]).ends(0).says(&words).says(&["cpu:0", "works"]);
-    place.scry(&["devices"]).ends(0).says(&["cpu:0", "software", "scry-cpu"]);
+    place.scry(&["doctor"]).exits_with(0).prints(&words).prints(&["cpu:0", "works"]);
+    place.scry(&["devices"]).exits_with(0).prints(&["cpu:0", "software", "scry-cpu"]);
     place.write(
         "k.wgsl",
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          @compute @workgroup_size(1) fn main() { x[0] = 1u; }",
     );
     let run = ["run", "k.wgsl", "--out", "x=x.bin", "--shape", "x=4"];
-    place.scry(&run).ends(0);
+    place.scry(&run).exits_with(0);
     assert_eq!(place.read("x.bin")[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
-    place.scry(&[&run[..], &["--device", "vulkan"]].concat()).ends(1).says(&words);
-    place.scry(&["devices", "--device", "vulkan"]).ends(1).says(&words);
+    place.scry(&[&run[..], &["--device", "vulkan"]].concat()).exits_with(1).prints(&words);
+    place.scry(&["devices", "--device", "vulkan"]).exits_with(1).prints(&words);
 
     assert_eq!(document["result"]["preferred"], "cpu:0");
     assert_eq!(document["result"]["libraries"], serde_json::json!([]), "CUDA alone needs them");
     assert_eq!(document["result"]["environment"]["VK_ICD_FILENAMES"], "/nonexistent");
-    let document = place.scry(&["devices", "--json"]).ends(0).json();
+    let document = place.scry(&["devices", "--json"]).exits_with(0).json();
     let devices = document["result"]["devices"].as_array().unwrap();
     assert_eq!(devices.len(), 1);
     assert_eq!(devices[0]["backend"], "cpu");
@@ -49,27 +49,27 @@ fn absent_backends_show_reason_and_help() {
 #[test]
 fn listed_names_select_devices() {
     let place = Workplace::new();
-    let document = place.scry(&["devices", "--json"]).ends(0).json();
+    let document = place.scry(&["devices", "--json"]).exits_with(0).json();
     let device = &document["result"]["devices"][0];
-    let listed = place.scry(&["devices"]).ends(0);
+    let listed = place.scry(&["devices"]).exits_with(0);
     for field in ["selector", "name", "uuid"] {
         let Some(value) = device[field].as_str() else {
             continue;
         };
         assert!(listed.stdout.contains(value), "{field} {value} in {listed:#?}");
-        let selected = place.scry(&["devices", "--device", value, "--json"]).ends(0).json();
+        let selected = place.scry(&["devices", "--device", value, "--json"]).exits_with(0).json();
         assert_eq!(selected["result"]["devices"][0]["name"], device["name"], "by {field}");
     }
-    let unknown = place.scry(&["devices", "--device", "no such device"]).ends(1);
-    unknown.says(&["no such device", device["name"].as_str().unwrap()]);
+    let unknown = place.scry(&["devices", "--device", "no such device"]).exits_with(1);
+    unknown.prints(&["no such device", device["name"].as_str().unwrap()]);
 }
 
 #[test]
 fn workarounds_are_shown_with_their_reason() {
     let place = Workplace::new();
     for command in ["devices", "doctor"] {
-        let listed = place.scry(&[command]).ends(0);
-        let document = place.scry(&[command, "--json"]).ends(0).json();
+        let listed = place.scry(&[command]).exits_with(0);
+        let document = place.scry(&[command, "--json"]).exits_with(0).json();
         for device in document["result"]["devices"].as_array().unwrap() {
             let device = device.get("device").unwrap_or(device);
             let workarounds = device["workarounds"].as_array().unwrap();
@@ -95,21 +95,21 @@ fn workarounds_are_shown_with_their_reason() {
 fn doctor_tests_each_device() {
     let name = "doctor_tests_each_device";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
-    let told = ["vulkan:0", "cpu:0", "works", "default device: ", "SCRY_CACHE_DIR="];
-    place.scry(&["doctor"]).ends(0).says(&told);
-    let document = place.scry(&["doctor", "--device", "vulkan", "--json"]).ends(0).json();
+    let expected = ["vulkan:0", "cpu:0", "works", "default device: ", "SCRY_CACHE_DIR="];
+    place.scry(&["doctor"]).exits_with(0).prints(&expected);
+    let document = place.scry(&["doctor", "--device", "vulkan", "--json"]).exits_with(0).json();
     assert_eq!(document["result"]["devices"][0]["works"], true);
     // The null device accepts kernels and computes nothing: its results are wrong.
-    place.scry(&["doctor", "--device", "null"]).ends(1).says(&["wrong results"]);
+    place.scry(&["doctor", "--device", "null"]).exits_with(1).prints(&["wrong results"]);
 }
 
 #[test]
 fn doctor_shows_cuda_versions_and_libraries() {
     let name = "doctor_shows_cuda_versions_and_libraries";
     let Some(place) = Workplace::with_backend("cuda", name) else { return };
-    let told = ["cuda:0", "CUDA 1", "compute capability ", "NVRTC", "cuBLAS", "needed by"];
-    place.scry(&["doctor"]).ends(0).says(&told);
-    let document = place.scry(&["doctor", "--device", "cuda", "--json"]).ends(0).json();
+    let expected = ["cuda:0", "CUDA 1", "compute capability ", "NVRTC", "cuBLAS", "needed by"];
+    place.scry(&["doctor"]).exits_with(0).prints(&expected);
+    let document = place.scry(&["doctor", "--device", "cuda", "--json"]).exits_with(0).json();
     let device = &document["result"]["devices"][0]["device"];
     let capability = device["compute_capability"].as_str().unwrap();
     let (major, minor) = capability.split_once('.').unwrap();
@@ -124,17 +124,21 @@ fn doctor_shows_cuda_versions_and_libraries() {
     let names: Vec<_> = libraries.iter().map(|library| &library["name"]).collect();
     assert_eq!(names, ["NVRTC", "cuBLAS"]);
     for library in libraries {
-        let told = if library["found"] == true { ["file", "version"] } else { ["reason", "help"] };
-        assert!(told.iter().all(|field| library[field].is_string()), "{library}");
+        let expected =
+            if library["found"] == true { ["file", "version"] } else { ["reason", "help"] };
+        assert!(expected.iter().all(|field| library[field].is_string()), "{library}");
     }
 }
 
 #[test]
-fn the_cache_is_listed_and_cleared() {
+fn cache_is_listed_and_cleared() {
     let place = Workplace::without_driver();
     let cache = place.path("cache");
-    place.scry(&["cache", "ls"]).ends(0).says(&[cache.to_str().unwrap(), "0 compiled kernels"]);
-    let because = |folder: &str| {
+    place
+        .scry(&["cache", "ls"])
+        .exits_with(0)
+        .prints(&[cache.to_str().unwrap(), "0 compiled kernels"]);
+    let empty_because = |folder: &str| {
         let mut command = place.command(&["cache", "ls", "--json"]);
         let output = command.env("SCRY_CACHE_DIR", folder).output().unwrap();
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -142,12 +146,12 @@ fn the_cache_is_listed_and_cleared() {
     };
     std::fs::create_dir_all(place.path("made/scry-gpu")).unwrap();
     place.write("file", "");
-    assert_eq!(because("off"), "disabled");
-    assert_eq!(because("none"), "no-folder");
-    assert_eq!(because("made"), "no-kernels");
-    assert_eq!(because("file"), "unreadable");
-    place.scry(&["cache", "clear"]).ends(0).says(&["removed 0"]);
-    let document = place.scry(&["cache", "ls", "--json"]).ends(0).json();
+    assert_eq!(empty_because("off"), "disabled");
+    assert_eq!(empty_because("none"), "no-folder");
+    assert_eq!(empty_because("made"), "no-kernels");
+    assert_eq!(empty_because("file"), "unreadable");
+    place.scry(&["cache", "clear"]).exits_with(0).prints(&["removed 0"]);
+    let document = place.scry(&["cache", "ls", "--json"]).exits_with(0).json();
     assert_eq!(document["result"]["entries"], serde_json::json!([]));
     let off = place.command(&["cache", "ls"]).env("SCRY_CACHE_DIR", "off").output().unwrap();
     assert!(off.status.success());
@@ -155,37 +159,37 @@ fn the_cache_is_listed_and_cleared() {
 }
 
 #[test]
-fn an_empty_cache_says_why() {
-    let mut shown = Transcript::new("cache");
-    shown.run(&["cache", "ls"]);
-    std::fs::create_dir_all(shown.place.path("cache/scry-gpu")).unwrap();
-    shown.run(&["cache", "ls"]);
-    shown.run(&["cache", "clear"]);
+fn empty_cache_shows_reason() {
+    let mut transcript = Transcript::new("cache");
+    transcript.run(&["cache", "ls"]);
+    std::fs::create_dir_all(transcript.place.path("cache/scry-gpu")).unwrap();
+    transcript.run(&["cache", "ls"]);
+    transcript.run(&["cache", "clear"]);
     for value in ["off", ""] {
-        shown.place.set("SCRY_CACHE_DIR", value);
-        shown.run(&["cache", "ls"]);
+        transcript.place.set("SCRY_CACHE_DIR", value);
+        transcript.run(&["cache", "ls"]);
     }
-    shown.compare();
+    transcript.compare();
 }
 
 #[test]
-fn a_missing_home_folder_is_reported() {
-    let mut shown = Transcript::new("cache_without_home");
+fn missing_home_folder_is_reported() {
+    let mut transcript = Transcript::new("cache_without_home");
     for arguments in [&["cache", "ls"][..], &["cache", "ls", "--json"], &["cache", "clear"]] {
-        let mut command = shown.place.command(arguments);
+        let mut command = transcript.place.command(arguments);
         for variable in ["SCRY_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"] {
             command.env_remove(variable);
         }
         let output = command.output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.stderr.is_empty(), "{:?}", output.stderr);
-        shown.add(arguments, &text, output.status.code().unwrap());
+        transcript.add(arguments, &text, output.status.code().unwrap());
     }
-    shown.compare();
+    transcript.compare();
 }
 
 #[test]
-fn wrong_command_lines_are_bad_usage() {
+fn wrong_command_lines_exit_with_2() {
     let place = Workplace::without_driver();
     let wrong: [&[&str]; 9] = [
         &[],
@@ -199,16 +203,16 @@ fn wrong_command_lines_are_bad_usage() {
         &["run", "k.wgsl", "--seed", "-1"],
     ];
     for arguments in wrong {
-        let outcome = place.scry(arguments).ends(2);
+        let outcome = place.scry(arguments).exits_with(2);
         assert!(!outcome.stderr.is_empty(), "{arguments:?}");
     }
-    place.scry(&["--help"]).ends(0).says(&["doctor", "Exit codes"]);
-    place.scry(&["--version"]).ends(0).says(&[env!("CARGO_PKG_VERSION")]);
-    place.scry(&["run", "--help"]).ends(0).says(&["zeros:u32:1000x10", "NAME_width"]);
+    place.scry(&["--help"]).exits_with(0).prints(&["doctor", "Exit codes"]);
+    place.scry(&["--version"]).exits_with(0).prints(&[env!("CARGO_PKG_VERSION")]);
+    place.scry(&["run", "--help"]).exits_with(0).prints(&["zeros:u32:1000x10", "NAME_width"]);
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let place = Workplace::without_driver();
     // More than the capacity of a pipe, so that the program is still writing when its reader exits.
     let many: String =

@@ -1,4 +1,4 @@
-//! The texts and colours of messages.
+//! Tests of the texts and colours of messages.
 
 #[cfg(unix)]
 use crate::support::terminal;
@@ -22,25 +22,29 @@ var<immediate> p: vec4f;
 ";
 
 #[test]
-fn errors_read_well() {
-    let mut shown = Transcript::new("messages");
-    shown.place.write("bad.wgsl", BAD);
-    shown.place.write("fill.wgsl", FILL);
-    shown.run(&["check", "bad.wgsl", "fill.wgsl", "bad.wgsl"]);
-    shown.run(&["run", "bad.wgsl", "--inout", "x=zeros:f32:8"]);
-    shown.run(&["reflect", "bad.wgsl"]);
-    shown.run(&["emit", "bad.wgsl", "-o", "bad.spv"]);
-    shown.run(&["verify", "bad.wgsl"]);
+fn errors_match_transcript() {
+    let mut transcript = Transcript::new("messages");
+    transcript.place.write("bad.wgsl", BAD);
+    transcript.place.write("fill.wgsl", FILL);
+    transcript.run(&["check", "bad.wgsl", "fill.wgsl", "bad.wgsl"]);
+    transcript.run(&["run", "bad.wgsl", "--inout", "x=zeros:f32:8"]);
+    transcript.run(&["reflect", "bad.wgsl"]);
+    transcript.run(&["emit", "bad.wgsl", "-o", "bad.spv"]);
+    transcript.run(&["verify", "bad.wgsl"]);
     let fill = ["run", "fill.wgsl", "--inout", "x=zeros:f32:8"];
     for push in ["p=1", "p=1,2,3,1e999", "p=1,2,3,x", "q=1,2,3,4", "p=0.1,1e-9,3,4"] {
-        shown.run(&[&fill[..], &["--push", push]].concat());
+        transcript.run(&[&fill[..], &["--push", push]].concat());
     }
-    shown.run(&[&fill[..], &["--push", "p=1,2,3,4", "--set", "N=1e999"]].concat());
-    shown.compare();
+    transcript.run(&[&fill[..], &["--push", "p=1,2,3,4", "--set", "N=1e999"]].concat());
+    transcript.compare();
 }
 
-/// Runs with these variables in the environment.
-fn coloured(place: &Workplace, arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
+/// Runs the program with additional environment variables.
+fn run_with_variables(
+    place: &Workplace,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Outcome {
     let output = place.command(arguments).envs(variables.iter().copied()).output();
     let output = output.expect("the program was built");
     Outcome {
@@ -51,28 +55,28 @@ fn coloured(place: &Workplace, arguments: &[&str], variables: &[(&str, &str)]) -
 }
 
 #[test]
-fn colours_are_for_terminals_unless_forced() {
+fn only_terminals_have_colours() {
     const FORCED: (&str, &str) = ("CLICOLOR_FORCE", "1");
     const NONE: (&str, &str) = ("NO_COLOR", "1");
     let place = Workplace::without_driver();
     place.write("bad.wgsl", BAD);
     for arguments in [&["check", "bad.wgsl"][..], &["run", "bad.wgsl", "--out", "x"]] {
-        let plain = place.scry(arguments).ends(1);
-        let forced = coloured(&place, arguments, &[FORCED]);
-        let none = coloured(&place, arguments, &[FORCED, NONE]);
+        let plain = place.scry(arguments).exits_with(1);
+        let forced = run_with_variables(&place, arguments, &[FORCED]);
+        let none = run_with_variables(&place, arguments, &[FORCED, NONE]);
         let text = |outcome: &Outcome| format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(!text(&plain).contains('\u{1b}'), "{plain:?}");
         assert_eq!(text(&none), text(&plain));
         assert!(text(&forced).contains("\u{1b}[31m               ^ unknown"), "{forced:?}");
         assert_eq!(anstream::adapter::strip_str(&text(&forced)).to_string(), text(&plain));
     }
-    let failed = coloured(&place, &["run", "none.wgsl"], &[FORCED]);
+    let failed = run_with_variables(&place, &["run", "none.wgsl"], &[FORCED]);
     assert!(
         failed.stderr.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m none.wgsl"),
         "{failed:?}"
     );
     // JSON documents and data have no colours.
-    let document = coloured(&place, &["check", "bad.wgsl", "--json"], &[FORCED]);
+    let document = run_with_variables(&place, &["check", "bad.wgsl", "--json"], &[FORCED]);
     assert!(!document.stdout.contains('\u{1b}'), "{document:?}");
 }
 
@@ -81,11 +85,11 @@ fn oversized_buffers_are_refused_with_size() {
     let place = Workplace::without_driver();
     place.write("fill.wgsl", FILL);
     let huge = ["run", "fill.wgsl", "--inout", "x=zeros:f32:99999999999", "--push", "p=1,2,3,4"];
-    let refused = place.scry(&huge).ends(1);
-    refused.says(&["`x` is 99999999999 of f32, 399999999996 bytes", "max_buffer_size", "help: "]);
+    let refused = place.scry(&huge).exits_with(1);
+    refused.prints(&["`x` is 99999999999 of f32, 399999999996 bytes", "max_buffer_size", "help: "]);
 }
 
-/// Runs with a terminal as all three standard streams.
+/// All three standard streams are a terminal.
 #[cfg(unix)]
 #[test]
 fn terminals_get_no_binary_data() {
@@ -102,7 +106,7 @@ fn terminals_get_no_binary_data() {
         command.stdin(Stdio::from(end())).stdout(Stdio::from(end())).stderr(Stdio::from(end()));
         let status = command.status().expect("the program was built");
         let mut text = [0; 4096];
-        let count = user.read(&mut text).expect("it said something");
+        let count = user.read(&mut text).expect("the program printed something");
         (status.code(), String::from_utf8_lossy(&text[..count]).into_owned())
     };
     let bad = ["run", "bad.wgsl", "--out", "x", "--shape", "x=1"];
@@ -122,11 +126,11 @@ fn terminals_get_no_binary_data() {
 }
 
 #[test]
-fn the_environment_is_in_the_help() {
+fn help_lists_environment_and_sources() {
     let place = Workplace::without_driver();
     let variables = ["SCRY_DEVICE", "SCRY_CACHE_DIR", "NO_COLOR", "RUST_LOG", "Environment:"];
-    place.scry(&["--help"]).ends(0).says(&variables);
-    place.scry(&["help"]).ends(0).says(&variables);
+    place.scry(&["--help"]).exits_with(0).prints(&variables);
+    place.scry(&["help"]).exits_with(0).prints(&variables);
     let sources = ["ones:TYPE:SHAPE", "arange:TYPE:SHAPE", "FILE.npz:ARRAY", "--cast <NAME=TYPE>"];
-    place.scry(&["run", "--help"]).ends(0).says(&sources);
+    place.scry(&["run", "--help"]).exits_with(0).prints(&sources);
 }

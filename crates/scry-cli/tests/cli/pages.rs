@@ -1,4 +1,4 @@
-//! `scry completions` and `scry man`.
+//! Tests of `scry completions`, `scry man` and `--help`.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ fn every_shell_has_completions() {
         assert_eq!(document["result"]["shell"], shell);
         assert_eq!(document["result"]["script"], script);
     }
-    place.scry(&["completions", "tcsh"]).ends(2).says(&["tcsh", "bash", "fish"]);
+    place.scry(&["completions", "tcsh"]).exits_with(2).prints(&["tcsh", "bash", "fish"]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn bash_completes_commands_and_options() {
         return;
     }
     let place = Workplace::without_driver();
-    place.write("scry.bash", place.scry(&["completions", "bash"]).ends(0).stdout);
+    place.write("scry.bash", place.scry(&["completions", "bash"]).exits_with(0).stdout);
     let complete = |words: &str, last: usize| {
         let script = format!(
             ". ./scry.bash; COMP_WORDS=({words}); COMP_CWORD={last}; \
@@ -67,15 +67,15 @@ fn bash_completes_commands_and_options() {
 #[test]
 fn every_command_has_a_man_page() {
     let place = Workplace::without_driver();
-    place.scry(&["man"]).ends(0).says(&[".TH scry 1", "fuzz", "EXTRA"]);
-    let page = place.scry(&["man", "run"]).ends(0).stdout;
+    place.scry(&["man"]).exits_with(0).prints(&[".TH scry 1", "fuzz", "EXTRA"]);
+    let page = place.scry(&["man", "run"]).exits_with(0).stdout;
     let page = page.replace("\\-", "-");
     for word in [".TH scry-run 1", "--invocations", "rand:TYPE:SHAPE", "saxpy.wgsl"] {
         assert!(page.contains(word), "{word:?} is not in {page}");
     }
-    place.scry(&["man", "sun"]).ends(2).says(&["no command `sun`", "devices, doctor"]);
-    place.scry(&["man", "-o", "pages/man1"]).ends(0).says(&["pages -> pages/man1"]);
-    let document = place.scry(&["man", "-o", "again", "--json"]).ends(0).json();
+    place.scry(&["man", "sun"]).exits_with(2).prints(&["no command `sun`", "devices, doctor"]);
+    place.scry(&["man", "-o", "pages/man1"]).exits_with(0).prints(&["pages -> pages/man1"]);
+    let document = place.scry(&["man", "-o", "again", "--json"]).exits_with(0).json();
     let files = document["result"]["files"].as_array().unwrap();
     assert!(files.len() > 10, "{document}");
     assert_eq!(place.read("pages/man1/scry-fuzz.1"), place.read("again/scry-fuzz.1"));
@@ -83,18 +83,18 @@ fn every_command_has_a_man_page() {
 
 #[test]
 fn help_begins_with_examples() {
-    let mut shown = Transcript::new("help");
-    shown.run(&["--help"]);
+    let mut transcript = Transcript::new("help");
+    transcript.run(&["--help"]);
     let commands =
         ["devices", "doctor", "check", "reflect", "emit", "run", "verify", "fuzz", "cache"];
     for command in commands.iter().chain(&["completions", "man"]) {
-        let help = shown.place.command(&[command, "--help"]).output().unwrap().stdout;
+        let help = transcript.place.command(&[command, "--help"]).output().unwrap().stdout;
         let help = String::from_utf8(help).unwrap();
         let [examples, usage, options] =
             ["Examples:\n  scry ", "\nUsage: ", "\nOptions:"].map(|part| help.find(part).unwrap());
         assert!(examples < usage && usage < options, "{help}");
         assert_eq!(examples, help.find("\n\n").unwrap() + 2, "{help}");
-        shown.add(&[command, "--help"], &help, 0);
+        transcript.add(&[command, "--help"], &help, 0);
     }
-    shown.compare();
+    transcript.compare();
 }

@@ -1,4 +1,4 @@
-//! `scry run` on a device.
+//! Tests of `scry run` on every device.
 
 use png::ColorType;
 
@@ -20,18 +20,18 @@ fn saxpy_reads_and_writes_npy() {
         let arguments =
             ["run", &kernel, "--in", "x=x.npy", "--inout", "y=y.npy", "--push", "a=2.0"];
         let with_output = [&arguments[..], &["--out", "y=out.npy", "-n", "3"]].concat();
-        place.scry(&with_output).ends(0).says(&["-> out.npy", "3 invocations"]);
+        place.scry(&with_output).exits_with(0).prints(&["-> out.npy", "3 invocations"]);
         let (header, values) = read_npy(&place.read("out.npy"));
         assert!(header.contains("'<f4'") && header.contains("(3,)"), "{header}");
         assert_eq!(values, [12.0, 24.0, 36.0]);
         assert_eq!(place.read("y.npy"), y, "the source is never written");
         // Without a file the result is shown, and without -n there is one invocation per element.
-        place.scry(&arguments).ends(0).says(&["3 invocations", "[12.0, 24.0, 36.0]"]);
+        place.scry(&arguments).exits_with(0).prints(&["3 invocations", "[12.0, 24.0, 36.0]"]);
     });
 }
 
 #[test]
-fn the_edges_kernel_processes_an_image() {
+fn edges_kernel_processes_an_image() {
     Workplace::on_each_device(|place| {
         // 6 wide and 4 high, black on the left and white on the right.
         let samples: Vec<u8> = (0..24).map(|i| if i % 6 < 3 { 0 } else { 255 }).collect();
@@ -39,7 +39,7 @@ fn the_edges_kernel_processes_an_image() {
         let kernel = example("examples/kernels/edges.wgsl");
         let arguments =
             ["run", &kernel, "--in", "src=step.png", "--out", "dst=edges.png", "--time", "--json"];
-        let outcome = place.scry(&arguments).ends(0);
+        let outcome = place.scry(&arguments).exits_with(0);
         for part in ["compile", "upload", "gpu", "download"] {
             assert!(outcome.stderr.contains(part), "{outcome:#?}");
             assert!(outcome.json()["result"]["seconds"][part].as_f64().unwrap() >= 0.0);
@@ -51,9 +51,9 @@ fn the_edges_kernel_processes_an_image() {
             assert_eq!((row[0], row[5]), (0, 0), "flat at the sides: {row:?}");
             assert!(row[2] > 100 && row[2] == row[3], "steep in the middle: {row:?}");
         }
-        // An override that is given wins over the image's size.
+        // --set takes precedence over the image's size.
         let narrow = [&arguments[..6], &["--set", "src_width=3"]].concat();
-        place.scry(&narrow).ends(0);
+        place.scry(&narrow).exits_with(0);
         assert_ne!(read_png(&place.path("edges.png")).2, edges);
     });
 }
@@ -85,7 +85,7 @@ fn every_element_type_round_trips() {
             let file = npy(descr, "(2, 3)", &data);
             place.write("in.npy", &file);
             let arguments = ["run", "copy.wgsl", "--in", "src=in.npy", "--out", "dst=out.npy"];
-            place.scry(&arguments).ends(0);
+            place.scry(&arguments).exits_with(0);
             assert_eq!(place.read("out.npy"), file, "{ty}: the files are alike to the byte");
         }
     });
@@ -99,12 +99,12 @@ fn pixels_have_red_in_low_byte() {
             [1, 2, 3, 4, 250, 251, 252, 253, 0, 0, 0, 255, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2];
         place.write("in.png", png(3, 2, ColorType::Rgba, &pixels));
         let arguments = ["run", "copy.wgsl", "--in", "src=in.png", "--out"];
-        place.scry(&[&arguments[..], &["dst=out.bin"]].concat()).ends(0);
+        place.scry(&[&arguments[..], &["dst=out.bin"]].concat()).exits_with(0);
         assert_eq!(place.read("out.bin"), pixels);
-        place.scry(&[&arguments[..], &["dst=out.png"]].concat()).ends(0);
+        place.scry(&[&arguments[..], &["dst=out.png"]].concat()).exits_with(0);
         assert_eq!(read_png(&place.path("out.png")), (3, 2, pixels.to_vec()));
         place.write("copy.wgsl", copy_kernel("vec4f"));
-        place.scry(&[&arguments[..], &["dst=out.npy"]].concat()).ends(0);
+        place.scry(&[&arguments[..], &["dst=out.npy"]].concat()).exits_with(0);
         let (header, values) = read_npy(&place.read("out.npy"));
         assert!(header.contains("(2, 3, 4)"), "{header}");
         let wanted: Vec<f32> = pixels.iter().map(|sample| f32::from(*sample) / 255.0).collect();
@@ -134,15 +134,16 @@ fn structures_and_uniforms_use_raw_bytes() {
         place.write("params.npy", npy("<f4", "(2,)", &floats(&[3.0, 0.5])));
         let arguments =
             ["run", "k.wgsl", "--in", "params=params.npy", "--inout", "particles=p.bin"];
-        place.scry(&[&arguments[..], &["--out", "particles=o.bin"]].concat()).ends(0);
+        place.scry(&[&arguments[..], &["--out", "particles=o.bin"]].concat()).exits_with(0);
         assert_eq!(place.read("o.bin"), [particle(3.5, 11), particle(6.5, 21)].concat());
-        let refused = place.scry(&[&arguments[..], &["--out", "particles=o.npy"]].concat()).ends(2);
-        refused.says(&["array<Particle>", ".bin"]);
+        let refused =
+            place.scry(&[&arguments[..], &["--out", "particles=o.npy"]].concat()).exits_with(2);
+        refused.prints(&["array<Particle>", ".bin"]);
     });
 }
 
 #[test]
-fn outputs_take_the_shape_that_suits() {
+fn output_shapes_are_inferred() {
     Workplace::on_each_device(|place| {
         place.write(
             "k.wgsl",
@@ -158,7 +159,7 @@ fn outputs_take_the_shape_that_suits() {
         );
         let arguments = ["run", "k.wgsl", "--in", "x=rand:u32:10x30", "--seed", "7", "--out"];
         let arguments = [&arguments[..], &["histogram=h.npy", "--out", "pairs=p.npy"]].concat();
-        let document = place.scry(&[&arguments[..], &["--json"]].concat()).ends(0).json();
+        let document = place.scry(&[&arguments[..], &["--json"]].concat()).exits_with(0).json();
         // The histogram has its own length; the other output has the length of the input.
         assert_eq!(document["result"]["outputs"][0]["shape"], serde_json::json!([16]));
         assert_eq!(document["result"]["outputs"][1]["shape"], serde_json::json!([10, 30, 2]));
@@ -170,16 +171,16 @@ fn outputs_take_the_shape_that_suits() {
         assert_eq!(pairs[598..], [299.0, 1.0]);
         // The seed determines the numbers.
         let first = place.read("h.npy");
-        place.scry(&arguments).ends(0);
+        place.scry(&arguments).exits_with(0);
         assert_eq!(place.read("h.npy"), first);
         let other: Vec<&str> = arguments.iter().map(|a| if *a == "7" { "8" } else { a }).collect();
-        place.scry(&other).ends(0);
+        place.scry(&other).exits_with(0);
         assert_ne!(place.read("h.npy"), first);
     });
 }
 
 #[test]
-fn shapes_can_be_given() {
+fn shape_option_sets_output_shape() {
     Workplace::on_each_device(|place| {
         place.write(
             "k.wgsl",
@@ -195,15 +196,15 @@ fn shapes_can_be_given() {
         let arguments = ["run", "k.wgsl", "--set", "WIDTH=5", "--out", "out=ramp.png"];
         place
             .scry(&[&arguments[..], &["--shape", "out=3x5"]].concat())
-            .ends(0)
-            .says(&["5 wide × 3 high = 15 invocations"]);
+            .exits_with(0)
+            .prints(&["5 wide × 3 high = 15 invocations"]);
         let (width, height, samples) = read_png(&place.path("ramp.png"));
         assert_eq!((width, height), (5, 3));
         assert_eq!(samples[10..], [0, 64, 128, 191, 255]);
         let flat =
             ["run", "k.wgsl", "--set", "WIDTH=5", "--out", "out=ramp.bin", "--shape", "out=15"];
-        place.scry(&flat).ends(2).says(&["-n WIDTHxHEIGHT"]);
-        place.scry(&[&flat[..], &["-n", "5x3"]].concat()).ends(0);
+        place.scry(&flat).exits_with(2).prints(&["-n WIDTHxHEIGHT"]);
+        place.scry(&[&flat[..], &["-n", "5x3"]].concat()).exits_with(0);
         assert_eq!(read_floats(&place.read("ramp.bin"))[5..10], [0.0, 0.25, 0.5, 0.75, 1.0]);
     });
 }
@@ -218,7 +219,7 @@ fn launches_beyond_65535_workgroups_are_complete() {
              if id.x < arrayLength(&out) { out[id.x] = id.x + 1u; }
          }",
         );
-        place.scry(&["run", "k.wgsl", "--out", "out=o.bin", "--shape", "out=70000"]).ends(0);
+        place.scry(&["run", "k.wgsl", "--out", "out=o.bin", "--shape", "out=70000"]).exits_with(0);
         let bytes = place.read("o.bin");
         let numbers = bytes.chunks_exact(4).map(|n| u32::from_le_bytes(n.try_into().unwrap()));
         assert!(numbers.eq(1..=70_000));

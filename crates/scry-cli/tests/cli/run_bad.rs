@@ -1,4 +1,4 @@
-//! Refusals of `scry run`, all before a device is opened.
+//! Tests of errors of `scry run`, all of them before a device is opened.
 
 use png::ColorType;
 
@@ -26,37 +26,49 @@ fn place() -> Workplace {
     place
 }
 
-/// Runs the kernel with these groups of arguments; requires a refusal with these words.
+/// Runs the kernel with these groups of arguments, and asserts a usage error with these words.
 #[track_caller]
-fn refused(place: &Workplace, arguments: &[&[&str]], words: &[&str]) {
+fn assert_usage_error(place: &Workplace, arguments: &[&[&str]], words: &[&str]) {
     let arguments = [&[&["run", "k.wgsl"][..]], arguments].concat().concat();
-    place.scry(&arguments).ends(2).says(words);
+    place.scry(&arguments).exits_with(2).prints(words);
 }
 
 #[test]
 fn missing_buffers_are_listed() {
     let words = ["`y`", "@binding(0)", "array<f32>", "--in x=zeros:f32:8", "missing: --out y="];
-    refused(&place(), &[&X, &PUSH], &words);
-    refused(&place(), &[&PUSH], &["`x`, `y`", "missing: --in x=SOURCE"]);
+    assert_usage_error(&place(), &[&X, &PUSH], &words);
+    assert_usage_error(&place(), &[&PUSH], &["`x`, `y`", "missing: --in x=SOURCE"]);
 }
 
 #[test]
-fn unknown_names_list_the_known() {
+fn unknown_names_list_valid_names() {
     let place = place();
-    refused(&place, &[&X, &Y, &PUSH, &["--in", "z=zeros:f32:8"]], &["--in z", "x ", "y "]);
-    refused(&place, &[&X, &Y, &PUSH, &["--out", "z"]], &["--out z"]);
-    refused(&place, &[&X, &Y, &PUSH, &["--shape", "z=1"]], &["--shape z"]);
-    refused(&place, &[&X, &Y, &PUSH, &["--push", "b=1"]], &["--push b", "`a` (f32), `n` (u32)"]);
-    refused(&place, &[&X, &Y, &["--push", "a=1"]], &["`n` (u32)"]);
-    refused(&place, &[&X, &Y, &["--push", "a=1", "--push", "n=-1"]], &["`-1`", "u32"]);
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &PUSH, &["--in", "z=zeros:f32:8"]],
+        &["--in z", "x ", "y "],
+    );
+    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--out", "z"]], &["--out z"]);
+    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--shape", "z=1"]], &["--shape z"]);
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &PUSH, &["--push", "b=1"]],
+        &["--push b", "`a` (f32), `n` (u32)"],
+    );
+    assert_usage_error(&place, &[&X, &Y, &["--push", "a=1"]], &["`n` (u32)"]);
+    assert_usage_error(&place, &[&X, &Y, &["--push", "a=1", "--push", "n=-1"]], &["`-1`", "u32"]);
     let large = ["--push", "a=1e999", "--push", "n=1"];
-    refused(&place, &[&X, &Y, &large], &["--push a=1e999: `1e999` is not a finite f32"]);
-    refused(&place, &[&X, &Y, &PUSH, &["--cast", "z=f32"]], &["--cast z", "x ", "y "]);
+    assert_usage_error(&place, &[&X, &Y, &large], &["--push a=1e999: `1e999` is not a finite f32"]);
+    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--cast", "z=f32"]], &["--cast z", "x ", "y "]);
     let words = ["--cast x=u8", "array<f32>", "--cast x=f32"];
-    refused(&place, &[&X, &Y, &PUSH, &["--cast", "x=u8"]], &words);
-    refused(&place, &[&X, &Y, &PUSH, &["--cast", "x=byte"]], &["--cast x=byte", "u16"]);
-    refused(&place, &[&X, &Y, &PUSH, &["--set", "N=1"]], &["`N`", "--set"]);
-    refused(&place, &[&X, &Y, &PUSH, &["--entry", "other"]], &["`other`", "--entry", "main"]);
+    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--cast", "x=u8"]], &words);
+    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--cast", "x=byte"]], &["--cast x=byte", "u16"]);
+    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--set", "N=1"]], &["`N`", "--set"]);
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &PUSH, &["--entry", "other"]],
+        &["`other`", "--entry", "main"],
+    );
 }
 
 #[test]
@@ -64,45 +76,61 @@ fn other_data_types_are_refused() {
     let place = place();
     place.write("x.npy", npy("<f8", "(8,)", &[0; 64]));
     let words = ["x=x.npy", "f64", "array<f32>", "astype(\"float32\")"];
-    refused(&place, &[&["--in", "x=x.npy"], &Y, &PUSH], &words);
+    assert_usage_error(&place, &[&["--in", "x=x.npy"], &Y, &PUSH], &words);
     let words = ["u32", "array<f32>", "x=rand:f32:8"];
-    refused(&place, &[&["--in", "x=rand:u32:8"], &Y, &PUSH], &words);
-    refused(&place, &[&["--in", "x=rand:f32"], &Y, &PUSH], &["zeros:u32:1000x10"]);
-    refused(&place, &[&["--in", "x=x.jpg"], &Y, &PUSH], &["x.jpg", ".png"]);
+    assert_usage_error(&place, &[&["--in", "x=rand:u32:8"], &Y, &PUSH], &words);
+    assert_usage_error(&place, &[&["--in", "x=rand:f32"], &Y, &PUSH], &["zeros:u32:1000x10"]);
+    assert_usage_error(&place, &[&["--in", "x=x.jpg"], &Y, &PUSH], &["x.jpg", ".png"]);
     place.write("x.bin", [0; 7]);
-    refused(&place, &[&["--in", "x=x.bin"], &Y, &PUSH], &["7 bytes"]);
+    assert_usage_error(&place, &[&["--in", "x=x.bin"], &Y, &PUSH], &["7 bytes"]);
     let empty = ["--in", "x=zeros:f32:0", "-n", "8"];
-    refused(&place, &[&empty, &Y, &PUSH], &["the buffer is empty"]);
+    assert_usage_error(&place, &[&empty, &Y, &PUSH], &["the buffer is empty"]);
     let words = ["--shape x", "has its own shape"];
-    refused(&place, &[&X, &Y, &PUSH, &["--shape", "x=2x4"]], &words);
+    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--shape", "x=2x4"]], &words);
 }
 
 #[test]
-fn images_fit_pixels_alone() {
+fn images_need_pixel_types() {
     let place = place();
     place.write("i.png", png(2, 2, ColorType::Grayscale, &[0; 4]));
     let source =
         KERNEL.replace("x: array<f32>", "x: array<vec2f>").replace("x[id.x];", "x[id.x].x;");
     place.write("k.wgsl", source);
-    refused(&place, &[&["--in", "x=i.png"], &Y, &PUSH], &["array<vec2<f32>>", "array<u32>"]);
+    assert_usage_error(
+        &place,
+        &[&["--in", "x=i.png"], &Y, &PUSH],
+        &["array<vec2<f32>>", "array<u32>"],
+    );
     place.write("k.wgsl", KERNEL);
-    refused(&place, &[&X, &["--out", "y=o.png"], &PUSH], &["two dimensions", "--shape y="]);
+    assert_usage_error(
+        &place,
+        &[&X, &["--out", "y=o.png"], &PUSH],
+        &["two dimensions", "--shape y="],
+    );
 }
 
 #[test]
 fn directions_are_not_mixed_up() {
     let place = place();
-    refused(&place, &[&["--out", "x", "--shape", "x=8"], &Y, &PUSH], &["does not write `x`"]);
-    refused(&place, &[&X, &["--in", "y=zeros:f32:8"], &PUSH], &["writes `y`", "--inout"]);
-    refused(&place, &[&X, &X, &Y, &PUSH], &["buffer `x` has two inputs"]);
-    refused(&place, &[&X, &Y, &Y, &PUSH], &["--out y is repeated"]);
+    assert_usage_error(
+        &place,
+        &[&["--out", "x", "--shape", "x=8"], &Y, &PUSH],
+        &["does not write `x`"],
+    );
+    assert_usage_error(
+        &place,
+        &[&X, &["--in", "y=zeros:f32:8"], &PUSH],
+        &["writes `y`", "--inout"],
+    );
+    assert_usage_error(&place, &[&X, &X, &Y, &PUSH], &["buffer `x` has two inputs"]);
+    assert_usage_error(&place, &[&X, &Y, &Y, &PUSH], &["--out y is repeated"]);
 }
 
 #[test]
-fn a_stream_holds_one_array() {
+fn streams_hold_one_array() {
     let place = place();
     let words = ["`x`, `y`", "standard input"];
-    refused(&place, &[&["--in", "x=-", "--inout", "y=bin:-"], &PUSH], &words);
+    assert_usage_error(&place, &[&["--in", "x=-", "--inout", "y=bin:-"], &PUSH], &words);
     place.write(
         "k.wgsl",
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -110,21 +138,21 @@ fn a_stream_holds_one_array() {
          @compute @workgroup_size(1) fn main() { x[0] = 1; y[0] = 2; }",
     );
     let outputs = ["--out", "x=-", "--out", "y=bin:-", "--shape", "x=1", "--shape", "y=1"];
-    refused(&place, &[&outputs], &["- and - write to the same file"]);
+    assert_usage_error(&place, &[&outputs], &["- and - write to the same file"]);
 }
 
 #[test]
-fn what_is_read_is_never_written() {
+fn inputs_are_never_overwritten() {
     let place = place();
     let file = npy("<f4", "(2,)", &floats(&[1.0, 2.0]));
     place.write("x.npy", &file);
     place.write("y.npy", &file);
     let x = ["--in", "x=x.npy"];
     for output in ["y=x.npy", "y=./x.npy"] {
-        refused(&place, &[&x, &["--out", output], &PUSH], &["is also an input"]);
+        assert_usage_error(&place, &[&x, &["--out", output], &PUSH], &["is also an input"]);
     }
     let inout = ["--inout", "y=y.npy", "--out", "y=y.npy"];
-    refused(&place, &[&x, &inout, &PUSH], &["is also an input"]);
+    assert_usage_error(&place, &[&x, &inout, &PUSH], &["is also an input"]);
     assert_eq!((place.read("x.npy"), place.read("y.npy")), (file.clone(), file));
     place.write(
         "k2.wgsl",
@@ -133,37 +161,40 @@ fn what_is_read_is_never_written() {
     let both = ["run", "k2.wgsl", "--out", "x=o.bin", "--out", "y=./o.bin", "--shape", "x=1"];
     place
         .scry(&[&both[..], &["--shape", "y=1"], &PUSH].concat())
-        .ends(2)
-        .says(&["write to the same file"]);
+        .exits_with(2)
+        .prints(&["write to the same file"]);
 }
 
 #[test]
-fn files_that_fail_are_named() {
+fn failing_files_are_named() {
     let place = place();
-    let fails = |arguments: &[&[&str]], words: &[&str]| {
+    let assert_fails = |arguments: &[&[&str]], words: &[&str]| {
         let arguments = [&[&["run", "k.wgsl"][..]], arguments].concat().concat();
-        place.scry(&arguments).ends(1).says(words);
+        place.scry(&arguments).exits_with(1).prints(words);
     };
-    fails(&[&["--in", "x=none.npy"], &Y, &PUSH], &["none.npy"]);
+    assert_fails(&[&["--in", "x=none.npy"], &Y, &PUSH], &["none.npy"]);
     place.write("x.npy", b"nonsense");
-    fails(&[&["--in", "x=x.npy"], &Y, &PUSH], &["x.npy", "magic number"]);
+    assert_fails(&[&["--in", "x=x.npy"], &Y, &PUSH], &["x.npy", "magic number"]);
     place.write("x.png", b"nonsense");
-    fails(&[&["--in", "x=x.png"], &Y, &PUSH], &["x.png"]);
+    assert_fails(&[&["--in", "x=x.png"], &Y, &PUSH], &["x.png"]);
     // The header of an image of 30000x30000 pixels, and no pixels.
     let mut image = png(1, 1, ColorType::Rgba, &[0; 4]);
     image.splice(16..24, [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
     image.splice(29..33, [0x66, 0x27, 0xf8, 0xba]);
     place.write("large.png", image);
-    fails(&[&["--in", "x=large.png"], &Y, &PUSH], &["large.png", "30000x30000 pixels", "help: "]);
+    assert_fails(
+        &[&["--in", "x=large.png"], &Y, &PUSH],
+        &["large.png", "30000x30000 pixels", "help: "],
+    );
     let many = "x=rand:f32:99999999999999";
-    fails(&[&["--in", many], &Y, &PUSH], &["399999999999996 bytes", "help: "]);
-    fails(&[&X, &["--out", "y=no/y.npy"], &PUSH], &["no/y.npy", "no folder"]);
+    assert_fails(&[&["--in", many], &Y, &PUSH], &["399999999999996 bytes", "help: "]);
+    assert_fails(&[&X, &["--out", "y=no/y.npy"], &PUSH], &["no/y.npy", "no folder"]);
     std::fs::create_dir(place.path("d.npy")).unwrap();
-    fails(&[&X, &["--out", "y=d.npy"], &PUSH], &["d.npy", "folder"]);
-    fails(&[&["--in", "x=d.npy"], &Y, &PUSH], &["d.npy", "folder"]);
-    place.scry(&["run", "none.wgsl"]).ends(1).says(&["none.wgsl"]);
+    assert_fails(&[&X, &["--out", "y=d.npy"], &PUSH], &["d.npy", "folder"]);
+    assert_fails(&[&["--in", "x=d.npy"], &Y, &PUSH], &["d.npy", "folder"]);
+    place.scry(&["run", "none.wgsl"]).exits_with(1).prints(&["none.wgsl"]);
     place.write("bad.wgsl", "fn main( {}");
-    place.scry(&["run", "bad.wgsl"]).ends(1).says(&["bad.wgsl:1:", "┌─ bad.wgsl:1:"]);
+    place.scry(&["run", "bad.wgsl"]).exits_with(1).prints(&["bad.wgsl:1:", "┌─ bad.wgsl:1:"]);
 }
 
 #[test]
@@ -171,24 +202,24 @@ fn unclear_invocation_counts_are_refused() {
     let place = place();
     let source = KERNEL.replace("y: array<f32>", "y: array<f32, 8>");
     place.write("k.wgsl", &source);
-    refused(&place, &[&X, &Y, &PUSH], &["cannot infer the number of invocations", "-n"]);
+    assert_usage_error(&place, &[&X, &Y, &PUSH], &["cannot infer the number of invocations", "-n"]);
     let source = KERNEL.replace("@workgroup_size(64)", "@workgroup_size(8, 8)");
     place.write("k.wgsl", source);
-    refused(&place, &[&X, &Y, &PUSH], &["2-D", "-n WIDTHxHEIGHT"]);
+    assert_usage_error(&place, &[&X, &Y, &PUSH], &["2-D", "-n WIDTHxHEIGHT"]);
     let alone = KERNEL.replace("params.a * x[id.x]", "params.a");
     place.write("k.wgsl", alone);
-    refused(&place, &[&Y, &PUSH], &["its shape cannot be inferred", "--shape y="]);
+    assert_usage_error(&place, &[&Y, &PUSH], &["its shape cannot be inferred", "--shape y="]);
 }
 
 #[test]
-fn refusals_are_json_on_request() {
+fn json_option_applies_to_errors() {
     let place = place();
-    let outcome = place.scry(&["run", "k.wgsl", "--json"]).ends(2);
+    let outcome = place.scry(&["run", "k.wgsl", "--json"]).exits_with(2);
     let document = outcome.json();
     assert_eq!(document["command"], "run");
     assert_eq!(document["error"]["kind"], "usage");
     assert!(document["error"]["message"].as_str().unwrap().contains("`x`, `y`"));
-    assert_eq!(outcome.stderr, "", "the document says it all");
-    let document = place.scry(&["run", "none.wgsl", "--json"]).ends(1).json();
+    assert_eq!(outcome.stderr, "", "the document has the message");
+    let document = place.scry(&["run", "none.wgsl", "--json"]).exits_with(1).json();
     assert_eq!(document["error"]["kind"], "work");
 }

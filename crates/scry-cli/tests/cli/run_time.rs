@@ -1,11 +1,11 @@
-//! `scry run`: time limits, repeated runs, and its JSON document.
+//! Tests of `scry run`: time limits, repeated runs, and the JSON document.
 
 use serde_json::{Value, json};
 
 use crate::support::{ENDLESS, Workplace};
 use crate::transcript::Transcript;
 
-/// Increments in place: a run on the result of another would be detected.
+/// Increments in place, so that a run on the result of a previous one is detected.
 const COUNTER: &str = "\
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> hits: array<atomic<u32>>;
@@ -21,37 +21,37 @@ const COUNTER: &str = "\
 const COUNT: [&str; 8] =
     ["run", "k.wgsl", "--inout", "x=x.bin", "--out", "hits", "--shape", "hits=3"];
 
-fn counter(place: &Workplace) {
+fn write_counter(place: &Workplace) {
     place.write("k.wgsl", COUNTER);
     place.write("x.bin", [7u32, 8, 9].map(u32::to_le_bytes).concat());
 }
 
 #[test]
 fn expired_time_limits_name_the_option() {
-    let mut shown = Transcript::new("run_limits");
-    shown.place.write("endless.wgsl", ENDLESS);
+    let mut transcript = Transcript::new("run_limits");
+    transcript.place.write("endless.wgsl", ENDLESS);
     let run = ["run", "endless.wgsl", "--out", "x", "--shape", "x=2", "-n", "1"];
-    shown.run(&[&run[..], &["--time-limit", "300ms"]].concat());
-    shown.run(&[&run[..], &["--time-limit", "300ms", "--repeat", "3"]].concat());
-    shown.run(&[&run[..], &["--time-limit", "1"]].concat());
-    shown.run(&[&run[..], &["--time-limit", "soon"]].concat());
-    shown.run(&[&run[..], &["--repeat", "0"]].concat());
-    shown.run(&[&run[..], &["--repeat", "2.5"]].concat());
-    counter(&shown.place);
-    shown.run(&[&COUNT[..], &["--time-limit", "1m 30s"]].concat());
-    shown.compare();
+    transcript.run(&[&run[..], &["--time-limit", "300ms"]].concat());
+    transcript.run(&[&run[..], &["--time-limit", "300ms", "--repeat", "3"]].concat());
+    transcript.run(&[&run[..], &["--time-limit", "1"]].concat());
+    transcript.run(&[&run[..], &["--time-limit", "soon"]].concat());
+    transcript.run(&[&run[..], &["--repeat", "0"]].concat());
+    transcript.run(&[&run[..], &["--repeat", "2.5"]].concat());
+    write_counter(&transcript.place);
+    transcript.run(&[&COUNT[..], &["--time-limit", "1m 30s"]].concat());
+    transcript.compare();
 }
 
 #[test]
 fn repeated_runs_restore_the_data() {
     Workplace::on_each_device(|place| {
-        counter(place);
-        let once = place.scry(&[&COUNT[..], &["--json"]].concat()).ends(0).json();
+        write_counter(place);
+        let once = place.scry(&[&COUNT[..], &["--json"]].concat()).exits_with(0).json();
         assert!(once["result"]["repeat"].is_null());
         let arguments = [&COUNT[..], &["--repeat", "5"]].concat();
-        let outcome = place.scry(&arguments).ends(0);
-        outcome.says(&["5 runs: median ", "quartiles ", "[8, 9, 10]", "[2, 2, 2]"]);
-        let document = place.scry(&[&arguments[..], &["--json"]].concat()).ends(0).json();
+        let outcome = place.scry(&arguments).exits_with(0);
+        outcome.prints(&["5 runs: median ", "quartiles ", "[8, 9, 10]", "[2, 2, 2]"]);
+        let document = place.scry(&[&arguments[..], &["--json"]].concat()).exits_with(0).json();
         let result = &document["result"];
         assert_eq!(result["outputs"][0]["values"], json!([8, 9, 10]));
         assert_eq!(result["outputs"], once["result"]["outputs"]);
@@ -88,7 +88,7 @@ fn json_has_values_up_to_limit() {
         let arguments =
             ["run", "k.wgsl", "-n", "1", "--out", "f", "--out", "i", "--out", "m=m.bin"];
         let shapes = ["--shape", "i=513x2", "--shape", "m=1", "--json"];
-        let document = place.scry(&[&arguments[..], &shapes].concat()).ends(0).json();
+        let document = place.scry(&[&arguments[..], &shapes].concat()).exits_with(0).json();
         let [f, i, m] = [0, 1, 2].map(|at| &document["result"]["outputs"][at]);
         assert_eq!(f["values"], json!([0.1, "NaN", "-inf", 16_777_216.0, 0.0]));
         assert_eq!(f["values_truncated"], false);
@@ -99,14 +99,14 @@ fn json_has_values_up_to_limit() {
 }
 
 #[test]
-fn refused_shaders_have_problems_in_json() {
+fn json_has_problems_of_rejected_shaders() {
     let place = Workplace::without_driver();
     place.write("bad.wgsl", "@compute @workgroup_size(1)\nfn main() { let a = b; }\n");
     place.write(
         "two.wgsl",
         "@compute @workgroup_size(1) fn a() {}\n@compute @workgroup_size(1) fn b() {}",
     );
-    let checked = place.scry(&["check", "bad.wgsl", "--json"]).ends(1).json();
+    let checked = place.scry(&["check", "bad.wgsl", "--json"]).exits_with(1).json();
     let problems = &checked["result"]["files"][0]["problems"];
     assert_eq!((&problems[0]["line"], &problems[0]["column"]), (&2.into(), &21.into()));
     for command in ["run", "reflect", "verify"] {
@@ -114,7 +114,7 @@ fn refused_shaders_have_problems_in_json() {
         if command == "verify" {
             arguments.extend(["--device", "null"]);
         }
-        let error = &place.scry(&arguments).ends(1).json()["error"];
+        let error = &place.scry(&arguments).exits_with(1).json()["error"];
         assert_eq!(
             (&error["file"], &error["problems"]),
             (&"bad.wgsl".into(), problems),
@@ -122,13 +122,14 @@ fn refused_shaders_have_problems_in_json() {
         );
         assert_eq!(error["kind"], "work");
     }
-    let error = &place.scry(&["run", "two.wgsl", "--entry", "c", "--json"]).ends(2).json()["error"];
+    let error =
+        &place.scry(&["run", "two.wgsl", "--entry", "c", "--json"]).exits_with(2).json()["error"];
     assert_eq!(
         (&error["kind"], &error["problems"][0]["kind"]),
         (&"usage".into(), &"entry-point".into())
     );
     let several = ["verify", "bad.wgsl", "bad.wgsl", "--device", "null", "--json"];
-    let document = place.scry(&several).ends(1).json();
+    let document = place.scry(&several).exits_with(1).json();
     assert_eq!(&document["result"]["files"][1]["problems"], problems);
 }
 
@@ -152,7 +153,7 @@ mod terminal {
         let mut shown = command.stdout(Stdio::null()).stderr(program).spawn().unwrap();
         drop(command);
         // The same without a terminal, at the same time.
-        let silent = place.scry(&run).ends(1);
+        let silent = place.scry(&run).exits_with(1);
         assert_eq!(shown.wait().unwrap().code(), Some(1));
         let mut text = [0; 4096];
         let count = user.read(&mut text).unwrap();

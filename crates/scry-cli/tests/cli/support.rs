@@ -1,4 +1,4 @@
-//! Runs the program in a temporary folder.
+//! Support of the tests: runs the program in a temporary folder, and reads and writes data files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A kernel that no device finishes within a test.
+/// A kernel that does not terminate.
 pub const ENDLESS: &str = "\
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
 @compute @workgroup_size(1) fn endless() {
@@ -19,13 +19,13 @@ pub const ENDLESS: &str = "\
 pub struct Workplace {
     folder: TempDir,
     without_driver: bool,
-    /// The device that the environment selects; none if empty.
+    /// The value of `SCRY_DEVICE`; empty selects no device.
     device: String,
-    /// More variables of the environment.
+    /// Further environment variables.
     variables: Vec<(String, String)>,
 }
 
-/// The outcome of a run.
+/// The outcome of one run of the program.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: i32,
@@ -63,12 +63,13 @@ impl Workplace {
         self.variables.push((variable.to_owned(), value.to_owned()));
     }
 
-    /// Selector of the device.
+    /// Returns the selector of the device.
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// Returns a workplace with a device of this backend; prints the skipped test if there is none.
+    /// Returns a workplace if there is a device of this backend; otherwise prints that `test` is
+    /// skipped. Panics if `SCRY_REQUIRE_BACKEND` requires the device.
     pub fn with_backend(backend: &str, test: &str) -> Option<Self> {
         let place = Self::new();
         let devices = place.scry(&["devices", "--json"]).json();
@@ -95,7 +96,7 @@ impl Workplace {
         fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The command, not yet started.
+    /// Returns the command that runs the program with these arguments.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(crate::SCRY);
         command
@@ -104,7 +105,7 @@ impl Workplace {
             .env("SCRY_CACHE_DIR", self.path("cache"))
             .env("SCRY_DEVICE", &self.device)
             .env_remove("CLICOLOR_FORCE")
-            // Help is wrapped to it.
+            // Help is wrapped to this width.
             .env_remove("COLUMNS")
             .stdin(Stdio::null());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -119,7 +120,7 @@ impl Workplace {
         command
     }
 
-    /// Runs the program; requires that it does not panic.
+    /// Runs the program, and asserts that it does not panic.
     pub fn scry(&self, arguments: &[&str]) -> Outcome {
         let output = self.command(arguments).output().expect("the program was built");
         let outcome = Outcome {
@@ -135,19 +136,19 @@ impl Workplace {
 }
 
 impl Outcome {
-    /// Requires an exit code.
+    /// Asserts the exit code.
     #[track_caller]
-    pub fn ends(self, code: i32) -> Self {
+    pub fn exits_with(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self
     }
 
-    /// Requires words in the output for people, on either stream.
+    /// Asserts that standard output or standard error contains each of these texts.
     #[track_caller]
-    pub fn says(self, words: &[&str]) -> Self {
+    pub fn prints(self, words: &[&str]) -> Self {
         for word in words {
-            let said = self.stdout.contains(word) || self.stderr.contains(word);
-            assert!(said, "{word:?} is not in {self:#?}");
+            let is_printed = self.stdout.contains(word) || self.stderr.contains(word);
+            assert!(is_printed, "{word:?} is not in {self:#?}");
         }
         self
     }
@@ -163,7 +164,7 @@ impl Outcome {
     }
 }
 
-/// Returns the program's end of a terminal, and the user's.
+/// Opens a pseudo-terminal. Returns the program's end, and the user's.
 #[cfg(unix)]
 pub fn terminal() -> (fs::File, fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -175,14 +176,14 @@ pub fn terminal() -> (fs::File, fs::File) {
     (program, user.into())
 }
 
-/// A file of the repository.
+/// Returns the path of a file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     let root = std::env::var_os("SCRY_ROOT")
         .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into(), PathBuf::from);
     root.join(path)
 }
 
-/// A .npy file of version 1 as NumPy writes it.
+/// Returns a .npy file of version 1 as NumPy writes it.
 pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     while (10 + header.len() + 1) % 64 != 0 {
@@ -196,25 +197,25 @@ pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The bytes of numbers.
+/// Returns the bytes of f32 values.
 pub fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The header text and the numbers of a .npy file.
+/// Returns the header and the f32 values of a .npy file.
 pub fn read_npy(file: &[u8]) -> (String, Vec<f32>) {
     let end = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
     let header = String::from_utf8(file[10..end].to_vec()).expect("text");
     (header, read_floats(&file[end..]))
 }
 
-/// Numbers from their bytes.
+/// Returns f32 values from their bytes.
 pub fn read_floats(bytes: &[u8]) -> Vec<f32> {
     let numbers = bytes.chunks_exact(4);
     numbers.map(|number| f32::from_le_bytes(number.try_into().expect("four bytes"))).collect()
 }
 
-/// Width, height and RGBA or grey samples of an image that `scry` wrote.
+/// Returns width, height and samples (RGBA or grey) of an image that `scry` wrote.
 pub fn read_png(path: &Path) -> (u32, u32, Vec<u8>) {
     let file = std::io::BufReader::new(fs::File::open(path).expect("the image was written"));
     let mut reader = png::Decoder::new(file).read_info().expect("it is an image");
@@ -223,19 +224,19 @@ pub fn read_png(path: &Path) -> (u32, u32, Vec<u8>) {
     (frame.width, frame.height, samples)
 }
 
-/// An image of 8-bit samples.
+/// Returns a .png file with 8-bit samples.
 pub fn png(width: u32, height: u32, color: png::ColorType, samples: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(color);
     encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().expect("memory takes all");
-    writer.write_image_data(samples).expect("as many as said");
-    writer.finish().expect("memory takes all");
+    let mut writer = encoder.write_header().expect("writing to memory succeeds");
+    writer.write_image_data(samples).expect("the number of samples fits");
+    writer.finish().expect("writing to memory succeeds");
     file
 }
 
-/// A kernel that copies `src` to `dst`, element by element.
+/// Returns a kernel that copies `src` to `dst`, element by element.
 pub fn copy_kernel(ty: &str) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read> src: array<{ty}>;

@@ -1,5 +1,5 @@
-//! Golden transcripts: command lines with their output, in `transcripts/NAME.txt`. `SCRY_BLESS=1`
-//! replaces them.
+//! Golden tests of command lines and their output, in `transcripts/NAME.txt`. `SCRY_BLESS=1`
+//! rewrites these files.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ pub struct Transcript {
 impl Transcript {
     pub fn new(name: &'static str) -> Self {
         let place = Workplace::without_driver();
-        let devices = place.scry(&["devices", "--json"]).ends(0).json();
+        let devices = place.scry(&["devices", "--json"]).exits_with(0).json();
         let cpu = devices["result"]["devices"][0]["name"].as_str().expect("a name").to_owned();
         let memory = devices["result"]["devices"][0]["memory_bytes"].as_f64().expect("a number");
         let memory = format!("{:.1} GiB)", memory / f64::from(1 << 30));
@@ -34,12 +34,12 @@ impl Transcript {
 
     /// Adds a command line with its output and its exit code.
     pub fn add(&mut self, arguments: &[&str], output: &str, code: i32) {
-        let mut shown = output.to_owned();
+        let mut masked = output.to_owned();
         for (text, mask) in &self.masks {
-            shown = shown.replace(text, mask);
+            masked = masked.replace(text, mask);
         }
         let line = arguments.join(" ");
-        self.text += &format!("$ scry {line}\n{}[exit code {code}]\n\n", without_times(&shown));
+        self.text += &format!("$ scry {line}\n{}[exit code {code}]\n\n", mask_times(&masked));
     }
 
     /// Compares with the golden file.
@@ -62,8 +62,8 @@ impl Transcript {
     }
 }
 
-/// Replaces each time such as `5 s` by `#`, except in command lines.
-fn without_times(text: &str) -> String {
+/// Replaces each time such as `5 s` by `#`. A time without a space, as in options, is kept.
+fn mask_times(text: &str) -> String {
     let is_unit = |word: &str| {
         let unit = word.trim_end_matches(|c: char| !c.is_alphabetic());
         ["s", "ms", "µs"].contains(&unit)
@@ -87,5 +87,5 @@ fn without_times(text: &str) -> String {
 
 #[test]
 fn times_are_masked() {
-    assert_eq!(without_times("a  1.25 ms, 3 µs; (5 s) 60s\n7 s\n"), "a  #, #; (5 s) 60s\n#\n");
+    assert_eq!(mask_times("a  1.25 ms, 3 µs; (5 s) 60s\n7 s\n"), "a  #, #; (5 s) 60s\n#\n");
 }

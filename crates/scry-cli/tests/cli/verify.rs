@@ -1,4 +1,5 @@
-//! `scry verify`. The null device accepts kernels and computes nothing: it always disagrees.
+//! Tests of `scry verify`. The null device accepts kernels and executes none, so it always
+//! disagrees.
 
 use crate::support::{ENDLESS, Workplace, repository};
 use crate::transcript::Transcript;
@@ -18,12 +19,12 @@ fn verify_generates_missing_data() {
     let name = "verify_generates_missing_data";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     place.write("k.wgsl", DOUBLED);
-    let agreed = place.scry(&["verify", "k.wgsl", "--device", "vulkan"]).ends(0);
-    agreed.says(&["k.wgsl: agrees: doubled, 4096 invocations", "cpu:0", "y", "equal"]);
+    let agreed = place.scry(&["verify", "k.wgsl", "--device", "vulkan"]).exits_with(0);
+    agreed.prints(&["k.wgsl: agrees: doubled, 4096 invocations", "cpu:0", "y", "equal"]);
 }
 
 #[test]
-fn the_first_difference_is_shown() {
+fn first_difference_is_shown() {
     let place = Workplace::new();
     place.write("k.wgsl", DOUBLED);
     place.write("x.bin", [1.0f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat());
@@ -35,19 +36,22 @@ fn the_first_difference_is_shown() {
         ["--in", "p=p.bin", "-n", "2"],
     ]
     .concat();
-    place.scry(&arguments).ends(1).says(&["DISAGREES", "first y[0].y (number 1) is 0.0, not 5.0"]);
-    let document = place.scry(&[&arguments[..], &["--json"]].concat()).ends(1).json();
+    place
+        .scry(&arguments)
+        .exits_with(1)
+        .prints(&["DISAGREES", "first y[0].y (number 1) is 0.0, not 5.0"]);
+    let document = place.scry(&[&arguments[..], &["--json"]].concat()).exits_with(1).json();
     let output = &document["result"]["files"][0]["devices"][0]["outputs"][0];
     assert_eq!((&output["name"], &output["different"]), (&"y".into(), &1.into()));
     assert_eq!(output["first_difference"]["index"], 1);
     assert_eq!(output["largest_ulps"], 5.0f32.to_bits());
     let tolerant = [&arguments[..], &["--tolerance", "2000000000"]].concat();
-    place.scry(&tolerant).ends(0).says(&["agrees", "at most 1084227584 ULP, 5.00e0 apart"]);
+    place.scry(&tolerant).exits_with(0).prints(&["agrees", "at most 1084227584 ULP, 5.00e0 apart"]);
 }
 
-/// The null device turns 5.0 and 7.0 into 0.0 and 7.0.
+/// The expected values are 5.0 and 7.0; the null device leaves 0.0 and 7.0 of the input.
 #[test]
-fn tolerances_have_the_meaning_of_numpy() {
+fn tolerances_match_numpy() {
     let place = Workplace::new();
     place.write("k.wgsl", DOUBLED);
     place.write("x.bin", [1.0f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat());
@@ -58,23 +62,23 @@ fn tolerances_have_the_meaning_of_numpy() {
         let arguments = ["verify", "k.wgsl", "--device", "null"];
         place.scry(&[&arguments[..], &data, tolerance].concat())
     };
-    verify(&["--atol", "5"]).ends(0).says(&["agrees", "1 of 4 numbers differ"]);
-    verify(&["--atol", "4.9"]).ends(1).says(&["DISAGREES", "5.00e0 apart"]);
-    verify(&["--rtol", "1"]).ends(0);
-    verify(&["--rtol", "0.9"]).ends(1);
-    verify(&["--rtol", "0.9", "--atol", "0.5"]).ends(0);
-    verify(&["--ulps", "1084227583"]).ends(1);
-    verify(&["--ulps", "1084227584"]).ends(0);
-    let document = verify(&["--atol", "5", "--json"]).ends(0).json();
+    verify(&["--atol", "5"]).exits_with(0).prints(&["agrees", "1 of 4 numbers differ"]);
+    verify(&["--atol", "4.9"]).exits_with(1).prints(&["DISAGREES", "5.00e0 apart"]);
+    verify(&["--rtol", "1"]).exits_with(0);
+    verify(&["--rtol", "0.9"]).exits_with(1);
+    verify(&["--rtol", "0.9", "--atol", "0.5"]).exits_with(0);
+    verify(&["--ulps", "1084227583"]).exits_with(1);
+    verify(&["--ulps", "1084227584"]).exits_with(0);
+    let document = verify(&["--atol", "5", "--json"]).exits_with(0).json();
     assert_eq!(document["result"]["atol"], 5.0);
     let output = &document["result"]["files"][0]["devices"][0]["outputs"][0];
     assert_eq!((&output["numbers"], &output["largest_difference"]), (&4.into(), &5.0.into()));
 }
 
-/// Its sums have cancelling terms, so that no ULP tolerance suffices.
+/// The kernel's sums have cancelling terms, so that no ULP tolerance suffices.
 #[test]
-fn the_edges_kernel_agrees_within_atol() {
-    let name = "the_edges_kernel_agrees_within_atol";
+fn edges_kernel_agrees_within_atol() {
+    let name = "edges_kernel_agrees_within_atol";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     let [kernel, image] = ["kernels/edges.wgsl", "data/camera.png"]
         .map(|path| repository(&format!("examples/{path}")).display().to_string());
@@ -84,57 +88,57 @@ fn the_edges_kernel_agrees_within_atol() {
         let atol = ["--in", &image, "--atol", "1e-6"];
         place
             .scry(&[&arguments[..], &atol].concat())
-            .ends(0)
-            .says(&["agrees", "512 wide × 512 high"]);
+            .exits_with(0)
+            .prints(&["agrees", "512 wide × 512 high"]);
     }
 }
 
 #[test]
-fn without_anything_to_compare_verify_fails() {
-    let mut shown = Transcript::new("verify_nothing");
-    shown.place.write("k.wgsl", DOUBLED);
-    shown.place.write(
+fn nothing_to_compare_is_an_error() {
+    let mut transcript = Transcript::new("verify_nothing");
+    transcript.place.write("k.wgsl", DOUBLED);
+    transcript.place.write(
         "silent.wgsl",
         "@group(0) @binding(0) var<storage, read> x: array<f32>;
          @compute @workgroup_size(1) fn silent() { _ = x[0]; }",
     );
-    shown.run(&["verify", "k.wgsl"]);
-    shown.run(&["verify", "k.wgsl", "--device", "cpu"]);
-    shown.run(&["fuzz", "--seeds", "1"]);
-    shown.run(&["fuzz", "--device", "cpu"]);
-    shown.run(&["verify", "silent.wgsl", "--device", "null"]);
-    shown.run(&["verify", "k.wgsl", "--device", "null", "-n", "0"]);
-    shown.run(&["verify", "silent.wgsl", "silent.wgsl", "--device", "null"]);
-    shown.compare();
+    transcript.run(&["verify", "k.wgsl"]);
+    transcript.run(&["verify", "k.wgsl", "--device", "cpu"]);
+    transcript.run(&["fuzz", "--seeds", "1"]);
+    transcript.run(&["fuzz", "--device", "cpu"]);
+    transcript.run(&["verify", "silent.wgsl", "--device", "null"]);
+    transcript.run(&["verify", "k.wgsl", "--device", "null", "-n", "0"]);
+    transcript.run(&["verify", "silent.wgsl", "silent.wgsl", "--device", "null"]);
+    transcript.compare();
 }
 
 #[test]
-fn errors_name_limits_and_tolerances() {
-    let mut shown = Transcript::new("verify_limits");
-    shown.place.write("endless.wgsl", ENDLESS);
+fn errors_match_transcript() {
+    let mut transcript = Transcript::new("verify_limits");
+    transcript.place.write("endless.wgsl", ENDLESS);
     let zeros = ["--inout", "x=zeros:u32:2", "-n", "1"];
     let limited = ["verify", "endless.wgsl", "--device", "null", "--time-limit", "200ms"];
-    shown.run(&[&limited[..], &zeros].concat());
-    shown.run(&["verify", "endless.wgsl", "--time-limit", "60"]);
-    shown.run(&["verify", "endless.wgsl", "--time-limit", "0s"]);
-    shown.run(&["verify", "endless.wgsl", "--atol", "-1"]);
-    shown.run(&["verify", "endless.wgsl", "--rtol", "small"]);
-    shown.run(&["verify", "endless.wgsl", "--ulps", "1.5"]);
-    shown.compare();
+    transcript.run(&[&limited[..], &zeros].concat());
+    transcript.run(&["verify", "endless.wgsl", "--time-limit", "60"]);
+    transcript.run(&["verify", "endless.wgsl", "--time-limit", "0s"]);
+    transcript.run(&["verify", "endless.wgsl", "--atol", "-1"]);
+    transcript.run(&["verify", "endless.wgsl", "--rtol", "small"]);
+    transcript.run(&["verify", "endless.wgsl", "--ulps", "1.5"]);
+    transcript.compare();
 }
 
 #[test]
-fn a_failed_file_hides_no_others() {
-    let name = "a_failed_file_hides_no_others";
+fn failed_file_hides_no_others() {
+    let name = "failed_file_hides_no_others";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     place.write("good.wgsl", DOUBLED);
     place.write("bad.wgsl", "@compute @workgroup_size(1) fn main() { let x = y; }");
     let arguments = ["verify", "bad.wgsl", "missing.wgsl", "good.wgsl", "--device", "vulkan"];
     let words = ["bad.wgsl:1:", "missing.wgsl: ", "good.wgsl: agrees"];
-    place.scry(&arguments).ends(1).says(&words);
+    place.scry(&arguments).exits_with(1).prints(&words);
 }
 
-/// The CPU has subgroups of 32 invocations and lavapipe of fewer, where this is a long loop.
+/// A long loop on lavapipe only: the CPU device has subgroups of 32 invocations, lavapipe of fewer.
 const SLOW_ON_LAVAPIPE: &str = "
     enable subgroups;
     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -147,10 +151,10 @@ const SLOW_ON_LAVAPIPE: &str = "
     }";
 
 #[test]
-fn a_lost_device_is_reported_once() {
-    let name = "a_lost_device_is_reported_once";
+fn lost_device_is_reported_once() {
+    let name = "lost_device_is_reported_once";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
-    let vulkan = place.scry(&["devices", "--device", "vulkan"]).ends(0).stdout;
+    let vulkan = place.scry(&["devices", "--device", "vulkan"]).exits_with(0).stdout;
     if !vulkan.contains("llvmpipe") {
         eprintln!("skipped {name}: the device is not lavapipe: {vulkan}");
         return;
@@ -163,25 +167,25 @@ fn a_lost_device_is_reported_once() {
     let data = ["--inout", "x=zeros:u32:4000000", "--device", "vulkan", "--time-limit", "500ms"];
     let lost =
         place.scry(&[&["verify", "slow.wgsl", "short.wgsl", "short.wgsl"], &data[..]].concat());
-    let lost = lost.ends(1).says(&["slow.wgsl: kernel `slow` did not finish on llvmpipe"]);
-    lost.says(&["short.wgsl: not run: vulkan:0 llvmpipe", "was lost in slow.wgsl\n"]);
-    place.scry(&[&["verify", "short.wgsl"], &data[..]].concat()).ends(0).says(&["agrees"]);
+    let lost = lost.exits_with(1).prints(&["slow.wgsl: kernel `slow` did not finish on llvmpipe"]);
+    lost.prints(&["short.wgsl: not run: vulkan:0 llvmpipe", "was lost in slow.wgsl\n"]);
+    place.scry(&[&["verify", "short.wgsl"], &data[..]].concat()).exits_with(0).prints(&["agrees"]);
 }
 
 #[test]
-fn the_corpus_is_verified_without_data() {
-    let name = "the_corpus_is_verified_without_data";
+fn corpus_is_verified_without_data() {
+    let name = "corpus_is_verified_without_data";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     let tolerance = ["--atol", "1e-5", "--rtol", "1e-5", "--device", "vulkan", "--json"];
     let mut arguments = vec!["verify".to_owned()];
     arguments.extend(tolerance.map(str::to_owned));
     for entry in std::fs::read_dir(repository("corpus")).unwrap() {
         let path = entry.unwrap().path();
-        // With generated data, workgroups of three kernels race for the same elements, and the
-        // subgroup size depends on the device.
-        let unlike = ["gaps.wgsl", "scan.wgsl", "overrides.wgsl", "subgroups.wgsl"];
-        let unlike = unlike.iter().any(|name| path.ends_with(name));
-        if path.extension().is_some_and(|extension| extension == "wgsl") && !unlike {
+        // With generated data, the workgroups of three of these kernels race for the same elements.
+        // The results of the fourth depend on the device's subgroup size.
+        let excluded = ["gaps.wgsl", "scan.wgsl", "overrides.wgsl", "subgroups.wgsl"];
+        let is_excluded = excluded.iter().any(|name| path.ends_with(name));
+        if path.extension().is_some_and(|extension| extension == "wgsl") && !is_excluded {
             arguments.push(path.to_str().unwrap().to_owned());
         }
     }
