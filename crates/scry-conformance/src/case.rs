@@ -43,7 +43,7 @@ pub struct Case {
     pub failure: Failure,
     /// The features that the case needs, and what happens without them.
     pub needs: Needs,
-    /// What to do if the driver's compiler does not implement an operation.
+    /// The behaviour if the driver's compiler does not implement an operation.
     pub on_unsupported_op: OnUnsupportedOp,
 }
 
@@ -156,8 +156,8 @@ pub struct Needs {
     pub skip: Option<String>,
 }
 
-/// What to do if the driver's compiler does not implement an operation on a type that WGSL does not
-/// have.
+/// The behaviour if the driver's compiler does not implement an operation on a type that WGSL
+/// lacks.
 #[derive(Default)]
 pub enum OnUnsupportedOp {
     /// Fail the case.

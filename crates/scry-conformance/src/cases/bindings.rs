@@ -103,7 +103,7 @@ fn many(storage: u32, uniforms: u32) -> Case {
         .expect_words(last, vec![want(0), want(1)])
 }
 
-/// Includes the device's limits, which on most exceed the maximum number of Vulkan's push
+/// Includes the device's limits, which on most devices exceed the maximum number of push
 /// descriptors.
 pub(crate) fn many_bindings(gpu: &DeviceInfo) -> Vec<Case> {
     let storage = gpu.limits.max_storage_bindings.min(100);

@@ -11,7 +11,7 @@ use crate::typed::{Operands, Row, expressions, for_types};
 /// Returns corner cases of the type and random values.
 fn operands(ty: Ty) -> Operands {
     let width = i128::from(ty.bits());
-    let half = 1i128 << (width - 1);
+    let sign_bit = 1i128 << (width - 1);
     let corners = [
         0,
         1,
@@ -21,9 +21,9 @@ fn operands(ty: Ty) -> Operands {
         width - 1,
         width,
         width + 1,
-        half - 1,
-        half,
-        half + 1,
+        sign_bit - 1,
+        sign_bit,
+        sign_bit + 1,
         -1,
         -2,
         -7,
@@ -31,8 +31,8 @@ fn operands(ty: Ty) -> Operands {
         0xff,
         -0x80,
         0x100,
-        half >> 1,
-        -(half >> 1),
+        sign_bit >> 1,
+        -(sign_bit >> 1),
     ];
     let mut random = RandomWords(ty.bits());
     let mut word = || random.next().map_or(0, i128::from);
