@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn cuda_versions_are_shown() {
-        let told = versions(&cuda_device());
-        assert_eq!(told.as_deref(), Some("CUDA 12.8, compute capability 9.0"));
+        let text = versions(&cuda_device());
+        assert_eq!(text.as_deref(), Some("CUDA 12.8, compute capability 9.0"));
         assert_eq!(versions(&scry_gpu::testing::null_info()), None);
     }
 
