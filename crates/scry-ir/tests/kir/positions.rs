@@ -149,7 +149,7 @@ fn verifier_errors_name_the_position() {
     let error = verify(&text.parse().unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "kernel k, line 5, column 13: `%1: u32 = not %0`: no `Not` takes f32 and gives u32"
+        "kernel k, line 5, column 13: `%1: u32 = not %0`: `Not` is not defined for (f32) -> u32"
     );
     assert_eq!(error.location, Some(Location { line: 5, column: 13 }));
     let named: Kir = text.replace("]\n", "]\nsource script.txt\n").parse().unwrap();

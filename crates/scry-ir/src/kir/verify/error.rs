@@ -131,12 +131,12 @@ impl Violation {
     }
 }
 
-/// Requires that types are equal. `what` is, in the message, what needs the expected type.
+/// Requires that types are equal. `what` names, in the message, the value of type `found`.
 pub(super) fn require_same_type(found: Type, expected: Type, what: &str) -> Result<(), Violation> {
     if found == expected {
         return Ok(());
     }
-    let message = format!("{what} takes {expected}, and gets {found}");
+    let message = format!("{what} must be {expected}, but is {found}");
     Err(violation(VerifyErrorKind::Type, message))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn uniform_load(kir: &Kir, place: &Place, count: u8, ty: Type) -> Che
 /// Checks a store of values whose definitions exist.
 pub(super) fn store(kir: &Kir, place: &Place, values: &[Value]) -> Check {
     let ty = values.first().map_or(Type::U32, |value| kir.ty(*value));
-    values.iter().try_for_each(|value| require_same_type(kir.ty(*value), ty, "the store"))?;
+    values.iter().try_for_each(|value| require_same_type(kir.ty(*value), ty, "a stored value"))?;
     check(kir, place, Access::Write, ty, values.len())
 }
 
@@ -39,7 +39,7 @@ pub(super) fn store(kir: &Kir, place: &Place, values: &[Value]) -> Check {
 pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
     let Inst::Atomic { op, place, value, compare } = inst else { return Ok(()) };
     if !is_atomic_supported(*op, ty) {
-        let message = format!("there is no atomic `{op:?}` of {ty}");
+        let message = format!("atomic `{op:?}` is not defined for {ty}");
         return Err(violation(VerifyErrorKind::Type, message));
     }
     let expected = [*op != AtomicOp::Load, *op == AtomicOp::CompareExchange];
@@ -47,10 +47,9 @@ pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
         let message = format!("an atomic `{op:?}` has other operands");
         return Err(violation(VerifyErrorKind::Type, message));
     }
-    value
-        .iter()
-        .chain(compare)
-        .try_for_each(|operand| require_same_type(kir.ty(*operand), ty, "the atomic"))?;
+    value.iter().chain(compare).try_for_each(|operand| {
+        require_same_type(kir.ty(*operand), ty, "an operand of the atomic")
+    })?;
     let access = if *op == AtomicOp::Load { Access::AtomicRead } else { Access::AtomicWrite };
     check(kir, place, access, ty, 1)
 }
@@ -105,7 +104,7 @@ fn memory_violation(message: impl Into<String>) -> Violation {
 
 /// Returns the violation of an access to a memory that is not declared.
 fn missing_violation(space: AddressSpace) -> Violation {
-    violation(VerifyErrorKind::Value, format!("there is no {space}"))
+    violation(VerifyErrorKind::Value, format!("{space} is not declared"))
 }
 
 fn buffer(kir: &Kir, binding: u32) -> Result<&Buffer, Violation> {
@@ -128,7 +127,7 @@ pub(super) fn exists(kir: &Kir, space: AddressSpace) -> Check {
 /// Checks an access to `count` elements of a type.
 fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Check {
     if ty.matrix().is_some() && (count != 1 || !matches!(place.space, AddressSpace::Local(_))) {
-        let message = format!("{} has no run of {count} matrices", place.space);
+        let message = format!("{} cannot be accessed as a run of {count} matrices", place.space);
         return Err(memory_violation(message));
     }
     if !(1..=4).contains(&count) {
@@ -160,7 +159,7 @@ fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Ch
 fn check_access(kir: &Kir, space: AddressSpace, access: Access, ty: Type) -> Check {
     let is_host_memory = matches!(space, AddressSpace::Binding(_) | AddressSpace::Immediate);
     if is_host_memory && ty == Type::Bool {
-        return Err(memory_violation(format!("{space} has no bool")));
+        return Err(memory_violation(format!("{space} cannot contain bool")));
     }
     let writes = matches!(access, Access::Write | Access::AtomicWrite);
     let atomic = matches!(access, Access::AtomicWrite | Access::AtomicRead);
@@ -184,6 +183,6 @@ fn memory_size(kir: &Kir, space: AddressSpace, ty: Type) -> Result<Option<u64>, 
         AddressSpace::Local(nth) => (&kir.locals, nth),
     };
     let array = arrays.get(nth as usize).ok_or_else(|| missing_violation(space))?;
-    require_same_type(ty, array.ty, &space.to_string())?;
+    require_same_type(ty, array.ty, &format!("an element of {space}"))?;
     Ok(Some(array.size()))
 }

@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
             Stmt::Let(value) => self.compute(*value),
             Stmt::Set(var, value) => {
                 let (ty, value) = (var_type(self.kir, *var)?, self.kir.ty(*value));
-                require_same_type(value, ty, &format!("{var}"))
+                require_same_type(value, ty, &format!("the value of {var}"))
             }
             Stmt::Store { place, values, .. } => memory::store(self.kir, place, values),
             Stmt::MatrixStore { place, value, .. } => {
@@ -309,5 +309,5 @@ fn exists(kir: &Kir, value: Value) -> Check {
 
 fn var_type(kir: &Kir, var: Var) -> Result<Type, Violation> {
     let ty = kir.vars.get(var.index()).copied();
-    ty.ok_or_else(|| violation(VerifyErrorKind::Value, format!("there is no variable {var}")))
+    ty.ok_or_else(|| violation(VerifyErrorKind::Value, format!("variable {var} is not declared")))
 }

@@ -65,9 +65,9 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
             let (operand, accumulator) = (kir.ty(a[0]), kir.ty(c[0]));
             a.iter()
                 .chain(b)
-                .try_for_each(|v| require_same_type(kir.ty(*v), operand, "a factor"))?;
+                .try_for_each(|v| require_same_type(kir.ty(*v), operand, "an operand"))?;
             c.iter()
-                .try_for_each(|v| require_same_type(kir.ty(*v), accumulator, "what is added"))?;
+                .try_for_each(|v| require_same_type(kir.ty(*v), accumulator, "the accumulator"))?;
             require(
                 is_product_supported(operand, accumulator) && accumulator == *ty,
                 "multiply_fragments",
@@ -88,7 +88,8 @@ fn require(is_valid: bool, op: &str, types: &[Type]) -> Check {
     }
     let [operands @ .., result] = types else { return Ok(()) };
     let operands: Vec<_> = operands.iter().map(|ty| ty.name()).collect();
-    Err(type_violation(format!("no `{op}` takes {} and gives {result}", operands.join(", "))))
+    let operands = operands.join(", ");
+    Err(type_violation(format!("`{op}` is not defined for ({operands}) -> {result}")))
 }
 
 /// Requires that the type of an instruction's result is that of its definition.
@@ -102,7 +103,7 @@ fn require_result(inst: Type, definition: Type) -> Check {
 fn check_const(constant: Const, ty: Type) -> Check {
     require_result(constant.ty, ty)?;
     if is_matrix(ty) {
-        return Err(type_violation(format!("there are no constants of {ty}")));
+        return Err(type_violation(format!("a constant cannot be a {ty}")));
     }
     match constant.bits >> (ty.bits() - 1) {
         0 | 1 => Ok(()),
@@ -169,7 +170,7 @@ fn supports_type(op: BinaryOp, ty: Type) -> bool {
 fn check_subgroup(kir: &Kir, op: &SubgroupOp, result: Type) -> Check {
     match op {
         SubgroupOp::Ballot { value, word } => {
-            require_same_type(kir.ty(*value), Type::Bool, "a ballot")?;
+            require_same_type(kir.ty(*value), Type::Bool, "the operand of a ballot")?;
             require_result(Type::U32, result)?;
             if *word > 3 { Err(type_violation(format!("there is no word {word}"))) } else { Ok(()) }
         }

@@ -51,7 +51,7 @@ fn products_are_accepted() {
 #[test]
 fn mismatched_matrices_are_rejected() {
     assert_error_contains(
-        "no `multiply_add` takes c8x8_f32, b8x8_f16, c8x8_f32 and gives c8x8_f32",
+        "`multiply_add` is not defined for (c8x8_f32, b8x8_f16, c8x8_f32) -> c8x8_f32",
         |b, v| {
             let product = product(b, v);
             let right =
@@ -59,17 +59,20 @@ fn mismatched_matrices_are_rejected() {
             b.multiply_add(product, right, product);
         },
     );
-    assert_error_contains("no `matrix_fill` takes f16 and gives c8x8_f32", |b, v| {
+    assert_error_contains("`matrix_fill` is not defined for (f16) -> c8x8_f32", |b, v| {
         b.matrix_fill(matrix(MatrixRole::C, MatrixElement::F32), value_of(v, Type::F16));
     });
-    assert_error_contains("no `Div` takes c8x8_f32, c8x8_f32 and gives c8x8_f32", |b, v| {
+    assert_error_contains("`Div` is not defined for (c8x8_f32, c8x8_f32) -> c8x8_f32", |b, v| {
         let product = product(b, v);
         b.binary(BinaryOp::Div, product, product);
     });
-    assert_error_contains("no `select` takes c8x8_f32, c8x8_f32 and gives c8x8_f32", |b, v| {
-        let product = product(b, v);
-        b.value(b.ty(product), Inst::Select(value_of(v, Type::Bool), product, product));
-    });
+    assert_error_contains(
+        "`select` is not defined for (c8x8_f32, c8x8_f32) -> c8x8_f32",
+        |b, v| {
+            let product = product(b, v);
+            b.value(b.ty(product), Inst::Select(value_of(v, Type::Bool), product, product));
+        },
+    );
 }
 
 #[test]
@@ -81,11 +84,11 @@ fn matrix_memory_is_checked() {
     assert_error_contains("local0 is not shared", |b, v| {
         b.matrix_load(matrix(MatrixRole::A, MatrixElement::F32), place(AddressSpace::Local(0), v));
     });
-    assert_error_contains("the stride of the matrix takes u32, and gets f32", |b, v| {
+    assert_error_contains("the stride of the matrix must be u32, but is f32", |b, v| {
         let at = MatrixPlace { stride: value_of(v, Type::F32), ..place(BUFFER, v) };
         b.matrix_load(matrix(MatrixRole::A, MatrixElement::F32), at);
     });
-    assert_error_contains("binding1 has no run of 1 matrices", |b, v| {
+    assert_error_contains("binding1 cannot be accessed as a run of 1 matrices", |b, v| {
         let product = product(b, v);
         b.store(Place::new(BUFFER, None, 0, 0), vec![product]);
     });

@@ -5,9 +5,12 @@ use crate::kir::{AddressSpace, AtomicOp, Inst, Place, Stmt, Type, Value, Var};
 
 #[test]
 fn array_lengths_are_of_buffers() {
-    assert_error("`%10: u32 = array_length binding2 from 0 by 4`: there is no binding2", |b, _| {
-        b.array_length(2, 0, 4);
-    });
+    assert_error(
+        "`%10: u32 = array_length binding2 from 0 by 4`: binding2 is not declared",
+        |b, _| {
+            b.array_length(2, 0, 4);
+        },
+    );
     assert_error("`%10: u32 = array_length binding1 from 0 by 0`: the stride is zero", |b, _| {
         b.array_length(1, 0, 0);
     });
@@ -36,16 +39,16 @@ fn accesses_are_aligned_and_in_bounds() {
             "immediate[12]`: byte 20 is past the 16 bytes of immediate",
         ),
         (at(BUFFER, 2), "binding1[2]`: binding1[2] is not a multiple of 4 bytes, the size of f32"),
-        (at(shared, 0), "workgroup0[0]`: workgroup0 takes u32, and gets f32"),
-        (at(AddressSpace::Local(1), 0), "local1[0]`: there is no local1"),
-        (at(AddressSpace::Binding(2), 0), "binding2[0]`: there is no binding2"),
+        (at(shared, 0), "workgroup0[0]`: an element of workgroup0 must be u32, but is f32"),
+        (at(AddressSpace::Local(1), 0), "local1[0]`: local1 is not declared"),
+        (at(AddressSpace::Binding(2), 0), "binding2[0]`: binding2 is not declared"),
         (
             Place::new(local, Some(Value(4)), 6, 0),
             "local0[%4 * 6]`: local0[%4 * 6] is not a multiple of 4 bytes, the size of f32",
         ),
         (
             Place::new(local, Some(Value(3)), 4, 0),
-            "local0[%3 * 4]`: the index takes u32, and gets i32",
+            "local0[%3 * 4]`: the index must be u32, but is i32",
         ),
     ] {
         assert_eq!(load(Type::F32, place), Err(format!("{prefix}{error}")));
@@ -87,7 +90,7 @@ fn constant_indices_are_in_bounds() {
 #[test]
 fn buffer_stores_check_type_and_access() {
     let place = |space| Place::new(space, None, 4, 0);
-    assert_error("`%10: bool = load binding1[0]`: binding1 has no bool", |b, _| {
+    assert_error("`%10: bool = load binding1[0]`: binding1 cannot contain bool", |b, _| {
         b.load(Type::Bool, place(BUFFER), 1);
     });
     assert_error("`store binding0[0] = %4`: binding0 is read only", |b, v| {
@@ -133,7 +136,7 @@ fn extra_results_follow_their_load() {
     assert_error("`%10, %11: u32 = load binding1[0]`: %11 is not `extra 1 of %10`", |b, _| {
         b.value(Type::U32, inst);
     });
-    assert_error("`%10, %11: u32 = load binding1[0]`: %11 takes u32, and gets f32", |b, _| {
+    assert_error("`%10, %11: u32 = load binding1[0]`: %11 must be u32, but is f32", |b, _| {
         b.open();
         b.value(Type::U32, inst);
         b.value(Type::F32, Inst::Extra(Value(10), 1));
@@ -183,7 +186,7 @@ fn atomics_check_types_operands_and_memory() {
         assert_eq!(result.is_ok(), is_valid, "{ty} {op:?} {space}: {result:?}");
     }
     assert_error(
-        "`%10: u32 = atomic add binding1[0], %8`: the atomic takes u32, and gets f32",
+        "`%10: u32 = atomic add binding1[0], %8`: an operand of the atomic must be u32, but is f32",
         |b, v| {
             let value = Some(value_of(v, Type::F32));
             b.atomic(Type::U32, Add, Place::new(BUFFER, None, 4, 0), value, None);

@@ -77,13 +77,13 @@ fn definitions_without_statement_are_checked() {
     let missing = unused(Definition { ty, inst });
     assert_eq!(missing, Err("`%10: u32 = neg %99`: %99 has no definition".to_owned()));
     let variable = unused(Definition { ty, inst: Inst::Get(Var(5)) });
-    assert_eq!(variable, Err("`%10: u32 = v5`: there is no variable v5".to_owned()));
+    assert_eq!(variable, Err("`%10: u32 = v5`: variable v5 is not declared".to_owned()));
     let place = Place::new(AddressSpace::Local(7), None, 0, 0);
     let memory = unused(Definition { ty, inst: Inst::Load { place, count: 1 } });
-    assert_eq!(memory, Err("`%10: u32 = load local7[0]`: there is no local7".to_owned()));
+    assert_eq!(memory, Err("`%10: u32 = load local7[0]`: local7 is not declared".to_owned()));
     let length =
         unused(Definition { ty, inst: Inst::ArrayLength { binding: 2, offset: 0, stride: 4 } });
-    assert!(length.is_err_and(|error| error.ends_with("there is no binding2")));
+    assert!(length.is_err_and(|error| error.ends_with("binding2 is not declared")));
     assert_eq!(unused(Definition { ty, inst: Inst::Unary(UnaryOp::Sqrt, Value(4)) }), Ok(()));
 }
 

@@ -10,16 +10,16 @@ use crate::kir::{
 
 #[test]
 fn statements_check_types() {
-    assert_error("`v0 = %8`: v0 takes u32, and gets f32", |b, v| {
+    assert_error("`v0 = %8`: the value of v0 must be u32, but is f32", |b, v| {
         b.set(Var(0), value_of(v, Type::F32))
     });
-    assert_error("`v5 = %4`: there is no variable v5", |b, v| {
+    assert_error("`v5 = %4`: variable v5 is not declared", |b, v| {
         b.set(Var(5), value_of(v, Type::U32))
     });
-    assert_error("`if %4`: the condition takes bool, and gets u32", |b, v| {
+    assert_error("`if %4`: the condition must be bool, but is u32", |b, v| {
         b.if_then(value_of(v, Type::U32), |_| ());
     });
-    assert_error("`store binding1[0] = %4, %3`: the store takes u32, and gets i32", |b, v| {
+    assert_error("`store binding1[0] = %4, %3`: a stored value must be u32, but is i32", |b, v| {
         b.store(
             Place::new(BUFFER, None, 4, 0),
             vec![value_of(v, Type::U32), value_of(v, Type::I32)],
@@ -64,11 +64,11 @@ fn functions_of_one_operand_check_types() {
     for op in [UnaryOp::Sin, UnaryOp::Floor, UnaryOp::IsNan, UnaryOp::FrexpExponent] {
         assert_eq!(operand_types(op), FLOATS, "{op:?}");
     }
-    assert_error("`%10: f32 = is_nan %8`: no `IsNan` takes f32 and gives f32", |b, v| {
+    assert_error("`%10: f32 = is_nan %8`: `IsNan` is not defined for (f32) -> f32", |b, v| {
         b.value(F32, Inst::Unary(UnaryOp::IsNan, value_of(v, F32)));
     });
     assert_error(
-        "`%10: f32 = frexp_exponent %8`: no `FrexpExponent` takes f32 and gives f32",
+        "`%10: f32 = frexp_exponent %8`: `FrexpExponent` is not defined for (f32) -> f32",
         |b, v| {
             b.value(F32, Inst::Unary(UnaryOp::FrexpExponent, value_of(v, F32)));
         },
@@ -98,7 +98,7 @@ fn functions_of_two_operands_check_types() {
     ] {
         assert_eq!(is_valid(|a, b| Inst::Binary(op, a, b), types), expected, "{op:?} {types:?}");
     }
-    assert_error("`%10: u32 = mul %4, %8`: no `Mul` takes u32, f32 and gives u32", |b, v| {
+    assert_error("`%10: u32 = mul %4, %8`: `Mul` is not defined for (u32, f32) -> u32", |b, v| {
         b.binary(BinaryOp::Mul, value_of(v, U32), value_of(v, F32));
     });
 }
@@ -127,7 +127,7 @@ fn other_pure_instructions_check_types() {
     assert_error("`%10: f32 = v0`: the result is u32, not f32", |b, _| {
         b.value(F32, Inst::Get(Var(0)));
     });
-    assert_error("`%10: u32 = v1`: there is no variable v1", |b, _| {
+    assert_error("`%10: u32 = v1`: variable v1 is not declared", |b, _| {
         b.value(U32, Inst::Get(Var(1)));
     });
 }
@@ -199,7 +199,7 @@ fn products_of_matrices_check_types() {
     }
     assert_error(
         "`%10, %11, %12, %13: f32 = multiply_fragments %8, %7, %7, %7 by %7, %7 to %8, %8, %8, \
-         %8`: a factor takes f32, and gets f16",
+         %8`: an operand must be f32, but is f16",
         |b, v| {
             let (f16, f32) = (value_of(v, F16), value_of(v, F32));
             b.value(F32, product(f32)(f16, f32));
