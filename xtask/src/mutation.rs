@@ -61,7 +61,7 @@ impl std::fmt::Display for Verdict {
         match self {
             Self::Noticed(tests) => write!(f, "noticed ({tests} tests run)"),
             Self::Unnoticed(tests) => write!(f, "NOT NOTICED by {tests} tests"),
-            Self::Unreached => f.write_str("NOT NOTICED: in no test's kernel"),
+            Self::Unreached => f.write_str("NOT NOTICED: no kernel of a test contains it"),
         }
     }
 }

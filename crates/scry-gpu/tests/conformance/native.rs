@@ -156,7 +156,7 @@ fn errors_contain_compiler_messages() {
         assert!(error.to_string().contains("its kernels are scale"), "{error}");
         // SAFETY: the kernel is not launched.
         match unsafe { gpu.compile_ptx(SCALE, "scale", &scale_interface().immediates(32)) } {
-            Err(error) => assert!(error.to_string().contains("takes 24 bytes"), "{error}"),
+            Err(error) => assert!(error.to_string().contains("has 24 bytes"), "{error}"),
             Ok(_) => eprintln!("this driver does not report the parameters of kernels"),
         }
         let invalid = CUDA_C.replace("fmaf(", "no_such_function(");

@@ -23,7 +23,7 @@ fn evaluate(expression: &Expression, inputs: &[f64]) -> f64 {
                 UnaryOp::Sin => a.sin(),
                 UnaryOp::Sqrt => a.sqrt(),
                 UnaryOp::Tanh => a.tanh(),
-                other => panic!("{other:?} is in no expression"),
+                other => panic!("{other:?} is not in an expression"),
             }
         }
         Expression::Binary(op, left, right) => {
@@ -35,7 +35,7 @@ fn evaluate(expression: &Expression, inputs: &[f64]) -> f64 {
                 BinaryOp::Div => a / b,
                 BinaryOp::Min => a.min(b),
                 BinaryOp::Max => a.max(b),
-                other => panic!("{other:?} is in no expression"),
+                other => panic!("{other:?} is not in an expression"),
             }
         }
     }

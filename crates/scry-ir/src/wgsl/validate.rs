@@ -59,7 +59,7 @@ fn check_immediates(module: &naga::Module) -> Result<(), Box<Report>> {
         if size > MAX_IMMEDIATES {
             let name = global.name.as_deref().unwrap_or("");
             let message = format!(
-                "`{name}` is a var<immediate> of {size} bytes, and no device takes more than \
+                "`{name}` is a var<immediate> of {size} bytes, but no device supports more than \
                  {MAX_IMMEDIATES} (max_immediates)"
             );
             let report = Report::new(ShaderErrorKind::Validation, message);

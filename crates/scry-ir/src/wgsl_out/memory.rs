@@ -220,8 +220,8 @@ pub(super) fn cast(text: &str, from: Type, to: Type, lanes: u32) -> String {
 
 fn no_field_error() -> ShaderError {
     ShaderError::compiler(
-        "Kir::to_wgsl: an access is to no field of the interface's type; help: pass the interface \
-         of the program that the kernel was lowered from"
+        "Kir::to_wgsl: an access is not to a field of the interface's type; help: pass the \
+         interface of the program that the kernel was lowered from"
             .into(),
     )
 }

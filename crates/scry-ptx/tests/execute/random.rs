@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 3000;
 
 fn env_number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 /// Converts a random kernel with its data.

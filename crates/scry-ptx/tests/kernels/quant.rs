@@ -113,7 +113,7 @@ fn launched_columns(plan: &Plan) -> Vec<(u32, u32)> {
     let streams = plan.steps.iter().filter(|step| step.kernel.name().contains("stream"));
     let number = |parameter: &Parameter| match parameter {
         Parameter::U32(number) => *number,
-        other => panic!("{other:?} is no number"),
+        other => panic!("{other:?} is not a number"),
     };
     let part = |parameters: &[Parameter]| (number(&parameters[5]), number(&parameters[6]));
     streams.map(|step| part(&step.kernel.interface().parameters)).collect()

@@ -28,7 +28,9 @@ pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String
             NativeParameter::Word | NativeParameter::Long => false,
         };
         return match parameters.iter().any(has_no_binding) {
-            true => Err(format!("kernel `{entry}` lists parameters of no binding: {parameters:?}")),
+            true => Err(format!(
+                "kernel `{entry}` lists parameters of missing bindings: {parameters:?}"
+            )),
             false => Ok(()),
         };
     }

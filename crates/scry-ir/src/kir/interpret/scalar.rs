@@ -37,7 +37,7 @@ pub(in crate::kir) fn real(x: Const) -> f64 {
         Type::F16 => f16::from_bits(x.bits as u16).to_f64(),
         Type::F32 => f32::from_bits(x.bits as u32).into(),
         Type::F64 => f64::from_bits(x.bits),
-        other => panic!("a {other} is no float"),
+        other => panic!("a {other} is not a float"),
     }
 }
 
@@ -52,13 +52,13 @@ pub(super) fn float(ty: Type, x: f64) -> Const {
         Type::F16 => f16::from_f64(x).to_bits().into(),
         Type::F32 => (x as f32).to_bits().into(),
         Type::F64 => x.to_bits(),
-        other => panic!("a {other} is no float"),
+        other => panic!("a {other} is not a float"),
     };
     Const { ty, bits }
 }
 
 fn integer(x: Const) -> i128 {
-    assert!(x.ty.is_integer(), "a {} is no integer", x.ty);
+    assert!(x.ty.is_integer(), "a {} is not an integer", x.ty);
     if x.ty.is_signed() { x.as_i64().into() } else { x.bits.into() }
 }
 
@@ -210,7 +210,7 @@ fn bitwise(op: BinaryOp, x: u64, y: u64) -> u64 {
         BinaryOp::And => x & y,
         BinaryOp::Or => x | y,
         BinaryOp::Xor => x ^ y,
-        other => panic!("{other:?} is no operation on bits"),
+        other => panic!("{other:?} is not an operation on bits"),
     }
 }
 
@@ -226,7 +226,7 @@ fn float_binary(op: BinaryOp, ty: Type, x: f64, y: f64) -> f64 {
         BinaryOp::Max => x.max(y),
         BinaryOp::Pow => x.powf(y),
         BinaryOp::Atan2 => x.atan2(y),
-        other => panic!("{other:?} is no operation on floats"),
+        other => panic!("{other:?} is not an operation on floats"),
     }
 }
 

@@ -162,7 +162,9 @@ impl Lower<'_> {
         let (Root::Bytes(AddressSpace::Binding(binding)), Ty::Array { len: None, stride, .. }) =
             (array.root, array.ty)
         else {
-            return Err(ShaderError::compiler("the length of no runtime-sized array".into()));
+            return Err(ShaderError::compiler(
+                "the length of what is not a runtime-sized array".into(),
+            ));
         };
         // A buffer has at most one runtime-sized array.
         if let Some(computed) = self.lengths[binding as usize] {

@@ -20,7 +20,9 @@ impl Lower<'_> {
     ) -> Result<(), ShaderError> {
         let pointer = self.pointer(pointer)?;
         let Ty::Atomic(ty) = pointer.ty else {
-            return Err(ShaderError::compiler("an atomic operation on no atomic".into()));
+            return Err(ShaderError::compiler(
+                "an atomic operation on what is not an atomic".into(),
+            ));
         };
         let place = self.place(&pointer, ty)?;
         let value = self.scalar(value)?;

@@ -92,7 +92,7 @@ impl Lower<'_> {
 fn matrix_type(ty: Ty) -> Result<MatrixType, ShaderError> {
     match ty {
         Ty::Scalar(Type::Matrix(matrix)) => Ok(matrix),
-        _ => Err(ShaderError::compiler("a cooperative operation on no matrix".into())),
+        _ => Err(ShaderError::compiler("a cooperative operation on what is not a matrix".into())),
     }
 }
 
@@ -101,15 +101,15 @@ fn check_product(types: [Ty; 3]) -> Result<(), ShaderError> {
     let [a, b, c] = types.map(matrix_type);
     let (a, b, c) = (a?, b?, c?);
     if a.size != b.size || a.size != c.size {
-        return Err(invalid("`coopMultiplyAdd` takes three matrices of one size"));
+        return Err(invalid("the matrices of `coopMultiplyAdd` must have the same size"));
     }
     if MatrixType::multiplies(a, b, c) {
         return Ok(());
     }
     let [left, right, result] = [a, b, c].map(|matrix| matrix.element.ty());
     Err(invalid(&format!(
-        "there is no `coopMultiplyAdd` of {left} and {right} to {result}: the factors are both \
-         f16, or all is f32"
+        "`coopMultiplyAdd` is not defined for ({left}, {right}, {result}): the operands \
+         must both be f16, or all three matrices f32"
     )))
 }
 

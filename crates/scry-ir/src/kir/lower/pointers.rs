@@ -47,7 +47,9 @@ impl Lower<'_> {
     /// Returns a pointer to a member of a structure.
     pub(super) fn member_of(&self, pointer: Pointer, at: u32) -> Result<Pointer, ShaderError> {
         let Ty::Struct(handle) = pointer.ty else {
-            return Err(ShaderError::compiler("a pointer to a member of no structure".into()));
+            return Err(ShaderError::compiler(
+                "a pointer to a member of what is not a structure".into(),
+            ));
         };
         let member = self.types.member(handle, at)?;
         let mut part = Pointer { ty: member.ty, ..pointer };
@@ -86,7 +88,7 @@ impl Lower<'_> {
                 *first += at * self.types.scalar_count(element.ty) as u32;
             }
             (Root::Vars(_), ElementIndex::Value(_)) => {
-                let what = "a variable that is indexed lies in no memory";
+                let what = "a variable that is indexed is not in memory";
                 return Err(ShaderError::compiler(what.into()));
             }
         }
@@ -132,7 +134,7 @@ impl Lower<'_> {
                 )
             }
             Root::Vars(_) => {
-                return Err(ShaderError::compiler("a variable lies in no memory".into()));
+                return Err(ShaderError::compiler("a variable is not in memory".into()));
             }
         };
         Ok(Place::new(space, pointer.index, pointer.stride * unit, pointer.offset * unit))

@@ -197,7 +197,7 @@ impl<'m> Types<'m> {
     /// Returns a member of a structure.
     pub fn member(&self, handle: Handle<naga::Type>, at: u32) -> Result<Member, ShaderError> {
         let TypeInner::Struct { members, .. } = &self.module.types[handle].inner else {
-            return Err(ShaderError::compiler("a member of what is no structure".into()));
+            return Err(ShaderError::compiler("a member of what is not a structure".into()));
         };
         let (before, rest) = members.split_at((at as usize).min(members.len()));
         let member = rest.first().ok_or_else(|| {
@@ -250,6 +250,6 @@ pub(super) fn scalar(scalar: naga::Scalar) -> Result<Type, ShaderError> {
         (Float, 2) => Type::F16,
         (Float, 4) => Type::F32,
         (Float, 8) => Type::F64,
-        _ => return Err(ShaderError::compiler(format!("a scalar of no known type: {scalar:?}"))),
+        _ => return Err(ShaderError::compiler(format!("a scalar of unknown type: {scalar:?}"))),
     })
 }

@@ -227,7 +227,9 @@ impl Emitter<'_> {
 
     /// Stores a whole matrix.
     pub(super) fn matrix_store(&mut self, place: &MatrixPlace, value: Value) -> Result<()> {
-        let Type::Matrix(ty) = self.ty(value) else { return Err(lacking("a store of no matrix")) };
+        let Type::Matrix(ty) = self.ty(value) else {
+            return Err(lacking("a matrix store of what is not a matrix"));
+        };
         let id = self.value(value);
         let operands = self.matrix_operands(ty, place, Some(id))?;
         self.m.run(Op::CooperativeMatrixStoreKHR, &operands);

@@ -49,7 +49,7 @@ fn uniformity_error(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
         ),
         Need::Pointer => (
             format!("the pointer of `{name}` may differ between the invocations of a {whole}"),
-            format!("{all} must give the same pointer"),
+            format!("{all} must pass the same pointer"),
         ),
     };
     let mut report = Report::new(ShaderErrorKind::Validation, message);
@@ -83,7 +83,7 @@ fn help(needed: &Requirement) -> &'static str {
              is the same for a workgroup: `workgroup_id`, `num_workgroups`, uniforms, buffers that \
              are only read, `workgroupUniformLoad`"
         }
-        (Need::NoAlias, _) => "help: copy the variable, and give a pointer to the copy",
+        (Need::NoAlias, _) => "help: copy the variable, and pass a pointer to the copy",
         (Need::Pointer, _) => {
             "help: index by what is the same for a workgroup, or load the element without \
              `workgroupUniformLoad` after a `workgroupBarrier()`"
@@ -103,8 +103,10 @@ fn explain(module: &Module, report: Report, source: Source, condition: Option<Sp
             format!("invocations may read different values here, as `{name}` can be written")
         }
         Origin::Private => "a private variable is read here: it may differ".to_owned(),
-        Origin::Atomic => "an atomic operation may give each invocation another result".to_owned(),
-        Origin::Subgroup => "a subgroup operation gives different results".to_owned(),
+        Origin::Atomic => {
+            "an atomic operation may return a different result to each invocation".to_owned()
+        }
+        Origin::Subgroup => "a subgroup operation returns different results".to_owned(),
         Origin::Alias => "two pointers to one variable are passed here".to_owned(),
         Origin::Other => "this may differ between invocations".to_owned(),
     };

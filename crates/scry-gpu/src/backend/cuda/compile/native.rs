@@ -175,8 +175,8 @@ fn size_mismatch(entry: &str, interface: &NativeInterface, actual: usize) -> Gpu
         kernel: entry.to_owned(),
         argument: "parameters".to_owned(),
         problem: format!(
-            "the kernel takes {actual} bytes, but {} are declared: {} for {} buffers and their \
-             lengths, {} of immediates",
+            "the kernel has {actual} bytes of parameters, but {} are declared: {} for {} buffers \
+             and their lengths, {} of immediates",
             interface.parameter_bytes(),
             interface.parameter_bytes() - interface.immediate_bytes() as usize,
             interface.binding_count(),
@@ -421,8 +421,8 @@ mod tests {
         assert!(!is_filled_by(36, 32) && !is_filled_by(36, 44) && !is_filled_by(8, 16));
         let interface = NativeInterface::new(2, [1; 3]).immediates(12);
         let text = size_mismatch("k", &interface, 36).to_string();
-        let expected = "kernel `k`, parameters: the kernel takes 36 bytes, but 28 are declared: 16 \
-                        for 2 buffers and their lengths, 12 of immediates";
+        let expected = "kernel `k`, parameters: the kernel has 36 bytes of parameters, but 28 are \
+                        declared: 16 for 2 buffers and their lengths, 12 of immediates";
         assert!(text.starts_with(expected), "{text}");
     }
 }

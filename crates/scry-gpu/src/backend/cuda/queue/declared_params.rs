@@ -98,7 +98,7 @@ pub(crate) fn check(
             kernel: entry.to_owned(),
             argument: "parameters".to_owned(),
             problem: format!(
-                "the kernel takes parameters of {actual:?} bytes, but those of {declared:?} are \
+                "the kernel has parameters of {actual:?} bytes, but those of {declared:?} are \
                  listed: {parameters:?}"
             ),
             help: "list the parameters as the kernel declares them, in order".to_owned(),
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(check(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));
         assert_eq!(check(None), Ok(()));
         let text = check(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
-        let expected = "kernel `k`, parameters: the kernel takes parameters of [8, 128] bytes, but \
+        let expected = "kernel `k`, parameters: the kernel has parameters of [8, 128] bytes, but \
                         those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; help: list";
         assert!(text.starts_with(expected), "{text}");
     }

@@ -52,7 +52,7 @@ impl SpirvWriter {
                 help: "build scry-gpu with the feature `naga-spirv`, or unset SCRY_SPIRV",
             }),
             _ => Err(NoWriter {
-                problem: format!("{VARIABLE} is `{value}`, which is no writer of SPIR-V"),
+                problem: format!("{VARIABLE} is `{value}`, which is not a writer of SPIR-V"),
                 help: "set SCRY_SPIRV to `kir` or `naga`, or unset it",
             }),
         }

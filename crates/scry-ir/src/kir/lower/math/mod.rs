@@ -24,7 +24,7 @@ pub(crate) fn math(
     let values = if no_aggregate { dispatch(b, fun, args) } else { None };
     values.ok_or_else(|| {
         let shapes: Vec<_> = args.iter().map(|arg| arg.shape).collect();
-        ShaderError::compiler(format!("`{fun:?}` of {shapes:?} is no function of WGSL"))
+        ShaderError::compiler(format!("`{fun:?}` of {shapes:?} is not a function of WGSL"))
     })
 }
 

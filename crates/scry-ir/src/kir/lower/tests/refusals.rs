@@ -35,9 +35,9 @@ fn mismatched_cooperative_matrices_are_rejected() {
         )
     };
     let sizes = product("8x8<f32", "8x8<f16", "16x16<f32");
-    assert_invalid(&sizes, "three matrices of one size");
+    assert_invalid(&sizes, "must have the same size");
     let types = product("8x8<f32", "8x8<f16", "8x8<f32");
-    assert_invalid(&types, "f32 and f16 to f32");
+    assert_invalid(&types, "(f32, f16, f32)");
 }
 
 #[test]
