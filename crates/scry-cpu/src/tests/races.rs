@@ -120,7 +120,7 @@ fn miri_own_elements_in_partial_blocks() {
 
 #[test]
 fn miri_own_struct_elements_after_header() {
-    // Elements of two words after a header of one word; a single word at the end is no element.
+    // Elements of two words after a header of one word; a single word at the end is not an element.
     let kir = kernel(16, |b| {
         let x = b.global_x();
         let index = b.clamped(x, 0, 4, 8);

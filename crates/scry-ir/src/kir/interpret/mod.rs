@@ -35,7 +35,7 @@
 //! An access out of bounds, a write to a read-only buffer, a value that is used before it is
 //! computed, a workgroup barrier that not all invocations reach, and too many loop iterations stop
 //! the execution with an [`InterpretError`]. What the kernel wrote until then stays written. With
-//! [`BoundsPolicy::ReadZeroSkipWrite`] an access out of bounds is no error.
+//! [`BoundsPolicy::ReadZeroSkipWrite`] an access out of bounds is not an error.
 //!
 //! ```
 //! use scry_ir::kir::interpret::Interpreter;

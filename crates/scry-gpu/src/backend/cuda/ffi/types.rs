@@ -25,7 +25,7 @@ impl Code {
     }
 }
 
-/// An opaque handle of a driver object; `K` tells the kinds of objects apart.
+/// An opaque handle of a driver object; `K` distinguishes the kinds of objects.
 #[repr(transparent)]
 pub(crate) struct Handle<K>(usize, PhantomData<fn() -> K>);
 
