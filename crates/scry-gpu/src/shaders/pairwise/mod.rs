@@ -8,14 +8,12 @@
 /// Bindings: `queries: array<f32>` (n_q × d), `points: array<f32>` (n_t × d) and
 /// `distances: array<f32>` (n_q × n_t, written). Parameters, three `u32`: n_q, n_t, d. Each
 /// invocation computes 4×4 distances: launch (⌈n_t/4⌉, ⌈n_q/4⌉) invocations.
-pub const EUCLIDEAN_SQUARED: &str = concat!(
-    include_str!("pairwise/io_scalar.wgsl"),
-    include_str!("pairwise/euclidean_squared.wgsl")
-);
+pub const EUCLIDEAN_SQUARED: &str =
+    concat!(include_str!("io_scalar.wgsl"), include_str!("euclidean_squared.wgsl"));
 
 /// [`EUCLIDEAN_SQUARED`] for a d that is a multiple of four, with the same launch.
 ///
 /// Bindings: `queries: array<vec4<f32>>`, `points: array<vec4<f32>>` and
 /// `distances: array<f32>`. Parameters: n_q, n_t, d, in elements.
 pub const EUCLIDEAN_SQUARED_VEC4: &str =
-    concat!(include_str!("pairwise/io_vec4.wgsl"), include_str!("pairwise/euclidean_squared.wgsl"));
+    concat!(include_str!("io_vec4.wgsl"), include_str!("euclidean_squared.wgsl"));

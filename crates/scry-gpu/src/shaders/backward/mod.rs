@@ -12,19 +12,19 @@ pub use super::transpose::TRANSPOSE;
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
 pub const RELU_BACKWARD: &str =
-    concat!(include_str!("backward/relu.wgsl"), include_str!("elementwise/binary.wgsl"));
+    concat!(include_str!("relu.wgsl"), include_str!("../elementwise/binary.wgsl"));
 
 /// `y` = gradient · a · (1 − a), with `a` the output of the forward pass.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
 pub const SIGMOID_BACKWARD: &str =
-    concat!(include_str!("backward/sigmoid.wgsl"), include_str!("elementwise/binary.wgsl"));
+    concat!(include_str!("sigmoid.wgsl"), include_str!("../elementwise/binary.wgsl"));
 
 /// `y` = gradient · (1 − a²), with `a` the output of the forward pass.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
 pub const TANH_BACKWARD: &str =
-    concat!(include_str!("backward/tanh.wgsl"), include_str!("elementwise/binary.wgsl"));
+    concat!(include_str!("tanh.wgsl"), include_str!("../elementwise/binary.wgsl"));
 
 /// The sum of every column of a matrix.
 ///
@@ -33,22 +33,20 @@ pub const TANH_BACKWARD: &str =
 /// G of at least 1: each of the G rows of `sums` contains the sums of a part of the rows. G = 1 is
 /// one pass; for tall matrices a larger G occupies the device, and a second pass over the G ×
 /// columns partial sums with G = 1 adds them up. Equal launches produce equal bits.
-pub const REDUCE_COLS: &str = include_str!("backward/reduce_cols.wgsl");
+pub const REDUCE_COLS: &str = include_str!("reduce_cols.wgsl");
 
 /// The gradients of the activations for lengths that are multiples of four: they bind
 /// `array<vec4<f32>>` and are launched with one invocation per four elements.
 pub mod vec4 {
     /// [`RELU_BACKWARD`](super::RELU_BACKWARD), four elements at a time.
     pub const RELU_BACKWARD: &str =
-        concat!(include_str!("backward/relu.wgsl"), include_str!("elementwise/binary_vec4.wgsl"));
+        concat!(include_str!("relu.wgsl"), include_str!("../elementwise/binary_vec4.wgsl"));
 
     /// [`SIGMOID_BACKWARD`](super::SIGMOID_BACKWARD), four elements at a time.
-    pub const SIGMOID_BACKWARD: &str = concat!(
-        include_str!("backward/sigmoid.wgsl"),
-        include_str!("elementwise/binary_vec4.wgsl")
-    );
+    pub const SIGMOID_BACKWARD: &str =
+        concat!(include_str!("sigmoid.wgsl"), include_str!("../elementwise/binary_vec4.wgsl"));
 
     /// [`TANH_BACKWARD`](super::TANH_BACKWARD), four elements at a time.
     pub const TANH_BACKWARD: &str =
-        concat!(include_str!("backward/tanh.wgsl"), include_str!("elementwise/binary_vec4.wgsl"));
+        concat!(include_str!("tanh.wgsl"), include_str!("../elementwise/binary_vec4.wgsl"));
 }

@@ -33,57 +33,44 @@ pub fn bias_add() -> NativeInterface {
 }
 
 /// `y` = max(x, 0); a NaN stays NaN. Interface: [`unary(0)`](unary).
-pub const RELU: &str =
-    concat!(include_str!("elementwise/relu.cu"), include_str!("elementwise/unary.cu"));
+pub const RELU: &str = concat!(include_str!("relu.cu"), include_str!("unary.cu"));
 
 /// `y` = 1 / (1 + e⁻ˣ), finite for every x. Interface: [`unary(0)`](unary).
-pub const SIGMOID: &str =
-    concat!(include_str!("elementwise/sigmoid.cu"), include_str!("elementwise/unary.cu"));
+pub const SIGMOID: &str = concat!(include_str!("sigmoid.cu"), include_str!("unary.cu"));
 
 /// The hyperbolic tangent. Interface: [`unary(0)`](unary).
-pub const TANH: &str =
-    concat!(include_str!("elementwise/tanh.cu"), include_str!("elementwise/unary.cu"));
+pub const TANH: &str = concat!(include_str!("tanh.cu"), include_str!("unary.cu"));
 
 /// `y` = x / (1 + e⁻ˣ), also called swish. Interface: [`unary(0)`](unary).
-pub const SILU: &str =
-    concat!(include_str!("elementwise/silu.cu"), include_str!("elementwise/unary.cu"));
+pub const SILU: &str = concat!(include_str!("silu.cu"), include_str!("unary.cu"));
 
 /// The Gaussian error linear unit in its tanh form. Interface: [`unary(0)`](unary).
-pub const GELU: &str =
-    concat!(include_str!("elementwise/gelu.cu"), include_str!("elementwise/unary.cu"));
+pub const GELU: &str = concat!(include_str!("gelu.cu"), include_str!("unary.cu"));
 
 /// `y` = factor · x. Parameter: `factor`. Interface: [`unary(1)`](unary).
-pub const SCALE: &str =
-    concat!(include_str!("elementwise/scale.cu"), include_str!("elementwise/unary.cu"));
+pub const SCALE: &str = concat!(include_str!("scale.cu"), include_str!("unary.cu"));
 
 /// `y` = x where x > 0, else slope · x. Parameter: `slope`. Interface: [`unary(1)`](unary).
-pub const LEAKY_RELU: &str =
-    concat!(include_str!("elementwise/leaky_relu.cu"), include_str!("elementwise/unary.cu"));
+pub const LEAKY_RELU: &str = concat!(include_str!("leaky_relu.cu"), include_str!("unary.cu"));
 
 /// `y` = x where x > 0, else alpha · (eˣ − 1). Parameter: `alpha`. Interface: [`unary(1)`](unary).
-pub const ELU: &str =
-    concat!(include_str!("elementwise/elu.cu"), include_str!("elementwise/unary.cu"));
+pub const ELU: &str = concat!(include_str!("elu.cu"), include_str!("unary.cu"));
 
 /// `y` = x, clamped to [low, high]. Parameters: low and high. Interface: [`unary(2)`](unary).
-pub const CLAMP: &str =
-    concat!(include_str!("elementwise/clamp.cu"), include_str!("elementwise/unary.cu"));
+pub const CLAMP: &str = concat!(include_str!("clamp.cu"), include_str!("unary.cu"));
 
 /// `y` = a + b. Interface: [`binary`].
-pub const ADD: &str =
-    concat!(include_str!("elementwise/add.cu"), include_str!("elementwise/binary.cu"));
+pub const ADD: &str = concat!(include_str!("add.cu"), include_str!("binary.cu"));
 
 /// `y` = a − b. Interface: [`binary`].
-pub const SUB: &str =
-    concat!(include_str!("elementwise/sub.cu"), include_str!("elementwise/binary.cu"));
+pub const SUB: &str = concat!(include_str!("sub.cu"), include_str!("binary.cu"));
 
 /// `y` = a · b. Interface: [`binary`].
-pub const MUL: &str =
-    concat!(include_str!("elementwise/mul.cu"), include_str!("elementwise/binary.cu"));
+pub const MUL: &str = concat!(include_str!("mul.cu"), include_str!("binary.cu"));
 
 /// `y` = a / b. Interface: [`binary`].
-pub const DIV: &str =
-    concat!(include_str!("elementwise/div.cu"), include_str!("elementwise/binary.cu"));
+pub const DIV: &str = concat!(include_str!("div.cu"), include_str!("binary.cu"));
 
 /// `y` = x + bias, added to every row of a matrix; the bias has one element per column. Interface:
 /// [`bias_add`].
-pub const BIAS_ADD: &str = include_str!("elementwise/bias_add.cu");
+pub const BIAS_ADD: &str = include_str!("bias_add.cu");

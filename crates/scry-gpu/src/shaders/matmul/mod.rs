@@ -17,31 +17,31 @@
 /// One element of C per invocation; launch (n, m) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
-pub const TILED_16X16: &str = include_str!("matmul/tiled_16x16.wgsl");
+pub const TILED_16X16: &str = include_str!("tiled_16x16.wgsl");
 
 /// 4×4 elements of C per invocation; launch (⌈n/4⌉, ⌈m/4⌉) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
 pub const COARSE_64X64: &str =
-    concat!(include_str!("matmul/io_scalar.wgsl"), include_str!("matmul/coarse_64x64.wgsl"));
+    concat!(include_str!("io_scalar.wgsl"), include_str!("coarse_64x64.wgsl"));
 
 /// [`COARSE_64X64`] for n and k that are multiples of four, with the same launch.
 ///
 /// Bindings: `a`, `b` and `c`, all `array<vec4<f32>>`. Parameters: m, n, k, in elements.
 pub const COARSE_64X64_VEC4: &str =
-    concat!(include_str!("matmul/io_vec4.wgsl"), include_str!("matmul/coarse_64x64.wgsl"));
+    concat!(include_str!("io_vec4.wgsl"), include_str!("coarse_64x64.wgsl"));
 
 /// 8×8 elements of C per invocation, in tiles of 128×128; launch (⌈n/8⌉, ⌈m/8⌉) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
 pub const COARSE_8X8: &str =
-    concat!(include_str!("matmul/io_scalar.wgsl"), include_str!("matmul/coarse_8x8.wgsl"));
+    concat!(include_str!("io_scalar.wgsl"), include_str!("coarse_8x8.wgsl"));
 
 /// [`COARSE_8X8`] for n and k that are multiples of four, with the same launch.
 ///
 /// Bindings: `a`, `b` and `c`, all `array<vec4<f32>>`. Parameters: m, n, k, in elements.
 pub const COARSE_8X8_VEC4: &str =
-    concat!(include_str!("matmul/io_vec4.wgsl"), include_str!("matmul/coarse_8x8.wgsl"));
+    concat!(include_str!("io_vec4.wgsl"), include_str!("coarse_8x8.wgsl"));
 
 /// `f16` operands and `f32` results, by cooperative matrices, in tiles of 128×128 per workgroup;
 /// launch (⌈n/128⌉, ⌈m/128⌉) workgroups.
@@ -53,16 +53,12 @@ pub const COARSE_8X8_VEC4: &str =
 /// [`Features::COOPERATIVE_MATRIX`](crate::Features::COOPERATIVE_MATRIX), subgroups of 32
 /// invocations, and 39 KiB of workgroup memory, on Vulkan 47 KiB. A workgroup has 256 invocations:
 /// eight subgroups, each with 64×32 elements of C in eight matrices of 16×16.
-pub const COOPERATIVE_F16: &str = concat!(
-    include_str!("matmul/cooperative_f16_io_scalar.wgsl"),
-    include_str!("matmul/cooperative_f16.wgsl")
-);
+pub const COOPERATIVE_F16: &str =
+    concat!(include_str!("cooperative_f16_io_scalar.wgsl"), include_str!("cooperative_f16.wgsl"));
 
 /// [`COOPERATIVE_F16`] for n and k that are multiples of four, with the same launch; it is faster.
 ///
 /// Bindings: `a` and `b`, both `array<vec4<f16>>`, and `c: array<f32>`. Parameters: m, n, k, in
 /// elements.
-pub const COOPERATIVE_F16_VEC4: &str = concat!(
-    include_str!("matmul/cooperative_f16_io_vec4.wgsl"),
-    include_str!("matmul/cooperative_f16.wgsl")
-);
+pub const COOPERATIVE_F16_VEC4: &str =
+    concat!(include_str!("cooperative_f16_io_vec4.wgsl"), include_str!("cooperative_f16.wgsl"));

@@ -12,63 +12,42 @@
 /// The sum of all elements.
 ///
 /// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
-pub const SUM: &str = concat!(
-    include_str!("reduce/one.wgsl"),
-    include_str!("reduce/sum.wgsl"),
-    include_str!("reduce/reduce.wgsl")
-);
+pub const SUM: &str =
+    concat!(include_str!("one.wgsl"), include_str!("sum.wgsl"), include_str!("reduce.wgsl"));
 
 /// The largest element; NaNs may be ignored.
 ///
 /// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
-pub const MAX: &str = concat!(
-    include_str!("reduce/one.wgsl"),
-    include_str!("reduce/max.wgsl"),
-    include_str!("reduce/reduce.wgsl")
-);
+pub const MAX: &str =
+    concat!(include_str!("one.wgsl"), include_str!("max.wgsl"), include_str!("reduce.wgsl"));
 
 /// The smallest element; NaNs may be ignored.
 ///
 /// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
-pub const MIN: &str = concat!(
-    include_str!("reduce/one.wgsl"),
-    include_str!("reduce/min.wgsl"),
-    include_str!("reduce/reduce.wgsl")
-);
+pub const MIN: &str =
+    concat!(include_str!("one.wgsl"), include_str!("min.wgsl"), include_str!("reduce.wgsl"));
 
 /// The inner product of two vectors of the same length.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `results: array<f32>` (written, one per
 /// workgroup). The second pass is [`SUM`].
-pub const DOT: &str = concat!(
-    include_str!("reduce/two.wgsl"),
-    include_str!("reduce/sum.wgsl"),
-    include_str!("reduce/reduce.wgsl")
-);
+pub const DOT: &str =
+    concat!(include_str!("two.wgsl"), include_str!("sum.wgsl"), include_str!("reduce.wgsl"));
 
 /// [`SUM`] of a vector whose length is a multiple of four. The second pass is [`SUM`].
 ///
 /// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one per workgroup).
-pub const SUM_VEC4: &str = concat!(
-    include_str!("reduce/one_vec4.wgsl"),
-    include_str!("reduce/sum.wgsl"),
-    include_str!("reduce/reduce.wgsl")
-);
+pub const SUM_VEC4: &str =
+    concat!(include_str!("one_vec4.wgsl"), include_str!("sum.wgsl"), include_str!("reduce.wgsl"));
 
 /// [`MAX`] of a vector whose length is a multiple of four. The second pass is [`MAX`].
 ///
 /// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one per workgroup).
-pub const MAX_VEC4: &str = concat!(
-    include_str!("reduce/one_vec4.wgsl"),
-    include_str!("reduce/max.wgsl"),
-    include_str!("reduce/reduce.wgsl")
-);
+pub const MAX_VEC4: &str =
+    concat!(include_str!("one_vec4.wgsl"), include_str!("max.wgsl"), include_str!("reduce.wgsl"));
 
 /// [`MIN`] of a vector whose length is a multiple of four. The second pass is [`MIN`].
 ///
 /// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one per workgroup).
-pub const MIN_VEC4: &str = concat!(
-    include_str!("reduce/one_vec4.wgsl"),
-    include_str!("reduce/min.wgsl"),
-    include_str!("reduce/reduce.wgsl")
-);
+pub const MIN_VEC4: &str =
+    concat!(include_str!("one_vec4.wgsl"), include_str!("min.wgsl"), include_str!("reduce.wgsl"));
