@@ -76,7 +76,7 @@ pub(crate) fn run() -> Result<()> {
     shape::check(&sources, &mut findings);
     rules::check(&sources, &mut findings);
     cycles::check(&sources, &mut findings);
-    modules::check(&sources, &mut findings);
+    modules::check(&files, &sources, &mut findings);
     paths::check(&root, &files, &mut findings)?;
     examples::check(&sources, &mut findings);
     packages::check(&root, &files, &mut findings)?;

@@ -1,4 +1,5 @@
-//! Module style: the module of a folder is its `mod.rs`, and `src/` has no `#[path]`.
+//! Module style: the module of a folder is its `mod.rs`, and `src/` has no `#[path]`. Folders of
+//! shaders count as well; beside `src/`, the folder of a test's data may have the test's name.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,7 @@ mod tests {
         let parse = |(path, text): &(&str, &str)| Source::parse(path, (*text).to_owned()).unwrap();
         let sources: Vec<Source> = files.iter().map(parse).collect();
         let mut findings = Vec::new();
-        check(&sources, &mut findings);
+        check(&[], &sources, &mut findings);
         findings.into_iter().map(|finding| (finding.path, finding.line)).collect()
     }
 
@@ -41,6 +42,19 @@ mod tests {
     fn file_beside_folder_is_found() {
         let files = [("c/src/a.rs", "mod b;"), ("c/src/a/b.rs", ""), ("c/src/ab/mod.rs", "")];
         assert_eq!(found(&files), [("c/src/a.rs".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn file_beside_shader_folder_is_found() {
+        let found = |source: &str, shader: &str| {
+            let sources = [Source::parse(source, String::new()).unwrap()];
+            let mut findings = Vec::new();
+            check(&[source.to_owned(), shader.to_owned()], &sources, &mut findings);
+            findings.len()
+        };
+        assert_eq!(found("c/src/sum.rs", "c/src/sum/one.wgsl"), 1);
+        assert_eq!(found("c/src/sum/mod.rs", "c/src/sum/one.wgsl"), 0);
+        assert_eq!(found("c/tests/errors.rs", "c/tests/errors/one.wgsl"), 0);
     }
 
     #[test]
