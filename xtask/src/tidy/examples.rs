@@ -1,4 +1,5 @@
-//! Main methods of public types must have an example in their documentation.
+//! Main methods of public types must have an example in their documentation: Rust that rustdoc
+//! compiles, not a block of text.
 
 use super::{Finding, Source};
 
@@ -17,6 +18,7 @@ const TYPES: [(&str, &[&str]); 2] = [
             "Kernel",
             "Kernels",
             "Launch",
+            "PreparedLaunch",
             "PreparedOp",
             "Recording",
             "ReplayInputs",
@@ -50,8 +52,11 @@ fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
             is_wanted = types.contains(&implemented_type(line));
         }
         let line = line.trim_start();
-        if line.starts_with("///") {
-            has_example |= line.contains("```");
+        if let Some(doc) = line.strip_prefix("///") {
+            if let Some(info) = doc.trim().strip_prefix("```") {
+                has_example |= !in_fence && is_compiled(info);
+                in_fence = !in_fence;
+            }
             continue;
         }
         if line.starts_with("#[") {
@@ -124,6 +129,17 @@ impl Other {
     fn methods_without_example_are_found() {
         assert_eq!(without_example(TEXT, &["Slice"]), [(6, "read"), (14, "label")]);
         assert_eq!(without_example(TEXT, &["Other"]), [(21, "other")]);
+    }
+
+    #[test]
+    fn text_is_not_an_example() {
+        let found = |fence: &str| {
+            let docs = format!("/// Reads.\n///\n/// ```{fence}\n/// a\n/// ```\n");
+            let text = format!("impl Slice {{\n{docs}pub fn read(&mut self) {{}}\n}}\n");
+            without_example(&text, &["Slice"]).len()
+        };
+        assert_eq!(["text", "ignore", "wgsl", "no_run,text"].map(found), [1; 4]);
+        assert_eq!(["", "rust", "no_run", "compile_fail,E0277"].map(found), [0; 4]);
     }
 
     #[test]
