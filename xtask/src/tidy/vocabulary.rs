@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::prose::{self, Word};
 use super::{FIXTURES, Finding, Source};
 
-/// Phrases to avoid in comments, string literals and Markdown files.
+/// Phrases to avoid in comments and string literals, also of shaders, and in Markdown files.
 const WORDS: &str = include_str!("words.txt");
 /// Names to avoid for Rust files and their folders.
 const FILE_NAMES: &str = include_str!("file_names.txt");
@@ -45,11 +45,22 @@ pub(super) fn check(
         phrases.check(&source.path, &prose::rust_words(&source.text), findings);
         check_name(&names, &source.path, findings);
     }
-    for path in files.iter().filter(|path| path.ends_with(".md") && !is_exempt(path)) {
+    for path in files.iter().filter(|path| !is_exempt(path)) {
+        let Some(words) = words_of(path) else { continue };
         let text = fs::read_to_string(root.join(path)).with_context(|| path.clone())?;
         phrases.check(path, &prose::markdown_words(current(path, &text)), findings);
     }
     Ok(())
+}
+
+/// Returns the function that reads the words of a file; `None` for Rust, and if it is not checked.
+fn words_of(path: &str) -> Option<fn(&str) -> Vec<Word>> {
+    match Path::new(path).extension()?.to_str()? {
+        "md" => Some(prose::of_markdown),
+        // Comments and strings are those of Rust.
+        "wgsl" | "cu" => Some(prose::of_rust),
+        _ => None,
+    }
 }
 
 fn is_exempt(path: &str) -> bool {
@@ -169,6 +180,20 @@ mod tests {
     fn phrases_go_across_line_breaks() {
         assert_eq!(lines("//! A blue\n//! moon.\nf(\"blue \\\n  moon\");"), [1, 3]);
         assert_eq!(lines("//! A blue\n\nf(); // moon"), [0; 0]);
+    }
+
+    #[test]
+    fn comments_of_shaders_are_checked() {
+        let root = tempfile::tempdir().unwrap();
+        let files = ["a.wgsl", "b.cu", "c.txt"].map(str::to_owned);
+        let text = format!("fn f() {{}}\n// {}\n", entries(WORDS)[0].words.join(" "));
+        for file in &files {
+            fs::write(root.path().join(file), &text).unwrap();
+        }
+        let mut findings = Vec::new();
+        check(root.path(), &files, &[], &mut findings).unwrap();
+        let found = findings.iter().map(|found| (&*found.path, found.line));
+        assert_eq!(found.collect::<Vec<_>>(), [("a.wgsl", 2), ("b.cu", 2)]);
     }
 
     #[test]
