@@ -1,16 +1,10 @@
 //! Tests of out-of-bounds accesses on each device: the results must be those in the headers of
 //! `corpus/bounds/*.wgsl`, and canaries around every buffer must stay unchanged.
 
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "these tests need no random numbers and no files of the repository"
-)]
-mod support;
-
 use std::path::Path;
 
 use scry_gpu::{Buffer, Device, Element, Slice};
+use scry_test_support::devices;
 
 /// Indices in and out of bounds, some of which overflow a 32-bit byte offset.
 const INDICES: [i32; 12] = [0, 1, 2, 3, 4, 5, 8, -1, i32::MAX, i32::MIN, 1 << 28, 1 << 30];
@@ -81,7 +75,7 @@ fn changes(before: &[u32], after: &[u32]) -> Vec<usize> {
 
 #[test]
 fn runtime_array_stays_in_bounds() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         for i in INDICES {
             let before: Vec<u32> = (100..108).collect();
             let data = Guarded::new(&gpu, &before);
@@ -105,7 +99,7 @@ fn runtime_array_stays_in_bounds() {
 
 #[test]
 fn trailing_runtime_array_stays_in_bounds() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         for i in INDICES {
             let mut before = vec![0u32; 4];
             before.extend((1..5).flat_map(|tail| [tail; 4]));
@@ -138,7 +132,7 @@ struct Small {
 
 #[test]
 fn vector_and_matrix_indices_are_clamped() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         let v = Guarded::new(&gpu, &[1u32, 2, 3, 4]);
         let columns: Vec<f32> = (0..12u8).map(|i| f32::from(10 * (i / 4) + i % 4)).collect();
         let m = Guarded::new(&gpu, &columns);
@@ -162,7 +156,7 @@ fn vector_and_matrix_indices_are_clamped() {
 
 #[test]
 fn fixed_array_indices_are_clamped() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         for (x, y) in INDICES.into_iter().zip(INDICES.into_iter().rev()) {
             let before = [0u32, 1, 2, 3, 4, 5];
             let grid = Guarded::new(&gpu, &before);
@@ -183,7 +177,7 @@ fn fixed_array_indices_are_clamped() {
 
 #[test]
 fn indices_into_values_are_clamped() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 8]);
             let index = gpu.upload(&[i]).unwrap();
@@ -198,7 +192,7 @@ fn indices_into_values_are_clamped() {
 
 #[test]
 fn atomics_stay_in_bounds() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         for i in INDICES {
             let counts = Guarded::new(&gpu, &[0u32; 4]);
             let out = Guarded::new(&gpu, &[0u32; 2]);
@@ -218,7 +212,7 @@ fn atomics_stay_in_bounds() {
 
 #[test]
 fn pointers_to_elements_are_clamped() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 12]);
             let index = gpu.upload(&[i as u32]).unwrap();
@@ -234,7 +228,7 @@ fn pointers_to_elements_are_clamped() {
 
 #[test]
 fn undefined_hardware_arithmetic_is_defined() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         let input = gpu.upload(&[7, 0, i32::MIN, -1]).unwrap();
         let amount = gpu.upload(&[35u32]).unwrap();
         let out = gpu.alloc::<i32>(12).unwrap();

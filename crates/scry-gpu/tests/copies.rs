@@ -1,13 +1,7 @@
 //! Tests of large copies on each device, by a kernel and by the driver: both must be exact.
 
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "these tests need no random numbers and no files of the repository"
-)]
-mod support;
-
 use scry_gpu::{Device, testing};
+use scry_test_support::devices;
 
 const MIB: usize = 1 << 20;
 
@@ -16,7 +10,7 @@ const ALIGNED: usize = 256;
 
 /// Runs `test` twice on each device: with copies by a kernel, and with copies by the driver.
 fn for_each_copy_method(test: impl Fn(&Device)) {
-    for device in support::devices() {
+    for device in devices() {
         let info = device.info();
         let selector = format!("{}:{}", info.backend, info.index);
         for by_kernel in [true, false] {

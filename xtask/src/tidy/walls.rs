@@ -10,7 +10,7 @@ use super::source::Source;
 use crate::repo;
 
 /// Ranks of the crates: each may only depend on crates of a lower rank.
-const RANKS: [(&str, u32); 10] = [
+const RANKS: [(&str, u32); 11] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
@@ -21,6 +21,8 @@ const RANKS: [(&str, u32); 10] = [
     ("scry-conformance", 3),
     ("scry-cli", 4),
     ("xtask", 5),
+    // As high as the highest: only tests use it.
+    ("scry-test-support", 5),
 ];
 
 /// Crates without access to devices.
@@ -41,8 +43,8 @@ const DEVICE_CRATES: [&str; 10] = [
 ];
 
 /// Crates that forbid unsafe code.
-const WITHOUT_UNSAFE: [&str; 5] =
-    ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor"];
+const WITHOUT_UNSAFE: [&str; 6] =
+    ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor", "scry-test-support"];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
@@ -139,6 +141,16 @@ mod tests {
         assert_eq!(dependencies("scry-cli", &on_gpu), [""; 0]);
         let for_tests = json!({ "name": "scry-gpu", "kind": "dev" });
         assert_eq!(dependencies("scry-ir", &for_tests), [""; 0]);
+    }
+
+    #[test]
+    fn test_support_outside_of_tests_is_found() {
+        for name in ["scry-cli", "xtask"] {
+            let linked = json!({ "name": "scry-test-support", "kind": null });
+            assert_eq!(dependencies(name, &linked).len(), 1);
+            let for_tests = json!({ "name": "scry-test-support", "kind": "dev" });
+            assert_eq!(dependencies(name, &for_tests), [""; 0]);
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Tests of the k-nearest-neighbours example, against a brute-force search in plain Rust.
 
+use scry_test_support::{devices, random_f32, root};
+
 use crate::knn::{self, Digits};
-use crate::support::{devices, random_f32, root};
 
 /// Classifies each image by its `k` nearest others, sorted by distance and index. Of the most
 /// frequent labels the one with the nearest image wins.

@@ -2,10 +2,10 @@
 //! evaluation in plain Rust.
 
 use scry_gpu::kir::{BinaryOp, UnaryOp};
+use scry_test_support::{devices, random_f32};
 
 use crate::expression::{Expression, parse};
 use crate::fusion;
-use crate::support::{devices, random_f32};
 
 fn evaluate(expression: &Expression, inputs: &[f64]) -> f64 {
     match expression {

@@ -1,8 +1,9 @@
 //! Tests of the edge detection example, against references in plain Rust.
 
+use scry_test_support::{devices, random_f32, root};
+
 use crate::edges;
 use crate::image::{self, Image};
-use crate::support::{devices, random_f32, root};
 
 /// Returns the gradient magnitude by the Sobel operator with clamped borders, divided by 4 and
 /// clamped to 1.

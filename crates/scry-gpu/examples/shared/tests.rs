@@ -11,5 +11,3 @@ mod expression;
 mod fusion;
 mod image;
 mod knn;
-#[path = "../../tests/support/mod.rs"]
-mod support;

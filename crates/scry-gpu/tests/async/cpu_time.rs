@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use scry_gpu::testing::Fault;
 use scry_gpu::{Device, DeviceKind, Ticket};
+use scry_test_support::devices;
 use tokio::runtime::Runtime;
 
 use crate::harness::{NEVER, current_thread, fill, lock_process, multi_thread, open_hanging};
-use crate::support::devices;
 
 /// Returns the CPU time of all threads of this process.
 #[cfg(unix)]

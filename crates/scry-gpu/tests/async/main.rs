@@ -8,7 +8,3 @@ mod loss;
 mod tickets;
 mod transfers;
 mod would_block;
-
-#[expect(dead_code, unused_imports, reason = "these tests need only the devices")]
-#[path = "../support/mod.rs"]
-mod support;

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use scry_gpu::kir::Builder;
 use scry_gpu::testing::Fault;
 use scry_gpu::{Device, GpuError, Kernel, Ticket};
+use scry_test_support::devices;
 
 use crate::harness::{
     CountingWaker, NEVER, SHORT, current_thread, fill, join_all, lock_process, multi_thread,
     on_every_executor, open_hanging, poll_and_drop, poll_once,
 };
-use crate::support::devices;
 
 /// Compiles a kernel that needs some milliseconds on any device, and increments `x[1]`.
 fn compile_slow(gpu: &Device) -> Kernel {

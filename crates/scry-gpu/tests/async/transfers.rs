@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use scry_gpu::testing::{self, Fault};
 use scry_gpu::{Device, GpuError};
+use scry_test_support::devices;
 
 use crate::harness::{
     CountingWaker, NEVER, SHORT, current_thread, fill, join_all, lock_process, multi_thread,
     on_every_executor, open_hanging, poll_and_drop, poll_once,
 };
-use crate::support::devices;
 
 const ADD: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
     @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {

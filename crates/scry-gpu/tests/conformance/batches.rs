@@ -4,8 +4,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use scry_gpu::{Batch, Binding, Buffer, Device, Download, Kernel, Launch, Result};
+use scry_test_support::{on_each_device, succeed};
 
-use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
+use crate::harness::{assert_contains, expect_error};
 use crate::programs::{
     BLOCKS, BUFFERS, BlockRange, Model, Program, Step, Submission, program, step,
 };

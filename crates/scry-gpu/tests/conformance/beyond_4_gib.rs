@@ -5,8 +5,7 @@ use scry_gpu::{
     BackendKind, Buffer, Device, DeviceKind, GpuError, Launch, NativeBinding, NativeInterface,
     Scalar,
 };
-
-use crate::harness::{on_each_device, succeed};
+use scry_test_support::{on_each_device, succeed};
 
 /// The first word that a 32-bit byte offset does not reach.
 const BOUNDARY: usize = 1 << 30;

@@ -1,8 +1,7 @@
 //! Tests of Rust structures and arrays as uniforms.
 
 use scry_gpu::Element;
-
-use crate::harness::{on_each_device, succeed};
+use scry_test_support::{on_each_device, succeed};
 
 const ADD_UNIFORM: &str = "
     struct Params { factor: vec4<f32>, offset: vec3<f32>, count: u32 }

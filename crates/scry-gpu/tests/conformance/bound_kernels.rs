@@ -1,8 +1,7 @@
 //! Tests of kernels whose arguments are set by name.
 
 use scry_gpu::Launch;
-
-use crate::harness::{on_each_device, succeed};
+use scry_test_support::{on_each_device, succeed};
 
 #[derive(Clone, Copy, scry_gpu::Element)]
 #[repr(C)]

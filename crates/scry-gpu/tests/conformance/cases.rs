@@ -3,8 +3,7 @@
 use scry_conformance::{Case, Data, Mismatch, Report, Ty, Want, find, run, run_async, tests};
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{BackendKind, Device, Launch};
-
-use crate::harness::on_each_device;
+use scry_test_support::on_each_device;
 
 /// The name of a runner, and the runner.
 type Runner = (&'static str, fn(&Device, &Case) -> Result<Report, Mismatch>);

@@ -1,23 +1,6 @@
-//! Runs tests on devices, and checks results and errors.
+//! Checks of errors.
 
-use scry_gpu::{Device, Result};
-
-/// Runs a test on every device, naming each.
-pub fn on_each_device(test: impl Fn(&Device)) {
-    for gpu in crate::devices::devices() {
-        eprintln!("on {} ({})", gpu.name(), gpu.backend_kind());
-        test(&gpu);
-    }
-}
-
-/// Returns the value. Panics with the error's text, as users see it.
-#[track_caller]
-pub fn succeed<T>(result: Result<T>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(error) => panic!("{error}"),
-    }
-}
+use scry_gpu::Result;
 
 /// Returns the text of an error; panics on success.
 #[track_caller]

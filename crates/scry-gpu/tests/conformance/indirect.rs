@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use scry_conformance::find;
 use scry_gpu::{BackendKind, Buffer, DType, Device, GpuError, Kernel, Launch};
+use scry_test_support::{on_each_device, succeed};
 
-use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
+use crate::harness::{assert_contains, expect_error};
 
 /// Counts the invocations that run.
 const COUNT: &str = "

@@ -1,8 +1,9 @@
 //! Tests of Rust structures with WGSL's memory layouts.
 
 use scry_gpu::{Element, Launch};
+use scry_test_support::{on_each_device, succeed};
 
-use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
+use crate::harness::{assert_contains, expect_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Element)]
 #[repr(C)]

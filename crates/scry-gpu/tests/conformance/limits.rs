@@ -1,8 +1,9 @@
 //! Tests of undocumented driver limits: work beyond them succeeds, or fails with an error.
 
 use scry_gpu::{Device, GpuError, Result};
+use scry_test_support::{on_each_device, succeed};
 
-use crate::harness::{assert_contains, on_each_device, succeed};
+use crate::harness::assert_contains;
 
 fn has_workaround(gpu: &Device, workaround: &str) -> bool {
     gpu.info().workarounds.iter().any(|it| it.name == workaround)

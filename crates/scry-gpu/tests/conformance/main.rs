@@ -3,9 +3,6 @@
 //! Most tests are cases of scry-conformance, run here with blocking calls and with awaited calls.
 //! The files in this folder have the tests that cannot be written as cases, one file per topic.
 
-#[path = "../support/devices.rs"]
-mod devices;
-
 mod batches;
 mod beyond_4_gib;
 mod bindings;

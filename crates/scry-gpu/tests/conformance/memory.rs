@@ -1,6 +1,6 @@
 //! Tests of zero initialisation, and of transfers of odd sizes.
 
-use crate::harness::{on_each_device, succeed};
+use scry_test_support::{on_each_device, succeed};
 
 #[test]
 fn reused_memory_is_zeroed() {

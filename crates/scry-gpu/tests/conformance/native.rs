@@ -1,12 +1,10 @@
 //! Tests of native kernels and cuBLAS, on every available CUDA device.
 
-use scry_conformance::random_f32;
 use scry_gpu::{
     BackendKind, Buffer, Device, GpuError, Kernel, Launch, NativeBinding, NativeInterface, Scalar,
     bf16, f16,
 };
-
-use crate::devices::devices;
+use scry_test_support::{devices, random_f32};
 
 /// `x[i] = factor * x[i] + offset`, with two parameters after the length.
 const SCALE: &str = "

@@ -1,8 +1,9 @@
 //! Tests of labels of sources, and of Rust structures as immediates.
 
 use scry_gpu::{CompileOptions, Device, Element, Launch};
+use scry_test_support::{on_each_device, succeed};
 
-use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
+use crate::harness::{assert_contains, expect_error};
 
 const OVERRIDES: &str = "
     override COUNT: u32 = 3u;

@@ -1,8 +1,7 @@
 //! Tests of inputs that are written for one replay of a recording, without a wait between replays.
 
 use scry_gpu::{Buffer, Device, Recording};
-
-use crate::harness::{on_each_device, succeed};
+use scry_test_support::{on_each_device, succeed};
 
 /// Stores a weighted sum of the inputs to `sums[params.step]`.
 const SUM: &str = "

@@ -1,8 +1,7 @@
 //! Tests of transfers with slices in place of buffers, at any alignment.
 
 use scry_gpu::{Buffer, Device};
-
-use crate::harness::{on_each_device, succeed};
+use scry_test_support::{on_each_device, succeed};
 
 const N: usize = 1000;
 

@@ -1,8 +1,7 @@
 //! Tests of kernels that are compiled without checks.
 
 use scry_gpu::{CompileOptions, Launch};
-
-use crate::harness::{on_each_device, succeed};
+use scry_test_support::{on_each_device, succeed};
 
 /// A kernel whose indices are in bounds computes the same without checks. Division by zero keeps
 /// WGSL's result, `x / 0 = x`.

@@ -2,8 +2,9 @@
 //! checked.
 
 use scry_gpu::{DType, Device};
+use scry_test_support::{on_each_device, succeed};
 
-use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
+use crate::harness::{assert_contains, expect_error};
 
 const SCALE: &str = "
     @group(0) @binding(0) var<storage, read> x: array<f32>;

@@ -1,7 +1,8 @@
 //! Tests of barriers: they are recorded only where accesses to byte ranges conflict.
 
-use super::{STEP, observed};
+use super::observed;
 use scry_gpu::testing::Counts;
+use scry_test_support::STEP;
 
 #[test]
 fn dependent_dispatches_have_barriers() {

@@ -1,8 +1,9 @@
 //! Tests of errors about arguments that are set by name.
 
 use scry_gpu::{BoundKernel, GpuError, Launch};
+use scry_test_support::{STEP, null};
 
-use super::{STEP, null, observed};
+use super::observed;
 
 const AFFINE: &str = "
     struct Params { scale: f32, count: u32 }

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use scry_gpu::{Device, GpuError};
+use scry_test_support::null;
 
-use super::{null, observed};
+use super::observed;
 
 fn range_error(result: Result<impl std::fmt::Debug, GpuError>) -> String {
     match result {

@@ -2,8 +2,7 @@
 
 use scry_gpu::testing::{self, Counts, Observed};
 use scry_gpu::{Device, DeviceInfo};
-
-use super::STEP;
+use scry_test_support::STEP;
 
 const MIB: usize = 1 << 20;
 

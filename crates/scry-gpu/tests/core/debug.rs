@@ -1,8 +1,7 @@
 //! Tests of the `Debug` output of public types, and of the fields of shader errors.
 
 use scry_gpu::{GpuError, Location, ShaderErrorKind};
-
-use super::{STEP, null};
+use scry_test_support::{STEP, null};
 
 #[test]
 fn debug_shows_device_label_and_length() {

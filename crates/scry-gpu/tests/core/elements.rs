@@ -1,8 +1,7 @@
 //! Tests of untyped buffers in the transfers of batches and replays.
 
 use scry_gpu::{DType, GpuError};
-
-use super::null;
+use scry_test_support::null;
 
 #[test]
 fn untyped_transfers_are_ordered() {

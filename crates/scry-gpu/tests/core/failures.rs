@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError, Launch};
-
-use super::STEP;
+use scry_test_support::STEP;
 
 /// Runs work that uses every kind of driver call, and returns the contents of a buffer.
 fn run_job(gpu: &Device) -> Result<Vec<u32>, GpuError> {

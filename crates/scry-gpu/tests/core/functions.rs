@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults};
 use scry_gpu::{Buffer, CompileOptions, DType, Device, Features, GpuError, Launch, Result};
-
-use super::STEP;
+use scry_test_support::STEP;
 
 /// A public function, and a call of it.
 type Call<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);

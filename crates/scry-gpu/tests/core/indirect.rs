@@ -2,8 +2,9 @@
 
 use scry_gpu::testing::{self, Counts};
 use scry_gpu::{Buffer, GpuError, Launch, NativeInterface};
+use scry_test_support::{STEP, null};
 
-use super::{STEP, null, observed};
+use super::observed;
 
 fn indirect(counts: &Buffer<u32>) -> Launch {
     Launch::indirect(counts)

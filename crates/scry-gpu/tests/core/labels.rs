@@ -2,8 +2,7 @@
 
 use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults, reporting};
 use scry_gpu::{CompileOptions, Device, Features, Kernel, Launch, Result};
-
-use super::{STEP, null};
+use scry_test_support::{STEP, null};
 
 fn compile_labelled(gpu: &Device, source: &str) -> Result<Kernel> {
     gpu.compile_with(source, &CompileOptions::new().label("blur.wgsl"))

@@ -1,8 +1,9 @@
 //! Tests of launches: rejected arguments, empty launches, counts; rejected calls have no effect.
 
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
+use scry_test_support::{STEP, null};
 
-use super::{STEP, null, observed};
+use super::observed;
 
 #[test]
 fn the_same_source_is_compiled_once() {

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{GpuError, MemoryUsage};
-
-use super::{STEP, null};
+use scry_test_support::{STEP, null};
 
 #[test]
 fn batch_outlives_its_objects() {

@@ -2,8 +2,7 @@
 
 use scry_gpu::testing;
 use scry_gpu::{GpuError, Launch};
-
-use super::STEP;
+use scry_test_support::STEP;
 
 #[test]
 fn large_launches_are_linearised() {

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::sync::Once;
 
 use scry_gpu::{BackendKind, Device};
-
-use super::STEP;
+use scry_test_support::STEP;
 
 thread_local! {
     /// The log lines of this thread; `None` while they are not captured.

@@ -19,13 +19,10 @@ mod logs;
 mod prepared_launches;
 mod replays;
 mod reports;
-#[path = "../support/step.rs"]
-mod step;
 mod views;
 
 use scry_gpu::Device;
 use scry_gpu::testing::{self, Observed};
-use step::{STEP, null};
 
 /// Opens the null device with a log that counts the commands submitted to it.
 fn observed() -> (Device, Observed) {

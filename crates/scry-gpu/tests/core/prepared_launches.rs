@@ -2,8 +2,9 @@
 
 use scry_gpu::testing::{Counts, null_info, observed as observed_as, reporting};
 use scry_gpu::{Device, GpuError, Launch, PreparedLaunch};
+use scry_test_support::{STEP, null};
 
-use super::{STEP, null, observed};
+use super::observed;
 
 /// Returns a prepared launch whose kernel and buffers have no other handle.
 fn prepared_alone(gpu: &Device) -> PreparedLaunch {

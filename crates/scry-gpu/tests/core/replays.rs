@@ -2,8 +2,9 @@
 
 use scry_gpu::testing::Counts;
 use scry_gpu::{GpuError, Ticket};
+use scry_test_support::{STEP, null};
 
-use super::{STEP, null, observed};
+use super::observed;
 
 /// Returns the text of a range error.
 fn range_error<T>(result: Result<T, GpuError>) -> String {

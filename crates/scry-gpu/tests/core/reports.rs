@@ -3,8 +3,7 @@
 
 use scry_gpu::testing::{Counts, Fault, FaultPlan, null_info, reporting, reporting_with_faults};
 use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
-
-use super::STEP;
+use scry_test_support::STEP;
 
 /// Opens a device whose launches with these indices, from 0, fail.
 fn open_failing(launches: &[u64]) -> Device {

@@ -1,8 +1,7 @@
 //! Tests of handles that share memory: clones, owned slices, views of other types, untyped buffers.
 
 use scry_gpu::{Buffer, DType, Element, GpuError, UntypedBuffer};
-
-use super::null;
+use scry_test_support::{STEP, null};
 
 /// Returns the text of a range or argument error.
 fn error_text(result: Result<impl std::fmt::Debug, GpuError>) -> String {
@@ -245,7 +244,7 @@ fn rejects_views_of_another_type() {
 fn buffers_and_kernels_return_their_device() {
     let gpu = null();
     let buffer = gpu.upload(&[1u32; 64]).unwrap();
-    let kernel = gpu.compile(super::STEP).unwrap();
+    let kernel = gpu.compile(STEP).unwrap();
     drop(gpu);
     let output = buffer.device().alloc::<u32>(64).unwrap();
     kernel.device().run(&kernel, &[&buffer, &output], 64).unwrap();

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use scry_gpu::{BackendKind, Device, GpuError, Result};
+use scry_test_support::null;
 
 use super::child::{Outcome, in_child_with};
-use super::devices::{check_works, null};
+use super::devices::check_works;
 
 /// Checks the errors where there is no GPU: requests for one fail, and everything else works.
 fn check_without_gpu() {

@@ -2,8 +2,9 @@
 
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Binding, Device, GpuError, Result};
+use scry_test_support::{STEP, null};
 
-use super::devices::{STEP, check_works, devices_and_null, null, selectors};
+use super::devices::{check_works, devices_and_null, selectors};
 
 /// A kernel with a uniform of fixed size in addition to runtime-sized arrays.
 const SCALE: &str = "

@@ -1,9 +1,7 @@
 //! The devices of the tests, and the work that most of them run.
 
 use scry_gpu::{BackendKind, Device, Result};
-
-pub use crate::step::{STEP, null};
-pub use crate::support::devices;
+use scry_test_support::{STEP, devices, null};
 
 /// Returns every available device, and the null device.
 pub fn devices_and_null() -> Vec<Device> {

@@ -4,9 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use scry_gpu::{Device, DeviceKind, GpuError};
+use scry_test_support::devices;
 
 use super::child::{in_exclusive_child, in_exclusive_child_with};
-use super::devices::{check_works, devices, devices_and_null, try_run_work};
+use super::devices::{check_works, devices_and_null, try_run_work};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError, Result};
+use scry_test_support::{STEP, devices, null};
 
-use super::devices::{STEP, check_works, devices, executes_kernels, null, selectors};
+use super::devices::{check_works, executes_kernels, selectors};
 
 /// Runs work that makes every kind of driver call, and returns the contents that it downloads.
 fn run_job(gpu: &Device) -> Result<Vec<u32>> {

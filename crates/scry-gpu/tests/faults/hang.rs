@@ -4,9 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use scry_gpu::{BackendKind, Buffer, CompileOptions, Device, GpuError, Kernel, Launch};
+use scry_test_support::{devices, null};
 
 use super::child::in_exclusive_child;
-use super::devices::{check_works, devices, devices_and_null, null};
+use super::devices::{check_works, devices_and_null};
 
 /// How much longer than the time limit a wait may take.
 const GRACE: Duration = Duration::from_secs(1);

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{CompileOptions, Device, disk_cache};
+use scry_test_support::{STEP, devices};
 
 use super::child::in_child_with;
-use super::devices::{STEP, check_works, devices};
+use super::devices::check_works;
 
 /// Returns the null device, and a plan without faults that counts its driver calls.
 fn open_counted() -> (Device, Arc<FaultPlan>) {

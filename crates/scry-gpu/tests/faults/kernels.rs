@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use scry_gpu::testing::{null_info, observed};
 use scry_gpu::{CompileOptions, Device, Features, GpuError};
 use scry_ir::ShaderErrorKind;
+use scry_test_support::{STEP, devices, null, root};
 
-use super::devices::{STEP, check_works, devices, devices_and_null, null};
-use crate::support::root;
+use super::devices::{check_works, devices_and_null};
 
 /// Returns the error with which `gpu` rejects the source.
 fn compile_error(gpu: &Device, source: &str, options: &CompileOptions) -> GpuError {

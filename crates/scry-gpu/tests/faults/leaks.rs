@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use scry_gpu::Device;
+use scry_test_support::null;
 
 use super::child::in_child;
 use super::devices::{check_works, selectors};
@@ -99,7 +100,7 @@ fn fault_07_kernels_do_not_accumulate() {
     let name = "leaks::fault_07_kernels_do_not_accumulate";
     in_child(name, Duration::from_secs(300), || {
         // More kernels than the memory cache can contain, so that old ones are evicted.
-        let gpu = super::devices::null();
+        let gpu = null();
         let mut number = 0;
         assert_no_growth("kernels", rounds(600, 20_000), 0, |_| {
             number += 1;

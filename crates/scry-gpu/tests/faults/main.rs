@@ -22,8 +22,3 @@ mod memory;
 mod signals;
 mod system;
 mod threads;
-
-#[path = "../support/step.rs"]
-mod step;
-#[path = "../support/mod.rs"]
-mod support;

@@ -2,8 +2,9 @@
 
 use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults};
 use scry_gpu::{Buffer, Device, DeviceKind, GpuError, Result};
+use scry_test_support::{STEP, devices};
 
-use super::devices::{STEP, check_works, devices, devices_and_null, selectors};
+use super::devices::{check_works, devices_and_null, selectors};
 
 const MIB: usize = 1 << 20;
 

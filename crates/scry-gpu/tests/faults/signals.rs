@@ -4,8 +4,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use scry_test_support::null;
+
 use super::child::in_child;
-use super::devices::{check_works, devices_and_null, executes_kernels, null};
+use super::devices::{check_works, devices_and_null, executes_kernels};
 use super::threads::{SLOW, slow_result};
 
 static SIGNALS: AtomicU64 = AtomicU64::new(0);

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use scry_gpu::{Device, DeviceKind, GpuError};
+use scry_test_support::{STEP, devices, null};
 
 use super::child::{in_child, in_child_with};
-use super::devices::{STEP, check_works, devices, devices_and_null, null, selectors, try_run_work};
+use super::devices::{check_works, devices_and_null, selectors, try_run_work};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use scry_gpu::{Buffer, Device, Kernel};
+use scry_test_support::{STEP, random_f32};
 
 use super::child::prevent_saturation;
-use super::devices::{STEP, check_works, devices_and_null, executes_kernels};
-use crate::support::random_f32;
+use super::devices::{check_works, devices_and_null, executes_kernels};
 
 /// Returns the total duration of the random walks.
 fn soak_duration() -> Duration {

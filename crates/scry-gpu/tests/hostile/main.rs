@@ -5,10 +5,6 @@
 //! `SCRY_FUZZ_FIRST` the first seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which
 //! the test ends (default 1). `scry fuzz --hostile` runs many, in separate processes.
 
-#[path = "../support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the kernels have random data of their own")]
-mod support;
-
 mod ir;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +13,7 @@ use std::time::{Duration, Instant};
 use scry_fuzz::hostile::{Comparable, HostileKernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
 use scry_gpu::{BackendKind, Device, DeviceKind, Features, GpuError, Launch};
+use scry_test_support::{devices, env_number};
 
 /// Default number of kernels on each device.
 const DEFAULT_SEEDS: u64 = 150;
@@ -31,15 +28,15 @@ const SHRINKING_LIMIT: Duration = Duration::from_secs(30);
 /// time limit, and delay kernels until the limit.
 fn exclusive_devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
     static IN_USE: Mutex<()> = Mutex::new(());
-    (IN_USE.lock().unwrap_or_else(PoisonError::into_inner), support::devices())
+    (IN_USE.lock().unwrap_or_else(PoisonError::into_inner), devices())
 }
 
 #[test]
 fn kernels_write_only_their_bindings() {
     let (_in_use, devices) = exclusive_devices();
-    let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_SEEDS);
-    let max_problems = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
+    let first = env_number("SCRY_FUZZ_FIRST").unwrap_or(0);
+    let seeds = first..first + env_number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_SEEDS);
+    let max_problems = env_number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
     let reference = devices.iter().find(|device| device.backend_kind() == BackendKind::Cpu);
     let mut found = Vec::new();
     for device in &devices {
@@ -82,12 +79,6 @@ fn aborts_loops(device: &Device) -> bool {
 
 fn rules(device: &Device) -> Rules {
     Rules { endless: can_cancel(device) }
-}
-
-/// Returns the value of an environment variable, if it is set.
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 /// Returns the optional features that both the device and the reference have.

@@ -1,20 +1,12 @@
 //! Tests of kernels built in Rust (`Device::compile_ir`) on every available device.
 
-#[path = "../support/mod.rs"]
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "these tests need no random numbers and no files of the repository"
-)]
-mod support;
-
 use std::time::Duration;
 
 use scry_gpu::kir::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Kir, Label, Place, Type,
 };
 use scry_gpu::{CompileOptions, Device, ErrorKind, GpuError, Launch, ShaderErrorKind, TypeLayout};
-use support::devices;
+use scry_test_support::devices;
 
 /// Builds an atomic `data[i] += 1`, without a check that `i` is in bounds.
 fn increment(name: &str) -> Kir {

@@ -2,8 +2,9 @@
 
 use scry_gpu::cuda::kernels::{Attention, AttentionBias, Kernels, PtxType, Strides};
 use scry_gpu::{Binding, Buffer, bf16, f16};
+use scry_test_support::succeed;
 
-use crate::harness::{TestElement, assert_close, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, assert_close, kernels, poisoned, random};
 
 /// An attention operation with its operands.
 struct Case<T> {

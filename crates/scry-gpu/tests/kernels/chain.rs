@@ -3,8 +3,9 @@
 
 use scry_gpu::cuda::kernels::{BlockFormat, Gemm, Kernels, PreparedOp, PtxType};
 use scry_gpu::{Buffer, Element, bf16};
+use scry_test_support::succeed;
 
-use crate::harness::{kernels, poisoned, random, succeed};
+use crate::harness::{kernels, poisoned, random};
 
 /// Number of runs of a chain, with alternating inputs.
 const REPETITIONS: usize = 1000;

@@ -11,9 +11,9 @@ use scry_ptx::kernels::{
 };
 use scry_ptx::typed::hopper::{MBarrier, Swizzle};
 use scry_ptx::typed::{self, Code};
+use scry_test_support::{random_f32, succeed};
 
-use crate::harness::{kernels, succeed};
-use crate::support::random_f32;
+use crate::harness::kernels;
 
 /// Declares a buffer of `len` f32.
 pub fn floats(

@@ -2,16 +2,15 @@
 
 use scry_gpu::cuda::kernels::Kernels;
 use scry_gpu::testing::{self, Observed};
-use scry_gpu::{BackendKind, Buffer, Device, GemmElement, Result, bf16, f16};
-
-use crate::support::random_f32;
+use scry_gpu::{BackendKind, Buffer, Device, GemmElement, bf16, f16};
+use scry_test_support::{devices, random_f32, succeed};
 
 /// The compute capability on which all kernels of the library run.
 const REQUIRED_CAPABILITY: [u16; 2] = [9, 0];
 
 /// Returns the kernels of each CUDA device of capability 9.0; prints what is skipped.
 pub fn kernels() -> Vec<Kernels> {
-    let cuda = crate::support::devices().into_iter();
+    let cuda = devices().into_iter();
     let cuda = cuda.filter(|gpu| gpu.backend_kind() == BackendKind::Cuda);
     let (supported, others): (Vec<_>, Vec<_>) =
         cuda.partition(|gpu| gpu.info().compute_capability == Some(REQUIRED_CAPABILITY));
@@ -38,11 +37,6 @@ pub fn null_kernels(capability: [u16; 2]) -> (Kernels, Observed) {
 /// Returns the kernels of a null device with the properties of an H200.
 pub fn null_h200_kernels() -> Kernels {
     null_kernels(REQUIRED_CAPABILITY).0
-}
-
-/// Returns the value. Panics with the error's text, as users see it.
-pub fn succeed<T>(result: Result<T>) -> T {
-    result.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// An element type of the kernels.

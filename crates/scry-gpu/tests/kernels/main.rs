@@ -13,6 +13,3 @@ mod quantized;
 mod refusals;
 mod robustness;
 mod rows;
-
-#[path = "../support/mod.rs"]
-mod support;

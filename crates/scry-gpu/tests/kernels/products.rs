@@ -3,8 +3,9 @@
 use scry_gpu::cuda::kernels::{Activation, Engine, Epilogue, Gemm, Kernels, Layout};
 use scry_gpu::{Binding, GpuError, bf16, f16};
 use scry_ptx::PtxType;
+use scry_test_support::succeed;
 
-use crate::harness::{TestElement, assert_close, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, assert_close, kernels, poisoned, random};
 
 /// m, n and k: near tile sizes and multiples of 16 bytes; tall, wide and flat matrices.
 const SHAPES: [[usize; 3]; 12] = [

@@ -3,8 +3,9 @@
 use scry_gpu::cuda::kernels::{BlockFormat, Kernels};
 use scry_gpu::{Buffer, bf16, f16};
 use scry_ptx::kernels::quant;
+use scry_test_support::succeed;
 
-use crate::harness::{TestElement, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, kernels, poisoned, random};
 
 /// Returns the size of `count` weights in bytes.
 fn byte_size(format: BlockFormat, count: usize) -> usize {

@@ -4,9 +4,10 @@ use scry_gpu::cuda::kernels::{Kernels, Plan, PtxKernel, Target};
 use scry_gpu::{Binding, Device, GpuError, TensorMap, bf16, f16, testing};
 use scry_ptx::PtxEntry;
 use scry_ptx::kernels::{KernelInterface, LaunchShape, Place};
+use scry_test_support::succeed;
 
 use crate::custom_kernels::{Saxpy, TileCopy, prepare};
-use crate::harness::{null_h200_kernels, null_kernels, succeed};
+use crate::harness::{null_h200_kernels, null_kernels};
 
 const COPY: TileCopy = TileCopy { rows: 9, columns: 33, ld: 36, cluster: 1 };
 
@@ -241,9 +242,9 @@ mod golden {
         Attention, BlockFormat, Engine, Gemm, Layout, MatrixLayout, Norm, NormKind, PreparedOp,
         PtxType, Rows,
     };
+    use scry_test_support::root;
 
     use super::*;
-    use crate::support::root;
 
     /// The golden file with the expected texts.
     const FILE: &str = "corpus/out/kernels/refusals.txt";

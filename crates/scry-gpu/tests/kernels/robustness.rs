@@ -7,8 +7,9 @@ use scry_gpu::cuda::kernels::{
     Attention, BlockFormat, Epilogue, Gemm, Kernels, Precision, PreparedOp, PtxType,
 };
 use scry_gpu::{Batch, Buffer, Device, GpuError, Launch, NativeInterface, f16};
+use scry_test_support::succeed;
 
-use crate::harness::{TestElement, kernels, null_h200_kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, kernels, null_h200_kernels, poisoned, random};
 
 /// Multiplies random numbers from 0 to 1, with a bias of 0.5; returns `out`, whose elements are
 /// `initial` before.

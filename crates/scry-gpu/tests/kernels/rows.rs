@@ -3,8 +3,9 @@
 use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::{Kernels, PreparedOp};
 use scry_gpu::{Result, bf16, f16};
+use scry_test_support::succeed;
 
-use crate::harness::{TestElement, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, kernels, poisoned, random};
 
 /// Numbers of rows and row lengths, near the sizes of warps, blocks and clusters.
 const SHAPES: [[usize; 2]; 14] = [

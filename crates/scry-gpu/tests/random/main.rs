@@ -4,9 +4,6 @@
 //! seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1).
 
 mod regressions;
-#[path = "../support/mod.rs"]
-#[expect(dead_code, reason = "the kernels have random data of their own")]
-mod support;
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -15,6 +12,7 @@ use scry_fuzz::{Case, RandomKernel, kernel, shrink};
 use scry_gpu::testing::{null_info, observed};
 use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
+use scry_test_support::{devices, env_number};
 
 /// Default number of kernels: half a minute on a software device.
 const DEFAULT_SEEDS: u64 = 100;
@@ -25,7 +23,7 @@ const SHRINKING_LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
 fn every_device_computes_the_same() {
-    let mut devices = support::devices();
+    let mut devices = devices();
     devices.sort_by_key(|device| device.backend_kind() != BackendKind::Cpu);
     let Some((reference, others)) = devices.split_first() else {
         return;
@@ -35,9 +33,9 @@ fn every_device_computes_the_same() {
         return;
     }
     let features = common_features(&devices);
-    let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_SEEDS);
-    let max_problems = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
+    let first = env_number("SCRY_FUZZ_FIRST").unwrap_or(0);
+    let seeds = first..first + env_number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_SEEDS);
+    let max_problems = env_number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
     let found = find_problems(seeds, features, reference, others).map(|found| {
         // Printed at once, because a run of many kernels may be interrupted.
         eprintln!("seed {}: {}", found.seed, found.problem);
@@ -78,12 +76,6 @@ fn find_problems<'a>(
         let problem = find_problem(&kernel.case(), reference, device)?;
         Some(Finding { seed, kernel, device, problem })
     })
-}
-
-/// Returns the value of an environment variable, if it is set.
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 /// Returns the optional features that all devices have.

@@ -4,15 +4,14 @@
 use std::fmt::Debug;
 
 use scry_gpu::{BackendKind, Buffer, Device, Element, GpuError};
-
-use crate::support;
+use scry_test_support::{devices, root};
 
 /// The input of each kernel, one word for each invocation.
 const WORDS: [u32; 4] = [0, 1, 0x8000_0000, 0xffff_fffe];
 
 /// Runs a kernel of the corpus on [`WORDS`], with four invocations; returns their results.
 fn run<T: Element + Default>(gpu: &Device, path: &str) -> Result<Vec<T>, GpuError> {
-    let path = support::root().join("corpus").join(path);
+    let path = root().join("corpus").join(path);
     let source = std::fs::read_to_string(&path).expect("a file of the corpus");
     let words = gpu.upload(&WORDS)?;
     let results: Buffer<T> = gpu.upload(&[T::default(); 4])?;
@@ -25,7 +24,7 @@ fn check<T>(path: &str, expected: &[T])
 where
     T: Element + Default + PartialEq + Debug,
 {
-    for gpu in support::devices() {
+    for gpu in devices() {
         let results = run::<T>(&gpu, path).unwrap_or_else(|error| panic!("{gpu:?}: {error}"));
         assert_eq!(results, expected, "{gpu:?}");
     }
@@ -36,7 +35,7 @@ fn check_where_supported<T>(path: &str, expected: &[T], missing: &str)
 where
     T: Element + Default + PartialEq + Debug,
 {
-    for gpu in support::devices() {
+    for gpu in devices() {
         match run::<T>(&gpu, path) {
             Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
             Err(GpuError::Unsupported(_)) => eprintln!("skipped {gpu:?}: {missing}"),
@@ -216,10 +215,10 @@ fn bytes_are_packed_and_unpacked() {
 
 #[test]
 fn bool_unpacks_to_one_byte() -> Result<(), GpuError> {
-    let path = support::root().join("corpus/fuzz/truth.wgsl");
+    let path = root().join("corpus/fuzz/truth.wgsl");
     let source = std::fs::read_to_string(&path).expect("a file of the corpus");
     let columns = [[[0.75f32, -7.0, 1.0, 0.0]; 4]];
-    for gpu in support::devices() {
+    for gpu in devices() {
         for word in [48u32, 49] {
             let buffers = (gpu.upload(&[word; 8])?, gpu.upload(&columns)?);
             let results = gpu.upload(&[[9i32; 4]; 2])?;
@@ -258,7 +257,7 @@ fn transposed_products_are_right_or_rejected() {
     });
     // A driver's rejection is reported to the validation layer, where any message fails the test.
     let validation_on = std::env::var("SCRY_VALIDATE").is_ok_and(|set| !["", "0"].contains(&&*set));
-    for gpu in support::devices() {
+    for gpu in devices() {
         if validation_on && gpu.backend_kind() != BackendKind::Cpu {
             eprintln!("skipped {gpu:?}: validation messages of its driver would fail the test");
             continue;
@@ -277,7 +276,7 @@ fn transposed_products_are_right_or_rejected() {
 /// wrong result fails the test.
 #[test]
 fn unpacks_constant_f16_pair() {
-    for gpu in support::devices() {
+    for gpu in devices() {
         let results = run::<[f32; 4]>(&gpu, "drivers/unpacked.wgsl");
         let results = results.unwrap_or_else(|error| panic!("{error}"));
         let expected = WORDS.map(|word| {

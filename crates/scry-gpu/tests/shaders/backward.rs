@@ -1,10 +1,10 @@
 //! Tests of the gradient kernels (`shaders::backward`). Column sums are the gradient of a bias.
 
 use scry_gpu::{Launch, shaders};
+use scry_test_support::{on_each_device, random_f32};
 
 use crate::elementwise::check_binary;
-use crate::harness::{assert_close_scaled, on_each_device, run, to_u32};
-use crate::support::random_f32;
+use crate::harness::{assert_close_scaled, run, to_u32};
 
 // The kernels for sigmoid and tanh need the activation's output, not its input.
 

@@ -8,9 +8,9 @@ use scry_gpu::{
     BackendKind, Binding, Buffer, Device, GpuError, Kernel, Launch, NativeInterface, Result,
     shaders,
 };
+use scry_test_support::{devices, random_f32, succeed};
 
-use crate::harness::{LENGTHS, assert_close_scaled, succeed, to_u32};
-use crate::support::{devices, random_f32};
+use crate::harness::{LENGTHS, assert_close_scaled, to_u32};
 
 /// A kernel in WGSL and in CUDA C.
 type Pair = [&'static str; 2];

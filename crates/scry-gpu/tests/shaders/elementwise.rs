@@ -2,9 +2,9 @@
 
 use scry_gpu::shaders::elementwise::{self, vec4};
 use scry_gpu::{Element, Launch};
+use scry_test_support::{on_each_device, random_f32};
 
-use crate::harness::{LENGTHS, assert_close, on_each_device, run};
-use crate::support::random_f32;
+use crate::harness::{LENGTHS, assert_close, run};
 
 fn relu(x: f64) -> f64 {
     x.max(0.0)

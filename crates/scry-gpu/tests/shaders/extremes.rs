@@ -3,8 +3,9 @@
 
 use scry_gpu::shaders::{backward, elementwise};
 use scry_gpu::{Device, Launch};
+use scry_test_support::on_each_device;
 
-use crate::harness::{on_each_device, run};
+use crate::harness::run;
 
 fn apply(gpu: &Device, source: &str, x: &[f32]) -> Vec<f32> {
     run(gpu, source, &[x], x.len(), Launch::invocations(x.len()))

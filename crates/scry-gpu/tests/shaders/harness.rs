@@ -1,20 +1,13 @@
 //! Runs a kernel, and compares its output with a reference.
 
 use scry_gpu::{Binding, Buffer, Device, Launch, Result};
+use scry_test_support::succeed;
 
 /// Sizes that are not multiples of the kernels' tiles, workgroups and vectors, and some that are.
 pub const LENGTHS: [usize; 7] = [1, 7, 33, 127, 256, 1023, 4099];
 
 /// Maximum error, relative to the scale of the results.
 const TOLERANCE: f64 = 1e-5;
-
-/// Runs a test on every device, naming each.
-pub fn on_each_device(test: impl Fn(&Device)) {
-    for gpu in crate::support::devices() {
-        eprintln!("on {} ({})", gpu.name(), gpu.backend_kind());
-        test(&gpu);
-    }
-}
 
 /// Runs a kernel on `inputs` and an output buffer of this length, its last binding; returns the
 /// output.
@@ -36,11 +29,6 @@ pub fn run(
         output.download()
     };
     succeed(launch())
-}
-
-/// Returns the value. Panics with the error's text, as users see it.
-pub fn succeed<T>(result: Result<T>) -> T {
-    result.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Compares with a reference. Errors are relative to the largest expected magnitude.

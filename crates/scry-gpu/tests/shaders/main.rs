@@ -14,6 +14,3 @@ mod source_properties;
 #[cfg(feature = "vulkan")]
 mod spirv_from_kir;
 mod transpose;
-
-#[path = "../support/mod.rs"]
-mod support;

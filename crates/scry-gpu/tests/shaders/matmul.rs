@@ -2,9 +2,9 @@
 
 use half::f16;
 use scry_gpu::{Device, Features, Launch, shaders};
+use scry_test_support::{on_each_device, random_f32, succeed};
 
-use crate::harness::{assert_close, on_each_device, run, succeed, to_u32};
-use crate::support::random_f32;
+use crate::harness::{assert_close, run, to_u32};
 
 /// m, n and k: odd sizes, vectors, and sizes near tile sizes.
 const SHAPES: [[usize; 3]; 10] = [

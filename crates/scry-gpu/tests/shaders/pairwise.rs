@@ -1,9 +1,9 @@
 //! Tests of distances between two sets of points.
 
 use scry_gpu::{Launch, shaders};
+use scry_test_support::{on_each_device, random_f32};
 
-use crate::harness::{assert_close, on_each_device, run, to_u32};
-use crate::support::random_f32;
+use crate::harness::{assert_close, run, to_u32};
 
 /// Returns Σ (q − p)² for every query and every point.
 fn euclidean_squared(queries: &[f32], points: &[f32], dimensions: usize) -> Vec<f64> {

@@ -1,9 +1,9 @@
 //! Tests of reductions to one number.
 
 use scry_gpu::{Device, Launch, shaders};
+use scry_test_support::{on_each_device, random_f32};
 
-use crate::harness::{assert_close_scaled, on_each_device, run};
-use crate::support::random_f32;
+use crate::harness::{assert_close_scaled, run};
 
 /// Lengths below, at and above the 2048 elements that a workgroup reads at once.
 const LENGTHS: [usize; 9] = [1, 7, 33, 127, 1023, 2048, 2049, 6143, 100_003];

@@ -1,9 +1,9 @@
 //! Tests of saxpy, `y = a·x + y`.
 
 use scry_gpu::{Device, shaders};
+use scry_test_support::{on_each_device, random_f32, succeed};
 
-use crate::harness::{LENGTHS, assert_close, on_each_device, succeed};
-use crate::support::random_f32;
+use crate::harness::{LENGTHS, assert_close};
 
 fn saxpy(a: f32, x: &[f32], y: &[f32]) -> Vec<f64> {
     x.iter().zip(y).map(|(x, y)| f64::from(a) * f64::from(*x) + f64::from(*y)).collect()

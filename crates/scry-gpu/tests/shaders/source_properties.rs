@@ -5,8 +5,7 @@ use scry_gpu::Features;
 use scry_gpu::shaders::{backward, elementwise, matmul, pairwise, reduce, saxpy, transpose};
 use scry_ir::kir::{KirOptions, verify};
 use scry_ir::{Access, Options, Program, ScalarKind, TypeLayout};
-
-use crate::support::root;
+use scry_test_support::root;
 
 /// Every source of the library, with the path of its constant.
 const SOURCES: [(&str, &str); 51] = [

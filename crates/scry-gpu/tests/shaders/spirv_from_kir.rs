@@ -3,9 +3,9 @@
 
 use scry_gpu::testing::SpirvWriter;
 use scry_gpu::{Binding, Device, Launch, Result, UntypedBuffer, shaders};
+use scry_test_support::{random_f32, root, succeed};
 
-use crate::harness::{succeed, to_u32};
-use crate::support::{random_f32, root};
+use crate::harness::to_u32;
 
 /// Returns the CPU device and the Vulkan device; `None` without Vulkan.
 fn devices() -> Option<[Device; 2]> {

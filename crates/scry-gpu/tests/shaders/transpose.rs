@@ -1,9 +1,9 @@
 //! Tests of the matrix transpose.
 
 use scry_gpu::{Launch, shaders};
+use scry_test_support::{on_each_device, random_f32};
 
-use crate::harness::{on_each_device, run, to_u32};
-use crate::support::random_f32;
+use crate::harness::{run, to_u32};
 
 fn transpose(x: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|column| (0..rows).map(move |row| x[row * columns + column])).collect()

@@ -19,9 +19,9 @@ use scry_ir::kir::KirOptions;
 use scry_ir::kir::interpret::{InterpretError, Interpreter};
 use scry_ir::{Program, ShaderError};
 use scry_ptx::{PtxOptions, Target, translate};
+use scry_test_support::env_number;
 
 use self::random::Random;
-use super::number;
 
 /// Default number of kernels on the CPU, and on other devices.
 const DEFAULT_SEEDS: [u64; 2] = [400, 100];
@@ -168,8 +168,8 @@ fn ir_kernels_write_only_their_bindings() {
         let default = if device.backend_kind() == BackendKind::Cpu { cpu } else { other };
         let endless = super::can_cancel(&device);
         device.set_time_limit(endless.then_some(super::limit(&device)));
-        let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-        let count = number("SCRY_FUZZ_SEEDS").unwrap_or(default);
+        let first = env_number("SCRY_FUZZ_FIRST").unwrap_or(0);
+        let count = env_number("SCRY_FUZZ_SEEDS").unwrap_or(default);
         let mut outcomes = Vec::new();
         for seed in first..first + count {
             let hostile = kernel(seed, endless);
@@ -222,7 +222,7 @@ fn ir_kernels_translate_to_ptx() {
     let assembler = std::env::var_os("SCRY_PTXAS");
     let folder = tempfile::tempdir().unwrap();
     let mut accepted = 0;
-    for seed in 0..number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_PTX_SEEDS) {
+    for seed in 0..env_number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_PTX_SEEDS) {
         let Ok(program) = Program::from_kir(&kernel(seed, true).kir) else { continue };
         let options = PtxOptions { polled: true, ..PtxOptions::new(Target::SM_80) };
         let ptx = program.with_kir(&KirOptions { checked: true }, |kir| translate(&kir, &options));

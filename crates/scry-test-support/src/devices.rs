@@ -1,9 +1,9 @@
-//! The devices that tests run on.
+//! The devices that tests run on, and the values that their calls return.
 
 use std::env;
 use std::sync::OnceLock;
 
-use scry_gpu::{BackendKind, Device};
+use scry_gpu::{BackendKind, Device, Result};
 
 /// Returns every available device, or only the one that the environment variable `SCRY_DEVICE`
 /// selects. They are opened once and shared by all tests of the process.
@@ -13,6 +13,28 @@ use scry_gpu::{BackendKind, Device};
 pub fn devices() -> Vec<Device> {
     static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
     OPEN.get_or_init(open_all).clone()
+}
+
+/// Runs a test on every device, naming each.
+pub fn on_each_device(test: impl Fn(&Device)) {
+    for gpu in devices() {
+        eprintln!("on {} ({})", gpu.name(), gpu.backend_kind());
+        test(&gpu);
+    }
+}
+
+/// Opens the null device, which validates calls and executes no kernels. It needs no driver.
+pub fn null() -> Device {
+    Device::with_backend(BackendKind::Null).expect("the null device is always available")
+}
+
+/// Returns the value. Panics with the error's text, as users see it.
+#[track_caller]
+pub fn succeed<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn open_all() -> Vec<Device> {

@@ -1,6 +1,4 @@
-//! The kernel `step`, which many tests run, and the null device, which needs no driver.
-
-use scry_gpu::{BackendKind, Device};
+//! The kernel `step`, which many tests run.
 
 /// A kernel that adds one to every element.
 pub const STEP: &str = "
@@ -14,8 +12,3 @@ pub const STEP: &str = "
         }
     }
 ";
-
-/// Opens the null device, which validates calls and executes no kernels.
-pub fn null() -> Device {
-    Device::with_backend(BackendKind::Null).expect("the null device is always available")
-}
