@@ -5,14 +5,12 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
-#[path = "../../scry-ir/tests/common/golden.rs"]
-mod golden;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use scry_ir::{GridSource, Program, kir::KirOptions};
 use scry_ptx::{Ptx, PtxOptions, Target, translate};
+use scry_test_support::golden;
 
 fn corpus_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus")

@@ -1,7 +1,7 @@
 //! What the integration tests of several crates share.
 //!
-//! Without features it has no dependencies: numbers from the environment, and where the repository
-//! is. `gpu` adds the devices that tests run on and their data.
+//! Without features it has no dependencies: golden files, numbers from the environment, and where
+//! the repository is. `gpu` adds the devices that tests run on and their data.
 //!
 //! Unit tests of scry-gpu and of the crates below it must not use `gpu`: its types are those of
 //! another build of scry-gpu than the one that is tested. Tests in `tests/` may.
@@ -11,6 +11,7 @@
 #[cfg(feature = "gpu")]
 mod devices;
 mod environment;
+pub mod golden;
 #[cfg(feature = "gpu")]
 mod step;
 

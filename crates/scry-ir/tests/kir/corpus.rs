@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use crate::{golden, lowered, sources};
 use scry_ir::Program;
 use scry_ir::kir::{Kir, verify};
+use scry_test_support::golden;
+
+use crate::{lowered, sources};
 
 /// Lowers a kernel of the corpus.
 fn lower(path: &Path, checked: bool) -> Kir {

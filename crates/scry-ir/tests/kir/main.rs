@@ -6,8 +6,6 @@
 )]
 
 mod corpus;
-#[path = "../common/golden.rs"]
-mod golden;
 mod positions;
 
 use std::path::{Path, PathBuf};

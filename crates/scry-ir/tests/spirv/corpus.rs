@@ -1,11 +1,12 @@
 //! Tests that the SPIR-V of every kernel of the corpus is valid, and matches its golden file.
 
-use crate::golden;
+use rspirv::binary::Disassemble;
+use scry_ir::SpirvOptions;
+use scry_test_support::golden;
+
 use crate::support::{
     CHECKED, corpus, every_option, have_validator, load, parse, sources, validate,
 };
-use rspirv::binary::Disassemble;
-use scry_ir::SpirvOptions;
 
 #[test]
 fn every_kernel_validates_under_every_option() {

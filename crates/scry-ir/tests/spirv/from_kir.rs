@@ -4,6 +4,7 @@ use rspirv::dr::Instruction;
 use rspirv::spirv::{Capability, Decoration, Op, StorageClass};
 use scry_ir::kir::{Extent, Inst, Kir, KirOptions, Reduction, SubgroupOp};
 use scry_ir::{Features, Program, ShaderErrorKind, SpirvOptions};
+use scry_test_support::env_number;
 
 use crate::support::{
     CHECKED, WORKED_AROUND, code, corpus, have_validator, load, parse, sources, validate,
@@ -39,7 +40,7 @@ fn random_kernels_are_valid() {
         return;
     }
     let features = scry_fuzz::Features::ALL;
-    let seeds = std::env::var("SCRY_FUZZ_SEEDS").map_or(60, |text| text.parse().unwrap());
+    let seeds = env_number("SCRY_FUZZ_SEEDS").unwrap_or(60);
     for seed in 0..seeds {
         let source = scry_fuzz::kernel(seed, features.for_seed(seed)).case().source;
         let options = if seed % 2 == 0 { CHECKED } else { WORKED_AROUND };

@@ -7,8 +7,6 @@
 
 mod corpus;
 mod from_kir;
-#[path = "../common/golden.rs"]
-mod golden;
 mod matrices;
 mod naga;
 mod support;

@@ -10,8 +10,6 @@
 
 mod chromium;
 mod corpus;
-#[path = "../common/golden.rs"]
-mod golden;
 mod random;
 mod refusals;
 mod subgroups;

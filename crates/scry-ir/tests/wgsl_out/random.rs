@@ -2,6 +2,7 @@
 
 use scry_fuzz::hostile::{self, Comparable, Rules};
 use scry_fuzz::{Case, Features};
+use scry_test_support::env_number;
 
 use crate::support::{Launch, emitted_matches_source};
 

@@ -4,6 +4,7 @@ use std::mem::discriminant;
 
 use scry_fuzz::hostile::{self, Comparable, Rules};
 use scry_fuzz::{Case, Features};
+use scry_test_support::env_number;
 
 use super::run::{Outcome, Problem, RunOptions, TestLaunch, run};
 
