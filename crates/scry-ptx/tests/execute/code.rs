@@ -1,6 +1,6 @@
 //! The executable form of a kernel: registers and variables by index.
 
-use super::alu::Alu;
+use scry_test_support::alu::Alu;
 
 /// A register, by its index among those of all classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

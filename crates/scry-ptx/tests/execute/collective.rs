@@ -1,8 +1,8 @@
 //! Collective instructions, which the threads of a warp execute together.
 
 use half::f16;
+use scry_test_support::alu::Alu;
 
-use super::alu::Alu;
 use super::code::{Op, Operand, Reg, Shuffle};
 use super::warp::{LANES, State, Warp, lanes};
 

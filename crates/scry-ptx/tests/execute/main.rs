@@ -3,8 +3,8 @@
 //!
 //! The interpreter reads only the text: `parse.rs` parses it into the form of `code.rs`, `grid.rs`
 //! executes blocks, `warp.rs` threads, `collective.rs` the collective instructions of a warp,
-//! `alu.rs` arithmetic, and `memory.rs` checks accesses. An unknown opcode is an error. `run.rs`
-//! launches kernels as the CUDA device does; the other files are tests.
+//! `scry_test_support::alu` arithmetic, and `memory.rs` checks accesses. An unknown opcode is an
+//! error. `run.rs` launches kernels as the CUDA device does; the other files are tests.
 //!
 //! This is not the reference interpreter of the kernel IR, and deliberately shares no code with it:
 //! only an independent reading of PTX finds faults of the translation.
@@ -14,8 +14,6 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
-#[path = "../../src/lower/tests/alu.rs"]
-mod alu;
 mod code;
 mod collective;
 mod compare;

@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::alu::{Alu, Type};
+use scry_test_support::alu::{Alu, Type};
+
 use super::code::{
     Address, Atomic, Inst, Memory, Module, Op, Operand, Reg, Shuffle, Space, Special,
 };

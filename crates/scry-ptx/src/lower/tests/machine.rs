@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use super::alu::{Alu, Type};
+use scry_test_support::alu::{Alu, Type};
+
 use crate::asm::{Address, Arg, Base, Instruction, Line};
 use crate::types::{Operand, Reg};
 

@@ -1,6 +1,5 @@
 //! Tests of the translation.
 
-mod alu;
 mod arith;
 mod copies;
 mod divide;

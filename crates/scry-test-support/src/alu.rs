@@ -1,8 +1,8 @@
 //! Computes the results of PTX instructions, according to the PTX ISA manual.
 //!
-//! This is the only definition of PTX arithmetic for tests: those in `tests/execute/` and the unit
-//! tests of the translation use it. It shares no code with the translation. Undefined behaviour is
-//! an error; approximations return the nearest result.
+//! This is the only definition of PTX arithmetic for tests: the suite `execute` of scry-ptx and the
+//! unit tests of its translation use it. It shares no code with the translation. Undefined
+//! behaviour is an error; approximations return the nearest result.
 
 use half::f16;
 
