@@ -16,7 +16,7 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
                 format!("the module of a folder is its mod.rs: move this to {folder}/mod.rs");
             findings.push(Finding::new(path, 1, "modules", what));
         }
-        if path.contains("/src/") {
+        if path.contains("/src/") || path.contains("/tests/") {
             let lines = source.text.lines().zip(1..);
             for (_, line) in lines.filter(|(text, _)| text.trim_start().starts_with("#[path")) {
                 let what = "a module of `src/` must be at the path of its name, without #[path]";
@@ -60,7 +60,9 @@ mod tests {
     #[test]
     fn path_attribute_is_found() {
         let text = "//! Text.\n#[path = \"x.rs\"]\nmod y;";
-        let files = [("c/src/a.rs", text), ("c/tests/a.rs", text), ("c/src/b/mod.rs", "mod c;")];
-        assert_eq!(found(&files), [("c/src/a.rs".to_owned(), 2)]);
+        let files = [("c/src/a.rs", text), ("c/tests/a.rs", text), ("c/tests/b/main.rs", text)];
+        assert_eq!(found(&files), files.map(|(path, _)| (path.to_owned(), 2)));
+        let allowed = [("c/src/b/mod.rs", "mod c;"), ("c/examples/a.rs", text)];
+        assert_eq!(found(&allowed), []);
     }
 }
