@@ -178,9 +178,7 @@ pub fn terminal() -> (fs::File, fs::File) {
 
 /// Returns the path of a file of the repository.
 pub fn repository(path: &str) -> PathBuf {
-    let root = std::env::var_os("SCRY_ROOT")
-        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into(), PathBuf::from);
-    root.join(path)
+    scry_test_support::root().join(path)
 }
 
 /// Returns a .npy file of version 1 as NumPy writes it.
