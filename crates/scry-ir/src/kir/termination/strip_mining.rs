@@ -18,7 +18,9 @@
 //! `n`: what passes proved by `i < n` still holds. The statements before the exit test are executed
 //! once more for each strip, and therefore must have no side effects.
 //!
-//! A long loop of another form is marked as not finite, and polls in each iteration.
+//! A long loop of another form is marked as not finite, and polls in each iteration. Loops with
+//! barriers of the workgroup are left as they are: drivers schedule the outer loop of tiled matrix
+//! products worse if it is split, which made one of them a fifth slower.
 
 use std::borrow::Cow;
 
@@ -28,7 +30,8 @@ use crate::Location;
 use crate::kir::passes;
 use crate::kir::trip_count::{ExitTest, exit_test, has_effect};
 use crate::kir::{
-    BinaryOp, Block, Const, Definition, Inst, Kir, Label, Stmt, Type, UnaryOp, Value, Var, any_stmt,
+    Barrier, BinaryOp, Block, Const, Definition, Inst, Kir, Label, Stmt, Type, UnaryOp, Value, Var,
+    any_stmt,
 };
 
 /// Maximum iterations between two polls, those of inner loops included: enough to make the cost of
@@ -43,8 +46,8 @@ impl Kir {
     /// thousand iterations before it starts an iteration of a loop that is not marked as finite, in
     /// which backends poll for cancellation. The results are the same.
     ///
-    /// Kernels with cooperative matrices are not changed: a cancelled loop would separate the
-    /// invocations of a subgroup.
+    /// Loops with workgroup barriers are not split, for speed, nor are kernels with cooperative
+    /// matrices: a cancelled loop would separate the invocations of a subgroup.
     ///
     /// ```
     /// use scry_ir::{Program, kir::KirOptions};
@@ -112,6 +115,15 @@ fn tested_block_mut(body: &mut Block) -> &mut Block {
 /// Returns the first statement that is more than a value, and its position.
 fn first_stmt(block: &Block) -> Option<(usize, &Stmt)> {
     block.iter().enumerate().find(|(_, stmt)| !matches!(stmt, Stmt::Let(_)))
+}
+
+/// Returns whether the invocations of a workgroup wait for each other in a block.
+fn has_barrier(kir: &Kir, block: &Block) -> bool {
+    any_stmt(block, &mut |stmt| match stmt {
+        Stmt::Barrier(barrier, _) => *barrier == Barrier::Workgroup,
+        Stmt::Let(value) => matches!(kir.inst(*value), Inst::WorkgroupUniformLoad { .. }),
+        _ => false,
+    })
 }
 
 /// The counter in the exit test of a loop that can be split.
@@ -230,7 +242,7 @@ impl<'k> Miner<'k> {
         let this = Loop::new(self.kir, body, before);
         let trips = this.iterations(true).unwrap_or(u64::MAX);
         let all = trips.saturating_mul(one);
-        if finite && all <= self.strip {
+        if finite && (all <= self.strip || has_barrier(self.kir, body)) {
             return (Stmt::Loop { label, body: new_body, finite }, all);
         }
         let strip = self.strip / one;

@@ -130,6 +130,11 @@ fn short_loops_are_unchanged() {
 }
 
 #[test]
+fn loops_with_workgroup_barriers_are_unchanged() {
+    mined("for (var i = 0u; i < n; i++) { data[lane] += i; workgroupBarrier(); }", &[true]);
+}
+
+#[test]
 fn long_loops_of_other_forms_poll_in_each_iteration() {
     mined("var i = 0u; loop { data[lane] += i; if i >= n { break; } i++; }", &[false]);
     mined("var i = 0u; loop { data[lane] += i; i++; if i > 99u { break; } }", &[false]);
