@@ -46,7 +46,8 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
 /// Returns public methods of the types without an example, each with its line.
 fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
-    let (mut is_wanted, mut has_example, mut is_must_use) = (false, false, false);
+    let (mut is_wanted, mut in_fence, mut has_example, mut is_must_use) =
+        (false, false, false, false);
     for (number, line) in (1..).zip(text.lines()) {
         if line.starts_with("impl") {
             is_wanted = types.contains(&implemented_type(line));
@@ -71,9 +72,18 @@ fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
         {
             found.push((number, name));
         }
-        (has_example, is_must_use) = (false, false);
+        (in_fence, has_example, is_must_use) = (false, false, false);
     }
     found
+}
+
+/// Returns whether rustdoc compiles a code block with this text behind its opening fence.
+fn is_compiled(info: &str) -> bool {
+    const RUST: [&str; 4] = ["rust", "no_run", "should_panic", "compile_fail"];
+    let is_code = |word: &str| word.starts_with('E') && word[1..].parse::<u16>().is_ok();
+    info.split([',', ' '])
+        .filter(|word| !word.is_empty())
+        .all(|word| RUST.contains(&word) || word.starts_with("edition") || is_code(word))
 }
 
 /// Returns the type of an inherent `impl` block; an empty text for an `impl` of a trait.

@@ -1,14 +1,18 @@
-//! Module style: the module of a folder is its `mod.rs`, and `src/` has no `#[path]`. Folders of
-//! shaders count as well; beside `src/`, the folder of a test's data may have the test's name.
+//! Module style: the module of a folder is its `mod.rs`; `src/` and `tests/` have no `#[path]`.
+//! Folders of shaders count as well; beside `src/`, the folder of a test's data may have the test's
+//! name.
 
 use std::collections::BTreeSet;
 
 use super::{Finding, Source};
 
-/// Finds modules that are not at these paths.
-pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
-    let folders: BTreeSet<&str> =
-        sources.iter().filter_map(|source| Some(source.path.rsplit_once('/')?.0)).collect();
+/// Finds modules that are not at these paths. `files` are all files of the repository.
+pub(super) fn check(files: &[String], sources: &[Source], findings: &mut Vec<Finding>) {
+    let in_src = files.iter().map(String::as_str).filter(|path| path.contains("/src/"));
+    let folders: BTreeSet<&str> = in_src
+        .chain(sources.iter().map(|source| &*source.path))
+        .filter_map(|path| Some(path.rsplit_once('/')?.0))
+        .collect();
     for source in sources {
         let path = &*source.path;
         if let Some(folder) = path.strip_suffix(".rs").filter(|folder| folders.contains(folder)) {
@@ -19,7 +23,8 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
         if path.contains("/src/") || path.contains("/tests/") {
             let lines = source.text.lines().zip(1..);
             for (_, line) in lines.filter(|(text, _)| text.trim_start().starts_with("#[path")) {
-                let what = "a module of `src/` must be at the path of its name, without #[path]";
+                let what = "a module must be at the path of its name, without #[path]; what tests \
+                            share is in scry-test-support";
                 findings.push(Finding::new(path, line, "modules", what));
             }
         }

@@ -48,7 +48,7 @@ pub(super) fn check(
     for path in files.iter().filter(|path| !is_exempt(path)) {
         let Some(words) = words_of(path) else { continue };
         let text = fs::read_to_string(root.join(path)).with_context(|| path.clone())?;
-        phrases.check(path, &prose::markdown_words(current(path, &text)), findings);
+        phrases.check(path, &words(current(path, &text)), findings);
     }
     Ok(())
 }
@@ -56,9 +56,9 @@ pub(super) fn check(
 /// Returns the function that reads the words of a file; `None` for Rust, and if it is not checked.
 fn words_of(path: &str) -> Option<fn(&str) -> Vec<Word>> {
     match Path::new(path).extension()?.to_str()? {
-        "md" => Some(prose::of_markdown),
+        "md" => Some(prose::markdown_words),
         // Comments and strings are those of Rust.
-        "wgsl" | "cu" => Some(prose::of_rust),
+        "wgsl" | "cu" => Some(prose::rust_words),
         _ => None,
     }
 }

@@ -23,7 +23,7 @@ pub fn check_steps(plan: &Plan) {
 }
 
 /// Checks that a kernel uses PDL exactly if it declares so, and if it does, that it waits before it
-/// launches dependents, has no non-coherent loads, and reads early only buffers that it does not
+/// launches dependents, has no non-coherent loads, and reads before that wait only what it does not
 /// write. Code for targets before `sm_90` has no PDL instructions.
 fn check_waits(step: &Step) {
     let (kernel, name) = (&step.kernel, step.kernel.name());
