@@ -53,17 +53,13 @@ fn hostile_kernels_round_trip() {
     round_trip_hostile_kernels(0..60);
 }
 
-fn env_number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
-}
-
 /// Checks `SCRY_FUZZ_SEEDS` kernels of each kind (default: 5000) from seed `SCRY_FUZZ_FIRST` on
 /// (default: 0).
 #[test]
 #[ignore = "takes minutes"]
 fn many_random_kernels_round_trip() {
-    let first = env_number("SCRY_FUZZ_FIRST", 0);
-    let seeds = first..first + env_number("SCRY_FUZZ_SEEDS", 5000);
+    let first = env_number("SCRY_FUZZ_FIRST").unwrap_or(0);
+    let seeds = first..first + env_number("SCRY_FUZZ_SEEDS").unwrap_or(5000);
     for seed in seeds.clone().step_by(100) {
         let batch = seed..seeds.end.min(seed + 100);
         round_trip_random_kernels(batch.clone());

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::golden;
 use crate::support::{check_with_tint, emit, parse, round_trip};
+use scry_test_support::golden;
 
 #[test]
 fn emitted_text_matches_golden_files() {

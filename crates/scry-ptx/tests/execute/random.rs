@@ -14,11 +14,6 @@ const SEEDS: u64 = 100;
 /// Maximum candidates that are executed to shrink a failing kernel.
 const ATTEMPTS: usize = 3000;
 
-fn env_number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
-}
-
 /// Converts a random kernel with its data.
 pub fn launch(case: Case) -> TestLaunch {
     let immediates = case.immediates.unwrap_or_default();
