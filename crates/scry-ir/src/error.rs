@@ -55,13 +55,7 @@ pub struct ShaderError {
 impl ShaderError {
     /// Creates an error of the compiler itself, without a position.
     pub(crate) fn compiler(message: String) -> Self {
-        Self::without_place(ShaderErrorKind::Compiler, message)
-    }
-
-    /// Does the same as [`ShaderError::new`], for use within the crate.
-    pub(crate) fn without_place(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { kind, label: None, message, location: None, rendered: String::new() }
+        Self::new(ShaderErrorKind::Compiler, message)
     }
 
     /// Creates an error without a position.
@@ -74,7 +68,8 @@ impl ShaderError {
     /// ```
     #[must_use]
     pub fn new(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
-        Self::without_place(kind, message)
+        let message = message.into();
+        Self { kind, label: None, message, location: None, rendered: String::new() }
     }
 
     /// Names the source: `wgsl:5:5` in the text becomes `blur.wgsl:5:5`, and an error without a

@@ -130,7 +130,7 @@ pub struct Override {
 impl Override {
     /// Returns whether `key` is the override's name or its decimal `@id`.
     #[must_use]
-    pub fn answers_to(&self, key: &str) -> bool {
+    pub fn matches_key(&self, key: &str) -> bool {
         self.name == key || self.id.is_some_and(|id| key.parse() == Ok(id))
     }
 }

@@ -76,7 +76,7 @@ fn check_file(
     };
     let (overrides, assumed) = outline.assume(&selection.set);
     for ((key, _), used) in selection.set.iter().zip(used) {
-        *used |= outline.overrides.iter().any(|declared| declared.answers_to(key));
+        *used |= outline.overrides.iter().any(|declared| declared.matches_key(key));
     }
     result.assumed = assumed;
     let entries: Vec<Option<String>> = match &selection.entry {

@@ -53,7 +53,7 @@ fn without_assumed_values(
 ) -> Interface {
     let mut interface = interface.clone();
     for declared in &mut interface.overrides {
-        let set = given.iter().any(|(key, _)| declared.answers_to(key));
+        let set = given.iter().any(|(key, _)| declared.matches_key(key));
         if outline.without_default.contains(&declared.name) && !set {
             declared.value = None;
         }

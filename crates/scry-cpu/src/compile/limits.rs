@@ -37,7 +37,8 @@ pub(super) struct Vectorization {
 
 impl Vectorization {
     fn new(kir: &Kir, batch: u32) -> Self {
-        let uniformity = if batch == 1 { kir.uniformity() } else { kir.uniformity_of_neighbours() };
+        let uniformity =
+            if batch == 1 { kir.uniformity() } else { kir.uniformity_across_workgroups() };
         let divergent_exits = divergent_exits(kir, &uniformity);
         let size = kir.workgroup_size;
         // If workgroups have memory of their own, each block of lanes belongs to one workgroup.

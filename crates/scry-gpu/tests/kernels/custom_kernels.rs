@@ -44,11 +44,11 @@ impl PtxKernel for Saxpy {
 
     fn write(&self, target: Target) -> PtxEntry {
         typed::kernel("test_saxpy", target, [128, 1, 1], |k| {
-            let a = k.number::<f32>("a");
-            let x = k.pointer::<f32>("x");
-            let n = k.number::<u64>("n").convert::<u32>("");
-            let y = k.pointer::<f32>("y");
-            let first = k.number::<u32>("first");
+            let a = k.scalar_param::<f32>("a");
+            let x = k.pointer_param::<f32>("x");
+            let n = k.scalar_param::<u64>("n").convert::<u32>("");
+            let y = k.pointer_param::<f32>("y");
+            let first = k.scalar_param::<u32>("first");
             let i = k.block_id(0) * 128 + k.thread_id() + first;
             k.when(i.lt(n), || y.at(i).store(a.mul_add(x.at(i).load(), y.at(i).load())));
         })
@@ -151,8 +151,8 @@ impl PtxKernel for TileCopy {
 
 /// Loads a tile into the upper half of the dynamic shared memory, and stores it, with TMA.
 fn copy_tile(k: &Code) {
-    let bytes = k.number::<u32>("bytes");
-    let (from, to) = (k.tensor_map("from"), k.tensor_map("to"));
+    let bytes = k.scalar_param::<u32>("bytes");
+    let (from, to) = (k.tensor_map_param("from"), k.tensor_map_param("to"));
     let tile = k.dynamic_shared::<f32>(1024).offset(32 << 10);
     let full = MBarrier::at(k.shared::<u64>(1, 8));
     let at = [k.block_id(0) * TILE[1], k.block_id(1) * TILE[0]];

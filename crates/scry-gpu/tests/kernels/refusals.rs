@@ -480,18 +480,18 @@ mod parameter_lists {
              and there are 1; help: declare the binding, or correct the index"
         );
         assert_eq!(
-            text(vec![NativeParameter::Map(0); 33], 1),
+            text(vec![NativeParameter::TensorMap(0); 33], 1),
             "kernel `k`, parameters: 4224 bytes, above the limit of 4096 per launch; help: put \
              some of them into a buffer"
         );
-        succeed(compile(vec![NativeParameter::Map(0); 32], 1));
+        succeed(compile(vec![NativeParameter::TensorMap(0); 32], 1));
     }
 
     #[test]
     fn launch_passes_exactly_its_parameters() {
         let kernels = null_h200_kernels();
         let gpu = kernels.device();
-        let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Long];
+        let list = [NativeParameter::U32, NativeParameter::TensorMap(0), NativeParameter::U64];
         let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
         // SAFETY: the null device executes no kernels.
         let kernel = succeed(unsafe { gpu.compile_ptx("anything", "k", &interface) });

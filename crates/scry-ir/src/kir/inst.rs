@@ -515,7 +515,7 @@ pub struct Definition {
 impl BinaryOp {
     /// Returns whether the operation is a comparison, whose result is a `Bool`.
     #[must_use]
-    pub const fn compares(self) -> bool {
+    pub const fn is_comparison(self) -> bool {
         matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
     }
 
@@ -523,7 +523,7 @@ impl BinaryOp {
     #[must_use]
     pub const fn result(self, first: Type) -> Type {
         match self {
-            _ if self.compares() => Type::Bool,
+            _ if self.is_comparison() => Type::Bool,
             Self::Dot4I8 => Type::I32,
             _ => first,
         }

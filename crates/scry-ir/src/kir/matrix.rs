@@ -6,7 +6,7 @@ use super::{Place, Type, Value};
 
 /// Which operand of a product `a * b + c` a cooperative matrix is (SPIR-V: Cooperative Matrix Use).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MatrixRole {
+pub enum MatrixUse {
     /// The left operand.
     A,
     /// The right operand.
@@ -38,7 +38,7 @@ pub enum MatrixElement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatrixType {
     /// Its operand in products.
-    pub role: MatrixRole,
+    pub role: MatrixUse,
     /// Its number of rows and of columns.
     pub size: MatrixSize,
     /// The type of its elements.
@@ -99,7 +99,7 @@ impl MatrixElement {
 impl MatrixType {
     /// Every type.
     pub const ALL: [Self; 12] = {
-        let roles = [MatrixRole::A, MatrixRole::B, MatrixRole::C];
+        let roles = [MatrixUse::A, MatrixUse::B, MatrixUse::C];
         let sizes = [MatrixSize::M8, MatrixSize::M16];
         let elements = [MatrixElement::F16, MatrixElement::F32];
         let first = Self { role: roles[0], size: sizes[0], element: elements[0] };
@@ -123,7 +123,7 @@ impl MatrixType {
     /// roles A, B and C; `a` and `b` are `f16` with `c` of `f16` or `f32`, or all three are `f32`.
     #[must_use]
     pub fn multiplies(a: Self, b: Self, c: Self) -> bool {
-        [a.role, b.role, c.role] == [MatrixRole::A, MatrixRole::B, MatrixRole::C]
+        [a.role, b.role, c.role] == [MatrixUse::A, MatrixUse::B, MatrixUse::C]
             && a.size == b.size
             && a.size == c.size
             && a.element == b.element
@@ -134,8 +134,8 @@ impl MatrixType {
     #[must_use]
     pub const fn name(self) -> &'static str {
         use MatrixElement::{F16, F32};
-        use MatrixRole::{A, B, C};
         use MatrixSize::{M8, M16};
+        use MatrixUse::{A, B, C};
         match (self.role, self.size, self.element) {
             (A, M8, F16) => "a8x8_f16",
             (A, M8, F32) => "a8x8_f32",

@@ -47,7 +47,7 @@ pub use inst::{
 };
 pub use lower::KirOptions;
 pub(crate) use lower::{optimised, unoptimised};
-pub use matrix::{MatrixElement, MatrixPlace, MatrixRole, MatrixSize, MatrixType};
+pub use matrix::{MatrixElement, MatrixPlace, MatrixSize, MatrixType, MatrixUse};
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;

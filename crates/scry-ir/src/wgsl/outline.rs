@@ -39,14 +39,14 @@ impl Outline {
     ) -> (Vec<(String, OverrideValue)>, Vec<String>) {
         let mut values = Vec::new();
         for (key, value) in given {
-            if self.overrides.iter().any(|declared| declared.answers_to(key)) {
+            if self.overrides.iter().any(|declared| declared.matches_key(key)) {
                 values.push((key.clone(), *value));
             }
         }
         let mut assumed = Vec::new();
         for name in &self.without_default {
             let declared = self.overrides.iter().find(|declared| declared.name == *name);
-            if !given.iter().any(|(key, _)| declared.is_some_and(|d| d.answers_to(key))) {
+            if !given.iter().any(|(key, _)| declared.is_some_and(|d| d.matches_key(key))) {
                 values.push((name.clone(), 1.into()));
                 assumed.push(name.clone());
             }

@@ -37,7 +37,7 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
             "statements are nested {depth} deep, and in WGSL at most {MAX_DEPTH}; help: split the \
              kernel, or nest fewer loops and branches"
         );
-        return Err(ShaderError::without_place(ShaderErrorKind::TooComplex, message));
+        return Err(ShaderError::new(ShaderErrorKind::TooComplex, message));
     }
     Ok(())
 }
@@ -56,13 +56,13 @@ fn brace_depth(stmt: &Stmt) -> usize {
 /// The error for something that no flag of [`Features`] represents.
 fn not_in_wgsl(what: &str, help: &str) -> ShaderError {
     let message = format!("WGSL has {what}; help: {help}");
-    ShaderError::without_place(ShaderErrorKind::NotCompute, message)
+    ShaderError::new(ShaderErrorKind::NotCompute, message)
 }
 
 /// The error for optional features that WGSL lacks.
 fn unsupported_error(features: Features, what: &str, help: &str) -> ShaderError {
     let message = format!("WGSL has no {what}; help: {help}");
-    ShaderError::without_place(ShaderErrorKind::Unsupported(features), message)
+    ShaderError::new(ShaderErrorKind::Unsupported(features), message)
 }
 
 const OTHER_TARGETS: &str = "emit SPIR-V or PTX, or use 32-bit types";

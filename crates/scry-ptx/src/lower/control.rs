@@ -69,7 +69,7 @@ impl Lowering<'_> {
 
     fn comparison_of(&self, value: Value) -> Option<(BinaryOp, Value, Value)> {
         match *self.kir.inst(value) {
-            Inst::Binary(op, a, b) if op.compares() => Some((op, a, b)),
+            Inst::Binary(op, a, b) if op.is_comparison() => Some((op, a, b)),
             _ => None,
         }
     }

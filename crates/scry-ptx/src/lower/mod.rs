@@ -230,7 +230,7 @@ impl<'k> Lowering<'k> {
             Inst::Const(constant) => self.constant(constant),
             Inst::Builtin(builtin) => self.builtin(builtin),
             Inst::Unary(op, a) => self.unary(op, a).into(),
-            Inst::Binary(op, a, b) if op.compares() => self.comparison(op, a, b, true).into(),
+            Inst::Binary(op, a, b) if op.is_comparison() => self.comparison(op, a, b, true).into(),
             Inst::Binary(op, a, b) => self.binary(op, a, b).into(),
             Inst::Fma(a, b, c) => self.fma(ty, a, b, c).into(),
             Inst::Select(condition, a, b) => self.select(ty, condition, a, b).into(),

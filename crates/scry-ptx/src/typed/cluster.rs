@@ -107,7 +107,7 @@ mod tests {
             let full = MBarrier::at(memory.at(8).cast());
             memory.send(k.cluster_rank(), &[a], full);
             memory.at(4).send(0, &[a, b, a, b], full);
-            k.pointer::<f32>("y").store(memory.at(2).load());
+            k.pointer_param::<f32>("y").store(memory.at(2).load());
         });
         kernel.cluster = Some([2, 1, 1]);
         let text = PtxModule::new(Target::SM_90).with(kernel).to_string();

@@ -56,7 +56,11 @@ mod tests {
     #[test]
     fn constant_powers_of_two_use_shifts() {
         let kernel = kernel("k", Target::SM_75, [32, 1, 1], |k| {
-            let (i, j, x) = (k.number::<u32>("i"), k.number::<i32>("j"), k.number::<f32>("x"));
+            let (i, j, x) = (
+                k.scalar_param::<u32>("i"),
+                k.scalar_param::<i32>("j"),
+                k.scalar_param::<f32>("x"),
+            );
             let wide = i.convert::<u64>("");
             let _ = (i / 16, i % 16, wide / 4, wide % (1 << 33), i / 1);
             let _ = (i / 12, i % 12, j / 16, j % 16, x / 2.0, i / i);

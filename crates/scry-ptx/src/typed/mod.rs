@@ -5,8 +5,8 @@
 //! use scry_ptx::{PtxModule, Target, typed::{self, Global}};
 //!
 //! let saxpy = typed::kernel("saxpy", Target::SM_80, [256, 1, 1], |k| {
-//!     let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
-//!     let (a, n) = (k.number::<f32>("a"), k.number::<u32>("n"));
+//!     let (x, y) = (k.pointer_param::<f32>("x"), k.pointer_param::<f32>("y"));
+//!     let (a, n) = (k.scalar_param::<f32>("a"), k.scalar_param::<u32>("n"));
 //!     let i = k.block_id(0) * 256 + k.thread_id();
 //!     k.when(i.lt(n), || {
 //!         let y = y.at(i);
@@ -130,7 +130,7 @@ impl Code {
 
     /// Declares a pointer parameter, an address in global memory, and returns it.
     #[must_use]
-    pub fn pointer<T: Element>(&self, name: &str) -> Ptr<'_, Global, T> {
+    pub fn pointer_param<T: Element>(&self, name: &str) -> Ptr<'_, Global, T> {
         self.declare_param(KernelParam::Pointer { name: name.to_owned() });
         let generic = self.load_param(name, PtxType::U64);
         let opcode = Opcode::new("cvta.to.global.u64");
@@ -140,14 +140,14 @@ impl Code {
 
     /// Declares a scalar parameter, and returns its value.
     #[must_use]
-    pub fn number<T: Number>(&self, name: &str) -> Val<'_, T> {
+    pub fn scalar_param<T: Number>(&self, name: &str) -> Val<'_, T> {
         self.declare_param(KernelParam::Scalar { name: name.to_owned(), ty: T::TYPE });
         self.wrap(self.load_param(name, T::TYPE))
     }
 
     /// Declares a tensor map parameter, and returns its address.
     #[must_use]
-    pub fn tensor_map(&self, name: &str) -> Val<'_, u64> {
+    pub fn tensor_map_param(&self, name: &str) -> Val<'_, u64> {
         self.declare_param(KernelParam::TensorMap { name: name.to_owned() });
         let address = self.edit(|body| body.reg(PtxType::U64));
         self.emit(Opcode::new("mov.b64"), [address.into(), name.into()]);

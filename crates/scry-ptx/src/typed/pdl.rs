@@ -44,7 +44,7 @@ mod tests {
         let kernel = kernel("k", target, [32, 1, 1], |k| {
             k.pdl_wait();
             k.pdl_launch_dependents();
-            k.pointer::<f32>("y").store(1.0);
+            k.pointer_param::<f32>("y").store(1.0);
         });
         let text = PtxModule::new(target).with(kernel).to_string();
         assemble(&text, target);

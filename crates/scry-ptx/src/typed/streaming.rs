@@ -166,7 +166,11 @@ mod tests {
     #[test]
     fn predicated_accesses_skip_absent_elements() {
         let kernel = kernel("k", Target::SM_80, [32, 1, 1], |k| {
-            let (x, y, n) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"), k.number::<u32>("n"));
+            let (x, y, n) = (
+                k.pointer_param::<u32>("x"),
+                k.pointer_param::<u32>("y"),
+                k.scalar_param::<u32>("n"),
+            );
             let some = n.lt(7);
             let [a, b] = x.load_once(k.evict_first(), Some(some), 9);
             let [c] = x.cast::<u16>().load_where(None, 0);
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn loads_before_wait_bypass_l1() {
         let kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
-            let (x, y) = (k.pointer::<u16>("x"), k.pointer::<u16>("y"));
+            let (x, y) = (k.pointer_param::<u16>("x"), k.pointer_param::<u16>("y"));
             let before_wait = x.load_before_wait();
             k.pdl_wait();
             let [fresh] = x.load_fresh_where(Some(before_wait.lt(7)), 0);

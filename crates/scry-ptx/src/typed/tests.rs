@@ -24,7 +24,7 @@ fn instructions(write: impl FnOnce(&Code)) -> Vec<String> {
 #[test]
 fn operators_follow_the_type() {
     let lines = instructions(|k| {
-        let (i, x) = (k.number::<u32>("i"), k.number::<f32>("x"));
+        let (i, x) = (k.scalar_param::<u32>("i"), k.scalar_param::<f32>("x"));
         let _ = ((i + 3) * i) >> 2;
         let _ = x.mul_add(x, 1.5) / x;
         let _ = (i.lt(7) & x.differs(x)).select(x, 0.0f32);
@@ -53,7 +53,7 @@ fn operators_follow_the_type() {
 #[test]
 fn pointers_fold_constant_offsets() {
     let lines = instructions(|k| {
-        let x = k.pointer::<f32>("x");
+        let x = k.pointer_param::<f32>("x");
         let tile = k.shared::<f32>(64, 16);
         let i = k.thread_id();
         let [a, b] = x.at(i).at(2).load_constant_vector();
@@ -79,7 +79,7 @@ fn pointers_fold_constant_offsets() {
 
 #[test]
 fn pointers_accept_negative_offsets() {
-    let lines = instructions(|k| k.pointer::<f32>("x").offset(-4).store(1.0f32));
+    let lines = instructions(|k| k.pointer_param::<f32>("x").offset(-4).store(1.0f32));
     assert_eq!(lines.last().unwrap(), "st.global.b32 [%d1+-4], 0f3F800000;");
 }
 
@@ -87,7 +87,7 @@ fn pointers_accept_negative_offsets() {
 fn loops_exit_on_a_true_condition() {
     let lines = instructions(|k| {
         let sum = k.var(0u32);
-        k.for_range(0, k.number::<u32>("n"), 2, |i| {
+        k.for_range(0, k.scalar_param::<u32>("n"), 2, |i| {
             k.either(i.equals(4), || sum.set(sum.get() + i), || sum.set(7));
         });
     });
@@ -116,7 +116,7 @@ fn loops_exit_on_a_true_condition() {
 #[test]
 fn warp_reduction_is_a_butterfly() {
     let lines = instructions(|k| {
-        let _ = k.reduce_warp(k.number::<f32>("x"), 4, |a, b| a.max(b));
+        let _ = k.reduce_warp(k.scalar_param::<f32>("x"), 4, |a, b| a.max(b));
     });
     let expected = [
         "ld.param.b32 %r0, [x];",
@@ -130,8 +130,8 @@ fn warp_reduction_is_a_butterfly() {
 
 /// Emits the product of two tiles that TMA loads, in a cluster of two blocks.
 fn tile_product(k: &Code) {
-    let map = k.tensor_map("a");
-    let y = k.pointer::<f32>("y");
+    let map = k.tensor_map_param("a");
+    let y = k.pointer_param::<f32>("y");
     let tiles = k.dynamic_shared::<u16>(1024);
     let full = MBarrier::at(k.shared::<u64>(1, 8));
     let first = k.thread_id().equals(0);
@@ -190,10 +190,10 @@ fn hopper_instructions_assemble() {
 #[test]
 fn ampere_instructions_assemble() {
     let lines = instructions(|k| {
-        let (x, tile) = (k.pointer::<f32>("x"), k.shared::<f32>(256, 16));
+        let (x, tile) = (k.pointer_param::<f32>("x"), k.shared::<f32>(256, 16));
         k.copy_async(tile, x, 16);
         k.copy_async_if(k.thread_id().lt(3), tile.at(4), x.at(1), 4);
-        k.copy_async_zero_fill(tile.at(8), x, 8, k.number("read"));
+        k.copy_async_zero_fill(tile.at(8), x, 8, k.scalar_param("read"));
         k.cp_async_commit_group();
         k.cp_async_wait_group(2);
         let (a, b) = (k.ldmatrix(tile), k.ldmatrix_trans(tile));
@@ -221,7 +221,7 @@ fn matrix_descriptors_share_the_upper_word() {
     let kernel = kernel("parts", target, [128, 1, 1], |k| {
         let tile = k.dynamic_shared::<u16>(1024);
         let done = MBarrier::at(k.shared::<u64>(1, 8));
-        let map = k.tensor_map("a");
+        let map = k.tensor_map_param("a");
         let matrix = Matrix::new(tile, 4096, 1024, Swizzle::B128);
         let zero = k.constant(0u32);
         k.tma_load(tile, map, [zero; 4], done);
@@ -247,7 +247,7 @@ fn matrix_descriptors_share_the_upper_word() {
 #[test]
 fn byte_operations_and_int8_mma() {
     let lines = instructions(|k| {
-        let (a, b) = (k.number::<u32>("a"), k.number::<u32>("b"));
+        let (a, b) = (k.scalar_param::<u32>("a"), k.scalar_param::<u32>("b"));
         let _ = k.dp4a(a.byte(2), b, a.signed_byte(3));
         let _ = k.join(k.constant(1u16).copied(), k.constant(2u16).copied()).masked_or(15, b);
         let accumulators = [k.constant(0i32).copied(); 4];

@@ -86,7 +86,7 @@ pub(super) fn image_sizes(
     });
     let is_needed = |(name, _): &(String, OverrideValue)| {
         let declared = outline.overrides.iter().find(|declared| declared.name == *name);
-        declared.is_some_and(|d| !selection.set.iter().any(|(key, _)| d.answers_to(key)))
+        declared.is_some_and(|d| !selection.set.iter().any(|(key, _)| d.matches_key(key)))
     };
     sizes.flatten().filter(is_needed).collect()
 }

@@ -12,12 +12,12 @@ pub enum NativeParameter {
     /// The 64-bit address of the binding at this index.
     Pointer(usize),
     /// A 32-bit value.
-    Word,
+    U32,
     /// A 64-bit value.
-    Long,
+    U64,
     /// A [`TensorMap`] of the binding at this index, in CUDA C a
     /// `const __grid_constant__ CUtensorMap`.
-    Map(usize),
+    TensorMap(usize),
 }
 
 impl NativeParameter {
@@ -25,31 +25,31 @@ impl NativeParameter {
     pub(crate) const fn immediate_size(self) -> usize {
         match self {
             Self::Pointer(_) => 0,
-            Self::Word => 4,
-            Self::Long => 8,
-            Self::Map(_) => TensorMap::BYTES,
+            Self::U32 => 4,
+            Self::U64 => 8,
+            Self::TensorMap(_) => TensorMap::BYTES,
         }
     }
 
     /// Returns its size in the parameters in bytes.
     pub(crate) const fn size(self) -> usize {
         match self {
-            Self::Word => 4,
-            Self::Pointer(_) | Self::Long => 8,
-            Self::Map(_) => 128,
+            Self::U32 => 4,
+            Self::Pointer(_) | Self::U64 => 8,
+            Self::TensorMap(_) => 128,
         }
     }
 
     /// Returns its alignment in bytes.
     const fn align(self) -> usize {
-        if let Self::Map(_) = self { 64 } else { self.size() }
+        if let Self::TensorMap(_) = self { 64 } else { self.size() }
     }
 
     /// Returns the index of its binding.
     const fn binding(self) -> Option<usize> {
         match self {
-            Self::Pointer(binding) | Self::Map(binding) => Some(binding),
-            Self::Word | Self::Long => None,
+            Self::Pointer(binding) | Self::TensorMap(binding) => Some(binding),
+            Self::U32 | Self::U64 => None,
         }
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     }
     if interface.bindings.0.iter().any(|binding| binding.length) {
         let problem = "bindings have `with_length`, which a list of parameters excludes".to_owned();
-        return reject(problem, "list the lengths as `Long`, and pass them with each launch");
+        return reject(problem, "list the lengths as `U64`, and pass them with each launch");
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ pub(crate) fn check_maps(
     sizes: &[u64],
 ) -> Result<()> {
     for (index, parameter, bytes) in with_immediates(interface, immediates) {
-        let NativeParameter::Map(binding) = parameter else { continue };
+        let NativeParameter::TensorMap(binding) = parameter else { continue };
         let map = TensorMap::from_bytes(bytes).ok_or("is not a valid tensor map".to_owned());
         let writes = interface.bindings.0[binding].writes;
         let checked = map.and_then(|map| map.check(sizes[binding], writes));

@@ -117,7 +117,7 @@ fn declarations_beyond_the_device_are_rejected() {
 fn overflowing_declarations_are_rejected() {
     let gpu = null();
     let one = |block| NativeInterface::new(1, block);
-    let words = |count: usize| vec![NativeParameter::Word; count];
+    let words = |count: usize| vec![NativeParameter::U32; count];
     let declared = [
         one([u32::MAX; 3]),
         one([1, u32::MAX, 1]),
@@ -126,7 +126,7 @@ fn overflowing_declarations_are_rejected() {
         one([1; 3]).immediates(u32::MAX - 3),
         one([1; 3]).with_parameters(words(1025)),
         one([1; 3]).with_parameters(words(1 << 20)),
-        one([1; 3]).with_parameters(vec![NativeParameter::Map(usize::MAX)]),
+        one([1; 3]).with_parameters(vec![NativeParameter::TensorMap(usize::MAX)]),
         one([1; 3]).with_parameters(vec![NativeParameter::Pointer(1)]),
         NativeInterface::new(1 << 16, [1; 3]),
     ];
@@ -196,8 +196,8 @@ fn derived_parameters_are_in_order() {
 
 #[test]
 fn declared_parameters_have_c_layout() {
-    let [pointer, map] = [NativeParameter::Pointer(0), NativeParameter::Map(0)];
-    let [word, long] = [NativeParameter::Word, NativeParameter::Long];
+    let [pointer, map] = [NativeParameter::Pointer(0), NativeParameter::TensorMap(0)];
+    let [word, long] = [NativeParameter::U32, NativeParameter::U64];
     let sizes = |list: &[NativeParameter]| {
         let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
         (interface.parameter_bytes(), interface.immediate_bytes())
@@ -225,9 +225,9 @@ fn keys_contain_the_whole_declaration() {
         spec(saxpy().pdl([])),
         spec(saxpy().pdl([0])),
         spec(NativeInterface { declared: Some(Vec::new()), ..saxpy() }),
-        spec(NativeInterface { declared: Some(vec![NativeParameter::Long]), ..saxpy() }),
-        spec(NativeInterface { declared: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),
-        spec(NativeInterface { declared: Some(vec![NativeParameter::Map(0)]), ..saxpy() }),
+        spec(NativeInterface { declared: Some(vec![NativeParameter::U64]), ..saxpy() }),
+        spec(NativeInterface { declared: Some(vec![NativeParameter::TensorMap(1)]), ..saxpy() }),
+        spec(NativeInterface { declared: Some(vec![NativeParameter::TensorMap(0)]), ..saxpy() }),
         spec(NativeInterface { bindings: NativeBindings::from(2), ..saxpy() }),
         binding(|it| it.name.push('z')),
         binding(|it| it.writes = false),

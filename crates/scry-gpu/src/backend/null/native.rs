@@ -22,10 +22,10 @@ pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String
     }
     if let Some(parameters) = interface.declared_parameters() {
         let has_no_binding = |parameter: &NativeParameter| match parameter {
-            NativeParameter::Pointer(binding) | NativeParameter::Map(binding) => {
+            NativeParameter::Pointer(binding) | NativeParameter::TensorMap(binding) => {
                 *binding >= interface.binding_count()
             }
-            NativeParameter::Word | NativeParameter::Long => false,
+            NativeParameter::U32 | NativeParameter::U64 => false,
         };
         return match parameters.iter().any(has_no_binding) {
             true => Err(format!(

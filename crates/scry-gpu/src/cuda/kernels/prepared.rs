@@ -301,9 +301,9 @@ fn to_interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
 fn to_parameter(parameter: &Parameter) -> NativeParameter {
     match parameter {
         Parameter::Pointer(buffer) => NativeParameter::Pointer(*buffer),
-        Parameter::U32(_) | Parameter::F32(_) => NativeParameter::Word,
-        Parameter::U64(_) => NativeParameter::Long,
-        Parameter::Map(buffer, _) => NativeParameter::Map(*buffer),
+        Parameter::U32(_) | Parameter::F32(_) => NativeParameter::U32,
+        Parameter::U64(_) => NativeParameter::U64,
+        Parameter::Map(buffer, _) => NativeParameter::TensorMap(*buffer),
     }
 }
 

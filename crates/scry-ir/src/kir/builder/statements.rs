@@ -56,13 +56,13 @@ impl Builder {
     /// Stores a cooperative matrix.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, Builder, Const, MatrixElement, MatrixPlace, MatrixRole};
+    /// use scry_ir::kir::{AddressSpace, Builder, Const, MatrixElement, MatrixPlace, MatrixUse};
     /// use scry_ir::kir::{MatrixSize, MatrixType, Place, Stmt, Type};
     ///
     /// let mut b = Builder::new("example", [32, 1, 1]);
     /// let data = b.named_buffer("data", Type::F32, true);
     /// let (index, stride, zero) = (b.u32(0), b.u32(8), b.constant(Const::f32(0.0)));
-    /// let (role, size, element) = (MatrixRole::C, MatrixSize::M8, MatrixElement::F32);
+    /// let (role, size, element) = (MatrixUse::C, MatrixSize::M8, MatrixElement::F32);
     /// let matrix = b.matrix_fill(MatrixType { role, size, element }, zero);
     /// let array = Place::new(AddressSpace::Binding(data), None, 0, 0);
     /// let len = Some(b.array_length(data, 0, 4));

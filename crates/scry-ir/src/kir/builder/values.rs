@@ -287,10 +287,10 @@ impl Builder {
     /// Adds a cooperative matrix with equal elements.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Const, MatrixElement, MatrixRole, MatrixSize, MatrixType};
+    /// use scry_ir::kir::{Builder, Const, MatrixElement, MatrixUse, MatrixSize, MatrixType};
     /// use scry_ir::kir::Type;
     ///
-    /// let (role, size, element) = (MatrixRole::C, MatrixSize::M16, MatrixElement::F32);
+    /// let (role, size, element) = (MatrixUse::C, MatrixSize::M16, MatrixElement::F32);
     /// let mut b = Builder::new("example", [32, 1, 1]);
     /// let zero = b.constant(Const::f32(0.0));
     /// let sum = b.matrix_fill(MatrixType { role, size, element }, zero);
@@ -303,14 +303,14 @@ impl Builder {
     /// Loads a cooperative matrix.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, Builder, MatrixElement, MatrixPlace, MatrixRole};
+    /// use scry_ir::kir::{AddressSpace, Builder, MatrixElement, MatrixPlace, MatrixUse};
     /// use scry_ir::kir::{MatrixSize, MatrixType, Place, Type};
     ///
     /// let mut b = Builder::new("example", [32, 1, 1]);
     /// let data = b.named_buffer("data", Type::F16, false);
     /// let (index, stride) = (b.u32(0), b.u32(16));
     /// let ty = MatrixType {
-    ///     role: MatrixRole::A,
+    ///     role: MatrixUse::A,
     ///     size: MatrixSize::M16,
     ///     element: MatrixElement::F16,
     /// };
@@ -326,11 +326,11 @@ impl Builder {
     /// Adds the product `a * b + c` of cooperative matrices; see [`Inst::MultiplyAdd`].
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Const, MatrixElement, MatrixRole, MatrixSize, MatrixType};
+    /// use scry_ir::kir::{Builder, Const, MatrixElement, MatrixUse, MatrixSize, MatrixType};
     ///
     /// let mut b = Builder::new("example", [32, 1, 1]);
     /// let one = b.constant(Const::f32(1.0));
-    /// let [a, x, c] = [MatrixRole::A, MatrixRole::B, MatrixRole::C].map(|role| {
+    /// let [a, x, c] = [MatrixUse::A, MatrixUse::B, MatrixUse::C].map(|role| {
     ///     let (size, element) = (MatrixSize::M8, MatrixElement::F32);
     ///     b.matrix_fill(MatrixType { role, size, element }, one)
     /// });

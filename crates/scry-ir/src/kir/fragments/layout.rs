@@ -1,6 +1,6 @@
 //! Which elements of a matrix a lane holds.
 
-use crate::kir::{MatrixRole, MatrixSize};
+use crate::kir::{MatrixSize, MatrixUse};
 
 /// The layouts of the operands of [`Inst::MultiplyFragments`](crate::kir::Inst::MultiplyFragments)
 /// over the 32 lanes of a subgroup.
@@ -37,11 +37,11 @@ pub struct LaneBits {
 
 impl MatrixFragments {
     /// Returns the layout of an operand.
-    pub(super) const fn operand(&self, role: MatrixRole) -> &FragmentLayout {
+    pub(super) const fn operand(&self, role: MatrixUse) -> &FragmentLayout {
         match role {
-            MatrixRole::A => &self.a,
-            MatrixRole::B => &self.b,
-            MatrixRole::C => &self.c,
+            MatrixUse::A => &self.a,
+            MatrixUse::B => &self.b,
+            MatrixUse::C => &self.c,
         }
     }
 }

@@ -158,7 +158,7 @@ pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Const {
     match op {
         BinaryOp::Dot4I8 => Const::i32(dot_of_bytes(a, b, |byte| i32::from(byte as i8))),
         BinaryOp::Dot4U8 => Const::u32(dot_of_bytes(a, b, i32::from) as u32),
-        _ if op.compares() => Const::bool(compare(op, a, b)),
+        _ if op.is_comparison() => Const::bool(compare(op, a, b)),
         _ if a.ty == Type::Bool => Const { ty: Type::Bool, bits: bitwise(op, a.bits, b.bits) },
         _ if a.ty.is_float() => float(a.ty, float_binary(op, a.ty, real(a), real(b))),
         _ => integer_binary(op, a, b),

@@ -128,5 +128,5 @@ pub(super) fn workgroup_matrix_error() -> ShaderError {
 }
 
 fn invalid(message: &str) -> ShaderError {
-    ShaderError::without_place(ShaderErrorKind::Validation, message.to_owned())
+    ShaderError::new(ShaderErrorKind::Validation, message.to_owned())
 }

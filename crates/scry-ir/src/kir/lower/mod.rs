@@ -325,5 +325,5 @@ impl<'m> Lower<'m> {
 
 /// Returns the error for a program that is too large to be lowered.
 fn too_complex(message: String) -> ShaderError {
-    ShaderError::without_place(ShaderErrorKind::TooComplex, message)
+    ShaderError::new(ShaderErrorKind::TooComplex, message)
 }

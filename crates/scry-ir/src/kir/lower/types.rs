@@ -4,7 +4,7 @@ use naga::{CooperativeRole, CooperativeSize, Handle, Module, TypeInner};
 
 use super::Shape;
 use crate::ShaderError;
-use crate::kir::{MatrixElement, MatrixRole, MatrixSize, MatrixType, Type};
+use crate::kir::{MatrixElement, MatrixSize, MatrixType, MatrixUse, Type};
 
 /// The type of a value or variable. A cooperative matrix is a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -223,9 +223,9 @@ fn cooperative_matrix(
     element: Type,
 ) -> Result<Type, ShaderError> {
     let role = match role {
-        CooperativeRole::A => MatrixRole::A,
-        CooperativeRole::B => MatrixRole::B,
-        CooperativeRole::C => MatrixRole::C,
+        CooperativeRole::A => MatrixUse::A,
+        CooperativeRole::B => MatrixUse::B,
+        CooperativeRole::C => MatrixUse::C,
     };
     let size = match rows {
         CooperativeSize::Eight => MatrixSize::M8,

@@ -321,7 +321,7 @@ impl Bounds<'_> {
                 self.assume(a, false);
                 self.assume(b, false);
             }
-            Inst::Binary(op, a, b) if op.compares() && is_tracked_number(self.kir.ty(a)) => {
+            Inst::Binary(op, a, b) if op.is_comparison() && is_tracked_number(self.kir.ty(a)) => {
                 self.relate(if is_true { op } else { negate_comparison(op) }, a, b);
             }
             _ => {}

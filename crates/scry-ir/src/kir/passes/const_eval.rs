@@ -153,7 +153,7 @@ fn signed(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
         BinaryOp::Shr => x >> shift_amount(a, b),
-        _ if op.compares() => return compare(op, x, y),
+        _ if op.is_comparison() => return compare(op, x, y),
         _ => return sign_agnostic(op, a, b),
     };
     Some(Const::int(a.ty, result))
@@ -167,7 +167,7 @@ fn unsigned(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
         BinaryOp::Shr => x >> shift_amount(a, b),
-        _ if op.compares() => return compare(op, x, y),
+        _ if op.is_comparison() => return compare(op, x, y),
         _ => return sign_agnostic(op, a, b),
     };
     Some(Const::int(a.ty, result as i64))

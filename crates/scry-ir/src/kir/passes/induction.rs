@@ -157,7 +157,7 @@ impl Induction<'_> {
         let Some(steps) = steps.checked_sub(1) else { return range };
         match *self.bounds.kir.inst(condition) {
             Inst::Unary(UnaryOp::Not, inverse) => self.narrow_by(inverse, !is_true, range, steps),
-            Inst::Binary(op, a, b) if op.compares() => {
+            Inst::Binary(op, a, b) if op.is_comparison() => {
                 let op = if is_true { op } else { negate_comparison(op) };
                 if self.is_current(a) {
                     range.meet(satisfying_range(op, self.bounds.range(b)))

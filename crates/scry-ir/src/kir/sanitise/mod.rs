@@ -45,10 +45,10 @@ pub(crate) fn sanitise(kir: &Kir) -> Result<(Kir, Interface), ShaderError> {
 
 /// The error for a kernel that breaks a rule.
 fn invalid(message: String) -> ShaderError {
-    ShaderError::without_place(ShaderErrorKind::Validation, message)
+    ShaderError::new(ShaderErrorKind::Validation, message)
 }
 
 /// The error for a kernel that exceeds a limit.
 fn too_complex(message: String) -> ShaderError {
-    ShaderError::without_place(ShaderErrorKind::TooComplex, message)
+    ShaderError::new(ShaderErrorKind::TooComplex, message)
 }

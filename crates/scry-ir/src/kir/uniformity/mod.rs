@@ -106,7 +106,7 @@ impl Kir {
     /// position of the workgroup along x is then affine, with a coefficient of its own, and loads
     /// from workgroup memory are varying.
     #[must_use]
-    pub fn uniformity_of_neighbours(&self) -> Uniformity {
+    pub fn uniformity_across_workgroups(&self) -> Uniformity {
         let group = Variability::Affine;
         self.uniformity_of(Lanes { group, lockstep: true, ..Lanes::WORKGROUP })
     }

@@ -119,7 +119,7 @@ fn glsl_function(op: UnaryOp) -> Option<GlslStd450Op> {
 /// The error for a function that does not exist for `f64`.
 fn no_f64_error(op: GlslStd450Op) -> ShaderError {
     let name = format!("{op:?}").to_lowercase();
-    ShaderError::without_place(
+    ShaderError::new(
         ShaderErrorKind::Unsupported(Features::F64),
         format!(
             "SPIR-V has no `{name}` of 64-bit floats (f64); help: compute it in f32, or use a CUDA \

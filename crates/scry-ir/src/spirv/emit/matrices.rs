@@ -8,8 +8,8 @@ use super::state::{Arrays, Resolved};
 use super::{Emitter, Result, lacking};
 use crate::kir::staging;
 use crate::kir::{
-    AddressSpace, Array, BinaryOp, Inst, Kir, MatrixElement, MatrixPlace, MatrixRole, MatrixSize,
-    MatrixType, Place, Type, UnaryOp, Value,
+    AddressSpace, Array, BinaryOp, Inst, Kir, MatrixElement, MatrixPlace, MatrixSize, MatrixType,
+    MatrixUse, Place, Type, UnaryOp, Value,
 };
 use crate::{
     BufferBindingType, Features, Interface, MatrixProducts, ShaderError, ShaderErrorKind,
@@ -47,10 +47,7 @@ pub(super) fn prepare(kir: &Kir, interface: &Interface, options: &SpirvOptions) 
 }
 
 fn unsupported(message: &str) -> ShaderError {
-    ShaderError::without_place(
-        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
-        message.to_owned(),
-    )
+    ShaderError::new(ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX), message.to_owned())
 }
 
 /// Requires that the device has the products of a kernel, and the types of all its matrices.
@@ -105,13 +102,13 @@ fn product(
 fn has_type(offered: MatrixProducts, ty: MatrixType) -> bool {
     let elements = [MatrixElement::F16, MatrixElement::F32];
     let products = match ty.role {
-        MatrixRole::A | MatrixRole::B => {
+        MatrixUse::A | MatrixUse::B => {
             elements.map(|accumulators| product(ty.size, ty.element, accumulators))
         }
-        MatrixRole::C => elements.map(|operands| product(ty.size, operands, ty.element)),
+        MatrixUse::C => elements.map(|operands| product(ty.size, operands, ty.element)),
     };
     // No product has f32 operands and f16 accumulators: for these, `product` returns that of f32.
-    let is_f16_accumulator = ty.role == MatrixRole::C && ty.element == MatrixElement::F16;
+    let is_f16_accumulator = ty.role == MatrixUse::C && ty.element == MatrixElement::F16;
     let count = if is_f16_accumulator { 1 } else { 2 };
     products[..count].iter().any(|product| offered.contains(*product))
 }
@@ -139,9 +136,9 @@ impl Emitter<'_> {
         self.m.require(Capability::CooperativeMatrixKHR);
         self.m.extension(EXTENSION);
         let role = match ty.role {
-            MatrixRole::A => CooperativeMatrixUse::MatrixAKHR,
-            MatrixRole::B => CooperativeMatrixUse::MatrixBKHR,
-            MatrixRole::C => CooperativeMatrixUse::MatrixAccumulatorKHR,
+            MatrixUse::A => CooperativeMatrixUse::MatrixAKHR,
+            MatrixUse::B => CooperativeMatrixUse::MatrixBKHR,
+            MatrixUse::C => CooperativeMatrixUse::MatrixAccumulatorKHR,
         };
         let rows = ty.size.rows();
         let element = self.spirv_ty(ty.element.ty());

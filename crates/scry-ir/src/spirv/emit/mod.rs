@@ -320,7 +320,7 @@ impl<'k> Emitter<'k> {
             Inst::Const(constant) => Ok(self.constant(constant)),
             Inst::Builtin(builtin) => Ok(self.builtin(builtin)),
             Inst::Unary(op, a) => self.unary(op, a),
-            Inst::Binary(op, a, b) if op.compares() => Ok(self.comparison(op, a, b)),
+            Inst::Binary(op, a, b) if op.is_comparison() => Ok(self.comparison(op, a, b)),
             Inst::Binary(op, a, b) => self.binary(op, a, b),
             Inst::Fma(a, b, c) => {
                 let operands = [a, b, c].map(|value| self.value(value));

@@ -314,7 +314,7 @@ impl Rewriter<'_> {
 }
 
 fn too_many() -> ShaderError {
-    ShaderError::without_place(
+    ShaderError::new(
         ShaderErrorKind::TooComplex,
         format!(
             "a function loads or stores more than {MOST_PARTS} elements in workgroup memory by \

@@ -195,7 +195,7 @@ fn settings(options: &SpirvOptions) -> spv::Options<'static> {
 /// Why a checked kernel has no cooperative matrices: a load or store of one touches many elements
 /// from one index, and clamping that index leaves the others unchecked.
 fn unchecked_only() -> ShaderError {
-    ShaderError::without_place(
+    ShaderError::new(
         ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
         "loads and stores of cooperative matrices cannot be checked against the end of \
                   their buffer: compile this kernel unchecked, and vouch for its indices",

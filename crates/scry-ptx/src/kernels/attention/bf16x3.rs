@@ -118,10 +118,10 @@ impl PtxKernel for Split {
 
 /// Writes the kernel: a thread splits 8 columns of a row.
 fn split(k: &Code, is_vectorized: bool) {
-    let (from, to) = (k.pointer::<f32>("whole"), k.pointer::<u32>("parts"));
-    let strides = ["batch", "head", "row"].map(|name| k.number::<u64>(name));
+    let (from, to) = (k.pointer_param::<f32>("whole"), k.pointer_param::<u32>("parts"));
+    let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
     let [heads, rows, head_dim, chunks_per_row, chunks] =
-        ["heads", "rows", "head_dim", "pieces", "items"].map(|name| k.number::<u32>(name));
+        ["heads", "rows", "head_dim", "pieces", "items"].map(|name| k.scalar_param::<u32>(name));
     let chunk = k.block_id(0) * THREADS + k.thread_id();
     k.when(chunk.lt(chunks), || {
         let (row, chunk_in_row) = (chunk / chunks_per_row, chunk % chunks_per_row);

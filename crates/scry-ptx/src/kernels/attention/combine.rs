@@ -108,10 +108,10 @@ impl PtxKernel for Combine {
 
 fn combine(k: &Code, lane_columns: u32, element: PtxType) {
     let row = Row::new(k);
-    let out = k.pointer::<u8>("out");
-    let strides = ["batch", "head", "row"].map(|name| k.number::<u64>(name));
-    let [heads, queries] = ["heads", "queries"].map(|name| k.number::<u32>(name));
-    let counts = ["head_dim", "pieces", "rows"].map(|name| k.number::<u32>(name));
+    let out = k.pointer_param::<u8>("out");
+    let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
+    let [heads, queries] = ["heads", "queries"].map(|name| k.scalar_param::<u32>(name));
+    let counts = ["head_dim", "pieces", "rows"].map(|name| k.scalar_param::<u32>(name));
     let (total, accumulators) = row.reduce_slices(lane_columns, counts);
     let shared = k.shared::<f32>(WARPS * (32 * lane_columns + 1), 4);
     let total = row.reduce_warps(shared, total);
@@ -146,7 +146,7 @@ struct Row<'k> {
 
 impl<'k> Row<'k> {
     fn new(k: &'k Code) -> Self {
-        let (accumulators, stats) = (k.pointer("sums"), k.pointer("extents"));
+        let (accumulators, stats) = (k.pointer_param("sums"), k.pointer_param("extents"));
         Self { k, accumulators, stats, row_index: k.block_id(0), lane: k.lane(), warp: k.warp() }
     }
 

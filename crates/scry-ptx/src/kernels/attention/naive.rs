@@ -131,14 +131,14 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn new(k: &'k Code, kernel: &'a Naive) -> Self {
         let mut names = vec!["q", "k", "v", "bias", "out"];
         names.retain(|name| *name != "bias" || kernel.attention.bias.is_some());
-        let pointers: Vec<_> = names.iter().map(|name| k.pointer::<u8>(name)).collect();
-        let stride = |name: &str, axis: &str| k.number::<u64>(&format!("{name}_{axis}"));
+        let pointers: Vec<_> = names.iter().map(|name| k.pointer_param::<u8>(name)).collect();
+        let stride = |name: &str, axis: &str| k.scalar_param::<u64>(&format!("{name}_{axis}"));
         let strides = |name: &str| ["batch", "head", "row"].map(|axis| stride(name, axis));
         let operand = |(at, name): (_, &&str)| Operand { at, strides: strides(name) };
         let operands = pointers.into_iter().zip(&names).map(operand).collect();
         let counts = ["batch", "heads", "group", "queries", "keys", "head_dim", "column"];
-        let counts = counts.map(|name| k.number(name));
-        let (scale, lane) = (k.number("scale"), k.lane());
+        let counts = counts.map(|name| k.scalar_param(name));
+        let (scale, lane) = (k.scalar_param("scale"), k.lane());
         Self {
             k,
             attention: &kernel.attention,

@@ -73,12 +73,12 @@ impl<'k> Params<'k> {
     /// Declares the parameters.
     pub(super) fn declare(k: &'k Code, store: StoreVariant) -> Self {
         Self {
-            operands: ["a", "b"].map(|name| k.pointer(name)),
+            operands: ["a", "b"].map(|name| k.pointer_param(name)),
             results: Results::declare(k, store),
-            mn: ["m", "n"].map(|name| k.number(name)),
-            k_dim: k.number("k"),
-            ld: ["a_leading", "b_leading"].map(|name| k.number(name)),
-            strides: ["a_stride", "b_stride"].map(|name| k.number(name)),
+            mn: ["m", "n"].map(|name| k.scalar_param(name)),
+            k_dim: k.scalar_param("k"),
+            ld: ["a_leading", "b_leading"].map(|name| k.scalar_param(name)),
+            strides: ["a_stride", "b_stride"].map(|name| k.scalar_param(name)),
             order: TileOrder::declare(k),
         }
     }

@@ -65,8 +65,8 @@ pub(super) struct TileOrder<'k> {
 
 impl<'k> TileOrder<'k> {
     pub(super) fn declare(k: &'k Code) -> Self {
-        let tiles = ["tile_rows", "tile_columns"].map(|name| k.number(name));
-        Self { tiles, split_k_dim: k.number("part_depth"), batch: k.number("batch") }
+        let tiles = ["tile_rows", "tile_columns"].map(|name| k.scalar_param(name));
+        Self { tiles, split_k_dim: k.scalar_param("part_depth"), batch: k.scalar_param("batch") }
     }
 }
 

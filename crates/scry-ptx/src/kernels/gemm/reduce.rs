@@ -142,16 +142,20 @@ impl<'k> Params<'k> {
     fn new(k: &'k Code, reduce: &Reduce) -> Self {
         Self {
             k,
-            partials: (reduce.splits > 0).then(|| k.pointer("partials")),
-            bias: reduce.gemm.epilogue.bias.then(|| k.pointer("bias")),
-            out: k.pointer("out"),
-            splits: k.number("splits"),
-            partial_strides: ["from_result", "from_row", "from_column"].map(|name| k.number(name)),
-            out_strides: ["to_result", "to_row", "to_column"].map(|name| k.number(name)),
-            m: k.number("m"),
-            n: k.number("n"),
-            band_rows: k.number("slice"),
-            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
+            partials: (reduce.splits > 0).then(|| k.pointer_param("partials")),
+            bias: reduce.gemm.epilogue.bias.then(|| k.pointer_param("bias")),
+            out: k.pointer_param("out"),
+            splits: k.scalar_param("splits"),
+            partial_strides: ["from_result", "from_row", "from_column"]
+                .map(|name| k.scalar_param(name)),
+            out_strides: ["to_result", "to_row", "to_column"].map(|name| k.scalar_param(name)),
+            m: k.scalar_param("m"),
+            n: k.scalar_param("n"),
+            band_rows: k.scalar_param("slice"),
+            scalars: EpilogueScalars {
+                alpha: k.scalar_param("alpha"),
+                beta: k.scalar_param("beta"),
+            },
         }
     }
 

@@ -162,14 +162,14 @@ impl<'k> SourceParams<'k> {
     /// Declares the parameters.
     fn new(k: &'k Code, nth: usize) -> Self {
         Self {
-            from: k.pointer(&format!("from{nth}")),
-            to: k.pointer(&format!("to{nth}")),
-            ld: k.number(&format!("leading{nth}")),
-            stride: k.number(&format!("stride{nth}")),
-            len: k.number(&format!("len{nth}")),
-            line: k.number(&format!("line{nth}")),
-            lines: k.number(&format!("lines{nth}")),
-            chunk_count: k.number(&format!("items{nth}")),
+            from: k.pointer_param(&format!("from{nth}")),
+            to: k.pointer_param(&format!("to{nth}")),
+            ld: k.scalar_param(&format!("leading{nth}")),
+            stride: k.scalar_param(&format!("stride{nth}")),
+            len: k.scalar_param(&format!("len{nth}")),
+            line: k.scalar_param(&format!("line{nth}")),
+            lines: k.scalar_param(&format!("lines{nth}")),
+            chunk_count: k.scalar_param(&format!("items{nth}")),
         }
     }
 

@@ -192,12 +192,12 @@ struct Params<'k> {
 impl<'k> Params<'k> {
     fn declare(k: &'k Code, kernel: &GemmKernel) -> Self {
         let Gemm { element, output, epilogue, .. } = kernel.gemm;
-        let (a, b) = (k.pointer("a"), k.pointer("b"));
-        let bias = epilogue.bias.then(|| k.pointer("bias"));
-        let out = k.pointer("out");
-        let [m, n, k_dim] = ["m", "n", "k"].map(|name| k.number(name));
+        let (a, b) = (k.pointer_param("a"), k.pointer_param("b"));
+        let bias = epilogue.bias.then(|| k.pointer_param("bias"));
+        let out = k.pointer_param("out");
+        let [m, n, k_dim] = ["m", "n", "k"].map(|name| k.scalar_param(name));
         let matrix = |name: &str, base, element| {
-            let stride = |of: &str| k.number(&format!("{name}_{of}"));
+            let stride = |of: &str| k.scalar_param(&format!("{name}_{of}"));
             Matrix { base, element, strides: ["row", "column", "matrix"].map(stride) }
         };
         Self {
@@ -209,7 +209,10 @@ impl<'k> Params<'k> {
             m,
             n,
             k_dim,
-            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
+            scalars: EpilogueScalars {
+                alpha: k.scalar_param("alpha"),
+                beta: k.scalar_param("beta"),
+            },
             order: TileOrder::declare(k),
         }
     }

@@ -94,16 +94,19 @@ pub(super) struct Results<'k> {
 
 impl<'k> Results<'k> {
     pub(super) fn declare(k: &'k Code, store: StoreVariant) -> Self {
-        let bias = (store.bias != BiasAxis::None).then(|| k.pointer("bias"));
+        let bias = (store.bias != BiasAxis::None).then(|| k.pointer_param("bias"));
         Self {
             k,
             store,
             bias,
-            out: k.pointer("out"),
-            ld: k.number("out_leading"),
-            stride: k.number("out_stride"),
-            split_stride: k.number("part_stride"),
-            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
+            out: k.pointer_param("out"),
+            ld: k.scalar_param("out_leading"),
+            stride: k.scalar_param("out_stride"),
+            split_stride: k.scalar_param("part_stride"),
+            scalars: EpilogueScalars {
+                alpha: k.scalar_param("alpha"),
+                beta: k.scalar_param("beta"),
+            },
         }
     }
 

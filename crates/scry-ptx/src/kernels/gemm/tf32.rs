@@ -168,10 +168,12 @@ impl PtxKernel for Split {
 
 impl<'k> TileCopy<'k> {
     fn new(k: &'k Code) -> Self {
-        let (from, to) = (k.pointer("from"), k.pointer("to"));
+        let (from, to) = (k.pointer_param("from"), k.pointer_param("to"));
         let [ld, stride, to_ld, to_matrix, to_part] =
-            ["leading", "stride", "to_leading", "to_matrix", "to_part"].map(|name| k.number(name));
-        let (k_dim, mn_extent): (Val<'_, u32>, _) = (k.number("depth"), k.number("outer"));
+            ["leading", "stride", "to_leading", "to_matrix", "to_part"]
+                .map(|name| k.scalar_param(name));
+        let (k_dim, mn_extent): (Val<'_, u32>, _) =
+            (k.scalar_param("depth"), k.scalar_param("outer"));
         let k_tiles = (k_dim + (TILE - 1)) / TILE;
         let mn_tiles = k.block_id(0) / k_tiles;
         let first_k_index = (k.block_id(0) - mn_tiles * k_tiles) * TILE;

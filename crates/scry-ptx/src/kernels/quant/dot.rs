@@ -54,9 +54,9 @@ impl Dot {
 
     fn body(&self, k: &Code) {
         let format = self.product.format;
-        let (weights, limbs) = (k.pointer::<u8>("weights"), k.pointer::<u32>("digits"));
-        let y = k.pointer::<f32>("y");
-        let (rows, len) = (k.number::<u32>("rows"), k.number::<u32>("k"));
+        let (weights, limbs) = (k.pointer_param::<u8>("weights"), k.pointer_param::<u32>("digits"));
+        let y = k.pointer_param::<f32>("y");
+        let (rows, len) = (k.scalar_param::<u32>("rows"), k.scalar_param::<u32>("k"));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
         let first = (k.block_id(0) * WARPS + (k.thread_id() >> 5)) * ROWS;
         let block = (format.block_len() as u32).ilog2();

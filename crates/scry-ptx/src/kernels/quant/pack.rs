@@ -79,8 +79,8 @@ impl QuantizeWeights {
     }
 
     fn body(&self, k: &Code) {
-        let (x, blocks) = (k.pointer::<f32>("x"), k.pointer::<u8>("blocks"));
-        let count = k.number::<u64>("count");
+        let (x, blocks) = (k.pointer_param::<f32>("x"), k.pointer_param::<u8>("blocks"));
+        let count = k.scalar_param::<u64>("count");
         let (thread_weights, len) =
             (weights_per_thread(self.format), self.format.block_len() as u32);
         let group = to_u64(k.block_id(0)) * u64::from(THREADS) + to_u64(k.thread_id());

@@ -32,8 +32,9 @@ impl QuantizeActivations {
     fn body(&self, k: &Code) {
         k.pdl_wait();
         k.pdl_launch_dependents();
-        let (x, limbs) = (k.pointer::<u32>("x"), k.pointer::<u32>("digits"));
-        let [len, first, columns] = ["k", "first", "columns"].map(|name| k.number::<u32>(name));
+        let (x, limbs) = (k.pointer_param::<u32>("x"), k.pointer_param::<u32>("digits"));
+        let [len, first, columns] =
+            ["k", "first", "columns"].map(|name| k.scalar_param::<u32>(name));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
         let unit = k.block_id(0) * WARPS + (k.thread_id() >> 5);
         let (span, column) =

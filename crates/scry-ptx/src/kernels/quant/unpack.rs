@@ -66,8 +66,8 @@ pub fn dequantize_plan(
 
 impl DequantizeWeights {
     fn body(&self, k: &Code) {
-        let (blocks, y) = (k.pointer::<u8>("blocks"), k.pointer::<u32>("y"));
-        let count = k.number::<u64>("count");
+        let (blocks, y) = (k.pointer_param::<u8>("blocks"), k.pointer_param::<u32>("y"));
+        let count = k.scalar_param::<u64>("count");
         let lane = k.lane();
         let span = to_u64(k.block_id(0)) * u64::from(WARPS) + to_u64(k.thread_id() >> 5);
         let first = span * u64::from(SPAN) + to_u64(lane * 8);

@@ -203,15 +203,15 @@ impl<'k, 'a> Writer<'k, 'a> {
         Self {
             k,
             kernel,
-            x: k.pointer("x"),
-            columns: columns.iter().map(|name| k.pointer(name)).collect(),
-            y: writes.then(|| k.pointer("y")),
-            scratch: split.then(|| k.pointer("parts")),
-            count: k.number("count"),
-            length: k.number("length"),
-            slices: split.then(|| k.number("parts_of_row")),
-            scalar: op.scalar().filter(|_| writes).map(|(name, _)| k.number(name)),
-            prefetch_distance: kernel.prefetch_distance.map(|_| k.number("ahead")),
+            x: k.pointer_param("x"),
+            columns: columns.iter().map(|name| k.pointer_param(name)).collect(),
+            y: writes.then(|| k.pointer_param("y")),
+            scratch: split.then(|| k.pointer_param("parts")),
+            count: k.scalar_param("count"),
+            length: k.scalar_param("length"),
+            slices: split.then(|| k.scalar_param("parts_of_row")),
+            scalar: op.scalar().filter(|_| writes).map(|(name, _)| k.scalar_param(name)),
+            prefetch_distance: kernel.prefetch_distance.map(|_| k.scalar_param("ahead")),
         }
     }
 

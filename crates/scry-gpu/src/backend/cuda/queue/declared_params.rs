@@ -43,7 +43,7 @@ impl DeclaredParams {
     /// Creates the encoder of an interface; an error if the driver is too old for its parameters.
     pub(crate) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
         let parameters = interface.declared_parameters().unwrap_or_default();
-        let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::Map(_)));
+        let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::TensorMap(_)));
         let encode = if has_maps { Some(find_encode(gpu, driver)?) } else { None };
         Ok(Self { interface: interface.clone(), encode })
     }
@@ -61,8 +61,8 @@ impl DeclaredParams {
         for (_, parameter, bytes) in with_immediates(&self.interface, immediates) {
             match parameter {
                 NativeParameter::Pointer(binding) => parameters.push(&[bindings[binding].address]),
-                NativeParameter::Word | NativeParameter::Long => parameters.push(&[to_u64(bytes)]),
-                NativeParameter::Map(binding) => {
+                NativeParameter::U32 | NativeParameter::U64 => parameters.push(&[to_u64(bytes)]),
+                NativeParameter::TensorMap(binding) => {
                     parameters.push(&self.tensor_map(gpu, bindings[binding], bytes)?.0);
                 }
             }
@@ -210,7 +210,8 @@ mod tests {
 
     #[test]
     fn rejects_differing_parameters() {
-        let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Pointer(0)];
+        let list =
+            [NativeParameter::U32, NativeParameter::TensorMap(0), NativeParameter::Pointer(0)];
         let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
         let check = |actual| check("k", &interface, actual);
         assert_eq!(check(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));

@@ -4,7 +4,7 @@ use crate::Program;
 use crate::kir::interpret::Interpreter;
 use crate::kir::{
     AddressSpace, Builder, FragmentLayout, Kir, KirOptions, LaneBits, MatrixElement,
-    MatrixFragments, MatrixPlace, MatrixRole, MatrixSize, MatrixType, Place, Type,
+    MatrixFragments, MatrixPlace, MatrixSize, MatrixType, MatrixUse, Place, Type,
 };
 
 const LENGTH: u32 = 100;
@@ -12,7 +12,7 @@ const LENGTH: u32 = 100;
 /// A kernel that copies a matrix to the same place of another buffer, and claims that it is in
 /// bounds.
 fn copy(index: u32, stride: u32, row_major: bool, from: AddressSpace) -> Kir {
-    let (role, size, element) = (MatrixRole::C, MatrixSize::M8, MatrixElement::F32);
+    let (role, size, element) = (MatrixUse::C, MatrixSize::M8, MatrixElement::F32);
     let mut b = Builder::new("copy", [32, 1, 1]);
     b.named_buffer("source", Type::F32, false);
     b.named_buffer("target", Type::F32, true);

@@ -2,11 +2,11 @@
 
 use super::support::{BUFFER, assert_valid, value_of, verify_built};
 use crate::kir::{
-    AddressSpace, BinaryOp, Builder, Inst, MatrixElement, MatrixPlace, MatrixRole, MatrixSize,
-    MatrixType, Place, Type, Value,
+    AddressSpace, BinaryOp, Builder, Inst, MatrixElement, MatrixPlace, MatrixSize, MatrixType,
+    MatrixUse, Place, Type, Value,
 };
 
-fn matrix(role: MatrixRole, element: MatrixElement) -> MatrixType {
+fn matrix(role: MatrixUse, element: MatrixElement) -> MatrixType {
     MatrixType { role, size: MatrixSize::M8, element }
 }
 
@@ -18,7 +18,7 @@ fn place(space: AddressSpace, v: &[Value; 10]) -> MatrixPlace {
 
 /// Loads both operands, and returns their product, added to a matrix of zeros.
 fn product(b: &mut Builder, v: &[Value; 10]) -> Value {
-    use MatrixRole::{A, B, C};
+    use MatrixUse::{A, B, C};
     let at = place(AddressSpace::Binding(0), v);
     let left = b.matrix_load(matrix(A, MatrixElement::F16), at);
     let right = b.matrix_load(matrix(B, MatrixElement::F16), at);
@@ -55,12 +55,12 @@ fn mismatched_matrices_are_rejected() {
         |b, v| {
             let product = product(b, v);
             let right =
-                b.matrix_fill(matrix(MatrixRole::B, MatrixElement::F16), value_of(v, Type::F16));
+                b.matrix_fill(matrix(MatrixUse::B, MatrixElement::F16), value_of(v, Type::F16));
             b.multiply_add(product, right, product);
         },
     );
     assert_error_contains("`matrix_fill` is not defined for (f16) -> c8x8_f32", |b, v| {
-        b.matrix_fill(matrix(MatrixRole::C, MatrixElement::F32), value_of(v, Type::F16));
+        b.matrix_fill(matrix(MatrixUse::C, MatrixElement::F32), value_of(v, Type::F16));
     });
     assert_error_contains("`Div` is not defined for (c8x8_f32, c8x8_f32) -> c8x8_f32", |b, v| {
         let product = product(b, v);
@@ -82,11 +82,11 @@ fn matrix_memory_is_checked() {
         b.matrix_store(place(AddressSpace::Binding(0), v), product);
     });
     assert_error_contains("local0 is not shared", |b, v| {
-        b.matrix_load(matrix(MatrixRole::A, MatrixElement::F32), place(AddressSpace::Local(0), v));
+        b.matrix_load(matrix(MatrixUse::A, MatrixElement::F32), place(AddressSpace::Local(0), v));
     });
     assert_error_contains("the stride of the matrix must be u32, but is f32", |b, v| {
         let at = MatrixPlace { stride: value_of(v, Type::F32), ..place(BUFFER, v) };
-        b.matrix_load(matrix(MatrixRole::A, MatrixElement::F32), at);
+        b.matrix_load(matrix(MatrixUse::A, MatrixElement::F32), at);
     });
     assert_error_contains("binding1 cannot be accessed as a run of 1 matrices", |b, v| {
         let product = product(b, v);

@@ -76,8 +76,9 @@ pub(super) struct Rows<'k> {
 
 impl<'k> Rows<'k> {
     fn new(k: &'k Code, name: &str) -> Self {
-        let base = k.pointer(name);
-        let strides = ["batch", "head", "row"].map(|axis| k.number(&format!("{name}_{axis}")));
+        let base = k.pointer_param(name);
+        let strides =
+            ["batch", "head", "row"].map(|axis| k.scalar_param(&format!("{name}_{axis}")));
         Self { base, strides }
     }
 
@@ -94,13 +95,13 @@ impl<'k> Params<'k> {
     pub fn new(k: &'k Code, variant: &Variant) -> Self {
         let names = ["q", "k", "v"];
         let operands = match variant.engine {
-            Engine::Hopper => Operands::Maps(names.map(|name| k.tensor_map(name))),
+            Engine::Hopper => Operands::Maps(names.map(|name| k.tensor_map_param(name))),
             Engine::Ampere => Operands::Rows(names.map(|name| Rows::new(k, name)).into()),
         };
         let out = match variant.output {
-            Output::Tiles => Out::Tiles(k.tensor_map("out")),
+            Output::Tiles => Out::Tiles(k.tensor_map_param("out")),
             Output::Rows => Out::Rows(Rows::new(k, "out")),
-            Output::Partial => Out::Partial(k.pointer("sums"), k.pointer("extents")),
+            Output::Partial => Out::Partial(k.pointer_param("sums"), k.pointer_param("extents")),
         };
         let bias = variant.bias.map(|_| Rows::new(k, "bias"));
         let [
@@ -116,8 +117,8 @@ impl<'k> Params<'k> {
             interleaved_heads,
             pair_shift,
             units,
-        ] = COUNTS.map(|name| k.number(name));
-        let scale = k.number("scale");
+        ] = COUNTS.map(|name| k.scalar_param(name));
+        let scale = k.scalar_param("scale");
         Self {
             operands,
             out,

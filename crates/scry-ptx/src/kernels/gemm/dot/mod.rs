@@ -236,20 +236,23 @@ type Lines<'k> = [Vec<Ptr<'k, Global, u8>>; 2];
 
 impl<'k> Params<'k> {
     fn declare(k: &'k Code, dot: &Dot) -> Self {
-        let operands = [k.pointer("a"), k.pointer("b")];
-        let bias = dot.gemm.epilogue.bias.then(|| k.pointer("bias"));
+        let operands = [k.pointer_param("a"), k.pointer_param("b")];
+        let bias = dot.gemm.epilogue.bias.then(|| k.pointer_param("bias"));
         Self {
             k,
             operands,
             bias,
-            out: k.pointer("out"),
-            m: k.number("m"),
-            n: k.number("n"),
-            k_dim: k.number("k"),
-            ld: ["a_leading", "b_leading"].map(|name| k.number(name)),
-            strides: ["a_stride", "b_stride"].map(|name| k.number(name)),
-            out_strides: ["to_row", "to_column", "to_product"].map(|name| k.number(name)),
-            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
+            out: k.pointer_param("out"),
+            m: k.scalar_param("m"),
+            n: k.scalar_param("n"),
+            k_dim: k.scalar_param("k"),
+            ld: ["a_leading", "b_leading"].map(|name| k.scalar_param(name)),
+            strides: ["a_stride", "b_stride"].map(|name| k.scalar_param(name)),
+            out_strides: ["to_row", "to_column", "to_product"].map(|name| k.scalar_param(name)),
+            scalars: EpilogueScalars {
+                alpha: k.scalar_param("alpha"),
+                beta: k.scalar_param("beta"),
+            },
             order: TileOrder::declare(k),
         }
     }

@@ -35,12 +35,12 @@ impl<'k> Operands<'k> {
     /// Declares the parameters.
     pub(super) fn new(k: &'k Code) -> Self {
         Self {
-            a: k.tensor_map("a"),
-            b: k.tensor_map("b"),
-            a_batched: k.number("a_batched"),
-            b_batched: k.number("b_batched"),
-            a_matrices: k.number("a_matrices"),
-            b_matrices: k.number("b_matrices"),
+            a: k.tensor_map_param("a"),
+            b: k.tensor_map_param("b"),
+            a_batched: k.scalar_param("a_batched"),
+            b_batched: k.scalar_param("b_batched"),
+            a_matrices: k.scalar_param("a_matrices"),
+            b_matrices: k.scalar_param("b_matrices"),
         }
     }
 

@@ -54,8 +54,9 @@ struct Divisor<'k> {
 
 impl<'k> Divisor<'k> {
     fn declare(k: &'k Code, name: &str) -> Self {
-        let [factor, shift] = ["factor", "shift"].map(|part| k.number(&format!("{name}_{part}")));
-        Self { number: k.number(name), factor, shift }
+        let [factor, shift] =
+            ["factor", "shift"].map(|part| k.scalar_param(&format!("{name}_{part}")));
+        Self { number: k.scalar_param(name), factor, shift }
     }
 
     /// Returns what [`Divisor::declare`] declares.
@@ -109,15 +110,15 @@ impl<'k> Schedule<'k> {
         Self {
             k,
             variant,
-            work_items: k.number("parts"),
+            work_items: k.scalar_param("parts"),
             tiles: divisor("tiles"),
             splits: divisor("splits"),
             band: divisor("band"),
             band_tiles: divisor("band_tiles"),
-            bands: k.number("bands"),
+            bands: k.scalar_param("bands"),
             last_band: divisor("last_band"),
-            k_stages: k.number("depth"),
-            split_k_stages: k.number("split_depth"),
+            k_stages: k.scalar_param("depth"),
+            split_k_stages: k.scalar_param("split_depth"),
         }
     }
 

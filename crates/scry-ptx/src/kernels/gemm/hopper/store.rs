@@ -63,16 +63,17 @@ impl<'k> Results<'k> {
     /// Declares the parameters.
     pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let destination = match variant.store {
-            Store::Tiles => Destination::Map(k.tensor_map("out")),
+            Store::Tiles => Destination::Map(k.tensor_map_param("out")),
             Store::Lanes | Store::Cluster(_) => Destination::Memory(OutMemory {
-                base: k.pointer("out"),
-                ld: k.number("out_leading"),
-                stride: k.number("out_stride"),
+                base: k.pointer_param("out"),
+                ld: k.scalar_param("out_leading"),
+                stride: k.scalar_param("out_stride"),
             }),
         };
-        let bias = (variant.finish.bias != BiasAxis::None).then(|| k.pointer("bias"));
-        let scalars = EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") };
-        let (m, n) = (k.number("m"), k.number("n"));
+        let bias = (variant.finish.bias != BiasAxis::None).then(|| k.pointer_param("bias"));
+        let scalars =
+            EpilogueScalars { alpha: k.scalar_param("alpha"), beta: k.scalar_param("beta") };
+        let (m, n) = (k.scalar_param("m"), k.scalar_param("n"));
         let staging = memory.offset(variant.staging_at().into());
         Self { k, variant, destination, bias, scalars, m, n, staging }
     }

@@ -185,12 +185,12 @@ enum ActivationSource<'k> {
 
 impl Stream {
     fn body(&self, k: &Code) {
-        let weights = k.pointer::<u8>("weights");
-        let x = k.pointer::<u32>("x");
-        let y = k.pointer::<f32>("y");
-        let [rows, len] = ["rows", "k"].map(|name| k.number::<u32>(name));
-        let [first, columns] = ["first", "columns"].map(|name| k.number::<u32>(name));
-        let [bytes, stages] = ["digit_bytes", "stages"].map(|name| k.number::<u32>(name));
+        let weights = k.pointer_param::<u8>("weights");
+        let x = k.pointer_param::<u32>("x");
+        let y = k.pointer_param::<f32>("y");
+        let [rows, len] = ["rows", "k"].map(|name| k.scalar_param::<u32>(name));
+        let [first, columns] = ["first", "columns"].map(|name| k.scalar_param::<u32>(name));
+        let [bytes, stages] = ["digit_bytes", "stages"].map(|name| k.scalar_param::<u32>(name));
         let ring_at = (bytes + 127) & !127u32;
         let block = self.block(k, [rows, len, first, columns, ring_at, stages], weights, y);
         let activations = if self.prepared_limbs().is_some() {
