@@ -72,7 +72,7 @@ fn print_kernel(kernel: &dyn PtxKernel, text: &str) {
         );
     }
     for parameter in kernel.interface().parameters {
-        if let Parameter::Map(buffer, map) = parameter {
+        if let Parameter::TensorMap(buffer, map) = parameter {
             println!(
                 "  buffer {buffer} is copied in tiles of {:?} out of {:?}",
                 map.tile, map.dims

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use scry_ptx::kernels::quant::{BlockFormat, MatMul, dequantize, quantize};
-use scry_ptx::kernels::{GpuSpec, Place, Plan};
+use scry_ptx::kernels::{BufferSlot, GpuSpec, Plan};
 use scry_ptx::{PtxType, Target};
 
 const H200: GpuSpec =
@@ -51,8 +51,8 @@ fn print_plan(plan: &Plan) {
     for step in &plan.steps {
         let launch = step.kernel.launch();
         let buffers = step.buffers.iter().map(|place| match place {
-            Place::Argument(index) => plan.arguments[*index].name.to_owned(),
-            Place::Scratch(index) => format!("scratch {index}"),
+            BufferSlot::Argument(index) => plan.arguments[*index].name.to_owned(),
+            BufferSlot::Scratch(index) => format!("scratch {index}"),
         });
         let buffers: Vec<_> = buffers.collect();
         println!("// {}: {launch:?}, buffers {}", step.kernel.name(), buffers.join(", "));

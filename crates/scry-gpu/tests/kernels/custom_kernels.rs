@@ -6,11 +6,11 @@ use scry_gpu::{Binding, Buffer};
 use scry_ptx::PtxEntry;
 use scry_ptx::PtxType;
 use scry_ptx::kernels::{
-    BufferAccess, KernelInterface, LaunchShape, Parameter, Place, Step, TensorMapElement,
+    BufferAccess, BufferSlot, KernelInterface, LaunchShape, Parameter, Step, TensorMapElement,
     TensorMapSpec,
 };
 use scry_ptx::typed::hopper::{MBarrier, Swizzle};
-use scry_ptx::typed::{self, Code};
+use scry_ptx::typed::{self, KernelBuilder};
 use scry_test_support::{random_f32, succeed};
 
 use crate::harness::kernels;
@@ -142,15 +142,15 @@ impl PtxKernel for TileCopy {
             buffers: vec![floats("from", read, self.len()), floats("to", write, self.len())],
             parameters: vec![
                 Parameter::U32(TILE[0] * TILE[1] * 4),
-                Parameter::Map(0, self.tensor_map(self.columns)),
-                Parameter::Map(1, self.tensor_map(self.padded_columns())),
+                Parameter::TensorMap(0, self.tensor_map(self.columns)),
+                Parameter::TensorMap(1, self.tensor_map(self.padded_columns())),
             ],
         }
     }
 }
 
 /// Loads a tile into the upper half of the dynamic shared memory, and stores it, with TMA.
-fn copy_tile(k: &Code) {
+fn copy_tile(k: &KernelBuilder) {
     let bytes = k.scalar_param::<u32>("bytes");
     let (from, to) = (k.tensor_map_param("from"), k.tensor_map_param("to"));
     let tile = k.dynamic_shared::<f32>(1024).offset(32 << 10);
@@ -180,12 +180,12 @@ pub fn prepare<'a>(
 
 /// Returns a plan that copies argument 0 to uninitialised scratch memory, and that to argument 1.
 fn copy_through_scratch(copy: &TileCopy) -> Plan {
-    let (source, scratch) = (Place::Argument(0), Place::Scratch(0));
-    let step = |buffers: Vec<Place>| Step { kernel: Box::new(copy.clone()), buffers };
+    let (source, scratch) = (BufferSlot::Argument(0), BufferSlot::Scratch(0));
+    let step = |buffers: Vec<BufferSlot>| Step { kernel: Box::new(copy.clone()), buffers };
     Plan {
         arguments: copy.interface().buffers,
         scratch: vec![copy.len() * 4],
-        steps: vec![step(vec![source, scratch]), step(vec![scratch, Place::Argument(1)])],
+        steps: vec![step(vec![source, scratch]), step(vec![scratch, BufferSlot::Argument(1)])],
     }
 }
 

@@ -3,7 +3,7 @@
 use scry_gpu::cuda::kernels::{Kernels, Plan, PtxKernel, Target};
 use scry_gpu::{Binding, Device, GpuError, TensorMap, bf16, f16, testing};
 use scry_ptx::PtxEntry;
-use scry_ptx::kernels::{KernelInterface, LaunchShape, Place};
+use scry_ptx::kernels::{BufferSlot, KernelInterface, LaunchShape};
 use scry_test_support::succeed;
 
 use crate::custom_kernels::{Saxpy, TileCopy, prepare};
@@ -154,11 +154,11 @@ fn rejects_steps_with_missing_buffers() {
         prepare(&kernels, &plan, &[&buffer(), &buffer()]).map(|_| ()).unwrap_err().to_string()
     };
     assert_eq!(
-        error_of(Place::Argument(2)),
+        error_of(BufferSlot::Argument(2)),
         "kernel `plan`, steps: one of them uses Argument(2), which the plan does not have; help: \
          arguments and scratch buffers are counted from 0"
     );
-    assert!(error_of(Place::Scratch(0)).contains("Scratch(0)"));
+    assert!(error_of(BufferSlot::Scratch(0)).contains("Scratch(0)"));
 }
 
 /// [`Saxpy`] under another name.
@@ -415,7 +415,7 @@ mod partial_clusters {
 
         fn interface(&self) -> KernelInterface {
             let mut interface = COPY.interface();
-            let Parameter::Map(_, map) = &mut interface.parameters[2] else { unreachable!() };
+            let Parameter::TensorMap(_, map) = &mut interface.parameters[2] else { unreachable!() };
             map.dims[1] = self.rows;
             interface
         }

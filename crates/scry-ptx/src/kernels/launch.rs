@@ -71,7 +71,7 @@ pub enum Parameter {
     /// An `f32`.
     F32(f32),
     /// A tensor map of a buffer, by its index in [`KernelInterface::buffers`].
-    Map(usize, TensorMapSpec),
+    TensorMap(usize, TensorMapSpec),
 }
 
 /// The buffers that a kernel binds, and its parameters in order.
@@ -119,7 +119,7 @@ pub struct TensorMapSpec {
 
 /// A buffer of a plan, which a step binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum BufferSlot {
     /// Index in the plan's arguments.
     Argument(usize),
     /// Index in the plan's scratch buffers.
@@ -132,7 +132,7 @@ pub struct Step {
     /// The kernel.
     pub kernel: Box<dyn PtxKernel>,
     /// Its buffers, in the order of its interface.
-    pub buffers: Vec<Place>,
+    pub buffers: Vec<BufferSlot>,
 }
 
 /// A sequence of launches, with the scratch memory that passes data between them.
@@ -152,7 +152,7 @@ impl Plan {
     #[must_use]
     pub fn single(kernel: Box<dyn PtxKernel>) -> Self {
         let arguments = kernel.interface().buffers;
-        let buffers = (0..arguments.len()).map(Place::Argument).collect();
+        let buffers = (0..arguments.len()).map(BufferSlot::Argument).collect();
         Self { arguments, scratch: Vec::new(), steps: vec![Step { kernel, buffers }] }
     }
 }

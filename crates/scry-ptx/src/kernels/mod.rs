@@ -19,8 +19,8 @@ use std::fmt::Debug;
 
 pub use error::PlanError;
 pub use launch::{
-    BufferAccess, BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, Place, Plan,
-    Step, TensorMapElement, TensorMapSpec,
+    BufferAccess, BufferParameter, BufferSlot, GpuSpec, KernelInterface, LaunchShape, Parameter,
+    Plan, Step, TensorMapElement, TensorMapSpec,
 };
 
 use crate::module::{PtxEntry, PtxModule};

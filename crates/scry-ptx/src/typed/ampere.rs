@@ -3,15 +3,15 @@
 
 use super::hopper::MmaType;
 use super::value::{Element, ToOperand, Val};
-use super::{Code, Global, Ptr, Shared, Var};
+use super::{Global, KernelBuilder, Ptr, Shared, Var};
 use crate::asm::{self, Opcode};
 use crate::types::Operand;
 
 /// Asynchronous copies to shared memory: 4, 8 or 16 bytes each, aligned to their size. ptxas
 /// rejects other sizes; a misaligned address is a launch failure ("misaligned address"), which
 /// makes the context unusable. The source must not be written, nor the destination accessed, until
-/// [`Code::cp_async_wait_group`] has returned for the copy's group.
-impl Code {
+/// [`KernelBuilder::cp_async_wait_group`] has returned for the copy's group.
+impl KernelBuilder {
     /// Copies 4, 8 or 16 bytes (`cp.async`).
     pub fn copy_async<T: Element>(
         &self,
@@ -72,7 +72,7 @@ fn copy_opcode(bytes: u32) -> Opcode {
 }
 
 /// Tensor cores of a warp. All 32 lanes must be active: the result is undefined otherwise.
-impl Code {
+impl KernelBuilder {
     /// Loads four 8 × 8 matrices of 16-bit elements (`ldmatrix`). Lane `8 * i + j` passes the
     /// address of row `j` of matrix `i`, 16 bytes at a multiple of 16. Lane `l` receives of each
     /// matrix the 4 bytes at `4 * (l % 4)` of row `l / 4`.
@@ -81,7 +81,7 @@ impl Code {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), row)
     }
 
-    /// As [`Code::ldmatrix`], with each matrix transposed (`ldmatrix.trans`).
+    /// As [`KernelBuilder::ldmatrix`], with each matrix transposed (`ldmatrix.trans`).
     #[must_use]
     pub fn ldmatrix_trans<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"), row)

@@ -2,14 +2,14 @@
 
 use super::hopper::MBarrier;
 use super::value::{Element, ToOperand, Val};
-use super::{Code, Ptr, Shared};
+use super::{KernelBuilder, Ptr, Shared};
 use crate::asm::{Address, Arg, Opcode};
 
 /// The cluster barrier, split into arrival and wait.
-impl Code {
+impl KernelBuilder {
     /// Arrives at the cluster barrier without waiting and without release semantics
     /// (`barrier.cluster.arrive.relaxed`): it only signals that this thread is running.
-    /// [`Code::wait_cluster`] must follow.
+    /// [`KernelBuilder::wait_cluster`] must follow.
     pub fn arrive_cluster_relaxed(&self) {
         self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("barrier.cluster.arrive.relaxed.aligned"), []);
@@ -21,7 +21,7 @@ impl Code {
         self.emit(Opcode::new("fence.acq_rel.cta"), []);
     }
 
-    /// Arrives at the cluster barrier without waiting; [`Code::wait_cluster`] must follow.
+    /// Arrives at the cluster barrier without waiting; [`KernelBuilder::wait_cluster`] must follow.
     pub fn arrive_cluster(&self) {
         self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("barrier.cluster.arrive.release.aligned"), []);

@@ -1,6 +1,6 @@
 //! Control flow, barriers and warp shuffles.
 
-use super::Code;
+use super::KernelBuilder;
 use super::value::{Element, ToOperand, Val};
 use crate::asm::{self, Label, Opcode};
 use crate::types::{Operand, PtxType};
@@ -11,7 +11,7 @@ const FULL_MASK: u32 = u32::MAX;
 /// The exit of a loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Exit<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     label: Label,
 }
 
@@ -24,7 +24,7 @@ impl Exit<'_> {
 }
 
 /// Control flow.
-impl Code {
+impl KernelBuilder {
     /// Emits code for threads whose condition is true.
     pub fn when(&self, condition: Val<'_, bool>, then_block: impl FnOnce()) {
         let (pred, end) = (condition.reg(), self.edit(|body| body.label()));
@@ -89,7 +89,7 @@ impl Code {
 }
 
 /// Barriers.
-impl Code {
+impl KernelBuilder {
     /// Waits for all threads of the block (`bar.sync 0`); warps must be converged.
     pub fn sync(&self) {
         self.emit(Opcode::new("bar.sync"), [Operand::u32(0).into()]);
@@ -115,7 +115,7 @@ impl Code {
 }
 
 /// Warp shuffles; all lanes must be active.
-impl Code {
+impl KernelBuilder {
     /// Returns the 32-bit value of another lane: `mode` is `idx`, `up`, `down` or `bfly`,
     /// and `by` the lane, offset or XOR mask.
     #[must_use]

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use super::value::{Element, ToOperand, Val, Var};
-use super::{Code, Policy, Ptr, Shared};
+use super::{KernelBuilder, Policy, Ptr, Shared};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
@@ -23,7 +23,7 @@ impl<'k> MBarrier<'k> {
         Self { at }
     }
 
-    fn k(self) -> &'k Code {
+    fn k(self) -> &'k KernelBuilder {
         self.at.k
     }
 
@@ -34,7 +34,7 @@ impl<'k> MBarrier<'k> {
     }
 
     /// Initialises it: this many arrivals, 1 to 2^20 - 1, complete a phase. One thread does this;
-    /// [`Code::fence_mbarrier_init`] and a barrier of the block or cluster must follow.
+    /// [`KernelBuilder::fence_mbarrier_init`] and a barrier of the block or cluster must follow.
     pub fn init(self, arrivals: u32) {
         let args = [self.at.address().into(), Operand::u32(arrivals).into()];
         self.k().emit(Opcode::new("mbarrier.init.shared::cta.b64"), args);
@@ -89,7 +89,7 @@ impl<'k> MBarrier<'k> {
 }
 
 /// Fences, cluster barriers and register reallocation.
-impl Code {
+impl KernelBuilder {
     /// Makes initialised mbarriers visible to asynchronous copies and to other blocks
     /// (`fence.mbarrier_init`).
     pub fn fence_mbarrier_init(&self) {
@@ -132,7 +132,7 @@ impl Code {
 }
 
 /// Tile copies by TMA, each issued by one thread.
-impl Code {
+impl KernelBuilder {
     /// Prefetches a tensor map (`prefetch.tensormap`).
     pub fn prefetch_tensor_map(&self, map: Val<'_, u64>) {
         let args = [asm::Address::reg(map.reg(), 0).into()];
@@ -186,8 +186,8 @@ impl Code {
     }
 
     /// Stores a tile from shared memory, aligned to 128 bytes, into a tensor by TMA; out-of-bounds
-    /// elements are dropped. [`Code::fence_proxy_async`] and a barrier must separate it from the
-    /// stores of threads.
+    /// elements are dropped. [`KernelBuilder::fence_proxy_async`] and a barrier must separate
+    /// it from the stores of threads.
     pub fn tma_store<T: Element, const N: usize>(
         &self,
         from: Ptr<'_, Shared, T>,
@@ -310,7 +310,7 @@ impl<'k> Matrix<'k> {
 /// `8 * c + 2 * (t % 4)` and the next one; then the same, 8 rows further down.
 #[derive(Debug, Clone)]
 pub struct Accumulators<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     regs: Vec<Reg>,
 }
 
@@ -366,7 +366,7 @@ pub struct Transposed {
 impl<'k> Accumulators<'k> {
     /// Declares accumulators of 64 rows and a multiple of 8 columns (8 to 256), uninitialised.
     #[must_use]
-    pub fn new(k: &'k Code, columns: u32) -> Self {
+    pub fn new(k: &'k KernelBuilder, columns: u32) -> Self {
         let regs = k.edit(|body| (0..columns / 2).map(|_| body.reg(PtxType::F32)).collect());
         Self { k, regs }
     }
@@ -398,8 +398,8 @@ impl<'k> Accumulators<'k> {
     }
 
     /// Issues one `wgmma.mma_async`, which adds to the accumulators, or overwrites them if
-    /// `accumulate` is false. Must be between [`Code::wgmma_fence`] and
-    /// [`Code::wgmma_commit_group`].
+    /// `accumulate` is false. Must be between [`KernelBuilder::wgmma_fence`] and
+    /// [`KernelBuilder::wgmma_commit_group`].
     pub fn multiply(
         &self,
         mma_type: MmaType,
@@ -434,7 +434,7 @@ impl Left<'_> {
 }
 
 /// Synchronisation of `wgmma`.
-impl Code {
+impl KernelBuilder {
     /// Orders accesses to registers and shared memory before the MMAs that follow (`wgmma.fence`).
     pub fn wgmma_fence(&self) {
         self.emit(Opcode::new("wgmma.fence.sync.aligned"), []);

@@ -17,7 +17,8 @@
 //! assert!(text.contains("fma.rn.f32"));
 //! ```
 //!
-//! A Rust loop unrolls its body; [`Code::for_range`] and [`Code::repeat`] emit loops.
+//! A Rust loop unrolls its body; [`KernelBuilder::for_range`] and [`KernelBuilder::repeat`] emit
+//! loops.
 
 pub mod ampere;
 mod cluster;
@@ -51,8 +52,13 @@ use crate::types::{Operand, PtxType, Reg, StateSpace};
 /// Builds a kernel that is launched in blocks of this many threads along x, y and z: `write` emits
 /// its instructions.
 #[must_use]
-pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&Code)) -> PtxEntry {
-    let code = Code { body: RefCell::new(Body::new(target)), params: RefCell::default() };
+pub fn kernel(
+    name: &str,
+    target: Target,
+    block: [u32; 3],
+    write: impl FnOnce(&KernelBuilder),
+) -> PtxEntry {
+    let code = KernelBuilder { body: RefCell::new(Body::new(target)), params: RefCell::default() };
     write(&code);
     let mut kernel = PtxEntry::new(name, target, block);
     kernel.params = code.params.into_inner();
@@ -62,13 +68,13 @@ pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&C
 
 /// A builder of a kernel: methods append instructions. [`kernel`] creates it.
 #[derive(Debug)]
-pub struct Code {
+pub struct KernelBuilder {
     body: RefCell<Body>,
     params: RefCell<Vec<KernelParam>>,
 }
 
 /// Access to the body.
-impl Code {
+impl KernelBuilder {
     /// Emits untyped instructions with [`Body`].
     pub fn edit<R>(&self, write: impl FnOnce(&mut Body) -> R) -> R {
         write(&mut self.body.borrow_mut())
@@ -118,7 +124,7 @@ impl Code {
 }
 
 /// Parameters, which are declared in the order of these calls, and shared memory.
-impl Code {
+impl KernelBuilder {
     fn declare_param(&self, param: KernelParam) {
         self.params.borrow_mut().push(param);
     }
@@ -162,9 +168,10 @@ impl Code {
         self.shared_bytes(count * T::TYPE.size(), align)
     }
 
-    /// Declares dynamic shared memory, with an alignment in bytes as for [`Code::shared`]. Its size
-    /// is set by the launch: together with static shared memory at most 227 KiB on compute
-    /// capability 9.0. There is one such memory: all calls return the same address.
+    /// Declares dynamic shared memory, with an alignment in bytes as for
+    /// [`KernelBuilder::shared`]. Its size is set by the launch: together with static shared memory
+    /// at most 227 KiB on compute capability 9.0. There is one such memory: all calls return the
+    /// same address.
     #[must_use]
     pub fn dynamic_shared<T: Element>(&self, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(0, align)
@@ -179,7 +186,7 @@ impl Code {
 }
 
 /// Thread, block and lane indices.
-impl Code {
+impl KernelBuilder {
     /// Returns the current value of a 32-bit special register, such as `%tid.x`.
     #[must_use]
     pub fn special(&self, name: &'static str) -> Val<'_, u32> {

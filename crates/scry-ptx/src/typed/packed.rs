@@ -1,6 +1,6 @@
 //! Packed small integers: byte extraction and packing, `dp4a`, and int8 MMAs.
 
-use super::Code;
+use super::KernelBuilder;
 use super::value::{ToOperand, Val};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType};
@@ -52,7 +52,7 @@ impl<'k> Val<'k, u32> {
 }
 
 /// 8- and 16-bit integers packed in registers of 32.
-impl Code {
+impl KernelBuilder {
     /// Packs two 16-bit integers into one of 32.
     #[must_use]
     pub fn join<'k>(&'k self, low: Val<'k, u16>, high: Val<'k, u16>) -> Val<'k, u32> {

@@ -8,10 +8,10 @@
 //!
 //! For older targets nothing is emitted: there launches do not overlap.
 
-use super::Code;
+use super::KernelBuilder;
 use crate::asm::Opcode;
 
-impl Code {
+impl KernelBuilder {
     /// Waits until the preceding launch is complete and its writes are visible
     /// (`griddepcontrol.wait`). Returns at once if it is complete already. Required in each thread
     /// that afterwards accesses global memory other than what `PtxKernel::pdl_reads` lists.
@@ -21,7 +21,7 @@ impl Code {
 
     /// Allows the next launch to start (`griddepcontrol.launch_dependents`). It starts once a
     /// thread of each block has executed this, or the block has exited. Must follow
-    /// [`Code::pdl_wait`] in the same thread.
+    /// [`KernelBuilder::pdl_wait`] in the same thread.
     pub fn pdl_launch_dependents(&self) {
         self.emit_for_sm_90("griddepcontrol.launch_dependents");
     }

@@ -34,7 +34,7 @@ impl Memory for Shared {
 /// A pointer to elements `T` in memory `S`: a register plus a constant byte offset.
 #[derive(Debug)]
 pub struct Ptr<'k, S, T> {
-    pub(super) k: &'k super::Code,
+    pub(super) k: &'k super::KernelBuilder,
     pub(super) base: Reg,
     pub(super) bytes: i64,
     pub(super) pointee: PhantomData<(S, T)>,
@@ -51,7 +51,7 @@ impl<S, T> Copy for Ptr<'_, S, T> {}
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     /// Returns the builder of the kernel that it belongs to.
     #[must_use]
-    pub fn code(self) -> &'k super::Code {
+    pub fn code(self) -> &'k super::KernelBuilder {
         self.k
     }
 

@@ -1,7 +1,7 @@
 //! Predicated loads and stores, and cache policies for streamed data.
 
 use super::value::{Element, F16, ToOperand, Val};
-use super::{Code, Global, Memory, Ptr};
+use super::{Global, KernelBuilder, Memory, Ptr};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
@@ -27,8 +27,8 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_with(Opcode::new("ld.global"), None, predicate, otherwise)
     }
 
-    /// Loads an element, bypassing L1. For loads before [`Code::pdl_wait`]: as the launch has not
-    /// waited for its predecessor, L1 may hold stale data of that.
+    /// Loads an element, bypassing L1. For loads before [`KernelBuilder::pdl_wait`]: as the launch
+    /// has not waited for its predecessor, L1 may hold stale data of that.
     #[must_use]
     pub fn load_before_wait(self) -> Val<'k, T> {
         let value = self.k.edit(|body| body.reg(T::TYPE));
@@ -96,7 +96,7 @@ impl Policy<'_> {
     }
 }
 
-impl Code {
+impl KernelBuilder {
     /// Returns the policy by which data is evicted first.
     #[must_use]
     pub fn evict_first(&self) -> Policy<'_> {
@@ -145,7 +145,7 @@ fn scalar_or_vector(operands: &[Operand]) -> asm::Arg {
 
 /// Emits an instruction, under a predicate if there is one.
 fn emit_predicated(
-    k: &Code,
+    k: &KernelBuilder,
     predicate: Option<Val<'_, bool>>,
     opcode: Opcode,
     args: Vec<asm::Arg>,

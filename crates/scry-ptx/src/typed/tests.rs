@@ -3,7 +3,7 @@
 use super::hopper::{
     Accumulators, Left, MBarrier, Matrix, MmaType, Swizzle, Transposed, descriptor,
 };
-use super::{Bf16x2, Code, Sign, kernel, pack};
+use super::{Bf16x2, KernelBuilder, Sign, kernel, pack};
 use crate::assembler::assemble;
 use crate::{PtxEntry, PtxModule, Target};
 
@@ -15,7 +15,7 @@ fn text(target: Target, kernel: PtxEntry) -> String {
 }
 
 /// Returns the instructions of a kernel, without its declarations.
-fn instructions(write: impl FnOnce(&Code)) -> Vec<String> {
+fn instructions(write: impl FnOnce(&KernelBuilder)) -> Vec<String> {
     let kernel = kernel("k", Target::SM_80, [32, 1, 1], write);
     assemble(&PtxModule::new(Target::SM_80).with(kernel.clone()).to_string(), Target::SM_80);
     kernel.body.lines().iter().map(|line| line.to_string().trim().to_owned()).collect()
@@ -129,7 +129,7 @@ fn warp_reduction_is_a_butterfly() {
 }
 
 /// Emits the product of two tiles that TMA loads, in a cluster of two blocks.
-fn tile_product(k: &Code) {
+fn tile_product(k: &KernelBuilder) {
     let map = k.tensor_map_param("a");
     let y = k.pointer_param::<f32>("y");
     let tiles = k.dynamic_shared::<u16>(1024);

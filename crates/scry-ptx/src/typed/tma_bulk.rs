@@ -2,10 +2,10 @@
 
 use super::hopper::MBarrier;
 use super::value::{Element, ToOperand};
-use super::{Code, Global, Ptr, Shared};
+use super::{Global, KernelBuilder, Ptr, Shared};
 use crate::asm::Opcode;
 
-impl Code {
+impl KernelBuilder {
     /// Copies this many bytes, a multiple of 16, from global to shared memory. Both addresses must
     /// be multiples of 16, or the launch fails. Executed by one thread.
     ///

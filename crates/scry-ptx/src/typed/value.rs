@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Neg, Not, Shl, Shr, Sub};
 
-use super::Code;
+use super::KernelBuilder;
 use crate::asm::Opcode;
 use crate::types::{Operand, PtxType, Reg};
 
@@ -101,7 +101,7 @@ impl ToOperand<f64> for f64 {
 /// An immutable value of a kernel: the result of an instruction.
 #[derive(Debug)]
 pub struct Val<'k, T> {
-    pub(super) k: &'k Code,
+    pub(super) k: &'k KernelBuilder,
     pub(super) operand: Operand,
     pub(super) element: PhantomData<T>,
 }
@@ -123,7 +123,7 @@ impl<T: Element> ToOperand<T> for Val<'_, T> {
 impl<'k, T: Element> Val<'k, T> {
     /// Returns the builder of the kernel that it belongs to.
     #[must_use]
-    pub fn code(self) -> &'k Code {
+    pub fn code(self) -> &'k KernelBuilder {
         self.k
     }
 
@@ -373,7 +373,7 @@ impl Not for Val<'_, bool> {
 /// A variable of each thread, in a register.
 #[derive(Debug)]
 pub struct Var<'k, T> {
-    pub(super) k: &'k Code,
+    pub(super) k: &'k KernelBuilder,
     pub(super) reg: Reg,
     pub(super) element: PhantomData<T>,
 }

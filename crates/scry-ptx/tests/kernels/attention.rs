@@ -88,7 +88,7 @@ fn launches_match_kernel_parameters() {
         for (declared, passed) in kernel.params.iter().zip(&interface.parameters) {
             let matches = match (declared, passed) {
                 (KernelParam::Pointer { .. }, Parameter::Pointer(nth))
-                | (KernelParam::TensorMap { .. }, Parameter::Map(nth, _)) => {
+                | (KernelParam::TensorMap { .. }, Parameter::TensorMap(nth, _)) => {
                     *nth < interface.buffers.len()
                 }
                 (KernelParam::Scalar { ty, .. }, Parameter::U32(_)) => *ty == PtxType::U32,
@@ -173,7 +173,7 @@ fn tensor_maps_match_the_shape() {
     let attention = square(300, 80, PtxType::Bf16).grouped(2);
     let plan = attention.plan(HOPPER).unwrap();
     let parameters = plan.steps[0].kernel.interface().parameters;
-    let Parameter::Map(1, map) = &parameters[1] else { panic!("{parameters:?}") };
+    let Parameter::TensorMap(1, map) = &parameters[1] else { panic!("{parameters:?}") };
     assert_eq!(map.element, TensorMapElement::Bf16);
     assert_eq!(map.dims, [80, 300, 2, 2]);
     assert_eq!(map.strides, [160, 48000, 96000]);

@@ -195,7 +195,7 @@ fn check_launch(kernel: &dyn PtxKernel, gpu: GpuSpec) {
     assert!(cluster <= MAX_CLUSTER && launch.grid[0].is_multiple_of(cluster), "{name}: {launch:?}");
     let interface = kernel.interface();
     for parameter in &interface.parameters {
-        let Parameter::Map(buffer_index, map) = parameter else { continue };
+        let Parameter::TensorMap(buffer_index, map) = parameter else { continue };
         let buffer = &interface.buffers[*buffer_index];
         let bytes = buffer.len * u64::from(buffer.element.size());
         // No device has the memory for more.

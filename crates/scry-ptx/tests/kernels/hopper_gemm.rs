@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::hopper::{Choice, HopperTile};
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
-use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan};
+use scry_ptx::kernels::{BufferSlot, GpuSpec, Parameter, Plan};
 use scry_ptx::{PtxType, Target};
 
 use crate::resource_snapshot;
@@ -187,9 +187,9 @@ fn dominant_weights_are_prefetched_by_pdl() {
         let pdl = step.kernel.pdl_reads().expect("it uses PDL");
         pdl.iter().map(|at| step.buffers[*at]).collect::<Vec<_>>()
     };
-    assert_eq!(pdl(16, 4096, 4096), [Place::Argument(1)]);
-    assert_eq!(pdl(64, 8192, 8192), [Place::Argument(1)]);
-    assert_eq!(pdl(8192, 64, 8192), [Place::Argument(0)]);
+    assert_eq!(pdl(16, 4096, 4096), [BufferSlot::Argument(1)]);
+    assert_eq!(pdl(64, 8192, 8192), [BufferSlot::Argument(1)]);
+    assert_eq!(pdl(8192, 64, 8192), [BufferSlot::Argument(0)]);
     assert_eq!(pdl(4096, 4096, 4096), []);
     assert_eq!(pdl(32768, 256, 128), []);
 }
@@ -205,7 +205,8 @@ fn tma_stores_need_16_byte_rows() {
     let plan = gemm.plan_with(H200, parts).unwrap();
     let kernel = &plan.steps[1].kernel;
     let parameters = kernel.interface().parameters;
-    let Some(Parameter::Map(2, map)) = parameters.iter().rfind(|p| matches!(p, Parameter::Map(..)))
+    let Some(Parameter::TensorMap(2, map)) =
+        parameters.iter().rfind(|p| matches!(p, Parameter::TensorMap(..)))
     else {
         panic!("{} writes no tiles", kernel.name())
     };
@@ -242,7 +243,7 @@ fn batched_operands_are_contiguous_or_broadcast() {
     let maps: Vec<_> = parameters
         .iter()
         .filter_map(|parameter| match parameter {
-            Parameter::Map(nth, map) => Some((*nth, map.dims.clone(), map.strides.clone())),
+            Parameter::TensorMap(nth, map) => Some((*nth, map.dims.clone(), map.strides.clone())),
             _ => None,
         })
         .collect();
@@ -287,7 +288,7 @@ fn rows_of_one_element_are_repacked() {
     let plan = Gemm { precision: Precision::Tf32, ..line }.plan(H200).unwrap();
     let maps = plan.steps.iter().flat_map(|step| step.kernel.interface().parameters);
     let strides = maps.filter_map(|parameter| match parameter {
-        Parameter::Map(_, map) => Some(map.strides),
+        Parameter::TensorMap(_, map) => Some(map.strides),
         _ => None,
     });
     assert!(strides.flatten().all(|stride| stride.is_multiple_of(16)));

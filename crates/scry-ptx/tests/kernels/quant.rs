@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::quant::{BlockFormat, MatMul, MatVec, dequantize_plan, quantize_plan};
-use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan, PlanError};
+use scry_ptx::kernels::{BufferSlot, GpuSpec, Parameter, Plan, PlanError};
 use scry_ptx::{PtxType, Target};
 
 use crate::resource_snapshot;
@@ -104,8 +104,11 @@ fn activations_are_quantised_once() {
     assert_eq!(names(&wide), expected);
     // For each of 56 spans of 256 values of 8 columns: limbs, 32 bytes of sums, a scale.
     assert_eq!(wide.scratch, [56 * 8 * (256 + 32 + 4)]);
-    assert_eq!(wide.steps[0].buffers, [Place::Argument(1), Place::Scratch(0)]);
-    assert_eq!(wide.steps[1].buffers, [Place::Argument(0), Place::Scratch(0), Place::Argument(2)]);
+    assert_eq!(wide.steps[0].buffers, [BufferSlot::Argument(1), BufferSlot::Scratch(0)]);
+    assert_eq!(
+        wide.steps[1].buffers,
+        [BufferSlot::Argument(0), BufferSlot::Scratch(0), BufferSlot::Argument(2)]
+    );
 }
 
 /// Returns the first column and the number of columns of each product that a plan launches.
@@ -154,7 +157,7 @@ fn many_columns_use_16_bit_gemm() {
     assert_eq!(names(&plan)[0], "dequantize_q4k_f16");
     assert!(names(&plan)[1].starts_with("gemm_sm90_f16"), "{:?}", names(&plan));
     assert_eq!(plan.scratch[0], 2 * 4096 * 14336);
-    assert_eq!(plan.steps[0].buffers, [Place::Argument(0), Place::Scratch(0)]);
+    assert_eq!(plan.steps[0].buffers, [BufferSlot::Argument(0), BufferSlot::Scratch(0)]);
     assert_eq!(plan.arguments.iter().map(|b| b.name).collect::<Vec<_>>(), ["weights", "x", "y"]);
     let narrow = MatMul { columns: 3, output: PtxType::F32, ..wide };
     assert_eq!(

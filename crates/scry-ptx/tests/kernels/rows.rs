@@ -11,7 +11,7 @@ use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use scry_ptx::kernels::rows::{Rows, ThreadGroup};
 use scry_ptx::kernels::softmax::{self, Softmax};
 use scry_ptx::kernels::{
-    GpuSpec, KernelInterface, LaunchShape, Parameter, Place, Plan, PlanError, PtxKernel,
+    BufferSlot, GpuSpec, KernelInterface, LaunchShape, Parameter, Plan, PlanError, PtxKernel,
 };
 use scry_ptx::{PtxEntry, PtxType, Target};
 
@@ -258,8 +258,8 @@ fn statistics_pass_between_two_launches() {
     assert_eq!(plan.scratch, [5 * parts * 4 * 4]);
     let buffers: Vec<_> = plan.arguments.iter().map(|buffer| buffer.name).collect();
     assert_eq!(buffers, ["x", "weight", "bias", "y"]);
-    assert_eq!(plan.steps[0].buffers, [Place::Argument(0), Place::Scratch(0)]);
-    let buffers = (0..4).map(Place::Argument).chain([Place::Scratch(0)]);
+    assert_eq!(plan.steps[0].buffers, [BufferSlot::Argument(0), BufferSlot::Scratch(0)]);
+    let buffers = (0..4).map(BufferSlot::Argument).chain([BufferSlot::Scratch(0)]);
     assert_eq!(plan.steps[1].buffers, buffers.collect::<Vec<_>>());
     for step in &plan.steps {
         assert_eq!(step.kernel.launch().grid, [5 * parts as u32, 1, 1]);

@@ -1,7 +1,7 @@
 //! Checks of the requirements that every plan meets.
 
 use scry_ptx::Target;
-use scry_ptx::kernels::{BufferAccess, Place, Plan, PtxKernel, Step};
+use scry_ptx::kernels::{BufferAccess, BufferSlot, Plan, PtxKernel, Step};
 
 /// Checks that each step passes as many parameters and buffers as its kernel declares, that its
 /// buffers are large enough, and that it waits as declared.
@@ -13,8 +13,8 @@ pub fn check_steps(plan: &Plan) {
         assert_eq!(interface.buffers.len(), step.buffers.len(), "{name}");
         for (buffer, place) in interface.buffers.iter().zip(&step.buffers) {
             let available = match *place {
-                Place::Argument(nth) => plan.arguments[nth].len,
-                Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
+                BufferSlot::Argument(nth) => plan.arguments[nth].len,
+                BufferSlot::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
             };
             assert!(buffer.len <= available, "{name}: {buffer:?} in {available}");
         }

@@ -1,7 +1,7 @@
 //! Converts errors of scry-ptx to errors of a device.
 
 use scry_ptx::Target;
-use scry_ptx::kernels::{Place, PlanError, PtxKernel};
+use scry_ptx::kernels::{BufferSlot, PlanError, PtxKernel};
 
 use super::check::Call;
 use crate::api::error::{ArgumentError, CapabilityError, GpuError, TooLargeError};
@@ -68,7 +68,7 @@ pub(super) fn scratch_too_large(error: GpuError) -> GpuError {
 }
 
 /// Returns the error for a step that uses a buffer which its plan does not have.
-pub(super) fn missing_buffer(place: Place) -> GpuError {
+pub(super) fn missing_buffer(place: BufferSlot) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: "plan".to_owned(),

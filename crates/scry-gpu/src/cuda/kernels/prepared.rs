@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use scry_ptx::kernels::{BufferAccess, Parameter, Place, Plan, PtxKernel, Step};
+use scry_ptx::kernels::{BufferAccess, BufferSlot, Parameter, Plan, PtxKernel, Step};
 use scry_ptx::typed::hopper::Swizzle;
 use scry_ptx::{PtxModule, Target};
 
@@ -224,13 +224,13 @@ impl<'a> PlanBuffers<'_, 'a> {
         Ok(PreparedLaunch { kernel: compiled, buffers: buffers.collect::<Result<_>>()?, launch })
     }
 
-    fn buffer(&self, place: Place) -> Result<StepBuffer<'a>> {
+    fn buffer(&self, place: BufferSlot) -> Result<StepBuffer<'a>> {
         match place {
-            Place::Scratch(nth) => {
+            BufferSlot::Scratch(nth) => {
                 let scratch = self.scratch.get(nth).ok_or_else(|| error::missing_buffer(place));
                 scratch.map(|scratch| StepBuffer::Scratch(Arc::clone(scratch)))
             }
-            Place::Argument(nth) => match self.buffers.get(nth) {
+            BufferSlot::Argument(nth) => match self.buffers.get(nth) {
                 None => Err(error::missing_buffer(place)),
                 // An empty buffer cannot be bound. The kernel does not access it, so another buffer
                 // is bound instead.
@@ -303,7 +303,7 @@ fn to_parameter(parameter: &Parameter) -> NativeParameter {
         Parameter::Pointer(buffer) => NativeParameter::Pointer(*buffer),
         Parameter::U32(_) | Parameter::F32(_) => NativeParameter::U32,
         Parameter::U64(_) => NativeParameter::U64,
-        Parameter::Map(buffer, _) => NativeParameter::TensorMap(*buffer),
+        Parameter::TensorMap(buffer, _) => NativeParameter::TensorMap(*buffer),
     }
 }
 
@@ -316,7 +316,7 @@ fn parameter_bytes(kernel: &dyn PtxKernel) -> Vec<u8> {
             Parameter::U32(number) => bytes.extend(number.to_ne_bytes()),
             Parameter::F32(number) => bytes.extend(number.to_ne_bytes()),
             Parameter::U64(number) => bytes.extend(number.to_ne_bytes()),
-            Parameter::Map(_, map) => bytes.extend(to_tensor_map(map).to_bytes()),
+            Parameter::TensorMap(_, map) => bytes.extend(to_tensor_map(map).to_bytes()),
         }
     }
     bytes

@@ -8,7 +8,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Val};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Val};
 use crate::types::PtxType;
 
 /// Terms per element.
@@ -117,7 +117,7 @@ impl PtxKernel for Split {
 }
 
 /// Writes the kernel: a thread splits 8 columns of a row.
-fn split(k: &Code, is_vectorized: bool) {
+fn split(k: &KernelBuilder, is_vectorized: bool) {
     let (from, to) = (k.pointer_param::<f32>("whole"), k.pointer_param::<u32>("parts"));
     let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
     let [heads, rows, head_dim, chunks_per_row, chunks] =
@@ -145,7 +145,7 @@ fn load_vectors(from: Ptr<'_, Global, f32>) -> Vec<Val<'_, f32>> {
 
 /// Loads as many elements as are in bounds; the others are 0.
 fn load_scalars<'k>(
-    k: &'k Code,
+    k: &'k KernelBuilder,
     from: Ptr<'k, Global, f32>,
     remaining: Val<'k, u32>,
 ) -> Vec<Val<'k, f32>> {

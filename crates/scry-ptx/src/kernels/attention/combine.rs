@@ -12,7 +12,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
 /// Warps per block. Each reduces every eighth slice of a row.
@@ -106,7 +106,7 @@ impl PtxKernel for Combine {
     }
 }
 
-fn combine(k: &Code, lane_columns: u32, element: PtxType) {
+fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
     let row = Row::new(k);
     let out = k.pointer_param::<u8>("out");
     let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
@@ -134,7 +134,7 @@ fn combine(k: &Code, lane_columns: u32, element: PtxType) {
 
 /// The row of a block, and its operands.
 struct Row<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     accumulators: Ptr<'k, Global, f32>,
     /// Maximum and total of each row.
     stats: Ptr<'k, Global, f32>,
@@ -145,7 +145,7 @@ struct Row<'k> {
 }
 
 impl<'k> Row<'k> {
-    fn new(k: &'k Code) -> Self {
+    fn new(k: &'k KernelBuilder) -> Self {
         let (accumulators, stats) = (k.pointer_param("sums"), k.pointer_param("extents"));
         Self { k, accumulators, stats, row_index: k.block_id(0), lane: k.lane(), warp: k.warp() }
     }

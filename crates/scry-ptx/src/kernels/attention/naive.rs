@@ -6,7 +6,7 @@ use crate::kernels::name::Name;
 use crate::kernels::{KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Val, Var};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Val, Var};
 
 /// Rows per block, one per warp.
 const ROWS_PER_BLOCK: u32 = 4;
@@ -116,7 +116,7 @@ impl<'k> Operand<'k> {
 
 /// Writes the kernel's code.
 struct Writer<'k, 'a> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     attention: &'a Attention,
     lane_columns: u32,
     /// `q`, `k`, `v`, the bias if there is one, and `out`.
@@ -128,7 +128,7 @@ struct Writer<'k, 'a> {
 }
 
 impl<'k, 'a> Writer<'k, 'a> {
-    fn new(k: &'k Code, kernel: &'a Naive) -> Self {
+    fn new(k: &'k KernelBuilder, kernel: &'a Naive) -> Self {
         let mut names = vec!["q", "k", "v", "bias", "out"];
         names.retain(|name| *name != "bias" || kernel.attention.bias.is_some());
         let pointers: Vec<_> = names.iter().map(|name| k.pointer_param::<u8>(name)).collect();

@@ -1,10 +1,10 @@
 //! The cursor of a multistage `cp.async` pipeline: one stage is multiplied while others are copied.
 
-use crate::typed::{Code, Var};
+use crate::typed::{KernelBuilder, Var};
 
 /// The current stages.
 pub(super) struct StageCursor<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     stages: u32,
     /// Bytes per stage.
     pub stage_bytes: u32,
@@ -16,7 +16,7 @@ pub(super) struct StageCursor<'k> {
 
 impl<'k> StageCursor<'k> {
     /// Returns the initial cursor for this many stages.
-    pub(super) fn new(k: &'k Code, stages: u32, stage_bytes: u32) -> Self {
+    pub(super) fn new(k: &'k KernelBuilder, stages: u32, stage_bytes: u32) -> Self {
         let (compute_stage, copy_stage) = (k.var(0u32), k.var((stages - 1) * stage_bytes));
         Self { k, stages, stage_bytes, compute_stage, copy_stage }
     }

@@ -4,7 +4,7 @@ use super::Gemm;
 use super::rasterization::{BlockTile, Division, TileOrder, block_tile};
 use super::store::{Results, StoreVariant};
 use crate::kernels::{BufferParameter, KernelInterface, Parameter};
-use crate::typed::{Code, Global, Ptr, Val};
+use crate::typed::{Global, KernelBuilder, Ptr, Val};
 
 /// A GEMM with all that its launch needs: buffers, tiles, and how results are stored.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub(super) struct Operand<'k> {
 
 impl<'k> Params<'k> {
     /// Declares the parameters.
-    pub(super) fn declare(k: &'k Code, store: StoreVariant) -> Self {
+    pub(super) fn declare(k: &'k KernelBuilder, store: StoreVariant) -> Self {
         Self {
             operands: ["a", "b"].map(|name| k.pointer_param(name)),
             results: Results::declare(k, store),
@@ -85,7 +85,7 @@ impl<'k> Params<'k> {
 
     /// Returns the work of this block, which exits if it has none; for tiles of `tile` rows and
     /// columns, and elements of `size` bytes.
-    pub(super) fn task(&self, k: &'k Code, tile: [u32; 2], size: u32) -> Task<'k> {
+    pub(super) fn task(&self, k: &'k KernelBuilder, tile: [u32; 2], size: u32) -> Task<'k> {
         let at = block_tile(k, &self.order, tile);
         let k_start = at.split * self.order.split_k_dim;
         let k_dim = (self.k_dim - k_start).min(self.order.split_k_dim);

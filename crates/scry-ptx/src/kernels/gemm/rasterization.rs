@@ -2,7 +2,7 @@
 
 use super::Gemm;
 use crate::kernels::Parameter;
-use crate::typed::{Code, Val};
+use crate::typed::{KernelBuilder, Val};
 
 /// Rows of tiles per panel. Blocks compute a panel column by column, so that concurrent blocks
 /// share operands in L2.
@@ -64,7 +64,7 @@ pub(super) struct TileOrder<'k> {
 }
 
 impl<'k> TileOrder<'k> {
-    pub(super) fn declare(k: &'k Code) -> Self {
+    pub(super) fn declare(k: &'k KernelBuilder) -> Self {
         let tiles = ["tile_rows", "tile_columns"].map(|name| k.scalar_param(name));
         Self { tiles, split_k_dim: k.scalar_param("part_depth"), batch: k.scalar_param("batch") }
     }
@@ -82,13 +82,17 @@ pub(super) struct BlockTile<'k> {
 }
 
 /// Returns this block's tile; the block exits if it has none.
-pub(super) fn block_tile<'k>(k: &'k Code, order: &TileOrder<'k>, size: [u32; 2]) -> BlockTile<'k> {
+pub(super) fn block_tile<'k>(
+    k: &'k KernelBuilder,
+    order: &TileOrder<'k>,
+    size: [u32; 2],
+) -> BlockTile<'k> {
     cluster_tile(k, order, size, 1)
 }
 
 /// As [`block_tile`], if `split_k` consecutive blocks share a tile.
 pub(super) fn cluster_tile<'k>(
-    k: &'k Code,
+    k: &'k KernelBuilder,
     order: &TileOrder<'k>,
     size: [u32; 2],
     split_k: u32,

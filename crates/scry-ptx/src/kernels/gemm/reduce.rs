@@ -9,7 +9,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Val};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Val};
 use crate::types::PtxType;
 
 /// Threads per block.
@@ -56,7 +56,7 @@ impl Reduce {
 
 /// The kernel's parameters.
 struct Params<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     partials: Option<Ptr<'k, Global, f32>>,
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
@@ -139,7 +139,7 @@ impl PtxKernel for Reduce {
 }
 
 impl<'k> Params<'k> {
-    fn new(k: &'k Code, reduce: &Reduce) -> Self {
+    fn new(k: &'k KernelBuilder, reduce: &Reduce) -> Self {
         Self {
             k,
             partials: (reduce.splits > 0).then(|| k.pointer_param("partials")),

@@ -12,7 +12,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, ToOperand, Val};
+use crate::typed::{self, Global, KernelBuilder, Ptr, ToOperand, Val};
 use crate::types::PtxType;
 
 /// Threads per block.
@@ -160,7 +160,7 @@ impl PtxKernel for Align {
 
 impl<'k> SourceParams<'k> {
     /// Declares the parameters.
-    fn new(k: &'k Code, nth: usize) -> Self {
+    fn new(k: &'k KernelBuilder, nth: usize) -> Self {
         Self {
             from: k.pointer_param(&format!("from{nth}")),
             to: k.pointer_param(&format!("to{nth}")),
@@ -174,7 +174,7 @@ impl<'k> SourceParams<'k> {
     }
 
     /// Copies the warp's chunk of a row.
-    fn copy_chunk(&self, k: &'k Code) {
+    fn copy_chunk(&self, k: &'k KernelBuilder) {
         let chunk = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
         k.when(chunk.lt(self.chunk_count), || {
             let chunks = (self.line + (CHUNK - 1)) / CHUNK;

@@ -15,7 +15,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Val};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Val};
 use crate::types::PtxType;
 
 /// Rows and columns per block of the naive kernel.
@@ -177,7 +177,7 @@ impl<'k> Matrix<'k> {
 
 /// The kernel's parameters.
 struct Params<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     a: Matrix<'k>,
     b: Matrix<'k>,
     bias: Option<Ptr<'k, Global, u8>>,
@@ -190,7 +190,7 @@ struct Params<'k> {
 }
 
 impl<'k> Params<'k> {
-    fn declare(k: &'k Code, kernel: &GemmKernel) -> Self {
+    fn declare(k: &'k KernelBuilder, kernel: &GemmKernel) -> Self {
         let Gemm { element, output, epilogue, .. } = kernel.gemm;
         let (a, b) = (k.pointer_param("a"), k.pointer_param("b"));
         let bias = epilogue.bias.then(|| k.pointer_param("bias"));

@@ -4,7 +4,7 @@ use super::epilogue::EpilogueScalars;
 use super::{Activation, Gemm};
 use crate::kernels::Parameter;
 use crate::kernels::name::Name;
-use crate::typed::{Bf16, Code, F16, Global, Number, Ptr, Val};
+use crate::typed::{Bf16, F16, Global, KernelBuilder, Number, Ptr, Val};
 use crate::types::PtxType;
 
 /// The dimension of the bias.
@@ -82,7 +82,7 @@ impl StoreVariant {
 
 /// The results as values of a kernel.
 pub(super) struct Results<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     store: StoreVariant,
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
@@ -93,7 +93,7 @@ pub(super) struct Results<'k> {
 }
 
 impl<'k> Results<'k> {
-    pub(super) fn declare(k: &'k Code, store: StoreVariant) -> Self {
+    pub(super) fn declare(k: &'k KernelBuilder, store: StoreVariant) -> Self {
         let bias = (store.bias != BiasAxis::None).then(|| k.pointer_param("bias"));
         Self {
             k,

@@ -10,7 +10,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Shared, ToOperand, Val};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Shared, ToOperand, Val};
 use crate::types::PtxType;
 
 /// Rows and columns of a block's tile.
@@ -95,7 +95,7 @@ impl Split {
 
 /// The copy of a block's tile: the kernel's parameters, and the tile's position.
 struct TileCopy<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     from: Ptr<'k, Global, f32>,
     to: Ptr<'k, Global, f32>,
     ld: Val<'k, u64>,
@@ -167,7 +167,7 @@ impl PtxKernel for Split {
 }
 
 impl<'k> TileCopy<'k> {
-    fn new(k: &'k Code) -> Self {
+    fn new(k: &'k KernelBuilder) -> Self {
         let (from, to) = (k.pointer_param("from"), k.pointer_param("to"));
         let [ld, stride, to_ld, to_matrix, to_part] =
             ["leading", "stride", "to_leading", "to_matrix", "to_part"]

@@ -7,7 +7,7 @@
 use super::format::{BlockFormat, SPAN};
 use super::to_u64;
 use crate::kernels::name::Name;
-use crate::typed::{Code, Global, Memory, Ptr, Val, unpack_bf16x2, unpack_f16x2};
+use crate::typed::{Global, KernelBuilder, Memory, Ptr, Val, unpack_bf16x2, unpack_f16x2};
 use crate::types::PtxType;
 
 /// Spans whose largest magnitude is below this (2^-120) become zero: the reciprocal would overflow.
@@ -81,7 +81,7 @@ impl Limbs {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LimbBuffer<'k, S> {
     layout: Limbs,
-    k: &'k Code,
+    k: &'k KernelBuilder,
     pub(super) limbs: Ptr<'k, S, u32>,
     sums: Ptr<'k, S, u32>,
     scales: Ptr<'k, S, f32>,
@@ -97,7 +97,7 @@ struct WarpSpan<'k> {
 impl<'k, S: Memory> LimbBuffer<'k, S> {
     /// Creates the buffer at an address, for this many spans per column.
     pub(super) fn new(
-        k: &'k Code,
+        k: &'k KernelBuilder,
         layout: Limbs,
         at: Ptr<'k, S, u32>,
         spans: Val<'k, u32>,

@@ -2,7 +2,7 @@
 //! contracted to FMAs.
 
 use super::scale_search::{CANDIDATE_STEP, CANDIDATES, FIRST_STEP_OFFSET};
-use crate::typed::{Code, Val, Var};
+use crate::typed::{KernelBuilder, Val, Var};
 
 /// The moments that a least-squares fit needs.
 struct Moments<'k> {
@@ -54,7 +54,7 @@ impl<'k> Exact<'k> for Val<'k, f32> {
 /// The weights of a thread, which share a scale.
 #[derive(Debug, Clone)]
 pub(super) struct Weights<'k> {
-    pub(super) k: &'k Code,
+    pub(super) k: &'k KernelBuilder,
     pub(super) x: Vec<Val<'k, f32>>,
 }
 

@@ -12,7 +12,7 @@ use crate::kernels::name::Name;
 use crate::kernels::{BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Val, Var};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Val, Var};
 use crate::types::PtxType;
 
 /// Warps per block.
@@ -34,7 +34,7 @@ pub(super) struct Dot {
 
 /// The parameters of the kernel, and the rows of a warp.
 struct Work<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     weights: Ptr<'k, Global, u8>,
     limb_buffer: LimbBuffer<'k, Global>,
     limb_columns: u32,
@@ -52,7 +52,7 @@ impl Dot {
         Self { product }
     }
 
-    fn body(&self, k: &Code) {
+    fn body(&self, k: &KernelBuilder) {
         let format = self.product.format;
         let (weights, limbs) = (k.pointer_param::<u8>("weights"), k.pointer_param::<u32>("digits"));
         let y = k.pointer_param::<f32>("y");
@@ -145,7 +145,7 @@ impl<'k> Values<'k> {
     /// Adds the products with 8 weights to `sum`.
     fn multiply_add(
         &self,
-        k: &'k Code,
+        k: &'k KernelBuilder,
         weights: &LaneWeights<'k>,
         sum: Val<'k, f32>,
     ) -> Val<'k, f32> {

@@ -1,7 +1,7 @@
 //! Loads weights from global memory: of a span of 256 weights, lane `l` has the 8 from `8 * l` on.
 
 use super::format::BlockFormat;
-use crate::typed::{Code, F16, Global, Ptr, Val};
+use crate::typed::{F16, Global, KernelBuilder, Ptr, Val};
 
 /// The 8 weights of a lane: `scale * q - offset`.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub(super) struct LaneWeights<'k> {
 /// Loads the weights of a lane.
 #[derive(Debug, Clone, Copy)]
 struct WeightReader<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     /// Address of the span.
     at: Ptr<'k, Global, u8>,
     lane: Val<'k, u32>,
@@ -25,7 +25,7 @@ struct WeightReader<'k> {
 impl<'k> LaneWeights<'k> {
     /// Loads the weights of a lane.
     pub(super) fn load(
-        k: &'k Code,
+        k: &'k KernelBuilder,
         format: BlockFormat,
         at: Ptr<'k, Global, u8>,
         lane: Val<'k, u32>,

@@ -5,7 +5,7 @@ use super::format::BlockFormat;
 use super::matvec_shape::{MAX_COLUMNS, MatVec, argument_error};
 use super::unpack::dequantize_plan;
 use crate::kernels::gemm::{Gemm, Layout};
-use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, Step};
+use crate::kernels::{BufferParameter, BufferSlot, GpuSpec, Plan, PlanError, Step};
 use crate::types::PtxType;
 
 /// A product `y[c, i] = sum(weights[i, l] * x[c, l])` of a row-major `rows` × `k` matrix of
@@ -55,8 +55,11 @@ impl MatMul {
             scratch: vec![weights.len * u64::from(weights.element.size())],
             steps: Vec::new(),
         };
-        plan.append(dequantise, [Place::Argument(0), Place::Scratch(0)]);
-        plan.append(product, [Place::Argument(1), Place::Scratch(0), Place::Argument(2)]);
+        plan.append(dequantise, [BufferSlot::Argument(0), BufferSlot::Scratch(0)]);
+        plan.append(
+            product,
+            [BufferSlot::Argument(1), BufferSlot::Scratch(0), BufferSlot::Argument(2)],
+        );
         Ok(plan)
     }
 
@@ -84,13 +87,13 @@ impl MatMul {
 
 impl Plan {
     /// Appends the steps of another plan, whose arguments are the given buffers of this one.
-    fn append<const N: usize>(&mut self, other: Self, arguments: [Place; N]) {
+    fn append<const N: usize>(&mut self, other: Self, arguments: [BufferSlot; N]) {
         let first = self.scratch.len();
         self.scratch.extend(other.scratch);
         self.steps.extend(other.steps.into_iter().map(|step| {
-            let place = |place: &Place| match *place {
-                Place::Argument(nth) => arguments[nth],
-                Place::Scratch(nth) => Place::Scratch(first + nth),
+            let place = |place: &BufferSlot| match *place {
+                BufferSlot::Argument(nth) => arguments[nth],
+                BufferSlot::Scratch(nth) => BufferSlot::Scratch(first + nth),
             };
             Step { buffers: step.buffers.iter().map(place).collect(), ..step }
         }));

@@ -5,7 +5,7 @@ use super::dot::{self, Dot};
 use super::matvec_shape::{Columns, MAX_COLUMNS, MatVec};
 use super::quantize_activations::QuantizeActivations;
 use super::stream::Stream;
-use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
+use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 
 /// Up to this K, one int8 limb is measurably less precise than two: a large value reduces the
@@ -30,7 +30,7 @@ impl MatVec {
             let stream = Stream::new(*self, columns, gpu).expect("the columns are chosen to fit");
             match stream.prepared_limbs() {
                 Some(limbs) => plan.add_with_limbs(*self, columns, limbs, Box::new(stream)),
-                None => plan.add_product(Box::new(stream), Place::Argument(1)),
+                None => plan.add_product(Box::new(stream), BufferSlot::Argument(1)),
             }
         }
         Ok(plan)
@@ -68,8 +68,8 @@ impl MatVec {
 
 impl Plan {
     /// Adds the step of a product with the activations in a buffer.
-    fn add_product(&mut self, product: Box<dyn PtxKernel>, activations: Place) {
-        let buffers = vec![Place::Argument(0), activations, Place::Argument(2)];
+    fn add_product(&mut self, product: Box<dyn PtxKernel>, activations: BufferSlot) {
+        let buffers = vec![BufferSlot::Argument(0), activations, BufferSlot::Argument(2)];
         self.steps.push(Step { kernel: product, buffers });
     }
 
@@ -88,8 +88,8 @@ impl Plan {
             None => self.scratch.push(bytes),
         }
         let prepare = QuantizeActivations::new(limbs, product, columns);
-        let buffers = vec![Place::Argument(1), Place::Scratch(0)];
+        let buffers = vec![BufferSlot::Argument(1), BufferSlot::Scratch(0)];
         self.steps.push(Step { kernel: Box::new(prepare), buffers });
-        self.add_product(kernel, Place::Scratch(0));
+        self.add_product(kernel, BufferSlot::Scratch(0));
     }
 }

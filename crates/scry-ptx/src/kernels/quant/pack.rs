@@ -16,7 +16,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, F16, Global, Ptr, Shared, Val};
+use crate::typed::{self, F16, Global, KernelBuilder, Ptr, Shared, Val};
 use crate::types::PtxType;
 
 /// Threads per block.
@@ -63,7 +63,7 @@ const fn weights_per_thread(format: BlockFormat) -> u32 {
 
 /// A thread's group of weights, and the block of weights that it belongs to.
 struct Work<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     weights: Weights<'k>,
     /// Index of the thread's group in the block.
     group_index: Val<'k, u32>,
@@ -78,7 +78,7 @@ impl QuantizeWeights {
         self.count.div_ceil(u64::from(THREADS * weights_per_thread(self.format)))
     }
 
-    fn body(&self, k: &Code) {
+    fn body(&self, k: &KernelBuilder) {
         let (x, blocks) = (k.pointer_param::<f32>("x"), k.pointer_param::<u8>("blocks"));
         let count = k.scalar_param::<u64>("count");
         let (thread_weights, len) =

@@ -9,7 +9,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code};
+use crate::typed::{self, KernelBuilder};
 use crate::types::PtxType;
 
 /// Warps per block, of a span of 256 values each.
@@ -29,7 +29,7 @@ impl QuantizeActivations {
         Self { layout, product, columns }
     }
 
-    fn body(&self, k: &Code) {
+    fn body(&self, k: &KernelBuilder) {
         k.pdl_wait();
         k.pdl_launch_dependents();
         let (x, limbs) = (k.pointer_param::<u32>("x"), k.pointer_param::<u32>("digits"));

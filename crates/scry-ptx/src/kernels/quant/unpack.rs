@@ -11,7 +11,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Bf16x2, Code, F16x2, Global, Ptr, Val, pack};
+use crate::typed::{self, Bf16x2, F16x2, Global, KernelBuilder, Ptr, Val, pack};
 use crate::types::PtxType;
 
 /// Warps per block, of a span of 256 weights each.
@@ -65,7 +65,7 @@ pub fn dequantize_plan(
 }
 
 impl DequantizeWeights {
-    fn body(&self, k: &Code) {
+    fn body(&self, k: &KernelBuilder) {
         let (blocks, y) = (k.pointer_param::<u8>("blocks"), k.pointer_param::<u32>("y"));
         let count = k.scalar_param::<u64>("count");
         let lane = k.lane();

@@ -16,7 +16,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Val};
+use crate::typed::{self, KernelBuilder, Val};
 use crate::types::PtxType;
 
 /// The part of the computation that a launch executes.
@@ -181,7 +181,7 @@ impl PtxKernel for RowKernel {
 
 /// Writes a kernel's code, from its parameters.
 struct Writer<'k, 'a> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     kernel: &'a RowKernel,
     x: Elements<'k>,
     columns: Vec<Elements<'k>>,
@@ -196,7 +196,7 @@ struct Writer<'k, 'a> {
 
 impl<'k, 'a> Writer<'k, 'a> {
     /// Declares the parameters, in the order of the interface.
-    fn new(k: &'k Code, kernel: &'a RowKernel) -> Self {
+    fn new(k: &'k KernelBuilder, kernel: &'a RowKernel) -> Self {
         let (op, writes) = (&kernel.op, kernel.role != Role::Gather);
         let split = kernel.role != Role::Whole;
         let columns = if writes { op.column_operands() } else { &[] };

@@ -29,7 +29,7 @@ pub(crate) use op::{Context, Item, RowOp, Stats, reduce_values};
 pub use shape::Rows;
 pub use thread_group::ThreadGroup;
 
-use super::{GpuSpec, Place, Plan, PlanError, Step};
+use super::{BufferSlot, GpuSpec, Plan, PlanError, Step};
 use kernel::{Role, RowKernel};
 
 /// Returns the launches for these rows on this GPU.
@@ -69,10 +69,12 @@ fn split(op: Arc<dyn RowOp>, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError
     if rows.count == 0 {
         return Ok(Plan { arguments, ..Plan::default() });
     }
-    let mut places: Vec<_> = (0..arguments.len()).map(Place::Argument).collect();
-    places.push(Place::Scratch(0));
-    let first =
-        Step { buffers: vec![Place::Argument(0), Place::Scratch(0)], kernel: Box::new(gather) };
+    let mut places: Vec<_> = (0..arguments.len()).map(BufferSlot::Argument).collect();
+    places.push(BufferSlot::Scratch(0));
+    let first = Step {
+        buffers: vec![BufferSlot::Argument(0), BufferSlot::Scratch(0)],
+        kernel: Box::new(gather),
+    };
     let scratch = vec![apply.scratch_bytes()];
     let second = Step { kernel: Box::new(apply), buffers: places };
     Ok(Plan { arguments, scratch, steps: vec![first, second] })

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::typed::{Code, Val};
+use crate::typed::{KernelBuilder, Val};
 
 /// Statistics of some elements of a row: a few values whose meaning the function defines.
 pub(crate) type Stats<'k> = Vec<Val<'k, f32>>;
@@ -27,7 +27,7 @@ impl<'k> Item<'k> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'k> {
     /// The kernel.
-    pub k: &'k Code,
+    pub k: &'k KernelBuilder,
     /// Number of neighbouring lanes of a warp that hold the same row: a power of two.
     pub lanes: u32,
     /// Elements of the row.

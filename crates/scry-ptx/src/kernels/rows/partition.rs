@@ -2,12 +2,12 @@
 
 use super::format::{Elements, Format};
 use super::thread_group::ThreadGroup;
-use crate::typed::{Code, Val};
+use crate::typed::{KernelBuilder, Val};
 
 /// The elements of a row that a thread holds. The row's vectors are distributed round-robin to the
 /// threads of the group.
 pub(super) struct RowPartition<'k> {
-    pub k: &'k Code,
+    pub k: &'k KernelBuilder,
     pub format: Format,
     pub thread_group: ThreadGroup,
     /// Alignment of rows in elements: a vector, or less.

@@ -4,7 +4,7 @@ use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
 use super::variant::BiasForm;
 use super::{Engine, Flash, FlashTile, Form, Output, Variant, sm80};
-use crate::kernels::{GpuSpec, Place, Plan, PlanError, Step};
+use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, Step};
 use crate::target::Target;
 use crate::types::PtxType;
 
@@ -169,11 +169,11 @@ fn unsplit_plan(attention: &Attention, variant: Variant, gpu: GpuSpec) -> Result
     let mut plan = Plan { arguments: attention.buffers()?, ..Plan::default() };
     for (nth, kernel) in bf16x3::split_operands(attention)?.into_iter().enumerate() {
         plan.scratch.push(kernel.bytes());
-        let buffers = vec![Place::Argument(nth), Place::Scratch(nth)];
+        let buffers = vec![BufferSlot::Argument(nth), BufferSlot::Scratch(nth)];
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
     }
-    let mut buffers: Vec<_> = (0..3).map(Place::Scratch).collect();
-    buffers.extend((3..plan.arguments.len()).map(Place::Argument));
+    let mut buffers: Vec<_> = (0..3).map(BufferSlot::Scratch).collect();
+    buffers.extend((3..plan.arguments.len()).map(BufferSlot::Argument));
     plan.steps.push(Step { kernel: flash, buffers });
     Ok(plan)
 }
@@ -208,10 +208,11 @@ fn split_kv_plan(attention: &Attention, gpu: GpuSpec, tile: FlashTile) -> Result
     let flash = Box::new(Flash::new(*attention, variant, pieces, gpu)?);
     let combine = Box::new(combine::Combine::new(*attention, pieces)?);
     let last = attention.buffers()?.len() - 1;
-    let mut buffers: Vec<_> = (0..last).map(Place::Argument).collect();
-    buffers.extend([Place::Scratch(0), Place::Scratch(1)]);
+    let mut buffers: Vec<_> = (0..last).map(BufferSlot::Argument).collect();
+    buffers.extend([BufferSlot::Scratch(0), BufferSlot::Scratch(1)]);
     let scratch = combine.bytes().into();
-    let combine_buffers = vec![Place::Scratch(0), Place::Scratch(1), Place::Argument(last)];
+    let combine_buffers =
+        vec![BufferSlot::Scratch(0), BufferSlot::Scratch(1), BufferSlot::Argument(last)];
     let steps =
         vec![Step { kernel: flash, buffers }, Step { kernel: combine, buffers: combine_buffers }];
     Ok(Plan { arguments: attention.buffers()?, scratch, steps })

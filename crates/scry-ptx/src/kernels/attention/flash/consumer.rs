@@ -5,7 +5,7 @@ use super::params::Params;
 use super::strip::Strip;
 use super::{Form, Output, Variant, epilogue};
 use crate::typed::hopper::{Accumulators, Left, Matrix, MmaType, Swizzle, Transposed};
-use crate::typed::{Code, Val};
+use crate::typed::{KernelBuilder, Val};
 use crate::types::PtxType;
 
 /// The first of the named barriers by which consumers alternate, one per consumer.
@@ -17,7 +17,7 @@ const MAX_ACCUMULATOR_COLUMNS: u32 = 256;
 
 /// Writes the code of a consumer.
 pub(super) fn write<'k>(
-    k: &'k Code,
+    k: &'k KernelBuilder,
     variant: &Variant,
     params: &Params<'k>,
     shared: &SharedMemory<'k>,
@@ -212,7 +212,7 @@ impl Consumer<'_, '_> {
 }
 
 /// Lets the first consumer start without waiting: the last one arrives at its barrier.
-fn release_first_consumer(k: &Code, variant: &Variant, index: Val<'_, u32>) {
+fn release_first_consumer(k: &KernelBuilder, variant: &Variant, index: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
     if last > 0 && variant.form == Form::Overlapped {
         k.when(index.equals(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));

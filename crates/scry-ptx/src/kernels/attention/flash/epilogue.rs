@@ -7,7 +7,7 @@ use super::softmax::row_registers;
 use super::strip::Strip;
 use super::{Output, Variant};
 use crate::kernels::attention::scalar::{Rounding, to_u64};
-use crate::typed::{Code, Global, Ptr, Shared, Val};
+use crate::typed::{Global, KernelBuilder, Ptr, Shared, Val};
 
 /// The first of the named barriers that synchronise the threads of a consumer, one per consumer.
 const CONSUMER_BARRIER: u32 = 4;
@@ -54,7 +54,7 @@ fn store_tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
 }
 
 /// Waits until TMA has read shared memory, before the block exits.
-pub(super) fn wait_for_stores(k: &Code, variant: &Variant) {
+pub(super) fn wait_for_stores(k: &KernelBuilder, variant: &Variant) {
     if variant.output == Output::Tiles {
         k.when((k.thread_id() & 127).equals(0), || k.bulk_wait_group_read(0));
     }

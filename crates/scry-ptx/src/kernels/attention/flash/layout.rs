@@ -2,7 +2,7 @@
 
 use super::{Output, Variant};
 use crate::typed::hopper::{MBarrier, Matrix, Swizzle};
-use crate::typed::{Code, Ptr, Shared, Val, Var};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val, Var};
 
 /// Bytes per row of a chunk of 64 columns.
 pub(super) const ROW: u32 = 128;
@@ -94,7 +94,7 @@ impl Layout {
     }
 
     /// Declares the block's shared memory.
-    pub fn allocate<'k>(&self, k: &'k Code) -> SharedMemory<'k> {
+    pub fn allocate<'k>(&self, k: &'k KernelBuilder) -> SharedMemory<'k> {
         let base = k.dynamic_shared::<u8>(16).to_bits();
         let aligned = (base + (ALIGN - 1)) & !(ALIGN - 1);
         let tiles = Ptr::<Shared, _>::from_bits(aligned);
@@ -116,7 +116,7 @@ pub(super) struct SharedMemory<'k> {
 
 impl<'k> SharedMemory<'k> {
     /// Initialises all mbarriers; executed by one thread.
-    pub fn init_barriers(&self, k: &Code) {
+    pub fn init_barriers(&self, k: &KernelBuilder) {
         let Layout { stages, consumers, .. } = self.layout;
         self.queries_full().init(1);
         // Each warp of the consumers arrives once.
@@ -182,7 +182,7 @@ pub(super) struct Ring<'k> {
 
 impl<'k> Ring<'k> {
     /// Returns a cursor at the ring's start.
-    pub fn cursor(self, k: &'k Code) -> RingCursor<'k> {
+    pub fn cursor(self, k: &'k KernelBuilder) -> RingCursor<'k> {
         RingCursor { ring: self, stage: k.var(0u32), round: k.var(0u32) }
     }
 }

@@ -34,7 +34,7 @@ use super::shape::Attention;
 use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code};
+use crate::typed::{self, KernelBuilder};
 use layout::Layout;
 use params::{Operands, Params};
 use schedule::Schedule;
@@ -75,7 +75,7 @@ impl PtxKernel for Flash {
 
     fn write(&self, target: Target) -> PtxEntry {
         let threads = self.variant.threads();
-        let write = |k: &Code| write_body(k, &self.variant);
+        let write = |k: &KernelBuilder| write_body(k, &self.variant);
         let mut kernel = typed::kernel(&self.name(), target, [threads, 1, 1], write);
         kernel.min_blocks = Some(self.variant.tile.resident);
         kernel
@@ -97,7 +97,7 @@ impl PtxKernel for Flash {
 
 /// Writes the kernel's body. On Hopper the first warpgroups of a block are consumers, the last one
 /// is the producer.
-fn write_body(k: &Code, variant: &Variant) {
+fn write_body(k: &KernelBuilder, variant: &Variant) {
     let params = Params::new(k, variant);
     let maps = match &params.operands {
         Operands::Maps(maps) => *maps,

@@ -2,7 +2,7 @@
 
 use super::super::scalar::to_u64;
 use super::variant::{Engine, Output, Variant};
-use crate::typed::{Code, Global, Ptr, Val};
+use crate::typed::{Global, KernelBuilder, Ptr, Val};
 
 /// Names of the integer parameters, in order.
 const COUNTS: [&str; 12] = [
@@ -75,7 +75,7 @@ pub(super) struct Rows<'k> {
 }
 
 impl<'k> Rows<'k> {
-    fn new(k: &'k Code, name: &str) -> Self {
+    fn new(k: &'k KernelBuilder, name: &str) -> Self {
         let base = k.pointer_param(name);
         let strides =
             ["batch", "head", "row"].map(|axis| k.scalar_param(&format!("{name}_{axis}")));
@@ -92,7 +92,7 @@ impl<'k> Rows<'k> {
 }
 
 impl<'k> Params<'k> {
-    pub fn new(k: &'k Code, variant: &Variant) -> Self {
+    pub fn new(k: &'k KernelBuilder, variant: &Variant) -> Self {
         let names = ["q", "k", "v"];
         let operands = match variant.engine {
             Engine::Hopper => Operands::Maps(names.map(|name| k.tensor_map_param(name))),

@@ -4,7 +4,7 @@ use super::Variant;
 use super::layout::{RingCursor, SharedMemory};
 use super::params::Params;
 use super::schedule::Task;
-use crate::typed::{Code, Val};
+use crate::typed::{KernelBuilder, Val};
 
 /// Indices in [`Producer::maps`].
 const QUERIES: usize = 0;
@@ -13,7 +13,7 @@ const VALUES: usize = 2;
 
 /// Writes the code of the producer.
 pub(super) fn write<'k>(
-    k: &'k Code,
+    k: &'k KernelBuilder,
     variant: &Variant,
     params: &Params<'k>,
     maps: [Val<'k, u64>; 3],
@@ -32,7 +32,7 @@ pub(super) fn write<'k>(
 }
 
 struct Producer<'k, 'a> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     variant: &'a Variant,
     params: &'a Params<'k>,
     maps: [Val<'k, u64>; 3],

@@ -4,7 +4,7 @@ use super::Variant;
 use super::params::{Params, ScheduleParams};
 use crate::kernels::attention::shape::{Attention, argument_error};
 use crate::kernels::{GpuSpec, PlanError};
-use crate::typed::{Code, Val};
+use crate::typed::{KernelBuilder, Val};
 
 /// How tasks are distributed to blocks. A task is a tile of rows of a head; or, with split-KV, a
 /// slice of its keys for all rows.
@@ -89,7 +89,7 @@ impl<'k> Params<'k> {
     /// Writes the loop over this block's tasks; `work` also receives the parity of the iteration.
     pub fn for_each_task(
         &self,
-        k: &'k Code,
+        k: &'k KernelBuilder,
         variant: &Variant,
         work: impl FnOnce(Task<'k>, Val<'k, u32>),
     ) {

@@ -8,7 +8,7 @@ use super::params::{Params, Rows};
 use super::strip::Strip;
 use super::{Variant, epilogue};
 use crate::typed::hopper::MmaType;
-use crate::typed::{Code, Ptr, Shared, Val, Var};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
 /// Rows of queries per block.
@@ -22,7 +22,7 @@ pub(super) fn shared_bytes(variant: &Variant) -> u32 {
 
 /// Writes the kernel's body.
 pub(super) fn write<'k>(
-    k: &'k Code,
+    k: &'k KernelBuilder,
     variant: &Variant,
     params: &Params<'k>,
     operands: &[Rows<'k>; 3],
@@ -57,7 +57,7 @@ enum Operand {
 }
 
 impl<'k> Warps<'k, '_> {
-    fn k(&self) -> &'k Code {
+    fn k(&self) -> &'k KernelBuilder {
         self.strip.k
     }
 

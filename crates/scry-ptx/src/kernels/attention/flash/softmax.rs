@@ -1,7 +1,7 @@
 //! Online softmax, tile by tile: running maxima and totals.
 
 use crate::typed::hopper::Accumulators;
-use crate::typed::{Code, ToOperand, Val, Var};
+use crate::typed::{KernelBuilder, ToOperand, Val, Var};
 
 /// Neighbouring lanes that hold the same row of scores.
 const LANES: u32 = 4;
@@ -9,7 +9,7 @@ const LANES: u32 = 4;
 /// The two rows of a thread.
 #[derive(Debug)]
 pub(super) struct Softmax<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     pub rows: [Row<'k>; 2],
     /// Scale of the scores before powers of 2 are computed.
     scale: Val<'k, f32>,
@@ -36,7 +36,7 @@ pub(super) fn row_registers(
 }
 
 impl<'k> Softmax<'k> {
-    pub fn new(k: &'k Code, scale: Val<'k, f32>) -> Self {
+    pub fn new(k: &'k KernelBuilder, scale: Val<'k, f32>) -> Self {
         let row =
             |_| Row { max: k.var(f32::NEG_INFINITY), total: k.var(0.0f32), rescale: k.var(0.0f32) };
         Self { k, rows: [0, 1].map(row), scale }

@@ -8,11 +8,11 @@ use super::schedule::Task;
 use super::softmax::{Softmax, row_registers, scale_rows};
 use crate::kernels::attention::scalar::Rounding;
 use crate::typed::hopper::Accumulators;
-use crate::typed::{Code, Val, Var};
+use crate::typed::{KernelBuilder, Val, Var};
 
 /// A thread's part of 64 rows: of every 8 columns two neighbours in two rows.
 pub(super) struct Strip<'k, 'a> {
-    pub k: &'k Code,
+    pub k: &'k KernelBuilder,
     pub variant: &'a Variant,
     pub params: &'a Params<'k>,
     pub task: Task<'k>,
@@ -33,7 +33,7 @@ pub(super) struct Strip<'k, 'a> {
 impl<'k, 'a> Strip<'k, 'a> {
     /// Returns the strip of a consumer, given by index, before the first tile of a task.
     pub fn new(
-        k: &'k Code,
+        k: &'k KernelBuilder,
         variant: &'a Variant,
         params: &'a Params<'k>,
         task: Task<'k>,

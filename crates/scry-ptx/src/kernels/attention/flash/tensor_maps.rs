@@ -52,7 +52,7 @@ fn buffers(
     let mut parameters = operand_parameters(attention, variant);
     let last = buffers.len() - 1;
     match variant.output {
-        Output::Tiles => parameters.push(Parameter::Map(last, out_map(attention, variant))),
+        Output::Tiles => parameters.push(Parameter::TensorMap(last, out_map(attention, variant))),
         Output::Rows => {
             parameters.push(Parameter::Pointer(last));
             parameters.extend(stride_parameters(attention.out));
@@ -87,7 +87,7 @@ fn operand_parameters(attention: &Attention, variant: &Variant) -> Vec<Parameter
         (Engine::Hopper, 1) => unsplit_maps(attention, variant),
         (Engine::Hopper, _) => split_maps(attention, variant),
     };
-    maps.into_iter().enumerate().map(|(nth, map)| Parameter::Map(nth, map)).collect()
+    maps.into_iter().enumerate().map(|(nth, map)| Parameter::TensorMap(nth, map)).collect()
 }
 
 /// Returns batch, heads and rows of queries, and of keys and values.

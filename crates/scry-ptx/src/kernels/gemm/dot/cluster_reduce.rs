@@ -1,11 +1,11 @@
 //! Reduction over a cluster: its blocks send their partial sums to the first block's shared memory.
 
 use crate::typed::hopper::MBarrier;
-use crate::typed::{Code, Ptr, Shared, Val};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val};
 
 /// A buffer in the first block's shared memory for the partial sums of each block of the cluster.
 pub(super) struct ReceiveBuffer<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     split_k: u32,
     values: u32,
     memory: Ptr<'k, Shared, f32>,
@@ -14,8 +14,8 @@ pub(super) struct ReceiveBuffer<'k> {
 
 impl<'k> ReceiveBuffer<'k> {
     /// Declares and initialises the buffer, and announces that this block has done so.
-    /// [`Code::wait_cluster`] must precede the first [`Self::send`].
-    pub(super) fn new(k: &'k Code, split_k: u32, values: u32) -> Self {
+    /// [`KernelBuilder::wait_cluster`] must precede the first [`Self::send`].
+    pub(super) fn new(k: &'k KernelBuilder, split_k: u32, values: u32) -> Self {
         let memory = k.shared::<f32>(split_k * values, 16);
         let full = MBarrier::at(k.shared::<u64>(1, 8));
         k.when(k.thread_id().equals(0), || {

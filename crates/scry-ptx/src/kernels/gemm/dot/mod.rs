@@ -22,7 +22,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, F16, Global, Ptr, Val, Var};
+use crate::typed::{self, F16, Global, KernelBuilder, Ptr, Val, Var};
 use crate::types::PtxType;
 use cluster_reduce::ReceiveBuffer;
 
@@ -216,7 +216,7 @@ impl PtxKernel for Dot {
 
 /// The kernel's parameters.
 struct Params<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     operands: [Ptr<'k, Global, u8>; 2],
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
@@ -235,7 +235,7 @@ struct Params<'k> {
 type Lines<'k> = [Vec<Ptr<'k, Global, u8>>; 2];
 
 impl<'k> Params<'k> {
-    fn declare(k: &'k Code, dot: &Dot) -> Self {
+    fn declare(k: &'k KernelBuilder, dot: &Dot) -> Self {
         let operands = [k.pointer_param("a"), k.pointer_param("b")];
         let bias = dot.gemm.epilogue.bias.then(|| k.pointer_param("bias"));
         Self {

@@ -4,7 +4,7 @@ use super::FfmaTile;
 use super::stage::{Copier, CopyKind};
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::StageCursor;
-use crate::typed::{Code, Ptr, Shared, Val, Var};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
 /// The rows and columns of a thread, and where it reads their operands from a stage.
@@ -31,7 +31,7 @@ struct Side<'k> {
 
 impl<'k> ThreadTile<'k> {
     pub(super) fn new(
-        k: &'k Code,
+        k: &'k KernelBuilder,
         tile: &FfmaTile,
         copy_kinds: [CopyKind; 2],
         stages: Ptr<'k, Shared, f32>,
@@ -75,7 +75,7 @@ impl<'k> Side<'k> {
 
 /// Writes a block's code for its tile.
 pub(super) struct Block<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     tile: FfmaTile,
     copiers: [Copier<'k>; 2],
     pub thread_tile: ThreadTile<'k>,
@@ -90,7 +90,7 @@ type Fragments<'k> = [Vec<Val<'k, f32>>; 2];
 
 impl<'k> Block<'k> {
     pub(super) fn new(
-        k: &'k Code,
+        k: &'k KernelBuilder,
         tile: &FfmaTile,
         copiers: [Copier<'k>; 2],
         thread_tile: ThreadTile<'k>,

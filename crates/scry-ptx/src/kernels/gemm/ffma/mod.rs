@@ -21,7 +21,7 @@ use super::params::{GemmLaunch, Operand, Params};
 use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code};
+use crate::typed::{self, KernelBuilder};
 
 /// The tile shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,7 +85,7 @@ impl Ffma {
         self.left_bytes() + 4 * self.tile.k_dim * self.b.pitch(self.tile.columns)
     }
 
-    fn body(&self, k: &Code) {
+    fn body(&self, k: &KernelBuilder) {
         let params = Params::declare(k, self.product.store);
         let task = params.task(k, [self.tile.rows, self.tile.columns], 4);
         let stages = k.dynamic_shared::<f32>(16);
@@ -96,7 +96,7 @@ impl Ffma {
         self.store(k, &params, &task, &block);
     }
 
-    fn copiers<'k>(&self, k: &'k Code, [a, b]: &[Operand<'k>; 2]) -> [Copier<'k>; 2] {
+    fn copiers<'k>(&self, k: &'k KernelBuilder, [a, b]: &[Operand<'k>; 2]) -> [Copier<'k>; 2] {
         let FfmaTile { rows, columns, .. } = self.tile;
         [
             Copier::new(k, self.a, rows, &self.tile, a, 0),

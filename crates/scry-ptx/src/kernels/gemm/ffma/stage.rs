@@ -7,7 +7,7 @@
 use super::FfmaTile;
 use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, MatrixLayout};
-use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
+use crate::typed::{Global, KernelBuilder, Ptr, Shared, Val, Var};
 
 /// How an operand is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,7 +110,7 @@ struct ThreadCopies<'k> {
 
 /// The copies of an operand by one thread.
 pub(super) struct Copier<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     width: u32,
     /// Global address of this iteration's tile.
     from: Var<'k, u64>,
@@ -130,7 +130,7 @@ impl<'k> Copier<'k> {
     /// Creates the copies of one thread for `side` rows or columns of an operand, `offset` bytes
     /// into each stage.
     pub(super) fn new(
-        k: &'k Code,
+        k: &'k KernelBuilder,
         copy_kind: CopyKind,
         side: u32,
         tile: &FfmaTile,

@@ -4,7 +4,7 @@ use super::inner::Block;
 use super::{Ffma, FfmaTile};
 use crate::kernels::gemm::params::{Params, Task};
 use crate::kernels::gemm::store::Writer;
-use crate::typed::{Code, Ptr, Shared};
+use crate::typed::{KernelBuilder, Ptr, Shared};
 
 /// Elements that a warp stores at once, one per lane.
 const WARP_STORE: u32 = 32;
@@ -12,7 +12,7 @@ const WARP_STORE: u32 = 32;
 impl Ffma {
     pub(super) fn store<'k>(
         &self,
-        k: &'k Code,
+        k: &'k KernelBuilder,
         params: &Params<'k>,
         task: &Task<'k>,
         block: &Block<'k>,
@@ -49,7 +49,7 @@ impl Ffma {
     /// Exchanges results through shared memory so that neighbouring lanes store neighbouring
     /// elements. Without the exchange, each scalar store of a warp would write 4 of every 16 bytes
     /// of a row.
-    fn store_lines<'k>(&self, k: &'k Code, block: &Block<'k>, writer: &Writer<'_, 'k>) {
+    fn store_lines<'k>(&self, k: &'k KernelBuilder, block: &Block<'k>, writer: &Writer<'_, 'k>) {
         let ([rows, columns], [lane_rows, lane_columns]) = (self.tile.thread(), self.tile.lanes);
         let pitch = self.tile.warp_columns() + 4;
         let [lane_down, lane_across] = block.thread_tile.lanes;
@@ -75,7 +75,7 @@ impl Ffma {
     /// Stores one row of the warp, `offset` rows below its first one.
     fn store_line<'k>(
         &self,
-        k: &'k Code,
+        k: &'k KernelBuilder,
         from: Ptr<'k, Shared, f32>,
         offset: u32,
         writer: &Writer<'_, 'k>,

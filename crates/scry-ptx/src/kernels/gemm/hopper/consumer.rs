@@ -6,7 +6,7 @@ use super::split_k;
 use super::store::Results;
 use super::variant::{GROUP_ROWS, Major, ROW_BYTES, Store, Variant, WARPGROUP};
 use crate::typed::hopper::{Accumulators, Left, Swizzle, Transposed, descriptor};
-use crate::typed::{Code, Ptr, Shared, Val};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val};
 
 /// Bytes of eight rows, the swizzle atom.
 const ATOM: u32 = 8 * ROW_BYTES;
@@ -29,7 +29,7 @@ struct Tiles<'k> {
 
 /// Writes the code of the consumer threads.
 pub(super) fn write(
-    k: &Code,
+    k: &KernelBuilder,
     variant: Variant,
     memory: Ptr<'_, Shared, u8>,
     schedule: &Schedule<'_>,
@@ -55,7 +55,7 @@ pub(super) fn write(
 }
 
 /// Accumulates over a work item's K. The MMAs of a stage run while the next stage is waited for.
-fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &WorkItem<'_>) {
+fn accumulate(k: &KernelBuilder, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &WorkItem<'_>) {
     let previous_stage = k.var::<u32>(0);
     k.for_range(item.k_tile_start, item.k_tile_end, 1, |nth| {
         ring.wait_full();
@@ -73,7 +73,7 @@ fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &WorkItem<'_>)
 
 /// As [`accumulate`], for TF32x3. While one warpgroup adds, another one multiplies.
 fn accumulate_tf32x3(
-    k: &Code,
+    k: &KernelBuilder,
     tiles: &Tiles<'_>,
     accumulators: &Accumulators<'_>,
     ring: &Ring<'_>,
@@ -94,7 +94,7 @@ fn accumulate_tf32x3(
 }
 
 impl<'k> Tiles<'k> {
-    fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+    fn new(k: &'k KernelBuilder, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let group = k.warp() / (WARPGROUP / 32);
         let rows = memory.plus_bytes(group * (GROUP_ROWS * ROW_BYTES));
         let columns = memory.offset(variant.a_bytes().into());

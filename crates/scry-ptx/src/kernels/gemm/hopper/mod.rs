@@ -48,7 +48,7 @@ use crate::kernels::gemm::{Gemm, argument_error};
 use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Code, Ptr, Shared};
+use crate::typed::{self, KernelBuilder, Ptr, Shared};
 
 /// Registers per thread of the producers and of the consumers (`setmaxnreg`), by the number of
 /// consumer warpgroups; `None` if they are not reallocated. A block has at most the 65536 registers
@@ -161,7 +161,7 @@ impl PtxKernel for HopperGemm {
 }
 
 /// Writes the kernel: dispatches to producers and consumers.
-fn write_body(k: &Code, variant: Variant) {
+fn write_body(k: &KernelBuilder, variant: Variant) {
     let schedule = Schedule::new(k, variant);
     let operands = producer::Operands::new(k);
     let memory = k.dynamic_shared::<u8>(1024);
@@ -200,7 +200,7 @@ fn write_body(k: &Code, variant: Variant) {
 }
 
 /// Writes the initialisation of all barriers; executed by one thread.
-fn write_initialisation<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
+fn write_initialisation<'k>(k: &'k KernelBuilder, variant: Variant, memory: Ptr<'k, Shared, u8>) {
     let receive = variant.has_receive_buffer().then(|| ReceiveBuffer::new(k, variant, memory));
     Ring::init(variant, memory);
     receive.iter().for_each(ReceiveBuffer::init);
@@ -210,7 +210,7 @@ fn write_initialisation<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Share
 
 /// Writes code with which one thread executes `init`, and the threads that use the barriers wait
 /// until it has done so. Without a cluster that thread's own warp does not wait.
-fn init_barriers(k: &Code, variant: Variant, init: impl FnOnce()) {
+fn init_barriers(k: &KernelBuilder, variant: Variant, init: impl FnOnce()) {
     let is_initialising_warp = k.warp().equals(4 * variant.tile.groups);
     let init_by_leader = || {
         k.when(k.lane().equals(0), init);

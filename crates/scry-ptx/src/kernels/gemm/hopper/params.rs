@@ -83,7 +83,7 @@ impl HopperGemm {
         for (nth, operand) in operands.iter().enumerate() {
             let Operand { layout, line, lines, count, tile, .. } = operand;
             let map = tensor_map(layout, variant.element, [*line, *lines, *count], *tile);
-            parameters.push(Parameter::Map(nth, map));
+            parameters.push(Parameter::TensorMap(nth, map));
         }
         parameters.extend(operands.iter().map(|operand| Parameter::U32(operand.batched.into())));
         let matrices = operands.iter().map(|operand| Parameter::U32(operand.matrices as u32));
@@ -111,7 +111,7 @@ impl HopperGemm {
             Store::Tiles => {
                 let size = [self.line(), m, batch * u64::from(self.cut.splits)];
                 let tile = [self.variant.staged_columns(), WARP_ROWS];
-                vec![Parameter::Map(at, tensor_map(&out, self.variant.output, size, tile))]
+                vec![Parameter::TensorMap(at, tensor_map(&out, self.variant.output, size, tile))]
             }
             Store::Lanes | Store::Cluster(_) => {
                 vec![Parameter::Pointer(at), Parameter::U64(out.ld), Parameter::U64(out.stride)]

@@ -3,12 +3,12 @@
 
 use super::variant::Variant;
 use crate::typed::hopper::MBarrier;
-use crate::typed::{Code, Ptr, Shared, Val, Var};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val, Var};
 
 /// The pipeline state of one side: producer or consumer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     variant: Variant,
     memory: Ptr<'k, Shared, u8>,
     /// Index of the current stage.
@@ -19,18 +19,26 @@ pub(super) struct Ring<'k> {
 
 impl<'k> Ring<'k> {
     /// Returns the producer's state; all stages are empty at first.
-    pub(super) fn for_producer(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+    pub(super) fn for_producer(
+        k: &'k KernelBuilder,
+        variant: Variant,
+        memory: Ptr<'k, Shared, u8>,
+    ) -> Self {
         Self { k, variant, memory, index: k.var(0), parity: k.var(1) }
     }
 
     /// Returns the consumer's state.
-    pub(super) fn for_consumer(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+    pub(super) fn for_consumer(
+        k: &'k KernelBuilder,
+        variant: Variant,
+        memory: Ptr<'k, Shared, u8>,
+    ) -> Self {
         Self { parity: k.var(0), ..Self::for_producer(k, variant, memory) }
     }
 
     /// Initialises the barriers: a stage is full when its bytes have arrived, and empty when each
-    /// consumer warp of all blocks of the cluster has released it. [`Code::fence_mbarrier_init`]
-    /// must follow.
+    /// consumer warp of all blocks of the cluster has released it.
+    /// [`KernelBuilder::fence_mbarrier_init`] must follow.
     pub(super) fn init(variant: Variant, memory: Ptr<'k, Shared, u8>) {
         let barriers = memory.offset(variant.barriers_at().into()).cast::<u64>();
         let Variant { tile, .. } = variant;

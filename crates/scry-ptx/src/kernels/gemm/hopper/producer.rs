@@ -5,7 +5,7 @@ use super::pipeline::Ring;
 use super::schedule::{Schedule, WorkItem};
 use super::variant::{GROUP_ROWS, Major, PdlPrefetch, ROW_BYTES, Variant};
 use crate::typed::hopper::MBarrier;
-use crate::typed::{Code, Policy, Ptr, Shared, Val};
+use crate::typed::{KernelBuilder, Policy, Ptr, Shared, Val};
 
 /// Elements along M or N per TMA load of an M-major or N-major operand.
 const SLAB: u32 = GROUP_ROWS;
@@ -33,7 +33,7 @@ struct TileLoad<'k> {
 
 impl<'k> Operands<'k> {
     /// Declares the parameters.
-    pub(super) fn new(k: &'k Code) -> Self {
+    pub(super) fn new(k: &'k KernelBuilder) -> Self {
         Self {
             a: k.tensor_map_param("a"),
             b: k.tensor_map_param("b"),
@@ -45,7 +45,7 @@ impl<'k> Operands<'k> {
     }
 
     /// Prefetches the tensor maps.
-    pub(super) fn prefetch(&self, k: &Code) {
+    pub(super) fn prefetch(&self, k: &KernelBuilder) {
         k.prefetch_tensor_map(self.a);
         k.prefetch_tensor_map(self.b);
     }
@@ -53,7 +53,7 @@ impl<'k> Operands<'k> {
 
 /// State shared by both producer threads.
 pub(super) struct Producer<'k> {
-    pub(super) k: &'k Code,
+    pub(super) k: &'k KernelBuilder,
     pub(super) variant: Variant,
     pub(super) memory: Ptr<'k, Shared, u8>,
     pub(super) schedule: Schedule<'k>,

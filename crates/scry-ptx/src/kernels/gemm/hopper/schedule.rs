@@ -3,7 +3,7 @@
 use super::variant::{HopperTile, Store, Variant};
 use crate::kernels::Parameter;
 use crate::kernels::gemm::memory::to_u64;
-use crate::typed::{Code, Val};
+use crate::typed::{KernelBuilder, Val};
 
 /// How a GEMM is divided into work items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct WorkDivision {
 /// How a GEMM is divided into work items: parameters of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     variant: Variant,
     /// Work items in total.
     work_items: Val<'k, u32>,
@@ -53,7 +53,7 @@ struct Divisor<'k> {
 }
 
 impl<'k> Divisor<'k> {
-    fn declare(k: &'k Code, name: &str) -> Self {
+    fn declare(k: &'k KernelBuilder, name: &str) -> Self {
         let [factor, shift] =
             ["factor", "shift"].map(|part| k.scalar_param(&format!("{name}_{part}")));
         Self { number: k.scalar_param(name), factor, shift }
@@ -105,7 +105,7 @@ pub(super) struct WorkItem<'k> {
 
 impl<'k> Schedule<'k> {
     /// Declares the parameters.
-    pub(super) fn new(k: &'k Code, variant: Variant) -> Self {
+    pub(super) fn new(k: &'k KernelBuilder, variant: Variant) -> Self {
         let divisor = |name| Divisor::declare(k, name);
         Self {
             k,

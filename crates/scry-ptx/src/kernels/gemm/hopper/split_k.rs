@@ -13,7 +13,7 @@ use super::variant::{GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
 use crate::kernels::gemm::Layout;
 use crate::kernels::gemm::memory::{load_element, store_element, to_u64};
 use crate::typed::hopper::{Accumulators, MBarrier};
-use crate::typed::{Code, Ptr, Shared, Val};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val};
 
 /// The named barrier of the consumer warpgroups.
 const CONSUMER_BARRIER: u32 = 1;
@@ -45,14 +45,14 @@ impl Share {
 /// The receive buffer of a block: for each sending block, the vectors of its threads.
 #[derive(Clone, Copy)]
 pub(super) struct ReceiveBuffer<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     variant: Variant,
     memory: Ptr<'k, Shared, f32>,
     full: MBarrier<'k>,
 }
 
 impl<'k> ReceiveBuffer<'k> {
-    pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+    pub(super) fn new(k: &'k KernelBuilder, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let full = MBarrier::at(memory.offset(variant.receive_barrier_at().into()).cast());
         let memory = memory.offset(variant.staging_at().into()).cast();
         Self { k, variant, memory, full }
@@ -106,7 +106,7 @@ impl<'k> ReceiveBuffer<'k> {
 
 /// Writes the code of the threads that are not consumers: they take part in the cluster barriers of
 /// the consumers.
-pub(super) fn wait_for_peers(k: &Code, variant: Variant) {
+pub(super) fn wait_for_peers(k: &KernelBuilder, variant: Variant) {
     if variant.has_receive_buffer() {
         k.wait_cluster();
     } else if variant.tile.split_k > 1 {
@@ -118,7 +118,7 @@ pub(super) fn wait_for_peers(k: &Code, variant: Variant) {
 
 /// Writes the code of the consumers.
 pub(super) fn write(
-    k: &Code,
+    k: &KernelBuilder,
     memory: Ptr<'_, Shared, u8>,
     schedule: &Schedule<'_>,
     results: &Results<'_>,
@@ -155,7 +155,7 @@ pub(super) fn write(
 
 /// Stores the results of a block that does not split K, from registers.
 fn store_directly(
-    k: &Code,
+    k: &KernelBuilder,
     results: &Results<'_>,
     item: &WorkItem<'_>,
     accumulators: &Accumulators<'_>,
@@ -187,7 +187,7 @@ fn exchange_and_store<'k>(
 
 /// Stores the accumulators over the pipeline stages, once all MMAs are complete.
 fn share_accumulators(
-    k: &Code,
+    k: &KernelBuilder,
     variant: Variant,
     memory: Ptr<'_, Shared, u8>,
     accumulators: &Accumulators<'_>,
@@ -204,7 +204,7 @@ fn share_accumulators(
 }
 
 /// Waits until all blocks have stored their accumulators in shared memory.
-fn sync_blocks(k: &Code, variant: Variant) {
+fn sync_blocks(k: &KernelBuilder, variant: Variant) {
     match variant.tile.split_k {
         1 => k.sync_named(CONSUMER_BARRIER, variant.tile.groups * WARPGROUP),
         _ => k.sync_cluster(),
@@ -214,7 +214,7 @@ fn sync_blocks(k: &Code, variant: Variant) {
 /// Adds up the accumulators of all blocks for this block's part of the tile, and stores the
 /// results.
 fn reduce_and_store<'k>(
-    k: &'k Code,
+    k: &'k KernelBuilder,
     memory: Ptr<'k, Shared, u8>,
     rank: Val<'k, u32>,
     results: &Results<'k>,
@@ -264,14 +264,14 @@ fn sum_over_blocks<'k>(at: Ptr<'k, Shared, f32>, split_k: u32) -> Val<'k, f32> {
 }
 
 /// Returns the first row of the tile whose accumulators the thread holds.
-fn first_row(k: &Code) -> Val<'_, u32> {
+fn first_row(k: &KernelBuilder) -> Val<'_, u32> {
     let warp = k.warp();
     (warp >> 2) * GROUP_ROWS + (warp & 3) * WARP_ROWS + (k.lane() >> 2)
 }
 
 /// Stores the result of the thread's `nth` accumulator.
 fn store_nth<'k>(
-    k: &'k Code,
+    k: &'k KernelBuilder,
     results: &Results<'k>,
     item: &WorkItem<'k>,
     nth: Val<'k, u32>,

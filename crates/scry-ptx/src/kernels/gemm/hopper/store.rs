@@ -10,13 +10,13 @@ use super::variant::{
 use crate::kernels::gemm::epilogue::EpilogueScalars;
 use crate::kernels::gemm::memory::load_element;
 use crate::typed::hopper::Accumulators;
-use crate::typed::{Bf16x2, Code, F16x2, Global, Ptr, Shared, Val, pack};
+use crate::typed::{Bf16x2, F16x2, Global, KernelBuilder, Ptr, Shared, Val, pack};
 use crate::types::PtxType;
 
 /// Destination and epilogue: parameters of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Results<'k> {
-    pub k: &'k Code,
+    pub k: &'k KernelBuilder,
     pub variant: Variant,
     pub destination: Destination<'k>,
     pub bias: Option<Ptr<'k, Global, u8>>,
@@ -61,7 +61,7 @@ pub(super) struct Warp<'k> {
 
 impl<'k> Results<'k> {
     /// Declares the parameters.
-    pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+    pub(super) fn new(k: &'k KernelBuilder, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let destination = match variant.store {
             Store::Tiles => Destination::Map(k.tensor_map_param("out")),
             Store::Lanes | Store::Cluster(_) => Destination::Memory(OutMemory {

@@ -5,11 +5,11 @@ use super::tile::MmaTile;
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::StageCursor;
 use crate::typed::hopper::MmaType;
-use crate::typed::{Code, Ptr, Shared, Val, Var};
+use crate::typed::{KernelBuilder, Ptr, Shared, Val, Var};
 
 /// A warp's share of an operand in a stage.
 pub(super) struct Side<'k> {
-    pub k: &'k Code,
+    pub k: &'k KernelBuilder,
     pub layout: OperandLayout,
     /// Whether it is `a`.
     pub is_a: bool,
@@ -82,7 +82,7 @@ impl<'k> Side<'k> {
 
 /// Writes a block's code for its tile.
 pub(super) struct Block<'k> {
-    pub k: &'k Code,
+    pub k: &'k KernelBuilder,
     pub tile: MmaTile,
     pub mma_type: MmaType,
     pub copiers: [Copier<'k>; 2],

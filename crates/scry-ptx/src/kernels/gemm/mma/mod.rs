@@ -23,7 +23,7 @@ use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::hopper::MmaType;
-use crate::typed::{self, Code, Ptr, Shared};
+use crate::typed::{self, KernelBuilder, Ptr, Shared};
 
 /// A GEMM on tensor cores; rows of its operands must be 16-byte aligned.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl Mma {
         if nth == 0 { 0 } else { self.side_bytes(0) }
     }
 
-    fn body(&self, k: &Code) {
+    fn body(&self, k: &KernelBuilder) {
         let params = Params::declare(k, self.product.store);
         let task = params.task(k, [self.tile.rows, self.tile.columns], self.layouts[0].size);
         let stages = k.dynamic_shared::<u8>(128);
@@ -69,7 +69,7 @@ impl Mma {
 
     fn block<'k>(
         &self,
-        k: &'k Code,
+        k: &'k KernelBuilder,
         copiers: [Copier<'k>; 2],
         stages: Ptr<'k, Shared, u8>,
     ) -> Block<'k> {
@@ -100,7 +100,13 @@ impl Mma {
         }
     }
 
-    fn store<'k>(&self, k: &'k Code, params: &Params<'k>, task: &Task<'k>, block: &Block<'k>) {
+    fn store<'k>(
+        &self,
+        k: &'k KernelBuilder,
+        params: &Params<'k>,
+        task: &Task<'k>,
+        block: &Block<'k>,
+    ) {
         let ([rows, columns], at) = (&block.sides, &task.at);
         let first =
             [at.row + rows.start + k.lane() / 4, at.column + columns.start + k.lane() % 4 * 2];

@@ -6,7 +6,7 @@
 use super::tile::MmaTile;
 use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, MatrixLayout};
-use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
+use crate::typed::{Global, KernelBuilder, Ptr, Shared, Val, Var};
 
 /// Bytes per chunk.
 const CHUNK_BYTES: u32 = 16;
@@ -68,7 +68,7 @@ impl OperandLayout {
 
 /// The copies of an operand by one thread.
 pub(super) struct Copier<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     layout: OperandLayout,
     /// Global address of the thread's first chunk of this iteration; of the tile's first element if
     /// the operand is K-major.
@@ -98,7 +98,7 @@ impl<'k> Copier<'k> {
     /// Creates the copies of one thread for `side` rows or columns of an operand, `offset` bytes
     /// into each stage.
     pub(super) fn new(
-        k: &'k Code,
+        k: &'k KernelBuilder,
         layout: OperandLayout,
         side: u32,
         tile: &MmaTile,

@@ -10,7 +10,7 @@ use super::reduce::Reduce;
 use super::repack::{Align, Source, is_tma_aligned};
 use super::tf32::Split;
 use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, argument_error};
-use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
+use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
 
@@ -82,8 +82,8 @@ struct Product {
     gemm: Gemm,
     transposed: bool,
     /// Buffers of the operands of `gemm`.
-    a: Place,
-    b: Place,
+    a: BufferSlot,
+    b: BufferSlot,
 }
 
 impl Product {
@@ -92,8 +92,8 @@ impl Product {
             requested: *requested,
             gemm: normalise(requested),
             transposed: false,
-            a: Place::Argument(0),
-            b: Place::Argument(1),
+            a: BufferSlot::Argument(0),
+            b: BufferSlot::Argument(1),
         };
         if requested.out.order == Layout::ColMajor { product.transposed() } else { product }
     }
@@ -221,7 +221,7 @@ impl Product {
         let Gemm { m, n, k, .. } = self.gemm;
         let pdl = PdlPrefetch::for_sizes([m, n, k]);
         let buffer = if pdl == PdlPrefetch::A { self.a } else { self.b };
-        if matches!(buffer, Place::Argument(_)) { pdl } else { PdlPrefetch::None }
+        if matches!(buffer, BufferSlot::Argument(_)) { pdl } else { PdlPrefetch::None }
     }
 
     /// Adds the launch of the GEMM, and that of the split-K reduction.
@@ -231,14 +231,14 @@ impl Product {
             let kernel = product.final_kernel(gpu, choice)?;
             let bias = kernel.variant.finish.bias != BiasAxis::None;
             let mut buffers = vec![product.a, product.b];
-            buffers.extend(bias.then_some(Place::Argument(2)));
-            buffers.push(Place::Argument(plan.arguments.len() - 1));
+            buffers.extend(bias.then_some(BufferSlot::Argument(2)));
+            buffers.push(BufferSlot::Argument(plan.arguments.len() - 1));
             plan.steps.push(Step { kernel: Box::new(kernel), buffers });
             return Ok(plan);
         }
         let kernel = self.partial_kernel(gpu, choice)?;
         let reduce = self.reduce_kernel(&kernel);
-        let scratch = Place::Scratch(plan.scratch.len());
+        let scratch = BufferSlot::Scratch(plan.scratch.len());
         plan.scratch.push(4 * reduce.partial_stride * u64::from(choice.splits) * self.gemm.batch);
         let buffers = vec![self.a, self.b, scratch];
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
@@ -302,8 +302,8 @@ fn normalise(requested: &Gemm) -> Gemm {
 
 /// Allocates scratch memory for a repacked operand, and sets its buffer to that memory for later
 /// steps.
-fn allocate_scratch(buffer: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
-    *buffer = Place::Scratch(plan.scratch.len());
+fn allocate_scratch(buffer: &mut BufferSlot, plan: &mut Plan, bytes: u64) -> BufferSlot {
+    *buffer = BufferSlot::Scratch(plan.scratch.len());
     plan.scratch.push(bytes);
     *buffer
 }
@@ -319,14 +319,14 @@ fn add_reduction(
     mut plan: Plan,
     gemm: &Gemm,
     reduce: Reduce,
-    partials: Option<Place>,
+    partials: Option<BufferSlot>,
 ) -> Result<Plan, PlanError> {
     if !reduce.fits_grid() {
         let problem = format!("{} by {} by {}", gemm.batch, gemm.m, gemm.n);
         return Err(argument_error("out", problem, "compute the product in parts"));
     }
     let mut buffers: Vec<_> = partials.into_iter().collect();
-    buffers.extend((2..plan.arguments.len()).map(Place::Argument));
+    buffers.extend((2..plan.arguments.len()).map(BufferSlot::Argument));
     plan.steps.push(Step { kernel: Box::new(reduce), buffers });
     Ok(plan)
 }

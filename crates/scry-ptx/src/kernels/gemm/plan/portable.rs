@@ -11,7 +11,7 @@ use crate::kernels::gemm::repack::is_tma_aligned;
 use crate::kernels::gemm::simple::GemmKernel;
 use crate::kernels::gemm::store::StoreVariant;
 use crate::kernels::gemm::{Epilogue, Gemm, Layout, MatrixLayout, Precision, argument_error};
-use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
+use crate::kernels::{BufferParameter, BufferSlot, GpuSpec, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
 
@@ -276,7 +276,7 @@ impl Product {
             Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
         let kernel =
             self.kernel(&accumulators, choice.unit, StoreVariant::partial_results(), division)?;
-        let scratch = Place::Scratch(plan.scratch.len());
+        let scratch = BufferSlot::Scratch(plan.scratch.len());
         plan.scratch.push(partial_stride.saturating_mul(4 * splits).saturating_mul(batch));
         plan.steps.push(Step { kernel, buffers: vec![self.a, self.b, scratch] });
         let (row_stride, column_stride) = if self.transposed { (1, ld) } else { (ld, 1) };
@@ -291,9 +291,9 @@ impl Product {
     }
 
     /// Returns the buffers that a step with the final results binds.
-    fn step_buffers(&self, plan: &Plan) -> Vec<Place> {
+    fn step_buffers(&self, plan: &Plan) -> Vec<BufferSlot> {
         let mut places = vec![self.a, self.b];
-        places.extend((2..plan.arguments.len()).map(Place::Argument));
+        places.extend((2..plan.arguments.len()).map(BufferSlot::Argument));
         places
     }
 
@@ -329,7 +329,7 @@ impl Product {
     /// Adds the launch of the tiled reference kernel, which supports every GEMM.
     fn launch_tiled(&self, mut plan: Plan) -> Result<Plan, PlanError> {
         let kernel = GemmKernel::of(&self.requested, Some(16))?;
-        let buffers = (0..plan.arguments.len()).map(Place::Argument).collect();
+        let buffers = (0..plan.arguments.len()).map(BufferSlot::Argument).collect();
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
         Ok(plan)
     }

@@ -24,7 +24,7 @@ use crate::kernels::{
 use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::hopper::MBarrier;
-use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 use pipeline::{GROUP_WARPS, Matrix, PRODUCERS, ROWS, Ring, SPANS, STAGES, stage_bytes};
 use span_mma::{ColumnPacking, SpanOperands};
@@ -155,7 +155,7 @@ impl PtxKernel for Stream {
 
 /// Values that all warps share.
 struct Block<'k> {
-    k: &'k Code,
+    k: &'k KernelBuilder,
     layout: Limbs,
     matrix: Matrix<'k>,
     y: Ptr<'k, Global, f32>,
@@ -184,7 +184,7 @@ enum ActivationSource<'k> {
 }
 
 impl Stream {
-    fn body(&self, k: &Code) {
+    fn body(&self, k: &KernelBuilder) {
         let weights = k.pointer_param::<u8>("weights");
         let x = k.pointer_param::<u32>("x");
         let y = k.pointer_param::<f32>("y");
@@ -208,7 +208,7 @@ impl Stream {
 
     fn block<'k>(
         &self,
-        k: &'k Code,
+        k: &'k KernelBuilder,
         [rows, len, first, columns, ring_at, stages]: [Val<'k, u32>; 6],
         weights: Ptr<'k, Global, u8>,
         y: Ptr<'k, Global, f32>,

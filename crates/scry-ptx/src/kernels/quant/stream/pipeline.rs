@@ -3,7 +3,7 @@
 use super::super::format::BlockFormat;
 use super::super::to_u64;
 use crate::typed::hopper::MBarrier;
-use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
+use crate::typed::{Global, KernelBuilder, Ptr, Shared, Val, Var};
 
 /// Rows per tile: one MMA tile.
 pub(super) const ROWS: u32 = 16;
@@ -38,7 +38,7 @@ pub(super) const fn stage_bytes(format: BlockFormat) -> u32 {
 /// A ring of stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring<'k> {
-    pub(super) k: &'k Code,
+    pub(super) k: &'k KernelBuilder,
     pub(super) format: BlockFormat,
     pub(super) stages: Val<'k, u32>,
     pub(super) memory: Ptr<'k, Shared, u8>,

@@ -6,7 +6,7 @@
 
 use super::super::activations::{LimbBuffer, UPPER_UNIT};
 use super::super::format::BlockFormat;
-use crate::typed::{Code, F16, Ptr, Shared, Sign, Val, unpack_f16x2};
+use crate::typed::{F16, KernelBuilder, Ptr, Shared, Sign, Val, unpack_f16x2};
 
 /// The bits of [`MAGIC`]. Adding an integer below 2^22 in magnitude results in the bits of `MAGIC`
 /// plus that integer.
@@ -64,7 +64,7 @@ impl<'k> ColumnPacking<'k> {
     }
 
     /// Returns the sum over the groups of a set, for the same limb column.
-    pub(super) fn sum_over_groups(&self, k: &'k Code, sum: Val<'k, f32>) -> Val<'k, f32> {
+    pub(super) fn sum_over_groups(&self, k: &'k KernelBuilder, sum: Val<'k, f32>) -> Val<'k, f32> {
         // Lanes whose columns differ by the number of limbs hold the same column.
         let add = |sum: Val<'k, f32>, by: u32| sum + k.shuffle("bfly", sum, by);
         match self.groups_per_set {
@@ -78,7 +78,7 @@ impl<'k> ColumnPacking<'k> {
 /// The weights of a lane's two rows, and the limbs of its column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpanOperands<'k> {
-    pub(super) k: &'k Code,
+    pub(super) k: &'k KernelBuilder,
     /// The lane's index modulo 4.
     pub(super) part: Val<'k, u32>,
     pub(super) packing: ColumnPacking<'k>,
