@@ -92,7 +92,7 @@ impl Ty {
     }
 
     /// Returns the bits of the number `value`, an integer, in this type.
-    pub(crate) fn from_integer(self, value: u32) -> u64 {
+    pub(crate) fn integer_bits(self, value: u32) -> u64 {
         if self.is_float() { self.nearest(value.into()) } else { self.wrap(value.into()) }
     }
 

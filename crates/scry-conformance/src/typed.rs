@@ -101,7 +101,7 @@ impl Source {
             Self::Affine => {
                 let ty = operands.ty;
                 let s = operands.third[lane as usize];
-                return (ty.from_integer(lane * 3 + group), ty.from_integer(group + 40 - lane), s);
+                return (ty.integer_bits(lane * 3 + group), ty.integer_bits(group + 40 - lane), s);
             }
         };
         let (i, j) = (i as usize, j as usize);
@@ -219,7 +219,7 @@ fn wants(operands: &Operands, rows: &[&Row], source: Source, masked: bool) -> Ve
 /// Returns the expected result of inactive invocations: the buffer's initial value for rows with an
 /// even index, the variable's for the others (see [`kernel`]).
 fn inactive_result(result: Ty, row: usize) -> Want {
-    let bits = if row.is_multiple_of(2) { result.wrap(-1) } else { result.from_integer(INITIAL) };
+    let bits = if row.is_multiple_of(2) { result.wrap(-1) } else { result.integer_bits(INITIAL) };
     Want::Bits(bits)
 }
 

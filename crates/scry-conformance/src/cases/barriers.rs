@@ -136,7 +136,7 @@ pub(crate) fn uniform_loads_of_every_type(_: &DeviceInfo) -> Vec<Case> {
                 }}",
             directives(&[ty])
         );
-        let values: Vec<u64> = [3, 1, 2].map(|value| ty.from_integer(value)).into();
+        let values: Vec<u64> = [3, 1, 2].map(|value| ty.integer_bits(value)).into();
         Case::new(name, source)
             .buffer(Data::values(ty, &[&values[..], &values[..1]].concat()))
             .buffer(Data::values(ty, &[0; 192]))

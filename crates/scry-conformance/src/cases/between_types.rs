@@ -117,9 +117,9 @@ fn conversions(from: Ty) -> Vec<Row> {
         move |bits: u64| if from.is_float() { from.float(bits) == 0.0 } else { bits == 0 };
     rows.push(Row::condition("bool(a)", move |a, _| !is_zero(a)));
     rows.push(Row::condition(format!("a == {name}(bool(a))"), move |a, _| {
-        is_zero(a) || a == from.from_integer(1)
+        is_zero(a) || a == from.integer_bits(1)
     }));
-    let from_bool = move |value: bool| Want::Bits(from.from_integer(value.into()));
+    let from_bool = move |value: bool| Want::Bits(from.integer_bits(value.into()));
     rows.push(Row::new(format!("{name}(s < 9u)"), from, move |_, _, s| from_bool(s < 9)));
     rows.push(Row::new("select(a, b, s % 3u == 1u)", from, move |a, b, s| {
         Want::Bits(if s % 3 == 1 { b } else { a })

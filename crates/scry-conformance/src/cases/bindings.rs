@@ -34,7 +34,7 @@ pub(crate) fn uniform_scalars_arrays_and_matrices(_: &DeviceInfo) -> Case {
             }
         }";
     // Columns of three are padded to four.
-    let m = [1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 0].map(|x| Ty::F32.from_integer(x));
+    let m = [1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 0].map(|x| Ty::F32.integer_bits(x));
     let table: Vec<u32> = (0..12).collect();
     let out = Data::zeros(DType::U32, 6);
     let buffers = vec![words(&[1000]), words(&table), Data::values(Ty::F32, &m), out];

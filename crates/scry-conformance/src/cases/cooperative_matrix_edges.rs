@@ -151,13 +151,13 @@ impl Shape {
             placements.iter().flat_map(|placement| [placement.start, placement.stride]).collect();
         let identity = (0..n * n).map(|at| u32::from(at % (n + 1) == 0));
         // `load` overwrites the matrices; `store`, which has one placement, reads its matrix here.
-        let matrices = vec![ty.from_integer(77); placements.len() * (n * n) as usize];
+        let matrices = vec![ty.integer_bits(77); placements.len() * (n * n) as usize];
         let matrices = if placements.len() == 1 { self.values(n * n, 5) } else { matrices };
         Case::new(name, source)
             .buffer(Data::values(ty, &self.values(self.len(), 0)))
             .buffer(Data::values(ty, &matrices))
             .buffer(Data::words(&words))
-            .buffer(Data::values(ty, &identity.map(|x| ty.from_integer(x)).collect::<Vec<_>>()))
+            .buffer(Data::values(ty, &identity.map(|x| ty.integer_bits(x)).collect::<Vec<_>>()))
             .launch(Launch::workgroups([placements.len() as u32, 1, 1]))
             .rejected_without(NEEDS)
             .rejected_without_product(product_kinds_with_accumulator(n as usize, ty))
@@ -165,7 +165,7 @@ impl Shape {
 
     /// Returns small integers, none of which is zero.
     fn values(self, len: u32, seed: u32) -> Vec<u64> {
-        (0..len).map(|at| self.ty.from_integer((at * 7 + seed) % 13 + 1)).collect()
+        (0..len).map(|at| self.ty.integer_bits((at * 7 + seed) % 13 + 1)).collect()
     }
 }
 
@@ -193,7 +193,7 @@ fn load(shape: Shape, role: char, placements: &[Placement]) -> Case {
         placements.iter().flat_map(|placement| (0..n).map(move |row| (*placement, row)))
     {
         want.extend((0..n).map(|column| {
-            shape.index(placement, row, column).map_or(ty.from_integer(0), |at| elements[at])
+            shape.index(placement, row, column).map_or(ty.integer_bits(0), |at| elements[at])
         }));
     }
     let name = if placements.len() == 1 { placements[0].name } else { "all placements" };

@@ -159,11 +159,11 @@ fn case(ty: Ty, ops: &'static [Op], masked: bool) -> Case {
     let values: Vec<i64> = (0..N as i64).map(|i| i * 11 % 29 + 1).collect();
     let factors = values.iter().map(|value| factor(*value));
     let all: Vec<u64> =
-        values.iter().copied().chain(factors).map(|v| ty.from_integer(v as u32)).collect();
+        values.iter().copied().chain(factors).map(|v| ty.integer_bits(v as u32)).collect();
     Case::new(format!("{ty:?}, masked {masked}"), source)
         .buffer(Data::values(ty, &all))
         .words(&[&[0; 4 * N]])
-        .buffer(Data::values(ty, &vec![ty.from_integer(99); N * ops.len()]))
+        .buffer(Data::values(ty, &vec![ty.integer_bits(99); N * ops.len()]))
         .one_workgroup()
         .skipped_without(Features::SUBGROUPS | ty.feature())
         .expect(move |out| {
@@ -191,7 +191,7 @@ fn compare(ty: Ty, ops: &[Op], workgroup: &Workgroup, got: &[u64]) -> Result<(),
         for ((op, host), got) in ops.iter().zip(row) {
             let want = if member.active { host(workgroup, i) } else { Some(99) };
             if let Some(want) = want {
-                let want = ty.from_integer(want as u32);
+                let want = ty.integer_bits(want as u32);
                 ensure_eq!(*got, want, "{op} of {ty:?}, invocation {i}: {member:?}");
             }
         }

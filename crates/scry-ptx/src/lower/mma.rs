@@ -150,11 +150,11 @@ impl Lowering<'_> {
         let accumulator_type = self.ty(products[0].c[0]);
         let lane = self.b.reg(PtxType::U32);
         self.b.emit(Opcode::new("mov.u32"), vec![lane.into(), "%laneid".into()]);
-        let mut accumulators = self.to_f32_each(products[0].c);
+        let mut accumulators = self.emit_f32_each(products[0].c);
         for product in products {
             let (a, b) = (
-                self.to_f32_each(product.a),
-                [self.to_f32(product.b[0]), self.to_f32(product.b[1])],
+                self.emit_f32_each(product.a),
+                [self.emit_f32(product.b[0]), self.emit_f32(product.b[1])],
             );
             // Two values of K are a pair, which one lane holds.
             for pair in 0..4 {
@@ -186,13 +186,13 @@ impl Lowering<'_> {
         [self.b.reg(ty), self.b.reg(ty), self.b.reg(ty), self.b.reg(ty)]
     }
 
-    fn to_f32_each(&mut self, values: [Value; 4]) -> [Reg; 4] {
+    fn emit_f32_each(&mut self, values: [Value; 4]) -> [Reg; 4] {
         let [a, b, c, d] = values;
-        [self.to_f32(a), self.to_f32(b), self.to_f32(c), self.to_f32(d)]
+        [self.emit_f32(a), self.emit_f32(b), self.emit_f32(c), self.emit_f32(d)]
     }
 
     /// Converts to `f32`.
-    fn to_f32(&mut self, value: Value) -> Reg {
+    fn emit_f32(&mut self, value: Value) -> Reg {
         let (ty, register) = (self.ty(value), self.reg(value));
         self.widen(ty, register)
     }
