@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(check(None), Ok(()));
         let text = check(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
         let expected = "kernel `k`, parameters: the kernel has parameters of [8, 128] bytes, but \
-                        those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; help: list";
+                        those of [4, 128, 8] are listed: [U32, TensorMap(0), Pointer(0)]; help";
         assert!(text.starts_with(expected), "{text}");
     }
 
