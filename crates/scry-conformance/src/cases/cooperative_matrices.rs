@@ -397,8 +397,8 @@ pub(crate) fn rejects_invalid_matrix_products(_: &DeviceInfo) -> Vec<Case> {
         Case::new(name, source).rejected_without(NEEDS).refused(&[part])
     };
     vec![
-        case("sizes", sizes, "one size"),
-        case("types", types, "f16 and f32 to f32"),
+        case("sizes", sizes, "the same size"),
+        case("types", types, "(f16, f32, f32)"),
         case("a variable's elements", local, "workgroup memory"),
         case("a shared matrix", shared, "workgroup memory"),
     ]
