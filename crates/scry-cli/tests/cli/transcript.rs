@@ -58,11 +58,13 @@ impl Transcript {
             let (path, line) = (path.display(), line + 1);
             panic!("{path}:{line}: was `{old}`, is `{new}`; SCRY_BLESS=1 accepts the change");
         }
-        assert_eq!(golden.len(), self.text.len(), "{} ends early", path.display());
+        let (old, new, path) = (golden.len(), self.text.len(), path.display());
+        assert_eq!(old, new, "{path}: its length differs; SCRY_BLESS=1 accepts the change");
     }
 }
 
-/// Replaces each time such as `5 s` by `#`. A time without a space, as in options, is kept.
+/// Replaces each time such as `5 s` by `#`, if the number is a word of its own: `60s` and `(5 s)`
+/// are kept.
 fn mask_times(text: &str) -> String {
     let is_unit = |word: &str| {
         let unit = word.trim_end_matches(|c: char| !c.is_alphabetic());

@@ -30,8 +30,9 @@ pub(crate) struct Completion {
     id: Option<FutureId>,
 }
 
-/// The time at which a wait started, and the device's counters at that time: only later interrupts
-/// and cancellations affect the wait.
+/// The time at which a wait started, and the device's counters at that time. Earlier interrupts do
+/// not affect the wait; of earlier cancellations, only that of the awaited submission may
+/// ([`CancellationScope`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitStart {
     at: Instant,
@@ -87,7 +88,8 @@ impl Completion {
         let queue: &SubmissionQueue = &self.context;
         let is_late = |limit: &Duration| started.at.elapsed() >= *limit;
         if let Err(error) = queue.check_alive() {
-            // The watcher abandoned the device because of this future or a similar one.
+            // The watcher abandoned the device at its time limit: a future that has waited as long
+            // returns the timeout, others the loss.
             let abandoned = queue.wakers_unless_forked().and_then(Wakers::abandoned_after);
             let late =
                 abandoned.filter(is_late).map(|limit| queue.timeout_error(limit, ABANDONED_HELP));
@@ -123,7 +125,7 @@ impl Completion {
             let notification = watcher::notification(queue.device_state(), self.submission);
             let notifies = queue.note_loss(queue.driver.notify(self.submission, &notification))?;
             if !notifies {
-                wakers.poll_driver();
+                wakers.request_polling();
             }
         }
         if wakers.need_watcher() {

@@ -113,7 +113,7 @@ impl Wakers {
     }
 
     /// Makes the watcher poll the driver, which does not support notifications.
-    pub(crate) fn poll_driver(&self) {
+    pub(crate) fn request_polling(&self) {
         let mut state = self.lock();
         state.is_polled = true;
         state.requested.clear();
@@ -328,7 +328,7 @@ mod tests {
         let wakers = Wakers::default();
         let (_count, waker) = counting_waker();
         wakers.insert(SubmissionIndex(9), wakers.new_id(), &waker, None);
-        wakers.poll_driver();
+        wakers.request_polling();
         assert!(matches!(wakers.next_duty(false), Some(Duty::Poll(SubmissionIndex(9), _))));
         wakers.insert(SubmissionIndex(5), wakers.new_id(), &waker, None);
         assert!(matches!(wakers.next_duty(true), Some(Duty::Poll(SubmissionIndex(5), _))));

@@ -121,7 +121,7 @@ fn sign_of_complement_beside_i64_rem() {
         let rem = 77i64.checked_rem(x.into()).unwrap_or(0);
         [(x > (!x).signum()).into(), x16.signum().into(), signs as i32, rem as i32]
     });
-    check_where_supported("fuzz/signs.wgsl", &expected, "not all integers");
+    check_where_supported("fuzz/signs.wgsl", &expected, "no 16-bit or no 64-bit integers");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn i16_abs_wraps_beside_i64_rem() {
         let rem = 77u32.checked_rem(word).unwrap_or(0);
         [abs, negated, i32::from(x).abs(), rem.cast_signed()]
     });
-    check_where_supported("fuzz/sizes.wgsl", &expected, "not all integers");
+    check_where_supported("fuzz/sizes.wgsl", &expected, "no 16-bit or no 64-bit integers");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn negating_int_min_wraps() {
             (x16 ^ 1).wrapping_neg().into(),
         ]
     });
-    check_where_supported("fuzz/least.wgsl", &expected, "not all integers");
+    check_where_supported("fuzz/least.wgsl", &expected, "no 16-bit or no 64-bit integers");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn zero_minus_x_is_negation() {
         let max = i32::from(y != 1).max(negated).max(negated.signum());
         [max, (negated16 % 20).into(), i32::from(negated16) >> 3, (negated16 / 3).into()]
     });
-    check_where_supported("fuzz/less.wgsl", &expected, "not all integers");
+    check_where_supported("fuzz/less.wgsl", &expected, "no 16-bit or no 64-bit integers");
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub enum Stmt {
         label: Label,
         /// The loop's body.
         body: Block,
-        /// Whether the loop is proven to terminate.
+        /// Whether the loop is proven, or claimed by a trusted kernel, to terminate.
         finite: bool,
     },
     /// Executes a block once. A [`Stmt::Leave`] may exit the scope before its end.

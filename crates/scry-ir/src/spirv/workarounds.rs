@@ -1,10 +1,11 @@
-//! Rewrites of SPIR-V that work around driver bugs.
+//! Workarounds for driver bugs in the SPIR-V that is written.
 //!
 //! The caller decides which of them to use for which driver.
 
 bitflags::bitflags! {
-    /// Rewrites of SPIR-V that work around driver bugs: none of them changes the kernel's
-    /// behaviour.
+    /// Workarounds for driver bugs: none of them changes the kernel's behaviour. SPIR-V from the
+    /// kernel IR depends on `EXPAND_SIGNS` and `EXPAND_TANH` only, that of naga's writer on all but
+    /// `EXPAND_TANH`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct SpirvWorkarounds: u32 {
         /// `mix(a, b, c)` becomes `a * (1 - c) + b * c`, for drivers whose `FMix` is less accurate
@@ -27,7 +28,7 @@ bitflags::bitflags! {
         /// where the word is uniform.
         const EXPAND_BIT_FIELDS = 1 << 5;
         /// `tanh(x)` becomes `sign(x)` where the result rounds to -1 or 1, for drivers that divide
-        /// infinities there. naga's writer ignores this flag.
+        /// infinities there.
         const EXPAND_TANH = 1 << 6;
     }
 }

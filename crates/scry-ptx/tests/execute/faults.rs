@@ -136,6 +136,7 @@ fn warp_barriers_wait_for_named_lanes() {
          st.global.b32 [%d1], %r1",
         |n| match n {
             31 => 99,
+            // There is no thread 40: the interpreter's marker of undefined results.
             39 => 0xdead_beef,
             _ => n + 1,
         },
@@ -156,6 +157,7 @@ fn warp_barriers_wait_for_named_lanes() {
 
 #[test]
 fn endless_kernels_are_cancelled() {
+    // 1610612752 is the address of the stop word.
     let polls = "mov.u64 %d2, 1610612752; $L0:; ld.volatile.global.u64 %d3, [%d2];
          setp.eq.u64 %p0, %d3, 1; @%p0 ret; bra $L0";
     assert_eq!(run(polls).expect("it polls").0, End::Cancelled);

@@ -11,6 +11,7 @@ pub struct Row {
     pub allowed: Allowed,
 }
 
+/// Returns the permitted results. Each argument is the range of one number, which its `low` is.
 pub type Allowed = fn(Format, [Range; 3]) -> Range;
 
 const fn row(wgsl: &'static str, allowed: Allowed) -> Row {
@@ -191,7 +192,8 @@ pub const VECTORS: [Row; 10] = [
     row("refract(vec3(a, b, c), vec3(c, a, b), 0.5).x", refract),
 ];
 
-/// Inherited from `z * x - (z * dot(y, x) + sqrt(k)) * y`, or zero for a negative k.
+/// Component x of `e3 * e1 - (e3 * dot(e2, e1) + sqrt(k)) * e2`, where e1 = (a, b, c),
+/// e2 = (c, a, b), e3 = 0.5 and k = 1 - e3² (1 - dot(e2, e1)²); zero if k is negative.
 fn refract(f: Format, [a, b, c]: [Range; 3]) -> Range {
     let (z, one) = (number(0.5), number(1.0));
     let along = f.dot([c, a, b], [a, b, c]);

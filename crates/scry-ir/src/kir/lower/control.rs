@@ -112,11 +112,13 @@ impl<'m> Lower<'m> {
         self.frame.targets.push(Targets { break_to: label, continue_to: Some(body_scope) });
         self.statements(body)?;
         self.frame.targets.pop();
-        let hidden = self.end_scope(body_scope);
-        self.restore_saved(&used, hidden);
+        // Values of the body are not visible behind a scope: `continuing` reads variables instead.
+        let is_scope = self.end_scope(body_scope);
+        self.restore_saved(&used, is_scope);
         self.statements(continuing)?;
         self.lower_break_if(break_if, label)?;
         let body = self.end_block();
+        // A trusted kernel claims that its loops end; those of a checked one are proven later.
         self.builder.push(Stmt::Loop { label, body, finite: !self.checked });
         Ok(())
     }

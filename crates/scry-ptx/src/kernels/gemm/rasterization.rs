@@ -66,7 +66,7 @@ pub(super) struct TileOrder<'k> {
 impl<'k> TileOrder<'k> {
     pub(super) fn declare(k: &'k KernelBuilder) -> Self {
         let tiles = ["tile_rows", "tile_columns"].map(|name| k.scalar_param(name));
-        Self { tiles, split_k_dim: k.scalar_param("part_depth"), batch: k.scalar_param("batch") }
+        Self { tiles, split_k_dim: k.scalar_param("split_k_dim"), batch: k.scalar_param("batch") }
     }
 }
 
@@ -90,7 +90,8 @@ pub(super) fn block_tile<'k>(
     cluster_tile(k, order, size, 1)
 }
 
-/// As [`block_tile`], if `split_k` consecutive blocks share a tile.
+/// As [`block_tile`], if `split_k` consecutive blocks, a cluster, share a tile. The slice of K is
+/// that of the block's rank in the cluster, not [`BlockTile::split`].
 pub(super) fn cluster_tile<'k>(
     k: &'k KernelBuilder,
     order: &TileOrder<'k>,

@@ -1,9 +1,9 @@
 //! Exponentials, logarithms, roots.
 //!
 //! Error bounds of the hardware's functions, according to NVIDIA's manuals: 2 ULP for `ex2.approx`
-//! and `rsqrt.approx`. For `lg2.approx` 2^-22 for arguments in [0.5, 2], else 2 ULP; multiplied by
-//! ln 2, this becomes 2^-21.4 and 3 ULP. Without `.ftz` they do not flush subnormals, which costs
-//! instructions.
+//! and `rsqrt.approx`. For `lg2.approx` 2^-22 for arguments in [0.5, 2], else 2 ULP; for its
+//! product with ln 2, which is `__logf` of CUDA, 2^-21.4 and 3 ULP. Without `.ftz` they do not
+//! flush subnormals, which costs instructions.
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -153,8 +153,8 @@ impl Floats<'_> {
         self.fma(s, scaled, negated)
     }
 
-    /// Splits a positive finite number into exponent and fraction. Subtracting the bits of
-    /// sqrt(1/2) centres the fraction on 1.
+    /// Splits a positive finite number into the parts of [`Split`]. Subtracting the bits of
+    /// sqrt(1/2) first puts the significand between sqrt(1/2) and sqrt(2).
     pub(super) fn split(&mut self, x: Operand) -> Split {
         let is_subnormal = self.is_below(x, self.min_normal());
         let root_half = self.bits(0x3f35_04f3, 0x3fe6_a09e_667f_3bcd);

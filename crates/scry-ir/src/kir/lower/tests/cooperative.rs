@@ -68,7 +68,7 @@ fn bounds_are_checked_once_per_matrix() {
     assert_eq!(
         count_branches(&copy_kernel("coop_mat8x8", 120, "1u", true)),
         1 + 2,
-        "never in bounds"
+        "the load is never wholly in bounds: no branch"
     );
     assert_eq!(
         count_branches(&copy_kernel("coop_mat8x8", 256, "u32(out[0])", true)),
@@ -78,7 +78,7 @@ fn bounds_are_checked_once_per_matrix() {
     assert_eq!(
         count_branches(&copy_kernel("coop_mat8x8", 256, "s & 15", true)),
         1 + 2,
-        "always in bounds"
+        "the load is always in bounds: no branch"
     );
     assert_eq!(count_branches(&copy_kernel("coop_mat8x8", 120, "1u", false)), 0);
 }

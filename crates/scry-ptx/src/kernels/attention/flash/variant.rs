@@ -20,9 +20,9 @@ pub struct FlashTile {
 /// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum Output {
-    /// Through TMA: 16-bit floats.
+    /// Through TMA: 16-bit floats on Hopper.
     Tiles,
-    /// Row by row: `f32`.
+    /// Row by row: `f32`, and on Ampere, which has no TMA, the 16-bit floats too.
     Rows,
     /// As partial results of a slice of the keys: accumulators, maxima and totals for
     /// [`Combine`](super::super::combine).
@@ -102,7 +102,7 @@ impl Variant {
             Some(bias) => bias.append_to(name),
             None => name,
         };
-        name.with_if(self.packs_heads(), "splitkv").build()
+        name.with_if(self.output == Output::Partial, "splitkv").build()
     }
 
     /// Whether the queries of all heads that share keys are the rows of one block.
@@ -110,8 +110,8 @@ impl Variant {
         self.output == Output::Partial
     }
 
-    /// Threads per block: the consumers, then the producer, which is a whole warpgroup only where
-    /// it reallocates registers (`setmaxnreg`).
+    /// Threads per block: the consumers, then on Hopper the producer: a warp, or a whole warpgroup
+    /// where it reallocates registers (`setmaxnreg`).
     pub fn threads(&self) -> u32 {
         let producer = match self.engine {
             Engine::Ampere => 0,
