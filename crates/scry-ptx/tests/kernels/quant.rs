@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use scry_ptx::kernels::quant::{BlockFormat, MatMul, MatVec, dequantize_plan, quantize_plan};
+use scry_ptx::kernels::quant::{
+    BlockFormat, MatMul, MatVec, dequantize, dequantize_plan, quantize, quantize_plan,
+};
 use scry_ptx::kernels::{BufferSlot, GpuSpec, Parameter, Plan, PlanError};
 use scry_ptx::{PtxType, Target};
 
@@ -204,4 +206,14 @@ fn partial_blocks_are_rejected() {
         let error = odd.plan(HOPPER).unwrap_err().to_string();
         assert!(error.contains("k is 100, not a multiple of 32"), "{error}");
     }
+}
+
+#[test]
+fn host_conversions_name_function_and_argument() {
+    let error = quantize(BlockFormat::Q8_0, &[0.0; 31]).unwrap_err().to_string();
+    let expected = "kernel `quantize`: weights is 31, not a multiple of 32; pass whole blocks";
+    assert_eq!(error, expected);
+    let error = dequantize(BlockFormat::Q8_0, &[0; 33]).unwrap_err().to_string();
+    let expected = "kernel `dequantize`: blocks is 33, not a multiple of 34; pass whole blocks";
+    assert_eq!(error, expected);
 }

@@ -16,7 +16,7 @@ pub(super) const MAX_F16: f32 = 65504.0;
 /// [`PlanError::Argument`] if `weights` is not a multiple of the block size.
 pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanError> {
     let len = format.block_len();
-    check_whole_blocks("weights", weights.len(), len)?;
+    check_whole_blocks("quantize", "weights", weights.len(), len)?;
     let encode = match format {
         BlockFormat::Q4K => |x: &[f32]| encode_affine::<4>(x),
         BlockFormat::Q5K => |x: &[f32]| encode_affine::<5>(x),
@@ -32,7 +32,7 @@ pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanErr
 /// [`PlanError::Argument`] if `blocks` is not a multiple of the block size.
 pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanError> {
     let bytes = format.block_bytes();
-    check_whole_blocks("bytes", blocks.len(), bytes)?;
+    check_whole_blocks("dequantize", "blocks", blocks.len(), bytes)?;
     let decode = match format {
         BlockFormat::Q4K => |block: &[u8]| decode_affine(block, None, &block[16..]),
         BlockFormat::Q5K => |block: &[u8]| decode_affine(block, Some(&block[16..48]), &block[48..]),
@@ -42,12 +42,17 @@ pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanEr
     Ok(blocks.chunks_exact(bytes).flat_map(decode).collect())
 }
 
-fn check_whole_blocks(argument: &'static str, len: usize, block: usize) -> Result<(), PlanError> {
+fn check_whole_blocks(
+    function: &str,
+    argument: &'static str,
+    len: usize,
+    block: usize,
+) -> Result<(), PlanError> {
     if len.is_multiple_of(block) {
         return Ok(());
     }
     Err(PlanError::Argument {
-        kernel: "quantize".to_owned(),
+        kernel: function.to_owned(),
         argument,
         problem: format!("{len}, not a multiple of {block}"),
         help: "pass whole blocks",

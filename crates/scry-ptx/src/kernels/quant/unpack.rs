@@ -54,7 +54,7 @@ pub fn dequantize_plan(
             "dequantize",
             "element",
             element.name().to_owned(),
-            "take f32, f16 or bf16",
+            "use f32, f16 or bf16",
         ));
     }
     let kernel = DequantizeWeights { format, element, count };
