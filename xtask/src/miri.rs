@@ -10,7 +10,7 @@ use crate::repo;
 /// Packages, filters of test names, and the number of thread schedules for each test: more than one
 /// for kernels whose invocations race.
 const SELECTION: [(&str, &[&str], u32); 3] = [
-    ("scry-ir", &["kir::verify::tests::structure::a_", "kir::uniformity::tests::values"], 1),
+    ("scry-ir", &["kir::verify::tests::structure::values_", "kir::uniformity::tests::values"], 1),
     (
         "scry-cpu",
         &["miri_", "memory::tests::", "scheduling::tests::each", "cancellation::tests::"],
