@@ -14,8 +14,7 @@ use self::alignment::Alignment;
 use super::matrix_bounds::{Condition, index_from_offset, is_in_bounds};
 use super::{
     AddressSpace, BinaryOp, Block, Builder, Inst, Kir, MatrixElement, MatrixPlace, MatrixType,
-    Place, ShuffleSource, Stmt, SubgroupOp, Value, Var, Variability, any_stmt, for_each_stmt_mut,
-    optimise,
+    Place, ShuffleSource, Stmt, SubgroupOp, Value, Var, Variability, for_each_stmt_mut, optimise,
 };
 
 /// Bytes to which devices require matrices and their strides to be aligned. Rows of all matrix
@@ -64,8 +63,7 @@ pub(crate) fn stage(kir: &Kir, is_accessible: &dyn Fn(AddressSpace) -> bool) -> 
 /// may be exited by its lanes at different times when the launch is cancelled: in a kernel with
 /// such loops, values that depend on variables are not uniform.
 fn uniform_values(kir: &Kir) -> Vec<bool> {
-    let may_be_cancelled =
-        any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { finite: false, .. }));
+    let may_be_cancelled = !kir.is_finite();
     let uniformity = kir.uniformity_in_subgroup();
     let mut uniform = Vec::with_capacity(kir.values.len());
     for (definition, variability) in kir.values.iter().zip(uniformity.values) {

@@ -3,6 +3,7 @@
 
 use scry_fuzz::hostile::{Rules, kernel};
 use scry_fuzz::{Case, Features};
+use scry_test_support::env_number;
 
 use super::{lower_source, optimise, verify};
 use crate::kir::Kir;
@@ -16,11 +17,6 @@ fn execute(kir: &Kir, case: &Case) -> Vec<Vec<u8>> {
     let mut interpreter = Interpreter::new(kir, case.buffers.clone());
     interpreter.run(case.groups).unwrap_or_else(|error| panic!("{error}"));
     interpreter.buffers
-}
-
-/// Returns the number in an environment variable.
-fn env_number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
 #[test]

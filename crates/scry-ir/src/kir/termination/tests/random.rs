@@ -4,6 +4,8 @@
 //! loops resemble counted loops, with steps of every kind, bounds that change, and further
 //! assignments.
 
+use scry_test_support::env_number;
+
 use crate::kir::interpret::{InterpretError, Interpreter};
 use crate::kir::termination::{mark_finite, most_iterations};
 use crate::kir::{BinaryOp, Builder, Const, Kir, Label, Stmt, Type, UnaryOp, Value, Var, any_stmt};
@@ -285,7 +287,7 @@ pub(super) fn kernel(seed: u64) -> (Kir, Vec<u8>) {
 
 #[test]
 fn random_loops_end_if_proven() {
-    let seeds = std::env::var("SCRY_FUZZ_SEEDS").map_or(5000, |text| text.parse().unwrap());
+    let seeds = env_number("SCRY_FUZZ_SEEDS").unwrap_or(5000);
     let mut proven = 0;
     for seed in 0..seeds {
         let (mut kir, bytes) = kernel(seed);

@@ -1,13 +1,15 @@
 //! Tests of strip mining: kernels compute the same, and poll often enough.
 
+use scry_test_support::env_number;
+
 use super::random;
 use crate::Program;
 use crate::kir::interpret::{Event, Interpreter};
 use crate::kir::termination::mark_finite;
 use crate::kir::termination::strip_mining::strip_mined;
 use crate::kir::{
-    Const, Definition, Inst, Kir, KirOptions, Stmt, Type, Value, any_stmt, for_each_stmt,
-    for_each_stmt_mut, optimise, verify,
+    Const, Definition, Inst, Kir, KirOptions, Stmt, Type, Value, for_each_stmt, for_each_stmt_mut,
+    optimise, verify,
 };
 
 /// Iterations that suffice for every kernel of these tests.
@@ -180,12 +182,12 @@ fn run_marked(kir: &Kir, bytes: Vec<u8>) -> (Vec<u8>, u64) {
 
 #[test]
 fn random_loops_compute_the_same_and_poll() {
-    let seeds = std::env::var("SCRY_FUZZ_SEEDS").map_or(2000, |text| text.parse().unwrap());
+    let seeds = env_number("SCRY_FUZZ_SEEDS").unwrap_or(2000);
     let mut split = 0;
     for seed in 0..seeds {
         let (mut kir, bytes) = random::kernel(seed);
         mark_finite(&mut kir);
-        if any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { finite: false, .. })) {
+        if !kir.is_finite() {
             continue;
         }
         optimise(&mut kir);
