@@ -1,5 +1,6 @@
 //! Options of SPIR-V, and the grids of launches.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::kir::{
@@ -55,6 +56,11 @@ impl SpirvOptions {
 
     /// Size in bytes of the buffer of [`SpirvOptions::polls`].
     pub const STOP_SIZE: u32 = 4;
+
+    /// Returns whether long loops are split, so that they poll.
+    pub(super) fn strip_mines(&self) -> bool {
+        self.polls && self.checked
+    }
 }
 
 /// Measures of a kernel's control flow, for drivers that limit it.
@@ -155,20 +161,40 @@ impl Program {
     /// As [`Program::to_kir`].
     pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
         let content = self.content();
-        guard::run(|| lowered(content, true).map(|(_, flow)| flow))
+        guard::run(|| Lowered::new(content, true).map(|lowered| lowered.flow))
     }
 }
 
-/// Returns the optimised kernel of a program, and its control flow.
-pub(super) fn lowered(content: &Content, checked: bool) -> Result<(Kir, ControlFlow), ShaderError> {
-    let kir = unoptimised(content, &KirOptions { checked })?;
-    let (most_iterations, depth) = (termination::most_iterations(&kir), depth(&kir.body, None));
-    let kir = match content {
-        Content::Wgsl(_) => optimised(kir)?,
-        Content::Kir(built) => built.kir.clone(),
-    };
-    let may_not_end = !kir.strip_mined().is_finite();
-    Ok((kir, ControlFlow { most_iterations, depth, may_not_end }))
+/// A program's optimised kernel in both forms that the emitter may write.
+pub(super) struct Lowered {
+    pub kir: Kir,
+    /// [`Kir::strip_mined`], for [`SpirvOptions::polls`]; `None` if it is the same.
+    strip_mined: Option<Kir>,
+    pub flow: ControlFlow,
+}
+
+impl Lowered {
+    pub fn new(content: &Content, checked: bool) -> Result<Self, ShaderError> {
+        let kir = unoptimised(content, &KirOptions { checked })?;
+        let (most_iterations, depth) = (termination::most_iterations(&kir), depth(&kir.body, None));
+        let kir = match content {
+            Content::Wgsl(_) => optimised(kir)?,
+            Content::Kir(built) => built.kir.clone(),
+        };
+        let strip_mined = match kir.strip_mined() {
+            Cow::Owned(mined) => Some(mined),
+            Cow::Borrowed(_) => None,
+        };
+        let may_not_end = !strip_mined.as_ref().unwrap_or(&kir).is_finite();
+        let flow = ControlFlow { most_iterations, depth, may_not_end };
+        Ok(Self { kir, strip_mined, flow })
+    }
+
+    /// Returns the kernel to write with these options.
+    pub fn kernel(&self, options: &SpirvOptions) -> &Kir {
+        let strip_mined = self.strip_mined.as_ref().filter(|_| options.strip_mines());
+        strip_mined.unwrap_or(&self.kir)
+    }
 }
 
 /// Returns the nesting depth of a block, after a driver has replaced early exits by conditions

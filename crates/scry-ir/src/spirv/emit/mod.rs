@@ -27,11 +27,13 @@ mod subgroups;
 mod uniforms;
 mod views;
 
+use std::borrow::Cow;
+
 use spirv::{BuiltIn, GlslStd450Op, Op, StorageClass};
 
 use self::module::{Id, Module};
 use self::state::{Arrays, Construct, Views, Words};
-use super::options::lowered;
+use super::options::Lowered;
 use super::{ControlFlow, SpirvOptions};
 use crate::kir::half_floats::needs_f16;
 use crate::kir::{Builtin, Const, Inst, Kir, Type, Value};
@@ -116,12 +118,12 @@ impl Program {
     ) -> Result<(Vec<u32>, SpirvOptions), E> {
         let (content, interface) = (self.content(), self.interface());
         guard::run(|| {
-            let (kir, flow) = lowered(content, checked)?;
-            let options = match choose(flow) {
+            let lowered = Lowered::new(content, checked)?;
+            let options = match choose(lowered.flow) {
                 Ok(options) => options,
                 Err(error) => return Ok(Err(error)),
             };
-            Ok(Ok((emit(&kir, interface, &options)?, options)))
+            Ok(Ok((emit(lowered.kernel(&options), interface, &options)?, options)))
         })?
     }
 }
@@ -158,17 +160,17 @@ impl Kir {
     /// for `f16` and `f32` only, and for cooperative matrices that are not among the options'
     /// `matrices`, or that need more workgroup memory than there is.
     pub fn to_spirv(&self, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
-        guard::run(|| emit(self, interface, options))
+        guard::run(|| {
+            let kir = if options.strip_mines() { self.strip_mined() } else { Cow::Borrowed(self) };
+            emit(&kir, interface, options)
+        })
     }
 }
 
-/// Lowers a kernel.
+/// Lowers a kernel whose long loops are split if the options ask for it.
 fn emit(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
     if kir.has_matrices() {
         return emit_whole(&matrices::prepare(kir, interface, options)?, interface, options);
-    }
-    if options.polls && options.checked {
-        return emit_whole(&kir.strip_mined(), interface, options);
     }
     emit_whole(kir, interface, options)
 }
