@@ -6,6 +6,8 @@ use std::fmt::Debug;
 use scry_gpu::{BackendKind, Buffer, Device, Element, GpuError};
 use scry_test_support::{devices, root};
 
+use super::{Case, Problem, find_problem};
+
 /// The input of each kernel, one word for each invocation.
 const WORDS: [u32; 4] = [0, 1, 0x8000_0000, 0xffff_fffe];
 
@@ -239,6 +241,33 @@ fn float_sign_beside_i64_rem() {
         [x.signum(), (i as i32 - 2).signum(), -1, rem as i32]
     });
     check_where_supported("fuzz/orders.wgsl", &expected, "no 64-bit integers");
+}
+
+/// NVIDIA's compiler (driver 580) once turned this kernel into one that never ended. Its cause was not
+/// found, so it is not minimised: all devices must compute the same.
+#[test]
+fn kernel_with_nested_switches_ends() {
+    let read = |path: &str| std::fs::read(root().join(path)).expect("a file of the corpus");
+    let mut data = read("corpus/fuzz/nonterminating.bin");
+    let buffers = [72, 144, 1728, 48, 1728].map(|size| data.drain(..size).collect());
+    let constant = [-1.25f32, 6.25];
+    let case = Case {
+        seed: 901_303,
+        source: String::from_utf8(read("corpus/fuzz/nonterminating.wgsl")).expect("WGSL"),
+        buffers: buffers.into(),
+        immediates: Some(constant.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        groups: [3, 1, 1],
+    };
+    let reference = Device::open("cpu").expect("the CPU is a device");
+    for gpu in devices() {
+        match find_problem(&case, &reference, &gpu) {
+            None => {}
+            Some(Problem::Failure(GpuError::Unsupported(error))) => {
+                eprintln!("skipped {gpu:?}: {error}");
+            }
+            Some(problem) => panic!("{gpu:?}: {problem}"),
+        }
+    }
 }
 
 /// Some drivers reject this valid kernel. Where it compiles its results must be right, and the CPU
