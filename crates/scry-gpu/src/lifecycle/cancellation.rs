@@ -42,8 +42,8 @@ impl Cancellations {
         if self.started.load(Ordering::Acquire) == 0 { 0 } else { self.lock().len() }
     }
 
-    /// Cancels the submissions up to `submission`; returns false if the driver cannot. They may
-    /// have finished, or another thread may have cancelled them, before this locks the list.
+    /// Cancels the submissions up to `submission`; returns false if the driver cannot. Records
+    /// nothing if they have finished meanwhile, or if another thread has cancelled them.
     pub(crate) fn cancel(
         &self,
         driver: &dyn Driver,

@@ -41,7 +41,7 @@ pub(crate) struct Call<'g>(&'g Gate, Process);
 impl Gate {
     const CLOSED: usize = 1 << (usize::BITS - 1);
 
-    /// Counts a call; `None` if calls are rejected.
+    /// Counts a call until the guard is dropped; `None` if calls are rejected.
     fn enter(&self) -> Option<Call<'_>> {
         // Before the call is counted: later forks must be detected.
         let process = Process::current();
@@ -158,7 +158,7 @@ impl GuardedDriver {
     }
 }
 
-// A default method would not call the driver.
+// Every method must be forwarded: a default method would not call the driver.
 #[warn(clippy::missing_trait_methods)]
 impl Driver for GuardedDriver {
     fn info(&self) -> &DeviceInfo {
