@@ -17,7 +17,7 @@ use super::location::{self, Location};
 use super::{DeviceIdentity, KernelKey, Kind, Variant, entries};
 use crate::core::logging;
 
-/// Maximum total size of the files in bytes, which files stored since the last sweep may exceed.
+/// Maximum total size of the files in bytes. Between two sweeps it may be exceeded.
 const MAX_TOTAL_SIZE: u64 = 256 << 20;
 /// Minimum interval between updates of an entry's time of use.
 const MARK_INTERVAL: Duration = Duration::from_secs(24 * 3600);

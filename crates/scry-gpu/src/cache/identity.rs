@@ -14,7 +14,7 @@ pub(crate) struct DeviceIdentity {
 }
 
 impl DeviceIdentity {
-    /// Returns the identity of a device, or `None` if its driver does not report its build, because
+    /// Returns the identity of a device. `None` if the device or its driver has no UUID, because
     /// code of one driver must never be loaded by another.
     pub(crate) fn from_info(info: &DeviceInfo) -> Option<Self> {
         Self::with_version(info, env!("CARGO_PKG_VERSION"))

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 pub(super) enum Location {
     /// The cache is turned off.
     Off,
-    /// There is no home folder.
+    /// There is no home folder, or `SCRY_CACHE_DIR` cannot be made absolute.
     NoHome,
     /// In this folder, which may contain other files too.
     In(PathBuf),
@@ -107,8 +107,9 @@ fn private_builder() -> DirBuilder {
     builder
 }
 
-/// Returns an error if another user owns the folder, or its nearest existing parent, and could
-/// replace the cache folder. Also prevents a process run as root from using another user's home.
+/// Returns an error if another user could replace the cache folder: if `base`, or its nearest
+/// existing parent, belongs to a user other than this one and root, or is writable by everyone.
+/// Also prevents a process run as root from using another user's home.
 #[cfg(unix)]
 fn check_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;

@@ -100,8 +100,9 @@ impl<V> MemoryCache<V> {
         Some(Arc::clone(&entry.value))
     }
 
-    /// Registers as builder if no thread builds for this hash, else waits until that build ends. A
-    /// thread waits at most once: after a failure many may build concurrently.
+    /// If no thread builds for this hash, registers as builder and returns the guard. Otherwise
+    /// waits until that build ends, and returns `None`. A thread waits at most once: after a
+    /// failure many may build concurrently.
     fn wait_for_others(&self, hash: u64) -> Option<BuildGuard<'_, V>> {
         let mut building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         if !building.contains(&hash) {

@@ -54,7 +54,7 @@ fn fault_38_killed_writers_leave_whole_entries() {
     assert!(replaced, "no writer reached its first store");
 }
 
-/// Stores and loads, on several threads, shared kernels and one of each thread's own.
+/// Stores and loads shared kernels, and one kernel per thread, on several threads.
 pub(super) fn read_and_write(base: &Path) {
     let cache = open(base);
     let process = u64::from(std::process::id());

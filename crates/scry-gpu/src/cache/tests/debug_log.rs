@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Prints each line of the cache's target.
+/// Prints each log record of the cache's target.
 struct Printer;
 
 impl log::Log for Printer {

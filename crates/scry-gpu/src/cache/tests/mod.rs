@@ -60,7 +60,7 @@ fn device() -> DeviceInfo {
 }
 
 fn device_identity() -> DeviceIdentity {
-    DeviceIdentity::from_info(&device()).expect("the device has a driver with a name")
+    DeviceIdentity::from_info(&device()).expect("the device and its driver have UUIDs")
 }
 
 fn key(source: &str) -> KernelKey {

@@ -45,7 +45,7 @@ fn recently_used_entries_are_kept() {
         set_age(&path_of(&cache, &numbered(index), PLAIN), age);
     }
     cache.load(&numbered(0), PLAIN).unwrap();
-    // Two entries fit, at their minimum size; the sweep reduces that to one and a half.
+    // The limit is two entries of minimum size; the sweep evicts down to three quarters of it.
     entries::sweep(&location::root_in(folder.path()), 2 * (16 << 10));
     assert!(cache.load(&numbered(0), PLAIN).is_some());
     assert_eq!(cache.load(&numbered(1), PLAIN), None);

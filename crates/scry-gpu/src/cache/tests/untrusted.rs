@@ -81,7 +81,7 @@ fn fault_42_writable_entries_are_misses() {
     assert!(cache.load(&key("a"), PLAIN).is_some());
 }
 
-/// Only root can change a file's owner; others test an existing file of root.
+/// Only root can change a file's owner; other users test `/usr`, which belongs to root.
 #[test]
 fn fault_42_foreign_files_are_not_used() {
     if effective_user_id() != 0 {
