@@ -25,7 +25,7 @@ const MAX_CHUNKS_IN_FLIGHT: usize = 3;
 /// several host threads.
 const MAX_GROUP: usize = 8;
 
-/// Downloads of more bytes use a block: possibly larger memory, but reused by later downloads.
+/// Chunks of more than this many bytes use a cached block, which may be larger than the chunk.
 const MAX_UNPOOLED: usize = 64 << 10;
 
 /// Allocates memory. If the device is out of memory, retries once after all submitted work is done.

@@ -99,7 +99,7 @@ impl Dispatch {
     }
 }
 
-/// A set of pipeline stages that access memory.
+/// A set of stages that access memory, like `VkPipelineStageFlags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stages(u8);
 

@@ -62,6 +62,7 @@ impl Drop for KernelVariant {
 }
 
 impl CompiledKernel {
+    /// Parses and compiles the WGSL source in the key.
     pub(crate) fn compile(device: &DeviceState, key: KernelKey) -> Result<Self> {
         let options = scry_ir::Options {
             entry: key.entry.clone(),
@@ -84,6 +85,7 @@ impl CompiledKernel {
         Ok(Self::new(device, Source::Program(program), key, native_grid))
     }
 
+    /// Compiles the PTX or CUDA C source in the key, with the declared interface.
     pub(crate) fn compile_native(
         device: &DeviceState,
         key: KernelKey,
@@ -139,7 +141,7 @@ impl CompiledKernel {
         &self.key
     }
 
-    /// Returns whether the source is not WGSL.
+    /// Returns whether it is PTX, CUDA C or a library routine, rather than WGSL or the kernel IR.
     pub(crate) fn is_native(&self) -> bool {
         matches!(self.source, Source::Native(_))
     }
@@ -165,6 +167,7 @@ impl CompiledKernel {
             return Ok(compiled.clone());
         }
         let Source::Program(program) = &self.source else {
+            // Native kernels have only one variant.
             return Ok(self.native_grid.clone());
         };
         Ok(slot.insert(compile_variant(device, program, &self.key, grid)?).clone())

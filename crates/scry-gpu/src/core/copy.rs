@@ -106,8 +106,8 @@ fn launch(
     Ok(())
 }
 
-/// Returns the grid that copies `size` bytes, `group` bytes per workgroup, in rows of equal length
-/// with less than one excess workgroup per row.
+/// Returns the grid that copies `size` bytes, `group` bytes per workgroup, in rows of equal length.
+/// It has fewer excess workgroups than rows.
 fn grid(size: u64, group: u64) -> [u32; 3] {
     let groups = size.div_ceil(group);
     let rows = groups.div_ceil(MAX_GROUPS_X);

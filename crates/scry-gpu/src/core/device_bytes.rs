@@ -47,8 +47,9 @@ impl DeviceBytes {
         Ok(Self { context: context.clone(), memory, offset: 0, size, label: label.into() })
     }
 
-    /// Copies the bytes of `len` elements to a new allocation. It is not zeroed, because no other
-    /// handle exists before the copy has overwritten all of it.
+    /// Copies the bytes of `len` elements to a new allocation. It is zeroed first only if it is
+    /// padded to a multiple of 4 bytes: otherwise the copy overwrites all of it before another
+    /// handle exists.
     pub(crate) fn upload(
         context: &Arc<Context>,
         len: usize,

@@ -162,7 +162,7 @@ pub(crate) trait Driver: Send + Sync {
         None
     }
 
-    /// Frees a kernel that no unfinished submission or recording uses.
+    /// Frees a kernel that no unfinished submission and no recording uses.
     fn free_kernel(&self, kernel: KernelId);
 
     /// Prepares steps for repeated execution. A replay may be submitted while an earlier one is

@@ -288,7 +288,8 @@ mod tests {
         assert_eq!(reported(&failures, 2, THIS_THREAD, 5), None);
         assert_eq!(reported(&failures, 4, FailureScope::None, 5), None);
         assert_eq!(reported(&failures, 4, THIS_THREAD, 5).as_deref(), Some("3"));
-        // Waits for earlier submissions report it again, waits for the submission itself always.
+        // Waits for work submitted before the first report (up to 5) report it again; waits for the
+        // submission itself always do.
         assert_eq!(reported(&failures, 5, THIS_THREAD, 9).as_deref(), Some("3"));
         assert_eq!(reported(&failures, 3, THIS_THREAD, 9).as_deref(), Some("3"));
         // Waits for later submissions do not.

@@ -4,7 +4,7 @@
 //! of a large download take three times as long as the transfer; with pages of 2 MiB they are
 //! negligible.
 
-/// Memory below this size is not worth a system call.
+/// Minimum size in bytes of memory that is worth the system call.
 const MIN_SIZE: usize = 8 << 20;
 
 /// Advises the system to back memory by pages of 2 MiB. Contents do not change; a system without
@@ -57,7 +57,7 @@ mod tests {
     /// Needs transparent huge pages: "always" or "madvise".
     #[cfg(target_os = "linux")]
     #[test]
-    fn fresh_memory_gets_large_pages() {
+    fn fresh_memory_gets_huge_pages() {
         let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if !setting.is_ok_and(|modes| modes.contains("[madvise]") || modes.contains("[always]")) {
             eprintln!("SKIPPED: this system has no transparent huge pages");
@@ -66,7 +66,7 @@ mod tests {
         let mut memory = crate::api::element::zeroed::<u8>(64 << 20);
         memory.fill(1);
         let huge = huge_kib(memory.as_ptr_range());
-        assert!(huge >= 32 << 10, "{huge} kB of 64 MiB are in large pages");
+        assert!(huge >= 32 << 10, "{huge} kB of 64 MiB are in huge pages");
     }
 
     /// Returns the KiB in huge pages of the mappings that overlap a range.

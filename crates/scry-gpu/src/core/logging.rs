@@ -2,7 +2,7 @@
 //!
 //! The targets are documented for users: `scry::device`, `scry::kernel`, `scry::cache`,
 //! `scry::memory` and `scry::submit`. With the filter off, a call is one comparison of the level;
-//! nothing is formatted.
+//! nothing is formatted. Each function logs the event that its comment describes.
 
 use std::time::Duration;
 

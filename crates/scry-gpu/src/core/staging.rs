@@ -237,7 +237,7 @@ impl Slots {
         oldest
     }
 
-    /// Marks the slots as idle that no submission after `submission` uses; that one is done.
+    /// Marks the slots as idle whose last submission is at most `submission`, which must be done.
     fn release(&mut self, submission: SubmissionIndex) {
         for slot in &mut self.slots {
             slot.busy = slot.busy.filter(|busy| *busy > submission);

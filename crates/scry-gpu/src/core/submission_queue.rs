@@ -26,7 +26,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// Maximum number of unfinished submissions. Beyond it the host waits for the oldest, which bounds
 /// the memory of a loop of launches, and avoids blocking inside the driver, where no time limit
-/// applies: NVIDIA's queue holds about 1000 operations, and a submission is 3.
+/// applies: NVIDIA's queue holds about 1000 operations, of which a submission needs 3.
 pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
 /// How long the drop of a device waits for unfinished work before it abandons the device.

@@ -109,7 +109,7 @@ pub(super) fn upload_now(
     Ok(group.len())
 }
 
-/// Copies the start of an allocation that the device has written to `out`.
+/// Copies the first bytes of `memory`, which the device has finished writing, into `out`.
 pub(super) fn read(context: &Context, memory: &Memory, out: &mut [u8]) -> Result<()> {
     let threads = host_threads(context, out.len(), Pages::Fresh);
     for_each(threads, aligned_chunks(out), |(chunk, offset)| {

@@ -11,8 +11,8 @@ use crate::core::handles::SubmissionIndex;
 /// How long the watcher polls for a submission without pauses, if only one future is pending.
 const SPIN_TIME: Duration = Duration::from_micros(80);
 
-/// Minimum pause between two polls of the watcher. A pause is 1/16 of the time since
-/// the last progress, which bounds the relative delay of a wake-up.
+/// Minimum pause between two polls of the watcher. A pause is 1/16 of the time for which the
+/// watcher has polled for the submission, which bounds the relative delay of a wake-up.
 const MIN_PAUSE: Duration = Duration::from_micros(20);
 
 /// Maximum pause between two polls of the watcher.
@@ -39,7 +39,7 @@ struct State {
     /// Submissions for which a notification was requested from the driver.
     requested: BTreeSet<SubmissionIndex>,
     next_id: u64,
-    /// Whether the watcher polls the driver, because it does not support notifications.
+    /// Whether the watcher polls, because the driver does not support notifications.
     is_polled: bool,
     /// The submission that the watcher polls, and the time when it started.
     polled: Option<(SubmissionIndex, Instant)>,
@@ -55,7 +55,8 @@ struct Entry {
 
 /// The next task of the watcher.
 pub(crate) enum Duty {
-    /// Poll the driver for a submission, for at most this long if the driver can sleep.
+    /// Poll the driver for a submission; on a software device, wait in the driver for at most this
+    /// long instead.
     Poll(SubmissionIndex, Duration),
     /// A future that waits for this submission exceeded the time limit.
     Expired(SubmissionIndex),
@@ -173,7 +174,8 @@ impl Wakers {
     }
 
     /// Waits until the watcher has something to do; `None` once it must end. With `may_spin`, the
-    /// driver is polled without pauses at first.
+    /// driver is polled without pauses at first, and this function makes the later pauses. Without,
+    /// the caller waits in the driver instead.
     pub(crate) fn next_duty(&self, may_spin: bool) -> Option<Duty> {
         let mut state = self.lock();
         let mut has_paused = false;

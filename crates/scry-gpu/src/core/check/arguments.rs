@@ -28,11 +28,11 @@ pub(crate) fn arguments(
     aliasing::overlaps(interface, arguments)
 }
 
-/// Checks the arguments of a native kernel as [`arguments`], but not the size of a binding: native
-/// kernels use 64-bit addresses.
+/// Checks the arguments of a native kernel as [`arguments`], but without the device's limits of
+/// binding sizes: native kernels use 64-bit addresses.
 ///
 /// # Errors
-/// As [`arguments`], without limits.
+/// [`GpuError::Argument`], as [`arguments`].
 pub(crate) fn native_arguments(
     interface: &Interface,
     info: &DeviceInfo,
@@ -137,7 +137,8 @@ fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize)
     })
 }
 
-/// Checks offset and size against the binding's alignment, its type and the device's limits.
+/// Checks the offset against the device's binding alignment, and the size against the binding's
+/// type.
 fn check_extent(
     interface: &Interface,
     info: &DeviceInfo,

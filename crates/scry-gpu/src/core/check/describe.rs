@@ -17,7 +17,7 @@ pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     }
 }
 
-/// Returns the error for element sizes of which neither divides the other.
+/// Returns the error for a Rust type whose size does not fit the WGSL type.
 pub(super) fn size_mismatch(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     let (rust, size, period) = (rust_name(host.layout, host.type_name), host.size, period(wgsl));
     let distance = if is_single(wgsl) {
@@ -184,6 +184,7 @@ fn value_in_padding(
             ),
             help: format!("add a padding field of {} bytes before it", end - at),
         },
+        // The help assumes values of 12 bytes, the size of a `vec3<f32>`.
         Some((field, _)) => Mismatch {
             problem: format!("field `{field}` has data where WGSL leaves {gap} unused{why}"),
             help: format!("pad the values inside of it to {} bytes", end - value_at + 12),
@@ -218,7 +219,7 @@ fn alignment(layout: &TypeLayout) -> u64 {
     }
 }
 
-/// Returns the innermost array of a binding's type.
+/// Returns the last member of a structure, of nested ones the innermost; other types unchanged.
 fn array_of(wgsl: &TypeLayout) -> &TypeLayout {
     match wgsl {
         TypeLayout::Struct { members, .. } => match members.last() {

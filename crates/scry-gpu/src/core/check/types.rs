@@ -282,6 +282,7 @@ fn compare<'w>(
                 end = start + member.layout.fixed_size();
             }
             if wgsl.runtime_array().is_some() {
+                // A length beyond the part: no field contains it, so fields are not searched.
                 return compare_names(
                     (Part { names_compared, ..part }, at),
                     members,

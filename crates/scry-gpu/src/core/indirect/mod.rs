@@ -79,7 +79,7 @@ pub(crate) fn prepare(
     Ok(PreparedGrid { native: part(size, Groups::SIZE), params: part(0, size) })
 }
 
-/// Returns the immediates of the kernel.
+/// Returns the immediates of the kernel: `Params` in `indirect.wgsl`.
 fn immediates(max_native: [u32; 3], first: u32, interface: &Interface) -> Vec<u8> {
     let [x, y, z] = max_native.map(|count| count.max(1));
     let [width, height, depth] = interface.workgroup_size;

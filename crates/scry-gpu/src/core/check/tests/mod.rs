@@ -16,10 +16,12 @@ use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 use crate::core::handles::MemoryId;
 use crate::core::id::Slots;
 
+/// `array<f32>`.
 pub(crate) fn f32s() -> TypeLayout {
     array(TypeLayout::Scalar(Scalar::F32), 4)
 }
 
+/// `array<u32>`.
 pub(crate) fn u32s() -> TypeLayout {
     array(TypeLayout::Scalar(Scalar::U32), 4)
 }
@@ -40,6 +42,7 @@ pub(crate) fn array(element: TypeLayout, stride: u32) -> TypeLayout {
     TypeLayout::Array { element: Box::new(element), len: None, stride }
 }
 
+/// A fixed-size array of `len` elements.
 pub(crate) fn fixed(element: TypeLayout, len: u32, stride: u32) -> TypeLayout {
     TypeLayout::Array { element: Box::new(element), len: Some(len), stride }
 }
