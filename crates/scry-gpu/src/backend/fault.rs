@@ -37,7 +37,7 @@ pub enum Fault {
 #[derive(Debug)]
 pub struct FaultPlan {
     fault: Fault,
-    /// The index of the failing call.
+    /// The index of the failing call, counted from 0.
     failing_call: AtomicU64,
     calls: AtomicU64,
     lost: AtomicBool,
@@ -47,8 +47,8 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Creates a plan in which the call with index `failing_call` fails with `fault`. Calls that
-    /// free objects cannot fail, and are not counted.
+    /// Creates a plan in which the call with index `failing_call`, counted from 0, fails with
+    /// `fault`. Calls that free objects cannot fail, and are not counted.
     #[must_use]
     pub fn new(fault: Fault, failing_call: u64) -> Arc<Self> {
         Arc::new(Self {

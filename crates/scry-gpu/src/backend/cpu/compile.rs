@@ -38,6 +38,7 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
 fn code(program: &Program, checked: bool) -> Result<Result<Code, LimitExceeded>> {
     let caller = thread::current();
     let code = program.with_kir(&KirOptions { checked }, |mut kir| {
+        // Changes the kernel only under mutation testing.
         mutation::mutate_as_requested(&mut kir, &caller);
         Code::compile(&kir)
     });

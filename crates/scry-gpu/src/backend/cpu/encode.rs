@@ -207,7 +207,7 @@ impl Operation {
 
 fn fill(machine: &Machine, dst: &BlockRange, pattern: u32) {
     if pattern == 0 && dst.block.is_untouched() {
-        // The memory is zero already, and would get physical pages.
+        // The memory is zero already: a write would only make the system allocate its pages.
         return;
     }
     dst.block.touch();

@@ -118,7 +118,7 @@ impl Block {
         self.untouched.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the allocation was never written, so that all bytes are zero.
+    /// Returns whether the allocation was never written, so that all bytes are zero.
     pub(super) fn is_untouched(&self) -> bool {
         self.untouched.load(Ordering::Relaxed)
     }

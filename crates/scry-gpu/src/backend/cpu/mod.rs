@@ -78,7 +78,8 @@ impl CpuDriver {
         }
     }
 
-    /// Returns the error for a call with an internal error: it breaks a rule of the core.
+    /// Returns the error for a call that violates a rule of the core: a defect of this crate, which
+    /// no program should be able to cause.
     fn defect_error(&self, call: &'static str, why: String) -> GpuError {
         GpuError::Driver(DriverError::new(&self.info.name, call, why, DEFECT))
     }

@@ -62,6 +62,7 @@ struct State {
     waiting: usize,
     /// The wakers of unfinished submissions.
     wakers: BTreeMap<u64, Vec<Waker>>,
+    /// Number and launch durations of timed submissions that were not read yet, in order.
     timings: Vec<(u64, Vec<Duration>)>,
     thread: Option<JoinHandle<()>>,
     closed: bool,
@@ -166,7 +167,7 @@ impl Queue {
         }
     }
 
-    /// Whether all submissions so far were executed by the submitting thread.
+    /// Returns whether all submissions so far were executed by the submitting thread.
     #[cfg(test)]
     pub(super) fn has_no_worker(&self) -> bool {
         self.shared.lock().thread.is_none()

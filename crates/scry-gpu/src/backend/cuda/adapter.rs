@@ -25,8 +25,8 @@ const NVIDIA: u32 = 0x10de;
 const PROHIBITED: c_int = 2;
 
 /// Maximum number of storage buffers of a kernel. Every GPU supports 4096 bytes of kernel
-/// parameters: 16 for each storage or uniform buffer (address and length), the immediates, and
-/// three addresses that each launch passes.
+/// parameters, which must hold 16 bytes for each storage or uniform buffer (address and length),
+/// the immediates, and the three addresses that each launch passes.
 const MAX_STORAGE_BINDINGS: u32 = 160;
 /// Maximum number of uniform buffers of a kernel.
 const MAX_UNIFORM_BINDINGS: u32 = 64;
@@ -153,7 +153,7 @@ impl DeviceQuery {
         }
     }
 
-    /// The compute capability, major and minor number.
+    /// Returns the compute capability, major and minor number.
     fn capability(&self) -> [u16; 2] {
         [attribute::CAPABILITY_MAJOR, attribute::CAPABILITY_MINOR]
             .map(|attribute| u16::try_from(self.attribute(attribute)).unwrap_or(0))
@@ -265,7 +265,8 @@ fn parse_build(text: &str) -> Option<&str> {
     text.lines().next()?.split_whitespace().find(is_version)
 }
 
-/// Returns bytes that identify the driver: the start of the text "CUDA version, blank, build".
+/// Returns bytes that identify the driver: the first 16 of the text `VERSION BUILD`, where the
+/// version is the CUDA version, such as 12080.
 fn driver_uuid(version: c_int, build: Option<&str>) -> [u8; 16] {
     let mut uuid = [0; 16];
     let text = format!("{version} {}", build.unwrap_or_default());

@@ -123,10 +123,10 @@ impl Gpu {
         }
     }
 
-    /// Returns the error for a call with an internal error, which no program should be able to
-    /// cause.
-    pub(super) fn refused(&self, call: &'static str, why: String) -> GpuError {
-        error::refused(&self.info.name, call, why)
+    /// Returns the error for a call that violates a rule of the core: a defect of this crate, which
+    /// no program should be able to cause.
+    pub(super) fn defect_error(&self, call: &'static str, why: String) -> GpuError {
+        error::defect(&self.info.name, call, why)
     }
 
     /// Abandons a device that may hang, and returns the error for its loss.

@@ -84,7 +84,7 @@ impl CudaDriver {
     fn block(&self, call: &'static str, id: MemoryId) -> Result<Arc<Block>> {
         self.gpu.check_alive()?;
         let block = read(&self.blocks).get(id).cloned();
-        block.ok_or_else(|| self.gpu.refused(call, no_allocation(id)))
+        block.ok_or_else(|| self.gpu.defect_error(call, no_allocation(id)))
     }
 
     /// Calls `work` with the tables read-locked.
@@ -131,14 +131,16 @@ impl Driver for CudaDriver {
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
-        let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
+        let cuda =
+            Cuda::shared().map_err(|absence| self.gpu.defect_error("compile", absence.reason))?;
         let kernel = compile::native::compile(&self.gpu, cuda.version, job)?;
         Ok(write(&self.kernels).insert(kernel))
     }
 
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
-        let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
+        let cuda =
+            Cuda::shared().map_err(|absence| self.gpu.defect_error("compile", absence.reason))?;
         let kernel = compile::native::load_routine(&self.gpu, &self.blas, cuda.version, job)?;
         Ok(write(&self.kernels).insert(kernel))
     }
@@ -180,7 +182,7 @@ impl Driver for CudaDriver {
             Work::Replay(id) => {
                 let recordings = read(&self.recordings);
                 let Some(recording) = recordings.get(id) else {
-                    return Err(self.gpu.refused("cuGraphLaunch", no_recording(id)));
+                    return Err(self.gpu.defect_error("cuGraphLaunch", no_recording(id)));
                 };
                 self.queue.replay(recording)
             }

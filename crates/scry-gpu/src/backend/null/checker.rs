@@ -11,7 +11,7 @@ pub(crate) struct Checker {
 struct Executed {
     stage: Stages,
     accesses: Vec<(BufferRange, bool)>,
-    /// The stages whose later commands a barrier has made wait for this command.
+    /// The stages whose later commands wait for this one, because of a barrier.
     visible_to: Stages,
 }
 

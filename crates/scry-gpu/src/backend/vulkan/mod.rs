@@ -88,7 +88,7 @@ impl VulkanDriver {
 
     fn block(&self, call: &'static str, id: MemoryId) -> Result<Arc<Block>> {
         let block = read(&self.blocks).get(id).cloned();
-        block.ok_or_else(|| self.gpu.refused(call, no_allocation(id)))
+        block.ok_or_else(|| self.gpu.defect_error(call, no_allocation(id)))
     }
 
     /// Calls `work` with the tables, which stay unchanged during the call.
@@ -223,7 +223,7 @@ impl Driver for VulkanDriver {
             Work::Replay(id) => {
                 let recordings = read(&self.recordings);
                 let Some(recording) = recordings.get(id) else {
-                    return Err(self.gpu.refused("vkQueueSubmit", no_recording(id)));
+                    return Err(self.gpu.defect_error("vkQueueSubmit", no_recording(id)));
                 };
                 self.queue.replay(&self.timeline, recording.buffer)
             }

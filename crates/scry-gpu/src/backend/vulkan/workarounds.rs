@@ -50,15 +50,15 @@ pub(super) struct Row {
     test: (&'static str, &'static str),
 }
 
-/// Version of a driver, from `driverInfo`. `VkPhysicalDeviceProperties::driverVersion` does not
-/// serve: each driver encodes it differently, and lavapipe 22.3 always reports 1.
+/// Version of a driver, from `driverInfo`. `VkPhysicalDeviceProperties::driverVersion` cannot be
+/// compared: each driver encodes it differently, and lavapipe 22.3 always reports 1.
 type Version = [u32; 3];
 
 /// Number of iterations after which lavapipe ends all loops of the invocations that it executes as
 /// one vector.
 pub(super) const MAX_ITERATIONS: u64 = 65_535;
 
-/// How many of these iterations are not available to the kernel: the driver needs some to zero
+/// Number of these iterations that the kernel cannot use: the driver needs some to zero
 /// workgroup memory, and the check for loops that were ended early needs others.
 pub(super) const RESERVED_ITERATIONS: u64 = 4096;
 

@@ -50,7 +50,8 @@ struct Linker<'a> {
 /// The device's context must be current.
 pub(crate) fn compile(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
     let linker = Linker::new(gpu)?;
-    let ptx = CString::new(ptx).map_err(|error| gpu.refused("cuLinkAddData", error.to_string()))?;
+    let ptx =
+        CString::new(ptx).map_err(|error| gpu.defect_error("cuLinkAddData", error.to_string()))?;
     linker.add(kernel, &ptx)?;
     let cubin = linker.complete(kernel)?;
     let log_text = text(&linker.logs.info);

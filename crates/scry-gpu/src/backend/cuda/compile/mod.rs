@@ -76,7 +76,8 @@ impl Image {
 }
 
 /// Compiles a program, through the disk cache if there is one. First bounds the registers; if the
-/// kernel then spills, also compiles it without the bound, and returns the one that spills less.
+/// kernel then uses local memory, also compiles it without the bound, and returns the one that uses
+/// less.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
     let translation = Translation::load_or_generate(gpu, job, true)?;
@@ -206,9 +207,10 @@ impl Kernel {
     }
 
     fn find_function(&mut self, entry: &str) -> Result<()> {
-        let refused =
-            |error: std::ffi::NulError| self.gpu.refused("cuModuleGetFunction", error.to_string());
-        let name = CString::new(entry).map_err(refused)?;
+        let defect = |error: std::ffi::NulError| {
+            self.gpu.defect_error("cuModuleGetFunction", error.to_string())
+        };
+        let name = CString::new(entry).map_err(defect)?;
         // SAFETY: the module is alive; the driver writes a handle.
         let code = unsafe {
             let get = self.gpu.api.module_get_function;

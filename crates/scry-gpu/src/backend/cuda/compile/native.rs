@@ -78,7 +78,8 @@ pub(crate) fn load_routine(
     job: &RoutineJob<'_>,
 ) -> Result<Kernel> {
     let _current = gpu.current()?;
-    let unknown = || gpu.refused("load_routine", format!("there is no routine `{}`", job.name));
+    let unknown =
+        || gpu.defect_error("load_routine", format!("there is no routine `{}`", job.name));
     let routine = Routine::from_name(job.name).ok_or_else(unknown)?;
     let native = Native::Product(blas.get(gpu, driver)?, routine);
     Ok(Kernel::without_code(gpu, native, Signature::for_interface(job.interface)))
@@ -250,7 +251,7 @@ fn compile_cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Outpu
             let help = format!("correct the source; NVRTC {} says", nvrtc.version_text());
             source_error(gpu, job, log, help)
         }
-        Failure::Failed(call, why) => gpu.refused(call, why),
+        Failure::Failed(call, why) => gpu.defect_error(call, why),
     })
 }
 

@@ -278,8 +278,8 @@ fn check(call: &'static str, status: Status) -> Result<(), Failure> {
 }
 
 fn to_c_string(what: &str, text: &str) -> Result<CString, Failure> {
-    let refused = |_| Failure::Failed("nvrtcCreateProgram", format!("{what} has a zero byte"));
-    CString::new(text).map_err(refused)
+    let failure = |_| Failure::Failed("nvrtcCreateProgram", format!("{what} has a zero byte"));
+    CString::new(text).map_err(failure)
 }
 
 /// Returns the text before the first zero.

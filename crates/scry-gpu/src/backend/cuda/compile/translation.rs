@@ -180,6 +180,7 @@ fn decode_param(from: &mut Reader<'_>) -> Option<Param> {
 fn generate_ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
     let caller = thread::current();
     let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
+        // Changes the kernel only under mutation testing.
         mutation::mutate_as_requested(&mut kir, &caller);
         translate(&kir, options)
     });

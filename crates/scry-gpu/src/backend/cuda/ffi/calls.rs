@@ -14,7 +14,7 @@ static CALLS: AtomicU32 = AtomicU32::new(0);
 /// The value of [`CALLS`] while an exclusive call is in progress.
 const EXCLUSIVE: u32 = u32::MAX;
 
-/// A call in progress, or several nested ones of one thread.
+/// A guard that counts as a call in progress until it is dropped. A thread may hold several.
 pub(crate) struct Call {
     exclusive: bool,
 }

@@ -323,7 +323,7 @@ impl Block {
             _ => {
                 let (kind, size) = (self.kind, self.size);
                 let why = format!("{len} bytes at {offset} are not in {kind:?} memory of {size}");
-                Err(self.heap.gpu.refused(call, why))
+                Err(self.heap.gpu.defect_error(call, why))
             }
         }
     }

@@ -317,7 +317,7 @@ fn status_error(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
             help: "drop buffers".to_owned(),
         });
     }
-    gpu.refused(call, status.name())
+    gpu.defect_error(call, status.name())
 }
 
 impl Drop for Blas {

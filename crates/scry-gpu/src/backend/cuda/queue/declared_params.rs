@@ -72,10 +72,10 @@ impl DeclaredParams {
 
     /// Encodes a tensor map on a buffer; `bytes` is its description.
     fn tensor_map(&self, gpu: &Gpu, buffer: Range, bytes: &[u8]) -> Result<EncodedMap> {
-        let refused = |why: String| gpu.refused("cuTensorMapEncodeTiled", why);
+        let defect = |why: String| gpu.defect_error("cuTensorMapEncodeTiled", why);
         let map = TensorMap::from_bytes(bytes);
         let (Some(map), Some(encode)) = (map, self.encode) else {
-            return Err(refused("there is no description of the tensor map".to_owned()));
+            return Err(defect("there is no description of the tensor map".to_owned()));
         };
         encode_map(gpu, encode, buffer.address + map.offset, &map)
     }

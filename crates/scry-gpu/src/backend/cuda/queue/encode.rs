@@ -147,7 +147,7 @@ impl<'a> Encoder<'a> {
         let Range { address, size } = self.range("cuMemsetD32Async", dst)?;
         if !(address.is_multiple_of(4) && size.is_multiple_of(4)) {
             let why = format!("{size} bytes at {} are not whole words", dst.offset);
-            return Err(self.gpu.refused("cuMemsetD32Async", why));
+            return Err(self.gpu.defect_error("cuMemsetD32Async", why));
         }
         let count = self.to_usize("cuMemsetD32Async", size / 4)?;
         Ok(Op::Fill { dst: address, pattern, count })
@@ -160,7 +160,7 @@ impl<'a> Encoder<'a> {
             src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
         if src.size != dst.size || !disjoint {
             let why = format!("{src:?} and {dst:?} differ in size or overlap");
-            return Err(self.gpu.refused("cuMemcpyAsync", why));
+            return Err(self.gpu.defect_error("cuMemcpyAsync", why));
         }
         let size = self.to_usize("cuMemcpyAsync", src.size)?;
         Ok(Op::Copy { src: from.address, dst: to.address, size })
@@ -168,16 +168,16 @@ impl<'a> Encoder<'a> {
 
     /// Converts a number of bytes or words for the driver.
     fn to_usize(&self, call: &'static str, count: u64) -> Result<usize> {
-        let refused = |_| self.gpu.refused(call, format!("{count} exceeds the address space"));
-        usize::try_from(count).map_err(refused)
+        let defect = |_| self.gpu.defect_error(call, format!("{count} exceeds the address space"));
+        usize::try_from(count).map_err(defect)
     }
 
     /// Returns the address of a range; an error unless it is within a live allocation.
     fn range(&self, call: &'static str, span: BufferRange) -> Result<Range> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
-            return Err(self.gpu.refused(call, no_allocation(span.memory)));
+            return Err(self.gpu.defect_error(call, no_allocation(span.memory)));
         };
-        check_range(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        check_range(span, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
         Ok(Range { address: block.address + span.offset, size: span.size })
     }
 
@@ -194,7 +194,8 @@ impl<'a> Encoder<'a> {
         let params = match &kernel.native {
             Some(Native::Product(blas, routine)) => {
                 let product = Product::new(*routine, bindings, immediates);
-                let mismatch = || self.gpu.refused("cublasGemmEx", mismatch(dispatch, bindings));
+                let mismatch =
+                    || self.gpu.defect_error("cublasGemmEx", mismatch(dispatch, bindings));
                 return Ok(Op::Product(blas, product.ok_or_else(mismatch)?));
             }
             Some(Native::Packed(interface, size)) => {
@@ -209,7 +210,7 @@ impl<'a> Encoder<'a> {
                 let arguments = Arguments { bindings, immediates, counts, polled };
                 if parameters.pack(&kernel.params, arguments).is_none() {
                     let why = mismatch(dispatch, bindings);
-                    return Err(self.gpu.refused("cuLaunchKernel", why));
+                    return Err(self.gpu.defect_error("cuLaunchKernel", why));
                 }
                 KernelParams::List(parameters.pointers())
             }
@@ -227,13 +228,13 @@ impl<'a> Encoder<'a> {
     /// Returns the grid of a launch. An indirect launch has a grid of all resident blocks; its
     /// kernel reads the workgroup counts at the address that is also returned.
     fn groups(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
-        let refused = |why: String| Err(self.gpu.refused("cuLaunchKernel", why));
+        let defect = |why: String| Err(self.gpu.defect_error("cuLaunchKernel", why));
         match (&dispatch.groups, kernel.resident_blocks) {
             (Groups::Direct(groups), _) => Ok((*groups, None)),
             (Groups::Indirect(counts), Some(resident)) => {
                 let Range { address, size } = self.range("cuLaunchKernel", **counts)?;
                 if size != Groups::SIZE || !address.is_multiple_of(4) {
-                    return refused(format!(
+                    return defect(format!(
                         "{size} bytes at {} are not workgroup counts",
                         counts.offset
                     ));
@@ -241,17 +242,17 @@ impl<'a> Encoder<'a> {
                 Ok(([resident, 1, 1], Some(address)))
             }
             (Groups::Indirect(_), None) => {
-                refused(format!("kernel {:?} reads no workgroup counts", dispatch.kernel))
+                defect(format!("kernel {:?} reads no workgroup counts", dispatch.kernel))
             }
         }
     }
 
     /// Returns the kernel of a dispatch, after checking its bindings and immediates.
     fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
-        let refused = |why: String| self.gpu.refused("cuLaunchKernel", why);
+        let defect = |why: String| self.gpu.defect_error("cuLaunchKernel", why);
         let id = dispatch.kernel;
-        let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
-        check_arguments(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
+        let kernel = self.tables.kernels.get(id).ok_or_else(|| defect(no_kernel(id)))?;
+        check_arguments(dispatch, (kernel.bindings, kernel.immediates)).map_err(defect)?;
         Ok(kernel)
     }
 }

@@ -172,13 +172,13 @@ impl Queue {
         let _current = self.gpu.current()?;
         if self.timeline.poll()? < number {
             let why = format!("submission {number} is not done");
-            return Err(self.gpu.refused("timings", why));
+            return Err(self.gpu.defect_error("timings", why));
         }
         let mut state = lock(&self.state);
         let index = state.timers.iter().position(|(timed, _)| *timed == number);
         let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
             let why = format!("submission {number} was not timed, or its times were read already");
-            return Err(self.gpu.refused("timings", why));
+            return Err(self.gpu.defect_error("timings", why));
         };
         drop(state);
         let durations = timer.durations();

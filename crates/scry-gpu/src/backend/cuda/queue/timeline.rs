@@ -228,7 +228,7 @@ fn allocate_shared(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
         return Err(error);
     }
     let Some(shared) = NonNull::new(host.cast::<Shared>()) else {
-        return Err(gpu.refused("cuMemHostAlloc", "it returned a null pointer".to_owned()));
+        return Err(gpu.defect_error("cuMemHostAlloc", "it returned a null pointer".to_owned()));
     };
     // SAFETY: the memory is page-aligned, large enough, and not yet shared.
     unsafe {

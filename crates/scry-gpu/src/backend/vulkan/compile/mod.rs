@@ -37,7 +37,7 @@ pub(super) struct Kernel {
     pub(super) polls: bool,
     /// Bytes of the immediate block; rounded up to 32-bit words in the pipeline layout.
     pub(super) immediates: usize,
-    /// The meaning of the failure report in the last binding, if the kernel has one.
+    /// The meaning of the failure report in the last binding of a launch, if the kernel has one.
     pub(super) report: Option<Arc<FailureReport>>,
     gpu: Arc<Gpu>,
 }
@@ -162,7 +162,7 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
     })
 }
 
-/// Refuses a kernel with cooperative matrices whose subgroups would not all be full.
+/// Rejects a kernel with cooperative matrices whose subgroups would not all be full.
 fn check_subgroups(gpu: &Gpu, interface: &Interface) -> Result<()> {
     let [width, ..] = interface.workgroup_size;
     let has_matrices = interface.features.contains(Features::COOPERATIVE_MATRIX);
@@ -180,8 +180,8 @@ fn check_subgroups(gpu: &Gpu, interface: &Interface) -> Result<()> {
     }))
 }
 
-/// Returns whether loops of a checked kernel poll the stop word. One that needs all workgroup
-/// memory or all bindings has no room for the word.
+/// Returns whether loops of a checked kernel poll the stop word. A kernel that needs all workgroup
+/// memory or all bindings has no room for it.
 fn polls(gpu: &Gpu, program: &Program, flow: ControlFlow) -> bool {
     let (interface, limits) = (program.interface(), &gpu.info.limits);
     let memory = u64::from(interface.workgroup_memory) + u64::from(SpirvOptions::STOP_SIZE);
@@ -220,7 +220,7 @@ fn descriptor_types(program: &Program, options: &SpirvOptions) -> Vec<vk::Descri
     declared.chain(grid_params).chain(hidden.map(|_| vk::DescriptorType::STORAGE_BUFFER)).collect()
 }
 
-/// Whether a blob begins with the pipeline cache header of this device and driver.
+/// Returns whether a blob begins with the pipeline cache header of this device and driver.
 fn matches_device(blob: &[u8], identity: CacheIdentity) -> bool {
     let word = |at: usize| {
         let bytes = blob.get(at..at + 4)?;
@@ -362,8 +362,9 @@ impl Kernel {
     }
 
     fn make_pipeline(&mut self, source: &Source<'_>, cache: vk::PipelineCache) -> Result<()> {
-        let entry = CString::new(source.entry)
-            .map_err(|error| self.gpu.refused("vkCreateComputePipelines", error.to_string()))?;
+        let entry = CString::new(source.entry).map_err(|error| {
+            self.gpu.defect_error("vkCreateComputePipelines", error.to_string())
+        })?;
         let info = vk::ShaderModuleCreateInfo::default().code(source.spirv);
         // SAFETY: the SPIR-V was written from a validated module.
         let module = unsafe { self.gpu.raw.create_shader_module(&info, None) }
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn differing_cache_header_is_refused() {
+    fn differing_cache_header_is_rejected() {
         for at in 0..CACHE_HEADER {
             let mut foreign = blob();
             foreign[at] ^= 0x40;
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn short_cache_header_is_refused() {
+    fn short_cache_header_is_rejected() {
         for len in 0..CACHE_HEADER {
             assert!(!matches_device(&blob()[..len], IDENTITY), "{len} bytes");
         }

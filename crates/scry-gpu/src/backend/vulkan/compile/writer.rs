@@ -1,4 +1,5 @@
-//! Selects the writer of the SPIR-V of a device's kernels. For development there is a second one.
+//! Selects which code generator writes the SPIR-V of a device's kernels. The second one is for
+//! comparisons during development.
 
 use std::cell::Cell;
 

@@ -18,8 +18,8 @@ pub(crate) fn lost(device: &str, reason: String) -> GpuError {
     GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }
 
-/// Returns the error for a call with an internal error, which no program should be able to cause.
-pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
+/// Returns the error for a defect of this crate, which no program should be able to cause.
+pub(crate) fn defect(device: &str, call: &'static str, code: String) -> GpuError {
     GpuError::Driver(DriverError::new(device, call, code, DEFECT))
 }
 

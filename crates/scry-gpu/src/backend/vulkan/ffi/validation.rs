@@ -16,7 +16,7 @@ pub(crate) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 pub(crate) const EXTRA_CHECKS: &[vk::ValidationFeatureEnableEXT] =
     &[vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
 
-/// Messages that are wrong, because the layer is older than the Vulkan version: id and reason.
+/// Wrong messages, of a layer older than the Vulkan version, to be ignored: id and reason.
 const IGNORED_MESSAGES: &[(&str, &str)] = &[];
 
 /// Warnings and errors of the layer since the process started, except the ignored ones.

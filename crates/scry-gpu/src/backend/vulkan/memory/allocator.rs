@@ -10,7 +10,8 @@ use super::free_ranges::FreeRanges;
 use crate::backend::vulkan::device::Gpu;
 
 /// Sizes in bytes of the first and of the largest shared block of a memory type: each block is
-/// twice as large as the one before. An allocation larger than that has a block of its own.
+/// twice as large as the one before, up to the largest. An allocation that exceeds the next shared
+/// block has a block of its own.
 pub(crate) type BlockSizes = (u64, u64);
 
 /// Suballocates the memory of a device.

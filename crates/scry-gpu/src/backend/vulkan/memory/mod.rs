@@ -21,7 +21,7 @@ use crate::core::driver::MemoryKind;
 
 const MIB: u64 = 1 << 20;
 
-/// Minimum size of upload allocations that are in host memory. Smaller ones are parameters, which
+/// Minimum size in bytes of upload allocations in host memory. Smaller ones are parameters, which
 /// kernels read: they are in device memory that is host-visible, if there is any. Larger ones are
 /// copied to the device, which is faster through host memory: the device's DMA engine reads that at
 /// 50 GB/s over PCIe 5, whereas several host threads write to device memory at 31 GB/s.
@@ -199,7 +199,7 @@ impl Heap {
             AllocationError::Call(call, code) => self.gpu.failed(call, code),
             AllocationError::NoMemoryType => {
                 let why = "the device has no memory type for a buffer of this kind";
-                self.gpu.refused("vkAllocateMemory", why.to_owned())
+                self.gpu.defect_error("vkAllocateMemory", why.to_owned())
             }
         }
     }
@@ -301,7 +301,7 @@ impl Block {
         // SAFETY: `mapped` checked that the word is within the mapping, which outlives `self`; a
         // buffer's memory is aligned to 16 bytes, and the host accesses it only here, atomically.
         let shared = unsafe { AtomicU32::from_ptr(start.cast()) };
-        // A store could stay in a write-combining buffer of the CPU for a while, an exchange not.
+        // An exchange: a store could stay in a write-combining buffer of the CPU for a while.
         shared.swap(word, Ordering::SeqCst);
         Ok(())
     }
@@ -330,7 +330,7 @@ impl Block {
                 // SAFETY: the offset is within the mapping, so within the address space.
                 Ok(unsafe { mapping.add(offset as usize) }.as_ptr())
             }
-            _ => Err(self.heap.gpu.refused(
+            _ => Err(self.heap.gpu.defect_error(
                 call,
                 format!(
                     "{len} bytes at {offset} are not in {:?} memory of {} bytes",

@@ -134,7 +134,7 @@ impl<'a> Encoder<'a> {
         let buffer = self.buffer("vkCmdFillBuffer", dst)?;
         if !(offset.is_multiple_of(4) && size.is_multiple_of(4)) {
             let why = format!("{size} bytes at {offset} are not whole words");
-            return Err(self.gpu.refused("vkCmdFillBuffer", why));
+            return Err(self.gpu.defect_error("vkCmdFillBuffer", why));
         }
         let commands = self.commands.buffer;
         // SAFETY: `Self::buffer` checked that the range is in a live buffer.
@@ -151,7 +151,7 @@ impl<'a> Encoder<'a> {
             src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
         if src.size != dst.size || !disjoint {
             let why = format!("{src:?} and {dst:?} differ in size or overlap");
-            return Err(self.gpu.refused("vkCmdCopyBuffer", why));
+            return Err(self.gpu.defect_error("vkCmdCopyBuffer", why));
         }
         let region = [vk::BufferCopy::default()
             .src_offset(src.offset)
@@ -166,9 +166,9 @@ impl<'a> Encoder<'a> {
     /// Returns the buffer of a range, which must be within its allocation.
     fn buffer(&self, call: &'static str, span: BufferRange) -> Result<vk::Buffer> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
-            return Err(self.gpu.refused(call, no_allocation(span.memory)));
+            return Err(self.gpu.defect_error(call, no_allocation(span.memory)));
         };
-        check_range(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        check_range(span, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
         Ok(block.buffer)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Encoder<'a> {
         let buffer = self.buffer("vkCmdDispatchIndirect", counts)?;
         if counts.size != Groups::SIZE || !counts.offset.is_multiple_of(4) {
             let why = format!("{} bytes at {} are not a grid", counts.size, counts.offset);
-            return Err(self.gpu.refused("vkCmdDispatchIndirect", why));
+            return Err(self.gpu.defect_error("vkCmdDispatchIndirect", why));
         }
         let barriers = [vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::SHADER_WRITE)
@@ -230,10 +230,10 @@ impl<'a> Encoder<'a> {
 
     /// Returns the kernel of a dispatch, after checking its bindings and immediates.
     fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
-        let refused = |why: String| self.gpu.refused("vkCmdDispatch", why);
+        let defect = |why: String| self.gpu.defect_error("vkCmdDispatch", why);
         let id = dispatch.kernel;
-        let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
-        check_arguments(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
+        let kernel = self.tables.kernels.get(id).ok_or_else(|| defect(no_kernel(id)))?;
+        check_arguments(dispatch, (kernel.bindings, kernel.immediates)).map_err(defect)?;
         Ok(kernel)
     }
 

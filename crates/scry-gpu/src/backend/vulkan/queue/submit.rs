@@ -128,7 +128,7 @@ impl Queue {
         match timeline.wait(value, crate::backend::vulkan::DROP_TIMEOUT) {
             Ok(true) => {
                 let why = format!("{error}; the first {done} of {total} steps were executed");
-                self.gpu.refused("vkQueueSubmit", why)
+                self.gpu.defect_error("vkQueueSubmit", why)
             }
             Ok(false) => {
                 let why = format!("{error}; the first {done} of {total} steps did not finish");
@@ -250,13 +250,13 @@ impl Queue {
     pub(crate) fn timings(&self, timeline: &Timeline, value: u64) -> Result<Vec<Duration>> {
         if timeline.last_seen() < value && timeline.poll()? < value {
             let why = format!("submission {value} has not finished");
-            return Err(self.gpu.refused("timings", why));
+            return Err(self.gpu.defect_error("timings", why));
         }
         let mut state = lock(&self.state);
         let index = state.timers.iter().position(|(timed, _)| *timed == value);
         let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
             let why = format!("submission {value} was not timed, or its times were read already");
-            return Err(self.gpu.refused("timings", why));
+            return Err(self.gpu.defect_error("timings", why));
         };
         drop(state);
         timer.map_or(Ok(Vec::new()), |timer| timer.durations())

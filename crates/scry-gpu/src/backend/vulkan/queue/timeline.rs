@@ -53,7 +53,7 @@ impl Timeline {
         // SAFETY: the semaphore is alive.
         let value = unsafe { self.gpu.raw.get_semaphore_counter_value(self.semaphore) }
             .map_err(|code| self.gpu.failed("vkGetSemaphoreCounterValue", code))?;
-        // No number of a submission: drivers return it for a lost device.
+        // Drivers return this for a lost device; no submission has this number.
         if value == u64::MAX {
             let reason = "its timeline semaphore shows the value of a lost device";
             return Err(self.gpu.mark_lost(reason.to_owned()));

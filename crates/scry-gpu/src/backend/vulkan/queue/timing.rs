@@ -23,7 +23,8 @@ impl Timer {
         if gpu.timestamps.valid_bits == 0 || dispatch_count == 0 {
             return Ok(None);
         }
-        let too_many = || gpu.refused("vkCreateQueryPool", format!("{dispatch_count} dispatches"));
+        let too_many =
+            || gpu.defect_error("vkCreateQueryPool", format!("{dispatch_count} dispatches"));
         let dispatch_count = u32::try_from(dispatch_count).map_err(|_| too_many())?;
         let info = vk::QueryPoolCreateInfo::default()
             .query_type(vk::QueryType::TIMESTAMP)

@@ -31,9 +31,9 @@ const ENDLESS_WITH_BARRIERS: &str = "
     }";
 
 /// Number of workgroups of an endless launch. Mesa's software driver ends loops after 65535
-/// iterations, so that only many workgroups keep it busy: these, for seconds. Once cancelled, each
-/// invocation still iterates until its first poll, which must take less than the half second after
-/// which a device is abandoned.
+/// iterations, so that only a launch of many workgroups keeps it busy for seconds. Once cancelled,
+/// each invocation still iterates until its first poll, which must take less than the half second
+/// after which a device is abandoned.
 const GROUPS: u32 = 512;
 
 /// Returns a step that launches a kernel on `data` and, if the kernel has one, on a failure report.

@@ -1,5 +1,5 @@
 //! Tests that the validation layer, enabled by the environment, reports errors. A child process
-//! makes them, so that the messages are not counted in this process.
+//! causes them, so that their messages are not counted in this process.
 
 use super::*;
 use crate::backend::vulkan::ffi::validation::{is_requested, message_count};
