@@ -192,7 +192,7 @@ impl Batch {
     /// by byte.
     ///
     /// ```
-    /// use scry_gpu::{DType, Device};
+    /// use scry_gpu::Device;
     ///
     /// # fn main() -> scry_gpu::Result<()> {
     /// let device = Device::open("cpu")?;

@@ -252,7 +252,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the lengths differ; [`GpuError::WrongDevice`].
+    /// [`GpuError::Range`] if the lengths differ or the ranges overlap; [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
         const NAME: &str = "Buffer::copy_to";
         let (src, dst) = (self.view(), dst.into());

@@ -219,12 +219,13 @@ pub struct DeviceInfo {
     pub compute_capability: Option<[u16; 2]>,
     /// Multiprocessors of an NVIDIA GPU, where CUDA reports them.
     pub multiprocessors: Option<u32>,
-    /// Shared memory of an NVIDIA GPU, where CUDA reports it. The limit of every device is
+    /// Shared memory of an NVIDIA GPU, where CUDA reports it; all devices have
     /// [`Limits::max_workgroup_memory`].
     pub shared_memory: Option<SharedMemory>,
     /// Bytes of the device's own memory.
     pub memory: u64,
-    /// Bytes that this process may currently allocate, where the driver reports it.
+    /// Bytes of it that this process could allocate when the device was listed or opened, where the
+    /// driver reports them.
     pub memory_budget: Option<u64>,
     /// Invocations of a subgroup; where it varies, the size kernels are compiled for by default.
     pub subgroup_size: u32,

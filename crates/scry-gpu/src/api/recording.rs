@@ -32,7 +32,7 @@ impl Recording {
 
     /// Submits the recorded work again, after all work submitted before. Its
     /// [`Download`](crate::Download)s return the elements of the latest replay. Waits while another
-    /// thread reads the previous replay's in [`Download::get`](crate::Download::get).
+    /// thread reads those of the previous one ([`Download::get`](crate::Download::get)).
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -188,7 +188,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the lengths differ or the slices overlap; [`GpuError::WrongDevice`].
+    /// [`GpuError::Range`] if the lengths differ or the ranges overlap; [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
         const NAME: &str = "Slice::copy_to";
         let (src, dst) = (self.view(), dst.into());

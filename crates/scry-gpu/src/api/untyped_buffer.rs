@@ -212,7 +212,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if types or lengths differ, or both share memory;
+    /// [`GpuError::Range`] if types or lengths differ, or if the two ranges of memory overlap;
     /// [`GpuError::WrongDevice`].
     pub fn copy_to(&self, dst: &Self) -> Result<()> {
         const NAME: &str = "UntypedBuffer::copy_to";

@@ -11,9 +11,9 @@ impl Device {
     /// Compiles a kernel that was built in the kernel IR, usually by a
     /// [`Builder`](crate::kir::Builder).
     ///
-    /// Launches are as safe as those of WGSL, even for an invalid kernel: the IR's rules are
-    /// verified, every index is clamped to the last element in bounds, loops that are not proven to
-    /// end can be stopped, and barriers must be reached by all invocations of a workgroup
+    /// Launches are as safe as those of WGSL kernels, whatever the kernel contains: the IR's rules
+    /// are verified, every index is clamped to the last element in bounds, loops that are not
+    /// proven to end can be stopped, and barriers must be reached by all invocations of a workgroup
     /// ([`kir`](crate::kir) has the rules). Kernels are cached by content, but checked by each
     /// call: keep the [`Kernel`] to launch it often.
     ///

@@ -310,7 +310,7 @@ impl Device {
         Kernel::compile(&self.context, wgsl, &options, true).in_function("Device::compile_named")
     }
 
-    /// Compiles a WGSL source with overrides.
+    /// Compiles a WGSL source with options: the entry point, values of overrides, and a label.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};

@@ -44,10 +44,10 @@ impl Device {
     /// The CPU device cancels the work that was waited for: running kernels stop with
     /// incomplete output, and later ones do not start. All waits in progress for this work, or
     /// for later work, fail with the same error, and the device stays usable. CUDA and Vulkan
-    /// cancel kernels with loops that are not proven to end: these poll for cancellation. Vulkan
-    /// also cancels work submitted later. Other kernels have half a second to finish; where one
-    /// does not, and on GPUs without device memory that the host can write, the device is lost, and
-    /// later calls fail at once.
+    /// cancel kernels by loops that poll for it: those that are not proven to end soon. Vulkan also
+    /// cancels work submitted later. Kernels that do not poll have at most half a second to finish;
+    /// otherwise the device is lost, and later calls fail at once. On Vulkan devices without device
+    /// memory that the host can write, no kernel polls, and the device is lost without that delay.
     ///
     /// ```
     /// use std::time::Duration;

@@ -16,7 +16,8 @@ error_structs! {
         /// Returns the entry point of the kernel, or the function that was called, such as
         /// `Kernels::matmul`.
         kernel: String,
-        /// Returns the argument, by WGSL name and binding.
+        /// Returns the argument: a binding with its WGSL name, a parameter of the function, or what
+        /// is set for the launch, such as `immediates`.
         argument: String,
         /// Returns what is wrong with the argument.
         problem: String,
@@ -51,12 +52,13 @@ error_structs! {
         help: String,
     }
 
-    /// A range is not inside its buffer, or is not aligned.
+    /// A range, length or element type does not fit the buffer, or a range is not aligned. Also
+    /// returned for a [`Download`](crate::Download) whose batch was not submitted.
     #[error("{operation}: {problem}; help: {help}")]
     RangeError {
         /// Returns the function that was called.
         operation: StaticStr,
-        /// Returns what is wrong with the range, in elements.
+        /// Returns what is wrong, with the numbers of elements or bytes.
         problem: String,
         /// Returns what to do.
         help: String,

@@ -32,9 +32,9 @@ pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// The caller: the arguments of the call are wrong.
     Usage,
-    /// The shader.
+    /// The shader: it was rejected, or the device lacks what it needs.
     Shader,
-    /// The device, or its driver.
+    /// The device, its driver or a library; also time limits and interrupted waits.
     Device,
 }
 
@@ -97,7 +97,8 @@ pub enum GpuError {
     /// A library that the call needs cannot be opened or is too old.
     Library(LibraryError),
 
-    /// An argument of a launch does not fit the kernel.
+    /// An argument of a launch does not fit the kernel, or one of a function of the kernel library
+    /// does not fit the others.
     Argument(ArgumentError),
 
     /// A kernel exceeds an undocumented limit of this driver: the kernel is rejected, or a launch
@@ -107,7 +108,8 @@ pub enum GpuError {
     /// A request exceeds a limit of the device.
     TooLarge(TooLargeError),
 
-    /// A range is not inside its buffer, or is not aligned.
+    /// A range, length or element type does not fit the buffer, or a range is not aligned. Also
+    /// returned for a [`Download`](crate::Download) whose batch was not submitted.
     Range(RangeError),
 
     /// A buffer or kernel of one device was used with another.

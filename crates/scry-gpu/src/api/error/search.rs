@@ -17,7 +17,7 @@ error_structs! {
     }
 }
 
-/// No device was found. Has the selector, and the result of each backend.
+/// No device was found. Contains the selector, and the result of each backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoDevice {
     pub(crate) selector: Option<String>,

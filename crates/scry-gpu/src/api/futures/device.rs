@@ -86,7 +86,7 @@ impl Device {
         self.compile_with_async(wgsl, &options).await.in_function("Device::compile_async")
     }
 
-    /// Async form of [`Device::compile_with`]: compiles a WGSL source with overrides on another
+    /// Async form of [`Device::compile_with`]: compiles a WGSL source with options on another
     /// thread.
     ///
     /// ```

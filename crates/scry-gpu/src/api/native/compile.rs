@@ -62,6 +62,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends;
     /// [`GpuError::Source`](crate::GpuError::Source) with the assembler's messages;
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for an invalid name or interface;
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the kernel exceeds a limit of the
     /// device.
     ///

@@ -116,8 +116,9 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::Range`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`] for sizes
-    /// beyond 2³¹ − 1; [`GpuError::Argument`] if `c` overlaps `a` or `b`, or a matrix is not
-    /// aligned; [`GpuError::Library`] without cuBLAS, and on devices of other backends.
+    /// beyond 2³¹ − 1; [`GpuError::Argument`] if `c` overlaps `a` or `b`, or if a matrix does not
+    /// begin at a multiple of [`DeviceInfo::binding_alignment`](crate::DeviceInfo);
+    /// [`GpuError::Library`] without cuBLAS, and on devices of other backends.
     pub fn cublas_matmul<T: GemmElement>(
         &self,
         a: &Buffer<T>,
@@ -132,8 +133,9 @@ impl Device {
         self.multiply(default_routine::<T>(), &Matrices { operation, a, b, c, sizes })
     }
 
-    /// [`Device::cublas_matmul`] on tensor cores in TF32, which rounds each operand's mantissa from
-    /// 23 to 10 bits: faster, with a relative error of about 10⁻³.
+    /// Multiplies `f32` matrices as [`Device::cublas_matmul`] does, but on tensor cores in TF32,
+    /// which rounds each operand's mantissa from 23 to 10 bits: faster, with a relative error of
+    /// about 10⁻³.
     ///
     /// ```no_run
     /// use scry_gpu::Device;

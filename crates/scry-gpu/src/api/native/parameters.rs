@@ -57,9 +57,11 @@ impl NativeParameter {
 impl NativeInterface {
     /// Lists the kernel's parameters, instead of deriving them from the bindings.
     ///
-    /// The immediates of a launch ([`Launch::immediate_bytes`](crate::Launch)) are then, in the
-    /// order of the parameters and without gaps, 4 bytes for each word, 8 for each long, and
-    /// [`TensorMap::to_bytes`] for each map.
+    /// The immediates of a launch ([`Launch::immediate_bytes`](crate::Launch::immediate_bytes)) are
+    /// then, in the order of the parameters and without gaps: 4 bytes for each
+    /// [`U32`](NativeParameter::U32), 8 for each [`U64`](NativeParameter::U64), and
+    /// [`TensorMap::to_bytes`] for each tensor map. Pointers have none: they follow from the
+    /// bindings.
     #[must_use]
     pub fn with_parameters(mut self, parameters: impl Into<Vec<NativeParameter>>) -> Self {
         let parameters = parameters.into();

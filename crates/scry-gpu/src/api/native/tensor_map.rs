@@ -72,8 +72,8 @@ pub struct TensorMap {
     pub dims: Vec<u64>,
     /// Strides of all dimensions but the first in bytes: multiples of 16, below 2^40.
     pub strides: Vec<u64>,
-    /// Elements of a tile along each dimension, 1 to 256; those of the first are a multiple of 16
-    /// bytes, and no more than the swizzle's.
+    /// Elements of a tile along each dimension, 1 to 256. Along the first dimension they are a
+    /// multiple of 16 bytes, and at most the span of the swizzle.
     pub tile: Vec<u32>,
     /// The layout of a tile in shared memory.
     pub swizzle: TensorSwizzle,
