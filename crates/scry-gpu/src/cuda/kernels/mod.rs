@@ -1,6 +1,6 @@
 //! The kernel library for NVIDIA GPUs: matrix products, attention, softmax, norms and quantised
-//! weights by instructions that WGSL does not have. The kernels are written in Rust and compiled by
-//! the driver; nothing needs to be installed.
+//! weights. Its kernels use instructions that WGSL does not have; they are written in Rust and
+//! compiled by the driver, so that nothing else needs to be installed.
 //!
 //! [`Kernels`] chooses the variant that suits the shape and the device, and returns it as
 //! [`PreparedOp`]: run it at once, or add it to a batch or a recording, as often as you like.

@@ -102,7 +102,8 @@ impl Kernels {
         let buffers: [&'a dyn Binding; 3] = [a, b, out];
         let gemm = Gemm::new(m, n, k, element::<T>());
         match engine {
-            // If k is 0 or the result is empty, cuBLAS has nothing to do.
+            // If k is 0 or the result is empty, there is no product for cuBLAS: the kernel library
+            // fills the result with zeros, or does nothing.
             Engine::Cublas if !gemm.is_empty() && k > 0 => {
                 self.prepare_cublas(&gemm, buffers, [m, n, k])
             }
@@ -172,7 +173,7 @@ impl Kernels {
             PtxType::Bf16 => Routine::Bf16,
             _ => Routine::F32,
         };
-        // The sides of matrices in buffers are below 2^31.
+        // `Gemm::buffers` rejects sizes that do not fit in 31 bits.
         let sizes = sizes.map(|side| side as u32);
         let (kernel, launch) = cublas::product(&device.context, routine, sizes)?;
         Ok(PreparedOp::single(device, call, kernel, &buffers, launch))
