@@ -48,7 +48,8 @@ impl Comparison {
 }
 
 /// Compares two contents of a buffer of a WGSL type. Padding is ignored. Floats may differ by
-/// `tolerance`: ULPs, or a [`Tolerance`]; integers must be equal.
+/// `tolerance`: ULPs, or a [`Tolerance`]; integers must be equal. Both contents should have the
+/// same size: scalars that one of them lacks count as equal.
 ///
 /// ```
 /// use scry_gpu::verify::Tolerance;

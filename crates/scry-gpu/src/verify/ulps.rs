@@ -25,7 +25,7 @@ pub(super) fn distance(scalar: Scalar, a: &[u8], b: &[u8]) -> u64 {
 }
 
 /// Returns the absolute difference of two finite floats, given their bytes, and the magnitude of
-/// the first.
+/// the first; `None` for other scalars, infinities and NaNs.
 pub(super) fn difference(scalar: Scalar, a: &[u8], b: &[u8]) -> Option<(f64, f64)> {
     if !matches!(scalar.kind, ScalarKind::Float | ScalarKind::Bfloat) {
         return None;
