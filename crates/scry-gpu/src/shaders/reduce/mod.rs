@@ -5,7 +5,8 @@
 //! ([`SUM`] after [`DOT`], the scalar kernel after a `VEC4` one). A single pass with one workgroup
 //! is possible, but slower. Recommended is G = ⌈length/2048⌉, at most 1024, which occupies a large
 //! device. The order of the operations depends only on the length and on G, so equal launches
-//! produce equal bits. An empty vector reduces to the operation's neutral element.
+//! produce equal bits. A workgroup without elements writes the operation's neutral element; an empty
+//! buffer cannot be bound.
 //!
 //! Launch (G, 1, 1) explicit workgroups. No parameters.
 
