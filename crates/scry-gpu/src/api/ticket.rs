@@ -88,7 +88,7 @@ impl Ticket {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost).
+    /// As [`Ticket::wait_timeout`].
     pub fn is_ready(&self) -> Result<bool> {
         self.wait_timeout(Duration::ZERO).in_function("Ticket::is_ready")
     }

@@ -52,8 +52,9 @@ pub use pod::PodElement;
 /// - Every scalar of the WGSL type must have the same scalar at the same byte of the buffer.
 ///   `f32` fits `array<f32>`, `array<vec4<f32>>` and `array<mat4x4<f32>>`; `[f32; 4]` fits all
 ///   three as well; `u32` fits `array<atomic<u32>>`. `f32` does not fit `array<u32>`.
-/// - The size of an element must divide the stride of a WGSL array, or the stride the size.
-///   `[f32; 3]` (12 bytes) does not fit `array<vec3<f32>>` (stride 16); `[f32; 4]` does.
+/// - The size of an element must divide the stride of a WGSL array, or the stride the size. If the
+///   element contains structures, the stride must divide the size. `[f32; 3]` (12 bytes) does not
+///   fit `array<vec3<f32>>` (stride 16); `[f32; 4]` does.
 /// - Where WGSL leaves bytes unused, elements must be at least as large as the WGSL type, and no
 ///   field may straddle the end of the unused bytes: such a field is at the wrong offset.
 /// - Where a Rust structure and a WGSL structure begin at the same byte, a field must have the
