@@ -118,7 +118,7 @@ impl Region {
         unsafe { Plain::new(self.start, self.plain) }
     }
 
-    /// Returns an element, if it is in bounds.
+    /// Returns an element, if it is in bounds and aligned.
     #[inline(always)]
     fn element<B: AtomicBits>(&self, byte: u64) -> Option<&B::Atomic> {
         let size = size_of::<B>() as u64;
@@ -129,13 +129,13 @@ impl Region {
             .then(|| unsafe { B::atomic(self.start.add(byte as usize).cast()) })
     }
 
-    /// Loads one element; returns zero if it is out of bounds.
+    /// Loads one element; returns zero if it is out of bounds or unaligned.
     #[inline(always)]
     pub(crate) fn get<B: AtomicBits>(&self, byte: u64) -> B {
         self.element::<B>(byte).map_or(B::ZERO, B::load)
     }
 
-    /// Stores one element, unless it is out of bounds.
+    /// Stores one element, unless it is out of bounds or unaligned.
     #[inline(always)]
     pub(crate) fn set<B: AtomicBits>(&self, byte: u64, value: B) {
         if let Some(to) = self.element::<B>(byte) {
@@ -144,7 +144,7 @@ impl Region {
     }
 
     /// Modifies one element atomically, and returns the previous content; zero if it is out of
-    /// bounds.
+    /// bounds or unaligned.
     #[inline(always)]
     pub(crate) fn update<B: AtomicBits>(&self, byte: u64, change: impl Fn(B) -> B) -> B {
         let Some(at) = self.element::<B>(byte) else { return B::ZERO };
@@ -164,6 +164,7 @@ impl Region {
         let size = size_of::<B>() as u64;
         byte.is_multiple_of(size)
             && step.is_multiple_of(size)
+            // Larger steps could overflow the product below.
             && step < 1 << 32
             && byte
                 .checked_add(step * (BLOCK as u64 - 1) + size)
@@ -188,7 +189,7 @@ impl Region {
         }
     }
 
-    /// Reads a block of elements `step` bytes apart.
+    /// Reads a block of elements `step` bytes apart. Those out of bounds read as zero.
     #[inline(always)]
     pub(crate) fn get_run<B: AtomicBits>(&self, byte: u64, step: u64) -> [B; BLOCK] {
         let contiguous = step == size_of::<B>() as u64;
@@ -220,7 +221,7 @@ impl Region {
         values
     }
 
-    /// Writes a block of elements `step` bytes apart.
+    /// Writes a block of elements `step` bytes apart, except those out of bounds.
     #[inline(always)]
     pub(crate) fn set_run<B: AtomicBits>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
         let contiguous = step == size_of::<B>() as u64;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Cancels a running kernel.
 ///
 /// All tokens created from one by [`CancelToken::at`] share an atomic word, which holds the latest
-/// epoch to cancel. Each launch has a later epoch than those before it. So a request for a launch
-/// that has already ended cannot cancel a later one, and the word is never reset.
+/// epoch to cancel and is never reset. Each launch must have a later epoch than those before it, so
+/// that a request for a launch that has already ended cannot cancel a later one.
 #[derive(Debug, Clone)]
 pub struct CancelToken {
     word: Arc<AtomicU64>,
@@ -15,14 +15,14 @@ pub struct CancelToken {
 }
 
 impl Default for CancelToken {
-    /// Creates a token of a new word, for the first epoch.
+    /// Creates a token with a new word, for epoch 1.
     fn default() -> Self {
         Self { word: Arc::default(), epoch: 1 }
     }
 }
 
 impl CancelToken {
-    /// Returns a token of the same word for another epoch. Epochs start at 1, which 0 stands for.
+    /// Returns a token with the same word for another epoch. Epochs start at 1; 0 is treated as 1.
     #[must_use]
     pub fn at(&self, epoch: u64) -> Self {
         Self { word: self.word.clone(), epoch: epoch.max(1) }

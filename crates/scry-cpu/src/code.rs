@@ -17,8 +17,9 @@ pub struct Code {
     /// Numbers of scalars and of affine values.
     pub(crate) scalars: usize,
     pub(crate) affines: usize,
-    /// Constant scalars, and blocks that hold a broadcast constant.
+    /// Constant scalars: number, bits.
     pub(crate) constants: Vec<(u32, u64)>,
+    /// Blocks that hold a broadcast constant: type, block, bits of one lane.
     pub(crate) splats: Vec<(Type, u32, u64)>,
     /// Arrays of local memory: type, first block, number of blocks.
     pub(crate) locals: Vec<(Type, u32, u32)>,
@@ -35,6 +36,7 @@ pub struct Code {
     pub(crate) depths: usize,
     /// Number of conditions that may be uniform at run time.
     pub(crate) conditions: usize,
+    /// See [`Code::cost`].
     pub(crate) cost: Option<u64>,
 }
 
@@ -178,8 +180,8 @@ pub(crate) struct Access {
     pub from: [Src; 4],
 }
 
-/// `a * b + c` of `f32`, with fused loads and stores.
-pub(crate) struct Stream {
+/// `a * b + c` of `f32`, with operands and a result that may be in memory: fused loads and stores.
+pub(crate) struct MemoryMulAdd {
     /// The operation on registers.
     pub op: &'static dyn LaneOp,
     pub operands: [Operand; 3],
@@ -195,7 +197,7 @@ pub(crate) struct Stream {
 pub(crate) struct Chain {
     /// The multiply-adds in order. Each stage reads the register of the one before. The operand `b`
     /// of each stage is uniform.
-    pub stages: Vec<Stream>,
+    pub stages: Vec<MemoryMulAdd>,
     pub end: ChainEnd,
 }
 
@@ -211,7 +213,7 @@ pub(crate) enum ChainEnd {
     Scaled,
 }
 
-/// An operand of a [`Stream`].
+/// An operand of a [`MemoryMulAdd`].
 pub(crate) enum Operand {
     Lanes(Src),
     /// A load of one value.
@@ -368,7 +370,7 @@ pub(crate) enum Step {
     LoadScalar(Box<Access>),
     Load(Box<Access>),
     Store(Box<Access>),
-    Stream(Box<Stream>),
+    MemoryMulAdd(Box<MemoryMulAdd>),
     Chain(Box<Chain>),
     Atomic(Box<Atomic>),
     SubgroupExchange {
@@ -377,7 +379,7 @@ pub(crate) enum Step {
         d: u32,
         value: Src,
     },
-    MultiplyAdd(Box<MatrixProduct>),
+    MatrixMultiplyAdd(Box<MatrixProduct>),
     /// Assigns a variable, in active lanes only.
     Blend {
         ty: Type,
@@ -425,7 +427,7 @@ pub(crate) enum Step {
         masks: Box<[u32]>,
         to: u32,
     },
-    /// Removes the lanes for which a condition holds from masks.
+    /// Removes from masks the lanes that leave a loop or scope.
     Exit {
         exit: Box<Exit>,
         if_empty: u32,
@@ -441,7 +443,7 @@ pub(crate) enum Step {
 /// A kernel exceeds a limit of the lockstep machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitExceeded {
-    /// The resource, such as `bytes of private memory in an invocation`.
+    /// The resource, such as `bytes of private arrays in an invocation`.
     pub what: String,
     /// Amount that the kernel needs.
     pub needed: u64,
@@ -450,7 +452,7 @@ pub struct LimitExceeded {
 }
 
 impl Code {
-    /// Estimates the nanoseconds per workgroup; `None` if they depend on data.
+    /// Estimates the nanoseconds per workgroup; `None` if the kernel has loops.
     #[must_use]
     pub fn cost(&self) -> Option<u64> {
         self.cost

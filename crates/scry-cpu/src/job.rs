@@ -9,7 +9,7 @@ use crate::{Code, Span};
 pub struct Job<'a> {
     /// The kernel.
     pub code: &'a Code,
-    /// The memory of each binding.
+    /// The memory of each buffer of the kernel, in the order of `Kir::buffers`.
     pub bindings: &'a [Span],
     /// Workgroups along x, y and z.
     pub groups: [u32; 3],
@@ -26,7 +26,8 @@ impl Job<'_> {
         (x * y).checked_mul(z)
     }
 
-    /// Estimates the duration on one thread; `None` if it depends on data.
+    /// Estimates the duration on one thread; `None` if the kernel has loops, or for more than
+    /// `u64::MAX` nanoseconds.
     #[must_use]
     pub fn cost(&self) -> Option<Duration> {
         let total = self.workgroups()?.checked_mul(self.code.cost()?)?;

@@ -119,7 +119,7 @@ impl Span {
     /// # Panics
     /// If `out` is not as long as the span.
     pub unsafe fn read(self, out: &mut [u8]) {
-        assert_eq!(out.len(), self.size, "a span is read as a whole");
+        assert_eq!(out.len(), self.size, "`out` differs in size from the span");
         // SAFETY: the caller promises that the bytes are alive and not written; `out` is exclusive.
         unsafe { self.start.copy_to_nonoverlapping(out.as_mut_ptr(), self.size) };
     }
@@ -132,7 +132,7 @@ impl Span {
     /// # Panics
     /// If `data` is not as long as the span.
     pub unsafe fn write(self, data: &[u8]) {
-        assert_eq!(data.len(), self.size, "a span is written as a whole");
+        assert_eq!(data.len(), self.size, "`data` differs in size from the span");
         // SAFETY: the caller promises that the bytes are alive and not accessed by others; `data`
         // cannot overlap them.
         unsafe { self.start.copy_from_nonoverlapping(data.as_ptr(), self.size) };
@@ -147,7 +147,7 @@ impl Span {
     /// # Panics
     /// If the sizes differ.
     pub unsafe fn copy_from(self, src: Self) {
-        assert_eq!(src.size, self.size, "spans of one size are copied");
+        assert_eq!(src.size, self.size, "the spans to copy differ in size");
         // SAFETY: the caller promises that both are alive, and that no other thread interferes.
         unsafe { self.start.copy_from(src.start, self.size) };
     }
@@ -160,7 +160,10 @@ impl Span {
     /// # Panics
     /// If the start or the size is not a multiple of 4.
     pub unsafe fn fill(self, pattern: u32) {
-        assert!(self.is_aligned_to(4) && self.size.is_multiple_of(4), "whole words are filled");
+        assert!(
+            self.is_aligned_to(4) && self.size.is_multiple_of(4),
+            "the span to fill is not aligned to 4 bytes"
+        );
         // SAFETY: the caller promises that the bytes are alive and not accessed by others. They are
         // initialised, since allocations are zeroed, and aligned to words.
         let words =

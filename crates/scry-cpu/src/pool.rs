@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a thread polls before it sleeps. The launches of a batch follow each other within
+/// How long a thread polls before it sleeps. The launches of a submission follow each other within
 /// microseconds; waking a thread takes longer, on a virtual machine up to 50 us.
 const SPIN: Duration = Duration::from_micros(50);
 

@@ -93,9 +93,9 @@ impl Words<'_> {
     pub(crate) fn with_prefetch(self) -> Self {
         const BYTES: usize = size_of::<u32>() * BLOCK;
         // Repeated rows stay in the cache, and need no prefetching.
-        let is_stream =
+        let is_sequential =
             self.strides[0] == BYTES as isize && (self.grid.rows == 1 || self.strides[1] != 0);
-        let prefetch_distance = if is_stream { self.grid.blocks * BYTES } else { 0 };
+        let prefetch_distance = if is_sequential { self.grid.blocks * BYTES } else { 0 };
         Self { prefetch_distance, ..self }
     }
 }
@@ -126,7 +126,7 @@ fn map_lanes_with<const BROADCAST: bool, const PREFETCH: bool>(
         "a word for each lane"
     );
     for row in 0..grid.rows as isize {
-        // `map` is not compiled with the caller's target features.
+        // Not by `map`: its code is not compiled with the caller's target features.
         let (a, b, c, d) = (a.row(row), b.row(row), c.row(row), d.row(row));
         for block in 0..grid.blocks as isize {
             if PREFETCH {

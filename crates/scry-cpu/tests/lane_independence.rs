@@ -225,8 +225,8 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     let data: Vec<u8> = (0..256u32).flat_map(|n| (n * n * 7 % 31).to_le_bytes()).collect();
     let size = (INVOCATIONS * WORDS * 4) as usize;
     let (input, output) = (
-        Memory::new(data.len()).expect("the kernel is within all limits"),
-        Memory::new(size).expect("the kernel is within all limits"),
+        Memory::new(data.len()).expect("memory can be allocated"),
+        Memory::new(size).expect("memory can be allocated"),
     );
     let groups = INVOCATIONS.div_ceil(shape.iter().product());
     let job = Job {
@@ -239,7 +239,7 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     // SAFETY: both memories are alive, and no other thread uses them.
     unsafe {
         input.whole().write(&data);
-        machine.run(&job, &CancelToken::default()).expect("the kernel is within all limits");
+        machine.run(&job, &CancelToken::default()).expect("the launch is not cancelled");
         output.whole().read(&mut out);
     }
     out

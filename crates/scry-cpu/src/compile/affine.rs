@@ -50,8 +50,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// Compiles a comparison of affine values. Returns false, and emits nothing, if the value is
-    /// none.
+    /// Compiles a comparison of affine values. Returns false, and emits nothing, for other values.
     pub(super) fn compare(&mut self, value: Value) -> bool {
         let Some((comparison, signed, [a, b])) = comparison(self.kir, self.uniformity, value)
         else {

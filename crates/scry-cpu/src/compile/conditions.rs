@@ -20,8 +20,8 @@ impl Emitter<'_> {
         self.condition_number(value).map(|number| Condition { number, lanes, fill })
     }
 
-    /// Compiles a conjunction or disjunction of conditions. Returns false, and emits nothing, if
-    /// the value is none.
+    /// Compiles a conjunction or disjunction of conditions. Returns false, and emits nothing, for
+    /// other values.
     pub(super) fn logical(&mut self, value: Value) -> bool {
         let Some((and, [a, b])) = logical_operands(self.kir, value) else { return false };
         if self.condition_number(value).is_none() {

@@ -50,7 +50,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Advances to the next position, in step with the numbering of `liveness`.
+    /// Advances to the next position, as numbered by `liveness`.
     pub(super) fn advance(&mut self) {
         self.registers.expire(self.position);
         self.position += 1;

@@ -20,7 +20,8 @@ impl Emitter<'_> {
             Inst::Const(constant) => self.constant(value, constant),
             Inst::Get(var) => self.read_var(value, var),
             Inst::Extra(..) => {}
-            // A barrier needs no step: all invocations of a workgroup are at the same one.
+            // The barriers of a workgroup-uniform load need no step: all invocations of a workgroup
+            // are at the same instruction.
             Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
                 self.load(value, place, count);
             }
@@ -71,7 +72,7 @@ impl Emitter<'_> {
 
     /// Compiles a pure instruction on scalars or on lanes.
     fn operation(&mut self, value: Value, d: Reg, uniform: bool) {
-        if self.stream(value, d) {
+        if self.memory_mul_add(value, d) {
             return;
         }
         let inst = *self.kir.inst(value);
@@ -97,7 +98,7 @@ impl Emitter<'_> {
     }
 
     /// Compiles a sum or difference with a fused product. Returns false, and emits nothing, if
-    /// neither operand is one.
+    /// neither operand is a fused product.
     fn add_fused_product(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
         let product_first = self.live_ranges.fused[a.index()];
         if !product_first && !self.live_ranges.fused[b.index()] {
@@ -163,7 +164,7 @@ impl Emitter<'_> {
                 *d = start;
             }
         }
-        self.push(Step::MultiplyAdd(Box::new(MatrixProduct {
+        self.push(Step::MatrixMultiplyAdd(Box::new(MatrixProduct {
             operand_type,
             accumulator_type,
             a,

@@ -62,7 +62,7 @@ impl Emitter<'_> {
         let address = self.address(place, ty.size());
         let count = values.len() as u8;
         let mut access = Access { ty, address, count, to: [0; 4], from: [Src::default(); 4] };
-        if self.stream_to(*first, access) {
+        if self.mul_add_to_memory(*first, access) {
             return;
         }
         for (from, value) in access.from.iter_mut().zip(values) {

@@ -10,9 +10,9 @@ mod exits;
 mod insts;
 mod limits;
 mod memory;
+mod mul_adds;
 mod promotion;
 mod registers;
-mod streams;
 mod values;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,8 @@ impl Code {
     /// provides enough for every program.
     ///
     /// # Errors
-    /// [`LimitExceeded`] if the kernel needs more memory per invocation than the machine has.
+    /// [`LimitExceeded`] if the kernel needs more memory than the lockstep machine allows: for the
+    /// private arrays of an invocation, or for the values and private arrays of a workgroup.
     pub fn compile(kir: &Kir) -> Result<Self, LimitExceeded> {
         compile(kir)
     }

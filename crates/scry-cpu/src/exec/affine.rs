@@ -57,6 +57,7 @@ impl Frame<'_> {
                 }
             }
         }
+        // Only blocks with active lanes were written.
         let expanded = self.blocks() == (0..self.block_count);
         self.set_coefficients(affine, Coefficients { expanded, ..coefficients });
     }

@@ -89,6 +89,7 @@ impl Frame<'_> {
                 cell.set(change(old));
                 old
             }
+            // WGSL has no atomics in private memory.
             MemorySpace::Local { .. } => B::ZERO,
         }
     }

@@ -1,15 +1,15 @@
 //! Chains of multiply-adds, in one pass with the intermediate results in vector registers.
 
 use super::frame::{Frame, Lanes};
-use super::stream::{CommonStrides, StridedWords};
-use crate::code::{Access, Chain, ChainEnd, Operand, Stream};
+use super::memory_mul_add::{CommonStrides, StridedWords};
+use crate::code::{Access, Chain, ChainEnd, MemoryMulAdd, Operand};
 use crate::lanes::{Bits, IsaLevel, Src};
 use crate::strided::{Words, fold};
 
 /// Maximum number of stages of a chain.
 pub(crate) const MAX_STAGES: usize = 5;
 
-/// The addend of the first stage, and the loaded operand of each stage.
+/// Maximum number of inputs: the addend of the first stage, and the varying operand of each stage.
 const MAX_INPUTS: usize = MAX_STAGES + 1;
 
 impl Frame<'_> {
@@ -31,7 +31,7 @@ impl Frame<'_> {
         }
         self.lanes = Lanes { first: end, ..lanes };
         if end < lanes.end {
-            chain.stages.iter().for_each(|stage| self.stream(stage));
+            chain.stages.iter().for_each(|stage| self.memory_mul_add(stage));
         }
         self.lanes = lanes;
     }
@@ -98,7 +98,7 @@ impl Frame<'_> {
 
     /// Returns the operand `b` of a stage, which is the same for all lanes.
     #[inline(always)]
-    fn uniform_operand(&self, stage: &Stream) -> f32 {
+    fn uniform_operand(&self, stage: &MemoryMulAdd) -> f32 {
         let sign = u32::from(stage.negated[0]) << 31;
         match stage.operands[1] {
             Operand::Lanes(Src { start, .. }) => {

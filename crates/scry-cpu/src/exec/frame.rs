@@ -33,7 +33,7 @@ pub(super) struct Frame<'a> {
     /// For each depth of divergence, the lanes that were active at its entry, and the value of
     /// `exit_count` then.
     pub depths: Vec<(Lanes, u64)>,
-    /// Number of exits of lanes from constructs so far.
+    /// Number of times that lanes have left a construct in this batch.
     pub exit_count: u64,
     /// The value of each condition, if it was uniform when last evaluated.
     pub uniform_conditions: Vec<Cell<Option<bool>>>,
@@ -58,6 +58,8 @@ pub(super) struct Lanes {
 }
 
 impl<'a> Frame<'a> {
+    /// Creates the state of a thread that executes batches of a job.
+    ///
     /// # Safety
     /// The memory of the job's bindings is alive, and is accessed only by threads that execute the
     /// same job.

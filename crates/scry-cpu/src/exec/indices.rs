@@ -49,28 +49,28 @@ pub(super) struct Rows {
     /// Step from one row to the next.
     across: u32,
     /// log2 of the number of blocks of a row.
-    power: u32,
+    row_log2: u32,
     /// Step from one group of rows to the next. A group has the rows of a workgroup, or if lanes
     /// are interleaved, the rows of the same number in each workgroup.
     beyond: u32,
     /// log2 of the number of blocks of a group of rows.
-    group: u32,
+    group_log2: u32,
 }
 
 impl Rows {
     /// Sets the numbers of blocks of a row and of a group, and the steps between rows and between
     /// groups.
     fn with_strides(self, row: u32, across: u32, group: u32, beyond: u32) -> Self {
-        let (power, group) = (row.trailing_zeros(), group.trailing_zeros());
-        Self { across, power, beyond, group, ..self }
+        let (row_log2, group_log2) = (row.trailing_zeros(), group.trailing_zeros());
+        Self { across, row_log2, beyond, group_log2, ..self }
     }
 
     /// Returns the index of the first lane of a block, modulo 2^32.
     #[inline(always)]
     pub(super) fn origin(&self, block: usize) -> u32 {
         let block = block as u32;
-        let (group, block) = (block >> self.group, block & ((1 << self.group) - 1));
-        let (row, nth) = (block >> self.power, block & ((1 << self.power) - 1));
+        let (group, block) = (block >> self.group_log2, block & ((1 << self.group_log2) - 1));
+        let (row, nth) = (block >> self.row_log2, block & ((1 << self.row_log2) - 1));
         self.first
             .wrapping_add(group.wrapping_mul(self.beyond))
             .wrapping_add(row.wrapping_mul(self.across))
@@ -87,18 +87,18 @@ impl Rows {
 
     /// Returns log2 of the number of blocks of a row.
     #[inline(always)]
-    pub(super) fn power(&self) -> u32 {
-        self.power
+    pub(super) fn row_log2(&self) -> u32 {
+        self.row_log2
     }
 
     /// Returns the two innermost levels: for each, log2 of the number of blocks at a constant
     /// stride, and the stride.
     #[inline(always)]
     pub(super) fn levels(&self) -> [(u32, u32); 2] {
-        if self.power == 0 {
-            [(self.group, self.across), (ALL_BLOCKS_LOG2, self.beyond)]
+        if self.row_log2 == 0 {
+            [(self.group_log2, self.across), (ALL_BLOCKS_LOG2, self.beyond)]
         } else {
-            [(self.power, self.along), (self.group, self.across)]
+            [(self.row_log2, self.along), (self.group_log2, self.across)]
         }
     }
 
@@ -157,9 +157,9 @@ pub(super) fn strided_rows(pattern: &Pattern) -> Option<Rows> {
                 step,
                 along,
                 across: 0,
-                power: ALL_BLOCKS_LOG2,
+                row_log2: ALL_BLOCKS_LOG2,
                 beyond: 0,
-                group: ALL_BLOCKS_LOG2,
+                group_log2: ALL_BLOCKS_LOG2,
             })
         }
         Pattern::Rows(rows) => Some(rows),
@@ -169,7 +169,7 @@ pub(super) fn strided_rows(pattern: &Pattern) -> Option<Rows> {
 
 impl Frame<'_> {
     /// Returns log2 of the number of blocks of a workgroup.
-    pub(super) fn group_power(&self) -> u32 {
+    pub(super) fn group_log2(&self) -> u32 {
         (self.code.lane_layout.invocations() / BLOCK).trailing_zeros()
     }
 
@@ -190,6 +190,7 @@ impl Frame<'_> {
         }
     }
 
+    /// Returns the pattern of an affine index.
     pub(super) fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
         let layout = self.code.lane_layout;
         let [width, height, depth] = layout.size;
@@ -223,7 +224,7 @@ impl Frame<'_> {
             Some(rows.with_strides(part, y, ALL_BLOCKS, 0))
         } else {
             // The number of blocks of a workgroup is a power of two.
-            Some(rows.with_strides(part, y, 1 << self.group_power(), beyond))
+            Some(rows.with_strides(part, y, 1 << self.group_log2(), beyond))
         };
         rows.map_or(Pattern::Affine(coefficients), Pattern::Rows)
     }

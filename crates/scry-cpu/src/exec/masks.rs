@@ -94,7 +94,7 @@ impl Frame<'_> {
         last == 0
     }
 
-    /// Removes the lanes that leave from masks. Returns whether the active mask is empty.
+    /// Removes the leaving lanes from the exit's masks. Returns whether the active mask is empty.
     fn exit_lanes(&mut self, exit: &Exit) -> bool {
         let uniform = self.uniform_condition(exit.number);
         let uniform = uniform.map(|holds| u8::from(holds) == exit.leave_if);

@@ -17,24 +17,25 @@ pub(super) struct ArrayStart {
     first: u64,
     workgroup_stride: u64,
     /// log2 of the number of blocks of a workgroup.
-    pub(super) group: u32,
+    pub(super) group_log2: u32,
 }
 
 impl ArrayStart {
     /// A binding, which all workgroups share.
-    pub(super) const BINDING: Self = Self { first: 0, workgroup_stride: 0, group: ALL_BLOCKS_LOG2 };
+    pub(super) const BINDING: Self =
+        Self { first: 0, workgroup_stride: 0, group_log2: ALL_BLOCKS_LOG2 };
 
-    /// Returns the stride between rows of 2^`power` blocks that comes from the workgroups' own
+    /// Returns the stride between rows of 2^`row_log2` blocks that comes from the workgroups' own
     /// arrays: 0 unless each row is a workgroup.
     #[inline(always)]
-    pub(super) fn row_stride(&self, power: u32) -> u64 {
-        if power == self.group { self.workgroup_stride } else { 0 }
+    pub(super) fn row_stride(&self, row_log2: u32) -> u64 {
+        if row_log2 == self.group_log2 { self.workgroup_stride } else { 0 }
     }
 
     /// Returns the start for the lanes of a block.
     #[inline(always)]
     pub(super) fn at(&self, block: usize) -> u64 {
-        self.first + ((block as u32) >> self.group) as u64 * self.workgroup_stride
+        self.first + ((block as u32) >> self.group_log2) as u64 * self.workgroup_stride
     }
 }
 
@@ -390,11 +391,11 @@ impl Frame<'_> {
         start: ArrayStart,
     ) -> impl Iterator<Item = Range<usize>> + use<> {
         let Range { start: first, end } = self.blocks();
-        let power = rows.power().min(start.group);
+        let row_log2 = rows.row_log2().min(start.group_log2);
         let mut next = first;
         std::iter::from_fn(move || {
             let block = next;
-            next = (((block >> power) + 1) << power).min(end);
+            next = (((block >> row_log2) + 1) << row_log2).min(end);
             (block < end).then_some(block..next)
         })
     }
@@ -438,7 +439,7 @@ impl Frame<'_> {
             return ArrayStart { first: start.into(), ..ArrayStart::BINDING };
         }
         let workgroup_stride = B::elements(self.code.shared) as u64;
-        ArrayStart { first: start.into(), workgroup_stride, group: self.group_power() }
+        ArrayStart { first: start.into(), workgroup_stride, group_log2: self.group_log2() }
     }
 
     /// Returns the offset of an element for the lanes of a block. In workgroup memory, it includes

@@ -9,9 +9,9 @@ mod frame;
 mod indices;
 mod masks;
 mod memory;
+mod memory_mul_add;
 mod scalar_access;
 mod scratch;
-mod stream;
 mod workgroup_memory;
 
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub(crate) unsafe fn run(
         // A batch is within one row of workgroups.
         let x = next % width;
         let count = batch.min(groups.end - next).min(width - x);
-        // Interleaved lanes need a power of two of workgroups: then rows fill whole blocks.
+        // Interleaved lanes need a power-of-two number of workgroups: then rows fill whole blocks.
         let count = if code.lane_layout.interleaved { 1 << count.ilog2() } else { count };
         let row = next / width;
         let height = u64::from(job.groups[1]);
@@ -132,13 +132,13 @@ fn execute_data_step(frame: &mut Frame<'_>, step: &Step) {
         Step::LoadScalar(access) => frame.load_scalar(access),
         Step::Load(access) => frame.load(access),
         Step::Store(access) => frame.store(access),
-        Step::Stream(stream) => frame.stream(stream),
+        Step::MemoryMulAdd(mul_add) => frame.memory_mul_add(mul_add),
         Step::Chain(chain) => frame.chain(chain),
         Step::Atomic(atomic) => frame.atomic(atomic),
         Step::SubgroupExchange { ty, exchange, d, value } => {
             frame.exchange(*ty, *exchange, *d, *value);
         }
-        Step::MultiplyAdd(product) => frame.multiply_add(product),
+        Step::MatrixMultiplyAdd(product) => frame.multiply_add(product),
         Step::Blend { ty, d, value } => frame.blend(*ty, *d, *value),
         Step::Zero { ty, d } => frame.zero(*ty, *d),
         _ => debug_assert!(false, "control flow is not executed here"),

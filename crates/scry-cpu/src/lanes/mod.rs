@@ -1,4 +1,4 @@
-//! Lane registers: vectors of the invocations of a lockstep group.
+//! Lane registers: vectors over the invocations that are executed in lockstep.
 //!
 //! A lane register has one value per invocation, in blocks of [`BLOCK`] lanes. Whole blocks are
 //! loaded, computed and stored, which compiles to vector instructions. Blocks are cells, so that an

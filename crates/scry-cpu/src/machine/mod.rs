@@ -64,9 +64,9 @@ impl Machine {
     /// the launch any more after the panic.
     ///
     /// # Safety
-    /// The memory of all bindings is alive. Meanwhile only the machine writes to it, or reads what
-    /// the kernel may write. The kernel's IR is valid, as that of every program is; check
-    /// hand-built IR with `scry_ir::kir::verify`.
+    /// The job has a span for each buffer of the kernel, and their memory is alive. Meanwhile only
+    /// the machine writes to it, or reads what the kernel may write. The kernel's IR is valid, as
+    /// that of every program is; check hand-built IR with `scry_ir::kir::verify`.
     pub unsafe fn run(&self, job: &Job<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
         let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
@@ -110,7 +110,7 @@ impl Machine {
     /// # Panics
     /// If the sizes differ.
     pub unsafe fn copy(&self, src: Span, dst: Span) {
-        assert_eq!(src.size, dst.size, "spans of one size are copied");
+        assert_eq!(src.size, dst.size, "the spans to copy differ in size");
         // SAFETY: the caller's promise for the whole holds for each part.
         self.in_chunks(dst.size, &|at, size| unsafe {
             chunk(dst, at, size).copy_from(chunk(src, at, size));
@@ -128,6 +128,7 @@ impl Machine {
                 work(offset, CHUNK_BYTES.min(size - offset));
             }
         };
+        // About two chunks per thread.
         self.with_help(chunks.saturating_sub(1) / 2, &run_chunks);
     }
 

@@ -10,7 +10,7 @@ const FRAC_PI_2_ERROR: f32 = 4.371_139e-8;
 /// Argument reduction of the inverse sine of |x|. The inverse sine is the first result, or if the
 /// second one is true, π/2 minus twice the first.
 ///
-/// `asin s = s + s³ P(s²)`: s² in [0, 0.25], error 2^-27.3. From a half on, `asin x = π/2 - 2
+/// `asin s = s + s³ P(s²)`: s² in [0, 0.25], error 2^-27.3. Above 0.5, `asin x = π/2 - 2
 /// asin(sqrt((1 - x) / 2))`. NaN above 1.
 #[inline(always)]
 fn reduce_asin(x: f32) -> (f32, bool) {

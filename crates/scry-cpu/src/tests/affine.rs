@@ -151,8 +151,8 @@ fn uniform_and_varying_comparisons() {
     }
 }
 
-/// Asserts the same for kernels of `value`, which is called with conjunctions and disjunctions of
-/// uniform and varying conditions.
+/// Calls [`assert_agrees`] for kernels of `value`, which is called with conjunctions and
+/// disjunctions of uniform and varying conditions.
 fn assert_logical_agrees(value: impl Fn(&mut Builder, Value) -> Value) {
     for op in [BinaryOp::And, BinaryOp::Or] {
         for (low, high) in [(0, 1 << 30), (0, 9), (9, 1 << 30), (3, 20), (1 << 30, 9), (9, 0)] {

@@ -4,7 +4,7 @@
 
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
-use super::streams::small;
+use super::mul_adds::small;
 use super::support::{BuilderExt, Launch, SHAPES};
 use crate::code::Step;
 use crate::{Code, Machine};

@@ -4,8 +4,8 @@
 use scry_ir::Program;
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type};
 
+use super::mul_adds::small;
 use super::random_kernels::Random;
-use super::streams::small;
 use super::support::{BuilderExt, Launch, bytes, noise};
 use crate::Code;
 

@@ -9,6 +9,8 @@ use super::support::BuilderExt;
 
 /// Number of words of the output buffer that belong to each invocation.
 pub(super) const WORDS_PER_INVOCATION: u32 = 24;
+/// The last of these words: one for each variable, stored at the end.
+const VAR_WORDS: u32 = 2 * TYPES.len() as u32;
 /// Number of elements of the private array: four start positions for accesses of four elements.
 const LOCAL_LEN: u32 = 7;
 const SHAPES: [[u32; 3]; 8] =
@@ -191,7 +193,7 @@ impl KernelGenerator {
     /// Returns a place of `count` words that no other invocation writes; if `is_store`, one that
     /// this invocation may write.
     fn place(&mut self, count: u32, is_store: bool) -> Place {
-        let own = self.random.below((WORDS_PER_INVOCATION - 14 - count) as usize) as u32;
+        let own = self.random.below((WORDS_PER_INVOCATION - VAR_WORDS - count) as usize) as u32;
         match self.random.below(if is_store { 6 } else { 10 }) {
             0 | 1 => Place::new(
                 AddressSpace::Binding(1),
@@ -289,7 +291,7 @@ impl KernelGenerator {
         for (nth, (_, var)) in (0..).zip(self.vars.clone()) {
             let value = self.b.get(var);
             let word = self.b.convert(Type::U32, value);
-            let offset = (WORDS_PER_INVOCATION - 14 + nth) * 4;
+            let offset = (WORDS_PER_INVOCATION - VAR_WORDS + nth) * 4;
             let place = Place::new(
                 AddressSpace::Binding(1),
                 Some(self.global_index),

@@ -146,7 +146,7 @@ impl Search<'_> {
                 Stmt::Set(..) => {}
                 Stmt::Store { place, values, .. } => {
                     if let [value] = values.as_slice()
-                        && self.is_streamable(place)
+                        && self.is_fusible(place)
                         && open.contains(value)
                         && !matches!(self.kir.inst(*value), Inst::Load { .. })
                     {
@@ -166,7 +166,7 @@ impl Search<'_> {
         }
         let once = self.live_ranges.uses[index] == 1;
         if let Inst::Load { place, count: 1 } = self.kir.inst(value) {
-            if once && self.kir.ty(value) == Type::F32 && self.is_streamable(place) {
+            if once && self.kir.ty(value) == Type::F32 && self.is_fusible(place) {
                 open.push(value);
             }
         } else if let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) {
@@ -203,7 +203,7 @@ impl Search<'_> {
     }
 
     /// Returns whether an access is affine and word-aligned, to a binding or workgroup memory.
-    fn is_streamable(&self, place: &Place) -> bool {
+    fn is_fusible(&self, place: &Place) -> bool {
         let affine = place
             .index
             .is_some_and(|index| self.uniformity.values[index.index()] == Variability::Affine);

@@ -49,7 +49,7 @@ pub(crate) struct LiveRanges {
     loop_ends: Vec<u32>,
 }
 
-/// The first position of values and variables without one.
+/// [`LiveRange::first`] of values and variables that are not live anywhere.
 const NEVER: u32 = u32::MAX;
 
 /// Computes the live ranges of a kernel.

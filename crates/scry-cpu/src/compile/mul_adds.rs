@@ -5,13 +5,13 @@ use scry_ir::kir::{BinaryOp, Const, Inst, Type, Value};
 use super::analysis::fusion::{MulAdd, MulAddOperand, as_mul_add};
 use super::emitter::{Emitter, Location, Reg};
 use super::insts::{minus_product, product_minus, product_plus};
-use crate::code::{Access, Chain, ChainEnd, Operand, Step, Stream};
+use crate::code::{Access, Chain, ChainEnd, MemoryMulAdd, Operand, Step};
 use crate::lanes::{LaneOp, Src};
 
 impl Emitter<'_> {
     /// Computes a value with the loads and the multiply-add that were fused into it. Returns false,
     /// and emits nothing, if there are none.
-    pub(super) fn stream(&mut self, value: Value, d: Reg) -> bool {
+    pub(super) fn memory_mul_add(&mut self, value: Value, d: Reg) -> bool {
         let Reg::Lanes(d) = d else { return false };
         let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) else {
             return false;
@@ -22,14 +22,14 @@ impl Emitter<'_> {
         };
         let fuses = mul_add.operands.iter().any(loads) || self.continues_chain(&mul_add);
         if fuses {
-            self.push_stream(mul_add, d.start, None);
+            self.push_mul_add(mul_add, d.start, None);
         }
         fuses
     }
 
     /// Computes a value that was fused into its store. Returns false, and emits nothing, if it was
     /// not.
-    pub(super) fn stream_to(&mut self, value: Value, mut store: Access) -> bool {
+    pub(super) fn mul_add_to_memory(&mut self, value: Value, mut store: Access) -> bool {
         let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) else {
             return false;
         };
@@ -38,7 +38,7 @@ impl Emitter<'_> {
         }
         let Location::Lanes(d) = self.define(value) else { return false };
         store.from[0] = Src { start: d, step: 1 };
-        self.push_stream(mul_add, d, Some(store));
+        self.push_mul_add(mul_add, d, Some(store));
         true
     }
 
@@ -60,11 +60,11 @@ impl Emitter<'_> {
         adds && self.live_ranges.fused[value.index()]
     }
 
-    fn push_stream(&mut self, mul_add: MulAdd, d: u32, store: Option<Access>) {
+    fn push_mul_add(&mut self, mul_add: MulAdd, d: u32, store: Option<Access>) {
         let mut stages = Vec::new();
         let end = self.push_stages(mul_add, d, store, &mut stages);
         match (stages.len(), stages.pop()) {
-            (1, Some(stage)) => self.push(Step::Stream(Box::new(stage))),
+            (1, Some(stage)) => self.push(Step::MemoryMulAdd(Box::new(stage))),
             (_, Some(stage)) => {
                 stages.push(stage);
                 self.push(Step::Chain(Box::new(Chain { stages, end })));
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         mul_add: MulAdd,
         d: u32,
         store: Option<Access>,
-        stages: &mut Vec<Stream>,
+        stages: &mut Vec<MemoryMulAdd>,
     ) -> ChainEnd {
         let stage = mul_add.as_stage(self.uniformity, |value| self.is_fused_mul_add(value));
         let (mul_add, end) = match stage {
@@ -96,7 +96,7 @@ impl Emitter<'_> {
             _ => self.operand_of_stage(operand),
         });
         let (op, negated) = (mul_add_op(mul_add.negated), mul_add.negated);
-        stages.push(Stream { op, operands, negated, d, store });
+        stages.push(MemoryMulAdd { op, operands, negated, d, store });
         end
     }
 
@@ -106,7 +106,7 @@ impl Emitter<'_> {
     }
 
     /// Adds the stages up to the one that computes `value`.
-    fn push_previous_stages(&mut self, value: Value, stages: &mut Vec<Stream>) {
+    fn push_previous_stages(&mut self, value: Value, stages: &mut Vec<MemoryMulAdd>) {
         let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return };
         let first = mul_add
             .as_stage(self.uniformity, |_| false)

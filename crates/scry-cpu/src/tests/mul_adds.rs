@@ -21,7 +21,7 @@ pub(super) fn small(first: u32, count: usize) -> Vec<u8> {
 
 /// A kernel under construction, with two buffers that are read, one that is written, and workgroup
 /// memory. The generator tracks bounds of absolute values, to keep all numbers exact.
-struct StreamGenerator {
+struct MulAddGenerator {
     b: Builder,
     random: Random,
     shared: AddressSpace,
@@ -36,7 +36,7 @@ struct StreamGenerator {
     sum_bound: u32,
 }
 
-impl StreamGenerator {
+impl MulAddGenerator {
     fn new(shape: [u32; 3], seed: u64) -> Self {
         let mut b = Builder::new("sums", shape);
         b.buffer(false);
@@ -156,7 +156,7 @@ impl StreamGenerator {
 
 /// Returns a random kernel and its launch.
 fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, Launch) {
-    let mut generator = StreamGenerator::new(shape, seed);
+    let mut generator = MulAddGenerator::new(shape, seed);
     generator.statements(statements);
     let size = 4 * shape.iter().product::<u32>() as usize;
     let own = size - [0, 3, 17][seed as usize % 3];

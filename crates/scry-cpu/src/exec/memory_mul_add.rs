@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::frame::{Frame, Lanes};
 use super::indices::{ALL_BLOCKS_LOG2, Rows, strided_rows};
 use super::memory::{ArrayStart, element_offset};
-use crate::code::{Access, Address, MemorySpace, Operand, Stream};
+use crate::code::{Access, Address, MemoryMulAdd, MemorySpace, Operand};
 use crate::lanes::{Args, BLOCK, Bits, IsaLevel, Src};
 use crate::strided::{Grid, Plain, Words, map_lanes};
 
@@ -25,23 +25,23 @@ pub(super) enum StridedWords<'a> {
 impl Frame<'_> {
     /// Computes as many contiguous blocks as possible in one pass, and the others through
     /// registers.
-    pub(super) fn stream(&mut self, stream: &Stream) {
+    pub(super) fn memory_mul_add(&mut self, mul_add: &MemoryMulAdd) {
         let lanes = self.lanes;
         // Results in memory that other threads may access are stored from the result's register.
-        let direct = stream.store.as_ref().filter(|store| lanes.dense && self.is_plain(store));
-        let end = self.stream_contiguous(stream, direct);
-        if let Some(store) = stream.store.as_ref().filter(|_| direct.is_none()) {
+        let direct = mul_add.store.as_ref().filter(|store| lanes.dense && self.is_plain(store));
+        let end = self.mul_add_contiguous(mul_add, direct);
+        if let Some(store) = mul_add.store.as_ref().filter(|_| direct.is_none()) {
             self.lanes.end = end;
             self.store(store);
         }
         self.lanes = Lanes { first: end, ..lanes };
         if end < lanes.end {
-            self.stream_by_registers(stream);
+            self.mul_add_by_registers(mul_add);
         }
         self.lanes = lanes;
     }
 
-    /// Returns whether a prefix of the accessed memory is not accessed by other threads.
+    /// Returns whether the accessed memory, or a prefix of it, may be accessed non-atomically.
     pub(super) fn is_plain(&self, access: &Access) -> bool {
         match access.address.space {
             MemorySpace::Binding(binding) => !self.regions[binding as usize].plain().is_empty(),
@@ -50,7 +50,7 @@ impl Frame<'_> {
     }
 
     /// Loads each operand to its register, computes the result in its register, and stores it.
-    fn stream_by_registers(&self, stream: &Stream) {
+    fn mul_add_by_registers(&self, mul_add: &MemoryMulAdd) {
         let source = |operand: &Operand| match operand {
             Operand::Lanes(source) => *source,
             Operand::Memory(access) => {
@@ -58,37 +58,37 @@ impl Frame<'_> {
                 Src { start: access.to[0], step: 1 }
             }
         };
-        let [a, b, c] = [0, 1, 2].map(|nth| source(&stream.operands[nth]));
-        let args = Args { d: stream.d, a, b, c };
-        stream.op.lanes(self.isa, self.files(), self.blocks(), &args);
-        if let Some(store) = &stream.store {
+        let [a, b, c] = [0, 1, 2].map(|nth| source(&mul_add.operands[nth]));
+        let args = Args { d: mul_add.d, a, b, c };
+        mul_add.op.lanes(self.isa, self.files(), self.blocks(), &args);
+        if let Some(store) = &mul_add.store {
             self.store(store);
         }
     }
 
     /// Computes blocks up to the first one that is not contiguous. Results go to the target of
     /// `store`, or without one to their register. Returns the first block that was not computed.
-    fn stream_contiguous(&self, stream: &Stream, store: Option<&Access>) -> usize {
+    fn mul_add_contiguous(&self, mul_add: &MemoryMulAdd, store: Option<&Access>) -> usize {
         match self.isa {
-            IsaLevel::Base => self.stream_with(stream, store, |a, b, c| a * b + c),
+            IsaLevel::Base => self.mul_add_with(mul_add, store, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Avx2` is only constructed if the CPU has the features.
-            IsaLevel::Avx2 => unsafe { avx2::stream(self, stream, store) },
+            IsaLevel::Avx2 => unsafe { avx2::mul_add(self, mul_add, store) },
         }
     }
 
     #[inline(always)]
-    fn stream_with(
+    fn mul_add_with(
         &self,
-        stream: &Stream,
+        mul_add: &MemoryMulAdd,
         store: Option<&Access>,
         f: impl Fn(f32, f32, f32) -> f32,
     ) -> usize {
         let target = match store {
-            None => Some(StridedWords::Lanes(Src { start: stream.d, step: 1 })),
+            None => Some(StridedWords::Lanes(Src { start: mul_add.d, step: 1 })),
             Some(access) => self.strided_words(access),
         };
-        let operands = &stream.operands;
+        let operands = &mul_add.operands;
         let source = |nth: usize| self.operand_words(&operands[nth]);
         let (Some(a), Some(b), Some(c), Some(d)) = (source(0), source(1), source(2), target) else {
             return self.lanes.first;
@@ -99,8 +99,8 @@ impl Frame<'_> {
             return self.lanes.first;
         }
         let common = CommonStrides::new(&[a, b, &c, &d]);
-        let product_sign = u32::from(stream.negated[0]) << 31;
-        let addend_sign = u32::from(stream.negated[1]) << 31;
+        let product_sign = u32::from(mul_add.negated[0]) << 31;
+        let addend_sign = u32::from(mul_add.negated[1]) << 31;
         let compute = |[a, b, c]: [u32; 3]| {
             let product = f32::from_bits(a ^ product_sign);
             f(product, f32::from_bits(b), f32::from_bits(c ^ addend_sign)).to_bits()
@@ -127,8 +127,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Returns an access as strided words, if its stride is 0 or one word, and its memory has a
-    /// plain view.
+    /// Returns an access as strided words, if its stride is 0 or one word, and it is not to local
+    /// memory.
     pub(super) fn strided_words<'a>(&'a self, access: &'a Access) -> Option<StridedWords<'a>> {
         let rows = strided_rows(&self.pattern(&access.address.index))?;
         let (memory, unit, start) = match access.address.space {
@@ -146,14 +146,14 @@ impl Frame<'_> {
         supported.then_some(StridedWords::Memory { memory, unit, at: &access.address, rows, start })
     }
 
-    /// Returns the words of a grid of blocks, if they are in bounds. `power` is log2 of the number
-    /// of blocks of a whole row.
+    /// Returns the words of a grid of blocks, if they are in bounds. `row_log2` is log2 of the
+    /// number of blocks of a whole row.
     #[inline(always)]
     pub(super) fn words<'a>(
         &'a self,
         source: &StridedWords<'a>,
         block: usize,
-        power: u32,
+        row_log2: u32,
         grid: Grid,
     ) -> Option<Words<'a>> {
         const BYTES: u64 = (size_of::<u32>() * BLOCK) as u64;
@@ -161,21 +161,21 @@ impl Frame<'_> {
             StridedWords::Lanes(register) => {
                 let registers = Plain::from_blocks(u32::file(self.files()));
                 let stride = i64::from(register.step) * BYTES as i64;
-                let strides = [stride, if grid.rows == 1 { 0 } else { stride << power }];
+                let strides = [stride, if grid.rows == 1 { 0 } else { stride << row_log2 }];
                 registers.words(register.at(block) as u64 * BYTES, strides, grid, false)
             }
             StridedWords::Memory { memory, unit, at, rows, start } => {
                 let [(row_blocks, along), (_, across)] = rows.levels();
                 let across = match grid.rows {
                     1 => 0,
-                    _ if row_blocks > power => along << power,
+                    _ if row_blocks > row_log2 => along << row_log2,
                     _ => across,
                 };
                 let first = rows.checked_grid_origin(block, [along, across], grid)?;
                 let byte = (start.at(block) + element_offset(at, first)) * unit;
                 let bytes =
                     |step: u32| i64::from(step as i32) * i64::from(at.stride) * *unit as i64;
-                let between = if grid.rows == 1 { 0 } else { start.row_stride(power) * unit };
+                let between = if grid.rows == 1 { 0 } else { start.row_stride(row_log2) * unit };
                 let strides = [bytes(along), bytes(across) + between as i64];
                 let words = memory.words(byte, strides, grid, rows.step == 0)?;
                 Some(if *unit == 1 { words.with_prefetch() } else { words })
@@ -213,7 +213,7 @@ impl CommonStrides {
     /// row.
     #[inline(always)]
     pub(super) fn grid(self, block: usize, end: usize) -> Grid {
-        let remaining = |power: u32| ((((block >> power) + 1) << power).min(end)) - block;
+        let remaining = |log2: u32| ((((block >> log2) + 1) << log2).min(end)) - block;
         let rows = remaining(self.rows) >> self.blocks;
         if block.trailing_zeros() < self.blocks || rows < 2 {
             return Grid { rows: 1, blocks: remaining(self.blocks) };
@@ -238,28 +238,28 @@ impl StridedWords<'_> {
             Self::Memory { rows, start, .. } => {
                 let [(blocks, _), (rows, _)] = rows.levels();
                 // Rows that are whole workgroups have the stride of the workgroups' memories.
-                match blocks.cmp(&start.group) {
-                    Ordering::Less => [blocks, rows.min(start.group)],
+                match blocks.cmp(&start.group_log2) {
+                    Ordering::Less => [blocks, rows.min(start.group_log2)],
                     Ordering::Equal => [blocks, rows],
-                    Ordering::Greater => [start.group, blocks],
+                    Ordering::Greater => [start.group_log2, blocks],
                 }
             }
         }
     }
 }
 
-/// [`Frame::stream_with`], compiled for AVX2. Callers must check that the CPU supports it.
+/// [`Frame::mul_add_with`], compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Access, Frame, Stream};
+    use super::{Access, Frame, MemoryMulAdd};
 
     // SAFETY: the caller has checked that the CPU has the features.
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn stream(
+    pub(super) unsafe fn mul_add(
         frame: &Frame<'_>,
-        stream: &Stream,
+        mul_add: &MemoryMulAdd,
         store: Option<&Access>,
     ) -> usize {
-        frame.stream_with(stream, store, f32::mul_add)
+        frame.mul_add_with(mul_add, store, f32::mul_add)
     }
 }
