@@ -34,14 +34,15 @@ pub struct SpirvOptions {
     /// none of the instructions that the others replace.
     pub workarounds: SpirvWorkarounds,
     /// Makes the kernel report loops that a driver aborted: an additional storage buffer of
-    /// [`SpirvOptions::ABORTED_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first
-    /// word is 1 after a launch in which an invocation could not have entered two more iterations.
+    /// [`SpirvOptions::ABORTED_LOOPS_SIZE`] zeroed bytes is bound after those of the interface and
+    /// of [`SpirvOptions::linearised`]. Its first word is 1 after a launch in which the driver
+    /// aborted even the loop of two iterations that this option adds to the end of the kernel.
     pub reports_aborted_loops: bool,
     /// Makes loops that are not proven to end poll a stop word, and end once it is not 0: an
     /// additional storage buffer of [`SpirvOptions::STOP_SIZE`] bytes is bound after all others.
     /// Kernels with barriers in such loops need as many bytes of workgroup memory more. Without it,
-    /// or if the kernel is not checked, such loops end after 2^64 iterations at most. Useful for
-    /// kernels with [`ControlFlow::may_not_end`].
+    /// such loops end after 2^64 iterations at most. No effect unless [`SpirvOptions::checked`] is
+    /// set. Useful for kernels with [`ControlFlow::may_not_end`].
     pub polls: bool,
     /// The products of cooperative matrices that the device computes. Kernels with others are
     /// refused.
@@ -198,8 +199,8 @@ impl Lowered {
 }
 
 /// Returns the nesting depth of a block, after a driver has replaced early exits by conditions
-/// around the following statements. `repeats` is the loop directly around the block, which drivers
-/// leave without that.
+/// around the following statements. `repeats` is the loop directly around the block: exits from it
+/// need no conditions.
 fn depth(block: &[Stmt], repeats: Option<Label>) -> u32 {
     let (mut most, mut conditions) = (0, 0);
     for stmt in block {

@@ -34,7 +34,7 @@ bitflags::bitflags! {
 }
 
 impl SpirvWorkarounds {
-    /// Returns the names of the rewrites in the set, for tools.
+    /// Returns the names of the workarounds in the set, for tools.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(SpirvWorkarounds, &str); 7] = [
             (SpirvWorkarounds::EXPAND_MIX, "expand-mix"),
@@ -48,7 +48,7 @@ impl SpirvWorkarounds {
         NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| name)
     }
 
-    /// Returns the rewrite with this name.
+    /// Returns the workaround with this name; `None` if there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::all().iter().find(|flag| flag.names().any(|flag_name| flag_name == name))

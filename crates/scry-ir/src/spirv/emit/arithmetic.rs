@@ -55,8 +55,8 @@ impl Emitter<'_> {
     }
 
     /// Emits `a - b`. With [`SpirvWorkarounds::EXPAND_SIGNS`] it is `a + -b` where the driver may
-    /// find a negation: if `a` is zero, and in 16 bits always, since the driver may find out that
-    /// it is.
+    /// find a negation: if `a` is zero, and in 16 bits always, since the driver may fold `a` to
+    /// zero.
     fn difference(&mut self, ty: Type, a: Value, [left, right]: [Id; 2]) -> Id {
         let is_zero = self.kir.constant(a) == Some(Const::zero(ty));
         if self.expands(SpirvWorkarounds::EXPAND_SIGNS) && (is_zero || ty.bits() == 16) {

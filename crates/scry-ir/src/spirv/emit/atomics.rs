@@ -10,7 +10,7 @@ use crate::kir::{AddressSpace, AtomicOp, Place, Type, Value};
 const FLOAT_ADD: &str = "SPV_EXT_shader_atomic_float_add";
 
 impl Emitter<'_> {
-    /// Emits an atomic operation, whose result is the previous content.
+    /// Emits an atomic operation, whose result is the previous content; zero for a store.
     pub(super) fn atomic(
         &mut self,
         ty: Type,

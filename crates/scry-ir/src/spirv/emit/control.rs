@@ -127,7 +127,7 @@ impl Emitter<'_> {
             if self.options.polls {
                 self.poll(body, merge);
             } else {
-                self.count_down(merge);
+                self.bound_iterations(merge);
             }
         }
         self.constructs.push(Construct { label, is_loop: true, merge, passing: Vec::new() });
@@ -140,14 +140,13 @@ impl Emitter<'_> {
     }
 
     /// Leaves a loop after 2^64 iterations: drivers may drop the code after a loop without an exit.
-    fn count_down(&mut self, merge: Id) {
+    fn bound_iterations(&mut self, merge: Id) {
         let u32 = self.m.u32_ty();
         let [low_at, high_at] = [(); 2].map(|()| self.m.local_word());
         let [low, high] = [low_at, high_at].map(|at| self.m.op(Op::Load, u32, &[at]));
-        let [zero, one, most] = [0, 1, u32::MAX].map(|value| self.m.u32(value));
-        // The variables begin at zero and count up, which is as good.
+        let [zero, one, max] = [0, 1, u32::MAX].map(|value| self.m.u32(value));
         let both = self.m.op(Op::BitwiseAnd, u32, &[low, high]);
-        let done = self.op(Op::IEqual, Type::Bool, &[both, most]);
+        let done = self.op(Op::IEqual, Type::Bool, &[both, max]);
         let [exit, go_on] = [(); 2].map(|()| self.m.id());
         self.select(done, [exit, go_on], go_on);
         self.begin(exit);
@@ -161,7 +160,7 @@ impl Emitter<'_> {
         self.m.run(Op::Store, &[high_at, next_high]);
     }
 
-    /// Unrolls a loop completely: the test that exits it holds until after the last iteration.
+    /// Unrolls a loop completely, without its exit test.
     fn unroll(&mut self, label: Label, body: &Block, counted: &CountedLoop) -> Result<()> {
         let parts = [&body[..counted.test], &body[counted.test + 1..]];
         let leaves = parts.iter().any(|part| leaves(part, label));

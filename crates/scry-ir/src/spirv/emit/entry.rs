@@ -4,7 +4,7 @@ use spirv::{BuiltIn, Capability, Decoration, Op, StorageClass};
 
 use super::memory::{self, memory_type};
 use super::module::Id;
-use super::state::Arrays;
+use super::state::ArrayVariable;
 use super::{Emitter, Result};
 use crate::kir::{Barrier, Builtin, Inst, Type};
 
@@ -47,13 +47,13 @@ impl Emitter<'_> {
             let zero = self.options.native_workgroup_zeroing.then(|| self.m.null(ty));
             let class = StorageClass::Workgroup;
             let variable = self.m.global(class, ty, zero);
-            self.workgroup.push(Arrays { class, variable, ty: array.ty, width, elements });
+            self.workgroup.push(ArrayVariable { class, variable, ty: array.ty, width, elements });
         }
         for array in &self.kir.locals {
             let elements = array.len;
             let variable = self.local_array(*array);
             let class = StorageClass::Function;
-            self.locals.push(Arrays { class, variable, ty: array.ty, width: 1, elements });
+            self.locals.push(ArrayVariable { class, variable, ty: array.ty, width: 1, elements });
         }
     }
 
@@ -200,7 +200,7 @@ impl Emitter<'_> {
 
     /// Zeroes an array: of n invocations, each zeroes every n-th element from `first` on, which is
     /// its index in the workgroup.
-    fn zero_array(&mut self, array: &Arrays, first: Id) {
+    fn zero_array(&mut self, array: &ArrayVariable, first: Id) {
         let u32 = self.m.u32_ty();
         let counter = self.m.local_word();
         self.m.run(Op::Store, &[counter, first]);

@@ -1,4 +1,9 @@
-//! Reports that the driver ended loops early. `spirv/naga/aborted_loops.rs` describes the method.
+//! Reports that the driver ended loops early.
+//!
+//! Some drivers limit the iterations of all loops of an invocation together, and leave every loop
+//! after a single iteration once the limit is reached. So the kernel is followed by one more loop,
+//! of two iterations: if it is left after one, a word in a buffer is set. The loop's bounds are
+//! loaded from that buffer, so that no compiler can unroll it.
 
 use spirv::{Decoration, MemorySemantics, Op, Scope, StorageClass};
 
@@ -6,8 +11,8 @@ use super::Emitter;
 use super::module::Id;
 use crate::kir::Type;
 
-/// Words of the report: whether loops were ended early, and three words that are zero, which no
-/// compiler can see.
+/// Words of the report: whether loops were ended early, and three words, all zero, from which the
+/// last loop is computed.
 const WORDS: u32 = 4;
 
 /// Iterations of the last loop.
@@ -28,9 +33,9 @@ impl Emitter<'_> {
         let iterations = self.m.u32(ITERATIONS);
         let end = self.m.op(Op::IAdd, u32, &[end, iterations]);
         let count = self.last_loop([start, end, count]);
-        let was_cut = self.op(Op::INotEqual, Type::Bool, &[count, iterations]);
+        let was_aborted = self.op(Op::INotEqual, Type::Bool, &[count, iterations]);
         let [report_block, merge] = [(); 2].map(|()| self.m.id());
-        self.select(was_cut, [report_block, merge], merge);
+        self.select(was_aborted, [report_block, merge], merge);
         self.begin(report_block);
         let pointer = self.report_word(report, 0);
         let words = [Scope::Device as u32, MemorySemantics::RELAXED.bits(), 1];

@@ -4,7 +4,7 @@
 use spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, Op, Scope, StorageClass};
 
 use super::module::Id;
-use super::state::{Arrays, Resolved};
+use super::state::{ArrayVariable, Resolved};
 use super::{Emitter, Result, lacking};
 use crate::kir::staging;
 use crate::kir::{
@@ -285,7 +285,7 @@ impl Emitter<'_> {
     }
 
     /// Returns a pointer to the array element at a place, which is aligned to elements.
-    fn vector_pointer(&mut self, array: &Arrays, place: &Resolved, ty: Type) -> Result<Id> {
+    fn vector_pointer(&mut self, array: &ArrayVariable, place: &Resolved, ty: Type) -> Result<Id> {
         if ty != array.ty {
             return Err(lacking(&format!("a matrix of {ty} in an array of {}", array.ty)));
         }

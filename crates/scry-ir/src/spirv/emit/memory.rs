@@ -3,7 +3,7 @@
 use spirv::{MemoryAccess, Op, StorageClass};
 
 use super::module::Id;
-use super::state::{Arrays, Resolved};
+use super::state::{ArrayVariable, Resolved};
 use super::views::view_type;
 use super::{Emitter, Result, lacking};
 use crate::kir::{AddressSpace, Inst, Kir, Place, Stmt, Type, Value, for_each_stmt};
@@ -264,7 +264,7 @@ impl Emitter<'_> {
     /// Returns a pointer into an array, and the type of its scalars in memory.
     pub(super) fn array_pointer(
         &mut self,
-        array: &Arrays,
+        array: &ArrayVariable,
         place: &Resolved,
         ty: Type,
         first: u32,

@@ -5,9 +5,9 @@
 //!
 //! The memory model is GLSL450: it needs no device feature, where the Vulkan memory model is
 //! optional in Vulkan 1.2, and it is what drivers are tested with. Cooperative matrices need the
-//! Vulkan memory model. Memory is a few typed views of
-//! each binding (`views`), as `OpTypeRuntimeArray` of scalars and of vectors. Integers have one
-//! type for each width, which is unsigned.
+//! Vulkan memory model. Each storage buffer is declared as a few typed views (`views`), as
+//! `OpTypeRuntimeArray` of scalars and of vectors. Integers have one type for each width, which is
+//! unsigned.
 
 mod arithmetic;
 mod atomics;
@@ -32,7 +32,7 @@ use std::borrow::Cow;
 use spirv::{BuiltIn, GlslStd450Op, Op, StorageClass};
 
 use self::module::{Id, Module};
-use self::state::{Arrays, Construct, Views, Words};
+use self::state::{ArrayVariable, Construct, Views, Words};
 use super::options::Lowered;
 use super::{ControlFlow, SpirvOptions};
 use crate::kir::half_floats::needs_f16;
@@ -47,7 +47,7 @@ fn lacking(what: &str) -> ShaderError {
     ShaderError::compiler(format!("the SPIR-V emitter does not cover {what}"))
 }
 
-/// Refuses an instruction.
+/// Returns the error for an instruction that the emitter does not cover.
 fn not_covered<T>(what: impl std::fmt::Debug, ty: Type) -> Result<T> {
     Err(lacking(&format!("{what:?} of {ty}")))
 }
@@ -133,7 +133,7 @@ impl Kir {
     /// lowered from: it has the types of the bindings.
     ///
     /// Indices are not checked beyond what the kernel itself does, but loops that are not proven to
-    /// end are bounded if `checked` of the options is true.
+    /// end are bounded, or poll, if `checked` of the options is true.
     ///
     /// ```
     /// use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds, kir::KirOptions};
@@ -194,8 +194,8 @@ struct Emitter<'k> {
     values: Vec<Id>,
     vars: Vec<Id>,
     views: Views,
-    workgroup: Vec<Arrays>,
-    locals: Vec<Arrays>,
+    workgroup: Vec<ArrayVariable>,
+    locals: Vec<ArrayVariable>,
     /// Uniform buffers and the immediates.
     words: Vec<Words>,
     /// Built-in variables of the stage.

@@ -7,7 +7,7 @@
 //! would wait at a barrier that the others do not reach. Such a loop is executed uniformly, so that
 //! its iterations are counted alike by all invocations; when a poll is due, they agree on the word
 //! by workgroup memory. The same holds for the invocations of a subgroup in a loop with subgroup
-//! barriers or cooperative matrices: they take the word of the first one.
+//! barriers or cooperative matrices: they use the word of the first one.
 
 use spirv::{Decoration, MemorySemantics, Op, Scope, StorageClass};
 
@@ -41,8 +41,8 @@ pub(super) struct Poll {
 }
 
 impl Emitter<'_> {
-    /// At the top of an iteration: polls if it is time, and leaves the loop once the launch is to
-    /// be stopped.
+    /// Emits the start of an iteration: polls if a poll is due, and leaves the loop if the stop
+    /// word is set.
     pub(super) fn poll(&mut self, body: &Block, merge: Id) {
         let u32 = self.m.u32_ty();
         let together = together(self.kir, body);
@@ -98,7 +98,7 @@ impl Emitter<'_> {
         let u32 = self.m.u32_ty();
         let class = StorageClass::Workgroup;
         let agreed = *self.polling.agreed.get_or_insert_with(|| self.m.global(class, u32, None));
-        // All have read the word of the last poll.
+        // Until all have read the word of the previous poll.
         self.barrier(Barrier::Workgroup);
         let [scope, relaxed] = [Scope::Workgroup as u32, MemorySemantics::RELAXED.bits()];
         let [scope, relaxed] = [scope, relaxed].map(|word| self.m.u32(word));
@@ -109,7 +109,7 @@ impl Emitter<'_> {
 
     fn atomic_load(&mut self, pointer: Id, scope: Scope) -> Id {
         let u32 = self.m.u32_ty();
-        // The Vulkan memory model has no decoration for this.
+        // In the Vulkan memory model, accesses are volatile instead of the buffer.
         let semantics = match self.has_matrices {
             true => MemorySemantics::VOLATILE,
             false => MemorySemantics::RELAXED,

@@ -16,7 +16,7 @@ pub(super) struct Construct {
 
 /// An array in workgroup memory, or a local one.
 #[derive(Clone, Copy)]
-pub(super) struct Arrays {
+pub(super) struct ArrayVariable {
     pub(super) class: StorageClass,
     pub(super) variable: Id,
     pub(super) ty: Type,
