@@ -29,9 +29,10 @@ impl Outline {
         })
     }
 
-    /// Returns values for all overrides: those in `given` that the source declares, and 1 for every
-    /// override with neither a default nor a given value. The second result lists the names of the
-    /// latter. For tools that analyse kernels without running them.
+    /// Returns values for [`Options::overrides`](crate::Options::overrides): those in `given` that
+    /// the source declares, and 1 for every override with neither a default nor a given value. The
+    /// second result lists the names of the latter. For tools that analyse kernels without running
+    /// them.
     #[must_use]
     pub fn assume(
         &self,

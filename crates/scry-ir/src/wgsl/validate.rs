@@ -40,8 +40,7 @@ pub(crate) fn source(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
     run(module, Capabilities::all())
 }
 
-/// Maximum bytes of immediates that the validator tracks, one bit per word. No device supports
-/// more.
+/// Maximum bytes of immediates: naga's validator tracks their words in a mask of 64 bits.
 const MAX_IMMEDIATES: u64 = 256;
 
 /// Refuses immediates on which the validator would overflow.

@@ -123,8 +123,8 @@ fn explain(module: &Module, report: Report, source: Source, condition: Option<Sp
 
 /// The error for a function with too many assignments at control-flow joins.
 pub(super) fn too_complex(function: Span) -> Box<Report> {
-    let message = "too many variables change on too many ways through the kernel to tell whether \
-                   its barriers are in uniform control flow";
+    let message = "too many variables change on too many paths through the kernel to determine \
+                   whether its barriers are in uniform control flow";
     let report = Report::new(ShaderErrorKind::TooComplex, message).at(function, "this function");
     Box::new(report.note("help: split it into functions, or declare variables where they are used"))
 }
