@@ -28,8 +28,8 @@ pub enum ShaderErrorKind {
     Override,
     /// The kernel uses optional features that the device, or the language to emit, does not have.
     Unsupported(crate::Features),
-    /// The kernel uses something for which there is no [`Features`](crate::Features) flag and that
-    /// Scry does not implement (textures, ray queries) or the language to emit lacks.
+    /// The kernel uses something without a [`Features`](crate::Features) flag that Scry does not
+    /// implement (textures, ray queries), or that the language to emit lacks.
     NotCompute,
     /// The source is nested too deeply, or too large: it exceeds a limit of the compiler.
     TooComplex,

@@ -11,7 +11,8 @@ pub struct Interface {
     pub entry_point: String,
     /// Invocations of one workgroup along x, y and z; overrides applied.
     pub workgroup_size: [u32; 3],
-    /// Bytes of workgroup memory that the entry point uses.
+    /// Bytes of workgroup memory that the entry point uses. In WGSL, the size of each variable is
+    /// rounded up to 16 bytes, as WebGPU requires.
     pub workgroup_memory: u32,
     /// Buffers that the entry point uses, ordered by (group, binding).
     pub bindings: Vec<Binding>,
@@ -123,7 +124,8 @@ pub struct Override {
     pub id: Option<u16>,
     /// Type as WGSL spells it: `bool`, `i32`, `u32`, `f32` or `f16`.
     pub ty: String,
-    /// The value in effect: the one from the options, else the default if it is a literal.
+    /// The value in effect: the one from the options, else the default if it is a literal; `None`
+    /// otherwise. Bools are 0 or 1.
     pub value: Option<f64>,
 }
 

@@ -104,9 +104,10 @@ impl Program {
     /// Reads a source: parses and validates it, applies its `override`s, removes code that the
     /// entry point does not reach, and computes its interface.
     ///
-    /// In addition to standard WGSL, `var<immediate>` (parameters of each launch), `f64`, `i64`,
-    /// `u64` and `atomic<f32>` are supported; `enable subgroups;` is accepted. Textures, samplers
-    /// and all other resources that are not buffers are refused.
+    /// In addition to standard WGSL, `var<immediate>` (parameters of each launch), `f64`, 16-bit
+    /// and 64-bit integers, atomics of `f32` and of 64-bit integers, and cooperative matrices are
+    /// supported: see [`Features`]. Textures, samplers and all other resources that are not buffers
+    /// are refused.
     ///
     /// # Errors
     /// A [`ShaderError`] with a kind, a message of one line and, if it has a position, line, column
