@@ -172,7 +172,7 @@ fn counted_loops_are_unrolled() {
 }
 
 #[test]
-fn outer_loops_are_left_by_way_of_inner_ones() {
+fn exits_of_outer_loops_pass_inner_ones() {
     let module = module(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          fn search() -> u32 {
@@ -188,7 +188,6 @@ fn outer_loops_are_left_by_way_of_inner_ones() {
     assert!(count(&module, Op::Switch) >= 2);
 }
 
-/// The functions of bits, of a type.
 #[test]
 fn unreachable_statements_are_dropped() {
     // The inner loop is unrolled, and returns in its first iteration.
@@ -214,6 +213,7 @@ fn unreachable_statements_are_dropped() {
     }
 }
 
+/// Returns a kernel with every bit function of an integer type.
 fn bits_of(ty: &str) -> String {
     let functions = [
         "countOneBits",
