@@ -54,7 +54,7 @@ impl Opcode {
         Self::new(name).ty(ty)
     }
 
-    /// Adds a qualifier.
+    /// Adds a qualifier, given without its dot.
     #[must_use]
     pub fn with(mut self, qualifier: &str) -> Self {
         self.push(".");
@@ -139,9 +139,9 @@ impl Address {
 /// An argument of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arg {
-    /// A register or a number.
+    /// A register or an immediate.
     Operand(Operand),
-    /// Memory.
+    /// A memory operand.
     Address(Address),
     /// A tile of a tensor: the address of its tensor map, and coordinates, innermost first.
     TensorTile(Reg, Vec<Operand>),

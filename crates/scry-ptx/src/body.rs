@@ -7,13 +7,13 @@ use crate::types::{Operand, PtxType, Reg, StateSpace};
 
 /// The body of a kernel: registers, local and shared arrays, instructions.
 ///
-/// Methods that append instructions only make cheap checks: the assembler reports operands of the
-/// wrong size.
+/// Methods that append instructions do not check them: the assembler reports errors, such as
+/// operands of the wrong size.
 #[derive(Debug, Clone)]
 pub struct Body {
     target: Target,
     version: Version,
-    /// Registers in use, by class.
+    /// Allocated registers, by class.
     registers: [u32; 4],
     /// Number of labels.
     labels: u32,
@@ -64,14 +64,14 @@ impl Body {
         &self.lines
     }
 
-    /// Returns the number of registers in use, in the order of
+    /// Returns the number of allocated registers of each class, in the order of
     /// [`RegisterClass::ALL`](crate::RegisterClass::ALL).
     #[must_use]
     pub fn registers(&self) -> [u32; 4] {
         self.registers
     }
 
-    /// Allocates a register.
+    /// Allocates a virtual register for values of a type.
     pub fn reg(&mut self, ty: PtxType) -> Reg {
         let class = ty.class();
         let count = &mut self.registers[class as usize];
@@ -86,7 +86,8 @@ impl Body {
         name
     }
 
-    /// Declares a shared array of this many bytes; returns its name.
+    /// Declares a shared array of this many bytes, or dynamic shared memory if `bytes` is 0;
+    /// returns its name. `align` is its alignment in bytes.
     pub fn shared(&mut self, bytes: u32, align: u32) -> String {
         let name = format!("shared{}", self.shared.len());
         self.shared.push(SharedArray { name: name.clone(), bytes, align });
@@ -99,7 +100,8 @@ impl Body {
     }
 }
 
-// Those with hundreds of call sites are not inlined: they would be half of the crate's code.
+// Methods with hundreds of call sites are `inline(never)`: inlined, they would be half of the
+// crate's code.
 /// Instructions.
 impl Body {
     /// Appends an instruction.
@@ -188,9 +190,9 @@ impl Body {
         result
     }
 
-    /// Loads a vector of `count` values (1, 2 or 4) from an address aligned to the vector.
-    /// `read_only` loads are `ld.global.nc`, through the non-coherent cache: the kernel must not
-    /// write to their memory.
+    /// Loads a vector of `count` values (1, 2 or 4) from an address aligned to the vector's size.
+    /// `read_only` loads, of global memory only, are `ld.global.nc`, through the non-coherent
+    /// cache: the kernel must not write to their memory.
     pub fn load(
         &mut self,
         space: StateSpace,
@@ -207,7 +209,7 @@ impl Body {
         results
     }
 
-    /// Stores a vector of 1, 2 or 4 values to an address aligned to the vector.
+    /// Stores a vector of 1, 2 or 4 values to an address aligned to the vector's size.
     pub fn store(&mut self, space: StateSpace, ty: PtxType, address: Address, values: &[Operand]) {
         let opcode = Opcode::new("st").space(space);
         let opcode = opcode.with_if(values.len() > 1, if values.len() == 2 { "v2" } else { "v4" });
@@ -225,8 +227,8 @@ fn scalar_or_vector(operands: &[Operand]) -> Arg {
 
 /// Control flow.
 ///
-/// ptxas optimises a loop only if its exit branch is taken when the condition is *true*, so
-/// [`Body::leave_if`] is the only way to exit one.
+/// ptxas optimises a loop only if its exit branch is taken when the condition is *true*: exit loops
+/// by [`Body::leave_if`].
 impl Body {
     /// Creates a label, to be placed by [`Body::place`].
     pub fn label(&mut self) -> Label {
@@ -249,7 +251,7 @@ impl Body {
         self.emit_if(pred, true, Opcode::new("bra"), vec![label.into()]);
     }
 
-    /// Branches to a label if `pred` is false. Not for exits of loops.
+    /// Branches to a label if `pred` is false. Must not exit a loop: ptxas would not optimise it.
     pub fn branch_unless(&mut self, pred: Reg, label: Label) {
         self.emit_if(pred, false, Opcode::new("bra"), vec![label.into()]);
     }
@@ -278,7 +280,7 @@ impl Body {
         self.place(end);
     }
 
-    /// Appends an endless loop; the closure receives its exit label, for [`Body::leave_if`].
+    /// Appends a loop that only [`Body::leave_if`] exits; the closure receives the exit label.
     pub fn repeat(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let (top, end) = (self.label(), self.label());
         self.place(top);

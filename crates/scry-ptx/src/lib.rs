@@ -1,7 +1,7 @@
 //! Generates PTX, the assembly language of NVIDIA's GPUs, from compute kernels, in pure Rust.
 //!
 //! [`translate`] converts a kernel in the intermediate representation of scry-ir to PTX text, which
-//! any NVIDIA driver compiles. This needs neither a toolkit nor a device.
+//! NVIDIA's driver compiles. This needs neither a toolkit nor a device.
 //!
 //! ```
 //! use scry_ir::{Program, kir::KirOptions};

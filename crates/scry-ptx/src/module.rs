@@ -21,7 +21,7 @@ pub enum KernelParam {
         /// Its type.
         ty: PtxType,
     },
-    /// A block of bytes that is passed by value, aligned to 16.
+    /// A byte array that is passed by value, aligned to 16.
     Block {
         /// Its name.
         name: String,

@@ -48,8 +48,8 @@ impl Target {
     /// Hopper, with architecture-specific instructions.
     pub const SM_90A: Self = Self { sm: 90, specific: true };
 
-    /// Returns the newest target whose code runs on GPUs of a compute capability, or `None` if the
-    /// GPU is older than all targets.
+    /// Returns the newest target, without architecture-specific instructions, whose code runs on
+    /// GPUs of a compute capability; `None` if the GPU is older than all targets.
     #[must_use]
     pub const fn for_capability(major: u16, minor: u16) -> Option<Self> {
         match major * 10 + minor {
