@@ -5,7 +5,8 @@ use super::value::{Element, ToOperand, Val};
 use super::{KernelBuilder, Ptr, Shared};
 use crate::asm::{Address, Arg, Opcode};
 
-/// The cluster barrier, split into arrival and wait.
+/// The cluster barrier, split into arrival and wait. Both are `.aligned`: all lanes of a warp must
+/// execute them together.
 impl KernelBuilder {
     /// Arrives at the cluster barrier without waiting and without release semantics
     /// (`barrier.cluster.arrive.relaxed`): it only signals that this thread is running.
@@ -16,7 +17,7 @@ impl KernelBuilder {
     }
 
     /// Orders this thread's earlier reads, also those of other blocks' memory, before its later
-    /// accesses.
+    /// accesses (`fence.acq_rel.cta`): before an arrival that allows those blocks to exit.
     pub fn finish_reads(&self) {
         self.emit(Opcode::new("fence.acq_rel.cta"), []);
     }

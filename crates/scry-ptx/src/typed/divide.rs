@@ -10,7 +10,8 @@ use super::value::{Bits, Number, ToOperand, Val};
 use crate::asm::Opcode;
 use crate::types::{Operand, PtxType};
 
-/// Integer division truncates; float division is accurate to 2 ULP.
+/// Integer division truncates; `f32` division is accurate to 2 ULP. For other floats the
+/// instruction is invalid, and ptxas rejects it.
 impl<'k, T: Number, R: ToOperand<T>> Div<R> for Val<'k, T> {
     type Output = Self;
     fn div(self, other: R) -> Self {

@@ -52,7 +52,7 @@ impl KernelBuilder {
         self.edit(|body| body.place(end));
     }
 
-    /// Emits an endless loop, which its [`Exit`] ends.
+    /// Emits a loop that only its [`Exit`] ends.
     pub fn repeat(&self, write: impl FnOnce(Exit<'_>)) {
         let (top, end) = self.edit(|body| (body.label(), body.label()));
         self.edit(|body| body.place(top));
@@ -95,14 +95,15 @@ impl KernelBuilder {
         self.emit(Opcode::new("bar.sync"), [Operand::u32(0).into()]);
     }
 
-    /// Waits until this many threads, a multiple of 32, have arrived at named barrier `id` (1 to
-    /// 15).
+    /// Arrives at named barrier `id` (1 to 15), and waits until `threads` threads, a multiple of
+    /// 32, have arrived (`bar.sync`); warps must be converged.
     pub fn sync_named(&self, id: impl ToOperand<u32>, threads: u32) {
         let args = [id.operand().into(), Operand::u32(threads).into()];
         self.emit(Opcode::new("bar.sync"), args);
     }
 
-    /// Arrives at named barrier `id` without waiting.
+    /// Arrives at named barrier `id` (1 to 15), for which `threads` threads are expected, without
+    /// waiting (`bar.arrive`).
     pub fn arrive(&self, id: impl ToOperand<u32>, threads: u32) {
         let args = [id.operand().into(), Operand::u32(threads).into()];
         self.emit(Opcode::new("bar.arrive"), args);

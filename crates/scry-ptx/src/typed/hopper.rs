@@ -103,7 +103,7 @@ impl KernelBuilder {
         self.emit(Opcode::new("fence.proxy.async.shared::cta"), []);
     }
 
-    /// Waits for all threads of the cluster.
+    /// Waits for all threads of the cluster; all lanes of a warp must execute it together.
     pub fn sync_cluster(&self) {
         self.arrive_cluster();
         self.wait_cluster();
@@ -208,8 +208,8 @@ impl KernelBuilder {
         self.emit(Opcode::new("cp.async.bulk.commit_group"), []);
     }
 
-    /// Waits until TMA has read the shared memory of all but this many groups of this thread
-    /// (`cp.async.bulk.wait_group.read`).
+    /// Waits until TMA has read the shared memory of this thread's groups, except for the `pending`
+    /// most recent ones (`cp.async.bulk.wait_group.read`).
     pub fn bulk_wait_group_read(&self, pending: u32) {
         let opcode = Opcode::new("cp.async.bulk.wait_group.read");
         self.emit(opcode, [Operand::u32(pending).into()]);
@@ -305,9 +305,9 @@ impl<'k> Matrix<'k> {
     }
 }
 
-/// The accumulators of a warpgroup for 64 rows and `columns` columns. Thread `t` holds, for each
-/// pair of 8 columns `c`, at `[4 * c ..]`: row `16 * (t / 32) + t % 32 / 4`, columns
-/// `8 * c + 2 * (t % 4)` and the next one; then the same, 8 rows further down.
+/// The accumulators of a warpgroup for 64 rows and `columns` columns. Thread `t` holds, for the
+/// `c`-th group of 8 columns, in registers `4 * c ..`: row `16 * (t / 32) + t % 32 / 4`, columns
+/// `8 * c + 2 * (t % 4)` and the next one; then the same columns of the row 8 below.
 #[derive(Debug, Clone)]
 pub struct Accumulators<'k> {
     k: &'k KernelBuilder,
@@ -349,8 +349,9 @@ impl MmaType {
 pub enum Left<'k> {
     /// In shared memory, by its descriptor.
     Shared(Val<'k, u64>),
-    /// In registers: a pair of 16-bit floats each, of this thread's row in the first 8 columns, of
-    /// the row 8 below, then of both rows in the next 8 columns.
+    /// In registers, a pair of 16-bit floats each: those of this thread's columns (see
+    /// [`Accumulators`]) in the first half of K, of its row and of the row 8 below; then the same
+    /// in the second half of K.
     Registers([Val<'k, u32>; 4]),
 }
 
@@ -388,7 +389,7 @@ impl<'k> Accumulators<'k> {
         self.k.edit(|body| body.assign(self.regs[nth], value.operand()));
     }
 
-    /// Returns the accumulators of the `nth` 8 columns.
+    /// Returns the accumulators of the `nth` group of 8 columns, as variables.
     #[must_use]
     pub fn tile(&self, nth: usize) -> [Var<'k, f32>; 4] {
         [0, 1, 2, 3].map(|part: usize| {
@@ -452,7 +453,7 @@ impl KernelBuilder {
     }
 
     /// Stores four 8 × 8 matrices of 16-bit floats in the register layout of accumulators
-    /// (`stmatrix`): each lane passes the address of one row.
+    /// (`stmatrix`). Lanes pass the addresses of rows as for [`KernelBuilder::ldmatrix`].
     pub fn stmatrix<T: Element>(&self, row: Ptr<'_, Shared, T>, matrices: [Val<'_, u32>; 4]) {
         let values = asm::Arg::Vector(matrices.map(ToOperand::operand).into());
         let opcode = Opcode::new("stmatrix.sync.aligned.m8n8.x4.shared.b16");

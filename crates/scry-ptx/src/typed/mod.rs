@@ -2,7 +2,7 @@
 //! access memory, and closures are the bodies of branches and loops.
 //!
 //! ```
-//! use scry_ptx::{PtxModule, Target, typed::{self, Global}};
+//! use scry_ptx::{PtxModule, Target, typed};
 //!
 //! let saxpy = typed::kernel("saxpy", Target::SM_80, [256, 1, 1], |k| {
 //!     let (x, y) = (k.pointer_param::<f32>("x"), k.pointer_param::<f32>("y"));
@@ -75,7 +75,8 @@ pub struct KernelBuilder {
 
 /// Access to the body.
 impl KernelBuilder {
-    /// Emits untyped instructions with [`Body`].
+    /// Emits untyped instructions with [`Body`]. `write` must not call methods of this builder,
+    /// which would panic: the body is in a `RefCell`.
     pub fn edit<R>(&self, write: impl FnOnce(&mut Body) -> R) -> R {
         write(&mut self.body.borrow_mut())
     }

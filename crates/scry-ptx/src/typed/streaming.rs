@@ -27,8 +27,8 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_with(Opcode::new("ld.global"), None, predicate, otherwise)
     }
 
-    /// Loads an element, bypassing L1. For loads before [`KernelBuilder::pdl_wait`]: as the launch
-    /// has not waited for its predecessor, L1 may hold stale data of that.
+    /// Loads an element, bypassing L1. For loads before [`KernelBuilder::pdl_wait`]: while the
+    /// predecessor still runs, L1 may hold stale data.
     #[must_use]
     pub fn load_before_wait(self) -> Val<'k, T> {
         let value = self.k.edit(|body| body.reg(T::TYPE));

@@ -7,7 +7,8 @@ use super::KernelBuilder;
 use crate::asm::Opcode;
 use crate::types::{Operand, PtxType, Reg};
 
-/// An element type of registers: Rust's numbers, `bool`, and the types below.
+/// An element type of registers: `bool`, `i32`, Rust's unsigned integers and floats up to 64 bits,
+/// and the types below.
 pub trait Element: Copy {
     /// Its type in instructions.
     const TYPE: PtxType;
@@ -247,9 +248,10 @@ impl<'k> Val<'k, bool> {
     }
 }
 
-/// Functions that the hardware approximates.
+/// Functions that the hardware approximates. Subnormal operands and results are flushed to zero
+/// (`.ftz`).
 impl Val<'_, f32> {
-    /// Returns 2 to the power of this number, within 2 ULP; subnormal results are 0.
+    /// Returns 2 to the power of this number, within 2 ULP.
     #[must_use]
     pub fn exp2(self) -> Self {
         self.unary("ex2.approx.ftz")
@@ -274,7 +276,8 @@ impl Val<'_, f32> {
     }
 }
 
-/// Converts two floats to 16-bit floats and packs them into one register, `low` in the low half.
+/// Converts two `f32` to 16-bit floats and packs them into one register, `low` in the low half. `P`
+/// is [`F16x2`] or [`Bf16x2`].
 #[must_use]
 pub fn pack<'k, P: Element>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, P> {
     let opcode = Opcode::new("cvt.rn").ty(P::TYPE).ty(PtxType::F32);
@@ -342,6 +345,7 @@ impl<'k, T: Bits, R: ToOperand<u32>> Shr<R> for Val<'k, T> {
     }
 }
 
+/// Not for unsigned integers: PTX has no such `neg`, and ptxas rejects it.
 impl<T: Number> Neg for Val<'_, T> {
     type Output = Self;
     fn neg(self) -> Self {
