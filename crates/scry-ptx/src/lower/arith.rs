@@ -74,6 +74,7 @@ impl Lowering<'_> {
         self.neg_operand(ty, a)
     }
 
+    /// Negates; integers by a subtraction, since `neg` is signed only (see [`wrapping_type`]).
     fn neg_operand(&mut self, ty: PtxType, a: Operand) -> Reg {
         match wrapping_type(ty) {
             integer @ (PtxType::U16 | PtxType::U32 | PtxType::U64) => {
@@ -90,6 +91,7 @@ impl Lowering<'_> {
         self.abs_operand(ty, a)
     }
 
+    /// Returns the magnitude; that of the minimum integer is the minimum integer.
     fn abs_operand(&mut self, ty: PtxType, a: Operand) -> Reg {
         if ty == PtxType::F16 {
             self.b.require(6, 5);
@@ -105,7 +107,7 @@ impl Lowering<'_> {
         if self.ty(a).is_float() { self.float_sign(a) } else { self.integer_sign(a) }
     }
 
-    /// Lowers `sign` of an integer, which is clamped to -1 ..= 1.
+    /// Lowers `sign` of an integer: clamps it to -1 ..= 1.
     fn integer_sign(&mut self, a: Value) -> Reg {
         let ty = ptx_type(self.ty(a));
         let low = self.b.typed("max", ty, &[self.value(a), minus_one(ty)]);

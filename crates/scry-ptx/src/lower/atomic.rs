@@ -67,6 +67,7 @@ impl Lowering<'_> {
         op: AtomicOp,
         operand: Operand,
     ) {
+        // `red` has no exchange.
         let needs_old = self.uses[value.index()] > 0 || op == AtomicOp::Exchange;
         let opcode = memory.opcode(if needs_old { "atom" } else { "red" });
         let opcode = opcode.with(opcode_name(op)).ty(operand_type(op, memory.ty));
@@ -113,7 +114,7 @@ const fn operand_type(op: AtomicOp, ty: Type) -> PtxType {
     }
 }
 
-/// Returns the type to negate in: signed for integers.
+/// Returns the type to negate in: signed for integers, since PTX has no unsigned `neg`.
 const fn negation_type(ty: Type) -> PtxType {
     match ptx_type(ty) {
         PtxType::U32 => PtxType::S32,

@@ -3,7 +3,7 @@
 //! Subgroup operations and barriers there use the full lane mask; elsewhere they query the active
 //! lanes. A condition that is uniform over the block keeps the threads converged. A value loaded
 //! from writable memory is not uniform, since racing threads may read different values. Neither is
-//! a variable that is assigned under such a condition.
+//! a variable that is assigned under a condition on such a value.
 
 use scry_ir::kir::{
     Barrier, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Variability, any_stmt,
@@ -12,8 +12,8 @@ use scry_ir::kir::{
 /// The statements that are reached by all threads of a block or by none.
 #[derive(Default)]
 pub(super) struct Convergence {
-    /// For each value, whether its statement is one of them. Empty if the kernel has no operations
-    /// of subgroups.
+    /// For each value, whether its statement is one of them. Empty if the kernel has no subgroup
+    /// operations, subgroup barriers or matrix products.
     values: Vec<bool>,
     /// The barriers among them, by the address of their statement.
     barriers: Vec<*const Stmt>,

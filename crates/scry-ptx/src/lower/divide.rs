@@ -1,7 +1,7 @@
 //! Integer division and remainder.
 //!
-//! ptxas does not strength-reduce division by a constant, which is dozens of instructions, so
-//! quotients by constants are computed here by multiply-high (magic numbers).
+//! ptxas does not strength-reduce division by a constant: it emits dozens of instructions.
+//! Quotients by constants are therefore computed here by multiply-high (magic numbers).
 
 use scry_ir::kir::Value;
 
@@ -134,8 +134,8 @@ fn immediate(ty: PtxType, value: i128) -> Operand {
     Operand::Imm { bits: value as u64 & (u64::MAX >> (64 - ty.class().bits())), ty }
 }
 
-/// Divides by a power of two, rounding towards zero: shifts round down, so `2^by - 1` is added to
-/// negative dividends.
+/// Divides by a power of two or its negative, rounding towards zero: shifts round down, so
+/// `2^by - 1` is added to negative dividends.
 fn signed_shift(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     let (by, width) = (divisor.trailing_zeros(), ty.class().bits());
     let mut result = a;
@@ -207,8 +207,9 @@ impl MagicNumber {
     }
 
     /// Finds a multiplier of `width` bits, for dividends whose `pre_shift` lowest bits are shifted
-    /// out. It suffices that the product exceeds the power of two by less than the reciprocal of
-    /// the largest dividend.
+    /// out; `None` if there is none. It suffices that `multiplier * divisor` exceeds
+    /// `2^(width + post_shift)` by at most one part in `2^(width - pre_shift)`, the number of
+    /// dividends.
     fn with_width_bits(width: u32, divisor: u128, pre_shift: u32) -> Option<Self> {
         (0..width - pre_shift).find_map(|post_shift| {
             let multiplier = (1u128 << (width + post_shift)).div_ceil(divisor);

@@ -14,7 +14,7 @@ const MAX_STATIC_SHARED: u32 = 48 << 10;
 /// Maximum bytes of a local array that are zeroed by unrolled stores rather than in a loop.
 const MAX_UNROLLED_ZEROS: u32 = 4096;
 
-/// Maximum 16-byte stores of a thread that zero shared memory unrolled rather than in a loop.
+/// Maximum 16-byte stores per thread that zero shared memory unrolled rather than in a loop.
 const MAX_UNROLLED_STORES: u32 = 16;
 
 /// The state set up by the prologue.
@@ -288,7 +288,7 @@ impl Lowering<'_> {
         let (height, rows, last_row) = (second[0], second[1], second[2]);
         let (x, y) = (self.b.special("%ctaid.x"), self.b.special("%ctaid.y"));
         let z = self.b.special("%ctaid.z");
-        // The physical block's row; rows fill z after y.
+        // The index of the block's row in the launched grid, over y and z.
         let row = self.b.typed("mad.lo", PtxType::U32, &[z.into(), height.into(), y.into()]);
         let is_surplus = self.b.compare("ge", PtxType::U32, row.into(), rows.into());
         self.b.ret_if(is_surplus);

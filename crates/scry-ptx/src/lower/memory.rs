@@ -130,7 +130,7 @@ impl Lowering<'_> {
         Address::reg(self.b.typed("mad.lo", PtxType::U32, &operands), offset)
     }
 
-    /// Computes a 64-bit address. An instruction can add a constant offset of 32 bits.
+    /// Computes a 64-bit address. An instruction can add a constant offset of 32 bits, signed.
     fn wide_address(
         &mut self,
         space: AddressSpace,
@@ -156,7 +156,8 @@ impl Lowering<'_> {
         Address::reg(self.b.typed("add", PtxType::U64, &[base.into(), long_offset]), 0)
     }
 
-    /// Returns the PTX variable or parameter that an address space is, if it is one.
+    /// Returns the name of the PTX variable or parameter that holds an address space; `None` for
+    /// buffers and workgroup memory.
     fn symbol(&self, space: AddressSpace) -> Option<String> {
         match space {
             AddressSpace::Immediate => Some(entry::name(Param::Immediates(0))),

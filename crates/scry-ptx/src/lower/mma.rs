@@ -58,14 +58,14 @@ impl Lowering<'_> {
             && self.product(*next).is_some_and(|next| adds_results(&next))
     }
 
-    /// Returns the deferred product that this one is fused with.
+    /// Returns the deferred product that this one is fused with, if there is one.
     fn deferred_product(&self, product: &Product) -> Option<Product> {
         let first = product.c[0];
         self.values[first.index()].is_none().then(|| self.product(first)).flatten()
     }
 
-    /// Lowers a product, with a deferred one that it fuses with; stores the operands of the
-    /// results.
+    /// Lowers a product, fused with a deferred one if there is one; stores the registers of the
+    /// results in `values`.
     pub(super) fn multiply_add(&mut self, value: Value, product: Product) {
         let products: Vec<Product> =
             self.deferred_product(&product).into_iter().chain([product]).collect();
@@ -156,7 +156,7 @@ impl Lowering<'_> {
                 self.emit_f32_each(product.a),
                 [self.emit_f32(product.b[0]), self.emit_f32(product.b[1])],
             );
-            // Two values of K are a pair, which one lane holds.
+            // One lane holds a pair of neighbours along K.
             for pair in 0..4 {
                 let (row, columns) =
                     (self.row_source(lane, pair, mask), self.column_sources(lane, pair, mask));

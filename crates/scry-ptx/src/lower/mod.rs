@@ -42,9 +42,9 @@ use crate::types::{Operand, PtxType, Reg};
 pub struct PtxOptions {
     /// The target.
     pub target: Target,
-    /// The source of the grid size. With `Linearised` surplus blocks exit. With `Counts` it is
-    /// launched with any number of blocks along x that are resident at once, and each block loops
-    /// over workgroups.
+    /// The source of the grid size. With `Linearised`, surplus blocks exit. With `Counts`, the
+    /// kernel is launched with any number of blocks along x that are resident at once, and each
+    /// block loops over workgroups.
     pub grid: GridSource,
     /// Whether loops that are not proven to end poll for cancellation.
     pub polled: bool,
@@ -66,7 +66,7 @@ impl PtxOptions {
     }
 }
 
-/// Maximum resident blocks that every multiprocessor supports.
+/// The number of resident blocks that every multiprocessor supports.
 const MAX_BLOCKS: u32 = 16;
 
 /// A parameter of a launch.
@@ -128,6 +128,7 @@ pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     if kir.has_matrices() {
         return translate(&kir.with_fragments(&mma::FRAGMENTS), options);
     }
+    // Long loops become nests whose outer loops poll.
     let mined = if options.polled { kir.strip_mined() } else { Cow::Borrowed(kir) };
     let mut lowering = Lowering::new(&mined, options);
     match options.grid {

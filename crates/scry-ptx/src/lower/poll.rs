@@ -38,7 +38,7 @@ pub(super) struct PollSchedule {
 /// The registers of the cancellation poll.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
-    /// Iterations so far, over all such loops.
+    /// Iterations so far, over all loops that may not terminate.
     iterations: Reg,
     /// The clock at the last poll.
     polled_at: Reg,

@@ -1,9 +1,8 @@
 //! Subgroup reductions and scans.
 //!
 //! Bools use votes. Integers of up to 32 bits are reduced by `redux.sync` where that exists, except
-//! for products.
-//! Otherwise a full warp needs five shuffles, each of which doubles the number of lanes that a
-//! result combines; any other set of active lanes is processed lane by lane.
+//! for products. Otherwise a full warp needs five shuffles, each of which doubles the number of
+//! lanes that a result combines; any other set of active lanes is processed lane by lane.
 
 use scry_ir::kir::{Extent, Reduction, Type, Value};
 
@@ -49,7 +48,8 @@ impl Lowering<'_> {
         self.narrow(ty, reduced)
     }
 
-    /// Returns exactly the active lanes, without those that the last warp of the block lacks.
+    /// Returns the mask of exactly the active lanes, without those that the last warp of the block
+    /// lacks.
     pub(super) fn active_mask(&mut self, converged: bool) -> Operand {
         let threads = self.thread_count();
         match (converged, threads) {

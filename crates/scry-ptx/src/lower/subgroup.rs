@@ -103,7 +103,8 @@ impl Lowering<'_> {
     }
 
     fn shuffle(&mut self, value: Value, route: Route, mask: Operand) -> Reg {
-        // 16-bit floats are exchanged as untyped bits.
+        // 16-bit values are exchanged as unsigned integers, which keeps their bits: a conversion of
+        // `f16` to `f32` could change NaNs.
         let ty = match self.ty(value) {
             Type::F16 | Type::I16 => Type::U16,
             other => other,

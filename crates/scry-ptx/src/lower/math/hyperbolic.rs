@@ -48,7 +48,7 @@ impl Floats<'_> {
         self.by_type(28.0, 60.0_f64).exp2()
     }
 
-    /// Inverse hyperbolic sine: `ln(1 + x + x² / (1 + sqrt(1 + x²)))`, or `ln 2x` of large ones.
+    /// Inverse hyperbolic sine: `ln(1 + x + x² / (1 + sqrt(1 + x²)))`, or `ln 2x` for large x.
     pub(super) fn asinh(&mut self, x: Operand) -> Operand {
         let magnitude = self.abs(x);
         let square = self.mul(magnitude, magnitude);
@@ -61,8 +61,8 @@ impl Floats<'_> {
         self.with_sign(value, x)
     }
 
-    /// Inverse hyperbolic cosine: `ln(1 + t + sqrt(t (t + 2)))` with `t = x - 1`, or `ln 2x` of
-    /// large ones. NaN below 1.
+    /// Inverse hyperbolic cosine: `ln(1 + t + sqrt(t (t + 2)))` with `t = x - 1`, or `ln 2x` for
+    /// large x. NaN below 1.
     pub(super) fn acosh(&mut self, x: Operand) -> Operand {
         let t = self.plus(x, -1.0);
         let t_plus_2 = self.plus(t, 2.0);

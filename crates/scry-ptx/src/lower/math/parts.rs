@@ -7,7 +7,7 @@ use crate::types::{Operand, PtxType, Reg};
 /// Computes `x * 2^e`, rounded once.
 ///
 /// `f16` and `f32` are widened to `f64`, where the product is exact. Exponents beyond ±277 result
-/// in zero or infinity.
+/// in zero or infinity, so that clamping them to ±300 changes nothing.
 pub(super) fn ldexp(b: &mut Body, ty: PtxType, x: Reg, e: Reg) -> Reg {
     if ty == PtxType::F64 {
         let mut floats = Floats { b, ty };
@@ -39,7 +39,7 @@ impl Floats<'_> {
         self.bits(0x007f_ffff, 0x000f_ffff_ffff_ffff)
     }
 
-    /// Returns the low 32 bits of an `f64`.
+    /// Returns the low 32 bits of a 64-bit value.
     pub(super) fn low_32_bits(&mut self, x: Operand) -> Operand {
         self.b.convert("", PtxType::U32, PtxType::U64, x).into()
     }

@@ -50,8 +50,8 @@ impl Floats<'_> {
         self.select(is_negative, power_of_negative, signed)
     }
 
-    /// `x^y` of a non-negative `f64`. The logarithm has at least 64 bits: it is accurate to the
-    /// last place after multiplication by 1024.
+    /// `x^y` of a non-negative `f64`. The logarithm has at least 64 accurate bits, so that
+    /// `y log2 x` has 54 after the binary point, even if it is as large as 1024.
     fn precise_power(&mut self, x: Operand, y: Operand) -> Operand {
         let log = self.precise_log2(x);
         let high = self.mul(y, log.high);
@@ -112,7 +112,7 @@ impl Floats<'_> {
         Pair { high, low: self.fma(a.low, b.high, low) }
     }
 
-    /// Returns `a + b`, where `a` is larger than `b`, or zero.
+    /// Returns `a + b`, where `a` is zero or has a larger magnitude than `b`.
     fn add_to_larger(&mut self, a: Operand, b: Pair) -> Pair {
         let high = self.add(a, b.high);
         let rounded_b = self.sub(high, a);

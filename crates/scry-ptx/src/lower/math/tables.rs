@@ -28,7 +28,7 @@ pub(super) const SIN: Table = Table {
 };
 
 /// `e^r = 1 + r + r² P(r)`, for r in [-0.3467, 0.3467].
-/// Error 2^-61.4; of `f64` only.
+/// Error 2^-61.4; for `f64` only.
 pub(super) const EXP: Table = Table {
     single: &[],
     double: &[
@@ -63,7 +63,7 @@ pub(super) const LOG: Table = Table {
 };
 
 /// `ln(1 + f) = 2 s + 2/3 s³ + s⁵ P(s²)`, for the same f as [`LOG`].
-/// Error 2^-66.4; of `f64` only.
+/// Error 2^-66.4; for `f64` only.
 pub(super) const POW: Table = Table {
     single: &[],
     double: &[

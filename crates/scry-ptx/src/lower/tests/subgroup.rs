@@ -114,8 +114,8 @@ fn run(
 const TARGETS: [Target; 2] = [Target::SM_75, Target::SM_90];
 
 fn combine(op: Reduction, ty: Type, values: &[i64]) -> i64 {
-    let bool_or = |number: i64| if ty == Type::Bool { i64::from(number > 0) } else { number };
-    let values = values.iter().map(|value| bool_or(*value));
+    let as_input = |number: i64| if ty == Type::Bool { i64::from(number > 0) } else { number };
+    let values = values.iter().map(|value| as_input(*value));
     match op {
         Reduction::Add => values.sum(),
         Reduction::Mul => values.fold(1, i64::wrapping_mul),

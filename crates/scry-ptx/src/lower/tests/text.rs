@@ -107,7 +107,7 @@ fn float_division_is_approximate_where_allowed() {
 }
 
 #[test]
-fn old_targets_compare_f16_as_f32() {
+fn old_targets_compute_f16_min_in_f32() {
     let min = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Min, x[0], x[1]);
     let operands = [Source::Loaded(Type::F16); 2];
     assert_instructions(Target::SM_80, &operands, &min, &["min.f16 %h2, %h0, %h1;"]);

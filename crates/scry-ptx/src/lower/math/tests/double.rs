@@ -1,4 +1,4 @@
-//! Tests of the errors of `f64` functions, against those of the standard library.
+//! Tests of the errors of `f64` functions, relative to the functions of the standard library.
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
@@ -75,10 +75,10 @@ fn hyperbolic_functions_are_accurate() {
     assert_accurate(UnaryOp::Sinh, f64::sinh, ANY, 2.0);
     assert_accurate(UnaryOp::Cosh, f64::cosh, ANY, 2.0);
     assert_accurate(UnaryOp::Tanh, f64::tanh, ANY, 2.0);
-    // That of the standard library overflows slightly too early.
+    // The standard library's function overflows slightly too early.
     assert_accurate(UnaryOp::Asinh, f64::asinh, 8e307, 3.0);
     assert_accurate(UnaryOp::Acosh, acosh, 1e150, 3.0);
-    // That of the standard library is only accurate for positive numbers.
+    // The standard library's function is only accurate for positive numbers.
     assert_accurate(UnaryOp::Atanh, |x| x.abs().atanh().copysign(x), ANY, 3.0);
 }
 
