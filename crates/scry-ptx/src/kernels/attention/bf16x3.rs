@@ -50,12 +50,13 @@ pub(super) fn split_operands(attention: &Attention) -> Result<[Split; 3], PlanEr
     Ok([operand(0, attention.q)?, operand(1, attention.k)?, operand(2, attention.v)?])
 }
 
+/// Returns batch entries, heads and rows of queries, keys and values.
 fn counts(attention: &Attention) -> [[u32; 3]; 3] {
     let kv_counts = [attention.batch, attention.kv_heads, attention.keys];
     [[attention.batch, attention.heads, attention.queries], kv_counts, kv_counts]
 }
 
-/// Returns the elements of each split operand.
+/// Returns the number of elements of each split operand, over all its terms.
 pub(super) fn split_lens(attention: &Attention) -> [u64; 3] {
     let columns = u64::from(TERMS * attention.head_dim.next_multiple_of(COLUMNS));
     counts(attention)

@@ -1,8 +1,9 @@
 //! Split-KV reduction: combines the partial results of slices of the keys.
 //!
-//! A slice `s` has for each row the maximum `max_s` of its scaled scores, the total of its weights,
-//! and accumulators: the weighted sums of its values. Both are relative to `max_s`, so that with
-//! `w_s = 2^(max_s - max)` the result is `sum(w_s * accumulators_s) / sum(w_s * total_s)`.
+//! A slice `s` has for each row the maximum `max_s` of its scores, times log2(e), the total of its
+//! weights, and accumulators: the weighted sums of its values. Weights are relative to the maximum,
+//! so that with `w_s = 2^(max_s - max)` the result is
+//! `sum(w_s * accumulators_s) / sum(w_s * total_s)`.
 
 use super::scalar::{store_element, to_u64};
 use super::shape::{Attention, Strides, argument_error};
@@ -136,7 +137,7 @@ fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
 struct Row<'k> {
     k: &'k KernelBuilder,
     accumulators: Ptr<'k, Global, f32>,
-    /// Maximum and total of each row.
+    /// Maximum and total of each row and slice.
     stats: Ptr<'k, Global, f32>,
     /// Index over all heads of the batch.
     row_index: Val<'k, u32>,
@@ -186,7 +187,7 @@ impl<'k> Row<'k> {
         (total.get(), accumulators.into_iter().map(Var::get).collect())
     }
 
-    /// Returns the maximum scaled score; 0 if there is none.
+    /// Returns the maximum score times log2(e); 0 if all are minus infinity.
     fn row_max(&self, slices: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, f32> {
         let max = self.k.var(f32::NEG_INFINITY);
         self.k.for_range(self.lane, slices, 32, |slice| {

@@ -2,8 +2,8 @@
 //!
 //! Queries are `queries` rows of `head_dim` columns, keys and values `keys` such rows. `heads`
 //! heads of queries share `kv_heads` heads of keys and values (grouped-query attention):
-//! consecutive `heads / kv_heads` heads share one. With a causal mask row `i` sees the keys `0 ..=
-//! i` (aligned at the top left). A row that sees no key, or none whose bias is above minus
+//! consecutive `heads / kv_heads` heads share one. With a causal mask row `i` sees the keys
+//! `0 ..= i` (aligned at the top left). A row that sees no key, or none whose bias is above minus
 //! infinity, is 0. *Weights* are the exponentials of scores.
 //!
 //! | kernel | used for | bound by |
@@ -28,7 +28,8 @@ use super::{GpuSpec, Plan, PlanError};
 
 impl Attention {
     /// Returns the launches that compute it, with the kernel for its sizes and the GPU. Buffers are
-    /// those of [`Attention::buffers`].
+    /// those of [`Attention::buffers`]. All kernels need `sm_80`: for older GPUs the plan's kernels
+    /// cannot be emitted.
     ///
     /// # Errors
     /// [`PlanError::Argument`] if an argument is invalid, or the grid would be too large.
@@ -55,7 +56,7 @@ impl Attention {
         flash::plan_with(self, tile, plain, gpu)
     }
 
-    /// Returns the launch of the naive kernel: slow, for any type, on any GPU.
+    /// Returns the launch of the naive kernel: slow, for any type and alignment, from `sm_80` on.
     ///
     /// # Errors
     /// [`PlanError::Argument`] if an argument is invalid, or the grid would be too large.

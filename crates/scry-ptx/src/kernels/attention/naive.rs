@@ -183,14 +183,14 @@ impl<'k, 'a> Writer<'k, 'a> {
         let [_, _, group, _, keys, ..] = self.counts;
         let visible_keys = if self.attention.causal { (row[2] + 1).min(keys) } else { keys };
         k.for_range(0, visible_keys, 1, |key| {
-            let other = [row[0], row[1] / group, key];
-            let score = self.score(&query, row, other);
+            let key_row = [row[0], row[1] / group, key];
+            let score = self.score(&query, row, key_row);
             let new_max = max.get().max(score);
             let is_masked = new_max.equals(f32::NEG_INFINITY);
             let shift = is_masked.select::<f32>(0.0, new_max);
             let (rescale, weight) = ((max.get() - shift).exp2(), (score - shift).exp2());
             total.set(total.get().mul_add(rescale, weight));
-            let values = self.columns(&self.operands[2], other);
+            let values = self.columns(&self.operands[2], key_row);
             for (sum, value) in accumulators.iter().zip(values) {
                 sum.set(sum.get().mul_add(rescale, value * weight));
             }
@@ -204,15 +204,15 @@ impl<'k, 'a> Writer<'k, 'a> {
         &self,
         query: &[Val<'k, f32>],
         row: [Val<'k, u32>; 3],
-        other: [Val<'k, u32>; 3],
+        key_row: [Val<'k, u32>; 3],
     ) -> Val<'k, f32> {
-        let key = self.columns(&self.operands[1], other);
+        let key = self.columns(&self.operands[1], key_row);
         let zero = self.k.constant(0.0f32).copied();
         let product = query.iter().zip(&key).fold(zero, |sum, (q, k)| q.mul_add(*k, sum));
         let score = self.k.reduce_warp(product, 32, |a, b| a + b) * self.scale;
         let Some(bias) = self.attention.bias else { return score * LOG2_E };
         let operand = &self.operands[3];
-        let index = operand.index(row) + to_u64(other[2] * self.counts[BIAS_COLUMN_STRIDE]);
+        let index = operand.index(row) + to_u64(key_row[2] * self.counts[BIAS_COLUMN_STRIDE]);
         (score + load_element(bias.element, operand.at, index)) * LOG2_E
     }
 

@@ -1,4 +1,4 @@
-//! Loads, stores and conversions of elements whose type is a compile-time parameter.
+//! Loads, stores and conversions of elements, whose type is an argument of the emitting function.
 
 use crate::typed::{Bf16, Bf16x2, F16, F16x2, Global, Ptr, Val, pack};
 use crate::types::PtxType;

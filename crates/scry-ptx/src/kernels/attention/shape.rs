@@ -17,9 +17,9 @@ pub struct Strides {
 impl Strides {
     /// Returns the strides of an operand of shape `[batch, heads, rows, columns]` without gaps.
     #[must_use]
-    pub const fn packed(heads: u32, q_shape: u32, columns: u32) -> Self {
+    pub const fn packed(heads: u32, rows: u32, columns: u32) -> Self {
         let row = columns as u64;
-        let head = row * q_shape as u64;
+        let head = row * rows as u64;
         Self { batch: head.saturating_mul(heads as u64), head, row }
     }
 

@@ -1,4 +1,4 @@
-//! Chooses the variant of FlashAttention for a problem, where it supports it.
+//! Chooses the variant of FlashAttention for a problem, unless none supports it.
 
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
@@ -203,10 +203,10 @@ fn split_kv_plan(attention: &Attention, gpu: GpuSpec, tile: FlashTile) -> Result
     let tiles = attention.keys.div_ceil(tile.keys);
     let heads = u64::from(attention.batch) * u64::from(attention.kv_heads);
     let resident_blocks = u64::from(gpu.multiprocessors * variant.tile.resident);
-    let pieces = (resident_blocks / heads).clamp(1, tiles.into()) as u32;
-    let pieces = tiles.div_ceil(tiles.div_ceil(pieces));
-    let flash = Box::new(Flash::new(*attention, variant, pieces, gpu)?);
-    let combine = Box::new(combine::Combine::new(*attention, pieces)?);
+    let slices = (resident_blocks / heads).clamp(1, tiles.into()) as u32;
+    let slices = tiles.div_ceil(tiles.div_ceil(slices));
+    let flash = Box::new(Flash::new(*attention, variant, slices, gpu)?);
+    let combine = Box::new(combine::Combine::new(*attention, slices)?);
     let last = attention.buffers()?.len() - 1;
     let mut buffers: Vec<_> = (0..last).map(BufferSlot::Argument).collect();
     buffers.extend([BufferSlot::Scratch(0), BufferSlot::Scratch(1)]);

@@ -9,7 +9,8 @@ pub(super) const ROW: u32 = 128;
 /// Alignment of swizzled tiles.
 const ALIGN: u32 = 1024;
 
-/// The byte offsets. A tile consists of chunks of 64 columns, one after the other, for each term.
+/// The layout in bytes. A tile consists of chunks of 64 columns, one after the other, for each
+/// term.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     terms: u32,
@@ -22,7 +23,7 @@ pub(super) struct Layout {
     has_result_buffer: bool,
 }
 
-/// Bytes of shared memory per multiprocessor, including what is reserved per block.
+/// Bytes of shared memory per multiprocessor (`sm_90`), including what is reserved per block.
 const CAPACITY: u32 = 233_472;
 /// Bytes of shared memory that CUDA reserves per block.
 const RESERVED: u32 = 1024;

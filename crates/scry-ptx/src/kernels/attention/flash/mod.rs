@@ -1,12 +1,12 @@
 //! FlashAttention: scores never leave the registers.
 //!
-//! On Hopper a block computes 64 rows per consumer warpgroup. One thread of the producer warpgroup
-//! loads tiles of keys and of values by TMA into two rings in shared memory. Consumers multiply
-//! with `wgmma`: queries by keys (the *score MMAs*) from shared memory, and weights by values (the
-//! *value MMAs*) with the weights in registers. The softmax of one consumer overlaps with the MMAs
-//! of another; and each consumer issues the score MMAs of the next tile before the value MMAs of
-//! the current one. On Ampere (`sm80`) a block has four warps of 16 rows each, which load their own
-//! tiles with `cp.async`.
+//! On Hopper a block computes 64 rows per consumer warpgroup. One producer thread loads tiles of
+//! keys and of values by TMA into two rings in shared memory. Consumers multiply with `wgmma`:
+//! queries by keys (the *score MMAs*) from shared memory, and weights by values (the *value MMAs*)
+//! with the weights in registers. The softmax of one consumer overlaps with the MMAs of another;
+//! and each consumer issues the score MMAs of the next tile before the value MMAs of the current
+//! one. On Ampere (`sm80`) a block has four warps of 16 rows each, which load their own tiles with
+//! `cp.async`.
 //!
 //! Blocks are persistent, so that the first tiles of a task are loaded during the epilogue of the
 //! previous one. Tiles of keys are processed from the last one to the first, so that those with
@@ -95,8 +95,8 @@ impl PtxKernel for Flash {
     }
 }
 
-/// Writes the kernel's body. On Hopper the first warpgroups of a block are consumers, the last one
-/// is the producer.
+/// Writes the kernel's body. On Hopper the first warpgroups of a block are the consumers, and the
+/// warps after them the producer.
 fn write_body(k: &KernelBuilder, variant: &Variant) {
     let params = Params::new(k, variant);
     let maps = match &params.operands {

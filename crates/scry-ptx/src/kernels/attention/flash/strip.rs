@@ -10,7 +10,7 @@ use crate::kernels::attention::scalar::Rounding;
 use crate::typed::hopper::Accumulators;
 use crate::typed::{KernelBuilder, Val, Var};
 
-/// A thread's part of 64 rows: of every 8 columns two neighbours in two rows.
+/// A thread's part of 64 rows: two neighbouring columns of each group of 8, in two rows.
 pub(super) struct Strip<'k, 'a> {
     pub k: &'k KernelBuilder,
     pub variant: &'a Variant,
@@ -20,7 +20,7 @@ pub(super) struct Strip<'k, 'a> {
     pub first_row: Val<'k, u32>,
     /// The first of the two rows of this thread; the second one is 8 below.
     pub row: Val<'k, u32>,
-    /// Its first column of every 8.
+    /// The thread's first column in each group of 8.
     pub column: Val<'k, u32>,
     pub scores: Accumulators<'k>,
     /// The weights of a tile, for each of their terms.

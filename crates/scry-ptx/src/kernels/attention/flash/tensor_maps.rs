@@ -129,7 +129,7 @@ fn out_map(attention: &Attention, variant: &Variant) -> TensorMapSpec {
     operand_map(attention.head_dim, variant.element, attention.out, counts(attention)[0], 64)
 }
 
-/// Returns the tensor map of tiles of `rows` rows and 64 columns of a head.
+/// Returns the tensor map of tiles of `tile` rows and 64 columns of a head.
 fn operand_map(
     columns: u32,
     element: PtxType,

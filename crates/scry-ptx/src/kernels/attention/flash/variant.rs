@@ -1,4 +1,4 @@
-//! The compile-time parameters.
+//! The parameters that the text of a FlashAttention kernel depends on.
 
 use crate::kernels::attention::shape::Attention;
 use crate::kernels::name::Name;
