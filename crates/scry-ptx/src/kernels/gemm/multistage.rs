@@ -10,7 +10,7 @@ pub(super) struct StageCursor<'k> {
     pub stage_bytes: u32,
     /// Byte offset of the stage that is multiplied.
     pub compute_stage: Var<'k, u32>,
-    /// Byte offset of the stage that is copied: the last one at first.
+    /// Byte offset of the stage that is copied to: initially the last one.
     pub copy_stage: Var<'k, u32>,
 }
 

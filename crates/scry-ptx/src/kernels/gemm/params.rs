@@ -61,11 +61,13 @@ pub(super) struct Operand<'k> {
     pub base: Ptr<'k, Global, u8>,
     /// Leading dimension in elements.
     pub ld: Val<'k, u32>,
-    /// First row or column of the tile, and the operand's extent along M or N.
+    /// First row or column of the tile.
     pub mn_start: Val<'k, u32>,
+    /// The operand's extent along M or N.
     pub mn_extent: Val<'k, u32>,
-    /// First element along K, and their number.
+    /// First element along K of the block's slice.
     pub k_start: Val<'k, u32>,
+    /// Elements along K of the block's slice.
     pub k_dim: Val<'k, u32>,
 }
 

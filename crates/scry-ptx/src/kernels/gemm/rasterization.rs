@@ -15,15 +15,16 @@ const MAX_GRID_Y: u32 = 65535;
 pub(in crate::kernels) struct Division {
     /// Rows and columns of tiles.
     pub tiles: [u32; 2],
-    /// Slices of K, and elements along K of each but the last.
+    /// Slices of K (split-K).
     pub splits: u32,
+    /// Elements along K per slice; the last one may have fewer.
     pub split_k_dim: u32,
     pub batch: u32,
 }
 
 impl Division {
-    /// Divides a GEMM into tiles of this size, with about this many slices of K, each a multiple of
-    /// `k_dim`.
+    /// Divides a GEMM into tiles of this size, with at most this many slices of K, each a multiple
+    /// of `k_dim`.
     pub(super) fn new(gemm: &Gemm, tile: [u32; 2], k_dim: u32, splits: u32) -> Self {
         let steps = gemm.k.div_ceil(k_dim.into()).max(1);
         let split_steps = steps.div_ceil(splits.into());

@@ -110,8 +110,8 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Returns the writer of a thread whose results start at a row and column of a GEMM of size
-    /// `ends`.
+    /// Returns the writer of a thread whose results start at row and column `first` of a GEMM of
+    /// size `mn`.
     pub(super) fn writer(
         &self,
         first: [Val<'k, u32>; 2],

@@ -98,10 +98,13 @@ struct TileCopy<'k> {
     k: &'k KernelBuilder,
     from: Ptr<'k, Global, f32>,
     to: Ptr<'k, Global, f32>,
+    /// Leading dimension and batch stride of the operand.
     ld: Val<'k, u64>,
     stride: Val<'k, u64>,
+    /// Leading dimension and batch stride of the result.
     to_ld: Val<'k, u64>,
     to_matrix: Val<'k, u64>,
+    /// Distance of a low term from its high term in the result.
     to_part: Val<'k, u64>,
     k_dim: Val<'k, u32>,
     mn_extent: Val<'k, u32>,

@@ -94,7 +94,7 @@ impl Dot {
                 || gemm.k <= MAX_LOAD_ROUNDS * dot.k_in_flight() * u64::from(dot.split_k))
     }
 
-    /// Blocks per matrix of the batch, not counting those that split K.
+    /// Blocks over all matrices of the batch, at least 1, not counting those that split K.
     fn blocks(&self) -> u64 {
         let blocks = self.gemm.n.div_ceil(self.block_columns().into());
         blocks.saturating_mul(self.gemm.batch).max(1)

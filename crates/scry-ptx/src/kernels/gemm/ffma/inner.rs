@@ -65,9 +65,9 @@ fn lane_coordinates<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2
 }
 
 impl<'k> Side<'k> {
-    /// Reads the thread's operand at index `k_dim` along K of the stage at byte offset `stage`.
-    fn read(&self, stage: Val<'k, u32>, k_dim: u32) -> Vec<Val<'k, f32>> {
-        let first = self.first.plus_bytes(stage).at(k_dim * self.pitch);
+    /// Reads the thread's operand at index `k_index` along K of the stage at byte offset `stage`.
+    fn read(&self, stage: Val<'k, u32>, k_index: u32) -> Vec<Val<'k, f32>> {
+        let first = self.first.plus_bytes(stage).at(k_index * self.pitch);
         let quad = |nth: u32| first.at(nth * 4 * self.lanes).load_vector::<4>();
         (0..self.quads).flat_map(quad).collect()
     }

@@ -11,7 +11,7 @@ use crate::typed::{KernelBuilder, Ptr, Shared, Val};
 /// Bytes of eight rows, the swizzle atom.
 const ATOM: u32 = 8 * ROW_BYTES;
 
-/// The operand tiles of a warpgroup, in the first stage.
+/// A warpgroup's accumulators, and its operands.
 struct Tiles<'k> {
     variant: Variant,
     accumulators: Accumulators<'k>,
@@ -19,6 +19,7 @@ struct Tiles<'k> {
     /// tensor cores truncate instead of rounding when they accumulate, and these errors would add
     /// up over K.
     stage_accumulators: Option<Accumulators<'k>>,
+    /// Descriptors of the operand tiles in the first stage.
     a: Val<'k, u64>,
     b: Val<'k, u64>,
     /// The constant true predicate.

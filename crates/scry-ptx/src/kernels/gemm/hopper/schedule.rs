@@ -8,7 +8,7 @@ use crate::typed::{KernelBuilder, Val};
 /// How a GEMM is divided into work items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkDivision {
-    /// Slices of K (split-K); each has a partial result, one after the other.
+    /// Slices of K (split-K), whose partial results are stored one after the other.
     pub splits: u32,
     /// Rows of clusters of tiles per rasterization band, which are computed close together in time.
     pub band: u32,
@@ -78,8 +78,8 @@ impl<'k> Divisor<'k> {
 }
 
 /// Returns the multiplier and the shift that replace the division of a number below
-/// [`MAX_WORK_ITEMS`]. The multiplier is rounded up by less than the divisor, which keeps the error
-/// below 1.
+/// [`MAX_WORK_ITEMS`]. The multiplier is rounded up, so that `multiplier * divisor` exceeds
+/// `2^shift` by less than the divisor; for such numbers the quotient is exact.
 fn reciprocal(divisor: u32) -> [u32; 2] {
     let divisor = divisor.max(1);
     let shift = MAX_WORK_ITEMS.ilog2() + divisor.next_power_of_two().ilog2();
@@ -196,7 +196,7 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// Returns the block's row of tiles in a cluster.
+    /// Returns the index of the block's row of tiles, given that of its row of clusters.
     fn tile_row<'a>(&'a self, cluster: Val<'a, u32>) -> Val<'a, u32> {
         match self.variant.tile.cluster {
             1 => cluster,

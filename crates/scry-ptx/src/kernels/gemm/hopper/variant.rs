@@ -41,7 +41,8 @@ pub enum Major {
 pub struct HopperTile {
     /// Consumer warpgroups of 64 rows each: 1 to 3.
     pub groups: u32,
-    /// Columns: a multiple of 8, at most 256; a multiple of 64 where `b` is N-major.
+    /// Columns: a multiple of 16, or of 64 where `b` is N-major; at most 256, 192 with three
+    /// groups, 128 in TF32x3.
     pub columns: u32,
     /// Blocks along M that share `b` by multicast: 1 or 2.
     pub cluster: u32,
@@ -277,7 +278,8 @@ impl Variant {
 
     /// Number of stages: as many as fit and are useful.
     pub(super) const fn stages(&self) -> u32 {
-        // All sizes but that of the mbarriers are multiples of 1024: at least 1024 bytes remain.
+        // All sizes but that of the mbarriers are multiples of 1024, so that at least 1024 bytes
+        // remain: enough for the mbarriers.
         let fit = (MAX_SHARED_BYTES - self.staging_bytes() - 256) / self.stage_bytes();
         if fit < MAX_STAGES { fit } else { MAX_STAGES }
     }

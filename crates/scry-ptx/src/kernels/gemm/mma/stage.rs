@@ -45,7 +45,8 @@ impl OperandLayout {
     }
 
     /// Whether chunks are swizzled. 32-bit operands that are contiguous along M or N are read with
-    /// scalar loads, by a warp eight words of four rows at once: their rows are padded instead.
+    /// scalar loads, by which a warp reads eight words of each of four rows at once: their rows are
+    /// padded instead.
     const fn is_swizzled(self) -> bool {
         self.k_major || self.size == 2
     }

@@ -15,11 +15,12 @@ use crate::target::Target;
 use crate::types::PtxType;
 
 impl Gemm {
-    /// Returns the launches that compute the GEMM on a GPU.
+    /// Returns the launches that compute the GEMM on a GPU. Before `sm_80`, the plan may have
+    /// kernels that cannot be emitted for the GPU's target.
     ///
     /// # Errors
     /// [`PlanError::Argument`] for an invalid GEMM, see [`Gemm::buffers`], or one with too many
-    /// tiles; [`PlanError::Target`] if the GPU has no tensor cores that support it.
+    /// tiles.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.plan_with(gpu, None)
     }
@@ -27,7 +28,9 @@ impl Gemm {
     /// Returns the launches with a given choice of kernel instead of the cost model's.
     ///
     /// # Errors
-    /// As [`Gemm::plan`].
+    /// As [`Gemm::plan`]. With a choice also [`PlanError::Target`] if the GPU lacks `wgmma`, and
+    /// [`PlanError::Argument`] if the kernel does not support the choice, or the precision is full
+    /// `f32`.
     pub fn plan_with(&self, gpu: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         let mut plan = Plan { arguments, ..Plan::default() };

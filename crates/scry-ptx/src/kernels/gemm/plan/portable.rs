@@ -1,4 +1,5 @@
-//! Plans GEMMs without `wgmma`: in `f32` on all GPUs, and on Ampere-style tensor cores elsewhere.
+//! Plans GEMMs without `wgmma`: on all GPUs those in `f32`, small ones and skinny ones; on GPUs
+//! without `wgmma` also the others, on tensor cores with `mma.sync`.
 
 use super::{Product, add_reduction};
 use crate::kernels::gemm::dot::Dot;
@@ -123,7 +124,8 @@ impl Unit {
         }
     }
 
-    /// Multiply-adds per cycle and multiprocessor, measured with as many blocks as fit.
+    /// Multiply-adds per cycle and multiprocessor, measured with as many blocks as fit, for
+    /// operands of `size` bytes per element.
     fn multiply_adds_per_cycle(self, size: u32) -> u32 {
         match (self, size) {
             (Self::Ffma(tile), _) => tile.rate,
