@@ -4,11 +4,15 @@
 use super::scale_search::{CANDIDATE_STEP, CANDIDATES, FIRST_STEP_OFFSET};
 use crate::typed::{KernelBuilder, Val, Var};
 
-/// The moments that a least-squares fit needs.
+/// The moments that a least-squares fit of weights `x` to integers `q` needs.
 struct Moments<'k> {
+    /// Sum of `q`.
     q1: Val<'k, f32>,
+    /// Sum of `q * q`.
     q2: Val<'k, f32>,
+    /// Sum of `x`.
     x1: Val<'k, f32>,
+    /// Sum of `x * q`.
     xq: Val<'k, f32>,
 }
 
@@ -66,15 +70,17 @@ struct Best<'k> {
 }
 
 impl<'k> Weights<'k> {
+    /// Returns the minimum of the weights and 0.
     fn lowest(&self) -> Val<'k, f32> {
         self.x.iter().fold(self.k.constant(0.0), |low, x| low.min(*x))
     }
 
-    fn highest(&self, min_error: Val<'k, f32>) -> Val<'k, f32> {
-        self.x.iter().fold(min_error, |high, x| high.max(*x))
+    /// Returns the maximum of the weights and an initial value.
+    fn highest(&self, initial: Val<'k, f32>) -> Val<'k, f32> {
+        self.x.iter().fold(initial, |high, x| high.max(*x))
     }
 
-    /// Returns the value with the largest magnitude; of two, the positive one.
+    /// Returns the value with the largest magnitude; of two equal ones, the positive value.
     pub(super) fn extreme(&self) -> Val<'k, f32> {
         larger_magnitude(self.lowest(), self.highest(self.k.constant(0.0)))
     }
@@ -184,7 +190,8 @@ impl<'k> Weights<'k> {
     }
 }
 
-/// Returns the one of a minimum and a maximum that has the larger magnitude; of two, the maximum.
+/// Returns the one of a minimum and a maximum that has the larger magnitude; if they are equal, the
+/// maximum.
 pub(super) fn larger_magnitude<'k>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, f32> {
     (-low).gt(high).select(low, high)
 }

@@ -10,8 +10,8 @@
 /// | `Q8_0` | `d * q` | 8 | 2 `d`, 32 `q` |
 ///
 /// `d` and `dmin` are f16. Scales, and offsets with them, are for 32 weights each (6 bits),
-/// of `Q6K` for 16 (8 bits, signed). Numbers of several bytes are little-endian, blocks have no
-/// gaps between them.
+/// of `Q6K` for 16 (8 bits, signed). Numbers of several bytes are little-endian. Blocks are stored
+/// without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockFormat {
     /// 4.5 bits a weight.

@@ -9,11 +9,12 @@ use crate::kernels::PlanError;
 /// The largest `f16`.
 pub(super) const MAX_F16: f32 = 65504.0;
 
-/// Quantises weights: scales by least squares over each 32 weights (16 in `Q6K`), rounded to the
-/// stored precision, then the nearest integers. Scales beyond the range of `f16` are clamped.
+/// Quantises weights: scales by least squares over each 32 weights (16 in `Q6K`; in `Q8_0` by the
+/// largest magnitude), rounded to the stored precision, then the nearest integers. Scales beyond
+/// the range of `f16` are clamped.
 ///
 /// # Errors
-/// [`PlanError::Argument`] if `weights` is not a multiple of the block size.
+/// [`PlanError::Argument`] if the number of weights is not a multiple of the block length.
 pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanError> {
     let len = format.block_len();
     check_whole_blocks("quantize", "weights", weights.len(), len)?;
@@ -29,7 +30,7 @@ pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanErr
 /// Dequantises blocks to weights.
 ///
 /// # Errors
-/// [`PlanError::Argument`] if `blocks` is not a multiple of the block size.
+/// [`PlanError::Argument`] if the number of bytes is not a multiple of the block size.
 pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanError> {
     let bytes = format.block_bytes();
     check_whole_blocks("dequantize", "blocks", blocks.len(), bytes)?;
@@ -65,7 +66,7 @@ fn round_scale(scale: f32) -> ([u8; 2], f32) {
     (rounded.to_le_bytes(), rounded.to_f32())
 }
 
-fn half_at(block: &[u8], at: usize) -> f32 {
+fn f16_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
 
@@ -119,7 +120,7 @@ fn encode_affine<const BITS: u32>(x: &[f32]) -> Vec<u8> {
 }
 
 fn decode_affine(block: &[u8], high: Option<&[u8]>, low: &[u8]) -> Vec<f32> {
-    let (d, dmin) = (half_at(block, 0), half_at(block, 2));
+    let (d, dmin) = (f16_at(block, 0), f16_at(block, 2));
     let weight = |nth: usize| {
         let (group, at) = (nth / 32, nth % 32);
         let (scale, offset) = unpack_scale(&block[4..16], group);
@@ -156,7 +157,7 @@ fn encode_centred(x: &[f32]) -> Vec<u8> {
 }
 
 fn decode_centred(block: &[u8]) -> Vec<f32> {
-    let d = half_at(block, 208);
+    let d = f16_at(block, 208);
     let weight = |nth: usize| {
         let (low, low_shift, high, high_shift) = six_bits(nth);
         let q = block[low] >> low_shift & 15 | (block[high] >> high_shift & 3) << 4;
@@ -172,6 +173,6 @@ fn encode_plain(x: &[f32]) -> Vec<u8> {
 }
 
 fn decode_plain(block: &[u8]) -> Vec<f32> {
-    let d = half_at(block, 0);
+    let d = f16_at(block, 0);
     block[2..].iter().map(|q| d * f32::from(*q as i8)).collect()
 }

@@ -12,7 +12,7 @@ use crate::types::PtxType;
 /// quantised weights, and `columns` contiguous columns of `k` activations; `y` has `rows`
 /// contiguous results per column. Accumulators are `f32`.
 ///
-/// Up to 8 columns are multiplied as a [`MatVec`], where `y` is `f32`. More columns need scratch
+/// Up to 8 columns are multiplied as a [`MatVec`] if `y` is `f32`. All other products need scratch
 /// memory for the weights, rounded to the type of the activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatMul {
@@ -34,8 +34,7 @@ impl MatMul {
     /// Returns the launches for a GPU: buffers are weights, activations, results.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a size is out of range or a type not supported;
-    /// [`PlanError::Target`] if the GPU lacks what GEMMs of this type need.
+    /// [`PlanError::Argument`] if a size is out of range or a type not supported.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MAX_COLUMNS.into() && self.output == PtxType::F32 {
             return self.as_matvec().plan(gpu);

@@ -6,12 +6,13 @@
 //! | [`quantize`], [`dequantize`] | on the host: the reference | |
 //! | [`quantize_plan`] | a thread fits each scale; the same bytes as on the host | arithmetic |
 //! | [`dequantize_plan`] | 8 weights per lane; the same values as on the host | memory |
-//! | [`MatVec`], Hopper | weights stream through shared memory to int8 tensor cores | memory |
+//! | [`MatVec`], `sm_90` on | weights stream through shared memory to int8 tensor cores | memory |
 //! | [`MatVec`], others | two rows per warp, `dp4a` | |
 //! | [`MatMul`] | weights are dequantised to scratch memory, then a [`Gemm`] | tensor cores |
 //!
 //! Activations of a [`MatVec`] are quantised with a scale for each 256 of them: to about 15 bits
-//! (two int8 limbs) with up to 4 columns, or where columns are short, otherwise to 8 bits.
+//! (two int8 limbs) with up to 4 columns, where columns are short, and before `sm_90`; otherwise to
+//! 8 bits.
 //!
 //! [`Gemm`]: super::gemm::Gemm
 

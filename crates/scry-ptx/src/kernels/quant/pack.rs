@@ -161,7 +161,7 @@ impl<'k> Work<'k> {
             let max = k.reduce_warp(value, 8, |a, b| a.max(b));
             round_scale(max.divided_by(k.constant(63.0)))
         };
-        let ((d_half, d), (dmin_half, dmin)) = (round_unit(scale), round_unit(offset));
+        let ((d_f16, d), (dmin_f16, dmin)) = (round_unit(scale), round_unit(offset));
         let scale = scale.times(d.inverse()).round_clamped(0.0, 63.0);
         let offset = offset.times(dmin.inverse()).round_clamped(0.0, 63.0);
         let (inverse, rounded_offset) = (d.times(scale).inverse(), dmin.times(offset));
@@ -171,8 +171,8 @@ impl<'k> Work<'k> {
         k.when(in_bounds, || {
             k.when(self.group_index.equals(0), || {
                 let scales = self.block.cast::<F16>();
-                scales.store(d_half);
-                scales.at(1).store(dmin_half);
+                scales.store(d_f16);
+                scales.at(1).store(dmin_f16);
             });
             k.when(self.group_index.lt(4), || self.store_scales(six_bits, partner));
             self.store_low(low);

@@ -12,7 +12,7 @@ use crate::target::Target;
 use crate::typed::{self, KernelBuilder};
 use crate::types::PtxType;
 
-/// Warps per block, of a span of 256 values each.
+/// Warps per block; each quantises a span of 256 values.
 const WARPS: u32 = 4;
 
 /// The kernel.

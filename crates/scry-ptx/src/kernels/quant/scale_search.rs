@@ -29,15 +29,17 @@ pub(super) fn inverse(value: f32) -> f32 {
     if value == 0.0 { 0.0 } else { 1.0 / value }
 }
 
+/// Returns the minimum of the values and 0.
 fn lowest(x: &[f32]) -> f32 {
     x.iter().fold(0.0, |low, value| low.min(*value))
 }
 
-fn highest(x: &[f32], min_error: f32) -> f32 {
-    x.iter().fold(min_error, |high, value| high.max(*value))
+/// Returns the maximum of the values and an initial value.
+fn highest(x: &[f32], initial: f32) -> f32 {
+    x.iter().fold(initial, |high, value| high.max(*value))
 }
 
-/// Returns the value with the largest magnitude; of two, the positive one.
+/// Returns the value with the largest magnitude; of two equal ones, the positive value.
 pub(super) fn extreme(x: &[f32]) -> f32 {
     let (low, high) = (lowest(x), highest(x, 0.0));
     if -low > high { low } else { high }

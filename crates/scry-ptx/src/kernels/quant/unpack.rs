@@ -14,7 +14,7 @@ use crate::target::Target;
 use crate::typed::{self, Bf16x2, F16x2, Global, KernelBuilder, Ptr, Val, pack};
 use crate::types::PtxType;
 
-/// Warps per block, of a span of 256 weights each.
+/// Warps per block; each dequantises a span of 256 weights.
 const WARPS: u32 = 8;
 
 /// The kernel: each lane dequantises 8 of 256 weights, and stores them as vectors.

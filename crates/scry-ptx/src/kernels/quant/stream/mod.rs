@@ -1,4 +1,4 @@
-//! Quantised matrix-vector products on Hopper: weights stream through shared memory.
+//! Quantised matrix-vector products from `sm_90` on: weights stream through shared memory.
 //!
 //! A block is warp-specialised: producer warps fill a ring of pipeline stages with bulk copies
 //! (`cp.async.bulk`), and 16 consumer warps empty it. A stage holds 8 spans of 256 weights of 16
@@ -80,9 +80,9 @@ impl Stream {
 
     /// Number of pipeline stages that fit in shared memory.
     fn stages(&self) -> u32 {
-        let padded_columns = self.gpu.shared_memory.saturating_sub(STATIC_SHARED_BYTES);
-        let padded_columns = u64::from(padded_columns).saturating_sub(self.ring_at());
-        (padded_columns as u32 / stage_bytes(self.product.format)).min(STAGES)
+        let available = self.gpu.shared_memory.saturating_sub(STATIC_SHARED_BYTES);
+        let available = u64::from(available).saturating_sub(self.ring_at());
+        (available as u32 / stage_bytes(self.product.format)).min(STAGES)
     }
 
     /// Number of tiles of 16 rows.

@@ -25,8 +25,8 @@ pub(super) const fn row_bytes(format: BlockFormat) -> u32 {
         bytes.next_multiple_of(128) + 32
     } else {
         // Lanes load at most 4 bytes: 16 bytes in each of 8 rows at once.
-        let padded_columns = (bytes + 16).next_multiple_of(16);
-        if padded_columns.is_multiple_of(32) { padded_columns + 16 } else { padded_columns }
+        let padded = (bytes + 16).next_multiple_of(16);
+        if padded.is_multiple_of(32) { padded + 16 } else { padded }
     }
 }
 

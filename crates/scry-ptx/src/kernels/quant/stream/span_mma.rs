@@ -65,7 +65,8 @@ impl<'k> ColumnPacking<'k> {
 
     /// Returns the sum over the groups of a set, for the same limb column.
     pub(super) fn sum_over_groups(&self, k: &'k KernelBuilder, sum: Val<'k, f32>) -> Val<'k, f32> {
-        // Lanes whose columns differ by the number of limbs hold the same column.
+        // Tile columns that differ by a multiple of the number of limb columns belong to the same
+        // limb column.
         let add = |sum: Val<'k, f32>, by: u32| sum + k.shuffle("bfly", sum, by);
         match self.groups_per_set {
             1 => sum,
@@ -87,7 +88,7 @@ pub(super) struct SpanOperands<'k> {
     pub(super) limb_buffer: LimbBuffer<'k, Shared>,
     /// Index of the span of 256 values.
     pub(super) span: Val<'k, u32>,
-    /// Number of limbs, and the one that the lane reads.
+    /// Number of limb columns, and the one that the lane reads.
     pub(super) limb_columns: u32,
     pub(super) limb_column: Val<'k, u32>,
     /// Valid blocks of this span, of `Q8_0`.
