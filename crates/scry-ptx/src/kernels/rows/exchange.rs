@@ -33,9 +33,9 @@ impl<'k> RowReduction<'k, '_> {
         let lanes = slots.min(32);
         let address = memory.at((k.lane() & (lanes - 1)) * self.stats_len);
         let stride = i64::from(32 * self.stats_len * 4);
-        let slices = (0..slots.div_ceil(32))
+        let parts = (0..slots.div_ceil(32))
             .map(|index| self.load(address.offset(i64::from(index) * stride)));
-        self.op.merge(&self.context, &slices.collect::<Vec<_>>(), lanes)
+        self.op.merge(&self.context, &parts.collect::<Vec<_>>(), lanes)
     }
 
     /// Sends each warp's statistics to all blocks of the cluster, one block per lane.

@@ -38,7 +38,7 @@ impl Format {
         4 * self.per_word()
     }
 
-    /// Returns a word whose elements all have a value, which is 0 or infinite.
+    /// Returns a word in which all elements are `number`, which must be 0 or infinite.
     pub(super) fn fill_word(self, number: f32) -> u32 {
         let bits = number.to_bits();
         match self {
