@@ -159,9 +159,9 @@ impl Warp<'_> {
             let bits = std::array::from_fn(|thread| {
                 let (group, within) = (thread / 4, thread % 4);
                 let element = |i: usize| accumulators[group + i / 2 * 8][within * 2 + (i & 1)];
-                let half = |i: usize| u64::from(f16::from_f32(element(i)).to_bits());
+                let f16_bits = |i: usize| u64::from(f16::from_f32(element(i)).to_bits());
                 match is_f16 {
-                    true => half(2 * nth) | half(2 * nth + 1) << 16,
+                    true => f16_bits(2 * nth) | f16_bits(2 * nth + 1) << 16,
                     false => element(nth).to_bits().into(),
                 }
             });
@@ -180,9 +180,9 @@ impl Warp<'_> {
         let mut elements = Vec::new();
         for register in registers {
             let word = self.read(*register, 1 << thread)?[thread] as u32;
-            let half = |bits: u32| f16::from_bits(bits as u16).to_f32();
+            let to_f32 = |bits: u32| f16::from_bits(bits as u16).to_f32();
             match is_f16 {
-                true => elements.extend([half(word), half(word >> 16)]),
+                true => elements.extend([to_f32(word), to_f32(word >> 16)]),
                 false => elements.push(f32::from_bits(word)),
             }
         }

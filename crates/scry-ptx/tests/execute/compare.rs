@@ -5,8 +5,8 @@ use scry_ir::{Scalar, ScalarKind, TypeLayout};
 
 use super::memory::read_le;
 
-/// Describes the first scalar that differs; padding is ignored. Zeros of both signs are equal, and
-/// so are all NaNs, and floats that differ by at most this many units in the last place.
+/// Describes the first scalar that differs, if any; padding is ignored. Zeros of both signs are
+/// equal, and so are all NaNs, and floats that differ by at most this many units in the last place.
 pub fn difference(layout: &TypeLayout, expected: &[u8], found: &[u8], ulps: u64) -> Option<String> {
     let visit_scalar = |at: usize, scalar: Scalar| {
         let range = at..at + usize::from(scalar.width);

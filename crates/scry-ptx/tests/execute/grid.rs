@@ -218,7 +218,7 @@ impl Launch<'_> {
         Err(Fault { not_terminating: true, ..self.fault_at(shared.block, warp, &error) })
     }
 
-    /// Returns undefined behaviour with a description of its location.
+    /// Returns the fault of an error, with a description of its location.
     fn fault_at(&self, block: [u32; 3], warp: &Warp<'_>, error: &ThreadError) -> Fault {
         let line = self.module.code.get(error.at).map_or(0, |inst| inst.line);
         let text = self.text.lines().nth(line).unwrap_or_default().trim();

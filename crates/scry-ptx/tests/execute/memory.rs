@@ -43,8 +43,8 @@ pub enum Access {
 pub struct Regions(pub Vec<Region>);
 
 impl Regions {
-    /// Returns the bytes of an access, if they are within one region, naturally aligned, and the
-    /// region permits the access.
+    /// Returns the bytes of an access, if they are within one region, naturally aligned and, for
+    /// reads, initialised, and the region permits the access.
     pub fn access(&mut self, address: u64, size: u32, access: Access) -> Result<&mut [u8], String> {
         let found = self.0.iter().position(|region| region.contains(address, size));
         let Some(found) = found else { return Err(self.outside(address, size, access)) };

@@ -55,9 +55,9 @@ fn check_seeds<K>(
 type RunResult = Result<Outcome, Problem>;
 
 /// Returns whether a smaller kernel has the same kind of problem.
-fn has_same_problem(run_kernel: &RunResult, original: &RunResult) -> bool {
-    match (run_kernel, original) {
-        (Err(run_kernel), Err(original)) => discriminant(run_kernel) == discriminant(original),
+fn has_same_problem(result: &RunResult, original: &RunResult) -> bool {
+    match (result, original) {
+        (Err(problem), Err(original)) => discriminant(problem) == discriminant(original),
         _ => false,
     }
 }
@@ -70,7 +70,7 @@ fn random_kernels_match_the_cpu() {
             Ok(Outcome::Cancelled) => {
                 Err(Problem::NotTerminating("cancellation was requested".to_owned()))
             }
-            run_kernel => run_kernel,
+            result => result,
         }
     };
     let shrink = |seed, kernel: &scry_fuzz::RandomKernel| {
@@ -92,7 +92,7 @@ fn hostile_kernels_stay_within_their_memory() {
             Ok(Outcome::Cancelled) if !kernel.may_not_terminate() => Err(Problem::NotTerminating(
                 "cancellation was requested, but it should terminate".to_owned(),
             )),
-            run_kernel => run_kernel,
+            result => result,
         }
     };
     let shrink = |seed, kernel: &hostile::HostileKernel| {

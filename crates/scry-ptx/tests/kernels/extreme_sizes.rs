@@ -19,8 +19,8 @@ use scry_ptx::{PtxType, Target};
 
 use crate::steps::check_steps;
 
-/// GPUs to plan for. The last three are a large and a small GPU of a later generation, and one with
-/// less shared memory than any real GPU.
+/// GPUs to plan for. The last three are GPUs of a later generation with much and with little shared
+/// memory, and one with less shared memory than any real GPU.
 const GPUS: [GpuSpec; 8] = [
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 },
     GpuSpec { target: Target::SM_90A, multiprocessors: 1, shared_memory: 227 << 10 },
@@ -245,8 +245,8 @@ fn plans_respect_the_shared_memory_limit() {
         }
         for format in BlockFormat::ALL {
             for columns in [1, 4, 8, 64] {
-                let (rows, k, half) = (8192, 28672, PtxType::F16);
-                let product = MatMul { format, rows, k, columns, activations: half, output: half };
+                let (rows, k, f16) = (8192, 28672, PtxType::F16);
+                let product = MatMul { format, rows, k, columns, activations: f16, output: f16 };
                 assert!(check(product.plan(gpu), gpu), "{product:?}");
             }
         }

@@ -171,7 +171,7 @@ fn kernels_follow_shapes() {
     };
     assert_eq!(k_major(3, 4096), ["gemm_dot_f32_tn_m4_vec"]);
     assert_eq!(k_major(4096, 1), ["gemm_dot_f32_tn_m1_vec"]);
-    assert!(k_major(3, 7)[0].starts_with("gemm_ffma"), "too few rows for all multiprocessors");
+    assert!(k_major(3, 7)[0].starts_with("gemm_ffma"), "too few columns for all multiprocessors");
     let names_16bit = planned_names(A100, Gemm::new(4097, 4095, 1023, PtxType::F16));
     assert_eq!(names_16bit[0], "gemm_align16_x2");
     assert!(names_16bit[1].starts_with("gemm_mma_f16_tt_128x"), "{names_16bit:?}");

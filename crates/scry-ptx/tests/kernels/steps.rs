@@ -4,7 +4,7 @@ use scry_ptx::Target;
 use scry_ptx::kernels::{BufferAccess, BufferSlot, Plan, PtxKernel, Step};
 
 /// Checks that each step passes as many parameters and buffers as its kernel declares, that its
-/// buffers are large enough, and that it waits as declared.
+/// buffers are large enough, and that it waits for the preceding launch as declared (PDL).
 pub fn check_steps(plan: &Plan) {
     for step in &plan.steps {
         let (name, interface) = (step.kernel.name(), step.kernel.interface());
