@@ -107,9 +107,9 @@ enum Op {
     CountOnes,
     LeadingZeros,
     Reverse,
-    /// Position of the highest bit that differs from the sign.
+    /// Position of the highest bit that differs from the sign bit, or for unsigned types is one.
     FindBit,
-    /// Its distance from the highest bit.
+    /// The left shift that moves that bit to the highest position.
     FindShift,
     Dot,
     Compare(Comparison, Combine),
@@ -179,8 +179,8 @@ impl Alu {
         Some(Self { op, ty })
     }
 
-    /// Computes the bits of the result, which may be more than its register has, from those of the
-    /// operands.
+    /// Computes the result from the bits of the operands. It may have bits beyond the width of its
+    /// register, which the caller drops.
     pub fn compute(self, x: [u64; 3]) -> Result<u64, &'static str> {
         let ty = self.ty;
         let i = |nth: usize| ty.int(x[nth]);
@@ -291,12 +291,13 @@ fn bits(name: &str, qualifiers: &[&str], ty: Type) -> Option<Op> {
     })
 }
 
-/// Returns the position of the highest bit that differs from the sign; -1 if there is none.
+/// Returns the position of the highest bit that differs from the sign bit, which is zero for
+/// unsigned types; -1 if there is none.
 fn highest_bit(x: i128) -> i64 {
     63 - i64::from((if x < 0 { !x } else { x } as u64).leading_zeros())
 }
 
-/// Returns the sum of the products of four bytes each.
+/// Returns the dot product of the four bytes of each word, as `dp4a` without the addend.
 fn dot(ty: Type, a: u64, b: u64) -> u64 {
     let byte = |word: u64, nth: usize| match ty {
         Type::Signed(_) => i64::from(word.to_le_bytes()[nth] as i8),
@@ -422,8 +423,8 @@ fn round_to_integer(rounding: Rounding, x: f64) -> f64 {
     }
 }
 
-/// Converts a float to the nearest integer of a type. NaN becomes 0 if neither type has 64 bits,
-/// else the integer whose highest bit alone is set.
+/// Truncates a float to an integer, and clamps that to the range of a type. NaN becomes 0 if
+/// neither type has 64 bits, else the integer of which only the highest bit is set.
 fn float_to_int_sat(from: Type, to: Type, value: f64) -> u64 {
     let width = to.bits();
     if value.is_nan() {

@@ -1,4 +1,4 @@
-//! The devices that tests run on, and the values that their calls return.
+//! The devices that tests run on, and [`succeed`], which unwraps the results of their calls.
 
 use std::env;
 use std::sync::OnceLock;
@@ -9,7 +9,8 @@ use scry_gpu::{BackendKind, Device, Result};
 /// selects. They are opened once and shared by all tests of the process.
 ///
 /// Prints each backend that is skipped and why. If `SCRY_REQUIRE_VULKAN=1` is set, a missing Vulkan
-/// device fails the test instead; `SCRY_REQUIRE_CUDA=1` does the same for CUDA.
+/// device fails the test instead; `SCRY_REQUIRE_CUDA=1` does the same for CUDA. Neither has an
+/// effect if `SCRY_DEVICE` is set.
 pub fn devices() -> Vec<Device> {
     static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
     OPEN.get_or_init(open_all).clone()

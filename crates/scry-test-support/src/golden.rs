@@ -1,11 +1,12 @@
-//! Golden files. `SCRY_BLESS=1` writes them anew.
+//! Golden files. `SCRY_BLESS=1` rewrites them.
 
 use std::env;
 use std::fs;
 use std::path::Path;
 
-/// Compares golden files of one extension, all that a folder has, with texts by file name. Panics
-/// at the first line that differs, and if a file belongs to no text.
+/// Compares `texts`, pairs of file name and content, with the golden files in `folder`. Panics at
+/// the first line that differs, and if `folder` has a file with this extension (without a dot) to
+/// which no text belongs. If `SCRY_BLESS=1` is set, writes the files instead of comparing them.
 pub fn compare_all(folder: &Path, extension: &str, texts: &[(String, String)]) {
     let bless = env::var_os("SCRY_BLESS").is_some_and(|v| v == "1");
     compare_or_bless(folder, extension, texts, bless);

@@ -1,8 +1,8 @@
 //! What the integration tests of several crates share.
 //!
 //! Without features it has no dependencies: golden files, numbers from the environment, and where
-//! the repository is. `gpu` adds the devices that tests run on and their data, `ptx` the arithmetic
-//! of PTX.
+//! the repository is. `gpu` adds the devices that tests run on, a kernel and random data for them,
+//! `ptx` the arithmetic of PTX.
 //!
 //! Unit tests of scry-gpu and of the crates below it must not use `gpu`: its types are those of
 //! another build of scry-gpu than the one that is tested. Tests in `tests/` may.
