@@ -1,10 +1,11 @@
-//! Random, well-defined WGSL kernels: every device must compute the same bytes.
+//! Random, well-defined WGSL kernels: every device must compute the same bytes, except for the sign
+//! of zeros.
 //!
 //! A seed determines the kernel and its data, on every machine. By construction, the kernels
 //! have no data races, stay within bounds, terminate, and have only behaviour that WGSL defines:
 //! integers wrap, indices are reduced to the length, and floats are exact, so that no device rounds
-//! (the bounds of all values are tracked). Only the sign of zeros may differ. A kernel that shows a
-//! difference can be [shrunk](shrink).
+//! (the bounds of all values are tracked). A kernel that shows a difference can be
+//! [shrunk](shrink).
 //!
 //! A second family, [`hostile`], attacks memory safety instead.
 //!
@@ -54,8 +55,8 @@ impl Features {
     /// All features.
     pub const ALL: Self = Self { f16: true, f64: true, i64: true, i16: true };
 
-    /// Returns the subset of the features for the kernel of a seed: every second kernel has none,
-    /// so that unrelated differences appear in plain kernels.
+    /// Returns the features to use for the kernel of a seed: none for half of the seeds, all but
+    /// `f64` for a quarter. So differences that no feature causes appear in plain kernels, too.
     #[must_use]
     pub fn for_seed(self, seed: u64) -> Self {
         match seed % 4 {

@@ -39,7 +39,7 @@ impl Random {
         values[self.below(values.len())].clone()
     }
 
-    /// Returns an integer of a number of bits, which is often near a limit of the type or zero.
+    /// Returns an integer of `bits` bits, from 1 to 64, often near zero or a limit of its type.
     pub(crate) fn integer(&mut self, bits: u32) -> u64 {
         let mask = u64::MAX >> (64 - bits);
         let value = match self.below(6) {

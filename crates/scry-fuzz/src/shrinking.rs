@@ -57,8 +57,8 @@ const CHANGES: [Change; 8] = [
 ];
 
 impl Search<'_> {
-    /// Keeps the candidate as the best kernel if it differs and still fails. Returns whether it
-    /// does.
+    /// Keeps the candidate as the best kernel if it differs, is exact and still fails. Returns
+    /// whether it is kept.
     fn try_candidate(&mut self, candidate: RandomKernel) -> bool {
         if self.attempts_left == 0 || candidate == self.best || !walk::is_exact(&candidate) {
             return false;
@@ -91,7 +91,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reduces size and number of the workgroups.
+    /// Reduces the workgroup size and the number of workgroups.
     fn shrink_launch(&mut self) {
         for axis in 0..3 {
             for size in [1, 2] {
@@ -169,7 +169,7 @@ fn change_statement(block: &mut Vec<Stmt>, at: usize, change: Change) -> bool {
     }
 }
 
-/// Reduces a loop to one iteration; returns false if it is none, or has only one.
+/// Reduces a loop to one iteration; returns false if the statement is not a loop, or has only one.
 fn limit_to_one_iteration(stmt: &mut Stmt) -> bool {
     match stmt {
         Stmt::Loop { iterations, condition, .. } if *iterations > 1 || condition.is_some() => {

@@ -75,7 +75,7 @@ pub(crate) enum IndexReduction {
 /// Statements in order of execution.
 pub(crate) type Block = Vec<Stmt>;
 
-/// The form of a loop. Each loop counts its iterations and ends after a fixed number of them.
+/// The form of a loop. Each loop counts its iterations and has a fixed maximum of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopKind {
     For,
@@ -116,7 +116,9 @@ pub(crate) enum Stmt {
     Loop {
         kind: LoopKind,
         counter: String,
+        /// Maximum number of iterations.
         iterations: usize,
+        /// The other condition, or the other limit of [`LoopKind::Limited`].
         condition: Option<Expr>,
         body: Block,
     },
@@ -170,7 +172,7 @@ pub(crate) struct Function {
     /// Whether it has no side effects.
     pub pure: bool,
     /// Total number of loop iterations of a call.
-    pub weight: usize,
+    pub total_iterations: usize,
 }
 
 /// The kind of a global variable.
@@ -195,7 +197,7 @@ pub(crate) struct Global {
     pub space: Space,
     /// Type of an element for runtime-sized arrays.
     pub ty: Type,
-    /// Whether it is atomic: `ty` is then an array of integers.
+    /// Whether it is atomic: `ty` is then an integer for outputs, else an array of integers.
     pub atomic: bool,
     /// Number of elements: per invocation for outputs, in total for inputs.
     pub count: usize,

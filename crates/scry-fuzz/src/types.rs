@@ -54,6 +54,7 @@ pub(crate) enum Type {
     Vector(Scalar, usize),
     /// Numbers of columns and of rows.
     Matrix(Scalar, usize, usize),
+    /// Type of an element, and length; 0 is that of runtime-sized arrays.
     Array(Box<Type>, usize),
     /// Index of a structure of the kernel.
     Struct(usize),
@@ -117,7 +118,7 @@ impl fmt::Display for Type {
 /// The members of each structure of a kernel.
 pub(crate) type Structs = [Vec<Type>];
 
-/// Returns alignment and size of a type in a buffer.
+/// Returns the alignment and the size of a type in a buffer, in bytes.
 pub(crate) fn layout(ty: &Type, structs: &Structs) -> (usize, usize) {
     match ty {
         Type::Scalar(scalar) => (scalar.size(), scalar.size()),
@@ -155,7 +156,7 @@ fn offsets(members: &[Type], structs: &Structs) -> Vec<usize> {
     offsets
 }
 
-/// Calls `f` with each scalar of a type and its offset.
+/// Calls `f` with each scalar of a value of type `ty` at byte `base`, and with its offset in bytes.
 pub(crate) fn for_each_scalar(
     ty: &Type,
     structs: &Structs,

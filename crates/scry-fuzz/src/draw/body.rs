@@ -9,7 +9,7 @@ impl Generator {
     /// Returns the body of the entry point.
     pub(super) fn entry_point(&mut self, workgroup_size: [u32; 3]) -> Block {
         let lanes = workgroup_size.iter().product::<u32>() as usize;
-        self.weight = 0;
+        self.total_iterations = 0;
         self.context = Context { iterations: 1, ..Context::default() };
         self.open_scope();
         self.add_counter("lane", lanes);
@@ -30,7 +30,7 @@ impl Generator {
         body
     }
 
-    /// Reads the atomics of workgroup memory, after their last modification.
+    /// Adds loads of the atomics of workgroup memory, which no later statement modifies.
     fn freeze(&mut self, body: &mut Block) {
         self.frozen = true;
         let atomics = self.globals_in(Space::Workgroup).into_iter().filter(|global| global.atomic);

@@ -18,7 +18,7 @@ impl Generator {
 
     fn function(&mut self) -> Function {
         self.pure = self.random.one_in(2);
-        self.weight = 0;
+        self.total_iterations = 0;
         self.open_scope();
         let pointers: Vec<Type> = match self.pure {
             true => Vec::new(),
@@ -38,22 +38,23 @@ impl Generator {
         let count = self.random.between(1, 4);
         let mut body = self.block(count);
         body.push(Stmt::Return(Some(self.storable_value(&result, 2))));
-        let (pure, weight) = (std::mem::take(&mut self.pure), self.weight);
-        Function { pointers, parameters, result, body, pure, weight }
+        let (pure, total_iterations) = (std::mem::take(&mut self.pure), self.total_iterations);
+        Function { pointers, parameters, result, body, pure, total_iterations }
     }
 
     /// Counts the iterations of a call or a loop. Returns false, and does not count them, if they
     /// would exceed the limit.
     pub(super) fn spend_iterations(&mut self, iterations: usize) -> bool {
         let total = iterations * self.context.iterations;
-        let affordable = self.weight + total <= MAX_ITERATIONS;
+        let affordable = self.total_iterations + total <= MAX_ITERATIONS;
         if affordable {
-            self.weight += total;
+            self.total_iterations += total;
         }
         affordable
     }
 
-    /// Returns a call as a value; inside a pure function, of another pure one.
+    /// Returns a call as a value; inside a pure function, of another pure one. `None` if no
+    /// function or no pointee is suitable.
     pub(super) fn call(&mut self, ty: &Type, depth: usize) -> Option<Expr> {
         let pure = self.pure;
         let fits = |function: &Function| (function.pure || !pure) && function.result == *ty;
@@ -64,7 +65,7 @@ impl Generator {
         Some(Expr { ty: ty.clone(), node: Node::Call(index, pointers, arguments) })
     }
 
-    /// Returns pointees for pointers of these types.
+    /// Returns distinct pointees for pointers of these types; `None` if there are too few.
     fn pointers(&mut self, types: &[Type]) -> Option<Vec<Place>> {
         let mut used: Vec<Place> = Vec::new();
         for ty in types {
@@ -73,7 +74,8 @@ impl Generator {
         Some(used)
     }
 
-    /// Returns the index of a suitable function, after counting the iterations of a call.
+    /// Returns the index of a suitable function, after counting the iterations of a call; `None` if
+    /// there is none, or a call would exceed the limit of iterations.
     fn some_function(&mut self, fits: impl Fn(&Function) -> bool) -> Option<usize> {
         let found: Vec<usize> =
             (0..self.functions.len()).filter(|i| fits(&self.functions[*i])).collect();
@@ -81,8 +83,8 @@ impl Generator {
             return None;
         }
         let index = self.random.pick(&found);
-        let weight = self.functions[index].weight;
-        self.spend_iterations(weight).then_some(index)
+        let iterations = self.functions[index].total_iterations;
+        self.spend_iterations(iterations).then_some(index)
     }
 
     /// Returns a statement that calls a function with side effects.

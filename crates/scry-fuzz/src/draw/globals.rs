@@ -18,8 +18,8 @@ impl Generator {
         }
     }
 
-    pub(super) fn declare_globals(&mut self, groups: ([u32; 3], [u32; 3])) {
-        let invocations = groups.0.iter().chain(&groups.1).product::<u32>() as usize;
+    pub(super) fn declare_globals(&mut self, workgroup_size: [u32; 3], groups: [u32; 3]) {
+        let invocations = workgroup_size.iter().chain(&groups).product::<u32>() as usize;
         self.input_for_each_invocation = self.random.one_in(2);
         let inputs = if self.input_for_each_invocation {
             MIN_INPUT_LEN.max(invocations)
@@ -50,7 +50,7 @@ impl Generator {
             let ty = self.variable_type();
             self.new_global("own", Space::Private, ty, 1);
         }
-        let lanes = groups.0.iter().product::<u32>() as usize;
+        let lanes = workgroup_size.iter().product::<u32>() as usize;
         if self.random.below(3) > 0 {
             self.declare_workgroup(lanes);
         }

@@ -18,7 +18,7 @@ use crate::{Features, tree::Expr};
 struct Variable {
     /// The text of the variable or value.
     root: String,
-    /// The type; an array without a length is runtime-sized.
+    /// The type; an array of length 0 is runtime-sized.
     ty: Type,
     writable: bool,
     /// Whether pointers to it may be passed to functions.
@@ -58,7 +58,7 @@ struct Generator {
     /// Number of names so far; it makes the next name unique.
     names: usize,
     /// Total loop iterations of the current function.
-    weight: usize,
+    total_iterations: usize,
     /// Whether the current function must have no side effects.
     pure: bool,
     /// Whether the atomics of workgroup memory may be read, and no longer modified.
@@ -69,11 +69,11 @@ struct Generator {
 /// Generates the kernel of a seed.
 pub(crate) fn kernel(seed: u64, features: Features) -> RandomKernel {
     let mut generator = Generator::new(seed, features);
-    let groups = generator.choose_launch();
+    let (workgroup_size, groups) = generator.choose_launch();
     generator.declare_structs();
-    generator.declare_globals(groups);
+    generator.declare_globals(workgroup_size, groups);
     generator.declare_functions();
-    let body = generator.entry_point(groups.0);
+    let body = generator.entry_point(workgroup_size);
     let mut enables = String::new();
     if generator.numbers.contains(&Scalar::F16) {
         enables.push_str("enable f16;\n");
@@ -88,8 +88,8 @@ pub(crate) fn kernel(seed: u64, features: Features) -> RandomKernel {
         globals: generator.globals,
         functions: generator.functions,
         body,
-        workgroup_size: groups.0,
-        groups: groups.1,
+        workgroup_size,
+        groups,
     }
 }
 
@@ -114,14 +114,14 @@ impl Generator {
             scope: Vec::new(),
             input_for_each_invocation: false,
             names: 0,
-            weight: 0,
+            total_iterations: 0,
             pure: false,
             frozen: false,
             context: Context { iterations: 1, ..Context::default() },
         }
     }
 
-    /// Returns size and number of the workgroups.
+    /// Returns the workgroup size and the number of workgroups.
     fn choose_launch(&mut self) -> ([u32; 3], [u32; 3]) {
         let sizes = [
             [1, 1, 1],

@@ -49,7 +49,8 @@ use Arg::{
     Same, Shift, Signed, Uints, Unsigned, Wide,
 };
 
-/// A form of a value: the text of an [`Op`](crate::tree::Op), operands, and bound.
+/// A form of a value: the text of an [`Op`](crate::tree::Op), its operands, and the rule of its
+/// bound.
 pub(crate) type Form = (&'static str, &'static [Arg], Rule);
 
 /// The rule of forms that have no floats, or do not enlarge them.
@@ -228,7 +229,7 @@ const F32X2: &[Form] = &[(
     Rule::Fixed(1, 10),
 )];
 
-/// Forms of three floats alone.
+/// Forms of vectors of three floats alone.
 const FLOATX3: &[Form] = &[("cross($0, $1)", &[Same, Same], Rule::Products(2))];
 
 /// Returns the tables of forms for a scalar or vector type.

@@ -66,7 +66,8 @@ impl Generator {
         let ty = self.variable_type();
         let value = self.storable_value(&ty, 3);
         let name = self.new_name("v");
-        // The compiler propagates constants through `let`, so that these need `var`.
+        // naga evaluates constants through `let`, and rejects errors in them, such as overflow:
+        // these need `var`.
         let may_be_constant = value.is_const() || is_constructor_or_swizzle(&value);
         self.add_variable(name.clone(), ty, may_be_constant, may_be_constant);
         if may_be_constant { Stmt::Var { name, value } } else { Stmt::Let { name, value } }
@@ -220,6 +221,7 @@ impl Generator {
     /// Returns an atomic operation. Each variable has one kind of operation, so that its final
     /// value does not depend on the order.
     fn atomic(&mut self) -> Option<Stmt> {
+        // Not in functions: they may be called after `freeze`, and lack the invocation's index.
         if self.context.returns.is_some() {
             return None;
         }

@@ -132,7 +132,8 @@ impl Generator {
         }
     }
 
-    /// Returns a variable in scope, or a part of one, which is writable if `for_write`.
+    /// Returns a variable in scope, or a part of one, which is writable if `for_write`; `None` if
+    /// none has this type.
     pub(super) fn place(&mut self, ty: &Type, for_write: bool, depth: usize) -> Option<Place> {
         let mut found = Vec::new();
         for variable in self.scope.iter().filter(|variable| variable.writable || !for_write) {
@@ -291,7 +292,7 @@ impl Generator {
             Arg::Flags => Type::Vector(Scalar::Bool, wide),
         };
         let value = self.value(&wanted, depth);
-        // The compiler also checks constant components of constructors and swizzles.
+        // naga also checks constant components of constructors and swizzles.
         let may_be_checked =
             matches!(arg, Arg::Divisor | Arg::Shift) && is_constructor_or_swizzle(&value);
         if !value.is_const() && !may_be_checked {

@@ -76,7 +76,7 @@ pub fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKernel {
 }
 
 impl HostileKernel {
-    /// Returns the kernel as text, with its data. Buffers have odd sizes, down to the smallest
+    /// Returns the kernel as text, with its data. Buffer sizes are unusual, down to the smallest
     /// legal one.
     #[must_use]
     pub fn case(&self) -> Case {

@@ -43,8 +43,8 @@ enum Change {
 }
 
 impl Search<'_> {
-    /// Keeps the candidate as the best kernel if it differs and still fails. Returns whether it
-    /// does.
+    /// Keeps the candidate as the best kernel if it differs and still fails. Returns whether it is
+    /// kept.
     fn try_candidate(&mut self, candidate: HostileKernel) -> bool {
         if self.attempts_left == 0 || candidate == self.best {
             return false;
@@ -74,7 +74,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reduces size and number of the workgroups.
+    /// Reduces the workgroup size and the number of workgroups.
     fn shrink_launch(&mut self) {
         for axis in 0..3 {
             for size in [1, 2] {

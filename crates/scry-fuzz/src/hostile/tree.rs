@@ -28,7 +28,7 @@ pub(super) type Block = Vec<Stmt>;
 /// A statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stmt {
-    /// One line.
+    /// A statement without blocks.
     Line(Line),
     /// A statement with blocks, such as `if` and `else`.
     Blocks(Vec<Part>),

@@ -33,7 +33,7 @@ impl HostileGenerator {
         self.push_loop(form, &counter, limit, body, update, false, block);
     }
 
-    /// Adds a loop whose limit is computed anew in each iteration, relative to another value.
+    /// Adds a loop whose limit is computed anew in each iteration, by a call or an atomic.
     fn moving_limit(&mut self, block: &mut Block) {
         let counter = self.declare_counter(Kind::U32, block);
         let name = self.new_name("l");
@@ -56,8 +56,7 @@ impl HostileGenerator {
         body.extend(
             self.loop_body(1, |generator, block| generator.access_with_counter(&counter, block)),
         );
-        let step = Counter { ..counter.clone() };
-        body.push(Stmt::line(format!("{} += 1u", step.name), Vec::new()));
+        body.push(Stmt::line(format!("{} += 1u", counter.name), Vec::new()));
         block.push(Stmt::block("loop", Vec::new(), body));
     }
 
@@ -68,6 +67,7 @@ impl HostileGenerator {
         let kind = if head.contains("0i") || head.contains("1i") { Kind::I32 } else { Kind::U32 };
         let counter = Counter { name: name.clone(), kind };
         let body = self.loop_body(1, |generator, block| {
+            // Other counters than u32 and i32 are not used as indices.
             if head.contains("var") && !head.contains("lu") && !head.contains("1.0") {
                 generator.add_variable(name.clone(), kind, false);
                 generator.access_with_counter(&counter, block);

@@ -33,7 +33,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Declares the outputs, and hostile numbers of each 32-bit type.
+    /// Declares the output `sink`, and inputs of hostile 32-bit numbers.
     fn declare_numbers(&mut self) {
         let count =
             if self.mode == Mode::Own { ELEMENTS_PER_INVOCATION * self.invocations } else { 4 };
@@ -101,7 +101,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Returns the number of elements of a buffer: often one, never many.
+    /// Returns the number of elements of a buffer: often 1, at most 20.
     fn element_count(&mut self) -> usize {
         match self.random.below(4) {
             0 => 1,

@@ -22,7 +22,7 @@ pub(super) enum Form {
     Continuing,
 }
 
-/// The counter of a loop and its limit.
+/// The counter of a loop.
 #[derive(Clone)]
 pub(super) struct Counter {
     pub name: String,
@@ -151,8 +151,9 @@ impl HostileGenerator {
         block.push(Stmt::line(format!("{name} = {source} + $0"), vec![by]));
     }
 
-    /// Adds a loop with constant start, limit and step, as a compiler might unroll; but statements
-    /// before the condition have an effect, or the condition or the step uses a copy.
+    /// Adds a loop that resembles one with constant start, limit and step, which a compiler might
+    /// unroll; but statements before the condition have an effect, or the condition or the step
+    /// uses a copy.
     fn nearly_counted_loop(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let name = self.new_name("v");
@@ -276,6 +277,7 @@ impl HostileGenerator {
     /// Adds a store whose index is probably the counter.
     pub(super) fn access_with_counter(&mut self, counter: &Counter, block: &mut Block) {
         let scope = self.scope.len();
+        // Twice, to double the probability that an index uses it.
         self.add_variable(counter.name.clone(), counter.kind, false);
         self.add_variable(counter.name.clone(), counter.kind, false);
         self.store(block);

@@ -55,14 +55,14 @@ struct HostileGenerator {
     depth: usize,
     /// Number of enclosing loops of the current statement.
     loops: usize,
-    /// Whether `continue` is possible: in a loop, not in its `continuing`.
+    /// Whether `break` and `continue` may be added: in a loop, but not in a `switch` in it.
     may_continue: bool,
     /// Whether the current function is the entry point.
     in_main: bool,
     /// The lengths of arrays, for numbers near them.
     lengths: Vec<u32>,
     invocations: u32,
-    /// Remaining number of statements.
+    /// How many more statements may be added, other than stores.
     budget: usize,
 }
 
@@ -150,7 +150,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Returns size and number of the workgroups.
+    /// Returns the workgroup size and the number of workgroups.
     fn choose_launch(&mut self) -> ([u32; 3], [u32; 3]) {
         let one = ([1, 1, 1], [1, 1, 1]);
         let (size, groups) = match self.mode {
