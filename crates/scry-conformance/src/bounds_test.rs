@@ -7,8 +7,8 @@ use crate::case::Case;
 use crate::check::{ensure, ensure_eq};
 use crate::guarded::{all_indices, guarded};
 
-/// A kernel that reads the element at `index`, writes 0xffff to it, and reads it again. (`signed`
-/// is the same index as an `i32`.)
+/// A kernel that reads the element at `index`, writes 0xffff to it, and reads it again. The WGSL
+/// texts refer to the index as `index`, a `u32`, or as `signed`, an `i32`.
 #[derive(Clone, Copy)]
 pub struct BoundsTest {
     /// Module-scope declarations, including the storage buffer `data` at group 0, binding 0.

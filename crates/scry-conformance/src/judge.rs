@@ -32,7 +32,8 @@ pub struct Report {
 pub(crate) struct Attempt {
     pub(crate) error: Option<GpuError>,
     pub(crate) workgroup_size: Option<[u32; 3]>,
-    /// The contents of the buffers afterwards; none if the kernel did not compile.
+    /// The contents of the buffers afterwards; `None` if the kernel did not compile, or a transfer
+    /// failed.
     pub(crate) buffers: Option<Vec<Vec<u8>>>,
 }
 
@@ -52,8 +53,8 @@ pub(crate) fn reason_to_skip(gpu: &Device, case: &Case) -> Option<String> {
     case.needs.skip.clone().or_else(|| skips.then(reason))
 }
 
-/// Compares the result of compiling and launching with what the case expects. An error has the
-/// device's name and the kernel's source.
+/// Compares the result of compiling and launching with what the case expects. The text of an error
+/// contains the device's name and the kernel's source.
 pub(crate) fn judge(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Mismatch> {
     verdict(gpu, case, attempt).map_err(|what| {
         let (device, backend) = (gpu.name(), gpu.backend_kind());

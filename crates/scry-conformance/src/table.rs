@@ -7,7 +7,7 @@ use scry_gpu::Launch;
 use crate::case::{Case, Want};
 use crate::ty::Ty;
 
-/// An expression over `a` and `b` of type `u32`, and its value on the host.
+/// A WGSL expression of type `u32`, and its value on the host for the words `x` and `y`.
 pub type Row = (&'static str, fn(u32, u32) -> u32);
 
 /// The permitted difference from the word computed on the host.
@@ -36,8 +36,8 @@ impl Tolerance {
     }
 }
 
-/// Returns cases that evaluate every expression for every pair of words `x` and `y`. `prelude` is
-/// WGSL statements that define `a` and `b` from them.
+/// Returns cases that evaluate every expression for every pair of words `x` and `y`. `prelude` has
+/// WGSL statements before the expressions, which may define other operands from `x` and `y`.
 pub fn table<S: AsRef<str>>(
     prelude: &str,
     rows: &[(S, impl Fn(u32, u32) -> u32)],

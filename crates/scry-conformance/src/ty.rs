@@ -120,7 +120,7 @@ pub fn directives(types: &[Ty]) -> String {
     text
 }
 
-/// Packs the bits of values as they are in a buffer, padded with ones to whole words.
+/// Packs the bits of values as they are in a buffer, padded with 1 bits to whole words.
 pub fn pack(ty: Ty, values: &[u64]) -> Vec<u32> {
     let size = ty.bits() as usize / 8;
     let mut bytes: Vec<u8> =

@@ -11,8 +11,8 @@ use crate::Cases;
 use crate::case::{Case, Data, OnUnsupportedOp, Want};
 use crate::ty::{NUMBERS, Ty, directives, pack};
 
-/// Computes the expected result of an expression over `a`, `b` (of the type) and `s` (a `u32`),
-/// from their bits.
+/// Computes the expected result of an expression over `a`, `b` (of the type under test) and `s` (a
+/// `u32`), from their bits.
 pub type Oracle = Box<dyn Fn(u64, u64, u32) -> Want>;
 
 /// An expression, its type, and its expected result.
@@ -31,7 +31,7 @@ impl Row {
         Self { expression: expression.into(), result, oracle: Box::new(oracle) }
     }
 
-    /// Creates a row for a condition, whose result is 1 if it is true.
+    /// Creates a row for a condition, whose result is the `u32` 1 if it is true, else 0.
     pub fn condition(
         expression: impl std::fmt::Display,
         oracle: impl Fn(u64, u64) -> bool + 'static,

@@ -55,8 +55,11 @@ enum AddressSpace {
 /// Which invocations participate, and with which operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Participation {
+    /// All, each with its own operand.
     All,
+    /// All, with the operand of invocation [`SHARED_OPERAND`].
     SameOperand,
+    /// Two of three, each with its own operand.
     Masked,
 }
 

@@ -188,7 +188,7 @@ pub(crate) fn fault_22_matrices_in_buffers(gpu: &DeviceInfo) -> Vec<Case> {
         }
         .cases(gpu),
     );
-    // The rows of a 2-row matrix in a structure, followed by another member.
+    // The columns of a matrix in a structure, followed by another member.
     cases.extend(
         BoundsTest {
             declarations: "struct Data { a: vec2<u32>, m: mat2x2<f32>, b: vec2<u32> }
@@ -257,7 +257,7 @@ pub(crate) fn fault_22_variables_of_every_address_space(gpu: &DeviceInfo) -> Vec
     cases
 }
 
-/// Tests a column of the matrix `$name`, which is filled from `data` and copied back.
+/// Tests column indices of the matrix `$name`, which is filled from `data` and copied back.
 /// `$declaration` declares it, and is empty for the module-scope variables `p` and `w`.
 macro_rules! matrix {
     ($declaration:literal, $name:literal) => {
@@ -344,7 +344,7 @@ pub(crate) fn fault_22_constant_indices_past_a_runtime_array(gpu: &DeviceInfo) -
     ];
     for (write, read) in accesses {
         let test = BoundsTest { declarations: DATA, write, read, ..U32_ARRAY };
-        // The index of `indices` is unused: all accesses are out of bounds.
+        // The index in `indices` is not used: all accesses are out of bounds.
         let case = test.case(gpu, 0);
         cases.push(
             case.expect(move |out| test.check_result(u32::MAX, &out.words(0), &out.words(2))),

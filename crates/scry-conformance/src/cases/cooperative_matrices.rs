@@ -9,7 +9,7 @@ use crate::case::{Case, Data, Want};
 use crate::guarded::guarded;
 use crate::ty::Ty;
 
-/// The feature that the error names on devices without cooperative matrices.
+/// The features of every kernel here; errors on devices without them name those that are missing.
 const NEEDS: Features = Features::COOPERATIVE_MATRIX.union(Features::F16);
 
 /// Returns the kind of product of `n`×`n` matrices with these types of operands and accumulators.

@@ -7,8 +7,8 @@ use crate::case::Want;
 use crate::ty::{FLOATS, Ty};
 use crate::typed::{Operands, Row, expressions, for_types};
 
-/// Small multiples of 1/8: their sums, products and quotients by powers of two are exact in all
-/// types.
+/// Small multiples of 1/8: their sums and quotients by powers of two are exact in all types, and
+/// so are most of their products.
 fn operands(ty: Ty) -> Operands {
     let values: Vec<f64> = [
         0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 0.125, -0.125, 0.875, -0.875, 7.25,

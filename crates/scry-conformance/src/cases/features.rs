@@ -157,7 +157,8 @@ pub(crate) fn double_precision_floats(_: &DeviceInfo) -> Case {
     let a = [1e15 + 0.5, 0.123_456_789_012_345];
     let wants = vec![
         Want::Number(a[0] + a[1]),
-        // A product and a sum may be fused.
+        // The multiplication and the addition may be fused. The tolerance is less than 0.1, so that
+        // a missing addition fails.
         Want::Within(a[0].mul_add(a[1], 0.1), 0.1f64.next_down()),
         Want::Number(a[0] / 4.0),
         Want::Number(2_147_483_647.0),

@@ -124,7 +124,8 @@ fn leading_zeros(ty: Ty, value: i128) -> i128 {
     i128::from(to_bits(ty, value).leading_zeros() - (64 - ty.bits()))
 }
 
-/// WGSL: the position of the highest bit that differs from the sign, or is one; -1 if none does.
+/// WGSL: the position of the highest bit that differs from the sign bit, or for unsigned types is
+/// one; -1 if there is none.
 fn first_leading(ty: Ty, value: i128) -> i128 {
     let value = if ty.is_signed() && value < 0 { !value } else { value };
     i128::from(ty.bits()) - 1 - leading_zeros(ty, value)

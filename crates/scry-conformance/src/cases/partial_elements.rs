@@ -43,7 +43,8 @@ impl Shape {
         )
     }
 
-    /// Returns the array's length, and the bytes of the buffer after the launch, which were 0xff.
+    /// Returns the array's length, and the bytes of the buffer after the launch. Before it, all
+    /// bytes are 0xff.
     fn expected(&self, size: usize) -> (u32, Vec<u8>) {
         let ((_, head), (_, stride)) = (self.head, self.element);
         let len = (size - head) / stride;

@@ -80,14 +80,13 @@ pub(crate) fn geometry(_: &DeviceInfo) -> Vec<Case> {
     ]
 }
 
-/// Returns the columns of a matrix whose element (c, r) is `input(c * rows + r)`, as
-/// [`matrix_source`].
+/// Returns the columns of the matrix whose element in column c and row r is `input(c * rows + r)`.
 fn matrix(columns: usize, rows: usize) -> Vec<Vec<f32>> {
     let element = |c: usize, r: usize| (c * rows + r + 1) as f32;
     (0..columns).map(|c| (0..rows).map(|r| element(c, r)).collect()).collect()
 }
 
-/// Returns the WGSL statement that defines `m` as that matrix.
+/// Returns the WGSL statement that defines `m` as the matrix of [`matrix`].
 fn matrix_source(columns: usize, rows: usize) -> String {
     let element = |i| format!("input({i}u)");
     let elements: Vec<String> = (0..columns * rows).map(element).collect();

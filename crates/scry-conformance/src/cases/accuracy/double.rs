@@ -88,7 +88,8 @@ fn kernel(rows: &[Row]) -> String {
     source + "}"
 }
 
-/// Returns numbers between about -40 and 40 that f32 does not represent, and some multiples of 0.5.
+/// Returns triples of numbers from about -40 to 40, most of which f32 does not represent; some are
+/// multiples of 0.5.
 fn inputs() -> Vec<[f64; 3]> {
     let mut words = RandomWords(12);
     let mut next = || f64::from(words.next().expect("the sequence is infinite"));

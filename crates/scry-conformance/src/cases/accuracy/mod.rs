@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn accuracies_are_mostly_specified() {
+    fn every_row_has_specified_accuracies() {
         for row in groups().concat().iter().chain([&QUANTIZE]) {
             for format in [F32, F16] {
                 let inputs = inputs::inputs(format, COUNT);

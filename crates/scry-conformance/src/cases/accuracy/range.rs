@@ -223,7 +223,7 @@ impl Format {
         self.over(x, |x| self.within_ulps(x.exp2(), self.power_error(x)))
     }
 
-    /// A logarithm: an absolute error between 0.5 and 2, otherwise 3 ULP.
+    /// A logarithm: an absolute error for arguments from 0.5 to 2, otherwise 3 ULP.
     fn logarithm(self, x: Range, exact: fn(f64) -> f64) -> Range {
         if x.low <= 0.0 {
             return ANY;
@@ -259,8 +259,8 @@ impl Format {
         })
     }
 
-    /// Returns `chosen`, the minimum or the maximum of two numbers; either one if both are
-    /// subnormal.
+    /// Returns `chosen`, the minimum or the maximum of `x` and `y`; if both are subnormal, the
+    /// range between them.
     fn choice(self, x: f64, y: f64, chosen: f64) -> Range {
         match self.is_subnormal(x) && self.is_subnormal(y) {
             true => self.range(x.min(y), x.max(y)),

@@ -11,7 +11,7 @@ pub struct Row {
     pub allowed: Allowed,
 }
 
-/// Returns the permitted results. Each argument is the range of one number, which its `low` is.
+/// Returns the permitted results. Each argument is the range of a single number, its `low`.
 pub type Allowed = fn(Format, [Range; 3]) -> Range;
 
 const fn row(wgsl: &'static str, allowed: Allowed) -> Row {
