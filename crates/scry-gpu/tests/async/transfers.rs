@@ -20,8 +20,8 @@ const ADD: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
 /// More than one chunk of a transfer, and than all chunks that can be in flight at once.
 const LARGE: usize = 34 << 20;
 
-/// Maximum memory that a device keeps for later transfers: the staging ring of uploads, and
-/// readback memory.
+/// Maximum memory that a device keeps for later transfers, in bytes: 24 slots of 2 MiB in the
+/// staging ring of uploads, and 3 readback blocks of 16 MiB.
 const MAX_KEPT: u64 = (24 * 2 + 3 * 16) << 20;
 
 fn bytes(len: usize) -> Vec<u8> {
@@ -207,7 +207,7 @@ fn time_limit_applies_to_transfers() {
 }
 
 #[test]
-fn kernels_compile_while_other_tasks_run() {
+fn concurrent_compilations_complete() {
     let _lock = lock_process();
     on_every_executor(|| async {
         let gpu = Device::open_async("cpu").await.unwrap();
@@ -220,6 +220,7 @@ fn kernels_compile_while_other_tasks_run() {
         let error = gpu.compile_async("fn").await.unwrap_err();
         assert!(matches!(error, GpuError::Shader(_)), "{error}");
         assert!(Device::open_async("cpu:99").await.is_err());
+        // The null device is not listed; Vulkan and CUDA may have no device.
         assert!(Device::list_async().await.len() >= Device::backends().len() - 3);
     });
     // The futures are dropped before the compilation has finished, or after.

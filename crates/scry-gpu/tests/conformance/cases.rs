@@ -44,7 +44,7 @@ macro_rules! declare {
 
 scry_conformance::each_test!(declare);
 
-/// Returns a case without a launch: a kernel that doubles words, of which there are 1, 2 and 3.
+/// Returns a case without a launch: a kernel that doubles words, and a buffer of 1, 2 and 3.
 fn double_words() -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;

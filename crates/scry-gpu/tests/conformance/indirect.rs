@@ -238,7 +238,7 @@ fn indirect_launches_are_timed_once() {
         let launch = Launch::indirect(&counts);
         succeed(batch.run(&counter.count, &[&counter.runs], launch));
         let times = succeed(batch.submit_timed());
-        // None on devices without timestamps.
+        // There are no times on devices without timestamps.
         assert!([0, 2].contains(&times.len()), "{times:?}");
         assert_eq!(counter.take_workgroups(), 7);
     });

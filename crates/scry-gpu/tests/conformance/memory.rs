@@ -1,4 +1,4 @@
-//! Tests of zero initialisation, and of transfers of odd sizes.
+//! Tests of zero initialisation, and of transfers whose size is not a multiple of a word.
 
 use scry_test_support::{on_each_device, succeed};
 
@@ -63,7 +63,7 @@ fn zeroing_precedes_any_first_use() {
     });
 }
 
-/// Transfers and fills of small and odd buffers are exact: they do not access bytes past the end.
+/// Transfers and fills are exact, also of partial words: they do not access bytes past the end.
 #[test]
 fn every_element_size_round_trips() {
     on_each_device(|gpu| {

@@ -71,7 +71,7 @@ rust_tests! {
 }
 
 /// Modules without such tests.
-const HELPERS: [&str; 4] = ["devices", "harness", "not_cases", "programs"];
+const HELPERS: [&str; 3] = ["harness", "not_cases", "programs"];
 
 /// Returns the names of the tests in a source.
 fn test_names(source: &'static str) -> Vec<&'static str> {

@@ -20,13 +20,13 @@ pub struct BlockRange {
 /// A step of a program.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Each word of `to` from several words of `from`, and from itself.
+    /// Computes each word of `to` from several words of `from`, and from itself.
     Mix {
         from: BlockRange,
         to: BlockRange,
         salt: u32,
     },
-    /// Each word of `to` from the words of `a` and `b`.
+    /// Computes each word of `to` from a word of `a` and one of `b`.
     Join {
         a: BlockRange,
         b: BlockRange,
@@ -37,7 +37,8 @@ pub enum Step {
         from: BlockRange,
         to: BlockRange,
     },
-    /// Copies words: buffers and offsets, which are reduced modulo the valid ranges.
+    /// Copies words. `from` and `to` are the index of a buffer and an offset. Offsets and length
+    /// are reduced to the size of the buffers ([`Model::copy_ranges`]).
     Copy {
         from: [usize; 2],
         to: [usize; 2],

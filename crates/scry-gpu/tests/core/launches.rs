@@ -6,7 +6,7 @@ use scry_test_support::{STEP, null};
 use super::observed;
 
 #[test]
-fn the_same_source_is_compiled_once() {
+fn compiled_kernel_describes_its_entry_point() {
     let gpu = null();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     for _ in 0..3 {

@@ -101,6 +101,7 @@ fn timed_and_linearised_launches_report() {
     assert_eq!(problem(timed.submit_timed()), "the launch failed by plan");
 }
 
+/// Launches and writes that wait until earlier work releases memory do not return its failures.
 #[test]
 fn memory_waits_report_no_failure() {
     let gpu = open_failing(&[0]);

@@ -98,17 +98,18 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     None
 }
 
-/// [`in_child_with`], for a child that must finish its work and exit normally.
+/// Calls [`in_child_with`] for a child that must finish its work and exit normally; returns its
+/// output.
 pub fn in_child(name: &str, timeout: Duration, body: impl FnOnce()) -> String {
     in_child_with(name, timeout, &[], body).assert_finished()
 }
 
-/// [`in_child`], for work that saturates devices: no other child runs at the same time.
+/// Like [`in_child`], for work that saturates devices: no other child runs at the same time.
 pub fn in_exclusive_child(name: &str, timeout: Duration, body: impl FnOnce()) -> String {
     in_exclusive_child_with(name, timeout, &[], body)
 }
 
-/// [`in_exclusive_child`], with these environment variables.
+/// Like [`in_exclusive_child`], with these environment variables.
 pub fn in_exclusive_child_with(
     name: &str,
     timeout: Duration,

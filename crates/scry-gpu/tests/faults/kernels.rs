@@ -39,7 +39,7 @@ fn default_options() -> CompileOptions {
 }
 
 #[test]
-fn fault_08_prefix_errors_have_a_location() {
+fn fault_08_truncated_sources_give_shader_errors() {
     let gpu = null();
     let file = root().join("examples/kernels/saxpy.wgsl");
     let source = fs::read_to_string(file).unwrap();

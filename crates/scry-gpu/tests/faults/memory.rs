@@ -1,4 +1,4 @@
-//! Tests of faults 2, 4 and 6: exhausted memory, odd sizes and oversized buffers.
+//! Tests of faults 2, 4 and 6: exhausted memory, tiny and oversized buffers.
 
 use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults};
 use scry_gpu::{Buffer, Device, DeviceKind, GpuError, Result};
@@ -118,7 +118,7 @@ fn fault_04_failed_step_leaves_batch_unchanged() {
 }
 
 #[test]
-fn fault_06_odd_and_oversized_buffers() {
+fn fault_06_tiny_and_oversized_buffers() {
     for gpu in devices_and_null() {
         for len in 0..20u8 {
             let data: Vec<u8> = (1..=len).collect();
@@ -134,8 +134,9 @@ fn fault_06_odd_and_oversized_buffers() {
         for len in [1usize << 45, usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1] {
             let error = gpu.alloc::<f64>(len).unwrap_err();
             let limit = "max_buffer_size";
-            let output = matches!(&error, GpuError::TooLarge(error) if error.limit_name() == limit);
-            assert!(output, "{gpu:?}, {len} elements: {error}");
+            let is_expected =
+                matches!(&error, GpuError::TooLarge(error) if error.limit_name() == limit);
+            assert!(is_expected, "{gpu:?}, {len} elements: {error}");
         }
         check_works(&gpu);
     }

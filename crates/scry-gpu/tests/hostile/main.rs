@@ -162,7 +162,7 @@ fn describe(
     });
     let problem = find_problem(&small, device, reference).map_or(text.clone(), |(_, text)| text);
     let case = small.case();
-    eprintln!("made small: {problem}\n{}\n{:?}", case.source, case.buffers);
+    eprintln!("shrunk: {problem}\n{}\n{:?}", case.source, case.buffers);
 }
 
 /// A device stays usable after a cancelled kernel.

@@ -1,4 +1,5 @@
-//! Tests with random kernels: every device must compute the same bytes as the CPU.
+//! Tests with random kernels: every device must compute the same bytes as the CPU, except for the
+//! sign of zeros.
 //!
 //! Environment variables: `SCRY_FUZZ_SEEDS` is the number of kernels, `SCRY_FUZZ_FIRST` the first
 //! seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1).
@@ -39,7 +40,7 @@ fn every_device_computes_the_same() {
     let found = find_problems(seeds, features, reference, others).map(|found| {
         // Printed at once, because a run of many kernels may be interrupted.
         eprintln!("seed {}: {}", found.seed, found.problem);
-        eprintln!("seed {}, made small: {}", found.seed, found.describe(reference));
+        eprintln!("seed {}, shrunk: {}", found.seed, found.describe(reference));
         found.seed
     });
     let found: Vec<_> = found.take(max_problems as usize).collect();

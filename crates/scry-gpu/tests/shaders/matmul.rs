@@ -6,7 +6,7 @@ use scry_test_support::{on_each_device, random_f32, succeed};
 
 use crate::harness::{assert_close, run, to_u32};
 
-/// m, n and k: odd sizes, vectors, and sizes near tile sizes.
+/// m, n and k: products with vectors, and sizes at, near and far from multiples of tile sizes.
 const SHAPES: [[usize; 3]; 10] = [
     [1, 1, 1],
     [7, 33, 5],

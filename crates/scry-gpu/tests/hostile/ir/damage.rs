@@ -18,7 +18,7 @@ pub fn make_false_claims(kir: &mut Kir) {
     kir.buffers.iter_mut().for_each(|buffer| buffer.size = 1 << 40);
 }
 
-/// Changes one thing in a kernel. Without `endless` loops stay unchanged.
+/// Changes one thing in a kernel. If `endless` is false, loops stay unchanged.
 pub fn damage(kir: &mut Kir, random: &mut Random, endless: bool) {
     match random.below(if endless { 12 } else { 6 }) {
         0..4 => damage_access(kir, random),

@@ -11,7 +11,7 @@ use super::random::Random;
 /// Element types of the buffers; the second one is read-only.
 const BUFFERS: [Type; 3] = [Type::U32, Type::F32, Type::I32];
 
-/// Returns the kernel of a seed. Without `endless` every loop ends after a few iterations.
+/// Returns the kernel of a seed. If `endless` is false, every loop ends after a few iterations.
 pub fn kernel(seed: u64, endless: bool) -> Kir {
     let mut random = Random(seed);
     let size = random.one_of(&[[4, 1, 1], [3, 2, 1], [33, 1, 1], [1, 1, 1]]);

@@ -37,7 +37,7 @@ struct Hostile {
     groups: [u32; 3],
 }
 
-/// Returns the kernel of a seed. Without `endless` every loop ends after a few iterations.
+/// Returns the kernel of a seed. If `endless` is false, every loop ends after a few iterations.
 fn kernel(seed: u64, endless: bool) -> Hostile {
     let mut random = Random(seed);
     let mut hostile = match seed % 3 {
