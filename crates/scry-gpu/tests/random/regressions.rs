@@ -243,8 +243,8 @@ fn float_sign_beside_i64_rem() {
     check_where_supported("fuzz/orders.wgsl", &expected, "no 64-bit integers");
 }
 
-/// NVIDIA's compiler (driver 580) once turned this kernel into one that never ended. Its cause was not
-/// found, so it is not minimised: all devices must compute the same.
+/// NVIDIA's compiler (driver 580) once turned this kernel into one that never ended. The cause was
+/// not found, so it is not minimised: all devices must compute the same.
 #[test]
 fn kernel_with_nested_switches_ends() {
     let read = |path: &str| std::fs::read(root().join(path)).expect("a file of the corpus");

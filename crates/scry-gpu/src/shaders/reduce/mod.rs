@@ -5,8 +5,8 @@
 //! ([`SUM`] after [`DOT`], the scalar kernel after a `VEC4` one). A single pass with one workgroup
 //! is possible, but slower. Recommended is G = ⌈length/2048⌉, at most 1024, which occupies a large
 //! device. The order of the operations depends only on the length and on G, so equal launches
-//! produce equal bits. A workgroup without elements writes the operation's neutral element; an empty
-//! buffer cannot be bound.
+//! produce equal bits. A workgroup without elements writes the operation's neutral element; an
+//! empty buffer cannot be bound.
 //!
 //! Launch (G, 1, 1) explicit workgroups. No parameters.
 
