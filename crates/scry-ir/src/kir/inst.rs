@@ -26,9 +26,9 @@ pub struct Place {
     pub space: AddressSpace,
     /// A `u32`; `None` is zero.
     pub index: Option<Value>,
-    /// Bytes from one index to the next; a multiple of the access's size.
+    /// Bytes from one index to the next; a multiple of the size of the accessed type.
     pub stride: u32,
-    /// Bytes from index 0; a multiple of the access's size.
+    /// Bytes from the start of the memory to index 0; a multiple of the size of the accessed type.
     pub offset: u32,
 }
 
@@ -178,8 +178,8 @@ impl UnaryOp {
     ];
 }
 
-/// Binary operations on two operands of the same type. The result has this type too unless stated
-/// otherwise.
+/// Binary operations. Unless stated otherwise, the operands have the same type, and the result has
+/// the type of the first operand.
 ///
 /// All are total: integers wrap; `x / 0 = x`, `x % 0 = 0`, `MIN / -1 = MIN`, `MIN % -1 = 0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -543,8 +543,9 @@ impl UnaryOp {
 }
 
 impl Inst {
-    /// Returns whether the result depends on the operands only, so that the instruction may be
-    /// moved, merged with an equal one, and removed if its result is unused.
+    /// Returns whether the instruction has no side effect, and the same result wherever an
+    /// invocation executes it: then it may be executed speculatively, moved, merged with an equal
+    /// one, and removed if its result is unused.
     #[must_use]
     pub const fn is_pure(&self) -> bool {
         match self {
@@ -563,6 +564,7 @@ impl Inst {
             | Self::WorkgroupUniformLoad { .. }
             | Self::Extra(..)
             | Self::Atomic { .. }
+            // Collective: the active invocations of a subgroup execute these together.
             | Self::Subgroup(_)
             | Self::MatrixLoad(_)
             | Self::MultiplyAdd(..)

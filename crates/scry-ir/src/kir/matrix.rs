@@ -37,7 +37,7 @@ pub enum MatrixElement {
 /// together. Which invocation holds which element is up to the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatrixType {
-    /// Its operand in products.
+    /// Which operand of a product it is.
     pub role: MatrixUse,
     /// Its number of rows and of columns.
     pub size: MatrixSize,

@@ -131,7 +131,7 @@ pub struct Kir {
     pub values: Vec<Definition>,
     /// The body of the kernel. [`Label::KERNEL`] exits it.
     pub body: Block,
-    /// Number of labels, with [`Label::KERNEL`]: the numbers of all labels in use are smaller.
+    /// Number of labels, including [`Label::KERNEL`]: all labels in use are below it.
     pub labels: u32,
     /// Source locations.
     pub source: SourceMap,

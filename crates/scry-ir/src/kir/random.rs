@@ -1,4 +1,4 @@
-//! Random structured kernels that terminate.
+//! Random structured kernels that terminate. Their loads from the buffer may be out of bounds.
 
 use super::{
     AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
@@ -8,7 +8,7 @@ use super::{
 /// Shape of the workgroups: 12 invocations.
 pub(crate) const SIZE: [u32; 3] = [3, 2, 2];
 
-/// Generates a kernel from a seed, with minimum and maximum instructions if `min_max`.
+/// Generates a kernel from a seed, with `Min` and `Max` instructions if `min_max`.
 pub(crate) fn kernel(seed: u64, min_max: bool) -> Kir {
     let mut random = Random { state: seed, min_max, remaining: 60 };
     let mut b = Builder::new("random", SIZE);

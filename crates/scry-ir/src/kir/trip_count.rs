@@ -1,6 +1,6 @@
-//! Full unrolling of short loops with a known trip count.
+//! Finds short loops with a known trip count, which code generators unroll fully.
 //!
-//! Drivers' compilers only unroll small bodies. Without unrolling, the multiplications of a tile
+//! Drivers' compilers unroll only small bodies. Without unrolling, the multiplications of a tile
 //! are not interleaved with the loads of the next one, and a matrix product loses a third of its
 //! speed.
 
@@ -27,7 +27,8 @@ pub struct CountedLoop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExitTest {
     /// Position in the body of the branch that exits the loop. The statements before it only
-    /// compute values, without side effects, so they may be executed once more or once less.
+    /// compute values, without side effects, so they may be executed once more or once less: an
+    /// unrolled loop omits them after the last iteration.
     pub(super) at: usize,
     /// The condition of the branch.
     pub(super) condition: Value,
@@ -45,8 +46,8 @@ pub fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> O
 }
 
 /// Returns the trip count, if it is known: an induction variable starts at a constant and has a
-/// constant step, and the exit test compares it with a constant. The last evaluation of the
-/// instructions before the exit test is omitted.
+/// constant step, and the exit test compares it with a constant. The iteration must continue if the
+/// comparison is true, as in a `for` loop.
 fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
     let ExitTest { at: test, condition, .. } =
         exit_test(kir, label, body).filter(|test| test.holds)?;
@@ -99,8 +100,8 @@ fn sets(stmt: &Stmt, var: Var) -> bool {
     )
 }
 
-/// Whether statements compute a value. A value computed before the loop is loop-invariant: read
-/// from a variable, it is that variable's value at that time, not its current one.
+/// Returns whether statements compute a value. A `Get` computed before the loop is loop-invariant:
+/// it is the variable's value at that time, not its current one.
 fn computes(stmts: &[Stmt], value: Value) -> bool {
     any_stmt(stmts, &mut |stmt| *stmt == Stmt::Let(value))
 }
@@ -113,7 +114,7 @@ pub(super) fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
 }
 
 /// Returns the step of an induction variable: its only assignment adds a constant to its value at
-/// the begin of the iteration.
+/// the start of the iteration.
 fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
     let mut setting = body.iter().enumerate().filter(|(_, stmt)| sets(stmt, var));
     let (Some((at, Stmt::Set(_, next))), None) = (setting.next(), setting.next()) else {
@@ -181,8 +182,8 @@ fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
             Inst::Unary(..) | Inst::Atomic { .. } | Inst::Subgroup(_) => 8,
             Inst::MultiplyFragments { a, .. } if kir.ty(a[0]) == Type::F16 => 8,
             Inst::MultiplyFragments { .. } => 128,
-            // Four fragments of 8 or 128, and as many accesses.
-            Inst::MultiplyAdd(a, ..) if kir.ty(*a).matrix().is_some_and(is_half) => 32,
+            // Four `MultiplyFragments`, of 8 or 128 each.
+            Inst::MultiplyAdd(a, ..) if kir.ty(*a).matrix().is_some_and(is_f16) => 32,
             Inst::MultiplyAdd(..) => 512,
             Inst::MatrixLoad(_) => 32,
             _ => 1,
@@ -193,7 +194,7 @@ fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
     }
 }
 
-fn is_half(matrix: MatrixType) -> bool {
+fn is_f16(matrix: MatrixType) -> bool {
     matrix.element == MatrixElement::F16
 }
 

@@ -23,7 +23,8 @@ mod values;
 use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, SourceMap, Type, Value, Var};
 use crate::Location;
 
-/// Builds a kernel. Statements are appended to the innermost open block.
+/// Builds a kernel. Statements are appended to the innermost open block. Methods may panic if they
+/// receive a value, variable or buffer that the builder has not returned.
 ///
 /// ```
 /// use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Const, Place, Stmt, Type};
@@ -265,7 +266,8 @@ impl Builder {
         self.at
     }
 
-    /// Returns the kernel built so far, without the statements of open blocks.
+    /// Returns the declarations and definitions so far. The body is empty: [`Builder::finish`] adds
+    /// it.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Inst};

@@ -129,7 +129,8 @@ impl Expand<'_> {
                     let exact = index_u64(&mut self.builder, place, line, position);
                     let len_u64 = to_u64(&mut self.builder, len);
                     let in_bounds = self.builder.binary(BinaryOp::Lt, exact, len_u64);
-                    // Loads are unconditional: their index must be in bounds.
+                    // Loads are unconditional: their index must be in bounds. An array has at
+                    // least one element.
                     let one = self.constant(1);
                     let last = self.builder.binary(BinaryOp::Sub, len, one);
                     let index = self.builder.binary(BinaryOp::Min, index, last);

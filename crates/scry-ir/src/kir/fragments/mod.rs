@@ -22,7 +22,8 @@ impl Kir {
         types.any(|ty| matches!(ty, Type::Matrix(_)))
     }
 
-    /// Returns the kernel with scalars in place of its cooperative matrices, optimised.
+    /// Returns the kernel, which must be valid, with scalars in place of its cooperative matrices,
+    /// for subgroups of 32 lanes. The result is optimised.
     ///
     /// ```
     /// use scry_ir::kir::{FragmentLayout, Inst, KirOptions, LaneBits, MatrixFragments};
