@@ -22,7 +22,9 @@ pub enum InterpretError {
         len: u64,
     },
     /// An access to a byte that is not a multiple of its size.
-    #[error("{invocation:?} accesses {size} bytes at byte {byte} of {space:?}, a misaligned place")]
+    #[error(
+        "{invocation:?} accesses {size} bytes at byte {byte} of {space:?}, which is misaligned"
+    )]
     Misaligned {
         /// The invocation.
         invocation: Invocation,
@@ -42,7 +44,7 @@ pub enum InterpretError {
         space: AddressSpace,
     },
     /// A use of a value that is not visible.
-    #[error("{invocation:?} uses {value}, which it has not computed in a block around")]
+    #[error("{invocation:?} uses {value} before it is computed in this or an enclosing block")]
     NotComputed {
         /// The invocation.
         invocation: Invocation,

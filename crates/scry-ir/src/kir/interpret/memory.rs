@@ -5,7 +5,7 @@ use super::{BoundsPolicy, Event, InterpretError, scalar};
 use crate::kir::{AddressSpace, AtomicOp, BinaryOp, Const, Place, Type, Value};
 
 impl Workgroup<'_, '_> {
-    /// Returns the byte address of the `nth` element from an address on.
+    /// Returns the byte address of element `nth` of an access.
     fn byte(&self, lane: u32, place: &Place, nth: u32, ty: Type) -> Result<u64, InterpretError> {
         let index = place.index.map_or(Ok(0), |index| Ok(self.get(lane, index)?.bits))?;
         let offset = u64::from(place.offset) + u64::from(nth * ty.size());

@@ -138,7 +138,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Executes all workgroups of a grid.
+    /// Executes all workgroups of a grid of `groups` workgroups along x, y and z.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Executes all workgroups of a grid, and calls `observer` after each step of an invocation.
+    /// As [`run`](Self::run), and calls `observer` after each step of an invocation.
     ///
     /// # Errors
     ///
@@ -178,7 +178,8 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Executes one invocation of a grid alone, and calls `observer` after each of its steps.
+    /// Executes one invocation of a grid of `groups` workgroups, without the others, and calls
+    /// `observer` after each of its steps.
     ///
     /// # Errors
     ///

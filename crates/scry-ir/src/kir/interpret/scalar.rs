@@ -174,7 +174,8 @@ fn shift(op: BinaryOp, a: Const, by: Const) -> Const {
 
 fn ldexp(a: Const, exponent: Const) -> Const {
     assert_eq!(exponent.ty, Type::I32, "ldexp");
-    // Beyond these bounds the result is zero or infinite. A single power of two could overflow.
+    // Beyond these bounds the result is zero or infinite or, for an `F64`, one that WGSL leaves
+    // open. A single power of two could overflow.
     let exponent = exponent.as_i64().clamp(-2000, 2000) as i32;
     let halfway = exponent / 2;
     float(a.ty, real(a) * 2f64.powi(halfway) * 2f64.powi(exponent - halfway))

@@ -1,4 +1,4 @@
-//! Functions over the active invocations of a subgroup.
+//! Operations on the active invocations of a subgroup.
 
 use super::workgroup::Workgroup;
 use super::{InterpretError, scalar};

@@ -89,7 +89,7 @@ fn lanes_exit_loops_separately() {
             atomicStore(&out[id.x], before);
         }",
     );
-    // Each invocation adds the smallest even number above its id, in the order of the ids.
+    // Each invocation but 5 adds the smallest even number above its id, in the order of the ids.
     assert_eq!(run(&kir, 9, 1), [0, 2, 4, 8, 12, 0, 18, 26, 34]);
 }
 
