@@ -163,7 +163,7 @@ impl Lower<'_> {
             (array.root, array.ty)
         else {
             return Err(ShaderError::compiler(
-                "the length of what is not a runtime-sized array".into(),
+                "the length of a type that is not a runtime-sized array".into(),
             ));
         };
         // A buffer has at most one runtime-sized array.

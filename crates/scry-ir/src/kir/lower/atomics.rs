@@ -21,7 +21,7 @@ impl Lower<'_> {
         let pointer = self.pointer(pointer)?;
         let Ty::Atomic(ty) = pointer.ty else {
             return Err(ShaderError::compiler(
-                "an atomic operation on what is not an atomic".into(),
+                "an atomic operation on a type that is not atomic".into(),
             ));
         };
         let place = self.place(&pointer, ty)?;

@@ -92,7 +92,7 @@ fn f16_bits(value: f64) -> u64 {
     if bits == 0 {
         return 0;
     }
-    debug_assert!((2f64.powi(-14)..=65504.0).contains(&value.abs()), "{value} is a normal half");
+    debug_assert!((2f64.powi(-14)..=65504.0).contains(&value.abs()), "{value} is a normal f16");
     // The exponent is biased by 15 instead of 1023; a carry out of the significand raises it.
     let rebiased = bits - ((1023 - 15) << (f64::MANTISSA_DIGITS - 1));
     let odd = rebiased >> DROPPED_BITS & 1;

@@ -188,7 +188,7 @@ pub(super) fn splat(value: &Operand, size: naga::VectorSize) -> Result<Operand, 
         Operand::Values(values) if values.len() == 1 => {
             Ok(Operand::Values(vec![values[0]; size as usize].into()))
         }
-        _ => Err(ShaderError::compiler("a splat of what is not a scalar".into())),
+        _ => Err(ShaderError::compiler("a splat of a value that is not a scalar".into())),
     }
 }
 

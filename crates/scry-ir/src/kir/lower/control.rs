@@ -14,8 +14,8 @@ impl<'m> Lower<'m> {
         self.block_depth += 1;
         if self.block_depth > MAX_BLOCK_DEPTH {
             let message = format!(
-                "statements are nested more than {MAX_BLOCK_DEPTH} deep, those of called functions \
-                 within those of their callers"
+                "statements are nested more than {MAX_BLOCK_DEPTH} deep, including those of \
+                 inlined functions"
             );
             return Err(too_complex(message));
         }
@@ -65,8 +65,9 @@ impl<'m> Lower<'m> {
         target: impl FnOnce(&Targets) -> Option<Label>,
     ) -> Result<(), ShaderError> {
         let label = self.frame.targets.last().and_then(target);
-        let label =
-            label.ok_or_else(|| ShaderError::compiler("a jump that leads nowhere".into()))?;
+        let label = label.ok_or_else(|| {
+            ShaderError::compiler("a `break` or `continue` without a target".into())
+        })?;
         self.emit_leave(label);
         Ok(())
     }
@@ -112,7 +113,8 @@ impl<'m> Lower<'m> {
         self.frame.targets.push(Targets { break_to: label, continue_to: Some(body_scope) });
         self.statements(body)?;
         self.frame.targets.pop();
-        // Values of the body are not visible behind a scope: `continuing` reads variables instead.
+        // Values of the body may not be visible after a scope: `continuing` reads variables
+        // instead.
         let is_scope = self.end_scope(body_scope);
         self.restore_saved(&used, is_scope);
         self.statements(continuing)?;

@@ -92,7 +92,7 @@ impl Lower<'_> {
 fn matrix_type(ty: Ty) -> Result<MatrixType, ShaderError> {
     match ty {
         Ty::Scalar(Type::Matrix(matrix)) => Ok(matrix),
-        _ => Err(ShaderError::compiler("a cooperative operation on what is not a matrix".into())),
+        _ => Err(ShaderError::compiler("a cooperative operation on a non-matrix type".into())),
     }
 }
 
@@ -118,7 +118,7 @@ fn check_product(types: [Ty; 3]) -> Result<(), ShaderError> {
 fn not_an_array_element() -> ShaderError {
     invalid(
         "cooperative matrices are read from and written to arrays of numbers in storage, uniform \
-         or workgroup memory: give `&array[index]`",
+         or workgroup memory: pass `&array[index]`",
     )
 }
 

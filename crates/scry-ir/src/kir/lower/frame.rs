@@ -59,8 +59,8 @@ pub(super) struct Frame<'m> {
     pub stored_load: Option<Expr>,
     /// Lowered expressions, by handle.
     values: Vec<Option<Operand>>,
-    /// Whether values are saved, by handle. The values of expressions that are used where they
-    /// might not be visible are.
+    /// Whether values are saved, by handle: those of expressions that are used where the value
+    /// might not be visible.
     saved: Vec<Saved>,
 }
 

@@ -132,7 +132,7 @@ impl Lower<'_> {
         self.write(pointer, &mut remaining)
     }
 
-    /// Stores the first of `values` and removes them from the list.
+    /// Stores a value, whose scalars are the first of `values`, and removes them from the list.
     fn write(&mut self, pointer: &Pointer, values: &mut &[Value]) -> Result<(), ShaderError> {
         match pointer.ty {
             Ty::Scalar(ty) => self.write_run(pointer, ty, 1, values),

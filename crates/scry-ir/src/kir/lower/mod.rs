@@ -317,8 +317,8 @@ impl<'m> Lower<'m> {
             return Ok(());
         }
         Err(too_complex(format!(
-            "the kernel has more than {MAX_WORK} instructions, those of the functions that it \
-             calls counted with each call"
+            "the kernel has more than {MAX_WORK} instructions, counting those of a function once \
+             per call"
         )))
     }
 }

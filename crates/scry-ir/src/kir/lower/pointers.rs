@@ -48,7 +48,7 @@ impl Lower<'_> {
     pub(super) fn member_of(&self, pointer: Pointer, at: u32) -> Result<Pointer, ShaderError> {
         let Ty::Struct(handle) = pointer.ty else {
             return Err(ShaderError::compiler(
-                "a pointer to a member of what is not a structure".into(),
+                "a pointer to a member of a type that is not a structure".into(),
             ));
         };
         let member = self.types.member(handle, at)?;

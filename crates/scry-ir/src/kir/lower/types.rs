@@ -197,7 +197,7 @@ impl<'m> Types<'m> {
     /// Returns a member of a structure.
     pub fn member(&self, handle: Handle<naga::Type>, at: u32) -> Result<Member, ShaderError> {
         let TypeInner::Struct { members, .. } = &self.module.types[handle].inner else {
-            return Err(ShaderError::compiler("a member of what is not a structure".into()));
+            return Err(ShaderError::compiler("a member of a type that is not a structure".into()));
         };
         let (before, rest) = members.split_at((at as usize).min(members.len()));
         let member = rest.first().ok_or_else(|| {

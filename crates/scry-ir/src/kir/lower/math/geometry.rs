@@ -34,15 +34,16 @@ fn dot(b: &mut Builder, x: Shaped<'_>, y: Shaped<'_>) -> Option<Value> {
     sum_of_products(b, &mut x.values.iter().zip(y.values))
 }
 
-/// Emits a cross product. Products are rounded before they are subtracted, so that the result is
-/// zero for parallel vectors.
+/// Emits a cross product without `Fma`, so that the result is zero for parallel vectors, unless a
+/// backend contracts the operations.
 pub(super) fn cross(b: &mut Builder, x: [Value; 3], y: [Value; 3]) -> [Value; 3] {
     let mut component =
         |i: usize, j: usize| unfused_difference_of_products(b, [x[i], y[j]], [x[j], y[i]]);
     [component(1, 2), component(2, 0), component(0, 1)]
 }
 
-/// Emits `x[0] * x[1] - y[0] * y[1]`, not contracted to FMA: both products are rounded.
+/// Emits `x[0] * x[1] - y[0] * y[1]` without `Fma`: both products are rounded, unless a backend
+/// contracts the operations.
 pub(super) fn unfused_difference_of_products(
     b: &mut Builder,
     x: [Value; 2],

@@ -34,7 +34,7 @@ fn dot_products() {
 fn cross_products() {
     let (x, y) = ([1f32, 2.0, 3.0], [-4f32, 5.0, 0.5]);
     assert_evaluates(F::Cross, &[vector(&x), vector(&y)], &[-14f32, -12.5, 13.0]);
-    // The cross product of parallel vectors is exactly zero: it is not contracted to FMA.
+    // The cross product of parallel vectors is exactly zero: it is lowered without `Fma`.
     let x = [0.1f32, 0.7, -1.3];
     assert_evaluates(F::Cross, &[vector(&x), vector(&x)], &[0f32; 3]);
 }

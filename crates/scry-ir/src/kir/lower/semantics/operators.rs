@@ -7,24 +7,24 @@ use super::{Operand, Scalar, constants, evaluate, matrix, scalar, vector};
 use crate::kir::lower::operators::{binary, relational, select, unary};
 use crate::kir::lower::shape::Shape;
 
-#[track_caller]
 /// Asserts the result of a binary operator, bit by bit.
+#[track_caller]
 fn assert_binary<T: Scalar>(op: O, left: Operand, right: Operand, expected: &[T]) {
     let actual = evaluate(&|b, args| binary(b, op, args[0], args[1]), &[left, right])
         .expect("the operator accepts these operands");
     assert_eq!(actual, constants(expected), "{op:?}");
 }
 
-#[track_caller]
 /// Asserts the results of a binary operator on scalars; a case is `(left, right, result)`.
+#[track_caller]
 fn assert_scalar_binary<T: Scalar>(op: O, cases: &[(T, T, T)]) {
     for &(left, right, expected) in cases {
         assert_binary(op, scalar(left), scalar(right), &[expected]);
     }
 }
 
-#[track_caller]
 /// Asserts the result of a unary operator, bit by bit.
+#[track_caller]
 fn assert_unary<T: Scalar>(op: UnaryOperator, operand: Operand, expected: &[T]) {
     let actual = evaluate(&|b, args| unary(b, op, args[0]), &[operand]);
     assert_eq!(actual.expect("the operator accepts the operand"), constants(expected), "{op:?}");
