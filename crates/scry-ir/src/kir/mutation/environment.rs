@@ -59,8 +59,8 @@ impl Request {
     }
 }
 
-/// Appends a line `thread<TAB>operator` for each operator. Failing to write the log is only
-/// reported on stderr: whoever reads the log finds it incomplete.
+/// Appends a line `thread<TAB>operator` for each operator. A failure to write the log is only
+/// reported on stderr: it does not fail the test that is running.
 fn append(log: &Path, thread: &str, operators: impl IntoIterator<Item = String>) {
     let lines: String = operators.into_iter().map(|name| format!("{thread}\t{name}\n")).collect();
     let written = OpenOptions::new()

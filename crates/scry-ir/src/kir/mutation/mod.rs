@@ -28,10 +28,10 @@ pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
     found
 }
 
-/// Makes the results of all instructions of one operator wrong. Returns the number of instructions.
+/// Makes the results of all instructions and stores of one operator wrong. Returns their number.
 ///
-/// A bool is negated. Of an integer the lowest bit is flipped; of a float the highest exponent bit,
-/// which changes its magnitude. To the elements of a matrix 1.0 is added. For operators that write,
+/// Bools are negated. The lowest bit of integers is flipped; of floats the highest exponent bit,
+/// which changes the magnitude. 1.0 is added to the elements of matrices. For operators that write,
 /// the written value is wrong.
 pub fn mutate(kir: &mut Kir, operator: &str) -> usize {
     let body = mem::take(&mut kir.body);

@@ -191,7 +191,8 @@ fn is_nan(ty: Type, bits: u64) -> bool {
         Type::F64 => (52, 64),
         _ => return false,
     };
-    // The exponent bits, all set: above them, without the sign, are the NaNs.
+    // The bits of infinity: all exponent bits are set. Without the sign, the bits of a NaN are
+    // greater.
     let infinity = (u64::MAX >> (64 - (width - 1))) >> mantissa_bits << mantissa_bits;
     bits & (u64::MAX >> (64 - (width - 1))) > infinity && bits <= u64::MAX >> (64 - width)
 }
