@@ -124,7 +124,7 @@ impl Bounds<'_> {
                 self.branch(*condition, then_block, else_block);
             }
             Stmt::Loop { label, body, .. } => {
-                // They hold at the start of each iteration and after the loop.
+                // These intervals hold at the start of each iteration and after the loop.
                 let ranges = induction::loop_ranges(self, *label, body);
                 self.set_vars(&ranges);
                 self.nested(body, None);

@@ -1,8 +1,9 @@
 //! Constant evaluation of instructions.
 //!
 //! Integers follow the definitions of [`BinaryOp`] and [`UnaryOp`]. Floats are computed as `f64`
-//! and rounded once to their type. `f64` has more than twice the precision of the narrower types
-//! plus two bits, so sums, products, quotients and square roots are correctly rounded.
+//! and then rounded to their type. Double rounding is harmless: the precision of `f64`, 53 bits, is
+//! at least twice that of the narrower types plus two bits, so sums, products, quotients and square
+//! roots are correctly rounded.
 
 use super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 use super::float;

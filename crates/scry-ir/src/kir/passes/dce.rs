@@ -1,17 +1,18 @@
 //! Dead code elimination.
 //!
-//! The roots are the operands of stores, the conditions of branches, and instructions with effects:
-//! atomic and subgroup operations, uniform loads (which contain barriers) and products of matrix
-//! fragments. Their operands are live, transitively. A variable that no live value reads loses its
-//! assignments; an array that is never read loses its stores. Empty blocks and unreachable
-//! statements are removed as well.
+//! The roots are the operands of stores, the conditions of branches, and the instructions that are
+//! always kept: atomic and subgroup operations, uniform loads (which contain barriers) and products
+//! of matrix fragments. Their operands are live, transitively. A variable that no live value reads
+//! loses its assignments; an array that is never read loses its stores. Empty blocks and
+//! unreachable statements are removed as well.
 
 use super::super::{AddressSpace, Block, Inst, Kir, MatrixPlace, Stmt, Value, Var, for_each_stmt};
 use super::value_map::always_exits;
 
 /// Removes the dead code of a kernel.
 pub(super) fn eliminate(kir: &mut Kir) {
-    // An `If` that was removed may have been the only use of its condition.
+    // An `If` that was removed may have been the only use of its condition. The number of sweeps is
+    // limited, to bound the time.
     for _ in 0..4 {
         let removed_branch = sweep(kir);
         if !removed_branch {
@@ -81,8 +82,8 @@ impl ReadArrays {
     }
 }
 
-/// Returns whether an instruction must be executed even if its result is unused.
-fn has_effect(inst: &Inst) -> bool {
+/// Returns whether an instruction is kept even if its result is unused.
+fn is_root(inst: &Inst) -> bool {
     matches!(
         inst,
         Inst::Atomic { .. }
@@ -110,7 +111,7 @@ impl Liveness<'_> {
     /// Marks the roots in a statement.
     fn mark_roots(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
+            Stmt::Let(value) if is_root(self.kir.inst(*value)) => self.mark(*value),
             Stmt::Let(_) => {}
             Stmt::Set(var, value) => self.sets[var.index()].push(*value),
             Stmt::Store { place, .. } if !self.read.is_observable(place.space) => {}

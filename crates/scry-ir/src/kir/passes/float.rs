@@ -107,7 +107,7 @@ pub(super) fn to_integer(ty: Type, a: Const) -> Const {
         _ => 53,
     };
     let bits = ty.bits() as i32 - i32::from(ty.is_signed());
-    // The distance of the float type's numbers just below `2^bits`, or 1 if that is less.
+    // The distance of the float type's numbers just below `2^bits`, but at least 1.
     let spacing = power_of_two((bits - precision).max(0));
     let max_finite = if a.ty == Type::F16 { 65504.0 } else { f64::INFINITY };
     let max = (power_of_two(bits) - spacing).min(max_finite);

@@ -2,8 +2,8 @@
 //!
 //! The instructions of both blocks are total, so they may be executed speculatively. Each variable
 //! is assigned the value from the block that would be executed, or else its previous value. That is
-//! cheaper in divergent control flow. It also turns branches on which `&&` and `||` of the source
-//! were lowered into boolean operations, which later passes can simplify.
+//! cheaper in divergent control flow. It also turns the branches to which `&&` and `||` were
+//! lowered into boolean operations, which later passes can simplify.
 
 use super::super::{Block, Definition, Inst, Kir, Stmt, Value, Var};
 use super::licm::is_costly;

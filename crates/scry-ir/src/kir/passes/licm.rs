@@ -33,12 +33,12 @@ struct Licm<'a> {
     depths: Vec<usize>,
     /// The enclosing loops, and the code hoisted before each.
     loops: Vec<(Label, Block)>,
-    /// The minimum loop depth to which an instruction can be hoisted such that it is executed only
-    /// if the current statement is: the first iterations of the loops inside reach the statement
-    /// unconditionally.
+    /// The minimum loop depth from which execution always reaches the current statement, in the
+    /// first iteration of each deeper loop. An instruction that is hoisted no further is executed
+    /// only if the statement is.
     unconditional_depth: usize,
-    /// The same, regardless of exits from a loop or scope before the statement: the loop depth of
-    /// the innermost enclosing branch.
+    /// The same, but ignoring exits before the statement: the loop depth of the innermost enclosing
+    /// branch.
     branch_depth: usize,
 }
 
@@ -184,6 +184,7 @@ pub(super) fn is_costly(kir: &Kir, inst: Inst) -> bool {
 }
 
 fn is_transcendental(op: UnaryOp) -> bool {
-    // The operations in between: exponentials, logarithms, trigonometric and hyperbolic functions.
+    // The variants from `Exp` to `Atanh`, in the order of their declaration: exponentials,
+    // logarithms, trigonometric and hyperbolic functions.
     (UnaryOp::Exp..=UnaryOp::Atanh).contains(&op)
 }

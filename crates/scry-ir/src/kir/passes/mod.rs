@@ -29,8 +29,8 @@ type Pass = fn(&mut Kir);
 /// The passes and their names, in order.
 ///
 /// LICM precedes bounds-check elimination: an access whose clamp was removed because of a condition
-/// must not be hoisted out of the branch. If-conversion precedes it because it exposes more
-/// conditions.
+/// must not be hoisted out of the branch. If-conversion precedes bounds-check elimination, to which
+/// it exposes more conditions.
 const PASSES: [(&str, Pass); 13] = [
     ("fold", fold::fold),
     ("cse", cse::cse),
@@ -54,7 +54,8 @@ pub(in crate::kir) fn clean_up(kir: &mut Kir) {
     }
 }
 
-/// Optimises a kernel. Its stores and the order of its synchronisation are unchanged.
+/// Optimises a valid kernel (see [`verify`](super::verify())), and keeps it valid. Its stores to
+/// buffers, and their order with respect to barriers and atomics, are unchanged.
 pub fn optimise(kir: &mut Kir) {
     optimise_with(kir, &mut |_, _| {});
 }
