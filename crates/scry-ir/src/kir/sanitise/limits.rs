@@ -29,7 +29,8 @@ const MAX_WORKGROUP_BYTES: u64 = 1 << 24;
 /// Maximum length of a name in bytes.
 const MAX_NAME: usize = 256;
 
-/// Checks the limits. Does not recurse, and follows no reference to a value, variable or label.
+/// Checks the limits. Does not recurse, and follows no reference to a value, variable or label,
+/// since the kernel has not been verified yet.
 pub(super) fn check(kir: &Kir) -> Result<(), ShaderError> {
     check_name("the kernel's name", &kir.name)?;
     for (nth, buffer) in kir.buffers.iter().enumerate() {
@@ -70,7 +71,8 @@ fn check_statements(body: &Block) -> Result<(), ShaderError> {
     Ok(())
 }
 
-/// Returns the size of arrays in bytes, each rounded up to 16 bytes; a bool is 4 bytes.
+/// Returns the size of arrays in bytes as WebGPU counts it: each is rounded up to 16 bytes, and a
+/// bool is 4 bytes.
 pub(super) fn bytes(arrays: &[Array]) -> u64 {
     let array_bytes = |array: &Array| {
         let element = if array.ty == Type::Bool { 4 } else { array.ty.size() };

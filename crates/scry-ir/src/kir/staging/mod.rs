@@ -4,8 +4,8 @@
 //! The address is broadcast from the first lane. If it is in bounds and aligned, the device
 //! accesses the matrix directly. Otherwise it accesses a tile in workgroup memory, one for each
 //! subgroup, from or to which the lanes copy the elements: elements out of bounds are zero in the
-//! tile, and are not copied from it. What depends on values of
-//! the kernel is tested when it runs, by a branch that is uniform in the subgroup.
+//! tile, and are not copied from it. A condition that depends on run-time values becomes a branch,
+//! which is uniform in the subgroup.
 
 mod alignment;
 mod tiles;

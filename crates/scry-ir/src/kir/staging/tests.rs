@@ -24,13 +24,13 @@ fn lower(source: &str) -> Kir {
     kir
 }
 
-/// Stages a kernel for a device that cannot access matrices in uniform buffers.
+/// Stages a kernel for a device that cannot access matrices in binding 1.
 fn staged(kir: &Kir) -> Kir {
     stage(kir, &|space| !matches!(space, AddressSpace::Binding(1)))
 }
 
 /// Two subgroups that each copy a matrix at `index` with `stride` from a storage buffer through
-/// workgroup memory, and add a matrix of the uniform buffer to it.
+/// workgroup memory, and add a matrix of `table` to it.
 fn copy(matrix: &str, load: &str, index: &str, stride: &str) -> Kir {
     // Where the stored matrices overlap, both store the same elements.
     let store = load.replace("Load", "Store");
