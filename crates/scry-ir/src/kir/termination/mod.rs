@@ -36,7 +36,7 @@ pub(in crate::kir) fn mark_finite(kir: &mut Kir) {
     });
 }
 
-/// Proves the loops of a block. `before` is that of [`Loop`], for the block.
+/// Proves the loops of a block. `before` is as [`Loop::before`], for the block.
 fn prove<'k>(kir: &'k Kir, block: &'k [Stmt], before: &[&'k [Stmt]], finite: &mut [bool]) {
     for (at, stmt) in block.iter().enumerate() {
         if stmt.blocks().next().is_none() {
@@ -53,7 +53,7 @@ fn prove<'k>(kir: &'k Kir, block: &'k [Stmt], before: &[&'k [Stmt]], finite: &mu
     }
 }
 
-/// A loop in question.
+/// A loop being analysed.
 struct Loop<'k> {
     kir: &'k Kir,
     facts: Facts,
@@ -71,8 +71,8 @@ impl<'k> Loop<'k> {
         Self { kir, facts: Facts::new(body), certain, before }
     }
 
-    /// Returns a bound of the iterations if the loop is proven to end, given that the loops in it
-    /// do; `u64::MAX` if they are not `counted`.
+    /// Returns an upper bound of the iterations if the loop is proven to end, given that the loops
+    /// in it do; without `counted`, `u64::MAX` or 0 instead of a bound.
     fn iterations(&self, counted: bool) -> Option<u64> {
         if self.always_exits() {
             return Some(0);
@@ -86,8 +86,8 @@ impl<'k> Loop<'k> {
         if counted { bounds.min() } else { bounds.next() }
     }
 
-    /// Returns a bound of the iterations, if `counter` is a counter and the loop ends because
-    /// `counter keep bound` fails.
+    /// As [`Self::iterations`], if `counter` is a counter and the loop ends because `counter keep
+    /// bound` fails.
     fn counter_iterations(
         &self,
         counter: Value,
@@ -108,7 +108,7 @@ impl<'k> Loop<'k> {
         let interval = self.interval(bound, all);
         let counter = Counter { all, step, start };
         let ends = if keep == Keep::NotEqual && matches!(step, Step::Add(1 | -1)) {
-            // Unit steps reach any value, and the bound is fixed.
+            // Unit steps reach every value, so any fixed bound stands for the unknown one.
             counter.ends(keep, Range::exactly(interval.min))
         } else {
             counter.ends(keep, interval)
@@ -294,7 +294,8 @@ fn all_values(ty: Type) -> Range {
     Range::of_integer(ty.is_signed(), ty.size() as u8)
 }
 
-/// Returns the comparison that continues the loop, which continues only if a comparison is `holds`.
+/// Returns the comparison that must be true for the loop to continue, if it continues only while
+/// the result of `op` is `holds`; `None` if `op` is not a suitable comparison.
 fn keep(op: BinaryOp, holds: bool) -> Option<Keep> {
     match (op, holds) {
         (BinaryOp::Lt, true) | (BinaryOp::Ge, false) => Some(Keep::Less),

@@ -1,6 +1,7 @@
-//! Strip mining: lets loops that end late poll for cancellation, at no cost for each iteration.
+//! Strip mining: lets long loops poll for cancellation, at no cost for each iteration.
 //!
-//! A loop that is proven to end may still iterate 2^32 times. It becomes two loops:
+//! A loop that is proven to end may still iterate 2^32 times. It becomes two loops (`strip` is the
+//! counter's change in a strip):
 //!
 //! ```text
 //! L1: finite loop {                    L1: loop {
@@ -287,7 +288,7 @@ impl<'k> Miner<'k> {
         let [start, end] = [now, form.end].map(|value| self.bitcast(out, unsigned, value));
         let (op, sides) =
             if falls { (BinaryOp::Sub, [start, end]) } else { (BinaryOp::Add, [end, start]) };
-        // Signed numbers may be further apart than their type has positive numbers.
+        // Unsigned, because the distance of signed numbers may exceed the maximum of their type.
         let distance = self.binary(out, BinaryOp::Sub, sides);
         let span = self.span(out, form, strip);
         let near = self.binary(out, BinaryOp::Min, [distance, span]);
@@ -391,7 +392,7 @@ impl<'k> Miner<'k> {
     }
 }
 
-/// Returns the exit from a loop that continues while a condition is `holds`.
+/// Returns the exit from a loop that continues while a condition has the value `holds`.
 fn exit(condition: Value, holds: bool, label: Label, at: Option<Location>) -> Stmt {
     let (mut then_block, mut else_block) = (Block::new(), vec![Stmt::Leave(label)]);
     if !holds {
