@@ -44,7 +44,7 @@ pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
     }
     let expected = [*op != AtomicOp::Load, *op == AtomicOp::CompareExchange];
     if [value.is_some(), compare.is_some()] != expected {
-        let message = format!("an atomic `{op:?}` has other operands");
+        let message = format!("an atomic `{op:?}` has the wrong number of operands");
         return Err(violation(VerifyErrorKind::Type, message));
     }
     value.iter().chain(compare).try_for_each(|operand| {
@@ -157,8 +157,8 @@ fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Ch
 
 /// Checks that an address space allows an access.
 fn check_access(kir: &Kir, space: AddressSpace, access: Access, ty: Type) -> Check {
-    let is_host_memory = matches!(space, AddressSpace::Binding(_) | AddressSpace::Immediate);
-    if is_host_memory && ty == Type::Bool {
+    let is_untyped = matches!(space, AddressSpace::Binding(_) | AddressSpace::Immediate);
+    if is_untyped && ty == Type::Bool {
         return Err(memory_violation(format!("{space} cannot contain bool")));
     }
     let writes = matches!(access, Access::Write | Access::AtomicWrite);

@@ -23,7 +23,8 @@ pub use self::error::{VerifyError, VerifyErrorKind};
 /// The result of a check.
 type Check = Result<(), Violation>;
 
-/// Maximum nesting of blocks: what lowering produces, and the branches within one expression.
+/// Maximum nesting of blocks: the 1000 that lowering allows for statements, and those that it adds
+/// within one statement.
 pub(super) const MAX_NESTING: usize = 1200;
 
 /// Maximum of [`Kir::labels`]: passes and backends have tables of labels.
@@ -32,8 +33,8 @@ const MAX_LABELS: u32 = 1 << 22;
 /// Maximum invocations of a workgroup along one axis, so that the product of three fits in 64 bits.
 const MAX_WORKGROUP_AXIS: u32 = 1 << 16;
 
-/// Checks the rules of KIR. [`optimise`](super::optimise) and the backends require a valid kernel,
-/// and keep it valid. They panic or generate wrong code if it is not.
+/// Checks the rules of KIR. [`optimise`](super::optimise) and the backends require a valid kernel:
+/// otherwise they may panic or generate wrong code. `optimise` keeps it valid.
 ///
 /// Checked are the declarations; that each value is computed once and visible where it is used;
 /// types; accesses (alignment, permissions, element types of arrays, constant indices); labels and

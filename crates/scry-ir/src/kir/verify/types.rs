@@ -202,7 +202,7 @@ fn check_source(kir: &Kir, source: ShuffleSource) -> Check {
     match source {
         ShuffleSource::First | ShuffleSource::QuadXor(1..=3) => Ok(()),
         ShuffleSource::QuadXor(by) => {
-            Err(type_violation(format!("no lane of a group of four is at {by}")))
+            Err(type_violation(format!("`quad_xor` must be 1, 2 or 3, but is {by}")))
         }
         ShuffleSource::Lane(by)
         | ShuffleSource::Xor(by)

@@ -26,8 +26,8 @@ fn product(b: &mut Builder, v: &[Value; 10]) -> Value {
     b.multiply_add(left, right, sum)
 }
 
-#[track_caller]
 /// Asserts that the kernel that `fill` builds is invalid, with an error that contains `message`.
+#[track_caller]
 fn assert_error_contains(message: &str, fill: impl FnOnce(&mut Builder, &[Value; 10])) {
     let error = verify_built(fill).expect_err("the kernel is invalid");
     assert!(error.contains(message), "{error}");
