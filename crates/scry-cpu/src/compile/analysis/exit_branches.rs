@@ -32,8 +32,8 @@ pub(crate) fn exit_branch<'a>(
 pub(crate) fn match_copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<(Var, Var)> {
     let [Stmt::Let(read), Stmt::Set(to, value)] = pair else { return None };
     let Inst::Get(from) = *kir.inst(*read) else { return None };
-    let varying = uniformity.var(*to).class == Variability::Varying;
-    let uniform = uniformity.var(from).class == Variability::Uniform;
+    let varying = uniformity.var(*to).variability == Variability::Varying;
+    let uniform = uniformity.var(from).variability == Variability::Uniform;
     let is_32_bit = kir.ty(*read).size() == 4;
     (value == read && varying && uniform && is_32_bit).then_some((*to, from))
 }

@@ -35,9 +35,15 @@ fn mandelbrot_count_is_partial_after_loop() {
     store_var(&mut b, count);
     let uniformity = b.finish().uniformity();
     for z in [zx, zy] {
-        assert_eq!(uniformity.var(z), VarUniformity { class: Varying, partial: false });
+        assert_eq!(
+            uniformity.var(z),
+            VarUniformity { variability: Varying, partially_assigned: false }
+        );
     }
-    assert_eq!(uniformity.var(count), VarUniformity { class: Varying, partial: true });
+    assert_eq!(
+        uniformity.var(count),
+        VarUniformity { variability: Varying, partially_assigned: true }
+    );
 }
 
 #[test]
@@ -75,9 +81,15 @@ fn tiled_gemm_has_uniform_loops() {
     let uniformity = kir.uniformity();
     assert!(indices.iter().all(|index| uniformity.value(*index) == Affine));
     for counter in [inner, outer] {
-        assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
+        assert_eq!(
+            uniformity.var(counter),
+            VarUniformity { variability: Uniform, partially_assigned: false }
+        );
     }
-    assert_eq!(uniformity.var(accumulator), VarUniformity { class: Varying, partial: false });
+    assert_eq!(
+        uniformity.var(accumulator),
+        VarUniformity { variability: Varying, partially_assigned: false }
+    );
 }
 
 #[test]
@@ -106,7 +118,7 @@ fn long_kernels_are_analysed_quickly() {
     let start = std::time::Instant::now();
     let uniformity = kir.uniformity();
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
-    assert!(vars.iter().all(|var| uniformity.var(*var).class == Varying));
+    assert!(vars.iter().all(|var| uniformity.var(*var).variability == Varying));
 }
 
 #[test]
@@ -123,6 +135,9 @@ fn long_branch_chains_are_analysed_quickly() {
     store_var(&mut k.b, last);
     let kir = k.b.finish();
     let start = std::time::Instant::now();
-    assert_eq!(kir.uniformity().var(last), VarUniformity { class: Varying, partial: true });
+    assert_eq!(
+        kir.uniformity().var(last),
+        VarUniformity { variability: Varying, partially_assigned: true }
+    );
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }

@@ -39,8 +39,9 @@ impl Kernel {
 
     /// Returns the variability of `x`, and whether it is partial.
     pub fn uniformity_of_x(self) -> (Variability, bool) {
-        let VarUniformity { class, partial } = self.b.finish().uniformity().var(self.x);
-        (class, partial)
+        let VarUniformity { variability, partially_assigned } =
+            self.b.finish().uniformity().var(self.x);
+        (variability, partially_assigned)
     }
 }
 

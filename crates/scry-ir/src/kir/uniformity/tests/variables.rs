@@ -81,8 +81,11 @@ fn loops_carry_partial_assignments() {
         b.if_then(k.varying, |b| set(b, x, 1));
     });
     let uniformity = k.b.finish().uniformity();
-    assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
-    assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
+    assert_eq!(uniformity.var(x), VarUniformity { variability: Varying, partially_assigned: true });
+    assert_eq!(
+        uniformity.var(counter),
+        VarUniformity { variability: Uniform, partially_assigned: false }
+    );
 }
 
 /// Adds a loop that counts `x` to ten, and that some invocations exit early.
@@ -188,8 +191,11 @@ fn divergent_continue_makes_assignment_partial() {
         increment(b, counter);
     });
     let uniformity = k.b.finish().uniformity();
-    assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
-    assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
+    assert_eq!(uniformity.var(x), VarUniformity { variability: Varying, partially_assigned: true });
+    assert_eq!(
+        uniformity.var(counter),
+        VarUniformity { variability: Uniform, partially_assigned: false }
+    );
 }
 
 #[test]
