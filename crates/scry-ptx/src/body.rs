@@ -226,7 +226,7 @@ fn scalar_or_vector(operands: &[Operand]) -> Arg {
 /// Control flow.
 ///
 /// ptxas optimises a loop only if its exit branch is taken when the condition is *true*, so
-/// [`Body::leave_if`] is the only way to exit one.
+/// [`Body::break_if`] is the only way to exit one.
 impl Body {
     /// Creates a label, to be placed by [`Body::place`].
     pub fn label(&mut self) -> Label {
@@ -278,7 +278,7 @@ impl Body {
         self.place(end);
     }
 
-    /// Appends an endless loop; the closure receives its exit label, for [`Body::leave_if`].
+    /// Appends an endless loop; the closure receives its exit label, for [`Body::break_if`].
     pub fn repeat(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let (top, end) = (self.label(), self.label());
         self.place(top);
@@ -288,7 +288,7 @@ impl Body {
     }
 
     /// Exits a loop if `pred` is true.
-    pub fn leave_if(&mut self, pred: Reg, end: Label) {
+    pub fn break_if(&mut self, pred: Reg, end: Label) {
         self.branch_if(pred, end);
     }
 
@@ -304,7 +304,7 @@ impl Body {
         let counter = self.copy(PtxType::U32, from);
         self.repeat(|b, end| {
             let done = b.compare("ge", PtxType::U32, counter.into(), to);
-            b.leave_if(done, end);
+            b.break_if(done, end);
             body(b, counter);
             let add = Opcode::typed("add", PtxType::U32);
             b.op_into(counter, add, &[counter.into(), Operand::u32(step)]);

@@ -24,7 +24,7 @@ fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) 
     b.repeat(true, |b, label| {
         let iteration = b.get(count);
         let done = b.compare(scry_ir::kir::BinaryOp::Ge, iteration, iterations);
-        b.if_then(done, |b| b.leave(label));
+        b.if_then(done, |b| b.break_to(label));
         body(b);
         let one = b.u32(1);
         let next = b.add(iteration, one);
@@ -84,7 +84,7 @@ fn compare_exchange_implements_a_lock() {
                 let sum = b.add(sum, one);
                 b.atomic(Type::U32, AtomicOp::Store, counter, Some(sum), None);
                 b.atomic(Type::U32, AtomicOp::Exchange, lock, Some(zero), None);
-                b.leave(label);
+                b.break_to(label);
             });
         });
     });

@@ -210,7 +210,7 @@ fn miri_machine_with_several_threads() {
             let zero = b.u32(0);
             b.store_word(0, zero, x);
             b.store_word(0, x, x);
-            b.leave(label);
+            b.break_to(label);
         });
     });
     let launch = Launch::new([6, 1, 1], &[bytes(&noise(96))]);

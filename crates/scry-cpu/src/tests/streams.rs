@@ -244,7 +244,7 @@ fn index_changes_between_load_and_use() {
             let y = b.load(Type::F32, Place { index: Some(later), ..input }, 1)[0];
             let sum = b.binary(BinaryOp::Sub, y, x);
             b.store(out, vec![sum]);
-            b.leave(label);
+            b.break_to(label);
         });
     });
 }

@@ -159,7 +159,7 @@ impl Kir {
             Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.source.label(*label),
             Stmt::Store { at, .. } | Stmt::MatrixStore { at, .. } | Stmt::If { at, .. } => *at,
             Stmt::Barrier(_, at) => *at,
-            Stmt::Set(..) | Stmt::Leave(_) => None,
+            Stmt::Set(..) | Stmt::Break(_) => None,
         }
     }
 

@@ -89,7 +89,7 @@ impl Random {
                 b.if_then(condition, |b| {
                     let assigns = self.below(2) == 0;
                     assigns.then(|| self.assign(b, scene));
-                    b.leave(label);
+                    b.break_to(label);
                 });
             }
             11..14 => self.branch(b, scene, depth),
@@ -131,7 +131,7 @@ impl Random {
         b.repeat(true, |b, label| {
             let count = b.get(counter);
             let done = b.binary(BinaryOp::Ge, count, limit);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
             let one = b.u32(1);
             let next = b.binary(BinaryOp::Add, count, one);
             b.set(counter, next);

@@ -83,7 +83,7 @@ impl Analysis {
                     }
                     continue;
                 }
-                Stmt::Leave(label) if !converged => vec![*label],
+                Stmt::Break(label) if !converged => vec![*label],
                 Stmt::If { condition, then_block, else_block, .. } => {
                     let uniform = self.uniformity.value(*condition) == Variability::Uniform;
                     let converged = converged && uniform;
@@ -97,7 +97,7 @@ impl Analysis {
                     inner.retain(|other| other != label);
                     inner
                 }
-                Stmt::Set(..) | Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Leave(_) => {
+                Stmt::Set(..) | Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Break(_) => {
                     continue;
                 }
             };

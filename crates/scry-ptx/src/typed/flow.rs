@@ -19,7 +19,7 @@ impl Exit<'_> {
     /// Exits the loop if the condition is true.
     pub fn when(self, condition: Val<'_, bool>) {
         let pred = condition.reg();
-        self.k.edit(|body| body.leave_if(pred, self.label));
+        self.k.edit(|body| body.break_if(pred, self.label));
     }
 }
 

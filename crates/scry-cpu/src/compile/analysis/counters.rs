@@ -157,7 +157,7 @@ impl Rewrite<'_> {
                 }
             }
             Stmt::Set(var, _) if *var == outside => *var = inside,
-            Stmt::Leave(label) if *label != Label::KERNEL && !self.labels.contains(label) => {
+            Stmt::Break(label) if *label != Label::KERNEL && !self.labels.contains(label) => {
                 let now = Value(self.kir.values.len() as u32);
                 let ty = self.kir.vars[outside.index()];
                 self.kir.values.push(Definition { ty, inst: Inst::Get(inside) });

@@ -43,7 +43,7 @@ impl Demand<'_> {
             Stmt::MatrixStore { .. }
             | Stmt::Loop { .. }
             | Stmt::Scope { .. }
-            | Stmt::Leave(_)
+            | Stmt::Break(_)
             | Stmt::Barrier(..) => {}
         }
     }

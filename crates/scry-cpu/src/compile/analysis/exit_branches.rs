@@ -23,7 +23,7 @@ pub(crate) fn exit_branch<'a>(
         (block, []) => (block, true),
         _ => return None,
     };
-    let (Stmt::Leave(label), copies) = block.split_last()? else { return None };
+    let (Stmt::Break(label), copies) = block.split_last()? else { return None };
     let all_copies = copies.chunks(2).all(|pair| match_copy(kir, uniformity, pair).is_some());
     all_copies.then_some(ExitBranch { label: *label, when, copies })
 }

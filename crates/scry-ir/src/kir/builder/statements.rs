@@ -17,7 +17,7 @@ impl Builder {
     #[inline(never)]
     pub fn push(&mut self, stmt: Stmt) {
         if let Some(block) = self.open.last_mut()
-            && !matches!(block.last(), Some(Stmt::Leave(_)))
+            && !matches!(block.last(), Some(Stmt::Break(_)))
         {
             block.push(stmt);
         }
@@ -92,12 +92,12 @@ impl Builder {
     /// use scry_ir::kir::{Builder, Label, Stmt};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// b.leave(Label::KERNEL); // return
+    /// b.break_to(Label::KERNEL); // return
     /// b.u32(7); // never executed, and not added
-    /// assert_eq!(b.finish().body, [Stmt::Leave(Label::KERNEL)]);
+    /// assert_eq!(b.finish().body, [Stmt::Break(Label::KERNEL)]);
     /// ```
-    pub fn leave(&mut self, label: Label) {
-        self.push(Stmt::Leave(label));
+    pub fn break_to(&mut self, label: Label) {
+        self.push(Stmt::Break(label));
     }
 
     /// Opens a block; statements are appended to it until it is closed.
@@ -185,7 +185,7 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
     /// let beyond = b.binary(BinaryOp::Ge, x, limit);
-    /// b.if_then(beyond, |b| b.leave(Label::KERNEL));
+    /// b.if_then(beyond, |b| b.break_to(Label::KERNEL));
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::If { .. })));
     /// ```
     pub fn if_then(&mut self, condition: Value, then_block: impl FnOnce(&mut Self)) {
@@ -204,7 +204,7 @@ impl Builder {
     /// b.repeat(true, |b, end| {
     ///     let now = b.get(i);
     ///     let done = b.binary(BinaryOp::Ge, now, ten);
-    ///     b.if_then(done, |b| b.leave(end));
+    ///     b.if_then(done, |b| b.break_to(end));
     ///     let next = b.binary(BinaryOp::Add, now, one);
     ///     b.set(i, next);
     /// });
@@ -239,14 +239,14 @@ impl Builder {
         self.repeat(false, |b, label| {
             let now = b.get(counter);
             let done = b.binary(BinaryOp::Ge, now, end);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
             let next = b.binary(BinaryOp::Add, now, one);
             b.set(counter, next);
             body(b, now, label);
         });
     }
 
-    /// Adds a scope: a block that [`Builder::leave`] can exit early. The closure receives its
+    /// Adds a scope: a block that [`Builder::break_to`] can exit early. The closure receives its
     /// label.
     ///
     /// ```
@@ -256,7 +256,7 @@ impl Builder {
     /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
     /// let beyond = b.binary(BinaryOp::Ge, x, limit);
     /// b.scope(|b, end| {
-    ///     b.if_then(beyond, |b| b.leave(end)); // skips what follows in the scope
+    ///     b.if_then(beyond, |b| b.break_to(end)); // skips what follows in the scope
     ///     b.u32(7);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Scope { .. })));

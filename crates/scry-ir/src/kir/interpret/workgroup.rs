@@ -151,7 +151,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                 let end = self.statements(body, active)?;
                 return Ok(union(end, std::mem::take(&mut self.exited[label.0 as usize])));
             }
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 self.exited[label.0 as usize].extend(active);
                 return Ok(Vec::new());
             }

@@ -107,9 +107,9 @@ impl<'m> Lower<'m> {
         }
         let exit = self.frame.exit;
         if exit == Label::KERNEL {
-            self.builder.leave(exit);
+            self.builder.break_to(exit);
         } else {
-            self.emit_leave(exit);
+            self.emit_break(exit);
         }
         Ok(())
     }

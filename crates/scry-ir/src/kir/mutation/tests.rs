@@ -24,7 +24,7 @@ fn kernel() -> Kir {
         let place = Place::new(AddressSpace::Binding(output), None, 4, 0);
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
         let enough = b.binary(BinaryOp::Gt, old, one);
-        b.if_then(enough, |b| b.leave(label));
+        b.if_then(enough, |b| b.break_to(label));
     });
     b.finish()
 }

@@ -22,8 +22,8 @@ fn kernel_text() {
                 b.load(Type::F32, Place::new(AddressSpace::Binding(read), Some(i), 16, 8), 2);
             b.store(Place::new(shared, Some(i), 4, 0), loaded.clone());
             let yes = b.constant(Const::bool(true));
-            let leave = |b: &mut Builder| b.leave(outer);
-            b.if_else(yes, |b| b.leave(Label::KERNEL), leave);
+            let exit = |b: &mut Builder| b.break_to(outer);
+            b.if_else(yes, |b| b.break_to(Label::KERNEL), exit);
         });
     });
     b.scope(|b, _| {
@@ -51,9 +51,9 @@ L1: finite loop {
         store workgroup0[%0 * 4] = %1, %2
         %3: bool = true
         if %3 {
-            leave kernel
+            break kernel
         } else {
-            leave L1
+            break L1
         }
     }
 }

@@ -129,7 +129,7 @@ impl<'k> Rebuild<'k> {
                 let label = self.label(*label);
                 Stmt::Scope { label, body: self.block(body)? }
             }
-            Stmt::Leave(label) => Stmt::Leave(self.labels[label.0 as usize]),
+            Stmt::Break(label) => Stmt::Break(self.labels[label.0 as usize]),
             Stmt::Barrier(barrier, at) => Stmt::Barrier(*barrier, *at),
         };
         out.push(copy);

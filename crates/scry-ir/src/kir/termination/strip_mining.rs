@@ -4,13 +4,13 @@
 //!
 //! ```text
 //! L1: finite loop {                    L1: loop {
-//!     if !(i < n) { leave L1 }             limit = i < n ? i + min(n - i, strip) : n
+//!     if !(i < n) { break L1 }             limit = i < n ? i + min(n - i, strip) : n
 //!     …                                    L2: finite loop {
-//!     i = i + 1                                if !(i < limit) { leave L2 }
+//!     i = i + 1                                if !(i < limit) { break L2 }
 //! }                                            …
 //!                                              i = i + 1
 //!                                          }
-//!                                          if !(i < n) { leave L1 }
+//!                                          if !(i < n) { break L1 }
 //!                                      }
 //! ```
 //!
@@ -393,7 +393,7 @@ impl<'k> Miner<'k> {
 
 /// Returns the exit from a loop that continues while a condition is `holds`.
 fn exit(condition: Value, holds: bool, label: Label, at: Option<Location>) -> Stmt {
-    let (mut then_block, mut else_block) = (Block::new(), vec![Stmt::Leave(label)]);
+    let (mut then_block, mut else_block) = (Block::new(), vec![Stmt::Break(label)]);
     if !holds {
         std::mem::swap(&mut then_block, &mut else_block);
     }

@@ -120,7 +120,7 @@ impl Walk<'_, '_> {
                 }
                 Stmt::Loop { label, body, .. } => self.repeat(*label, body, partial),
                 Stmt::Scope { label, body } => self.scope(*label, body, partial),
-                Stmt::Leave(label) => self.leave(*label, partial),
+                Stmt::Break(label) => self.break_to(*label, partial),
                 Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Barrier(..) => {}
             }
         }
@@ -181,7 +181,7 @@ impl Walk<'_, '_> {
         self.enclosing.pop();
     }
 
-    fn leave(&mut self, label: Label, partial: &mut PartialSet) {
+    fn break_to(&mut self, label: Label, partial: &mut PartialSet) {
         // Invocations that exit the kernel never reconverge.
         if label != Label::KERNEL {
             let diverges_at = self.divergence_of_exit(label);

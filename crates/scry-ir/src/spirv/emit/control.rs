@@ -68,7 +68,7 @@ impl Emitter<'_> {
                 }
             }
             Stmt::Scope { label, body } => self.scope(*label, body)?,
-            Stmt::Leave(label) => self.leave(*label),
+            Stmt::Break(label) => self.break_to(*label),
             Stmt::Barrier(barrier, _) => self.barrier(*barrier),
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Emitter<'_> {
 
     fn scope(&mut self, label: Label, body: &Block) -> Result<()> {
         let (last, rest) = match body.split_last() {
-            Some((Stmt::Leave(of), rest)) if *of == label => (true, rest),
+            Some((Stmt::Break(of), rest)) if *of == label => (true, rest),
             _ => (false, body.as_slice()),
         };
         if !leaves(rest, label) {
@@ -221,13 +221,13 @@ impl Emitter<'_> {
             let [exit, go_on] = [(); 2].map(|()| self.m.id());
             self.select(condition, [exit, go_on], go_on);
             self.begin(exit);
-            self.leave(label);
+            self.break_to(label);
             self.begin(go_on);
         }
     }
 
     /// Ends the current block by leaving a construct.
-    fn leave(&mut self, label: Label) {
+    fn break_to(&mut self, label: Label) {
         if label == Label::KERNEL {
             self.m.run(Op::Return, &[]);
             self.terminated = true;
@@ -292,5 +292,5 @@ impl Emitter<'_> {
 
 /// Whether statements leave a construct.
 fn leaves(block: &[Stmt], label: Label) -> bool {
-    any_stmt(block, &mut |stmt| *stmt == Stmt::Leave(label))
+    any_stmt(block, &mut |stmt| *stmt == Stmt::Break(label))
 }

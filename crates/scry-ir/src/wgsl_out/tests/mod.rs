@@ -67,7 +67,7 @@ fn random_kernel_with_output(seed: u64) -> Kir {
     kir.labels += 1;
     let mut body = std::mem::take(&mut kir.body);
     for_each_stmt_mut(&mut body, &mut |stmt| {
-        if let Stmt::Leave(to @ Label::KERNEL) = stmt {
+        if let Stmt::Break(to @ Label::KERNEL) = stmt {
             *to = label;
         }
     });

@@ -126,13 +126,13 @@ fn untaken_branches_are_removed() {
     let mut b = Builder::new("test", [1; 3]);
     let out = b.buffer(true);
     let never = b.constant(Const::bool(false));
-    let leave = |b: &mut Builder| b.leave(Label::KERNEL);
-    b.if_then(never, leave);
+    let exit = |b: &mut Builder| b.break_to(Label::KERNEL);
+    b.if_then(never, exit);
     let always = b.unary(UnaryOp::Not, never);
     b.if_then(always, |b| {
         let one = b.u32(1);
         store_result(b, out, one);
-        b.leave(Label::KERNEL);
+        b.break_to(Label::KERNEL);
     });
     let two = b.u32(2);
     store_result(&mut b, out, two);
@@ -240,7 +240,7 @@ fn memory_written_in_loops_is_reloaded() {
         let more = b.binary(BinaryOp::Add, now, before);
         b.store(place, vec![more]);
         let done = b.binary(BinaryOp::Lt, before, now);
-        b.if_then(done, |b| b.leave(label));
+        b.if_then(done, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     optimise(&mut kir);
@@ -294,7 +294,7 @@ fn dead_code_is_eliminated() {
         let values = b.load(Type::U32, place, 4);
         let done = b.convert(Type::Bool, values[1]);
         store_result(b, out, values[0]);
-        b.if_then(done, |b| b.leave(label));
+        b.if_then(done, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     eliminate(&mut kir);

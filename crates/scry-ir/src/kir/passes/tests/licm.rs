@@ -19,7 +19,7 @@ fn hoist_from_loop(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     b.repeat(true, |b, label| {
         body(b, label, [x, condition]);
         store_result(b, out, y);
-        b.if_then(condition, |b| b.leave(label));
+        b.if_then(condition, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     hoist(&mut kir);
@@ -67,16 +67,16 @@ fn unconditional_loads_are_hoisted() {
         |b, _, [_, condition]| b.if_then(condition, load_fixed)
     )));
     assert!(!is_all_hoisted(&hoist_from_loop(|b, label, [_, condition]| {
-        b.if_then(condition, |b| b.leave(label));
+        b.if_then(condition, |b| b.break_to(label));
         load_fixed(b);
     })));
     assert!(is_all_hoisted(&hoist_from_loop(|b, _, [_, condition]| {
-        b.scope(|b, label| b.if_then(condition, |b| b.leave(label)));
+        b.scope(|b, label| b.if_then(condition, |b| b.break_to(label)));
         load_fixed(b);
     })));
     assert!(!is_all_hoisted(&hoist_from_loop(|b, _, [_, condition]| {
         b.scope(|b, label| {
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
             load_fixed(b);
         });
     })));
@@ -86,7 +86,7 @@ fn unconditional_loads_are_hoisted() {
 fn clamped_loads_are_always_hoisted() {
     let clamped = |stride| {
         hoist_from_loop(|b, label, [x, condition]| {
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
             let length = b.array_length(0, 0, 4);
             let one = b.u32(1);
             let last = b.binary(BinaryOp::Sub, length, one);
@@ -104,7 +104,7 @@ fn loads_within_minimum_size_are_hoisted() {
     let sized = |limit: Option<u32>, offset| {
         hoist_from_loop(|b, label, [x, condition]| {
             b.buffer_size(0, 16);
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
             let index = limit.map(|limit| {
                 let limit = b.u32(limit);
                 b.binary(BinaryOp::Min, x, limit)
@@ -141,13 +141,13 @@ fn invariant_variable_reads_are_hoisted() {
             let (x, y) = (b.get(outer), b.get(inner));
             let sum = b.binary(BinaryOp::Add, x, y);
             b.set(inner, sum);
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
         });
         let x = b.get(outer);
         let next = b.binary(BinaryOp::Add, x, id);
         b.set(outer, next);
         store_result(b, out, next);
-        b.if_then(condition, |b| b.leave(label));
+        b.if_then(condition, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     hoist(&mut kir);
@@ -166,23 +166,23 @@ fn redundant_exits_are_removed() {
     b.scope(|b, outer| {
         b.repeat(false, |b, iteration| {
             store_result(b, out, id);
-            b.leave(iteration);
+            b.break_to(iteration);
         });
         b.scope(|b, inner| {
             b.if_else(
                 condition,
                 |b| {
                     store_result(b, out, id);
-                    b.leave(outer);
+                    b.break_to(outer);
                 },
-                |b| b.leave(inner),
+                |b| b.break_to(inner),
             );
         });
     });
     let mut kir = b.finish();
     simplify(&mut kir);
     assert!(kir.body.iter().all(|stmt| stmt.blocks().flatten().all(|stmt| {
-        stmt.blocks().count() == 0 && !matches!(stmt, super::super::super::Stmt::Leave(_))
+        stmt.blocks().count() == 0 && !matches!(stmt, super::super::super::Stmt::Break(_))
     })));
     assert_eq!(kir.body.len(), 4, "two values, a store and a branch");
 }

@@ -40,7 +40,7 @@ fn counting_loop(op: BinaryOp, end: Option<u32>, step: BinaryOp, by: u32) -> Kir
     b.repeat(true, |b, label| {
         let now = b.get(counter);
         let continues = b.binary(op, now, end);
-        b.if_else(continues, |_| (), |b| b.leave(label));
+        b.if_else(continues, |_| (), |b| b.break_to(label));
         let place = b.element(data, now);
         b.store(place, vec![now]);
         let by = b.u32(by);
@@ -99,7 +99,7 @@ fn irregular_loops_are_not_proven() {
     b.repeat(true, |b, label| {
         let now = b.get(counter);
         let done = b.binary(BinaryOp::Gt, now, end);
-        b.if_then(done, |b| b.leave(label));
+        b.if_then(done, |b| b.break_to(label));
         b.set(counter, next);
     });
     assert!(!all_finite(b.finish()));
@@ -113,9 +113,9 @@ fn irregular_loops_are_not_proven() {
         let next = b.binary(BinaryOp::Add, now, one);
         b.set(counter, next);
         b.scope(|b, again| {
-            b.if_then(some, |b| b.leave(again));
+            b.if_then(some, |b| b.break_to(again));
             let done = b.binary(BinaryOp::Ge, now, end);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
         });
     });
     assert!(!all_finite(b.finish()));
@@ -143,12 +143,12 @@ fn barriers_in_divergent_flow_are_rejected() {
     ));
     assert_divergent(|b, _, some| b.if_else(some, |_| (), |b| b.barrier(Barrier::Subgroup)));
     assert_divergent(|b, _, some| {
-        b.if_then(some, |b| b.leave(Label::KERNEL));
+        b.if_then(some, |b| b.break_to(Label::KERNEL));
         b.barrier(Barrier::Workgroup);
     });
     assert_divergent(|b, _, some| {
         b.scope(|b, end| {
-            b.if_then(some, |b| b.leave(end));
+            b.if_then(some, |b| b.break_to(end));
             b.barrier(Barrier::Workgroup);
         });
     });
@@ -156,7 +156,7 @@ fn barriers_in_divergent_flow_are_rejected() {
     assert_divergent(|b, _, some| {
         b.repeat(true, |b, end| {
             b.barrier(Barrier::Workgroup);
-            b.if_then(some, |b| b.leave(end));
+            b.if_then(some, |b| b.break_to(end));
         });
     });
     // Other invocations may write what is loaded.
@@ -191,7 +191,7 @@ fn barriers_in_uniform_flow_are_accepted() {
         let one = b.u32(1);
         let some = b.binary(BinaryOp::Lt, local, one);
         // Invocations that exit the scope early reconverge before the next barrier.
-        b.scope(|b, end| b.if_then(some, |b| b.leave(end)));
+        b.scope(|b, end| b.if_then(some, |b| b.break_to(end)));
         b.barrier(Barrier::Workgroup);
         let read = b.load(Type::U32, place, 1)[0];
         let out = b.element(data, local);

@@ -76,7 +76,7 @@ impl Random {
         let stmt = match self.below(4) {
             0 => Stmt::Store { place, values: vec![value; self.below(6)], at: None },
             1 => Stmt::Set(Var(self.number()), value),
-            2 => Stmt::Leave(Label(self.number())),
+            2 => Stmt::Break(Label(self.number())),
             _ => Stmt::Let(value),
         };
         let mut index = 0;

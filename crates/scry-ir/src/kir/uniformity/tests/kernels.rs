@@ -25,7 +25,7 @@ fn mandelbrot_count_is_partial_after_loop() {
         let (xx, yy) = (b.binary(BinaryOp::Mul, x, x), b.binary(BinaryOp::Mul, y, y));
         let (norm, four) = (b.binary(BinaryOp::Add, xx, yy), b.constant(Const::f32(4.0)));
         let outside = b.binary(BinaryOp::Gt, norm, four);
-        b.if_then(outside, |b| b.leave(label));
+        b.if_then(outside, |b| b.break_to(label));
         let real = b.binary(BinaryOp::Sub, xx, yy);
         let (real, imaginary) = (b.binary(BinaryOp::Add, real, c), b.fma(x, y, c));
         b.set(zx, real);

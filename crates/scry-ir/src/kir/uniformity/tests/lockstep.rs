@@ -107,7 +107,7 @@ impl<'a> Single<'a> {
             Stmt::Scope { label, body } => {
                 return self.block(body).filter(|exited| exited != label);
             }
-            Stmt::Leave(label) => return Some(*label),
+            Stmt::Break(label) => return Some(*label),
             other => unreachable!("no random kernel has {other:?}"),
         }
         None
@@ -196,7 +196,7 @@ impl Lockstep<'_> {
                 let end = self.block(body, active);
                 return end | std::mem::take(&mut self.waiting[label.0 as usize]);
             }
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 self.waiting[label.0 as usize] |= active;
                 return 0;
             }

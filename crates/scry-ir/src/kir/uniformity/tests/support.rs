@@ -68,5 +68,5 @@ pub fn increment(b: &mut Builder, var: Var) {
 pub fn exit_at_ten(b: &mut Builder, var: Var, label: Label) {
     let (count, ten) = (b.get(var), b.u32(10));
     let done = b.binary(BinaryOp::Ge, count, ten);
-    b.if_then(done, |b| b.leave(label));
+    b.if_then(done, |b| b.break_to(label));
 }

@@ -94,7 +94,7 @@ fn divergent_loop(k: &mut Kernel) {
     k.set_x(0);
     k.b.repeat(true, |b, label| {
         exit_at_ten(b, x, label);
-        b.if_then(k.varying, |b| b.leave(label));
+        b.if_then(k.varying, |b| b.break_to(label));
         increment(b, x);
     });
 }
@@ -127,7 +127,7 @@ fn inner_counter_is_partial_unless_reset() {
             }
             b.repeat(true, |b, label| {
                 exit_at_ten(b, x, label);
-                b.if_then(k.varying, |b| b.leave(label));
+                b.if_then(k.varying, |b| b.break_to(label));
                 increment(b, x);
             });
         });
@@ -154,10 +154,10 @@ fn uniform_step_keeps_counter_affine() {
 fn early_return_keeps_remaining_lanes_converged() {
     let mut k = kernel();
     let (x, varying) = (k.x, k.varying);
-    k.b.if_then(varying, |b| b.leave(Label::KERNEL));
+    k.b.if_then(varying, |b| b.break_to(Label::KERNEL));
     k.set_x(0);
     k.b.repeat(true, |b, label| {
-        b.if_then(varying, |b| b.leave(Label::KERNEL));
+        b.if_then(varying, |b| b.break_to(Label::KERNEL));
         exit_at_ten(b, x, label);
         increment(b, x);
     });
@@ -171,7 +171,7 @@ fn assignments_before_exit_are_partial() {
     let x = k.x;
     k.b.if_then(k.varying, |b| {
         set(b, x, 1);
-        b.leave(Label::KERNEL);
+        b.break_to(Label::KERNEL);
     });
     k.store_x();
     assert_eq!(k.uniformity_of_x(), (Varying, true));
@@ -184,7 +184,7 @@ fn divergent_continue_makes_assignment_partial() {
     k.b.repeat(true, |b, label| {
         b.scope(|b, next| {
             exit_at_ten(b, counter, label);
-            b.if_then(k.varying, |b| b.leave(next));
+            b.if_then(k.varying, |b| b.break_to(next));
             set(b, x, 1);
         });
         store_var(b, x);
@@ -207,7 +207,7 @@ fn assignment_before_divergent_exit_is_complete() {
             if before {
                 set(b, x, 1);
             }
-            b.if_then(k.varying, |b| b.leave(label));
+            b.if_then(k.varying, |b| b.break_to(label));
             if !before {
                 set(b, x, 1);
             }
@@ -222,7 +222,7 @@ fn uniform_scope_exit_is_not_divergent() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, label| {
-        b.if_then(k.uniform, |b| b.leave(label));
+        b.if_then(k.uniform, |b| b.break_to(label));
         set(b, x, 1);
     });
     k.store_x();
@@ -235,8 +235,8 @@ fn divergent_loop_exit_diverges_outer_scope() {
     let x = k.x;
     k.b.scope(|b, scope| {
         b.repeat(true, |b, label| {
-            b.if_then(k.varying, |b| b.leave(label));
-            b.leave(scope);
+            b.if_then(k.varying, |b| b.break_to(label));
+            b.break_to(scope);
         });
         set(b, x, 2);
     });
@@ -250,8 +250,8 @@ fn divergent_scope_exit_diverges_outer_scope() {
     let x = k.x;
     k.b.scope(|b, outer| {
         b.scope(|b, inner| {
-            b.if_then(k.varying, |b| b.leave(inner));
-            b.leave(outer);
+            b.if_then(k.varying, |b| b.break_to(inner));
+            b.break_to(outer);
         });
         set(b, x, 2);
     });
@@ -266,7 +266,7 @@ fn exited_lanes_miss_later_assignments() {
     k.b.scope(|b, scope| {
         b.repeat(true, |b, label| {
             set(b, x, 1);
-            b.if_then(k.varying, |b| b.leave(scope));
+            b.if_then(k.varying, |b| b.break_to(scope));
             exit_at_ten(b, counter, label);
             increment(b, counter);
         });
