@@ -279,7 +279,7 @@ impl Body {
     }
 
     /// Appends an endless loop; the closure receives its exit label, for [`Body::break_if`].
-    pub fn repeat(&mut self, body: impl FnOnce(&mut Self, Label)) {
+    pub fn loop_(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let (top, end) = (self.label(), self.label());
         self.place(top);
         body(self, end);
@@ -302,7 +302,7 @@ impl Body {
         body: impl FnOnce(&mut Self, Reg),
     ) {
         let counter = self.copy(PtxType::U32, from);
-        self.repeat(|b, end| {
+        self.loop_(|b, end| {
             let done = b.compare("ge", PtxType::U32, counter.into(), to);
             b.break_if(done, end);
             body(b, counter);

@@ -53,7 +53,7 @@ impl KernelBuilder {
     }
 
     /// Emits an endless loop, which its [`Exit`] ends.
-    pub fn repeat(&self, write: impl FnOnce(Exit<'_>)) {
+    pub fn loop_(&self, write: impl FnOnce(Exit<'_>)) {
         let (top, end) = self.edit(|body| (body.label(), body.label()));
         self.edit(|body| body.place(top));
         write(Exit { k: self, label: end });
@@ -72,7 +72,7 @@ impl KernelBuilder {
         write: impl FnOnce(Val<'k, u32>),
     ) {
         let counter = self.var::<u32>(from);
-        self.repeat(|exit| {
+        self.loop_(|exit| {
             exit.when(counter.get().ge(to));
             write(counter.get());
             self.edit(|body| {

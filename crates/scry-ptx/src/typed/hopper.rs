@@ -79,7 +79,7 @@ impl<'k> MBarrier<'k> {
     /// phases behind waits forever.
     pub fn wait(self, parity: impl ToOperand<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
-        self.k().repeat(|exit| {
+        self.k().loop_(|exit| {
             let opcode = Opcode::new("mbarrier.try_wait.parity.shared::cta.b64");
             let args = [done.into(), self.at.address().into(), parity.operand().into()];
             self.k().emit(opcode, args);

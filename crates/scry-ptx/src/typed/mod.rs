@@ -17,7 +17,7 @@
 //! assert!(text.contains("fma.rn.f32"));
 //! ```
 //!
-//! A Rust loop unrolls its body; [`KernelBuilder::for_range`] and [`KernelBuilder::repeat`] emit
+//! A Rust loop unrolls its body; [`KernelBuilder::for_range`] and [`KernelBuilder::loop_`] emit
 //! loops.
 
 pub mod ampere;

@@ -8,7 +8,7 @@
 //! | `declare_var`, `use_var`, `def_var` | [`Builder::var`], [`Builder::get`], [`Builder::set`] |
 //! | `ins().iadd(a, b)` and others | [`Builder::binary`], [`Builder::unary`], [`Builder::fma`] |
 //! | `ins().load`, `store`, `atomic_rmw` | [`Builder::load`] and others, of a [`Place`] |
-//! | blocks, `brif`, `jump` | [`Builder::if_else`], [`Builder::repeat`], [`Builder::break_to`] |
+//! | blocks, `brif`, `jump` | [`Builder::if_else`], [`Builder::loop_`], [`Builder::break_to`] |
 //! | block parameters | variables: KIR has no phi nodes |
 //! | `finalize` | [`Builder::finish`] |
 //!

@@ -201,7 +201,7 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let i = b.var(Type::U32);
     /// let (one, ten) = (b.u32(1), b.u32(10));
-    /// b.repeat(true, |b, end| {
+    /// b.loop_(true, |b, end| {
     ///     let now = b.get(i);
     ///     let done = b.binary(BinaryOp::Ge, now, ten);
     ///     b.if_then(done, |b| b.break_to(end));
@@ -210,7 +210,7 @@ impl Builder {
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { finite: true, .. })));
     /// ```
-    pub fn repeat(&mut self, finite: bool, body: impl FnOnce(&mut Self, Label)) {
+    pub fn loop_(&mut self, finite: bool, body: impl FnOnce(&mut Self, Label)) {
         let label = self.label();
         let body = self.block(|b| body(b, label));
         self.push(Stmt::Loop { label, body, finite });
@@ -225,18 +225,23 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let sum = b.var(Type::U32);
     /// let (first, end) = (b.u32(0), b.u32(10));
-    /// b.count(first, end, |b, i, _| {
+    /// b.for_range(first, end, |b, i, _| {
     ///     let before = b.get(sum);
     ///     let after = b.binary(BinaryOp::Add, before, i);
     ///     b.set(sum, after);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { .. })));
     /// ```
-    pub fn count(&mut self, first: Value, end: Value, body: impl FnOnce(&mut Self, Value, Label)) {
+    pub fn for_range(
+        &mut self,
+        first: Value,
+        end: Value,
+        body: impl FnOnce(&mut Self, Value, Label),
+    ) {
         let counter = self.var(Type::U32);
         let one = self.u32(1);
         self.set(counter, first);
-        self.repeat(false, |b, label| {
+        self.loop_(false, |b, label| {
             let now = b.get(counter);
             let done = b.binary(BinaryOp::Ge, now, end);
             b.if_then(done, |b| b.break_to(label));

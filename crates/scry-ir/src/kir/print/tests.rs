@@ -16,8 +16,8 @@ fn kernel_text() {
     let var = b.var(Type::U32);
     let i = b.builtin(Builtin::LocalId(1));
     b.set(var, i);
-    b.repeat(true, |b, outer| {
-        b.repeat(false, |b, _| {
+    b.loop_(true, |b, outer| {
+        b.loop_(false, |b, _| {
             let loaded =
                 b.load(Type::F32, Place::new(AddressSpace::Binding(read), Some(i), 16, 8), 2);
             b.store(Place::new(shared, Some(i), 4, 0), loaded.clone());

@@ -210,7 +210,7 @@ impl<'k> Miner<'k> {
         for (at, stmt) in block.iter().enumerate() {
             let before = || before.iter().copied().chain([&block[..at]]).collect::<Vec<_>>();
             let (stmt, own) = match stmt {
-                Stmt::Loop { label, body, finite } => self.repeat(*label, body, *finite, &before()),
+                Stmt::Loop { label, body, finite } => self.loop_(*label, body, *finite, &before()),
                 Stmt::If { condition, then_block, else_block, at } => {
                     let (then_block, a) = self.block(then_block, &before());
                     let (else_block, b) = self.block(else_block, &before());
@@ -230,7 +230,7 @@ impl<'k> Miner<'k> {
     }
 
     /// Rewrites a loop; as [`Self::block`]. A loop that polls counts as one iteration.
-    fn repeat(
+    fn loop_(
         &mut self,
         label: Label,
         body: &'k Block,

@@ -64,7 +64,7 @@ impl Emitter<'_> {
             Stmt::Loop { label, body, finite } => {
                 match counted_loop(self.kir, before, *label, body) {
                     Some(counted) => self.unroll(*label, body, &counted)?,
-                    None => self.repeat(*label, body, *finite)?,
+                    None => self.loop_(*label, body, *finite)?,
                 }
             }
             Stmt::Scope { label, body } => self.scope(*label, body)?,
@@ -116,7 +116,7 @@ impl Emitter<'_> {
     }
 
     /// Writes a loop.
-    fn repeat(&mut self, label: Label, body: &Block, finite: bool) -> Result<()> {
+    fn loop_(&mut self, label: Label, body: &Block, finite: bool) -> Result<()> {
         let [header, top, next, merge] = [(); 4].map(|()| self.m.id());
         self.go(header);
         self.begin(header);

@@ -52,7 +52,7 @@ impl<'k> Producer<'k, '_> {
         self.load_queries();
         self.load_tile(&self.values, VALUES, last);
         let tile = self.k.var(last);
-        self.k.repeat(|exit| {
+        self.k.loop_(|exit| {
             exit.when(tile.get().le(self.task.begin));
             tile.set(tile.get() - 1);
             self.load_tile(&self.keys, KEYS, tile.get());

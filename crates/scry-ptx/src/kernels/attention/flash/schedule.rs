@@ -96,7 +96,7 @@ impl<'k> Params<'k> {
         let (step, parity) = (k.var(0u32), k.var(0u32));
         let (blocks, block, pair_shift) =
             (k.block_count(0), k.block_id(0), self.schedule.pair_shift);
-        k.repeat(|exit| {
+        k.loop_(|exit| {
             // With pairs, two steps are a round, and the lowest bit selects the tile of a pair.
             let (round, second) = (step.get() >> pair_shift, step.get() & pair_shift);
             let is_forward = (round & 1).equals(0);

@@ -68,7 +68,7 @@ impl<'k, 'a> Strip<'k, 'a> {
     pub fn for_each_tile(&self, tiles_left: Var<'k, u32>, write: impl Fn(Val<'k, u32>, bool)) {
         let (k, begin) = (self.k, self.task.begin);
         let write_loop = |may_be_masked: bool, to: Val<'k, u32>| {
-            k.repeat(|exit| {
+            k.loop_(|exit| {
                 exit.when(tiles_left.get().le(to));
                 tiles_left.set(tiles_left.get() - 1);
                 write(tiles_left.get(), may_be_masked);

@@ -291,7 +291,7 @@ impl<'k> Params<'k> {
     fn accumulate_vectors(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
         let k_done = k.var(0u32);
-        k.repeat(|exit| {
+        k.loop_(|exit| {
             exit.when((k_done.get() + step).gt(self.k_dim));
             let at =
                 to_u64(k_done.get()) * u64::from(element.size()) + to_u64(k.lane()) * VECTOR_BYTES;

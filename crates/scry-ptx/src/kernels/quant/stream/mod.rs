@@ -380,7 +380,7 @@ impl<'k, 'b> Consumer<'k, 'b> {
     /// Accumulates this warp's share of a tile.
     fn accumulate_tile(&self, format: BlockFormat, sums: [Var<'k, f32>; 4]) {
         let (k, chunks) = (self.block.k, self.block.chunks);
-        k.repeat(|exit| {
+        k.loop_(|exit| {
             exit.when(self.next_chunk.get().ge(chunks));
             self.cursor.wait_full();
             let span = self.next_chunk.get() * SPANS + (self.warp & (GROUP_WARPS - 1));
