@@ -83,7 +83,7 @@ impl<'k> MBarrier<'k> {
             let opcode = Opcode::new("mbarrier.try_wait.parity.shared::cta.b64");
             let args = [done.into(), self.at.address().into(), parity.operand().into()];
             self.k().emit(opcode, args);
-            exit.when(self.k().wrap(done));
+            exit.break_if(self.k().wrap(done));
         });
     }
 }

@@ -88,7 +88,7 @@ fn loops_exit_on_a_true_condition() {
     let lines = instructions(|k| {
         let sum = k.var(0u32);
         k.for_range(0, k.scalar_param::<u32>("n"), 2, |i| {
-            k.either(i.equals(4), || sum.set(sum.get() + i), || sum.set(7));
+            k.if_else(i.equals(4), || sum.set(sum.get() + i), || sum.set(7));
         });
     });
     let expected = [
@@ -135,13 +135,13 @@ fn tile_product(k: &KernelBuilder) {
     let tiles = k.dynamic_shared::<u16>(1024);
     let full = MBarrier::at(k.shared::<u64>(1, 8));
     let first = k.thread_id().equals(0);
-    k.when(first, || {
+    k.if_then(first, || {
         k.prefetch_tensor_map(map);
         full.init(1);
         k.fence_mbarrier_init();
     });
     k.sync_cluster();
-    k.when(first & k.elect_one(), || {
+    k.if_then(first & k.elect_one(), || {
         full.arrive_expect_tx(32768);
         let zero = k.constant(0u32).copied();
         k.tma_load(tiles, map, [zero, zero], full);

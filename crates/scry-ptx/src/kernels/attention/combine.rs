@@ -124,7 +124,7 @@ fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
             (shared.at(WARPS + 32 * WARPS * index as u32), row.column(index as u32));
         tile.at(row.warp * 32 + row.lane).store(sum);
         k.sync();
-        k.when(row.warp.equals(0) & column.lt(counts[0]), || {
+        k.if_then(row.warp.equals(0) & column.lt(counts[0]), || {
             let warp_sums = (0..WARPS).map(|warp| tile.at(row.lane + 32 * warp).load());
             let sum = warp_sums.reduce(|a, b| a + b).expect("there are several warps");
             store_element(element, out, batch + head + query + to_u64(column), sum * factor);
@@ -177,7 +177,7 @@ impl<'k> Row<'k> {
             let from = self.accumulators.at_wide(index * to_u64(head_dim));
             for (index, accumulator) in accumulators.iter().enumerate() {
                 let column = self.column(index as u32);
-                k.when(column.lt(head_dim), || {
+                k.if_then(column.lt(head_dim), || {
                     let sum = from.at(column).load_constant();
                     accumulator.set(sum.mul_add(weight, accumulator.get()));
                 });
@@ -199,7 +199,7 @@ impl<'k> Row<'k> {
 
     /// Returns the sum of a value over all warps.
     fn reduce_warps(&self, shared: Ptr<'k, Shared, f32>, value: Val<'k, f32>) -> Val<'k, f32> {
-        self.k.when(self.lane.equals(0), || shared.at(self.warp).store(value));
+        self.k.if_then(self.lane.equals(0), || shared.at(self.warp).store(value));
         self.k.sync();
         let totals = (0..WARPS).map(|warp| shared.at(warp).load());
         totals.reduce(|a, b| a + b).expect("there are several warps")

@@ -155,7 +155,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         let row = self.k.block_id(0) * ROWS_PER_BLOCK + self.k.warp();
         let (head, query) = (row / queries, row % queries);
         let in_bounds = (head / heads).lt(batch);
-        self.k.when(in_bounds, || self.attend([head / heads, head % heads, query]));
+        self.k.if_then(in_bounds, || self.attend([head / heads, head % heads, query]));
     }
 
     /// Loads this lane's columns of a row; 0 beyond the last one.
@@ -164,7 +164,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         let column = |nth: u32| {
             let column = self.lane + 32 * nth;
             let value = self.k.var(0.0f32);
-            self.k.when(column.lt(self.counts[HEAD_DIM]), || {
+            self.k.if_then(column.lt(self.counts[HEAD_DIM]), || {
                 value.set(load_element(self.attention.element, operand.at, first + to_u64(column)));
             });
             value.get()
@@ -228,7 +228,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         for (nth, sum) in accumulators.iter().enumerate() {
             let column = self.lane + 32 * nth as u32;
             let result = is_empty.select::<f32>(0.0, sum.get() / total);
-            self.k.when(column.lt(self.counts[HEAD_DIM]), || {
+            self.k.if_then(column.lt(self.counts[HEAD_DIM]), || {
                 store_element(self.attention.element, out.at, first + to_u64(column), result);
             });
         }

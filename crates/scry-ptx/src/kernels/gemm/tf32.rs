@@ -206,7 +206,7 @@ impl<'k> TileCopy<'k> {
     ) -> Val<'a, f32> {
         let at = to_u64(self.k.block_id(2)) * self.stride + to_u64(line) * self.ld + to_u64(nth);
         let value = self.k.var::<f32>(0.0);
-        self.k.when(in_bounds, || value.set(self.from.at_wide(at).load_constant()));
+        self.k.if_then(in_bounds, || value.set(self.from.at_wide(at).load_constant()));
         value.get()
     }
 
@@ -222,7 +222,7 @@ impl<'k> TileCopy<'k> {
             })
             .collect();
         for (mn_index, in_bounds, value) in values {
-            self.k.when(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
+            self.k.if_then(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
         }
     }
 
@@ -243,7 +243,7 @@ impl<'k> TileCopy<'k> {
                 (self.first_k_index + x, self.first_mn + y + nth * ROWS_PER_STEP);
             let value = tile_element(tile, x, y + nth * ROWS_PER_STEP).load();
             let in_bounds = k_index.lt(self.k_dim) & mn_index.lt(self.mn_extent);
-            k.when(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
+            k.if_then(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
         }
     }
 

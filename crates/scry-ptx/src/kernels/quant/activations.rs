@@ -141,7 +141,7 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
     ) {
         let warp_span = WarpSpan { span, column, lane };
         let (scale, inverse) = self.scale_of(values);
-        self.k.when(lane.equals(0), || self.scale(span, column).store(scale));
+        self.k.if_then(lane.equals(0), || self.scale(span, column).store(scale));
         let mut remainders = values.map(|value| value * inverse);
         for limb in 0..self.layout.limbs {
             // The nearest integer is in the low bits of the sum.
@@ -208,7 +208,7 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
             _ => (part.lt(2), part * 8 + group),
         };
         let sum = first.select(sum, 0);
-        self.k.when(writes, || {
+        self.k.if_then(writes, || {
             let upper = (sum + UPPER_UNIT / 2) >> UPPER_UNIT.ilog2();
             let bytes = self.sums(warp_span.span, limb_column).cast::<u8>();
             let at = bytes.plus_bytes((slot >> 2) * 8 + (slot & 3));

@@ -71,7 +71,7 @@ impl Dot {
             len,
             row_bytes: (len >> block) * format.block_bytes() as u32,
         };
-        k.when(first.lt(rows), || {
+        k.if_then(first.lt(rows), || {
             let sums = (0..ROWS * self.product.columns).map(|_| k.var(0.0f32));
             let sums: Vec<_> = sums.collect();
             k.for_range(0, spans, 1, |span| self.accumulate(&work, span, &sums));
@@ -82,7 +82,7 @@ impl Dot {
     /// Accumulates the products with a span of weights of both rows.
     fn accumulate<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, sums: &[Var<'k, f32>]) {
         let (format, columns) = (self.product.format, self.product.columns);
-        work.k.when((span * SPAN + work.lane * 8).lt(work.len), || {
+        work.k.if_then((span * SPAN + work.lane * 8).lt(work.len), || {
             let weights = work.rows.map(|row| {
                 let first = to_u64(span * format.span_bytes());
                 let at = work.weights.at_wide(to_u64(row).mul_add(to_u64(work.row_bytes), first));
@@ -109,7 +109,7 @@ impl Dot {
         let k = work.k;
         let totals = sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b));
         let totals: Vec<_> = totals.collect();
-        k.when(work.lane.equals(0), || {
+        k.if_then(work.lane.equals(0), || {
             for (nth, total) in totals.into_iter().enumerate() {
                 let (row, column) =
                     (nth as u32 / self.product.columns, nth as u32 % self.product.columns);

@@ -40,7 +40,7 @@ impl QuantizeActivations {
         let (span, column) =
             (unit >> self.layout.padded_columns.ilog2(), unit & (self.layout.padded_columns - 1));
         let in_bounds = span.lt(spans) & column.lt(columns);
-        k.when(in_bounds, || {
+        k.if_then(in_bounds, || {
             let lane = k.lane();
             let limb_buffer = LimbBuffer::new(k, self.layout, limbs, spans);
             let values = Source::new(self.product.activations, x, len).values(

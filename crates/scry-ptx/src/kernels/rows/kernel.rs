@@ -280,7 +280,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn prefetch(&self, row: Val<'k, u32>, prefetch_distance: Val<'k, u32>) {
         let k = self.k;
         let is_first_thread = k.thread_id().equals(0);
-        k.when(is_first_thread & (row + prefetch_distance).lt(self.count), || {
+        k.if_then(is_first_thread & (row + prefetch_distance).lt(self.count), || {
             self.partition(row + prefetch_distance, k.constant(0u32)).prefetch(self.x);
         });
     }

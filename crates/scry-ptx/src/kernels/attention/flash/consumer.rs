@@ -215,7 +215,7 @@ impl Consumer<'_, '_> {
 fn release_first_consumer(k: &KernelBuilder, variant: &Variant, index: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
     if last > 0 && variant.form == Form::Overlapped {
-        k.when(index.equals(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
+        k.if_then(index.equals(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
     }
 }
 

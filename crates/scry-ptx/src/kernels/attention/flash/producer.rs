@@ -28,7 +28,7 @@ pub(super) fn write<'k>(
         producer.run(parity);
     };
     let is_producer = k.warp().equals(4 * variant.tile.consumers);
-    k.when(is_producer, || k.when(k.elect_one(), || params.for_each_task(k, variant, work)));
+    k.if_then(is_producer, || k.if_then(k.elect_one(), || params.for_each_task(k, variant, work)));
 }
 
 struct Producer<'k, 'a> {
@@ -53,7 +53,7 @@ impl<'k> Producer<'k, '_> {
         self.load_tile(&self.values, VALUES, last);
         let tile = self.k.var(last);
         self.k.loop_(|exit| {
-            exit.when(tile.get().le(self.task.begin));
+            exit.break_if(tile.get().le(self.task.begin));
             tile.set(tile.get() - 1);
             self.load_tile(&self.keys, KEYS, tile.get());
             self.load_tile(&self.values, VALUES, tile.get());

@@ -101,7 +101,7 @@ impl<'k> Params<'k> {
             let (round, second) = (step.get() >> pair_shift, step.get() & pair_shift);
             let is_forward = (round & 1).equals(0);
             let nth = round.mul_add(blocks, is_forward.select(block, blocks - 1 - block));
-            exit.when(nth.ge(self.schedule.units));
+            exit.break_if(nth.ge(self.schedule.units));
             let (task, unpaired) = if variant.packs_heads() {
                 (self.slice_task(nth, variant), k.constant(0u32))
             } else {

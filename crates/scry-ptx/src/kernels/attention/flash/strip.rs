@@ -69,7 +69,7 @@ impl<'k, 'a> Strip<'k, 'a> {
         let (k, begin) = (self.k, self.task.begin);
         let write_loop = |may_be_masked: bool, to: Val<'k, u32>| {
             k.loop_(|exit| {
-                exit.when(tiles_left.get().le(to));
+                exit.break_if(tiles_left.get().le(to));
                 tiles_left.set(tiles_left.get() - 1);
                 write(tiles_left.get(), may_be_masked);
             });

@@ -63,7 +63,7 @@ fn accumulate(k: &KernelBuilder, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &Work
         tiles.multiply(ring.index());
         k.wgmma_commit_group();
         k.wgmma_wait_group(1);
-        k.when(nth.differs(item.k_tile_start), || ring.release(previous_stage.get()));
+        k.if_then(nth.differs(item.k_tile_start), || ring.release(previous_stage.get()));
         previous_stage.set(ring.index());
         ring.advance();
     });

@@ -90,7 +90,7 @@ impl<'k> Ring<'k> {
     pub(super) fn release(&self, index: Val<'k, u32>) {
         let (lane, cluster) = (self.k.lane(), self.variant.tile.cluster);
         let empty = self.barrier(1, index);
-        self.k.when(lane.lt(cluster), || match cluster {
+        self.k.if_then(lane.lt(cluster), || match cluster {
             1 => empty.arrive(),
             _ => empty.arrive_in(lane),
         });

@@ -199,7 +199,7 @@ impl Stream {
             ActivationSource::Values(Source::new(self.product.activations, x, len))
         };
         let warp = k.warp();
-        k.either(
+        k.if_else(
             warp.ge(CONSUMERS),
             || block.run_producer(warp - CONSUMERS),
             || block.run_consumer(&activations, warp, self.product.format),
@@ -256,7 +256,7 @@ impl<'k> Block<'k> {
         let k = self.k;
         let lane = k.lane();
         let first = producer.equals(0) & lane.equals(0);
-        k.when(first, || {
+        k.if_then(first, || {
             self.ring.init();
             self.limbs_full.init(1);
             k.fence_mbarrier_init();
@@ -288,7 +288,7 @@ impl<'k> Block<'k> {
         }
         k.sync_named(READY_BARRIER, THREADS);
         if let ActivationSource::Limbs(limbs, bytes) = activations {
-            k.when(warp.equals(0) & k.lane().equals(0), || {
+            k.if_then(warp.equals(0) & k.lane().equals(0), || {
                 self.limbs_full.arrive_expect_tx(*bytes);
                 k.fetch_bytes(self.limb_buffer.limbs, *limbs, *bytes, self.limbs_full);
             });
@@ -318,7 +318,7 @@ impl<'k> Block<'k> {
                 (span, column, in_bounds, source.values(in_bounds, span, self.first + column, lane))
             });
             for (span, column, in_bounds, values) in read.collect::<Vec<_>>() {
-                k.when(in_bounds, || self.limb_buffer.write(span, column, lane, values));
+                k.if_then(in_bounds, || self.limb_buffer.write(span, column, lane, values));
             }
         });
     }
@@ -336,7 +336,7 @@ impl<'k> Block<'k> {
         let (row, column) = (tile * ROWS + line, thread & (width - 1));
         let in_bounds =
             thread.lt(ROWS * width) & row.lt(self.matrix.rows) & column.lt(self.columns);
-        k.when(in_bounds, || {
+        k.if_then(in_bounds, || {
             let from = self.partial_sums.at(parity * (CONSUMERS * ROWS * width) + thread);
             let parts = (0..CONSUMERS).map(|warp| from.at(warp * ROWS * width).load());
             let sum = parts.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b);
@@ -381,12 +381,12 @@ impl<'k, 'b> Consumer<'k, 'b> {
     fn accumulate_tile(&self, format: BlockFormat, sums: [Var<'k, f32>; 4]) {
         let (k, chunks) = (self.block.k, self.block.chunks);
         k.loop_(|exit| {
-            exit.when(self.next_chunk.get().ge(chunks));
+            exit.break_if(self.next_chunk.get().ge(chunks));
             self.cursor.wait_full();
             let span = self.next_chunk.get() * SPANS + (self.warp & (GROUP_WARPS - 1));
-            k.when(span.lt(self.block.spans), || self.add(format, span, sums));
+            k.if_then(span.lt(self.block.spans), || self.add(format, span, sums));
             k.sync_warp();
-            k.when(self.lane.equals(0), || self.cursor.empty().arrive());
+            k.if_then(self.lane.equals(0), || self.cursor.empty().arrive());
             self.cursor.advance(2);
             self.next_chunk.set(self.next_chunk.get() + 2);
         });
