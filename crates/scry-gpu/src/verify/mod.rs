@@ -91,7 +91,7 @@ impl Contents for Bytes<'_> {}
 
 /// A kernel, its buffers and its launch, to run on any device.
 #[derive(Clone, Copy)]
-pub struct Work<'a> {
+pub struct Workload<'a> {
     /// The WGSL source.
     pub wgsl: &'a str,
     /// Entry point and overrides.
@@ -122,7 +122,7 @@ pub enum Verdict {
     Unable(GpuError),
 }
 
-impl Work<'_> {
+impl Workload<'_> {
     /// Runs the kernel on a device, in new buffers.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Work<'_> {
     /// differ by `tolerance`: ULPs, or a [`Tolerance`].
     ///
     /// # Errors
-    /// As [`Work::run`], except for missing features and limits, which are [`Verdict::Unable`].
+    /// As [`Workload::run`], except for missing features and limits, which are [`Verdict::Unable`].
     pub fn verify(
         &self,
         device: &Device,
@@ -206,8 +206,8 @@ pub fn assert_backends_agree(
     let tolerance = tolerance.into();
     let launch = Launch::invocations(invocations);
     let options = CompileOptions::default();
-    let work = Work { wgsl, options: &options, contents, launch: &launch };
-    match devices().and_then(|devices| disagreement(&work, &devices, tolerance)) {
+    let workload = Workload { wgsl, options: &options, contents, launch: &launch };
+    match devices().and_then(|devices| disagreement(&workload, &devices, tolerance)) {
         Ok(None) => {}
         Ok(Some(text)) => panic!("{text}"),
         Err(error) => panic!("{error}"),
@@ -216,19 +216,19 @@ pub fn assert_backends_agree(
 
 /// Formats the first disagreement of a device with the reference.
 fn disagreement(
-    work: &Work<'_>,
+    workload: &Workload<'_>,
     devices: &[Device],
     tolerance: Tolerance,
 ) -> Result<Option<String>> {
     let Some((reference, others)) = devices.split_first() else {
         return Device::auto().map(|_| None);
     };
-    let expected = work.run(reference)?;
+    let expected = workload.run(reference)?;
     if others.is_empty() {
         eprintln!("not compared: {} is the only device", reference.info().title());
     }
     for device in others {
-        match work.verify(device, &expected, tolerance)? {
+        match workload.verify(device, &expected, tolerance)? {
             Verdict::Ran(outputs) => {
                 if let Some(text) = explain(&outputs, reference, device) {
                     return Ok(Some(text));
@@ -279,8 +279,9 @@ mod tests {
         let pairs = [0u8; 24];
         let (options, launch) = (CompileOptions::new(), Launch::invocations(3));
         let contents: [&dyn Contents; 1] = [&Bytes(&pairs)];
-        let work = Work { wgsl: WGSL, options: &options, contents: &contents, launch: &launch };
-        disagreement(&work, &devices, tolerance.into()).unwrap()
+        let workload =
+            Workload { wgsl: WGSL, options: &options, contents: &contents, launch: &launch };
+        disagreement(&workload, &devices, tolerance.into()).unwrap()
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use scry_fuzz::{Case, RandomKernel, kernel, shrink};
 use scry_gpu::testing::{null_info, observed};
-use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
+use scry_gpu::verify::{Bytes, Contents, Verdict, Workload, explain, is_same_failure};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 use scry_test_support::{devices, env_number};
 
@@ -150,8 +150,9 @@ fn run_and_compare(case: &Case, reference: &Device, device: &Device) -> Result<V
     let contents: Vec<Bytes<'_>> = case.buffers.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
     let options = CompileOptions::default();
-    let work = Work { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
-    work.verify(device, &work.run(reference)?, 0)
+    let workload =
+        Workload { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
+    workload.verify(device, &workload.run(reference)?, 0)
 }
 
 /// Returns a device with f64 and one without, and the feature f64 for random kernels.

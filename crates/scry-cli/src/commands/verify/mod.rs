@@ -6,7 +6,7 @@ mod verdicts;
 
 use std::path::Path;
 
-use scry_gpu::verify::{self, Bytes, Comparison, Contents, Tolerance, Verdict, Work};
+use scry_gpu::verify::{self, Bytes, Comparison, Contents, Tolerance, Verdict, Workload};
 use scry_gpu::{CompileOptions, Device, Launch};
 use scry_ir::{Outline, Program};
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ fn compare(
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
     let launch = launch_for(plan);
     let Devices { reference, others, .. } = devices;
-    let work = Work { wgsl: source, options, contents: &contents, launch: &launch };
+    let workload = Workload { wgsl: source, options, contents: &contents, launch: &launch };
     let tolerance = Tolerance { ulps: args.ulps, atol: args.atol, rtol: args.rtol };
     let notice = |device| {
         let what = format!("kernel `{kernel}` on {}", verdicts::title(device));
@@ -192,11 +192,11 @@ fn compare(
     };
     let expected = {
         let _notice = notice(reference);
-        work.run(reference).map_err(|error| args.limit.failure(error, kernel, reference))?
+        workload.run(reference).map_err(|error| args.limit.failure(error, kernel, reference))?
     };
     let results = others.iter().map(|device| {
         let _notice = notice(device);
-        let verdict = work.verify(device, &expected, tolerance);
+        let verdict = workload.verify(device, &expected, tolerance);
         let verdict = verdict.map_err(|error| args.limit.failure(error, kernel, device))?;
         Ok(DeviceResult { device: device.clone(), verdict })
     });
