@@ -230,7 +230,7 @@ fn disagreement(
     for device in others {
         match workload.verify(device, &expected, tolerance)? {
             Verdict::Ran(outputs) => {
-                if let Some(text) = explain(&outputs, reference, device) {
+                if let Some(text) = format_first_difference(&outputs, reference, device) {
                     return Ok(Some(text));
                 }
             }
@@ -242,7 +242,7 @@ fn disagreement(
 
 /// Formats the first output in which a device disagrees with the reference; `None` if they agree.
 #[must_use]
-pub fn explain(
+pub fn format_first_difference(
     outputs: &[(String, Comparison)],
     reference: &Device,
     device: &Device,

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use scry_fuzz::{Case, RandomKernel, kernel, shrink};
 use scry_gpu::testing::{null_info, observed};
-use scry_gpu::verify::{Bytes, Contents, Verdict, Workload, explain, is_same_failure};
+use scry_gpu::verify::{
+    Bytes, Contents, Verdict, Workload, format_first_difference, is_same_failure,
+};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 use scry_test_support::{devices, env_number};
 
@@ -136,7 +138,9 @@ fn shrink_kernel(
 /// Returns the problem of a kernel on a device, if there is one.
 fn find_problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
     match run_and_compare(case, reference, device) {
-        Ok(Verdict::Ran(outputs)) => explain(&outputs, reference, device).map(Problem::Difference),
+        Ok(Verdict::Ran(outputs)) => {
+            format_first_difference(&outputs, reference, device).map(Problem::Difference)
+        }
         Ok(Verdict::Unable(error)) | Err(error) => Some(Problem::Failure(error)),
     }
 }

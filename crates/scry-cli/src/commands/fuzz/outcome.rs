@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use scry_fuzz::{Case, RandomKernel, shrink};
-use scry_gpu::verify::{Bytes, Contents, Verdict, Workload, explain, is_same_failure};
+use scry_gpu::verify::{
+    Bytes, Contents, Verdict, Workload, format_first_difference, is_same_failure,
+};
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 
 use super::progress::{Minimising, Progress, minimising_text};
@@ -83,7 +85,7 @@ fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> 
     let ran = catch_unwind(AssertUnwindSafe(|| compare_results(case, reference, device)));
     match ran {
         Ok(Ok(Verdict::Ran(outputs))) => {
-            explain(&outputs, reference, device).map(Problem::Difference)
+            format_first_difference(&outputs, reference, device).map(Problem::Difference)
         }
         Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Rejected(error)),
         Err(_) => Some(Problem::Panic),
