@@ -15,8 +15,8 @@ pub struct Comparison {
     /// Number of scalars that differ. Floats with distance 0, such as the two zeros or two NaNs,
     /// are equal.
     pub different: u64,
-    /// The largest distance in ULPs; [`FAR`](super::FAR) for unequal integers and for a NaN against
-    /// a number.
+    /// The largest distance in ULPs; [`UNDEFINED_ULPS`](super::UNDEFINED_ULPS) for unequal integers
+    /// and for a NaN against a number.
     pub largest_ulps: u64,
     /// The largest absolute difference of two finite floats.
     pub largest_difference: f64,
@@ -214,7 +214,7 @@ fn count(layout: &TypeLayout) -> u64 {
 mod tests {
     use scry_ir::Program;
 
-    use super::super::ulps::FAR;
+    use super::super::ulps::UNDEFINED_ULPS;
     use super::*;
 
     fn layout(ty: &str) -> TypeLayout {
@@ -244,7 +244,7 @@ mod tests {
         bytes[16 + 16 + 4] = 1;
         bytes[16 + 32 + 12] = 7;
         let found = compare(&layout("Outer"), &expected, &bytes, 0);
-        assert_eq!((found.different, found.largest_ulps), (2, FAR));
+        assert_eq!((found.different, found.largest_ulps), (2, UNDEFINED_ULPS));
         let first = found.first_difference.unwrap();
         assert_eq!((first.place.as_str(), first.index, first.ulps), (".rest[1].v.y", 6, 1));
         // Within the tolerance for floats, the integer is the first difference.

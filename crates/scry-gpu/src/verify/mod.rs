@@ -37,7 +37,7 @@ pub use compare::{Comparison, Difference, compare};
 pub use failure::is_same_failure;
 pub use guard::{CorruptedRegion, GuardedRun, run_guarded, run_guarded_kernel};
 pub use tolerance::Tolerance;
-pub use ulps::FAR;
+pub use ulps::UNDEFINED_ULPS;
 
 /// Initial content of a buffer: a slice, array or vector of elements.
 pub trait Contents: sealed::Sealed {}
@@ -251,7 +251,7 @@ pub fn format_first_difference(
     let first = comparison.first_difference.as_ref()?;
     let Difference { index, place, expected, found, ulps } = first;
     let distance = match *ulps {
-        FAR => String::new(),
+        UNDEFINED_ULPS => String::new(),
         ulps => format!(", {ulps} units in the last place apart"),
     };
     Some(format!(

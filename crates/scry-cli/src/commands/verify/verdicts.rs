@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use scry_gpu::Device;
-use scry_gpu::verify::{Comparison, Difference, FAR, Verdict};
+use scry_gpu::verify::{Comparison, Difference, UNDEFINED_ULPS, Verdict};
 use serde_json::{Value, json};
 
 use crate::commands::run::grid;
@@ -148,8 +148,8 @@ fn describe(name: &str, comparison: &Comparison) -> String {
     let Comparison { numbers, different, largest_ulps, largest_difference, first_difference } =
         comparison;
     let distance = match *largest_ulps {
-        FAR if *largest_difference == 0.0 => String::new(),
-        FAR => format!("at most {largest_difference:.2e} apart; "),
+        UNDEFINED_ULPS if *largest_difference == 0.0 => String::new(),
+        UNDEFINED_ULPS => format!("at most {largest_difference:.2e} apart; "),
         ulps => format!("at most {ulps} ULP, {largest_difference:.2e} apart; "),
     };
     let Some(Difference { index, place, expected, found, .. }) = first_difference else {
@@ -165,7 +165,7 @@ fn describe(name: &str, comparison: &Comparison) -> String {
 }
 
 fn output_json((name, comparison): &(String, Comparison)) -> Value {
-    let ulps = |ulps: u64| (ulps != FAR).then_some(ulps);
+    let ulps = |ulps: u64| (ulps != UNDEFINED_ULPS).then_some(ulps);
     let first = comparison.first_difference.as_ref().map(|first| {
         json!({
             "index": first.index,
