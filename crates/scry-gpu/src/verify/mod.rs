@@ -117,9 +117,9 @@ pub struct Output {
 #[derive(Debug)]
 pub enum Verdict {
     /// It ran: the name of each output, and its comparison.
-    Ran(Vec<(String, Comparison)>),
+    Compared(Vec<(String, Comparison)>),
     /// The device cannot run the kernel: it lacks a feature, or a limit is too low.
-    Unable(GpuError),
+    Unsupported(GpuError),
 }
 
 impl Workload<'_> {
@@ -147,7 +147,8 @@ impl Workload<'_> {
     /// differ by `tolerance`: ULPs, or a [`Tolerance`].
     ///
     /// # Errors
-    /// As [`Workload::run`], except for missing features and limits, which are [`Verdict::Unable`].
+    /// As [`Workload::run`], except for missing features and limits, which are
+    /// [`Verdict::Unsupported`].
     pub fn verify(
         &self,
         device: &Device,
@@ -157,7 +158,7 @@ impl Workload<'_> {
         let tolerance = tolerance.into();
         let found = match self.run(device) {
             Ok(found) => found,
-            Err(error) if is_lacking(&error) => return Ok(Verdict::Unable(error)),
+            Err(error) if is_lacking(&error) => return Ok(Verdict::Unsupported(error)),
             Err(error) => return Err(error),
         };
         let pairs = reference.iter().zip(&found);
@@ -165,7 +166,7 @@ impl Workload<'_> {
             let comparison = compare(&expected.layout, &expected.bytes, &found.bytes, tolerance);
             (expected.name.clone(), comparison)
         });
-        Ok(Verdict::Ran(compared.collect()))
+        Ok(Verdict::Compared(compared.collect()))
     }
 }
 
@@ -229,12 +230,12 @@ fn disagreement(
     }
     for device in others {
         match workload.verify(device, &expected, tolerance)? {
-            Verdict::Ran(outputs) => {
+            Verdict::Compared(outputs) => {
                 if let Some(text) = format_first_difference(&outputs, reference, device) {
                     return Ok(Some(text));
                 }
             }
-            Verdict::Unable(error) => eprintln!("skipped {}: {error}", device.info().title()),
+            Verdict::Unsupported(error) => eprintln!("skipped {}: {error}", device.info().title()),
         }
     }
     Ok(None)

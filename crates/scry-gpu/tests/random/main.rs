@@ -138,10 +138,10 @@ fn shrink_kernel(
 /// Returns the problem of a kernel on a device, if there is one.
 fn find_problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
     match run_and_compare(case, reference, device) {
-        Ok(Verdict::Ran(outputs)) => {
+        Ok(Verdict::Compared(outputs)) => {
             format_first_difference(&outputs, reference, device).map(Problem::Difference)
         }
-        Ok(Verdict::Unable(error)) | Err(error) => Some(Problem::Failure(error)),
+        Ok(Verdict::Unsupported(error)) | Err(error) => Some(Problem::Failure(error)),
     }
 }
 

@@ -84,10 +84,10 @@ pub fn find_problem(
 fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
     let ran = catch_unwind(AssertUnwindSafe(|| compare_results(case, reference, device)));
     match ran {
-        Ok(Ok(Verdict::Ran(outputs))) => {
+        Ok(Ok(Verdict::Compared(outputs))) => {
             format_first_difference(&outputs, reference, device).map(Problem::Difference)
         }
-        Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Rejected(error)),
+        Ok(Ok(Verdict::Unsupported(error)) | Err(error)) => Some(Problem::Rejected(error)),
         Err(_) => Some(Problem::Panic),
     }
 }

@@ -151,7 +151,7 @@ fn verify_kernel(
     let device_results = compare(args, &kernel, source, &options, &plan, devices)?;
     if device_results
         .iter()
-        .any(|it| matches!(&it.verdict, Verdict::Ran(out) if value_count(out) == 0))
+        .any(|it| matches!(&it.verdict, Verdict::Compared(out) if value_count(out) == 0))
     {
         return not_comparable("writes only buffers without elements");
     }

@@ -66,7 +66,7 @@ impl KernelResult {
     fn was_run(&self) -> bool {
         self.device_results
             .iter()
-            .any(|device_results| matches!(device_results.verdict, Verdict::Ran(_)))
+            .any(|device_results| matches!(device_results.verdict, Verdict::Compared(_)))
     }
 
     /// Formats the result for people.
@@ -113,19 +113,19 @@ impl KernelResult {
 impl DeviceResult {
     fn agrees(&self) -> bool {
         match &self.verdict {
-            Verdict::Ran(outputs) => outputs.iter().all(|(_, comparison)| comparison.agrees()),
-            Verdict::Unable(_) => true,
+            Verdict::Compared(outputs) => outputs.iter().all(|(_, comparison)| comparison.agrees()),
+            Verdict::Unsupported(_) => true,
         }
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
         let title = title(&self.device);
         match &self.verdict {
-            Verdict::Ran(outputs) => outputs
+            Verdict::Compared(outputs) => outputs
                 .iter()
                 .map(|(name, found)| vec![title.clone(), name.clone(), describe(name, found)])
                 .collect(),
-            Verdict::Unable(error) => {
+            Verdict::Unsupported(error) => {
                 vec![vec![title, "cannot run it".to_owned(), error.to_string()]]
             }
         }
@@ -134,8 +134,8 @@ impl DeviceResult {
     fn to_json(&self) -> Value {
         let mut device = device_json(&self.device);
         let (unable, outputs) = match &self.verdict {
-            Verdict::Ran(outputs) => (None, outputs.iter().map(output_json).collect()),
-            Verdict::Unable(error) => (Some(error.to_string()), Vec::new()),
+            Verdict::Compared(outputs) => (None, outputs.iter().map(output_json).collect()),
+            Verdict::Unsupported(error) => (Some(error.to_string()), Vec::new()),
         };
         device["unable"] = json!(unable);
         device["outputs"] = Value::Array(outputs);
