@@ -309,7 +309,7 @@ impl Case {
     }
 
     /// Expects an error whose text contains each part.
-    pub fn refused(mut self, parts: &[&str]) -> Self {
+    pub fn expect_error(mut self, parts: &[&str]) -> Self {
         self.failure = Failure::Always(parts.iter().map(|part| (*part).to_owned()).collect());
         self
     }

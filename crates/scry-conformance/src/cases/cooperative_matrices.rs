@@ -394,7 +394,7 @@ pub(crate) fn rejects_invalid_matrix_products(_: &DeviceInfo) -> Vec<Case> {
     let shared = source("shared_one = coopLoad<coop_mat8x8<f32, C>>(&accumulators[0]);");
     let shared = shared + "var<workgroup> shared_one: coop_mat8x8<f32, C>;";
     let case = |name: &str, source: String, part: &str| {
-        Case::new(name, source).rejected_without(NEEDS).refused(&[part])
+        Case::new(name, source).rejected_without(NEEDS).expect_error(&[part])
     };
     vec![
         case("sizes", sizes, "the same size"),

@@ -365,11 +365,11 @@ pub(crate) fn rejects_workgroups_beyond_limits(gpu: &DeviceInfo) -> Vec<Case> {
         Case::new("the largest", kernel([max, 1, 1], words))
             .output((0..max).collect())
             .one_workgroup(),
-        Case::new("too wide", kernel([x + 1, 1, 1], 1)).refused(&["max_workgroup", &wide]),
+        Case::new("too wide", kernel([x + 1, 1, 1], 1)).expect_error(&["max_workgroup", &wide]),
         Case::new("too many invocations", kernel([max, 2, 1], 1))
-            .refused(&["max_workgroup_invocations", &many]),
+            .expect_error(&["max_workgroup_invocations", &many]),
         Case::new("too much memory", kernel([1, 1, 1], words + 1))
-            .refused(&["max_workgroup_memory", &memory]),
+            .expect_error(&["max_workgroup_memory", &memory]),
     ]
 }
 

@@ -130,12 +130,12 @@ fn runners_notice_wrong_properties() {
 
 #[test]
 fn runners_notice_missing_and_wrong_errors() {
-    let accepted = double_words().launch(Launch::invocations(3)).refused(&["x"]);
+    let accepted = double_words().launch(Launch::invocations(3)).expect_error(&["x"]);
     assert_mismatch(&accepted, "the kernel was accepted");
     let missing =
         Case::new("nothing is bound", double_words().source).launch(Launch::invocations(3));
     assert_mismatch(&missing, "the kernel uses 1, but none was given");
-    let other = Case::new("another reason", missing.source).refused(&["no such text"]);
+    let other = Case::new("another reason", missing.source).expect_error(&["no such text"]);
     assert_mismatch(&other.launch(Launch::invocations(3)), "`no such text` is missing in");
 }
 

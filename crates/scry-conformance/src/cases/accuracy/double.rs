@@ -135,5 +135,5 @@ fn rejected_by_name(rows: &[Row]) -> Case {
     let (wgsl, ..) = rows[0];
     let name = wgsl.split('(').next().unwrap_or_default();
     let parts = [&format!("`{name}` of 64-bit floats"), "help: "];
-    Case::new(name, kernel(rows)).skipped_without(Features::F64).refused(&parts)
+    Case::new(name, kernel(rows)).skipped_without(Features::F64).expect_error(&parts)
 }
