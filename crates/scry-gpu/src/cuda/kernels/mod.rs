@@ -21,7 +21,7 @@ pub use attention::{Attention, AttentionBias, Strides};
 pub use prepared::PreparedOp;
 pub use products::{Activation, Engine, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
-pub use rows::{Norm, NormKind, Rows, Softmax};
+pub use rows::{Norm, NormKind, Rows, SoftmaxKind};
 pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
 pub use scry_ptx::{PtxType, Target};
 
