@@ -3,7 +3,7 @@
 use super::limits;
 use crate::kir::{Barrier, Buffer, Builtin, Definition, Inst, Kir, Stmt, Type, any_stmt};
 use crate::{
-    Access, Binding, BufferBindingType, Features, Immediates, Interface, Member, Scalar,
+    Access, BindingInfo, BufferBindingType, Features, Immediates, Interface, Member, Scalar,
     ScalarKind, TypeLayout,
 };
 
@@ -28,8 +28,8 @@ pub(super) fn derive(kir: &Kir) -> Interface {
     }
 }
 
-fn binding(buffer: &Buffer, index: u32) -> Binding {
-    Binding {
+fn binding(buffer: &Buffer, index: u32) -> BindingInfo {
+    BindingInfo {
         group: 0,
         binding: index,
         name: buffer.name.clone(),

@@ -6,13 +6,15 @@ use crate::kir::{
     AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, KirOptions, Label, Place, Stmt, Type,
     UnaryOp, for_each_stmt_mut, optimise, random,
 };
-use crate::{Access, Binding, BufferBindingType, Features, Interface, Program, Scalar, TypeLayout};
+use crate::{
+    Access, BindingInfo, BufferBindingType, Features, Interface, Program, Scalar, TypeLayout,
+};
 
 /// An interface with a runtime-sized array of `u32` for each buffer.
 fn interface(kir: &Kir) -> Interface {
     let scalar = TypeLayout::Scalar(Scalar::U32);
     let layout = TypeLayout::Array { element: Box::new(scalar), len: None, stride: 4 };
-    let bindings = (0..).zip(&kir.buffers).map(|(i, buffer)| Binding {
+    let bindings = (0..).zip(&kir.buffers).map(|(i, buffer)| BindingInfo {
         group: 0,
         binding: i,
         name: buffer.name.clone(),
