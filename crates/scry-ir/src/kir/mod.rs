@@ -107,7 +107,7 @@ pub struct Buffer {
     /// Whether the kernel may write it.
     pub writable: bool,
     /// Guaranteed minimum size in bytes.
-    pub size: u64,
+    pub min_size: u64,
 }
 
 /// A kernel.

@@ -19,7 +19,7 @@ pub fn kernel(seed: u64, endless: bool) -> Kir {
     for (i, element) in BUFFERS.into_iter().enumerate() {
         let buffer = b.named_buffer(&format!("data{i}"), element, i != 1);
         // A false claim: the buffers are much smaller.
-        b.buffer_size(buffer, 1 << 30);
+        b.set_buffer_min_size(buffer, 1 << 30);
     }
     b.immediates(16);
     let tile = b.workgroup_array(Type::U32, 7);

@@ -111,7 +111,7 @@ impl Builder {
     pub fn buffer(&mut self, writable: bool) -> u32 {
         let index = self.kir.buffers.len() as u32;
         let name = format!("binding{index}");
-        self.kir.buffers.push(Buffer { name, element: Type::U32, writable, size: 0 });
+        self.kir.buffers.push(Buffer { name, element: Type::U32, writable, min_size: 0 });
         index
     }
 
@@ -141,11 +141,11 @@ impl Builder {
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let table = b.buffer(false);
-    /// b.buffer_size(table, 1024);
-    /// assert_eq!(b.kir().buffers[0].size, 1024);
+    /// b.set_buffer_min_size(table, 1024);
+    /// assert_eq!(b.kir().buffers[0].min_size, 1024);
     /// ```
-    pub fn buffer_size(&mut self, buffer: u32, bytes: u64) {
-        self.kir.buffers[buffer as usize].size = bytes;
+    pub fn set_buffer_min_size(&mut self, buffer: u32, bytes: u64) {
+        self.kir.buffers[buffer as usize].min_size = bytes;
     }
 
     /// Sets the size of the immediate block, in bytes.

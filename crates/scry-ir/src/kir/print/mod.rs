@@ -55,8 +55,8 @@ impl Kir {
             if buffer.name != format!("binding{nth}") {
                 write!(f, " {}", buffer.name)?;
             }
-            if buffer.size > 0 {
-                write!(f, ", at least {} bytes", buffer.size)?;
+            if buffer.min_size > 0 {
+                write!(f, ", at least {} bytes", buffer.min_size)?;
             }
             writeln!(f)?;
         }

@@ -45,7 +45,7 @@ fn layout(buffer: &Buffer) -> TypeLayout {
     let (scalar, stride) = (scalar(buffer.element), buffer.element.size());
     let array =
         |len| TypeLayout::Array { element: Box::new(TypeLayout::Scalar(scalar)), len, stride };
-    let elements = buffer.size.div_ceil(stride.into()).max(1) as u32;
+    let elements = buffer.min_size.div_ceil(stride.into()).max(1) as u32;
     if elements == 1 {
         return array(None);
     }

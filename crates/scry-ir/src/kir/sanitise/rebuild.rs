@@ -86,7 +86,7 @@ impl<'k> Rebuild<'k> {
             constants: HashMap::default(),
             lengths: HashMap::default(),
         };
-        rebuild.out.buffers.iter_mut().for_each(|buffer| buffer.size = 0);
+        rebuild.out.buffers.iter_mut().for_each(|buffer| buffer.min_size = 0);
         rebuild
     }
 
@@ -287,7 +287,7 @@ impl<'k> Rebuild<'k> {
             return Err(invalid(format!("{space} would need {bytes} bytes, more than 4 GiB")));
         }
         let buffer = &mut self.out.buffers[binding as usize];
-        buffer.size = buffer.size.max(bytes);
+        buffer.min_size = buffer.min_size.max(bytes);
         Ok(())
     }
 }

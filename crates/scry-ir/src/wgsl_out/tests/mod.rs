@@ -90,7 +90,7 @@ fn random_kernel_with_output(seed: u64) -> Kir {
         let space = AddressSpace::Binding(output);
         b.store(Place::new(space, Some(index), vars * 4, var * 4), vec![value]);
     }
-    b.buffer_size(output, (2 * invocations * vars * 4).into());
+    b.set_buffer_min_size(output, (2 * invocations * vars * 4).into());
     b.finish()
 }
 
@@ -102,7 +102,7 @@ fn random_control_flow_round_trip() {
             optimise(&mut kir);
         }
         let words = (0..64u32).flat_map(|word| (word * 3 % 5).to_le_bytes()).collect();
-        let buffers = [words, vec![0; kir.buffers[1].size as usize]];
+        let buffers = [words, vec![0; kir.buffers[1].min_size as usize]];
         let (text, again) = round_trip(&kir);
         let (expected, found) = (execute(&kir, &buffers), execute(&again, &buffers));
         assert!(expected[1] == found[1], "seed {seed}\n{kir}\n{text}");

@@ -103,7 +103,7 @@ fn clamped_loads_are_always_hoisted() {
 fn loads_within_minimum_size_are_hoisted() {
     let sized = |limit: Option<u32>, offset| {
         hoist_from_loop(|b, label, [x, condition]| {
-            b.buffer_size(0, 16);
+            b.set_buffer_min_size(0, 16);
             b.if_then(condition, |b| b.break_to(label));
             let index = limit.map(|limit| {
                 let limit = b.u32(limit);
