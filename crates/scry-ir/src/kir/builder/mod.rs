@@ -123,11 +123,11 @@ impl Builder {
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let input = b.buffer(false);
-    /// b.buffer_of(input, "weights", Type::F16);
+    /// b.set_buffer_type(input, "weights", Type::F16);
     /// let buffer = &b.kir().buffers[0];
     /// assert_eq!((&*buffer.name, buffer.element), ("weights", Type::F16));
     /// ```
-    pub fn buffer_of(&mut self, buffer: u32, name: &str, element: Type) {
+    pub fn set_buffer_type(&mut self, buffer: u32, name: &str, element: Type) {
         let buffer = &mut self.kir.buffers[buffer as usize];
         (buffer.name, buffer.element) = (name.to_owned(), element);
     }
@@ -174,7 +174,7 @@ impl Builder {
     /// ```
     pub fn named_buffer(&mut self, name: &str, element: Type, writable: bool) -> u32 {
         let buffer = self.buffer(writable);
-        self.buffer_of(buffer, name, element);
+        self.set_buffer_type(buffer, name, element);
         buffer
     }
 

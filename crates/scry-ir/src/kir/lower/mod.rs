@@ -302,7 +302,11 @@ impl<'m> Lower<'m> {
     fn declare_bindings(&mut self) {
         for binding in &self.interface.bindings {
             let buffer = self.builder.buffer(binding.access.writes());
-            self.builder.buffer_of(buffer, &binding.name, element_type::of_layout(&binding.layout));
+            self.builder.set_buffer_type(
+                buffer,
+                &binding.name,
+                element_type::of_layout(&binding.layout),
+            );
             self.builder.set_buffer_min_size(buffer, binding.layout.min_binding_size());
         }
         if let Some(immediates) = &self.interface.immediates {

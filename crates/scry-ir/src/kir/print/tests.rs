@@ -9,7 +9,7 @@ use crate::kir::{
 fn kernel_text() {
     let mut b = Builder::new("all", [8, 4, 1]);
     let (read, write) = (b.buffer(false), b.buffer(true));
-    b.buffer_of(read, "weights", Type::F16);
+    b.set_buffer_type(read, "weights", Type::F16);
     b.immediates(16);
     let shared = b.workgroup_array(Type::F32, 64);
     b.local_array(Type::Bool, 3);
