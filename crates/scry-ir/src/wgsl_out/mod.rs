@@ -87,12 +87,12 @@ impl Kir {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) names what WGSL lacks: 64-bit types,
-    /// 16-bit integers, atomics of them and of floats, cooperative matrices.
-    /// [`NotCompute`](crate::ShaderErrorKind::NotCompute) for a subgroup barrier or reduction that
-    /// WGSL lacks, [`TooComplex`](crate::ShaderErrorKind::TooComplex) for statements nested deeper
-    /// than WGSL permits, [`Compiler`](crate::ShaderErrorKind::Compiler) if the interface belongs
-    /// to another kernel.
+    /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) names what WGSL lacks:
+    /// 64-bit types, 16-bit integers, atomics of them and of floats, cooperative matrices.
+    /// [`UnsupportedConstruct`](crate::ShaderErrorKind::UnsupportedConstruct) for a subgroup
+    /// barrier or reduction that WGSL lacks, [`TooComplex`](crate::ShaderErrorKind::TooComplex) for
+    /// statements nested deeper than WGSL permits, [`Compiler`](crate::ShaderErrorKind::Compiler)
+    /// if the interface belongs to another kernel.
     pub fn to_wgsl(&self, interface: &Interface) -> Result<String, ShaderError> {
         guard::run(|| {
             refusals::check(self, interface)?;
