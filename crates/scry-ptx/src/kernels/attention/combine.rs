@@ -89,7 +89,7 @@ impl PtxKernel for Combine {
         };
         let partial_lens = partial_lens(&self.attention, self.slices);
         let mut buffers: Vec<_> =
-            ["sums", "extents"].into_iter().zip(partial_lens).map(partial).collect();
+            ["accumulators", "stats"].into_iter().zip(partial_lens).map(partial).collect();
         buffers.extend(arguments.last().cloned());
         let mut parameters: Vec<_> = (0..3).map(Parameter::Pointer).collect();
         let Strides { batch, head, row } = self.attention.out;
@@ -146,7 +146,7 @@ struct Row<'k> {
 
 impl<'k> Row<'k> {
     fn new(k: &'k KernelBuilder) -> Self {
-        let (accumulators, stats) = (k.pointer_param("sums"), k.pointer_param("extents"));
+        let (accumulators, stats) = (k.pointer_param("accumulators"), k.pointer_param("stats"));
         Self { k, accumulators, stats, row_index: k.block_id(0), lane: k.lane(), warp: k.warp() }
     }
 

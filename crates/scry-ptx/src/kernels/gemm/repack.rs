@@ -168,7 +168,7 @@ impl<'k> SourceParams<'k> {
         Self {
             from: k.pointer_param(&format!("from{nth}")),
             to: k.pointer_param(&format!("to{nth}")),
-            ld: k.scalar_param(&format!("leading{nth}")),
+            ld: k.scalar_param(&format!("ld{nth}")),
             stride: k.scalar_param(&format!("stride{nth}")),
             len: k.scalar_param(&format!("len{nth}")),
             line: k.scalar_param(&format!("line{nth}")),

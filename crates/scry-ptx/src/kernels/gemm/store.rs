@@ -100,7 +100,7 @@ impl<'k> Results<'k> {
             store,
             bias,
             out: k.pointer_param("out"),
-            ld: k.scalar_param("out_leading"),
+            ld: k.scalar_param("out_ld"),
             stride: k.scalar_param("out_stride"),
             split_stride: k.scalar_param("part_stride"),
             scalars: EpilogueScalars {

@@ -170,10 +170,9 @@ impl<'k> TileCopy<'k> {
     fn new(k: &'k KernelBuilder) -> Self {
         let (from, to) = (k.pointer_param("from"), k.pointer_param("to"));
         let [ld, stride, to_ld, to_matrix, to_part] =
-            ["leading", "stride", "to_leading", "to_matrix", "to_part"]
-                .map(|name| k.scalar_param(name));
+            ["ld", "stride", "to_ld", "to_matrix", "to_part"].map(|name| k.scalar_param(name));
         let (k_dim, mn_extent): (Val<'_, u32>, _) =
-            (k.scalar_param("depth"), k.scalar_param("outer"));
+            (k.scalar_param("k_dim"), k.scalar_param("mn_extent"));
         let k_tiles = (k_dim + (TILE - 1)) / TILE;
         let mn_tiles = k.block_id(0) / k_tiles;
         let first_k_index = (k.block_id(0) - mn_tiles * k_tiles) * TILE;

@@ -32,7 +32,7 @@ impl QuantizeActivations {
     fn body(&self, k: &KernelBuilder) {
         k.pdl_wait();
         k.pdl_launch_dependents();
-        let (x, limbs) = (k.pointer_param::<u32>("x"), k.pointer_param::<u32>("digits"));
+        let (x, limbs) = (k.pointer_param::<u32>("x"), k.pointer_param::<u32>("limbs"));
         let [len, first, columns] =
             ["k", "first", "columns"].map(|name| k.scalar_param::<u32>(name));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
@@ -88,7 +88,7 @@ impl PtxKernel for QuantizeActivations {
         KernelInterface {
             buffers: vec![
                 x,
-                BufferParameter { name: "digits", access: write, element: PtxType::B8, len: bytes },
+                BufferParameter { name: "limbs", access: write, element: PtxType::B8, len: bytes },
             ],
             parameters: vec![
                 Parameter::Pointer(0),

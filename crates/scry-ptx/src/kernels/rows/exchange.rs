@@ -60,12 +60,12 @@ impl<'k> RowReduction<'k, '_> {
     /// Returns the statistics of a row from those of its slices in global memory.
     pub fn load_partials(&self, partials: Ptr<'k, Global, f32>, slices: Val<'k, u32>) -> Stats<'k> {
         let k = self.context.k;
-        let sums: Vec<_> = self.op.empty_stats().iter().map(|value| k.var(*value)).collect();
-        let current = || sums.iter().map(|sum| sum.get()).collect::<Stats<'k>>();
+        let vars: Vec<_> = self.op.empty_stats().iter().map(|value| k.var(*value)).collect();
+        let current = || vars.iter().map(|var| var.get()).collect::<Stats<'k>>();
         k.for_range(k.lane(), slices, 32, |slice| {
             let next = self.load(partials.at(slice * self.stats_len));
             let merged = self.op.merge(&self.context, &[current(), next], 1);
-            sums.iter().zip(merged).for_each(|(sum, value)| sum.set(value));
+            vars.iter().zip(merged).for_each(|(var, value)| var.set(value));
         });
         self.op.merge(&self.context, &[current()], 32)
     }

@@ -246,7 +246,7 @@ impl<'k> Params<'k> {
             m: k.scalar_param("m"),
             n: k.scalar_param("n"),
             k_dim: k.scalar_param("k"),
-            ld: ["a_leading", "b_leading"].map(|name| k.scalar_param(name)),
+            ld: ["a_ld", "b_ld"].map(|name| k.scalar_param(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.scalar_param(name)),
             out_strides: ["to_row", "to_column", "to_product"].map(|name| k.scalar_param(name)),
             scalars: EpilogueScalars {

@@ -66,7 +66,7 @@ impl<'k> Results<'k> {
             Store::Tiles => Destination::Map(k.tensor_map_param("out")),
             Store::Lanes | Store::Cluster(_) => Destination::Memory(OutMemory {
                 base: k.pointer_param("out"),
-                ld: k.scalar_param("out_leading"),
+                ld: k.scalar_param("out_ld"),
                 stride: k.scalar_param("out_stride"),
             }),
         };
