@@ -117,7 +117,7 @@ impl KernelBuilder {
 
     /// Releases registers (`setmaxnreg.dec`), so that each thread of the warpgroup keeps `count`: a
     /// multiple of 8 from 24 to 256, at most what it has. All four warps must be active.
-    pub fn release_registers(&self, count: u32) {
+    pub fn setmaxnreg_dec(&self, count: u32) {
         let opcode = Opcode::new("setmaxnreg.dec.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(count).into()]);
     }
@@ -125,7 +125,7 @@ impl KernelBuilder {
     /// Waits for registers (`setmaxnreg.inc`), so that each thread of the warpgroup has `count`: a
     /// multiple of 8 from 24 to 256, at least what it has. Deadlocks if other warps do not release
     /// enough.
-    pub fn claim_registers(&self, count: u32) {
+    pub fn setmaxnreg_inc(&self, count: u32) {
         let opcode = Opcode::new("setmaxnreg.inc.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(count).into()]);
     }

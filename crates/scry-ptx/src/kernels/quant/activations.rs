@@ -245,12 +245,12 @@ impl<'k> Source<'k> {
         let nth = to_u64(column).mul_add(to_u64(self.len), to_u64(at));
         if self.element == PtxType::F32 {
             let at = self.at.cast::<f32>().at_wide(nth);
-            let [low, high] = [at, at.at(4)].map(|at| at.load_fresh_where::<4>(only, 0.0f32));
+            let [low, high] = [at, at.at(4)].map(|at| at.load_if::<4>(only, 0.0f32));
             return std::array::from_fn(|i| if i < 4 { low[i] } else { high[i - 4] });
         }
         let at = self.at.cast::<u16>().at_wide(nth).cast::<u32>();
         let widen = if self.element == PtxType::Bf16 { unpack_bf16x2 } else { unpack_f16x2 };
-        let pairs = at.load_fresh_where::<4>(only, 0u32).map(widen);
+        let pairs = at.load_if::<4>(only, 0u32).map(widen);
         std::array::from_fn(|i| pairs[i / 2][i % 2])
     }
 }

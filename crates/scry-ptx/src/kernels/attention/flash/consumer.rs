@@ -24,7 +24,7 @@ pub(super) fn write<'k>(
     index: Val<'k, u32>,
 ) {
     if let Some((_, registers)) = variant.registers() {
-        k.claim_registers(registers);
+        k.setmaxnreg_inc(registers);
     }
     release_first_consumer(k, variant, index);
     let cursors = [shared.keys().cursor(k), shared.values().cursor(k)];

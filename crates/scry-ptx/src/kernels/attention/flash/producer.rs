@@ -20,7 +20,7 @@ pub(super) fn write<'k>(
     shared: &SharedMemory<'k>,
 ) {
     if let Some((registers, _)) = variant.registers() {
-        k.release_registers(registers);
+        k.setmaxnreg_dec(registers);
     }
     let (keys, values) = (shared.keys().cursor(k), shared.values().cursor(k));
     let work = |task, parity| {

@@ -177,7 +177,7 @@ fn write_body(k: &KernelBuilder, variant: Variant) {
         || {
             registers
                 .into_iter()
-                .for_each(|(producer_registers, _)| k.release_registers(producer_registers));
+                .for_each(|(producer_registers, _)| k.setmaxnreg_dec(producer_registers));
             let producer_thread = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
             let producer = producer::Producer { k, variant, memory, schedule, operands };
             k.if_then(producer_thread.equals(0), || producer.load_a());
@@ -188,7 +188,7 @@ fn write_body(k: &KernelBuilder, variant: Variant) {
         || {
             registers
                 .into_iter()
-                .for_each(|(_, consumer_registers)| k.claim_registers(consumer_registers));
+                .for_each(|(_, consumer_registers)| k.setmaxnreg_inc(consumer_registers));
             consumer::write(k, variant, memory, &schedule, &results);
         },
     );
