@@ -156,7 +156,7 @@ fn copy_tile(k: &KernelBuilder) {
     let tile = k.dynamic_shared::<f32>(1024).offset(32 << 10);
     let full = MBarrier::at(k.shared::<u64>(1, 8));
     let at = [k.block_id(0) * TILE[1], k.block_id(1) * TILE[0]];
-    k.if_then(k.thread_id().equals(0), || {
+    k.if_then(k.thread_id().eq(0), || {
         full.init(1);
         k.fence_mbarrier_init();
         full.arrive_expect_tx(bytes);

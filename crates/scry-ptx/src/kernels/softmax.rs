@@ -47,7 +47,7 @@ pub fn plan_for(
 
 /// Returns the maximum to subtract: 0 instead of -inf, since -inf - -inf is NaN.
 fn finite_max(max: Val<'_, f32>) -> Val<'_, f32> {
-    max.equals(f32::NEG_INFINITY).select(0.0, max)
+    max.eq(f32::NEG_INFINITY).select(0.0, max)
 }
 
 /// Returns `exp(x - max)`.

@@ -27,7 +27,7 @@ fn operators_follow_the_type() {
         let (i, x) = (k.scalar_param::<u32>("i"), k.scalar_param::<f32>("x"));
         let _ = ((i + 3) * i) >> 2;
         let _ = x.mul_add(x, 1.5) / x;
-        let _ = (i.lt(7) & x.differs(x)).select(x, 0.0f32);
+        let _ = (i.lt(7) & x.ne(x)).select(x, 0.0f32);
         let _ = i.convert::<f32>("rn").cast::<u32>() ^ 1;
         let _ = pack::<Bf16x2>(x, x);
     });
@@ -88,7 +88,7 @@ fn loops_exit_on_a_true_condition() {
     let lines = instructions(|k| {
         let sum = k.var(0u32);
         k.for_range(0, k.scalar_param::<u32>("n"), 2, |i| {
-            k.if_else(i.equals(4), || sum.set(sum.get() + i), || sum.set(7));
+            k.if_else(i.eq(4), || sum.set(sum.get() + i), || sum.set(7));
         });
     });
     let expected = [
@@ -134,7 +134,7 @@ fn tile_product(k: &KernelBuilder) {
     let y = k.pointer_param::<f32>("y");
     let tiles = k.dynamic_shared::<u16>(1024);
     let full = MBarrier::at(k.shared::<u64>(1, 8));
-    let first = k.thread_id().equals(0);
+    let first = k.thread_id().eq(0);
     k.if_then(first, || {
         k.prefetch_tensor_map(map);
         full.init(1);
@@ -153,7 +153,7 @@ fn tile_product(k: &KernelBuilder) {
     let (a, b) = (descriptor(tiles, 16, 1024, Swizzle::B128), tiles.at(8192));
     let b = descriptor(b, 16, 1024, Swizzle::B128);
     k.wgmma_fence();
-    let fresh = k.constant(0u32).differs(0);
+    let fresh = k.constant(0u32).ne(0);
     accumulators.multiply(MmaType::Bf16, Left::Shared(a), b, fresh, Transposed::default());
     k.wgmma_commit_group();
     k.wgmma_wait_group(0);
@@ -229,7 +229,7 @@ fn matrix_descriptors_share_the_upper_word() {
         k.tma_store(tile, map, [zero; 4]);
         k.tma_store(tile, map, [zero; 5]);
         let _ = matrix.at(32);
-        done.arrive_if(k.lane().equals(0));
+        done.arrive_if(k.lane().eq(0));
     });
     let text = text(target, kernel);
     for line in [

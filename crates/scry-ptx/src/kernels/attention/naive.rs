@@ -186,7 +186,7 @@ impl<'k, 'a> Writer<'k, 'a> {
             let other = [row[0], row[1] / group, key];
             let score = self.score(&query, row, other);
             let new_max = max.get().max(score);
-            let is_masked = new_max.equals(f32::NEG_INFINITY);
+            let is_masked = new_max.eq(f32::NEG_INFINITY);
             let shift = is_masked.select::<f32>(0.0, new_max);
             let (rescale, weight) = ((max.get() - shift).exp2(), (score - shift).exp2());
             total.set(total.get().mul_add(rescale, weight));
@@ -224,7 +224,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     ) {
         let out = &self.operands[self.operands.len() - 1];
         let first = out.index(row);
-        let is_empty = total.equals(0.0);
+        let is_empty = total.eq(0.0);
         for (nth, sum) in accumulators.iter().enumerate() {
             let column = self.lane + 32 * nth as u32;
             let result = is_empty.select::<f32>(0.0, sum.get() / total);

@@ -121,11 +121,7 @@ impl PtxKernel for Align {
             match params.as_slice() {
                 [one] => one.copy_chunk(k),
                 [one, other, ..] => {
-                    k.if_else(
-                        k.block_id(1).equals(0),
-                        || one.copy_chunk(k),
-                        || other.copy_chunk(k),
-                    );
+                    k.if_else(k.block_id(1).eq(0), || one.copy_chunk(k), || other.copy_chunk(k));
                 }
                 [] => {}
             }
@@ -239,7 +235,7 @@ fn load_word<'k>(
     let value = k.var::<u32>(0);
     let second_element = word * 2 + 1;
     k.if_then(second_element.lt(available), || value.set(at.load_constant()));
-    k.if_then(second_element.equals(available), || {
+    k.if_then(second_element.eq(available), || {
         value.set(at.cast::<u16>().load_constant().convert::<u32>(""));
     });
     value.get()

@@ -275,6 +275,6 @@ fn tile_element<'k>(
 fn round_to_tf32(value: Val<'_, f32>) -> Val<'_, f32> {
     let k = value.code();
     let nearest: Val<'_, u32> = k.op(Opcode::new("cvt.rna.tf32.f32"), &[value.operand()]);
-    let overflows = (nearest & 0x7fff_ffff).equals(0x7f80_0000);
+    let overflows = (nearest & 0x7fff_ffff).eq(0x7f80_0000);
     overflows.select(value.cast::<u32>() & 0xffff_e000, nearest).cast()
 }

@@ -141,7 +141,7 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
     ) {
         let warp_span = WarpSpan { span, column, lane };
         let (scale, inverse) = self.scale_of(values);
-        self.k.if_then(lane.equals(0), || self.scale(span, column).store(scale));
+        self.k.if_then(lane.eq(0), || self.scale(span, column).store(scale));
         let mut remainders = values.map(|value| value * inverse);
         for limb in 0..self.layout.limbs {
             // The nearest integer is in the low bits of the sum.
@@ -202,7 +202,7 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
         let lane_value = self.k.dp4a(words[1], ones, self.k.dp4a(words[0], ones, 0));
         let sum = self.k.reduce_warp(lane_value, width / 8, |a, b| a + b);
         let (group, part) = (warp_span.lane >> 2, warp_span.lane & 3);
-        let first = (warp_span.lane & (width / 8 - 1)).equals(0);
+        let first = (warp_span.lane & (width / 8 - 1)).eq(0);
         let (writes, slot) = match width {
             16 => (first, warp_span.lane >> 1),
             _ => (part.lt(2), part * 8 + group),

@@ -47,7 +47,7 @@ impl<'k> Exact<'k> for Val<'k, f32> {
 
     fn inverse(self) -> Self {
         let one = self.code().constant(1.0f32);
-        self.equals(0.0).select(0.0, one.divided_by(self))
+        self.eq(0.0).select(0.0, one.divided_by(self))
     }
 }
 
@@ -169,7 +169,7 @@ impl<'k> Weights<'k> {
     pub(super) fn fit_centred(&self, levels: f32) -> Val<'k, f32> {
         let k = self.k;
         let extreme = self.extreme();
-        let has_range = extreme.differs(0.0);
+        let has_range = extreme.ne(0.0);
         let best = self.initial_fit(extreme.divided_by(k.constant(-levels)), k.constant(0.0));
         k.if_then(has_range, || {
             self.for_each_candidate(|extra_steps| {

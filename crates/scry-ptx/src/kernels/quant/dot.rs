@@ -109,7 +109,7 @@ impl Dot {
         let k = work.k;
         let totals = accumulators.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b));
         let totals: Vec<_> = totals.collect();
-        k.if_then(work.lane.equals(0), || {
+        k.if_then(work.lane.eq(0), || {
             for (nth, total) in totals.into_iter().enumerate() {
                 let (row, column) =
                     (nth as u32 / self.product.columns, nth as u32 % self.product.columns);

@@ -169,7 +169,7 @@ impl<'k> Work<'k> {
         let six_bits = [scale, offset].map(|six_bits| six_bits.convert::<u32>("rni"));
         let partner = six_bits.map(|six_bits| k.shuffle("bfly", six_bits, 4u32));
         k.if_then(in_bounds, || {
-            k.if_then(self.group_index.equals(0), || {
+            k.if_then(self.group_index.eq(0), || {
                 let scales = self.block.cast::<F16>();
                 scales.store(d_half);
                 scales.at(1).store(dmin_half);
@@ -227,9 +227,7 @@ impl<'k> Work<'k> {
         let inverse = d.times(scale).inverse();
         self.store_integers(|x| x.times(inverse).round_clamped(-32.0, 31.0).plus(k.constant(32.0)));
         k.if_then(in_bounds, || {
-            k.if_then(self.group_index.equals(0), || {
-                self.block.offset(208).cast::<F16>().store(d_f16)
-            });
+            k.if_then(self.group_index.eq(0), || self.block.offset(208).cast::<F16>().store(d_f16));
             let byte = scale.convert::<i32>("rni").cast::<u32>().convert::<u8>("");
             self.block.plus_bytes(self.group_index).offset(192).store(byte);
             self.store_four_bits();

@@ -27,7 +27,7 @@ impl<'k> RowReduction<'k, '_> {
             self.send_to_cluster(memory, warp);
         } else {
             let address = memory.at(k.warp() * self.stats_len);
-            k.if_then(k.lane().equals(0), || self.store(address, warp));
+            k.if_then(k.lane().eq(0), || self.store(address, warp));
             k.sync();
         }
         let lanes = slots.min(32);
@@ -54,7 +54,7 @@ impl<'k> RowReduction<'k, '_> {
     /// Stores the statistics of the thread group in global memory.
     pub fn store_partial(&self, at: Ptr<'k, Global, f32>, stats: &Stats<'k>) {
         let k = self.context.k;
-        k.if_then(k.thread_id().equals(0), || self.store(at, stats));
+        k.if_then(k.thread_id().eq(0), || self.store(at, stats));
     }
 
     /// Returns the statistics of a row from those of its slices in global memory.

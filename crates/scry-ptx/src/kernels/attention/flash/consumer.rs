@@ -134,7 +134,7 @@ impl<'k> Consumer<'k, '_> {
 
     /// Returns a constant predicate.
     fn constant_bool(&self, value: bool) -> Val<'k, bool> {
-        self.strip.k.constant(u32::from(value)).differs(0)
+        self.strip.k.constant(u32::from(value)).ne(0)
     }
 
     /// Issues the MMAs that accumulate weights times the next tile of values.
@@ -196,7 +196,7 @@ impl<'k> Consumer<'k, '_> {
 
     /// Releases a tile, and advances to the next one.
     fn release(&self, cursor: &RingCursor<'k>) {
-        cursor.empty().arrive_if(self.strip.k.lane().equals(0));
+        cursor.empty().arrive_if(self.strip.k.lane().eq(0));
         cursor.advance();
     }
 }
@@ -206,7 +206,7 @@ impl Consumer<'_, '_> {
     /// memory: then the epilogue releases them.
     fn release_queries(&self) {
         if self.shared.layout.has_result_buffer() || self.strip.variant.output != Output::Tiles {
-            self.shared.queries_empty().arrive_if(self.strip.k.lane().equals(0));
+            self.shared.queries_empty().arrive_if(self.strip.k.lane().eq(0));
         }
     }
 }
@@ -215,7 +215,7 @@ impl Consumer<'_, '_> {
 fn release_first_consumer(k: &KernelBuilder, variant: &Variant, index: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
     if last > 0 && variant.form == Form::Overlapped {
-        k.if_then(index.equals(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
+        k.if_then(index.eq(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
     }
 }
 
@@ -234,7 +234,7 @@ impl Consumer<'_, '_> {
     fn pass_mma_slot(&self) {
         if self.is_ping_pong() {
             let next = self.index + 1;
-            let next = next.equals(self.strip.variant.tile.consumers).select::<u32>(0, next);
+            let next = next.eq(self.strip.variant.tile.consumers).select::<u32>(0, next);
             self.strip.k.arrive(next + PING_PONG_BARRIER, PING_PONG_THREADS);
         }
     }

@@ -29,7 +29,7 @@ fn store_tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
     let (k, task) = (strip.k, strip.task);
     strip.normalise();
     let barrier = consumer.index + CONSUMER_BARRIER;
-    let first = (k.thread_id() & 127).equals(0);
+    let first = (k.thread_id() & 127).eq(0);
     k.if_then(first, || k.bulk_wait_group_read(0));
     k.sync_named(barrier, 128);
     let tile = shared.results(consumer.index);
@@ -49,14 +49,14 @@ fn store_tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
     });
     if !shared.layout.has_result_buffer() {
         k.if_then(first, || k.bulk_wait_group_read(0));
-        shared.queries_empty().arrive_if(k.lane().equals(0));
+        shared.queries_empty().arrive_if(k.lane().eq(0));
     }
 }
 
 /// Waits until TMA has read shared memory, before the block exits.
 pub(super) fn wait_for_stores(k: &KernelBuilder, variant: &Variant) {
     if variant.output == Output::Tiles {
-        k.if_then((k.thread_id() & 127).equals(0), || k.bulk_wait_group_read(0));
+        k.if_then((k.thread_id() & 127).eq(0), || k.bulk_wait_group_read(0));
     }
 }
 
@@ -136,7 +136,7 @@ fn store_partial<'k>(
             let head = (task.slice * params.batch + batch) * params.heads + head;
             let nth = to_u64(head) * to_u64(params.queries) + to_u64(query);
             store_row_f32(strip, thread_row, accumulators.at_wide(nth * to_u64(params.head_dim)));
-            strip.k.if_then(strip.column.equals(0), || {
+            strip.k.if_then(strip.column.eq(0), || {
                 stats.at_wide(nth * 2).store_vector(max_and_total);
             });
         });

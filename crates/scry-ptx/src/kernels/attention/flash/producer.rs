@@ -27,7 +27,7 @@ pub(super) fn write<'k>(
         let producer = Producer { k, variant, params, maps, shared, task, keys, values };
         producer.run(parity);
     };
-    let is_producer = k.warp().equals(4 * variant.tile.consumers);
+    let is_producer = k.warp().eq(4 * variant.tile.consumers);
     k.if_then(is_producer, || k.if_then(k.elect_one(), || params.for_each_task(k, variant, work)));
 }
 

@@ -168,7 +168,7 @@ impl<'k> Strip<'k, '_> {
     pub fn normalise(&self) {
         let factor = |row| {
             let total = self.softmax.total(row);
-            total.equals(0.0).select::<f32>(0.0, total.recip())
+            total.eq(0.0).select::<f32>(0.0, total.recip())
         };
         scale_rows(&self.accumulators, [factor(0), factor(1)]);
     }

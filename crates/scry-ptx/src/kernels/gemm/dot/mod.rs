@@ -353,7 +353,7 @@ impl<'k> Params<'k> {
         let lane = self.k.lane();
         (1..)
             .zip(&accumulators[1..])
-            .fold(accumulators[0], |own, (nth, sum)| lane.equals(nth).select(*sum, own))
+            .fold(accumulators[0], |own, (nth, sum)| lane.eq(nth).select(*sum, own))
     }
 
     /// Returns the accumulator with the lane's index, reduced over all warps of the block through
@@ -374,7 +374,7 @@ impl<'k> Params<'k> {
         let sum = self.reduce_block(&self.accumulators(dot, at, at.column));
         let finish = |sum| self.finish_lane(dot, at, at.column, sum);
         receive.iter().for_each(|_| k.wait_cluster());
-        k.if_then(k.warp().equals(0), || match receive {
+        k.if_then(k.warp().eq(0), || match receive {
             None => finish(sum),
             Some(receive) => {
                 k.if_then(lane.lt(values), || receive.send(lane, sum));

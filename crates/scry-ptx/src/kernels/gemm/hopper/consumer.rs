@@ -63,7 +63,7 @@ fn accumulate(k: &KernelBuilder, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &Work
         tiles.multiply(ring.index());
         k.wgmma_commit_group();
         k.wgmma_wait_group(1);
-        k.if_then(nth.differs(item.k_tile_start), || ring.release(previous_stage.get()));
+        k.if_then(nth.ne(item.k_tile_start), || ring.release(previous_stage.get()));
         previous_stage.set(ring.index());
         ring.advance();
     });
@@ -105,8 +105,8 @@ impl<'k> Tiles<'k> {
                 .then(|| Accumulators::new(k, variant.tile.columns)),
             a: tile_descriptor(rows, variant.a),
             b: tile_descriptor(columns, variant.b),
-            always: k.constant(0u32).equals(0),
-            never: k.constant(0u32).differs(0),
+            always: k.constant(0u32).eq(0),
+            never: k.constant(0u32).ne(0),
         }
     }
 

@@ -180,8 +180,8 @@ fn write_body(k: &KernelBuilder, variant: Variant) {
                 .for_each(|(producer_registers, _)| k.setmaxnreg_dec(producer_registers));
             let producer_thread = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
             let producer = producer::Producer { k, variant, memory, schedule, operands };
-            k.if_then(producer_thread.equals(0), || producer.load_a());
-            k.if_then(producer_thread.equals(32), || producer.load_b());
+            k.if_then(producer_thread.eq(0), || producer.load_a());
+            k.if_then(producer_thread.eq(32), || producer.load_b());
             k.sync_warp();
             split_k::wait_for_peers(k, variant);
         },
@@ -211,9 +211,9 @@ fn write_initialisation<'k>(k: &'k KernelBuilder, variant: Variant, memory: Ptr<
 /// Writes code with which one thread executes `init`, and the threads that use the barriers wait
 /// until it has done so. Without a cluster that thread's own warp does not wait.
 fn init_barriers(k: &KernelBuilder, variant: Variant, init: impl FnOnce()) {
-    let is_initialising_warp = k.warp().equals(4 * variant.tile.groups);
+    let is_initialising_warp = k.warp().eq(4 * variant.tile.groups);
     let init_by_leader = || {
-        k.if_then(k.lane().equals(0), init);
+        k.if_then(k.lane().eq(0), init);
         k.sync_warp();
     };
     if variant.tile.cluster > 1 {

@@ -99,7 +99,7 @@ impl<'k> Ring<'k> {
     /// Advances to the next stage.
     pub(super) fn advance(&self) {
         let next = self.index.get() + 1;
-        let wraps = next.equals(self.variant.stages());
+        let wraps = next.eq(self.variant.stages());
         self.parity.set(wraps.select(self.parity.get() ^ 1, self.parity.get()));
         self.index.set(wraps.select(0, next));
     }

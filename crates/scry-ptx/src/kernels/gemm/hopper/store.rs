@@ -96,7 +96,7 @@ impl<'k> Results<'k> {
     /// Waits until TMA has read shared memory, so that the block can exit.
     pub(super) fn finish(&self) {
         if self.variant.store == Store::Tiles {
-            self.k.if_then(self.k.lane().equals(0), || self.k.bulk_wait_group_read(0));
+            self.k.if_then(self.k.lane().eq(0), || self.k.bulk_wait_group_read(0));
         }
     }
 
@@ -108,7 +108,7 @@ impl<'k> Results<'k> {
         warp: &Warp<'a>,
     ) {
         let (k, columns) = (self.k, self.variant.staged_columns());
-        let (leader, slab_count) = (k.lane().equals(0), accumulators.columns() / columns);
+        let (leader, slab_count) = (k.lane().eq(0), accumulators.columns() / columns);
         // With an odd number of slabs, the last one used the buffer of the next tile's first slab.
         let first =
             if slab_count.is_multiple_of(STAGING_BUFFERS) { STAGING_BUFFERS - 1 } else { 0 };

@@ -71,7 +71,7 @@ impl<'k> Results<'k> {
                 addresses[row % 2] = addresses[row % 2].at_wide(two_rows);
             }
         };
-        k.if_else(rows.equals(WARP_ROWS), || write(true), || write(false));
+        k.if_else(rows.eq(WARP_ROWS), || write(true), || write(false));
     }
 }
 
@@ -102,7 +102,7 @@ impl<'k> WordStore<'k> {
             offset: to_u64(column * 2),
             is_word,
             is_tail: column.lt(count) & !is_word,
-            is_head: odd.equals(1) & lane.equals(31) & count.gt(0),
+            is_head: odd.eq(1) & lane.eq(31) & count.gt(0),
         }
     }
 

@@ -255,7 +255,7 @@ impl<'k> Block<'k> {
     fn run_producer(&self, producer: Val<'k, u32>) {
         let k = self.k;
         let lane = k.lane();
-        let first = producer.equals(0) & lane.equals(0);
+        let first = producer.eq(0) & lane.eq(0);
         k.if_then(first, || {
             self.ring.init();
             self.limbs_full.init(1);
@@ -288,7 +288,7 @@ impl<'k> Block<'k> {
         }
         k.sync_named(READY_BARRIER, THREADS);
         if let ActivationSource::Limbs(limbs, bytes) = activations {
-            k.if_then(warp.equals(0) & k.lane().equals(0), || {
+            k.if_then(warp.eq(0) & k.lane().eq(0), || {
                 self.limbs_full.arrive_expect_tx(*bytes);
                 k.fetch_bytes(self.limb_buffer.limbs, *limbs, *bytes, self.limbs_full);
             });
@@ -386,7 +386,7 @@ impl<'k, 'b> Consumer<'k, 'b> {
             let span = self.next_chunk.get() * SPANS + (self.warp & (GROUP_WARPS - 1));
             k.if_then(span.lt(self.block.spans), || self.add(format, span, accumulators));
             k.sync_warp();
-            k.if_then(self.lane.equals(0), || self.cursor.empty().arrive());
+            k.if_then(self.lane.eq(0), || self.cursor.empty().arrive());
             self.cursor.advance(2);
             self.next_chunk.set(self.next_chunk.get() + 2);
         });

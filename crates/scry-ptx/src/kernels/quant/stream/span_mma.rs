@@ -51,7 +51,7 @@ impl<'k> ColumnPacking<'k> {
         if self.groups_per_set == 1 {
             return limbs;
         }
-        let is_group = self.limb_group.equals(nth);
+        let is_group = self.limb_group.eq(nth);
         limbs.map(|limbs| is_group.select(limbs, 0))
     }
 
@@ -255,7 +255,7 @@ impl<'k> SpanOperands<'k> {
         headers: [BlockHeader<'k>; 2],
         accumulators: Four<Val<'k, i32>>,
     ) -> Four<Val<'k, f32>> {
-        let is_odd_part = (self.part & 1).equals(1);
+        let is_odd_part = (self.part & 1).eq(1);
         let offsets =
             headers.map(|header| is_odd_part.select(header.offsets[1], header.offsets[0]));
         let offsets = self.multiply_offsets(offsets);
