@@ -344,9 +344,9 @@ impl MmaType {
     }
 }
 
-/// The left operand of an MMA.
+/// Operand `a` of an MMA.
 #[derive(Debug, Clone, Copy)]
-pub enum Left<'k> {
+pub enum OperandA<'k> {
     /// In shared memory, by its descriptor.
     Shared(Val<'k, u64>),
     /// In registers: a pair of 16-bit floats each, of this thread's row in the first 8 columns, of
@@ -357,10 +357,10 @@ pub enum Left<'k> {
 /// Which operands in shared memory are not K-major; only supported for 16-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transposed {
-    /// The left one.
-    pub left: bool,
-    /// The right one.
-    pub right: bool,
+    /// Whether `a` is MN-major.
+    pub a: bool,
+    /// Whether `b` is MN-major.
+    pub b: bool,
 }
 
 impl<'k> Accumulators<'k> {
@@ -403,8 +403,8 @@ impl<'k> Accumulators<'k> {
     pub fn multiply(
         &self,
         mma_type: MmaType,
-        left: Left<'_>,
-        right: Val<'_, u64>,
+        a: OperandA<'_>,
+        b: Val<'_, u64>,
         accumulate: Val<'_, bool>,
         transposed: Transposed,
     ) {
@@ -412,19 +412,19 @@ impl<'k> Accumulators<'k> {
         let name = mma_type.name();
         let opcode = Opcode::new("wgmma.mma_async.sync.aligned").with(&shape).with("f32");
         let accumulators = self.regs.iter().map(|reg| (*reg).into()).collect();
-        let mut args = vec![asm::Arg::Vector(accumulators), left.arg(), right.reg().into()];
+        let mut args = vec![asm::Arg::Vector(accumulators), a.arg(), b.reg().into()];
         args.extend([accumulate.reg().into(), Operand::s32(1).into(), Operand::s32(1).into()]);
         if mma_type != MmaType::Tf32 {
-            if matches!(left, Left::Shared(_)) {
-                args.push(Operand::u32(transposed.left.into()).into());
+            if matches!(a, OperandA::Shared(_)) {
+                args.push(Operand::u32(transposed.a.into()).into());
             }
-            args.push(Operand::u32(transposed.right.into()).into());
+            args.push(Operand::u32(transposed.b.into()).into());
         }
         self.k.edit(|body| body.emit(opcode.with(name).with(name), args));
     }
 }
 
-impl Left<'_> {
+impl OperandA<'_> {
     fn arg(self) -> asm::Arg {
         match self {
             Self::Shared(descriptor) => descriptor.reg().into(),

@@ -1,7 +1,7 @@
 //! Tests of the text that the typed layer emits, and of whether ptxas accepts it.
 
 use super::hopper::{
-    Accumulators, Left, MBarrier, Matrix, MmaType, Swizzle, Transposed, descriptor,
+    Accumulators, MBarrier, Matrix, MmaType, OperandA, Swizzle, Transposed, descriptor,
 };
 use super::{Bf16x2, KernelBuilder, Sign, kernel, pack};
 use crate::assembler::assemble;
@@ -154,7 +154,7 @@ fn tile_product(k: &KernelBuilder) {
     let b = descriptor(b, 16, 1024, Swizzle::B128);
     k.wgmma_fence();
     let fresh = k.constant(0u32).ne(0);
-    accumulators.multiply(MmaType::Bf16, Left::Shared(a), b, fresh, Transposed::default());
+    accumulators.multiply(MmaType::Bf16, OperandA::Shared(a), b, fresh, Transposed::default());
     k.wgmma_commit_group();
     k.wgmma_wait_group(0);
     (0..accumulators.columns() as usize / 2)

@@ -4,7 +4,7 @@ use super::layout::{RingCursor, SharedMemory};
 use super::params::Params;
 use super::strip::Strip;
 use super::{Form, Output, Variant, epilogue};
-use crate::typed::hopper::{Accumulators, Left, Matrix, MmaType, Swizzle, Transposed};
+use crate::typed::hopper::{Accumulators, Matrix, MmaType, OperandA, Swizzle, Transposed};
 use crate::typed::{KernelBuilder, Val};
 use crate::types::PtxType;
 
@@ -126,7 +126,7 @@ impl<'k> Consumer<'k, '_> {
         for (nth, (left, right, chunk, step)) in mma_operands.enumerate() {
             let query = queries.at(layout.query_chunk(left, chunk) + 32 * step);
             let key = keys.at(layout.tile_chunk(right, chunk) + 32 * step);
-            let (left, added) = (Left::Shared(query), self.constant_bool(nth > 0));
+            let (left, added) = (OperandA::Shared(query), self.constant_bool(nth > 0));
             self.strip.scores.multiply(self.mma_type(), left, key, added, Transposed::default());
         }
         k.wgmma_commit_group();
@@ -178,7 +178,7 @@ impl<'k> Consumer<'k, '_> {
     fn multiply_values(&self, accumulators: &Accumulators<'k>, column: u32, added: bool) {
         let (k, layout) = (self.strip.k, &self.shared.layout);
         let values = self.values.as_values();
-        let transposed = Transposed { left: false, right: true };
+        let transposed = Transposed { a: false, b: true };
         let steps = self.strip.variant.tile.keys / 16;
         k.wgmma_fence();
         let mma_operands = self.strip.variant.products().iter();
@@ -188,7 +188,8 @@ impl<'k> Consumer<'k, '_> {
             let words = &self.strip.weights[left as usize][4 * step as usize..];
             let weights = [0, 1, 2, 3].map(|word: usize| words[word].get());
             let value = values.at(layout.tile_chunk(right, column / 64) + 16 * 128 * step);
-            let (left, added) = (Left::Registers(weights), self.constant_bool(added || nth > 0));
+            let (left, added) =
+                (OperandA::Registers(weights), self.constant_bool(added || nth > 0));
             accumulators.multiply(self.mma_type(), left, value, added, transposed);
         }
         k.wgmma_commit_group();

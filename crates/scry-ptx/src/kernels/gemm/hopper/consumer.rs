@@ -5,7 +5,7 @@ use super::schedule::{Schedule, WorkItem};
 use super::split_k;
 use super::store::Results;
 use super::variant::{GROUP_ROWS, Major, ROW_BYTES, Store, Variant, WARPGROUP};
-use crate::typed::hopper::{Accumulators, Left, Swizzle, Transposed, descriptor};
+use crate::typed::hopper::{Accumulators, OperandA, Swizzle, Transposed, descriptor};
 use crate::typed::{KernelBuilder, Ptr, Shared, Val};
 
 /// Bytes of eight rows, the swizzle atom.
@@ -126,7 +126,7 @@ impl<'k> Tiles<'k> {
             let a = a + u64::from(left * (variant.a_term_bytes() >> 4));
             let b = b + u64::from(right * (variant.b_term_bytes() >> 4));
             for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
-                let left = Left::Shared(a + descriptor_step(Major::K, step));
+                let left = OperandA::Shared(a + descriptor_step(Major::K, step));
                 let right = b + descriptor_step(Major::K, step);
                 accumulators.multiply(variant.mma_type(), left, right, added, transposed);
                 added = self.always;
@@ -138,10 +138,10 @@ impl<'k> Tiles<'k> {
     fn multiply(&self, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
-        let transposed = Transposed { left: variant.a == Major::Mn, right: variant.b == Major::Mn };
+        let transposed = Transposed { a: variant.a == Major::Mn, b: variant.b == Major::Mn };
         let (a, b): (Val<'_, u64>, Val<'_, u64>) = (a + offset, b + offset);
         for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
-            let left = Left::Shared(a + descriptor_step(variant.a, step));
+            let left = OperandA::Shared(a + descriptor_step(variant.a, step));
             let right = b + descriptor_step(variant.b, step);
             self.accumulators.multiply(variant.mma_type(), left, right, self.always, transposed);
         }
