@@ -259,7 +259,7 @@ impl Kernels {
         }
         let (device, target) = (&self.shared.device, self.machine().target);
         let needed = kernel.default_target();
-        if !target.runs(needed) {
+        if !target.supports(needed) {
             return Err(error::missing_capability(device.info(), key.0, needed));
         }
         let function = kernel.write(target);
