@@ -151,7 +151,7 @@ impl Kernels {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
         // A batch of one is not mentioned.
         let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
-        self.prepare_plan(Call { function, sizes }, gemm.plan(self.machine()), buffers)
+        self.prepare_plan(Call { function, sizes }, gemm.plan(self.gpu_spec()), buffers)
     }
 
     /// Prepares a product of row-major matrices without padding with cuBLAS.

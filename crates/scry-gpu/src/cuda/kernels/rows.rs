@@ -83,7 +83,7 @@ impl Kernels {
             SoftmaxKind::LogSoftmax => "Kernels::log_softmax",
         };
         let call = Call { function: name, sizes: &labelled_sizes(rows) };
-        self.prepare_plan(call, softmax::plan(softmax, rows, self.machine()), buffers)
+        self.prepare_plan(call, softmax::plan(softmax, rows, self.gpu_spec()), buffers)
     }
 
     /// Prepares layer norm of each row,
@@ -207,7 +207,7 @@ impl Kernels {
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
         let call = Call { function, sizes: &labelled_sizes(rows) };
-        self.prepare_plan(call, norm::plan(norm, rows, self.machine()), buffers)
+        self.prepare_plan(call, norm::plan(norm, rows, self.gpu_spec()), buffers)
     }
 }
 
