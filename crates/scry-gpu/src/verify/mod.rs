@@ -250,17 +250,17 @@ pub fn format_first_difference(
 ) -> Option<String> {
     let (name, comparison) = outputs.iter().find(|(_, comparison)| !comparison.agrees())?;
     let first = comparison.first_difference.as_ref()?;
-    let Difference { index, place, expected, found, ulps } = first;
+    let Difference { index, path, expected, found, ulps } = first;
     let distance = match *ulps {
         UNDEFINED_ULPS => String::new(),
         ulps => format!(", {ulps} units in the last place apart"),
     };
     Some(format!(
-        "{} and {} disagree: {name}{place} (number {index}) is {expected} on the former, {found} \
+        "{} and {} disagree: {name}{path} (number {index}) is {expected} on the former, {found} \
          on the latter{distance}; {} numbers of `{name}` differ",
         reference.info().title(),
         device.info().title(),
-        comparison.different
+        comparison.mismatched
     ))
 }
 

@@ -167,7 +167,7 @@ fn verify_kernel(
 
 /// Returns the number of compared values.
 fn value_count(outputs: &[(String, Comparison)]) -> u64 {
-    outputs.iter().map(|(_, comparison)| comparison.numbers).sum()
+    outputs.iter().map(|(_, comparison)| comparison.compared).sum()
 }
 
 /// Runs a plan on every device, and compares the results with the reference's.

@@ -133,11 +133,11 @@ impl DeviceResult {
 
     fn to_json(&self) -> Value {
         let mut device = device_json(&self.device);
-        let (unable, outputs) = match &self.verdict {
+        let (unsupported, outputs) = match &self.verdict {
             Verdict::Compared(outputs) => (None, outputs.iter().map(output_json).collect()),
             Verdict::Unsupported(error) => (Some(error.to_string()), Vec::new()),
         };
-        device["unable"] = json!(unable);
+        device["unsupported"] = json!(unsupported);
         device["outputs"] = Value::Array(outputs);
         device
     }
@@ -145,21 +145,21 @@ impl DeviceResult {
 
 /// Describes the comparison of an output.
 fn describe(name: &str, comparison: &Comparison) -> String {
-    let Comparison { numbers, different, largest_ulps, largest_difference, first_difference } =
+    let Comparison { compared, mismatched, largest_ulps, largest_difference, first_difference } =
         comparison;
     let distance = match *largest_ulps {
         UNDEFINED_ULPS if *largest_difference == 0.0 => String::new(),
         UNDEFINED_ULPS => format!("at most {largest_difference:.2e} apart; "),
         ulps => format!("at most {ulps} ULP, {largest_difference:.2e} apart; "),
     };
-    let Some(Difference { index, place, expected, found, .. }) = first_difference else {
-        return match different {
+    let Some(Difference { index, path, expected, found, .. }) = first_difference else {
+        return match mismatched {
             0 => "equal".to_owned(),
-            _ => format!("{distance}{different} of {numbers} numbers differ"),
+            _ => format!("{distance}{mismatched} of {compared} numbers differ"),
         };
     };
     format!(
-        "{distance}{different} of {numbers} numbers differ; first {name}{place} (number {index}) \
+        "{distance}{mismatched} of {compared} numbers differ; first {name}{path} (number {index}) \
          is {found}, not {expected}"
     )
 }
@@ -169,7 +169,7 @@ fn output_json((name, comparison): &(String, Comparison)) -> Value {
     let first = comparison.first_difference.as_ref().map(|first| {
         json!({
             "index": first.index,
-            "place": first.place,
+            "path": first.path,
             "expected": first.expected,
             "found": first.found,
             "ulps": ulps(first.ulps),
@@ -178,8 +178,8 @@ fn output_json((name, comparison): &(String, Comparison)) -> Value {
     json!({
         "name": name,
         "agrees": comparison.agrees(),
-        "different": comparison.different,
-        "numbers": comparison.numbers,
+        "mismatched": comparison.mismatched,
+        "compared": comparison.compared,
         "largest_ulps": ulps(comparison.largest_ulps),
         "largest_difference": comparison.largest_difference,
         "first_difference": first,

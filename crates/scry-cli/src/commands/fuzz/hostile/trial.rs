@@ -145,7 +145,7 @@ impl Trial {
         Ok(pairs.find_map(|(expected, found)| {
             let first = compare(&expected.layout, &expected.bytes, &found.bytes, 0);
             let first = first.first_difference?;
-            let place = format!("{}{}", expected.name, first.place);
+            let place = format!("{}{}", expected.name, first.path);
             Some(format!("{place} is {}, not {}", first.found, first.expected))
         }))
     }
