@@ -1,5 +1,5 @@
-// Absolute values and negatives, bounded, widened and packed: also of the least number, whose
-// negative is itself.
+// Clamped, widened and packed absolute values and negations: also of the smallest integer, which
+// is its own negation.
 
 enable wgpu_int16;
 @group(0) @binding(0) var<storage, read> words: array<u32>;

@@ -1,4 +1,4 @@
-// Complements and negations of what grows by one from each invocation to the next.
+// Complement and negation of values that are affine in the invocation.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4u>;

@@ -1,4 +1,4 @@
-// One component of several that are alike, and a part of each a quotient by a number that is known.
+// One component of a vector expression with a quotient by a constant.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4u>;

@@ -1,4 +1,4 @@
-// The first bit of what has none, and arithmetic on its position: -1.
+// firstLeadingBit and firstTrailingBit of zero, which are -1, and arithmetic on the result.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4i>;

@@ -1,4 +1,4 @@
-// The order of numbers as floats, beside a division of 64 bits.
+// The sign of floats, beside a 64-bit remainder.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4i>;

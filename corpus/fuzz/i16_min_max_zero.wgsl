@@ -1,4 +1,4 @@
-// Numbers of 16 bits that are bounded by zero, and divide others.
+// Division by 16-bit integers that are clamped to at most, or at least, zero.
 
 enable wgpu_int16;
 @group(0) @binding(0) var<storage, read> words: array<u32>;

@@ -1,4 +1,4 @@
-// The least integer of 16 bits is its own negative, and its own size, whatever computes with more bits.
+// Negation and absolute value of the smallest 16-bit integer wrap, also in wider registers.
 
 enable wgpu_int16;
 @group(0) @binding(0) var<storage, read> words: array<u32>;

@@ -1,4 +1,4 @@
-// The least number of 16 bits is its own size, and its own negative, whatever it is widened to.
+// Absolute value and negation of the smallest 16-bit integer wrap before they are widened.
 
 enable wgpu_int16;
 @group(0) @binding(0) var<storage, read> words: array<u32>;

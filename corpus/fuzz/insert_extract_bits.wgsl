@@ -1,4 +1,4 @@
-// Fields of a word that is the same for all invocations, at places that are not, and of few bits.
+// Bit fields of a uniform word, at uniform and varying offsets, one bit wide and wider.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4u>;

@@ -1,4 +1,4 @@
-// What is stored to a component comes after what was loaded, at whatever index.
+// Loads precede later stores to a component, at constant and dynamic indices.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4f>;

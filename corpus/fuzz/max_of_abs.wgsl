@@ -1,4 +1,4 @@
-// The greater of a number and its negative, and what bounds that.
+// Minimum, maximum and clamp of absolute values.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4i>;

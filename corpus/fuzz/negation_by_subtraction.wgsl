@@ -1,4 +1,4 @@
-// Negatives that are written as differences.
+// Negation written as subtraction from zero.
 
 enable wgpu_int16;
 @group(0) @binding(0) var<storage, read> words: array<u32>;

@@ -1,4 +1,4 @@
-// Signs of complements beside a division of 64 bits.
+// The sign of a complement, beside a 64-bit remainder.
 
 enable wgpu_int16;
 @group(0) @binding(0) var<storage, read> words: array<u32>;

@@ -1,4 +1,4 @@
-// The bytes of a bool, beside a choice by signs that are counted together.
+// unpack4x8 of a bool, beside a condition on a determinant of signs.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read> columns: array<mat4x3f>;

@@ -1,4 +1,4 @@
-// Bytes of bools, and of what was packed of them.
+// unpack4x8 of a bool and of packed values, beside a determinant of signs.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4i>;

@@ -1,4 +1,4 @@
-// Conversions that change both width and sign: the sign of what is converted decides.
+// Conversions that change width and signedness extend by the sign of the operand type.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4<u64>>;
