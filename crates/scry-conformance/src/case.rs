@@ -95,7 +95,7 @@ pub enum Expected {
         /// The type of the values.
         ty: Ty,
         /// The values.
-        wants: Vec<Want>,
+        values: Vec<ExpectedValue>,
         /// Describes the value at an index, for errors.
         describe: Box<dyn Fn(usize) -> String>,
     },
@@ -109,15 +109,15 @@ pub type Property = Box<dyn Fn(&Outputs) -> Result<(), String>>;
 
 /// An expected value and its tolerance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Want {
+pub enum ExpectedValue {
     /// These bits.
     Bits(u64),
     /// This number; zeros may have any sign.
     Number(f64),
-    /// `Near(value, ulps)`: a number within `ulps` ULP of `value`.
-    Near(f64, f64),
-    /// `Within(value, error)`: a number whose absolute error is at most `error`.
-    Within(f64, f64),
+    /// `WithinUlps(value, ulps)`: a number within `ulps` ULP of `value`.
+    WithinUlps(f64, f64),
+    /// `WithinAbsolute(value, error)`: a number whose absolute error is at most `error`.
+    WithinAbsolute(f64, f64),
     /// `BitsWithin(bits, distance)`: a bit pattern whose difference from `bits`, both read as
     /// unsigned integers, is at most `distance`.
     BitsWithin(u64, u64),
@@ -285,20 +285,20 @@ impl Case {
 
     /// Expects these values of a type in a binding, exactly.
     pub fn expect_values(self, binding: usize, ty: Ty, values: &[u64]) -> Self {
-        let wants = values.iter().map(|bits| Want::Bits(*bits)).collect();
-        self.expect_wants(binding, ty, wants, |index| format!("value {index}"))
+        let expected = values.iter().map(|bits| ExpectedValue::Bits(*bits)).collect();
+        self.expect_approx(binding, ty, expected, |index| format!("value {index}"))
     }
 
     /// Expects values with tolerances in a binding.
-    pub fn expect_wants(
+    pub fn expect_approx(
         mut self,
         binding: usize,
         ty: Ty,
-        wants: Vec<Want>,
+        values: Vec<ExpectedValue>,
         describe: impl Fn(usize) -> String + 'static,
     ) -> Self {
         let describe = Box::new(describe);
-        self.expected.push(Expected::Values { binding, ty, wants, describe });
+        self.expected.push(Expected::Values { binding, ty, values, describe });
         self
     }
 
@@ -309,7 +309,7 @@ impl Case {
     }
 
     /// Expects an error whose text contains each part.
-    pub fn refused(mut self, parts: &[&str]) -> Self {
+    pub fn expect_error(mut self, parts: &[&str]) -> Self {
         self.failure = Failure::Always(parts.iter().map(|part| (*part).to_owned()).collect());
         self
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use scry_gpu::{Device, GpuError};
 
-use crate::case::{BufferBinding, Case, Expected, Failure, OnUnsupportedOp, Want};
+use crate::case::{BufferBinding, Case, Expected, ExpectedValue, Failure, OnUnsupportedOp};
 use crate::outputs::Outputs;
 use crate::ty::Ty;
 
@@ -168,15 +168,15 @@ fn compare(expected: &Expected, outputs: &Outputs) -> Result<(), String> {
     match expected {
         Expected::Bytes(binding, want) => check_equal(*binding, outputs.bytes(*binding), want),
         Expected::Words(binding, want) => check_equal(*binding, &outputs.words(*binding), want),
-        Expected::Values { binding, ty, wants, describe } => {
-            let got = outputs.values(*binding, *ty, wants.len());
-            if got.len() != wants.len() {
+        Expected::Values { binding, ty, values, describe } => {
+            let got = outputs.values(*binding, *ty, values.len());
+            if got.len() != values.len() {
                 return Err(format!("binding {binding} has {} values", got.len()));
             }
-            let wrong = got.iter().zip(wants).position(|(got, want)| !want.accepts(*ty, *got));
+            let wrong = got.iter().zip(values).position(|(got, want)| !want.accepts(*ty, *got));
             let Some(at) = wrong else { return Ok(()) };
             let (bits, float) = (got[at], ty.float(got[at]));
-            Err(format!("{} is {bits:#x} ({float:e}), not {:x?}", describe(at), wants[at]))
+            Err(format!("{} is {bits:#x} ({float:e}), not {:x?}", describe(at), values[at]))
         }
         Expected::Holds(property) => property(outputs),
     }
@@ -196,15 +196,15 @@ fn check_equal<T: PartialEq + fmt::Debug>(
     Err(format!("binding {binding} has {got:?} from element {at} on, not {want:?}"))
 }
 
-impl Want {
+impl ExpectedValue {
     /// Returns whether the bits of a value satisfy the expectation.
     pub(crate) fn accepts(self, ty: Ty, got: u64) -> bool {
         let number = || ty.float(got);
         match self {
             Self::Bits(bits) => got == bits,
             Self::Number(want) => number() == want,
-            Self::Near(want, ulps) => (number() - want).abs() <= ulps * ty.ulp(want),
-            Self::Within(want, error) => (number() - want).abs() <= error,
+            Self::WithinUlps(want, ulps) => (number() - want).abs() <= ulps * ty.ulp(want),
+            Self::WithinAbsolute(want, error) => (number() - want).abs() <= error,
             Self::BitsWithin(bits, distance) => got.abs_diff(bits) <= distance,
             Self::Between(min, max) => min <= number() && number() <= max,
             Self::Any => true,

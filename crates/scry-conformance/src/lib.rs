@@ -36,8 +36,8 @@ mod typed;
 use scry_gpu::DeviceInfo;
 
 pub use case::{
-    BufferBinding, Case, CaseLaunch, Content, Data, Expected, Failure, Needs, OnUnsupportedOp,
-    Property, Want,
+    BufferBinding, Case, CaseLaunch, Content, Data, Expected, ExpectedValue, Failure, Needs,
+    OnUnsupportedOp, Property,
 };
 pub use judge::{Mismatch, Report};
 pub use outputs::Outputs;

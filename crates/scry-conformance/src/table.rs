@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use scry_gpu::Launch;
 
-use crate::case::{Case, Want};
+use crate::case::{Case, ExpectedValue};
 use crate::ty::Ty;
 
 /// A WGSL expression of type `u32`, and its value on the host for the words `x` and `y`.
@@ -27,11 +27,11 @@ impl Tolerance {
         if let Self::SameFloat = self { Ty::F32 } else { Ty::U32 }
     }
 
-    fn want(self, word: u32) -> Want {
+    fn want(self, word: u32) -> ExpectedValue {
         match self {
-            Self::Exact => Want::Bits(word.into()),
-            Self::BitsWithin(distance) => Want::BitsWithin(word.into(), distance),
-            Self::SameFloat => Want::Number(f32::from_bits(word).into()),
+            Self::Exact => ExpectedValue::Bits(word.into()),
+            Self::BitsWithin(distance) => ExpectedValue::BitsWithin(word.into(), distance),
+            Self::SameFloat => ExpectedValue::Number(f32::from_bits(word).into()),
         }
     }
 }
@@ -80,12 +80,12 @@ fn cases<S: AsRef<str>>(
                 .map(|host| assignment.want(index, tolerance, || host(x, y)))
                 .collect::<Vec<_>>()
         };
-        let wants = pairs.iter().enumerate().flat_map(values).collect();
+        let expected = pairs.iter().enumerate().flat_map(values).collect();
         let words = vec![u32::MAX; pairs.len() * rows.len()];
         Case::new(format!("{assignment:?}"), kernel(assignment, declarations, prelude, rows))
             .words(&[pairs.as_flattened(), &words])
             .launch(assignment.launch(pairs.len()))
-            .expect_wants(1, tolerance.ty(), wants, move |at| {
+            .expect_approx(1, tolerance.ty(), expected, move |at| {
                 let (row, column) = (at / names.len(), at % names.len());
                 format!("{} of {:x?}", names[column], pairs_of[row])
             })
@@ -107,9 +107,9 @@ enum Assignment {
 impl Assignment {
     /// Returns the expected value for the pair at `index`: the buffer's initial word if its
     /// invocation is inactive.
-    fn want(self, index: usize, tolerance: Tolerance, host: impl Fn() -> u32) -> Want {
+    fn want(self, index: usize, tolerance: Tolerance, host: impl Fn() -> u32) -> ExpectedValue {
         match self == Self::Masked && index % 5 >= 3 {
-            true => Want::Bits(u32::MAX.into()),
+            true => ExpectedValue::Bits(u32::MAX.into()),
             false => tolerance.want(host()),
         }
     }

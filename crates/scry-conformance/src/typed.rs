@@ -8,12 +8,12 @@ use std::rc::Rc;
 use scry_gpu::{BackendKind, DeviceInfo, Launch};
 
 use crate::Cases;
-use crate::case::{Case, Data, OnUnsupportedOp, Want};
+use crate::case::{Case, Data, ExpectedValue, OnUnsupportedOp};
 use crate::ty::{NUMBERS, Ty, directives, pack};
 
 /// Computes the expected result of an expression over `a`, `b` (of the type under test) and `s` (a
 /// `u32`), from their bits.
-pub type Oracle = Box<dyn Fn(u64, u64, u32) -> Want>;
+pub type Oracle = Box<dyn Fn(u64, u64, u32) -> ExpectedValue>;
 
 /// An expression, its type, and its expected result.
 pub struct Row {
@@ -26,7 +26,7 @@ impl Row {
     pub fn new(
         expression: impl Into<String>,
         result: Ty,
-        oracle: impl Fn(u64, u64, u32) -> Want + 'static,
+        oracle: impl Fn(u64, u64, u32) -> ExpectedValue + 'static,
     ) -> Self {
         Self { expression: expression.into(), result, oracle: Box::new(oracle) }
     }
@@ -36,7 +36,7 @@ impl Row {
         expression: impl std::fmt::Display,
         oracle: impl Fn(u64, u64) -> bool + 'static,
     ) -> Self {
-        let bit = move |a, b, _| Want::Bits(oracle(a, b).into());
+        let bit = move |a, b, _| ExpectedValue::Bits(oracle(a, b).into());
         Self::new(format!("select(0u, 1u, {expression})"), Ty::U32, bit)
     }
 }
@@ -176,7 +176,7 @@ fn case(
         .buffer(Data::words(&vec![u32::MAX; bytes.div_ceil(4)]))
         .launch(Launch::workgroups([N, 1, 1]))
         .skipped_without(ty.feature() | result.feature())
-        .expect_wants(3, result, wants(operands, &rows, source, masked), {
+        .expect_approx(3, result, expected(operands, &rows, source, masked), {
             let (operands, all, first) = (Rc::clone(operands), Rc::clone(all), range.start);
             let columns = rows.len();
             move |at| {
@@ -204,7 +204,12 @@ fn case(
 const STANDARD: [Ty; 4] = [Ty::I32, Ty::U32, Ty::F16, Ty::F32];
 
 /// Returns the expected results, by invocation and expression.
-fn wants(operands: &Operands, rows: &[&Row], source: Source, masked: bool) -> Vec<Want> {
+fn expected(
+    operands: &Operands,
+    rows: &[&Row],
+    source: Source,
+    masked: bool,
+) -> Vec<ExpectedValue> {
     let wants_of = |index: u32| {
         let (lane, group) = (index % N, index / N);
         let (a, b, s) = source.operands(operands, lane, group);
@@ -218,9 +223,9 @@ fn wants(operands: &Operands, rows: &[&Row], source: Source, masked: bool) -> Ve
 
 /// Returns the expected result of inactive invocations: the buffer's initial value for rows with an
 /// even index, the variable's for the others (see [`kernel`]).
-fn inactive_result(result: Ty, row: usize) -> Want {
+fn inactive_result(result: Ty, row: usize) -> ExpectedValue {
     let bits = if row.is_multiple_of(2) { result.wrap(-1) } else { result.integer_bits(INITIAL) };
-    Want::Bits(bits)
+    ExpectedValue::Bits(bits)
 }
 
 fn kernel(ty: Ty, result: Ty, rows: &[&Row], source: Source, masked: bool) -> String {

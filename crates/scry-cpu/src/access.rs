@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::Span;
+use crate::MemoryRange;
 use crate::lanes::{BLOCK, Bits, Block, IsaLevel};
 use crate::strided::Plain;
 use crate::vector_atomics;
@@ -100,10 +100,10 @@ impl Region {
     /// this thread accesses.
     ///
     /// # Safety
-    /// While the region exists, the span's memory is alive, only regions of the same launch access
+    /// While the region exists, the range's memory is alive, only regions of the same launch access
     /// it, and no other thread writes the elements of the plain prefix that this one accesses.
-    pub(crate) unsafe fn new(span: Span, plain: u64, isa: IsaLevel) -> Self {
-        Self { start: span.start, size: span.size as u64, plain, avx: isa != IsaLevel::Base }
+    pub(crate) unsafe fn new(range: MemoryRange, plain: u64, isa: IsaLevel) -> Self {
+        Self { start: range.start, size: range.size as u64, plain, avx: isa != IsaLevel::Base }
     }
 
     /// Returns the size in bytes.
@@ -123,7 +123,7 @@ impl Region {
     fn element<B: AtomicBits>(&self, byte: u64) -> Option<&B::Atomic> {
         let size = size_of::<B>() as u64;
         let in_bounds = byte.checked_add(size).is_some_and(|end| end <= self.size);
-        // SAFETY: the element is in bounds, spans are aligned to 16 bytes, and others access it
+        // SAFETY: the element is in bounds, ranges are aligned to 16 bytes, and others access it
         // atomically or do not write it.
         (in_bounds && byte.is_multiple_of(size))
             .then(|| unsafe { B::atomic(self.start.add(byte as usize).cast()) })
@@ -282,7 +282,7 @@ impl Region {
         let in_bounds = Self::blocks_fit::<B>(self.size, byte, to.len());
         if in_bounds {
             for (nth, block) in (0..).zip(to) {
-                // SAFETY: the elements are in bounds and aligned, as spans are, and others access
+                // SAFETY: the elements are in bounds and aligned, as ranges are, and others access
                 // them atomically.
                 unsafe {
                     let from = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());

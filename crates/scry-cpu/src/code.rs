@@ -423,7 +423,7 @@ pub(crate) enum Step {
         into: u32,
     },
     /// Removes the active lanes from masks, and jumps.
-    Leave {
+    Break {
         masks: Box<[u32]>,
         to: u32,
     },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Code, Span};
+use crate::{Code, MemoryRange};
 
 /// A launch.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +10,7 @@ pub struct Job<'a> {
     /// The kernel.
     pub code: &'a Code,
     /// The memory of each buffer of the kernel, in the order of `Kir::buffers`.
-    pub bindings: &'a [Span],
+    pub bindings: &'a [MemoryRange],
     /// Workgroups along x, y and z.
     pub groups: [u32; 3],
     /// The immediate block.

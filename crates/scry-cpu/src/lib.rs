@@ -29,7 +29,7 @@ pub use cancellation::{CancelToken, Cancelled};
 pub use code::{Code, LimitExceeded};
 pub use job::Job;
 pub use machine::Machine;
-pub use memory::{Memory, Span};
+pub use memory::{Memory, MemoryRange};
 
 /// Invocations of a subgroup.
 pub const SUBGROUP_SIZE: u32 = 32;

@@ -13,7 +13,8 @@ const CHEAP_ALIGNMENT: usize = 16;
 
 /// A zero-initialised allocation, aligned to 64 bytes.
 ///
-/// It does not synchronise accesses: callers of the `unsafe` functions that accept [`Span`]s must.
+/// It does not synchronise accesses: callers of the `unsafe` functions that accept [`MemoryRange`]s
+/// must.
 pub struct Memory {
     block: NonNull<u8>,
     layout: Layout,
@@ -47,22 +48,22 @@ impl Memory {
 
     /// Returns a part of the bytes, if it is in bounds.
     #[must_use]
-    pub fn span(&self, offset: usize, size: usize) -> Option<Span> {
+    pub fn range(&self, offset: usize, size: usize) -> Option<MemoryRange> {
         self.whole().part(offset, size)
     }
 
     /// Returns all bytes.
     #[must_use]
-    pub fn whole(&self) -> Span {
+    pub fn whole(&self) -> MemoryRange {
         // SAFETY: the block has room for the bytes skipped and the bytes in use.
         let start = unsafe { self.block.add(self.skipped) };
-        Span { start: start.as_ptr(), size: self.size }
+        MemoryRange { start: start.as_ptr(), size: self.size }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout; spans must not be used after this.
+        // SAFETY: allocated with this layout; ranges must not be used after this.
         unsafe { dealloc(self.block.as_ptr(), self.layout) };
     }
 }
@@ -78,19 +79,19 @@ impl fmt::Debug for Memory {
 /// An address and a length, without a lifetime: callers of `unsafe` functions must make sure that
 /// the memory is still allocated.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
+pub struct MemoryRange {
     /// First byte; aligned to 16 bytes where it is bound to a kernel.
     pub(crate) start: *mut u8,
     /// Number of bytes.
     pub(crate) size: usize,
 }
 
-// SAFETY: a span is an address and a length; only unsafe functions dereference it.
-unsafe impl Send for Span {}
+// SAFETY: a range is an address and a length; only unsafe functions dereference it.
+unsafe impl Send for MemoryRange {}
 // SAFETY: as above.
-unsafe impl Sync for Span {}
+unsafe impl Sync for MemoryRange {}
 
-impl Span {
+impl MemoryRange {
     /// Returns the size in bytes.
     #[must_use]
     pub fn size(self) -> usize {
@@ -111,34 +112,34 @@ impl Span {
         (end <= self.size).then(|| Self { start: self.start.wrapping_add(offset), size })
     }
 
-    /// Copies the bytes of the span to `out`.
+    /// Copies the bytes of the range to `out`.
     ///
     /// # Safety
     /// The memory is alive, and no other thread writes these bytes meanwhile.
     ///
     /// # Panics
-    /// If `out` is not as long as the span.
+    /// If `out` is not as long as the range.
     pub unsafe fn read(self, out: &mut [u8]) {
-        assert_eq!(out.len(), self.size, "`out` differs in size from the span");
+        assert_eq!(out.len(), self.size, "`out` differs in size from the range");
         // SAFETY: the caller promises that the bytes are alive and not written; `out` is exclusive.
         unsafe { self.start.copy_to_nonoverlapping(out.as_mut_ptr(), self.size) };
     }
 
-    /// Copies `data` to the span.
+    /// Copies `data` to the range.
     ///
     /// # Safety
     /// The memory is alive, and nothing else accesses these bytes meanwhile.
     ///
     /// # Panics
-    /// If `data` is not as long as the span.
+    /// If `data` is not as long as the range.
     pub unsafe fn write(self, data: &[u8]) {
-        assert_eq!(data.len(), self.size, "`data` differs in size from the span");
+        assert_eq!(data.len(), self.size, "`data` differs in size from the range");
         // SAFETY: the caller promises that the bytes are alive and not accessed by others; `data`
         // cannot overlap them.
         unsafe { self.start.copy_from_nonoverlapping(data.as_ptr(), self.size) };
     }
 
-    /// Copies the bytes of `src`, a span of the same size; the two may overlap.
+    /// Copies the bytes of `src`, a range of the same size; the two may overlap.
     ///
     /// # Safety
     /// Both memories are alive, nothing else accesses these bytes, and no other thread writes those
@@ -147,12 +148,12 @@ impl Span {
     /// # Panics
     /// If the sizes differ.
     pub unsafe fn copy_from(self, src: Self) {
-        assert_eq!(src.size, self.size, "the spans to copy differ in size");
+        assert_eq!(src.size, self.size, "the ranges to copy differ in size");
         // SAFETY: the caller promises that both are alive, and that no other thread interferes.
         unsafe { self.start.copy_from(src.start, self.size) };
     }
 
-    /// Fills the span with a 32-bit pattern.
+    /// Fills the range with a 32-bit pattern.
     ///
     /// # Safety
     /// The memory is alive, and nothing else accesses these bytes meanwhile.
@@ -203,27 +204,27 @@ mod tests {
     #[test]
     fn spans_stay_within_the_memory() {
         let memory = Memory::new(100).unwrap();
-        assert_eq!(memory.span(0, 100).map(Span::size), Some(100));
-        assert_eq!(memory.span(100, 0).map(Span::size), Some(0));
-        let part = memory.span(40, 20).unwrap();
-        assert_eq!(part.part(20, 0).map(Span::size), Some(0));
+        assert_eq!(memory.range(0, 100).map(MemoryRange::size), Some(100));
+        assert_eq!(memory.range(100, 0).map(MemoryRange::size), Some(0));
+        let part = memory.range(40, 20).unwrap();
+        assert_eq!(part.part(20, 0).map(MemoryRange::size), Some(0));
         assert!(part.part(20, 1).is_none() && part.part(usize::MAX, 2).is_none());
         for (offset, size) in [(0, 101), (100, 1), (101, 0), (usize::MAX, 1), (1, usize::MAX)] {
-            assert!(memory.span(offset, size).is_none(), "{offset}, {size}");
+            assert!(memory.range(offset, size).is_none(), "{offset}, {size}");
         }
     }
 
     #[test]
     fn spans_write_copy_fill_and_read() {
         let (a, b) = (Memory::new(64).unwrap(), Memory::new(64).unwrap());
-        let part = |memory: &Memory, offset, size| memory.span(offset, size).unwrap();
+        let part = |memory: &Memory, offset, size| memory.range(offset, size).unwrap();
         // SAFETY: both are alive, and the test is their only user.
         unsafe {
             part(&a, 3, 4).write(&[1, 2, 3, 4]);
             part(&b, 9, 4).copy_from(part(&a, 3, 4));
             part(&b, 16, 8).fill(0x0807_0605);
             part(&b, 24, 4).fill(0xABAB_ABAB);
-            // Overlapping spans.
+            // Overlapping ranges.
             part(&a, 4, 4).copy_from(part(&a, 3, 4));
         }
         assert_eq!(bytes(&a)[..10], [0, 0, 0, 1, 1, 2, 3, 4, 0, 0]);

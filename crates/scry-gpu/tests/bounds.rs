@@ -107,7 +107,7 @@ fn trailing_runtime_array_stays_in_bounds() {
             let out = Guarded::new(&gpu, &[0u32; 4]);
             let index = gpu.upload(&[i as u32]).unwrap();
             let bindings: [&dyn scry_gpu::Binding; 3] = [&data.slice(), &index, &out.slice()];
-            gpu.dispatch(&source("tail"), &bindings, 1).unwrap();
+            gpu.dispatch(&source("trailing_array"), &bindings, 1).unwrap();
             let (after, out) = (data.get(), out.get());
             let changed = changes(&before, &after);
             assert_eq!(changed.len(), 1, "{i}: {after:?}");
@@ -122,7 +122,7 @@ fn trailing_runtime_array_stays_in_bounds() {
     }
 }
 
-/// The uniform of `components.wgsl`.
+/// The uniform of `dynamic_components.wgsl`.
 #[derive(Clone, Copy, Element)]
 #[repr(C)]
 struct Small {
@@ -140,7 +140,7 @@ fn vector_and_matrix_indices_are_clamped() {
         let small = gpu.upload(&[small]).unwrap();
         let out = Guarded::new(&gpu, &[0u32; 48]);
         let bindings: [&dyn scry_gpu::Binding; 4] = [&v.slice(), &m.slice(), &small, &out.slice()];
-        gpu.dispatch(&source("components"), &bindings, 1).unwrap();
+        gpu.dispatch(&source("dynamic_components"), &bindings, 1).unwrap();
         let out = out.get();
         for i in 0..8u32 {
             let at = |base: u32| out[(base + i) as usize];
@@ -181,7 +181,7 @@ fn indices_into_values_are_clamped() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 8]);
             let index = gpu.upload(&[i]).unwrap();
-            gpu.dispatch(&source("values"), &[&index, &out.slice()], 1).unwrap();
+            gpu.dispatch(&source("indexed_values"), &[&index, &out.slice()], 1).unwrap();
             let k = |last: u32| (i as u32).min(last);
             let both = 10 * k(1) + k(2);
             let expected = [1 + k(2), both, 5 + k(3), 100 + both, 1 + k(2)];
@@ -216,7 +216,7 @@ fn pointers_to_elements_are_clamped() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 12]);
             let index = gpu.upload(&[i as u32]).unwrap();
-            gpu.dispatch(&source("parts"), &[&index, &out.slice()], 1).unwrap();
+            gpu.dispatch(&source("pointer_arguments"), &[&index, &out.slice()], 1).unwrap();
             let k = (i as u32).min(3) as usize;
             let mut expected = [1, 2, 3, 4, 17, 6, 0, 0, 0, 0, 10, 0];
             expected[k] = k as u32 + 11;
@@ -232,7 +232,7 @@ fn undefined_hardware_arithmetic_is_defined() {
         let input = gpu.upload(&[7, 0, i32::MIN, -1]).unwrap();
         let amount = gpu.upload(&[35u32]).unwrap();
         let out = gpu.alloc::<i32>(12).unwrap();
-        gpu.dispatch(&source("arithmetic"), &[&input, &amount, &out], 1).unwrap();
+        gpu.dispatch(&source("undefined_arithmetic"), &[&input, &amount, &out], 1).unwrap();
         // The largest f32 below 2^31.
         let (min, max) = (i32::MIN, 2_147_483_520);
         let expected = [7, 0, min, 0, 56, min >> 3, 56, 0, min >> 3, -1, max, min];

@@ -27,10 +27,10 @@ pub enum ShaderErrorKind {
     /// An override is missing, unknown, of the wrong type or out of range.
     Override,
     /// The kernel uses optional features that the device, or the language to emit, does not have.
-    Unsupported(crate::Features),
+    UnsupportedFeatures(crate::Features),
     /// The kernel uses something without a [`Features`](crate::Features) flag that Scry does not
     /// implement (textures, ray queries), or that the language to emit lacks.
-    NotCompute,
+    UnsupportedConstruct,
     /// The source is nested too deeply, or too large: it exceeds a limit of the compiler.
     TooComplex,
     /// The compiler itself failed: a defect to report, not an error in the source.

@@ -15,7 +15,7 @@ pub struct Interface {
     /// rounded up to 16 bytes, as WebGPU requires.
     pub workgroup_memory: u32,
     /// Buffers that the entry point uses, ordered by (group, binding).
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<BindingInfo>,
     /// The `var<immediate>`, if the entry point uses one.
     pub immediates: Option<Immediates>,
     /// Every override that the source declares, in source order.
@@ -26,7 +26,7 @@ pub struct Interface {
 
 /// One buffer that a kernel uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Binding {
+pub struct BindingInfo {
     /// The `@group` index.
     pub group: u32,
     /// The `@binding` index.

@@ -27,7 +27,7 @@ pub use build_id::build_id;
 pub use error::{Location, ShaderError, ShaderErrorKind};
 pub use features::Features;
 pub use interface::{
-    Access, Binding, BufferBindingType, Immediates, Interface, Override, OverrideValue,
+    Access, BindingInfo, BufferBindingType, Immediates, Interface, Override, OverrideValue,
 };
 pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use matrix_products::MatrixProducts;

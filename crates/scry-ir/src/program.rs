@@ -130,7 +130,7 @@ impl Program {
     /// let f32_only = Options { features: Features::empty(), ..Options::default() };
     /// let source = "enable f16; @compute @workgroup_size(1) fn main() { let x = 1.0h; }";
     /// let error = Program::with_options(source, &f32_only).err().expect("f16 is not allowed");
-    /// assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::F16));
+    /// assert_eq!(error.kind, ShaderErrorKind::UnsupportedFeatures(Features::F16));
     /// # Ok::<(), scry_ir::ShaderError>(())
     /// ```
     pub fn with_options(source: &str, options: &Options) -> Result<Self, ShaderError> {

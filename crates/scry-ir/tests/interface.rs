@@ -188,7 +188,7 @@ fn features_are_those_of_reachable_code() {
         for missing in features.iter() {
             let options = options_for(Features::all().difference(missing));
             let error = Program::with_options(&source, &options).err().unwrap();
-            assert_eq!(error.kind, ShaderErrorKind::Unsupported(missing), "{error}");
+            assert_eq!(error.kind, ShaderErrorKind::UnsupportedFeatures(missing), "{error}");
             assert!(error.location.is_some(), "{error}");
         }
     }
@@ -232,7 +232,7 @@ fn non_buffer_bindings_are_named() {
     ] {
         let source = format!("{head} @compute @workgroup_size(1) fn main() {{ {body} }}");
         let error = Program::parse(&source).err().unwrap_or_else(|| panic!("{source}"));
-        assert_eq!(error.kind, ShaderErrorKind::NotCompute, "{source}\n{error}");
+        assert_eq!(error.kind, ShaderErrorKind::UnsupportedConstruct, "{source}\n{error}");
         assert!(error.message.contains(&format!("`{name}` is a {what}")), "{error}");
     }
     // Features that only a fragment entry point of the same source uses are ignored.

@@ -228,7 +228,7 @@ fn scalar_or_vector(operands: &[Operand]) -> Arg {
 /// Control flow.
 ///
 /// ptxas optimises a loop only if its exit branch is taken when the condition is *true*: exit loops
-/// by [`Body::leave_if`].
+/// by [`Body::break_if`].
 impl Body {
     /// Creates a label, to be placed by [`Body::place`].
     pub fn label(&mut self) -> Label {
@@ -280,8 +280,8 @@ impl Body {
         self.place(end);
     }
 
-    /// Appends a loop that only [`Body::leave_if`] exits; the closure receives the exit label.
-    pub fn repeat(&mut self, body: impl FnOnce(&mut Self, Label)) {
+    /// Appends a loop that only [`Body::break_if`] exits; the closure receives the exit label.
+    pub fn loop_(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let (top, end) = (self.label(), self.label());
         self.place(top);
         body(self, end);
@@ -290,7 +290,7 @@ impl Body {
     }
 
     /// Exits a loop if `pred` is true.
-    pub fn leave_if(&mut self, pred: Reg, end: Label) {
+    pub fn break_if(&mut self, pred: Reg, end: Label) {
         self.branch_if(pred, end);
     }
 
@@ -304,9 +304,9 @@ impl Body {
         body: impl FnOnce(&mut Self, Reg),
     ) {
         let counter = self.copy(PtxType::U32, from);
-        self.repeat(|b, end| {
+        self.loop_(|b, end| {
             let done = b.compare("ge", PtxType::U32, counter.into(), to);
-            b.leave_if(done, end);
+            b.break_if(done, end);
             body(b, counter);
             let add = Opcode::typed("add", PtxType::U32);
             b.op_into(counter, add, &[counter.into(), Operand::u32(step)]);

@@ -83,7 +83,7 @@ impl Target {
 
     /// Returns whether code for `older` runs on GPUs of this target.
     #[must_use]
-    pub const fn runs(self, older: Self) -> bool {
+    pub const fn supports(self, older: Self) -> bool {
         if older.specific { self.specific && self.sm == older.sm } else { self.sm >= older.sm }
     }
 

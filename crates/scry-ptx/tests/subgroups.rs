@@ -80,12 +80,12 @@ fn kernel(
         Flow::Plain => exchange_once(&mut b),
         Flow::Branch => b.if_then(condition, exchange_once),
         Flow::AfterReturn => b.scope(|b, label| {
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
             exchange_once(b);
         }),
-        Flow::Loop => b.repeat(false, |b, label| {
+        Flow::Loop => b.loop_(false, |b, label| {
             exchange_once(b);
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
         }),
     }
     b.finish()
@@ -219,18 +219,18 @@ fn set_condition(b: &mut Builder, source: ConditionSource, flag: Value) -> Value
         ConditionSource::LoadedValue => b.set(variable, flag),
         ConditionSource::Assignment => b.if_then(flag, |b| b.set(variable, always)),
         ConditionSource::ScopeExit => b.scope(|b, label| {
-            b.if_then(flag, |b| b.leave(label));
+            b.if_then(flag, |b| b.break_to(label));
             b.set(variable, always);
         }),
         ConditionSource::TripCount => {
             let counter = b.var(Type::U32);
-            b.repeat(true, |b, label| {
-                b.if_then(flag, |b| b.leave(label));
+            b.loop_(true, |b, label| {
+                b.if_then(flag, |b| b.break_to(label));
                 let (at, one, four) = (b.get(counter), b.u32(1), b.u32(4));
                 let next = b.binary(BinaryOp::Add, at, one);
                 b.set(counter, next);
                 let enough = b.binary(BinaryOp::Ge, next, four);
-                b.if_then(enough, |b| b.leave(label));
+                b.if_then(enough, |b| b.break_to(label));
             });
             let (count, two) = (b.get(counter), b.u32(2));
             let more = b.binary(BinaryOp::Lt, two, count);
@@ -284,10 +284,10 @@ fn unrolled_iterations_keep_their_barriers() {
     let (lane, counter) = (b.builtin(Builtin::LocalId(0)), b.var(Type::U32));
     let [zero, one, ten] = [0, 1, 10].map(|number| b.u32(number));
     b.set(counter, zero);
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         let at = b.get(counter);
         let continues = b.binary(BinaryOp::Lt, at, ten);
-        b.if_else(continues, |_| (), |b| b.leave(label));
+        b.if_else(continues, |_| (), |b| b.break_to(label));
         b.barrier(Barrier::Subgroup);
         let next = b.binary(BinaryOp::Add, at, one);
         b.set(counter, next);
@@ -307,18 +307,18 @@ fn exited_lanes_stay_inactive() {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);
     let lane = b.builtin(Builtin::LocalId(0));
-    b.repeat(false, |b, outer| {
+    b.loop_(false, |b, outer| {
         b.barrier(Barrier::Subgroup);
         b.scope(|b, scope| {
             let ten = b.u32(10);
             let condition = b.binary(BinaryOp::Lt, lane, ten);
-            b.if_then(condition, |b| b.leave(scope));
+            b.if_then(condition, |b| b.break_to(scope));
             b.barrier(Barrier::Subgroup);
         });
         b.barrier(Barrier::Subgroup);
         let ten = b.u32(10);
         let condition = b.binary(BinaryOp::Eq, lane, ten);
-        b.if_then(condition, |b| b.leave(outer));
+        b.if_then(condition, |b| b.break_to(outer));
     });
     b.barrier(Barrier::Subgroup);
     let text = text(&b.finish(), Target::SM_80);

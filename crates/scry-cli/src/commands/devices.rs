@@ -53,7 +53,7 @@ fn text(info: &DeviceInfo) -> String {
 /// Formats the driver faults that are worked around on a device, one per line.
 pub fn workarounds_text(info: &DeviceInfo) -> String {
     let line = |it: &Workaround| {
-        format!("    works around {} (seen in {}): {}\n", it.name, it.tried, it.reason)
+        format!("    works around {} (seen in {}): {}\n", it.name, it.tested_versions, it.reason)
     };
     info.workarounds.iter().map(line).collect()
 }
@@ -90,7 +90,7 @@ pub fn to_json(info: &DeviceInfo) -> Value {
         "workarounds": info.workarounds.iter().map(|it| json!({
             "name": it.name,
             "reason": it.reason,
-            "tried": it.tried,
+            "tested_versions": it.tested_versions,
         })).collect::<Vec<_>>(),
     })
 }

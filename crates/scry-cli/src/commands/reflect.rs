@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use scry_ir::{
-    Access, Binding, BufferBindingType, Interface, Options, Outline, Override, OverrideValue,
+    Access, BindingInfo, BufferBindingType, Interface, Options, Outline, Override, OverrideValue,
     Program, TypeLayout,
 };
 use serde_json::{Value, json};
@@ -62,12 +62,12 @@ fn without_assumed_values(
 }
 
 /// Returns the attributes `@group(…) @binding(…)` of a binding.
-pub fn binding_attributes(binding: &Binding) -> String {
+pub fn binding_attributes(binding: &BindingInfo) -> String {
     format!("@group({}) @binding({})", binding.group, binding.binding)
 }
 
 /// Returns address space and access mode, as in `var<storage, read>`.
-pub fn space_and_access(binding: &Binding) -> &'static str {
+pub fn space_and_access(binding: &BindingInfo) -> &'static str {
     match (binding.ty, binding.access) {
         (BufferBindingType::Uniform, _) => "uniform",
         (BufferBindingType::Storage, Access::Read) => "storage, read",
@@ -110,7 +110,7 @@ fn text(interface: &Interface, outline: &Outline) -> String {
     text
 }
 
-fn binding_row(binding: &Binding) -> Vec<String> {
+fn binding_row(binding: &BindingInfo) -> Vec<String> {
     vec![
         binding_attributes(binding),
         binding.name.clone(),
@@ -183,7 +183,7 @@ fn to_json(interface: &Interface, outline: &Outline) -> Value {
     })
 }
 
-fn binding_json(binding: &Binding) -> Value {
+fn binding_json(binding: &BindingInfo) -> Value {
     let space = match binding.ty {
         BufferBindingType::Uniform => "uniform",
         BufferBindingType::Storage => "storage",

@@ -82,7 +82,7 @@ fn workarounds_are_shown_with_their_reason() {
             }
             assert!(device["backend"] == "vulkan" || workarounds.is_empty(), "{driver}");
             for workaround in workarounds {
-                for field in ["name", "reason", "tried"] {
+                for field in ["name", "reason", "tested_versions"] {
                     let text = workaround[field].as_str().unwrap();
                     assert!(listed.stdout.contains(text), "{text} in {listed:#?}");
                 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use scry_gpu::{DeviceInfo, Features, Launch};
 
-use crate::case::{Case, Data, Want};
+use crate::case::{Case, Data, ExpectedValue};
 use crate::check::ensure_eq;
 use crate::random::RandomWords;
 use crate::ty::Ty;
@@ -293,7 +293,8 @@ pub(crate) fn floats_in_buffers(_: &DeviceInfo) -> Case {
         }
     };
     let rows: Vec<(Vec<f32>, Vec<f32>)> = (0..N).map(row).collect();
-    let numbers = |row: &[f32]| row.iter().map(|x| Want::Number((*x).into())).collect::<Vec<_>>();
+    let numbers =
+        |row: &[f32]| row.iter().map(|x| ExpectedValue::Number((*x).into())).collect::<Vec<_>>();
     let final_values = rows.iter().flat_map(|row| numbers(&row.0)).collect();
     let old_values = rows.iter().flat_map(|row| numbers(&row.1)).collect();
     Case::new("", source)
@@ -302,8 +303,8 @@ pub(crate) fn floats_in_buffers(_: &DeviceInfo) -> Case {
         .buffer(Data::floats(&[-1.0; N * 4]))
         .one_workgroup()
         .skipped_without(Features::F32_ATOMICS)
-        .expect_wants(1, Ty::F32, final_values, |at| format!("cell {at}"))
-        .expect_wants(2, Ty::F32, old_values, |at| format!("old value {at}"))
+        .expect_approx(1, Ty::F32, final_values, |at| format!("cell {at}"))
+        .expect_approx(2, Ty::F32, old_values, |at| format!("old value {at}"))
 }
 
 pub(crate) fn atomics_keep_neighbouring_words(_: &DeviceInfo) -> Case {

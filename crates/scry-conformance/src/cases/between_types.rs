@@ -3,7 +3,7 @@
 use scry_gpu::DeviceInfo;
 
 use crate::Cases;
-use crate::case::Want;
+use crate::case::ExpectedValue;
 use crate::random::RandomWords;
 use crate::ty::{FLOATS, INTEGERS, NUMBERS, Ty};
 use crate::typed::{Operands, Row, expressions, for_types};
@@ -62,7 +62,7 @@ fn common_bounds(from: Ty, to: Ty) -> (i128, i128) {
 }
 
 /// Returns the expected result of converting a number to another type.
-fn conversion(from: Ty, to: Ty, bits: u64) -> Want {
+fn conversion(from: Ty, to: Ty, bits: u64) -> ExpectedValue {
     match (from.is_float(), to.is_float()) {
         // WGSL has only 32-bit integers, so it does not say whether a negative integer is
         // sign-extended to a wider unsigned one.
@@ -71,9 +71,9 @@ fn conversion(from: Ty, to: Ty, bits: u64) -> Want {
                 && from.is_signed() != to.is_signed()
                 && bits >> (from.bits() - 1) == 1 =>
         {
-            Want::Any
+            ExpectedValue::Any
         }
-        (false, false) => Want::Bits(to.wrap(from.integer(bits))),
+        (false, false) => ExpectedValue::Bits(to.wrap(from.integer(bits))),
         (false, true) => to_float(to, from.integer(bits) as f64),
         (true, true) => to_float(to, from.float(bits)),
         // Towards zero, then to the nearest value that both types have.
@@ -82,23 +82,23 @@ fn conversion(from: Ty, to: Ty, bits: u64) -> Want {
             let integer = from.float(bits).trunc() as i128;
             // WGSL has no rule for values out of the range of integers of other widths.
             if to.bits() != 32 && !(min..=max).contains(&integer) {
-                return Want::Any;
+                return ExpectedValue::Any;
             }
-            Want::Bits(to.wrap(integer.clamp(min, max)))
+            ExpectedValue::Bits(to.wrap(integer.clamp(min, max)))
         }
     }
 }
 
 /// WGSL: the number itself if it is representable, else either neighbour; unspecified beyond the
 /// greatest finite float.
-fn to_float(to: Ty, number: f64) -> Want {
+fn to_float(to: Ty, number: f64) -> ExpectedValue {
     if to == Ty::F16 && number.abs() > 65504.0 {
-        return Want::Any;
+        return ExpectedValue::Any;
     }
     if to.float(to.nearest(number)) == number {
-        Want::Number(number)
+        ExpectedValue::Number(number)
     } else {
-        Want::Near(number, 1.0)
+        ExpectedValue::WithinUlps(number, 1.0)
     }
 }
 
@@ -108,7 +108,8 @@ fn conversions(from: Ty) -> Vec<Row> {
     for to in NUMBERS.into_iter().filter(|to| *to != from) {
         let expression = format!("{}(a)", to.name());
         rows.push(Row::new(expression, to, move |a, _, _| conversion(from, to, a)));
-        let bool_to_float = move |a: u64, b: u64, _| Want::Number(f64::from(u8::from(a == b)));
+        let bool_to_float =
+            move |a: u64, b: u64, _| ExpectedValue::Number(f64::from(u8::from(a == b)));
         if to.is_float() {
             rows.push(Row::new(format!("{}(a == b)", to.name()), to, bool_to_float));
         }
@@ -119,10 +120,10 @@ fn conversions(from: Ty) -> Vec<Row> {
     rows.push(Row::condition(format!("a == {name}(bool(a))"), move |a, _| {
         is_zero(a) || a == from.integer_bits(1)
     }));
-    let from_bool = move |value: bool| Want::Bits(from.integer_bits(value.into()));
+    let from_bool = move |value: bool| ExpectedValue::Bits(from.integer_bits(value.into()));
     rows.push(Row::new(format!("{name}(s < 9u)"), from, move |_, _, s| from_bool(s < 9)));
     rows.push(Row::new("select(a, b, s % 3u == 1u)", from, move |a, b, s| {
-        Want::Bits(if s % 3 == 1 { b } else { a })
+        ExpectedValue::Bits(if s % 3 == 1 { b } else { a })
     }));
     rows
 }
@@ -131,7 +132,7 @@ fn bitcasts(from: Ty) -> Vec<Row> {
     let has_same_size = move |to: &Ty| *to != from && to.bits() == from.bits();
     let case = |to: Ty| {
         let expression = format!("bitcast<{}>(a)", to.name());
-        Row::new(expression, to, |a, _, _| Want::Bits(a))
+        Row::new(expression, to, |a, _, _| ExpectedValue::Bits(a))
     };
     NUMBERS.into_iter().filter(has_same_size).map(case).collect()
 }

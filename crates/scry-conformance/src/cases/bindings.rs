@@ -122,7 +122,7 @@ pub(crate) fn rejects_one_binding_too_many(gpu: &DeviceInfo) -> Case {
     source += &(0..=max).map(|i| format!("s{i} = 1u;")).collect::<String>();
     source += "}";
     let says = ["max_storage_bindings", &max.to_string(), &(max + 1).to_string()];
-    Case::new("", source).refused(&says)
+    Case::new("", source).expect_error(&says)
 }
 
 const COPY: &str = "
@@ -170,7 +170,7 @@ pub(crate) fn rejects_unaligned_slices(gpu: &DeviceInfo) -> Case {
     let buffers = vec![words(&[5; 64]), Data::zeros(DType::U32, 64)];
     let mut case = dispatch("", COPY, buffers, 8);
     case.bindings[0] = BufferBinding::part(0, 4..36);
-    case.refused(&["input", "4", &alignment.to_string()]).expect_words(1, vec![0; 64])
+    case.expect_error(&["input", "4", &alignment.to_string()]).expect_words(1, vec![0; 64])
 }
 
 pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec<Case> {
@@ -181,7 +181,10 @@ pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec
     let refused = |name: &str, parts: [Range<usize>; 2], says: &[&str]| {
         let initial = [&fives[parts[0].clone()], &fives[parts[1].clone()]].map(<[u32]>::to_vec);
         let [first, second] = initial;
-        copy(name, &fives, parts, 8).refused(says).expect_words(0, first).expect_words(1, second)
+        copy(name, &fives, parts, 8)
+            .expect_error(says)
+            .expect_words(0, first)
+            .expect_words(1, second)
     };
     let sum = "
         @group(0) @binding(0) var<storage, read> a: array<u32>;
@@ -205,7 +208,7 @@ pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec
 pub(crate) fn rejects_wrong_binding_counts_and_sizes(_: &DeviceInfo) -> Vec<Case> {
     let (a, b) = (|| words(&[5; 16]), || Data::zeros(DType::U32, 16));
     let refused = |name: &str, buffers: Vec<Data>, says: &[&str]| {
-        dispatch(name, COPY, buffers, 16).refused(says)
+        dispatch(name, COPY, buffers, 16).expect_error(says)
     };
     let fixed = "
         @group(0) @binding(0) var<storage, read_write> table: array<u32, 20>;
@@ -214,7 +217,7 @@ pub(crate) fn rejects_wrong_binding_counts_and_sizes(_: &DeviceInfo) -> Vec<Case
     vec![
         refused("one", vec![a()], &["1", "2"]),
         refused("three", vec![a(), b(), a()], &["3", "2"]).expect_words(1, vec![0; 16]),
-        dispatch("short", fixed, vec![a()], 1).refused(&["table", "64", "80"]),
+        dispatch("short", fixed, vec![a()], 1).expect_error(&["table", "64", "80"]),
         refused("empty", vec![empty, b()], &["input"]).expect_words(1, vec![0; 16]),
     ]
 }

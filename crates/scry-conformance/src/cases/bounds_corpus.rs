@@ -72,19 +72,25 @@ pub(crate) fn fault_21_runtime_array_in_a_structure(gpu: &DeviceInfo) -> Vec<Cas
         data
     };
     let buffers = move |index| vec![data(), vec![index], vec![0; 4]];
-    for_each_index(gpu, corpus!("tail.wgsl"), all_indices(4), buffers, move |index, after| {
-        let changed = changed_words(&data(), &after.words(0), 50)?;
-        let out = after.words(2);
-        ensure_eq!(changed.len(), 1);
-        ensure!(changed[0] >= 4, "the head was written");
-        ensure_eq!(out[1], 4);
-        ensure!((1..=5).contains(&out[0]));
-        if index < 4 {
-            ensure_eq!(changed, [4 + 4 * index as usize + 3]);
-            ensure_eq!(out[0], index + 1);
-        }
-        Ok(())
-    })
+    for_each_index(
+        gpu,
+        corpus!("trailing_array.wgsl"),
+        all_indices(4),
+        buffers,
+        move |index, after| {
+            let changed = changed_words(&data(), &after.words(0), 50)?;
+            let out = after.words(2);
+            ensure_eq!(changed.len(), 1);
+            ensure!(changed[0] >= 4, "the head was written");
+            ensure_eq!(out[1], 4);
+            ensure!((1..=5).contains(&out[0]));
+            if index < 4 {
+                ensure_eq!(changed, [4 + 4 * index as usize + 3]);
+                ensure_eq!(out[0], index + 1);
+            }
+            Ok(())
+        },
+    )
 }
 
 pub(crate) fn fault_22_components_in_buffers(gpu: &DeviceInfo) -> Case {
@@ -101,7 +107,7 @@ pub(crate) fn fault_22_components_in_buffers(gpu: &DeviceInfo) -> Case {
     want.extend([9; 8]);
     want.extend([0; 8]);
     let buffers: [&[u32]; 4] = [&[1, 2, 3, 4], &m, &u, &[0; 48]];
-    guarded(gpu, String::new(), corpus!("components.wgsl"), &buffers)
+    guarded(gpu, String::new(), corpus!("dynamic_components.wgsl"), &buffers)
         .expect_words(3, want)
         .expect_words(0, vec![7; 4])
 }
@@ -129,7 +135,7 @@ pub(crate) fn fault_22_fixed_arrays_in_every_address_space(gpu: &DeviceInfo) -> 
 
 pub(crate) fn fault_22_values_indexed_at_run_time(gpu: &DeviceInfo) -> Vec<Case> {
     let buffers = |index| vec![vec![index], vec![0; 8]];
-    for_each_index(gpu, corpus!("values.wgsl"), all_indices(2), buffers, |index, after| {
+    for_each_index(gpu, corpus!("indexed_values.wgsl"), all_indices(2), buffers, |index, after| {
         let clamped = |last: u32| index.min(last);
         let want = [
             1 + clamped(2),
@@ -145,14 +151,20 @@ pub(crate) fn fault_22_values_indexed_at_run_time(gpu: &DeviceInfo) -> Vec<Case>
 
 pub(crate) fn fault_22_pointers_to_parts_as_arguments(gpu: &DeviceInfo) -> Vec<Case> {
     let buffers = |index| vec![vec![index], vec![0; 12]];
-    for_each_index(gpu, corpus!("parts.wgsl"), all_indices(4), buffers, |index, after| {
-        let k = index.min(3) as usize;
-        let mut want = vec![1, 2, 3, 4, 17, 6, 0, 0, 0, 0, 10];
-        want[k] = k as u32 + 11;
-        want[6 + k] = 10;
-        ensure_eq!(after.words(1)[..11], want);
-        Ok(())
-    })
+    for_each_index(
+        gpu,
+        corpus!("pointer_arguments.wgsl"),
+        all_indices(4),
+        buffers,
+        |index, after| {
+            let k = index.min(3) as usize;
+            let mut want = vec![1, 2, 3, 4, 17, 6, 0, 0, 0, 0, 10];
+            want[k] = k as u32 + 11;
+            want[6 + k] = 10;
+            ensure_eq!(after.words(1)[..11], want);
+            Ok(())
+        },
+    )
 }
 
 pub(crate) fn fault_22_atomics(gpu: &DeviceInfo) -> Vec<Case> {
@@ -173,6 +185,6 @@ pub(crate) fn fault_13_arithmetic(gpu: &DeviceInfo) -> Case {
     let left = 7 << 3;
     let right = i32::MIN >> 3;
     let want = [7, 0, i32::MIN, 0, left, right, left, 0, right, -1, 2_147_483_520, i32::MIN];
-    guarded(gpu, String::new(), corpus!("arithmetic.wgsl"), &[&input, &[35], &[0; 12]])
+    guarded(gpu, String::new(), corpus!("undefined_arithmetic.wgsl"), &[&input, &[35], &[0; 12]])
         .expect_words(2, want.map(|number| number as u32).into())
 }

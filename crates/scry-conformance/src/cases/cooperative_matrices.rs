@@ -5,7 +5,7 @@
 use scry_gpu::{BackendKind, DeviceInfo, Features, Launch, MatrixProducts};
 
 use crate::Cases;
-use crate::case::{Case, Data, Want};
+use crate::case::{Case, Data, ExpectedValue};
 use crate::guarded::guarded;
 use crate::ty::Ty;
 
@@ -129,12 +129,12 @@ const SUBGROUPS: usize = 2;
 /// Creates a case of a kernel on left and right operands and accumulators, with the expected
 /// contents of the accumulators.
 fn case(name: String, source: String, data: [&Matrices; 3], want: &[f64]) -> Case {
-    let wants = want.iter().map(|want| Want::Number(*want)).collect();
+    let expected = want.iter().map(|want| ExpectedValue::Number(*want)).collect();
     data.into_iter()
         .fold(Case::new(name, source), |case, matrices| case.buffer(matrices.data()))
         .launch(Launch::workgroups([GROUPS as u32, 1, 1]))
         .rejected_without(NEEDS)
-        .expect_wants(2, data[2].layout.ty, wants, |at| format!("element {at}"))
+        .expect_approx(2, data[2].layout.ty, expected, |at| format!("element {at}"))
 }
 
 /// Returns a kernel in which each subgroup multiplies two matrices and adds a third.
@@ -394,7 +394,7 @@ pub(crate) fn rejects_invalid_matrix_products(_: &DeviceInfo) -> Vec<Case> {
     let shared = source("shared_one = coopLoad<coop_mat8x8<f32, C>>(&accumulators[0]);");
     let shared = shared + "var<workgroup> shared_one: coop_mat8x8<f32, C>;";
     let case = |name: &str, source: String, part: &str| {
-        Case::new(name, source).rejected_without(NEEDS).refused(&[part])
+        Case::new(name, source).rejected_without(NEEDS).expect_error(&[part])
     };
     vec![
         case("sizes", sizes, "the same size"),

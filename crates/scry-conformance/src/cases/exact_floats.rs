@@ -3,7 +3,7 @@
 use scry_gpu::DeviceInfo;
 
 use crate::Cases;
-use crate::case::Want;
+use crate::case::ExpectedValue;
 use crate::ty::{FLOATS, Ty};
 use crate::typed::{Operands, Row, expressions, for_types};
 
@@ -31,7 +31,7 @@ fn exact_or_nearest(
     Row::new(expression, ty, move |a, b, s| {
         let value = oracle(ty.float(a), ty.float(b), s);
         let is_exact = ty.float(ty.nearest(value)) == value;
-        if is_exact { Want::Number(value) } else { Want::Near(value, 1.0) }
+        if is_exact { ExpectedValue::Number(value) } else { ExpectedValue::WithinUlps(value, 1.0) }
     })
 }
 
@@ -62,7 +62,7 @@ fn arithmetic(ty: Ty) -> Vec<Row> {
         exact_or_nearest(ty, "modf(a).whole", |a, _, _| a.trunc()),
         exact_or_nearest(ty, "frexp(a).fract", |a, _, _| fraction(a)),
         Row::new("i32(frexp(a).exp)", Ty::I32, move |a, _, _| {
-            Want::Bits(Ty::I32.wrap(exponent(ty.float(a)).into()))
+            ExpectedValue::Bits(Ty::I32.wrap(exponent(ty.float(a)).into()))
         }),
         exact_or_nearest(ty, "ldexp(a, i32(s))", |a, _, s| a * 2f64.powi(s as i32)),
         exact_or_nearest(ty, "ldexp(a, -i32(s % 4u))", |a, _, s| a * 2f64.powi(-(s as i32 % 4))),
@@ -114,10 +114,10 @@ fn fma_dot_and_division(ty: Ty) -> Vec<Row> {
         exact_or_nearest(ty, format!("b % {name}(-4)"), |_, b, _| b % -4.0),
         // WGSL: within 2.5 ULP.
         Row::new(format!("a / (abs(b) + {name}(0.5))"), ty, move |a, b, _| {
-            Want::Near(ty.float(a) / (ty.float(b).abs() + 0.5), 2.5)
+            ExpectedValue::WithinUlps(ty.float(a) / (ty.float(b).abs() + 0.5), 2.5)
         }),
         Row::new(format!("{name}(3) / (abs(a) + {name}(1))"), ty, move |a, _, _| {
-            Want::Near(3.0 / (ty.float(a).abs() + 1.0), 2.5)
+            ExpectedValue::WithinUlps(3.0 / (ty.float(a).abs() + 1.0), 2.5)
         }),
     ]
 }

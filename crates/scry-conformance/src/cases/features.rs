@@ -3,7 +3,7 @@
 
 use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch, f16};
 
-use crate::case::{Case, Data, Want};
+use crate::case::{Case, Data, ExpectedValue};
 use crate::check::{ensure, ensure_eq};
 use crate::ty::Ty;
 
@@ -155,23 +155,23 @@ const F64: &str = "
 
 pub(crate) fn double_precision_floats(_: &DeviceInfo) -> Case {
     let a = [1e15 + 0.5, 0.123_456_789_012_345];
-    let wants = vec![
-        Want::Number(a[0] + a[1]),
+    let expected = vec![
+        ExpectedValue::Number(a[0] + a[1]),
         // The multiplication and the addition may be fused. The tolerance is less than 0.1, so that
         // a missing addition fails.
-        Want::Within(a[0].mul_add(a[1], 0.1), 0.1f64.next_down()),
-        Want::Number(a[0] / 4.0),
-        Want::Number(2_147_483_647.0),
-        Want::Number(0.0),
-        Want::Number(f64::from(a[0] as f32)),
-        Want::Within(2f64.mul_add(a[1], a[0]), 0.25),
+        ExpectedValue::WithinAbsolute(a[0].mul_add(a[1], 0.1), 0.1f64.next_down()),
+        ExpectedValue::Number(a[0] / 4.0),
+        ExpectedValue::Number(2_147_483_647.0),
+        ExpectedValue::Number(0.0),
+        ExpectedValue::Number(f64::from(a[0] as f32)),
+        ExpectedValue::WithinAbsolute(2f64.mul_add(a[1], a[0]), 0.25),
     ];
     Case::new("", F64)
         .buffer(Data::values(Ty::F64, &a.map(f64::to_bits)).typed(DType::F64))
         .buffer(Data::zeros(DType::F64, 7))
         .launch(Launch::invocations(1))
         .rejected_without(Features::F64)
-        .expect_wants(1, Ty::F64, wants, |at| format!("out[{at}]"))
+        .expect_approx(1, Ty::F64, expected, |at| format!("out[{at}]"))
 }
 
 /// Converts each number to f16, and the f16 to f32.
@@ -212,18 +212,18 @@ pub(crate) fn f64_to_f16_rounds_once(gpu: &DeviceInfo) -> Case {
     let numbers = near_middles();
     let is_compiled_by_us = matches!(gpu.backend, BackendKind::Cpu | BackendKind::Cuda);
     let want = |x: &f64| match is_compiled_by_us {
-        true => Want::Number(nearest_f16(*x)),
-        false if *x == 0.0 => Want::Number(0.0),
-        false => Want::Within(*x, (x.abs() * 2f64.powi(-10)).next_down()),
+        true => ExpectedValue::Number(nearest_f16(*x)),
+        false if *x == 0.0 => ExpectedValue::Number(0.0),
+        false => ExpectedValue::WithinAbsolute(*x, (x.abs() * 2f64.powi(-10)).next_down()),
     };
-    let wants = numbers.iter().map(want).collect();
+    let expected = numbers.iter().map(want).collect();
     let bits: Vec<u64> = numbers.iter().map(|x| x.to_bits()).collect();
     Case::new("", F64_TO_F16)
         .buffer(Data::values(Ty::F64, &bits).typed(DType::F64))
         .buffer(Data::zeros(DType::F32, numbers.len()))
         .launch(Launch::invocations(numbers.len()))
         .rejected_without(Features::F64 | Features::F16)
-        .expect_wants(1, Ty::F32, wants, move |at| format!("{:e}", numbers[at]))
+        .expect_approx(1, Ty::F32, expected, move |at| format!("{:e}", numbers[at]))
 }
 
 const F32_ATOMICS: &str = "
@@ -238,12 +238,12 @@ const F32_ATOMICS: &str = "
 
 pub(crate) fn atomic_floats(_: &DeviceInfo) -> Case {
     // Multiples of 0.5 below 2^23: no sum is rounded, in any order.
-    let wants = [1700.0, -3200.0, 2.0].map(Want::Number).into();
+    let expected = [1700.0, -3200.0, 2.0].map(ExpectedValue::Number).into();
     Case::new("", F32_ATOMICS)
         .buffer(Data::floats(&[0.0, 0.0, 7.0]))
         .launch(Launch::invocations(64 * 50))
         .rejected_without(Features::F32_ATOMICS)
-        .expect_wants(0, Ty::F32, wants, |at| format!("sum {at}"))
+        .expect_approx(0, Ty::F32, expected, |at| format!("sum {at}"))
 }
 
 const I64_ATOMICS: &str = "
@@ -366,11 +366,11 @@ pub(crate) fn rejects_workgroups_beyond_limits(gpu: &DeviceInfo) -> Vec<Case> {
         Case::new("the largest", kernel([max, 1, 1], words))
             .output((0..max).collect())
             .one_workgroup(),
-        Case::new("too wide", kernel([x + 1, 1, 1], 1)).refused(&["max_workgroup", &wide]),
+        Case::new("too wide", kernel([x + 1, 1, 1], 1)).expect_error(&["max_workgroup", &wide]),
         Case::new("too many invocations", kernel([max, 2, 1], 1))
-            .refused(&["max_workgroup_invocations", &many]),
+            .expect_error(&["max_workgroup_invocations", &many]),
         Case::new("too much memory", kernel([1, 1, 1], words + 1))
-            .refused(&["max_workgroup_memory", &memory]),
+            .expect_error(&["max_workgroup_memory", &memory]),
     ]
 }
 

@@ -3,7 +3,7 @@
 use scry_gpu::DeviceInfo;
 
 use crate::Cases;
-use crate::case::Want;
+use crate::case::ExpectedValue;
 use crate::random::RandomWords;
 use crate::ty::{INTEGERS, Ty};
 use crate::typed::{Operands, Row, expressions, for_types};
@@ -51,7 +51,7 @@ fn integer(
     oracle: impl Fn(i128, i128, u32) -> i128 + 'static,
 ) -> Row {
     Row::new(expression, ty, move |a, b, s| {
-        Want::Bits(ty.wrap(oracle(ty.integer(a), ty.integer(b), s)))
+        ExpectedValue::Bits(ty.wrap(oracle(ty.integer(a), ty.integer(b), s)))
     })
 }
 

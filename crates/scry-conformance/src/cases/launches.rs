@@ -172,7 +172,7 @@ pub(crate) fn rejects_invocation_ids_beyond_u32(_: &DeviceInfo) -> Vec<Case> {
         (Launch::invocations([1, u64::MAX]), &["along y"]),
     ];
     let case = |(launch, parts): (Launch, &[&str])| {
-        no_invocations(&format!("{launch:?}"), [64, 1, 1]).launch(launch).refused(parts)
+        no_invocations(&format!("{launch:?}"), [64, 1, 1]).launch(launch).expect_error(parts)
     };
     refused.map(case).into()
 }

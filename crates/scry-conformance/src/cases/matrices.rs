@@ -4,7 +4,7 @@
 use scry_gpu::{DeviceInfo, Launch};
 
 use crate::Cases;
-use crate::case::{Case, Data, Want};
+use crate::case::{Case, Data, ExpectedValue};
 use crate::ty::{FLOATS, Ty, directives};
 
 /// Number of matrices in the buffer, and of workgroups in the launch.
@@ -99,13 +99,13 @@ fn case(ty: Ty, columns: usize, rows: usize) -> Case {
     let bits: Vec<u64> = matrices.iter().flat_map(|m| buffer_layout(ty, m)).collect();
     let invocations = (0..COUNT).flat_map(|g| (0..LANES).map(move |i| (g, i)));
     let want = invocations.flat_map(|(g, i)| reference(&matrices, columns, rows, g, i));
-    let want: Vec<Want> = want.map(Want::Number).collect();
+    let want: Vec<ExpectedValue> = want.map(ExpectedValue::Number).collect();
     Case::new(format!("mat{columns}x{rows} of {ty:?}"), source(ty, columns, rows))
         .buffer(Data::values(ty, &bits))
         .buffer(Data::values(ty, &vec![0; want.len()]))
         .launch(Launch::workgroups([COUNT as u32, 1, 1]))
         .skipped_without(ty.feature())
-        .expect_wants(1, ty, want, |at| format!("element {at}"))
+        .expect_approx(1, ty, want, |at| format!("element {at}"))
 }
 
 pub(crate) fn every_shape_of_every_type(_: &DeviceInfo) -> Cases {

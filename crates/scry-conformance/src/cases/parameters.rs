@@ -85,7 +85,7 @@ pub(crate) fn override_errors_name_the_override(_: &DeviceInfo) -> Vec<Case> {
         (scale().set("WIDTH", 1e6), &["@workgroup_size", "16384"]),
     ];
     let case = |(options, parts): (CompileOptions, &[&str])| {
-        let case = Case::new(format!("{options:?}"), OVERRIDES).refused(parts);
+        let case = Case::new(format!("{options:?}"), OVERRIDES).expect_error(parts);
         Case { options, ..case }
     };
     cases.map(case).into()
@@ -102,7 +102,7 @@ pub(crate) fn scalar_immediates(_: &DeviceInfo) -> Vec<Case> {
     let floats = |floats: [f32; 4]| floats.map(f32::to_bits).into();
     let refused = |launch: Launch, parts: &[&str]| {
         let initial = floats([1.0, 2.0, 3.0, 4.0]);
-        case(&parts.join(", ")).launch(launch).refused(parts).expect_words(0, initial)
+        case(&parts.join(", ")).launch(launch).expect_error(parts).expect_words(0, initial)
     };
     vec![
         // Three launches in sequence, each with its own value.
@@ -127,7 +127,7 @@ pub(crate) fn rejects_undeclared_immediates(_: &DeviceInfo) -> Case {
     Case::new("", source)
         .buffer(Data::zeros(DType::U32, 1))
         .launch(Launch::invocations(1).immediates(&5u32))
-        .refused(&["main", "immediate"])
+        .expect_error(&["main", "immediate"])
         .expect_words(0, vec![0])
 }
 
@@ -160,5 +160,5 @@ pub(crate) fn full_immediates_with_linearised_launch(gpu: &DeviceInfo) -> Vec<Ca
     };
     let max = (words * 4).to_string();
     let beyond = Case::new("one word more", immediate_block(words + 1));
-    vec![case(3), case(70_001), beyond.refused(&["max_immediates", &max])]
+    vec![case(3), case(70_001), beyond.expect_error(&["max_immediates", &max])]
 }

@@ -83,7 +83,7 @@ pub(crate) fn rejects_bindings_below_one_element(_: &DeviceInfo) -> Vec<Case> {
             .buffer(Data::zeros(DType::U8, min_size - 1))
             .buffer(Data::zeros(DType::U32, 1))
             .launch(Launch::invocations(1))
-            .refused(&["`data`", &size, &format!("at least {min_size}")])
+            .expect_error(&["`data`", &size, &format!("at least {min_size}")])
     };
     SHAPES.iter().map(case).collect()
 }

@@ -2,7 +2,7 @@
 
 use scry_gpu::DeviceInfo;
 
-use crate::case::{Case, Want};
+use crate::case::{Case, ExpectedValue};
 use crate::ty::Ty;
 
 /// Creates a case of a kernel whose body passes floats to `out`, with the expected floats.
@@ -27,11 +27,11 @@ fn case(body: &str, want: &[f32]) -> Case {
         }}"
     );
     let input: Vec<u32> = (1..=16).collect();
-    let wants = want.iter().map(|want| Want::Number((*want).into())).collect();
+    let expected = want.iter().map(|want| ExpectedValue::Number((*want).into())).collect();
     Case::new(body, source)
         .words(&[&input, &vec![u32::MAX; want.len()]])
         .one_workgroup()
-        .expect_wants(1, Ty::F32, wants, |at| format!("float {at}"))
+        .expect_approx(1, Ty::F32, expected, |at| format!("float {at}"))
 }
 
 pub(crate) fn constructors_and_swizzles(_: &DeviceInfo) -> Vec<Case> {

@@ -44,7 +44,7 @@ impl Emitter<'_> {
             }
             Stmt::Loop { label, body, .. } => self.loop_(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
-            Stmt::Leave(label) => self.leave(*label),
+            Stmt::Break(label) => self.break_to(*label),
             // Lockstep execution: all lanes of a workgroup have arrived, or have returned.
             Stmt::Barrier(..) => {}
         }
@@ -140,7 +140,7 @@ impl Emitter<'_> {
         self.reconverge();
     }
 
-    /// Returns the masks of all constructs that a `Leave` exits.
+    /// Returns the masks of all constructs that a `Break` exits.
     pub(super) fn exited_masks(&mut self, label: Label) -> Box<[u32]> {
         // Lanes that return are removed from all masks, including that of the kernel.
         let first = match self.constructs.iter().find(|open| open.label == Some(label)) {
@@ -223,7 +223,7 @@ impl Emitter<'_> {
 
     /// Compiles the exit of a construct: a jump if all of its lanes are active, else the removal of
     /// the active lanes from masks.
-    fn leave(&mut self, label: Label) {
+    fn break_to(&mut self, label: Label) {
         let Some(target) = self.constructs.iter().position(|open| open.label == Some(label)) else {
             debug_assert!(false, "{label} is not open");
             return;
@@ -237,7 +237,7 @@ impl Emitter<'_> {
             return;
         }
         let masks = self.exited_masks(label);
-        self.push(Step::Leave { masks, to: 0 });
+        self.push(Step::Break { masks, to: 0 });
         self.jump_if_empty(step);
     }
 
@@ -250,7 +250,7 @@ impl Emitter<'_> {
     fn patch(&mut self, steps: &[usize], target: u32) {
         for step in steps {
             match &mut self.code.steps[*step] {
-                Step::Jump { to } | Step::JumpIfNot { to, .. } | Step::Leave { to, .. } => {
+                Step::Jump { to } | Step::JumpIfNot { to, .. } | Step::Break { to, .. } => {
                     *to = target
                 }
                 Step::Split { if_empty, .. }

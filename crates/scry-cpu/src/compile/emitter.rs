@@ -110,7 +110,8 @@ impl Emitter<'_> {
         for (index, var) in self.live_ranges.vars.iter().enumerate() {
             if var.zeroed {
                 let ty = self.kir.vars[index];
-                let location = self.allocate(ty, self.uniformity.vars[index].class, var.live_range);
+                let location =
+                    self.allocate(ty, self.uniformity.vars[index].variability, var.live_range);
                 self.vars[index] = Some(location);
                 self.zero(ty, location);
             }

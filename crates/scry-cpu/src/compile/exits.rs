@@ -31,7 +31,7 @@ impl Emitter<'_> {
         let exit = Exit { number, condition, all, leave_if: branch.when.into(), masks, copies };
         self.push(Step::Exit { exit: Box::new(exit), if_empty: 0 });
         self.jump_if_empty(step);
-        // `liveness` also numbers the copies, the `Leave`, and the ends of the two blocks.
+        // `liveness` also numbers the copies, the `Break`, and the ends of the two blocks.
         (0..branch.copies.len() + 3).for_each(|_| self.advance());
     }
 }

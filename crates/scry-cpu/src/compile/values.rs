@@ -202,7 +202,7 @@ impl Emitter<'_> {
             return location;
         }
         let live_range = self.live_ranges.vars[var.index()].live_range;
-        let variability = self.uniformity.vars[var.index()].class;
+        let variability = self.uniformity.vars[var.index()].variability;
         let location = self.allocate(self.kir.vars[var.index()], variability, live_range);
         self.vars[var.index()] = Some(location);
         location
@@ -249,7 +249,7 @@ impl Emitter<'_> {
         match self.var_location(var) {
             Location::Lanes(d) => {
                 let value = self.lanes(value);
-                if self.uniformity.vars[var.index()].partial {
+                if self.uniformity.vars[var.index()].partially_assigned {
                     self.push(Step::Blend { ty, d, value });
                 } else if value != (Src { start: d, step: 1 }) {
                     self.apply(ops::copy(ty), Reg::lanes(d), &[Reg::Lanes(value)]);
@@ -279,8 +279,8 @@ impl Emitter<'_> {
         let var =
             following.map_while(|stmt| self.search_assignment(stmt, value)).find_map(|var| var)?;
         let uniformity = self.uniformity.vars[var.index()];
-        if uniformity.class != Variability::Varying
-            || uniformity.partial
+        if uniformity.variability != Variability::Varying
+            || uniformity.partially_assigned
             || self.is_needed(var, value, rest)
         {
             return None;

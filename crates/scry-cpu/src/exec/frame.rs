@@ -72,9 +72,9 @@ impl<'a> Frame<'a> {
     ) -> Self {
         let plain = plain_sizes(code, job);
         let mut regions = Vec::with_capacity(plain.len() + 1);
-        for (span, plain) in job.bindings.iter().zip(plain) {
+        for (range, plain) in job.bindings.iter().zip(plain) {
             // SAFETY: as the caller promises; `plain` was computed for this launch.
-            regions.push(unsafe { Region::new(*span, plain, isa) });
+            regions.push(unsafe { Region::new(*range, plain, isa) });
         }
         let immediates = scratch.immediates(job.immediates.len());
         // SAFETY: kernels only read immediates, and each thread has its own copy.
@@ -259,13 +259,13 @@ fn plain_sizes(code: &Code, job: &Job<'_>) -> Vec<u64> {
     // write.
     let filled = code.lane_layout.invocations().is_multiple_of(BLOCK);
     let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
-    let plain = bindings.map(|((span, writable), disjoint)| match disjoint {
-        _ if !writable => span.size as u64,
+    let plain = bindings.map(|((range, writable), disjoint)| match disjoint {
+        _ if !writable => range.size as u64,
         // Indices out of bounds are clamped to the last element, which is therefore excluded. So is
         // the one before: the array may begin up to one element after the offset, and then has one
         // element less.
         Some(own) if flat && filled => {
-            let bytes = (span.size as u64).saturating_sub(own.offset.into());
+            let bytes = (range.size as u64).saturating_sub(own.offset.into());
             let elements = (bytes / u64::from(own.stride)).saturating_sub(2);
             u64::from(own.offset) + elements * u64::from(own.stride)
         }

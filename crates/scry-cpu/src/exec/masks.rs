@@ -21,7 +21,7 @@ impl Frame<'_> {
                 None
             }
             Step::Exit { exit, if_empty } => self.exit_lanes(exit).then_some(*if_empty),
-            Step::Leave { masks, to } => {
+            Step::Break { masks, to } => {
                 self.remove(masks);
                 Some(*to)
             }

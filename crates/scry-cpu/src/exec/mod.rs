@@ -87,7 +87,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Cancelled> {
             | Step::Join { .. }
             | Step::Enter { .. }
             | Step::Exit { .. }
-            | Step::Leave { .. } => {
+            | Step::Break { .. } => {
                 if let Some(to) = frame.update_masks(step) {
                     next = to as usize;
                 }

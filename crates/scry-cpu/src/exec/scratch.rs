@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::code::Code;
 use crate::lanes::{BLOCK, Bits, Block, Files, Sizes};
-use crate::{Job, Span};
+use crate::{Job, MemoryRange};
 
 /// Maximum size in bytes of registers that are kept if the next kernel needs fewer.
 const MAX_RETAINED_BYTES: usize = 16 << 20;
@@ -136,9 +136,9 @@ impl Scratch {
         }
     }
 
-    /// Returns the immediate block as a span.
-    pub(super) fn immediates(&self, size: usize) -> Span {
-        Span { start: self.immediates.as_ptr().cast_mut().cast(), size }
+    /// Returns the immediate block as a range.
+    pub(super) fn immediates(&self, size: usize) -> MemoryRange {
+        MemoryRange { start: self.immediates.as_ptr().cast_mut().cast(), size }
     }
 }
 

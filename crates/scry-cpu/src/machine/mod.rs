@@ -9,7 +9,7 @@ use std::{fmt, thread};
 use crate::exec::{self, Scratch};
 use crate::pool::Pool;
 use crate::scheduling::{ChunkSize, Chunks};
-use crate::{CancelToken, Cancelled, Job, Span};
+use crate::{CancelToken, Cancelled, Job, MemoryRange};
 
 /// Minimum duration in nanoseconds of launches that run on several threads.
 const MIN_PARALLEL_NANOS: u64 = 30_000;
@@ -60,15 +60,15 @@ impl Machine {
     /// completely, partly, or not at all.
     ///
     /// # Panics
-    /// If a span is not aligned to 16 bytes, or because of a bug in this crate. No thread executes
+    /// If a range is not aligned to 16 bytes, or because of a bug in this crate. No thread executes
     /// the launch any more after the panic.
     ///
     /// # Safety
-    /// The job has a span for each buffer of the kernel, and their memory is alive. Meanwhile only
+    /// The job has a range for each buffer of the kernel, and their memory is alive. Meanwhile only
     /// the machine writes to it, or reads what the kernel may write. The kernel's IR is valid, as
     /// that of every program is; check hand-built IR with `scry_ir::kir::verify`.
     pub unsafe fn run(&self, job: &Job<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
-        let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
+        let aligned = |range: &MemoryRange| range.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
         // 2^64 workgroups would run for centuries, so saturation is not observable.
         let total = job.workgroups().unwrap_or(u64::MAX);
@@ -90,27 +90,27 @@ impl Machine {
         if workers.stopped.into_inner() { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// Fills a span with a 32-bit pattern, on several threads if it is large.
+    /// Fills a range with a 32-bit pattern, on several threads if it is large.
     ///
     /// # Safety
-    /// As [`Span::fill`].
+    /// As [`MemoryRange::fill`].
     ///
     /// # Panics
-    /// As [`Span::fill`].
-    pub unsafe fn fill(&self, dst: Span, pattern: u32) {
+    /// As [`MemoryRange::fill`].
+    pub unsafe fn fill(&self, dst: MemoryRange, pattern: u32) {
         // SAFETY: the caller's promise for the whole holds for each part.
         self.in_chunks(dst.size, &|at, size| unsafe { chunk(dst, at, size).fill(pattern) });
     }
 
-    /// Copies bytes between spans of the same size, on several threads if they are large.
+    /// Copies bytes between ranges of the same size, on several threads if they are large.
     ///
     /// # Safety
-    /// As [`Span::copy_from`], and the spans do not overlap.
+    /// As [`MemoryRange::copy_from`], and the ranges do not overlap.
     ///
     /// # Panics
     /// If the sizes differ.
-    pub unsafe fn copy(&self, src: Span, dst: Span) {
-        assert_eq!(src.size, dst.size, "the spans to copy differ in size");
+    pub unsafe fn copy(&self, src: MemoryRange, dst: MemoryRange) {
+        assert_eq!(src.size, dst.size, "the ranges to copy differ in size");
         // SAFETY: the caller's promise for the whole holds for each part.
         self.in_chunks(dst.size, &|at, size| unsafe {
             chunk(dst, at, size).copy_from(chunk(src, at, size));
@@ -149,9 +149,9 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// Returns a chunk of a span, which is long enough.
-fn chunk(span: Span, offset: usize, size: usize) -> Span {
-    span.part(offset, size).expect("a chunk is within its span")
+/// Returns a chunk of a range, which is long enough.
+fn chunk(range: MemoryRange, offset: usize, size: usize) -> MemoryRange {
+    range.part(offset, size).expect("a chunk is within its range")
 }
 
 /// Runs a range of workgroups.

@@ -189,13 +189,13 @@ fn uniform_and_varying_conjunctions() {
         let number = b.global_index();
         let zero = b.u32(0);
         let chosen = b.select(holds, number, zero);
-        b.if_then(holds, |b| b.leave(Label::KERNEL));
+        b.if_then(holds, |b| b.break_to(Label::KERNEL));
         b.add(chosen, number)
     });
     assert_logical_agrees(|b, holds| {
         let result = b.var(Type::U32);
         b.scope(|b, label| {
-            b.if_else(holds, |_| (), |b| b.leave(label));
+            b.if_else(holds, |_| (), |b| b.break_to(label));
             let number = b.global_index();
             b.set(result, number);
         });
@@ -210,13 +210,13 @@ fn variables_affine_or_varying_after_loops() {
             let (index, count) = (b.var(Type::U32), b.var(Type::U32));
             let number = b.global_index();
             b.set(index, number);
-            b.repeat(true, |b, label| {
+            b.loop_(true, |b, label| {
                 let iteration = b.get(count);
                 let x = b.local_id(0);
                 let bound = b.u32(2);
                 let bound = if divergent { b.binary(BinaryOp::Min, x, bound) } else { bound };
                 let done = b.binary(BinaryOp::Ge, iteration, bound);
-                b.if_then(done, |b| b.leave(label));
+                b.if_then(done, |b| b.break_to(label));
                 let now = b.get(index);
                 let step = b.u32(5);
                 let next = b.add(now, step);

@@ -18,7 +18,7 @@ fn run_reverse(
     let (index, number) = (b.local_index(), b.global_index());
     if let Some(is_active) = is_active(&mut b, index) {
         let inactive = b.not(is_active);
-        b.if_then(inactive, |b| b.leave(Label::KERNEL));
+        b.if_then(inactive, |b| b.break_to(Label::KERNEL));
     }
     let value = b.load_word(input, number);
     b.store(Place::new(shared, Some(index), 4, 0), vec![value]);
@@ -74,11 +74,11 @@ fn tree_reduction_in_a_loop() {
         let half = b.var(Type::U32);
         let first = b.u32(width / 2);
         b.set(half, first);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             b.barrier(Barrier::Workgroup);
             let distance = b.get(half);
             let done = b.compare(BinaryOp::Eq, distance, 0);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
             let active = b.binary(BinaryOp::Lt, index, distance);
             b.if_then(active, |b| {
                 let other = b.add(index, distance);

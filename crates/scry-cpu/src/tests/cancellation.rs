@@ -14,7 +14,7 @@ fn endless(barrier: bool, divergent: bool) -> Kir {
     b.buffer(true);
     let number = b.global_index();
     let count = b.var(Type::U32);
-    b.repeat(false, |b, label| {
+    b.loop_(false, |b, label| {
         let iteration = b.get(count);
         let two = b.u32(2);
         let next = b.add(iteration, two);
@@ -23,10 +23,10 @@ fn endless(barrier: bool, divergent: bool) -> Kir {
             b.barrier(Barrier::Workgroup);
         }
         let odd = b.compare(BinaryOp::Eq, next, 1);
-        b.if_then(odd, |b| b.leave(label));
+        b.if_then(odd, |b| b.break_to(label));
         if divergent {
             let leaves = b.compare(BinaryOp::Ge, number, 3);
-            b.if_then(leaves, |b| b.leave(label));
+            b.if_then(leaves, |b| b.break_to(label));
         }
     });
     let iterations = b.get(count);

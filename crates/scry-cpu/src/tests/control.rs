@@ -73,10 +73,10 @@ fn lanes_leave_loops_in_different_iterations() {
     assert_agrees(|b, noise, result| {
         let seven = b.u32(7);
         let iterations = b.binary(BinaryOp::And, noise, seven);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let count = b.get(result);
             let done = b.binary(BinaryOp::Ge, count, iterations);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
             bump(b, result, 1);
         });
         bump(b, result, 100);
@@ -87,20 +87,20 @@ fn lanes_leave_loops_in_different_iterations() {
 fn loops_with_continue_and_break() {
     assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             b.scope(|b, next| {
                 let iteration = b.get(count);
                 let shifted = b.binary(BinaryOp::Shr, noise, iteration);
                 let continues = bit(b, shifted, 0);
-                b.if_then(continues, |b| b.leave(next));
+                b.if_then(continues, |b| b.break_to(next));
                 let breaks = bit(b, shifted, 9);
-                b.if_then(breaks, |b| b.leave(label));
+                b.if_then(breaks, |b| b.break_to(label));
                 bump(b, result, 3);
             });
             bump(b, count, 1);
             let iteration = b.get(count);
             let done = b.compare(BinaryOp::Ge, iteration, 9);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
         });
     });
 }
@@ -110,18 +110,18 @@ fn lanes_return_from_every_depth() {
     assert_agrees(|b, noise, result| {
         let [first, second] = [0, 1].map(|n| bit(b, noise, n));
         bump(b, result, 1);
-        b.if_then(first, |b| b.leave(Label::KERNEL));
-        b.repeat(true, |b, label| {
+        b.if_then(first, |b| b.break_to(Label::KERNEL));
+        b.loop_(true, |b, label| {
             bump(b, result, 1);
             b.scope(|b, inner| {
-                b.if_then(second, |b| b.leave(Label::KERNEL));
+                b.if_then(second, |b| b.break_to(Label::KERNEL));
                 let third = bit(b, noise, 2);
-                b.if_then(third, |b| b.leave(inner));
+                b.if_then(third, |b| b.break_to(inner));
                 bump(b, result, 50);
             });
             let now = b.get(result);
             let done = b.compare(BinaryOp::Gt, now, 5);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
         });
     });
 }
@@ -130,23 +130,23 @@ fn lanes_return_from_every_depth() {
 fn lanes_leave_two_levels_at_once() {
     assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
-        b.repeat(true, |b, outer| {
+        b.loop_(true, |b, outer| {
             bump(b, count, 1);
             let iteration = b.get(count);
             b.scope(|b, scope| {
-                b.repeat(true, |b, inner| {
+                b.loop_(true, |b, inner| {
                     let rotated = b.binary(BinaryOp::Shr, noise, iteration);
                     let [out, to_scope] = [0, 4].map(|n| bit(b, rotated, n));
                     bump(b, result, 1);
-                    b.if_then(out, |b| b.leave(outer));
-                    b.if_then(to_scope, |b| b.leave(scope));
+                    b.if_then(out, |b| b.break_to(outer));
+                    b.if_then(to_scope, |b| b.break_to(scope));
                     bump(b, result, 10);
-                    b.leave(inner);
+                    b.break_to(inner);
                 });
                 bump(b, result, 100);
             });
             let done = b.compare(BinaryOp::Ge, iteration, 6);
-            b.if_then(done, |b| b.leave(outer));
+            b.if_then(done, |b| b.break_to(outer));
         });
         bump(b, result, 1000);
     });
@@ -161,11 +161,11 @@ fn all_lanes_leave() {
                 first,
                 |b| {
                     bump(b, result, 1);
-                    b.leave(label);
+                    b.break_to(label);
                 },
                 |b| {
                     bump(b, result, 2);
-                    b.leave(label);
+                    b.break_to(label);
                 },
             );
         });
@@ -173,7 +173,7 @@ fn all_lanes_leave() {
             let always = b.constant(scry_ir::kir::Const::bool(true));
             let odd = bit(b, noise, 1);
             b.if_then(odd, |b| {
-                b.if_then(always, |b| b.leave(label));
+                b.if_then(always, |b| b.break_to(label));
                 bump(b, result, 1000);
             });
             bump(b, result, 10);
@@ -190,14 +190,14 @@ fn uniform_control_flow_within_divergent() {
         let count = b.var(Type::U32);
         b.if_then(odd, |b| {
             b.if_else(first_group, |b| bump(b, result, 1), |b| bump(b, result, 2));
-            b.repeat(true, |b, label| {
+            b.loop_(true, |b, label| {
                 let iteration = b.get(count);
                 let done = b.binary(BinaryOp::Ge, iteration, group);
-                b.if_then(done, |b| b.leave(label));
+                b.if_then(done, |b| b.break_to(label));
                 bump(b, count, 1);
                 bump(b, result, 10);
             });
-            b.if_then(first_group, |b| b.leave(Label::KERNEL));
+            b.if_then(first_group, |b| b.break_to(Label::KERNEL));
         });
         // Only some lanes have counted.
         let iterations = b.get(count);
@@ -211,10 +211,10 @@ fn uniform_control_flow_within_divergent() {
 fn divergent_control_flow_within_uniform() {
     assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let iteration = b.get(count);
             let done = b.compare(BinaryOp::Ge, iteration, 5);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
             let shifted = b.binary(BinaryOp::Shr, noise, iteration);
             let odd = bit(b, shifted, 0);
             b.if_else(odd, |b| bump(b, result, 7), |b| bump(b, count, 0));
@@ -247,7 +247,7 @@ fn inactive_lanes_keep_values_and_variables() {
 fn variables_carry_over_between_iterations() {
     assert_agrees(|b, noise, result| {
         let (inner, count) = (b.var(Type::U32), b.var(Type::U32));
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let before = b.get(inner);
             let sum = b.get(result);
             let sum = b.add(sum, before);
@@ -259,7 +259,7 @@ fn variables_carry_over_between_iterations() {
             bump(b, count, 1);
             let iteration = b.get(count);
             let done = b.compare(BinaryOp::Ge, iteration, 6);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
         });
     });
 }
@@ -272,7 +272,7 @@ fn scope_values_are_visible_afterwards() {
             let three = b.u32(3);
             product = Some(b.mul(noise, three));
             let odd = bit(b, noise, 0);
-            b.if_then(odd, |b| b.leave(label));
+            b.if_then(odd, |b| b.break_to(label));
             bump(b, result, 1);
         });
         let sum = b.get(result);
@@ -295,7 +295,7 @@ fn switch_with_fallthrough() {
                     bump(b, result, 1 << case);
                     b.set(matched, enters);
                     if case == 1 {
-                        b.leave(label);
+                        b.break_to(label);
                     }
                 });
             }

@@ -61,8 +61,8 @@ fn counters_start_at_any_value() {
                 let first = b.u32(first);
                 b.set(parts.result, first);
             }
-            b.repeat(true, |b, label| {
-                leave_at(b, parts.result, parts.small, |b| b.leave(label));
+            b.loop_(true, |b, label| {
+                leave_at(b, parts.result, parts.small, |b| b.break_to(label));
                 bump(b, parts.result, 1);
                 bump(b, parts.other, 0x100);
             });
@@ -78,8 +78,8 @@ fn initial_values_differ_between_workgroups() {
         let group = b.builtin(Builtin::GroupId(0));
         let second = b.compare(BinaryOp::Eq, group, 1);
         b.if_then(second, |b| b.set(parts.result, three));
-        b.repeat(true, |b, label| {
-            leave_at(b, parts.result, parts.small, |b| b.leave(label));
+        b.loop_(true, |b, label| {
+            leave_at(b, parts.result, parts.small, |b| b.break_to(label));
             bump(b, parts.result, 1);
         });
     });
@@ -90,7 +90,7 @@ fn loops_with_uniform_and_divergent_exits() {
     for (op, exit_if_true) in [(BinaryOp::And, false), (BinaryOp::Or, true)] {
         for iterations in [0, 1, 9, 40] {
             assert_agrees(|b, parts| {
-                b.repeat(true, |b, label| {
+                b.loop_(true, |b, label| {
                     let now = b.get(parts.result);
                     let (uniform_op, varying_op) = if exit_if_true {
                         (BinaryOp::Ge, BinaryOp::Gt)
@@ -101,7 +101,7 @@ fn loops_with_uniform_and_divergent_exits() {
                     let some = b.binary(varying_op, now, parts.small);
                     let condition = b.binary(op, some, all);
                     b.open();
-                    b.leave(label);
+                    b.break_to(label);
                     let (leave, stay) = (b.close(), Vec::new());
                     let (then_block, else_block) =
                         if exit_if_true { (leave, stay) } else { (stay, leave) };
@@ -118,14 +118,14 @@ fn inner_loop_exits_both_loops() {
     assert_agrees(|b, parts| {
         let (three, zero) = (b.u32(3), b.u32(0));
         let inner = b.var(Type::U32);
-        b.repeat(true, |b, outer| {
-            leave_at(b, parts.result, parts.small, |b| b.leave(outer));
+        b.loop_(true, |b, outer| {
+            leave_at(b, parts.result, parts.small, |b| b.break_to(outer));
             b.set(inner, zero);
-            b.repeat(true, |b, label| {
-                leave_at(b, inner, three, |b| b.leave(label));
+            b.loop_(true, |b, label| {
+                leave_at(b, inner, three, |b| b.break_to(label));
                 let bit = b.binary(BinaryOp::And, parts.noise, three);
-                leave_at(b, inner, bit, |b| b.leave(label));
-                leave_at(b, parts.other, parts.small, |b| b.leave(outer));
+                leave_at(b, inner, bit, |b| b.break_to(label));
+                leave_at(b, parts.other, parts.small, |b| b.break_to(outer));
                 bump(b, inner, 1);
                 bump(b, parts.other, 1);
             });
@@ -143,13 +143,13 @@ fn inner_loop_exits_both_loops() {
 fn counters_of_a_reentered_loop() {
     assert_agrees(|b, parts| {
         let (iteration, two) = (b.var(Type::U32), b.u32(2));
-        b.repeat(true, |b, outer| {
-            leave_at(b, iteration, two, |b| b.leave(outer));
+        b.loop_(true, |b, outer| {
+            leave_at(b, iteration, two, |b| b.break_to(outer));
             // The counter continues with its value, which is varying in the second iteration.
-            b.repeat(true, |b, label| {
+            b.loop_(true, |b, label| {
                 let (limit, iterations) = (b.get(iteration), parts.small);
                 let limit = b.mul(limit, iterations);
-                leave_at(b, parts.result, limit, |b| b.leave(label));
+                leave_at(b, parts.result, limit, |b| b.break_to(label));
                 bump(b, parts.result, 1);
             });
             bump(b, iteration, 1);
@@ -160,17 +160,17 @@ fn counters_of_a_reentered_loop() {
 #[test]
 fn returns_from_loops_with_branch_assignments() {
     assert_agrees(|b, parts| {
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let now = b.get(parts.result);
             let some = b.compare(BinaryOp::Gt, parts.small, 11);
             b.if_then(some, |b| {
                 let late = b.compare(BinaryOp::Gt, now, 4);
-                b.if_then(late, |b| b.leave(Label::KERNEL));
+                b.if_then(late, |b| b.break_to(Label::KERNEL));
                 bump(b, parts.other, 0x1000);
             });
             leave_at(b, parts.result, parts.small, |b| {
                 bump(b, parts.result, 0x100);
-                b.leave(label);
+                b.break_to(label);
             });
             bump(b, parts.result, 1);
         });

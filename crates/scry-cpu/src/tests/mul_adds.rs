@@ -235,7 +235,7 @@ fn index_changes_between_load_and_use() {
     assert_elementwise_agrees(|b, number, input, out| {
         let index = b.var(Type::U32);
         b.set(index, number);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let (now, one) = (b.get(index), b.u32(1));
             let x = b.load(Type::F32, Place { index: Some(now), ..input }, 1)[0];
             let next = b.add(now, one);
@@ -244,7 +244,7 @@ fn index_changes_between_load_and_use() {
             let y = b.load(Type::F32, Place { index: Some(later), ..input }, 1)[0];
             let sum = b.binary(BinaryOp::Sub, y, x);
             b.store(out, vec![sum]);
-            b.leave(label);
+            b.break_to(label);
         });
     });
 }

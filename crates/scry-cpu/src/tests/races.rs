@@ -206,11 +206,11 @@ fn miri_machine_with_several_threads() {
     // A kernel with a loop has no cost estimate, so that several threads are used.
     let kir = kernel(16, |b| {
         let x = b.global_x();
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let zero = b.u32(0);
             b.store_word(0, zero, x);
             b.store_word(0, x, x);
-            b.leave(label);
+            b.break_to(label);
         });
     });
     let launch = Launch::new([6, 1, 1], &[bytes(&noise(96))]);

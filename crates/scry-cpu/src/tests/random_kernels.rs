@@ -239,7 +239,7 @@ impl KernelGenerator {
         let (condition, label) = (self.operand(Type::Bool), self.random.pick(&self.labels));
         // Returns should be rare.
         if label != Label::KERNEL || self.random.chance(4) {
-            self.b.if_then(condition, |b| b.leave(label));
+            self.b.if_then(condition, |b| b.break_to(label));
         }
     }
 
@@ -272,7 +272,7 @@ impl KernelGenerator {
         self.b.open();
         let iteration = self.b.get(count);
         let done = self.b.binary(BinaryOp::Ge, iteration, limit);
-        self.b.if_then(done, |b| b.leave(label));
+        self.b.if_then(done, |b| b.break_to(label));
         let one = self.b.u32(1);
         let next = self.b.add(iteration, one);
         self.b.set(count, next);

@@ -221,8 +221,8 @@ const F32: &[Form] = &[
 
 /// Forms of vec2<f32> alone.
 ///
-/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. Adding a word of a buffer
-/// avoids a constant.
+/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpack_constant_f16.wgsl. Adding a word of
+/// a buffer avoids a constant.
 const F32X2: &[Form] = &[(
     "unpack2x16float((($0 + 3u * words[2]) & 0x03ff03ffu) | 0x3c003c00u)",
     &[Uints(1)],

@@ -361,7 +361,8 @@ impl Generator {
                 ("($0 * $1)", Rule::Products(4), vec![a, b])
             }
             // Mesa 22 cannot compile a product of two transposed matrices unless they are square:
-            // see corpus/drivers/transposed.wgsl. A sum hides that a matrix is transposed.
+            // see corpus/drivers/product_of_transposes.wgsl. A sum hides that a matrix is
+            // transposed.
             5 => {
                 let operands = vec![Type::Matrix(scalar, rows, columns)];
                 ("(transpose($0) + $T())", Rule::Largest, operands)

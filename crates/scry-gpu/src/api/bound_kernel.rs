@@ -249,7 +249,7 @@ impl<'a> BoundKernel<'a> {
     ) -> Result<R> {
         self.check_names()?;
         let declared = &self.interface().bindings;
-        let buffer = |binding: &scry_ir::Binding| match self.find(&binding.name, true) {
+        let buffer = |binding: &scry_ir::BindingInfo| match self.find(&binding.name, true) {
             Some(ArgumentKind::Buffer(view)) => Ok(view as &dyn Binding),
             _ => {
                 let access = match binding.access {

@@ -166,7 +166,7 @@ pub struct Workaround {
     pub reason: &'static str,
     /// Driver versions that were tested and have the defect. The workaround applies to other
     /// versions too, until a fixed one is known.
-    pub tried: &'static str,
+    pub tested_versions: &'static str,
 }
 
 /// A device: identity, limits, features.
@@ -376,7 +376,7 @@ mod tests {
         info.pci = Some(PciAddress { domain: 0, bus: 0x65, device: 0, function: 0 });
         info.features = Features::F16 | Features::SUBGROUPS;
         info.matrix_products = MatrixProducts::F16_F32_16X16;
-        info.workarounds = vec![Workaround { name: "w", reason: "r", tried: "t" }];
+        info.workarounds = vec![Workaround { name: "w", reason: "r", tested_versions: "t" }];
         let json = serde_json::to_value(&info).unwrap();
         assert_eq!(json["backend"], "vulkan");
         assert_eq!(json["kind"], "discrete");

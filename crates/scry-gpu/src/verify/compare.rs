@@ -11,12 +11,12 @@ use super::ulps::{difference, distance, format_scalar};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
     /// Number of compared scalars. Zero means that nothing was verified.
-    pub numbers: u64,
+    pub compared: u64,
     /// Number of scalars that differ. Floats with distance 0, such as the two zeros or two NaNs,
     /// are equal.
-    pub different: u64,
-    /// The largest distance in ULPs; [`FAR`](super::FAR) for unequal integers and for a NaN against
-    /// a number.
+    pub mismatched: u64,
+    /// The largest distance in ULPs; [`UNDEFINED_ULPS`](super::UNDEFINED_ULPS) for unequal integers
+    /// and for a NaN against a number.
     pub largest_ulps: u64,
     /// The largest absolute difference of two finite floats.
     pub largest_difference: f64,
@@ -30,7 +30,7 @@ pub struct Difference {
     /// Index of the scalar in the buffer, without padding.
     pub index: u64,
     /// Path in the variable, such as `[12].position.y`; empty if the variable is a scalar.
-    pub place: String,
+    pub path: String,
     /// The value in the reference.
     pub expected: String,
     /// The value of the other content.
@@ -60,7 +60,7 @@ impl Comparison {
 /// let bytes = |values: [f32; 2]| values.map(f32::to_le_bytes).concat();
 /// let comparison = verify::compare(&words, &bytes([0.0, 1.0]), &bytes([-0.0, 1.0000001]), 0);
 /// assert_eq!(comparison.largest_ulps, 1);
-/// assert_eq!(comparison.first_difference.unwrap().place, "[1]");
+/// assert_eq!(comparison.first_difference.unwrap().path, "[1]");
 /// let close = Tolerance::close(1e-6, 0.0);
 /// assert!(verify::compare(&words, &bytes([0.0, 1.0]), &bytes([5e-7, 1.0]), close).agrees());
 /// ```
@@ -80,7 +80,7 @@ pub fn compare(
         result: Comparison::default(),
     };
     walk.visit(layout, 0);
-    walk.result.numbers = walk.index;
+    walk.result.compared = walk.index;
     walk.result
 }
 
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
     }
 
     fn record_difference(&mut self, scalar: Scalar, expected: &[u8], found: &[u8], ulps: u64) {
-        self.result.different += 1;
+        self.result.mismatched += 1;
         self.result.largest_ulps = self.result.largest_ulps.max(ulps);
         let difference = difference(scalar, expected, found);
         if let Some((absolute, _)) = difference {
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
         if !self.tolerance.allows(ulps, difference) && self.result.first_difference.is_none() {
             self.result.first_difference = Some(Difference {
                 index: self.index,
-                place: self.format_path(),
+                path: self.format_path(),
                 expected: format_scalar(scalar, expected),
                 found: format_scalar(scalar, found),
                 ulps,
@@ -185,16 +185,16 @@ impl<'a> Walk<'a> {
     }
 
     fn format_path(&self) -> String {
-        let mut place = String::new();
+        let mut path = String::new();
         for segment in &self.path {
             // Formatting to a string is infallible.
             let _ = match segment {
-                PathSegment::Member(name) => write!(place, ".{name}"),
-                PathSegment::Element(i) => write!(place, "[{i}]"),
-                PathSegment::Component(i) => write!(place, ".{}", ["x", "y", "z", "w"][*i]),
+                PathSegment::Member(name) => write!(path, ".{name}"),
+                PathSegment::Element(i) => write!(path, "[{i}]"),
+                PathSegment::Component(i) => write!(path, ".{}", ["x", "y", "z", "w"][*i]),
             };
         }
-        place
+        path
     }
 }
 
@@ -215,7 +215,7 @@ fn count(layout: &TypeLayout) -> u64 {
 mod tests {
     use scry_ir::Program;
 
-    use super::super::ulps::FAR;
+    use super::super::ulps::UNDEFINED_ULPS;
     use super::*;
 
     fn layout(ty: &str) -> TypeLayout {
@@ -245,12 +245,12 @@ mod tests {
         bytes[16 + 16 + 4] = 1;
         bytes[16 + 32 + 12] = 7;
         let found = compare(&layout("Outer"), &expected, &bytes, 0);
-        assert_eq!((found.different, found.largest_ulps), (2, FAR));
+        assert_eq!((found.mismatched, found.largest_ulps), (2, UNDEFINED_ULPS));
         let first = found.first_difference.unwrap();
-        assert_eq!((first.place.as_str(), first.index, first.ulps), (".rest[1].v.y", 6, 1));
+        assert_eq!((first.path.as_str(), first.index, first.ulps), (".rest[1].v.y", 6, 1));
         // Within the tolerance for floats, the integer is the first difference.
         let first = compare(&layout("Outer"), &expected, &bytes, 1).first_difference.unwrap();
-        assert_eq!((first.place.as_str(), first.index), (".rest[2].n", 12));
+        assert_eq!((first.path.as_str(), first.index), (".rest[2].n", 12));
         assert_eq!((first.expected.as_str(), first.found.as_str()), ("0", "7"));
     }
 
@@ -259,11 +259,11 @@ mod tests {
         let mut bytes = vec![0; 48];
         let expected = bytes.clone();
         bytes[12..16].fill(1);
-        let equal = Comparison { numbers: 9, ..Comparison::default() };
+        let equal = Comparison { compared: 9, ..Comparison::default() };
         assert_eq!(compare(&layout("mat3x3f"), &expected, &bytes, 0), equal);
         bytes[16] = 1;
         let found = compare(&layout("mat3x3f"), &expected, &bytes, 0);
-        assert_eq!(found.first_difference.unwrap().place, "[1].x");
+        assert_eq!(found.first_difference.unwrap().path, "[1].x");
     }
 
     #[test]
@@ -273,10 +273,10 @@ mod tests {
         let bytes =
             |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>();
         let found = compare(&words, &bytes(&[1.0, 0.0, 8.0]), &bytes(&[1.5, 0.0, 7.0]), 0);
-        assert_eq!((found.numbers, found.different, found.largest_difference), (3, 2, 1.0));
-        assert_eq!(compare(&words, &[], &[], 0).numbers, 0);
+        assert_eq!((found.compared, found.mismatched, found.largest_difference), (3, 2, 1.0));
+        assert_eq!(compare(&words, &[], &[], 0).compared, 0);
         let wide = Tolerance::close(0.5, 0.0625);
         let found = compare(&words, &bytes(&[1.0, 0.0, 8.0]), &bytes(&[1.5, 0.6, 7.0]), wide);
-        assert_eq!(found.first_difference.unwrap().place, "[1]");
+        assert_eq!(found.first_difference.unwrap().path, "[1]");
     }
 }

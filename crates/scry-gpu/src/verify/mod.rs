@@ -37,7 +37,7 @@ pub use compare::{Comparison, Difference, compare};
 pub use failure::is_same_failure;
 pub use guard::{CorruptedRegion, GuardedRun, run_guarded, run_guarded_kernel};
 pub use tolerance::Tolerance;
-pub use ulps::FAR;
+pub use ulps::UNDEFINED_ULPS;
 
 /// Initial content of a buffer: a slice, array or vector of elements.
 pub trait Contents: sealed::Sealed {}
@@ -91,7 +91,7 @@ impl Contents for Bytes<'_> {}
 
 /// A kernel, its buffers and its launch, to run on any device.
 #[derive(Clone, Copy)]
-pub struct Work<'a> {
+pub struct Workload<'a> {
     /// The WGSL source.
     pub wgsl: &'a str,
     /// Entry point and overrides.
@@ -117,12 +117,12 @@ pub struct Output {
 #[derive(Debug)]
 pub enum Verdict {
     /// It ran: the name of each output, and its comparison.
-    Ran(Vec<(String, Comparison)>),
+    Compared(Vec<(String, Comparison)>),
     /// The device cannot run the kernel: it lacks a feature, or a limit is too low.
-    Unable(GpuError),
+    Unsupported(GpuError),
 }
 
-impl Work<'_> {
+impl Workload<'_> {
     /// Runs the kernel on a device, in new buffers.
     ///
     /// # Errors
@@ -147,7 +147,8 @@ impl Work<'_> {
     /// differ by `tolerance`: ULPs, or a [`Tolerance`].
     ///
     /// # Errors
-    /// As [`Work::run`], except for missing features and limits, which are [`Verdict::Unable`].
+    /// As [`Workload::run`], except for missing features and limits, which are
+    /// [`Verdict::Unsupported`].
     pub fn verify(
         &self,
         device: &Device,
@@ -157,7 +158,7 @@ impl Work<'_> {
         let tolerance = tolerance.into();
         let found = match self.run(device) {
             Ok(found) => found,
-            Err(error) if is_lacking(&error) => return Ok(Verdict::Unable(error)),
+            Err(error) if is_lacking(&error) => return Ok(Verdict::Unsupported(error)),
             Err(error) => return Err(error),
         };
         let pairs = reference.iter().zip(&found);
@@ -165,7 +166,7 @@ impl Work<'_> {
             let comparison = compare(&expected.layout, &expected.bytes, &found.bytes, tolerance);
             (expected.name.clone(), comparison)
         });
-        Ok(Verdict::Ran(compared.collect()))
+        Ok(Verdict::Compared(compared.collect()))
     }
 }
 
@@ -206,8 +207,8 @@ pub fn assert_backends_agree(
     let tolerance = tolerance.into();
     let launch = Launch::invocations(invocations);
     let options = CompileOptions::default();
-    let work = Work { wgsl, options: &options, contents, launch: &launch };
-    match devices().and_then(|devices| disagreement(&work, &devices, tolerance)) {
+    let workload = Workload { wgsl, options: &options, contents, launch: &launch };
+    match devices().and_then(|devices| disagreement(&workload, &devices, tolerance)) {
         Ok(None) => {}
         Ok(Some(text)) => panic!("{text}"),
         Err(error) => panic!("{error}"),
@@ -216,25 +217,25 @@ pub fn assert_backends_agree(
 
 /// Formats the first disagreement of a device with the reference.
 fn disagreement(
-    work: &Work<'_>,
+    workload: &Workload<'_>,
     devices: &[Device],
     tolerance: Tolerance,
 ) -> Result<Option<String>> {
     let Some((reference, others)) = devices.split_first() else {
         return Device::auto().map(|_| None);
     };
-    let expected = work.run(reference)?;
+    let expected = workload.run(reference)?;
     if others.is_empty() {
         eprintln!("not compared: {} is the only device", reference.info().title());
     }
     for device in others {
-        match work.verify(device, &expected, tolerance)? {
-            Verdict::Ran(outputs) => {
-                if let Some(text) = explain(&outputs, reference, device) {
+        match workload.verify(device, &expected, tolerance)? {
+            Verdict::Compared(outputs) => {
+                if let Some(text) = format_first_difference(&outputs, reference, device) {
                     return Ok(Some(text));
                 }
             }
-            Verdict::Unable(error) => eprintln!("skipped {}: {error}", device.info().title()),
+            Verdict::Unsupported(error) => eprintln!("skipped {}: {error}", device.info().title()),
         }
     }
     Ok(None)
@@ -242,24 +243,24 @@ fn disagreement(
 
 /// Formats the first output in which a device disagrees with the reference; `None` if they agree.
 #[must_use]
-pub fn explain(
+pub fn format_first_difference(
     outputs: &[(String, Comparison)],
     reference: &Device,
     device: &Device,
 ) -> Option<String> {
     let (name, comparison) = outputs.iter().find(|(_, comparison)| !comparison.agrees())?;
     let first = comparison.first_difference.as_ref()?;
-    let Difference { index, place, expected, found, ulps } = first;
+    let Difference { index, path, expected, found, ulps } = first;
     let distance = match *ulps {
-        FAR => String::new(),
+        UNDEFINED_ULPS => String::new(),
         ulps => format!(", {ulps} units in the last place apart"),
     };
     Some(format!(
-        "{} and {} disagree: {name}{place} (number {index}) is {expected} on the former, {found} \
+        "{} and {} disagree: {name}{path} (number {index}) is {expected} on the former, {found} \
          on the latter{distance}; {} numbers of `{name}` differ",
         reference.info().title(),
         device.info().title(),
-        comparison.different
+        comparison.mismatched
     ))
 }
 
@@ -279,8 +280,9 @@ mod tests {
         let pairs = [0u8; 24];
         let (options, launch) = (CompileOptions::new(), Launch::invocations(3));
         let contents: [&dyn Contents; 1] = [&Bytes(&pairs)];
-        let work = Work { wgsl: WGSL, options: &options, contents: &contents, launch: &launch };
-        disagreement(&work, &devices, tolerance.into()).unwrap()
+        let workload =
+            Workload { wgsl: WGSL, options: &options, contents: &contents, launch: &launch };
+        disagreement(&workload, &devices, tolerance.into()).unwrap()
     }
 
     #[test]

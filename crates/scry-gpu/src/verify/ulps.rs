@@ -3,11 +3,11 @@
 use half::{bf16, f16};
 use scry_ir::{Scalar, ScalarKind};
 
-/// The distance of unequal integers, and of a NaN and a number.
-pub const FAR: u64 = u64::MAX;
+/// The distance of unequal integers, and of a NaN and a number, for which ULPs are undefined.
+pub const UNDEFINED_ULPS: u64 = u64::MAX;
 
 /// Returns the distance of two scalars, given their bytes: for floats the number of floats between
-/// them plus one, for integers 0 or [`FAR`].
+/// them plus one, for integers 0 or [`UNDEFINED_ULPS`].
 ///
 /// The two zeros are equal, and so are all NaNs. Infinity follows the largest finite number.
 pub(super) fn distance(scalar: Scalar, a: &[u8], b: &[u8]) -> u64 {
@@ -15,12 +15,12 @@ pub(super) fn distance(scalar: Scalar, a: &[u8], b: &[u8]) -> u64 {
         return 0;
     }
     if !matches!(scalar.kind, ScalarKind::Float | ScalarKind::Bfloat) {
-        return FAR;
+        return UNDEFINED_ULPS;
     }
     match (is_nan(scalar, a), is_nan(scalar, b)) {
         (true, true) => 0,
         (false, false) => position(a).abs_diff(position(b)),
-        _ => FAR,
+        _ => UNDEFINED_ULPS,
     }
 }
 
@@ -99,10 +99,10 @@ mod tests {
     #[test]
     fn nans_equal_only_nans() {
         assert_eq!(f32_distance(f32::NAN, f32::from_bits(0xffc0_0001)), 0);
-        assert_eq!(f32_distance(f32::NAN, 1.0), FAR);
+        assert_eq!(f32_distance(f32::NAN, 1.0), UNDEFINED_ULPS);
         let f16_scalar = Scalar { kind: ScalarKind::Float, width: 2 };
         let (nan, one) = (f16::NAN.to_le_bytes(), f16::ONE.to_le_bytes());
-        assert_eq!(distance(f16_scalar, &nan, &one), FAR);
+        assert_eq!(distance(f16_scalar, &nan, &one), UNDEFINED_ULPS);
         assert_eq!(distance(f16_scalar, &one, &f16::from_f32(1.0 + 1.0 / 1024.0).to_le_bytes()), 1);
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn integers_are_equal_or_not() {
-        assert_eq!(distance(Scalar::I32, &[1, 0, 0, 0], &[2, 0, 0, 0]), FAR);
+        assert_eq!(distance(Scalar::I32, &[1, 0, 0, 0], &[2, 0, 0, 0]), UNDEFINED_ULPS);
         assert_eq!(format_scalar(Scalar::I32, &[0xff; 4]), "-1");
         assert_eq!(format_scalar(Scalar::U32, &[0xff; 4]), "4294967295");
     }

@@ -1,6 +1,8 @@
 //! Tests: the cases of scry-conformance on every available device, and tests of their runners.
 
-use scry_conformance::{Case, Data, Mismatch, Report, Ty, Want, find, run, run_async, tests};
+use scry_conformance::{
+    Case, Data, ExpectedValue, Mismatch, Report, Ty, find, run, run_async, tests,
+};
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{BackendKind, Device, Launch};
 use scry_test_support::on_each_device;
@@ -85,33 +87,33 @@ fn runners_notice_wrong_words() {
 
 #[test]
 fn runners_notice_values_beyond_tolerance() {
-    let case = |want: Want| {
+    let case = |want: ExpectedValue| {
         let source = "
             @group(0) @binding(0) var<storage, read_write> x: array<f32>;
             @compute @workgroup_size(1) fn main() { x[0] *= 2.0; }";
         let case = Case::new("a float", source).buffer(Data::floats(&[1.0])).one_workgroup();
-        case.expect_wants(0, Ty::F32, vec![want], |at| format!("float {at}"))
+        case.expect_approx(0, Ty::F32, vec![want], |at| format!("float {at}"))
     };
     let next = f64::from(2f32.next_up());
     let bits = u64::from(2f32.to_bits());
     for want in [
-        Want::Bits(bits),
-        Want::Number(2.0),
-        Want::Near(next, 1.0),
-        Want::BitsWithin(bits + 2, 2),
-        Want::Between(2.0, 3.0),
-        Want::Within(2.5, 0.5),
-        Want::Any,
+        ExpectedValue::Bits(bits),
+        ExpectedValue::Number(2.0),
+        ExpectedValue::WithinUlps(next, 1.0),
+        ExpectedValue::BitsWithin(bits + 2, 2),
+        ExpectedValue::Between(2.0, 3.0),
+        ExpectedValue::WithinAbsolute(2.5, 0.5),
+        ExpectedValue::Any,
     ] {
         assert_passes(&case(want));
     }
     for want in [
-        Want::Bits(bits + 1),
-        Want::Number(next),
-        Want::Near(next, 0.5),
-        Want::BitsWithin(bits + 2, 1),
-        Want::Between(next, 3.0),
-        Want::Within(2.5, 0.25),
+        ExpectedValue::Bits(bits + 1),
+        ExpectedValue::Number(next),
+        ExpectedValue::WithinUlps(next, 0.5),
+        ExpectedValue::BitsWithin(bits + 2, 1),
+        ExpectedValue::Between(next, 3.0),
+        ExpectedValue::WithinAbsolute(2.5, 0.25),
     ] {
         assert_mismatch(&case(want), "float 0 is 0x40000000 (2e0)");
     }
@@ -128,12 +130,12 @@ fn runners_notice_wrong_properties() {
 
 #[test]
 fn runners_notice_missing_and_wrong_errors() {
-    let accepted = double_words().launch(Launch::invocations(3)).refused(&["x"]);
+    let accepted = double_words().launch(Launch::invocations(3)).expect_error(&["x"]);
     assert_mismatch(&accepted, "the kernel was accepted");
     let missing =
         Case::new("nothing is bound", double_words().source).launch(Launch::invocations(3));
     assert_mismatch(&missing, "the kernel uses 1, but none was given");
-    let other = Case::new("another reason", missing.source).refused(&["no such text"]);
+    let other = Case::new("another reason", missing.source).expect_error(&["no such text"]);
     assert_mismatch(&other.launch(Launch::invocations(3)), "`no such text` is missing in");
 }
 

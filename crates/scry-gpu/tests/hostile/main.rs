@@ -140,7 +140,7 @@ fn difference(
     expected.outputs.iter().zip(&result.outputs).find_map(|(expected, actual)| {
         let compared = compare(&expected.layout, &expected.bytes, &actual.bytes, 0);
         let first = compared.first_difference?;
-        Some(format!("{}{} is {}, not {}", expected.name, first.place, first.found, first.expected))
+        Some(format!("{}{} is {}, not {}", expected.name, first.path, first.found, first.expected))
     })
 }
 

@@ -95,7 +95,7 @@ fn endless_loops_are_cancelled() {
     let data = b.named_buffer("data", Type::U32, true);
     let (zero, one) = (b.u32(0), b.u32(1));
     // `true` claims that the loop is finite. The claim is wrong, and must not be relied on.
-    b.repeat(true, |b, _| {
+    b.loop_(true, |b, _| {
         let place = b.element(data, zero);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
     });
@@ -129,12 +129,12 @@ fn shader_error(error: GpuError) -> (ShaderErrorKind, String) {
 #[test]
 fn invalid_kernel_error_names_label() {
     let mut b = Builder::new("wrong", [64, 1, 1]);
-    b.leave(Label(7));
+    b.break_to(Label(7));
     let wrong = b.finish();
     for gpu in devices() {
         let (kind, text) = shader_error(gpu.compile_ir(&wrong).unwrap_err());
         assert_eq!(kind, ShaderErrorKind::Validation);
-        assert!(text.contains("leave L7"), "{text}");
+        assert!(text.contains("break L7"), "{text}");
         let options = CompileOptions::new().label("generated");
         let (_, text) = shader_error(gpu.compile_ir_with(&wrong, &options).unwrap_err());
         assert!(text.contains("generated: "), "{text}");

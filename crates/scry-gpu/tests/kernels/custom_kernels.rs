@@ -50,7 +50,7 @@ impl PtxKernel for Saxpy {
             let y = k.pointer_param::<f32>("y");
             let first = k.scalar_param::<u32>("first");
             let i = k.block_id(0) * 128 + k.thread_id() + first;
-            k.when(i.lt(n), || y.at(i).store(a.mul_add(x.at(i).load(), y.at(i).load())));
+            k.if_then(i.lt(n), || y.at(i).store(a.mul_add(x.at(i).load(), y.at(i).load())));
         })
     }
 
@@ -156,7 +156,7 @@ fn copy_tile(k: &KernelBuilder) {
     let tile = k.dynamic_shared::<f32>(1024).offset(32 << 10);
     let full = MBarrier::at(k.shared::<u64>(1, 8));
     let at = [k.block_id(0) * TILE[1], k.block_id(1) * TILE[0]];
-    k.when(k.thread_id().equals(0), || {
+    k.if_then(k.thread_id().eq(0), || {
         full.init(1);
         k.fence_mbarrier_init();
         full.arrive_expect_tx(bytes);

@@ -57,7 +57,7 @@ fn check<T: TestElement>(kernels: &Kernels, engine: Engine, mnk: [usize; 3]) {
     let ([m, n, k], gpu, case) = (mnk, kernels.device(), Case::<T>::new(mnk));
     let (a, b) = (succeed(gpu.upload(&case.a)), succeed(gpu.upload(&case.b)));
     let out = poisoned::<T>(gpu, m * n);
-    succeed(succeed(kernels.matmul_by(engine, &a, &b, &out, m, n, k)).run());
+    succeed(succeed(kernels.matmul_with(engine, &a, &b, &out, m, n, k)).run());
     let (out, sample) = (succeed(out.download()), case.sample_results());
     let scale = sample.iter().fold(0.0, |scale: f64, (_, _, abs_sum)| scale.max(*abs_sum));
     let what = format!("{engine:?}, {} {m} x {n} x {k}", std::any::type_name::<T>());
@@ -81,7 +81,7 @@ fn matmul_of_every_type_matches_reference() {
 fn cublas_matmul_matches_reference() {
     for kernels in kernels() {
         let one = poisoned::<f32>(kernels.device(), 1);
-        let multiply = |out| kernels.matmul_by(Engine::Cublas, &one, &one, out, 1, 1, 1);
+        let multiply = |out| kernels.matmul_with(Engine::Cublas, &one, &one, out, 1, 1, 1);
         let out = poisoned::<f32>(kernels.device(), 1);
         if let Err(missing @ GpuError::Library(_)) = multiply(&out) {
             eprintln!("skipped: {missing}");
@@ -101,10 +101,10 @@ fn empty_matmul_launches_nothing() {
         let (none, out) = (succeed(gpu.alloc::<bf16>(0)), poisoned::<bf16>(gpu, 6));
         for engine in [Engine::Scry, Engine::Cublas] {
             succeed(out.fill(bf16::NAN));
-            let sum_of_none = succeed(kernels.matmul_by(engine, &none, &none, &out, 2, 3, 0));
+            let sum_of_none = succeed(kernels.matmul_with(engine, &none, &none, &out, 2, 3, 0));
             succeed(sum_of_none.run());
             assert_eq!(succeed(out.download()), [bf16::ZERO; 6], "{engine:?}");
-            let empty = succeed(kernels.matmul_by(engine, &none, &out, &none, 0, 3, 2));
+            let empty = succeed(kernels.matmul_with(engine, &none, &out, &none, 0, 3, 2));
             assert!(empty.kernels().is_empty(), "{engine:?}");
             succeed(empty.run());
         }

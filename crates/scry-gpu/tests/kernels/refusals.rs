@@ -345,12 +345,12 @@ mod golden {
         product("matmul of an unaligned slice", kernels.matmul(&tail, y, w, 3, 3, 3));
         let cublas = |a, b, out, sizes: [i64; 3]| {
             let [m, n, k] = sizes;
-            kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k)
+            kernels.matmul_with(Engine::Cublas, a, b, out, m, n, k)
         };
-        product("matmul_by cuBLAS of a short operand", cublas(x, y, w, [3, 4, 5]));
-        product("matmul_by cuBLAS of a negative size", cublas(x, y, w, [3, 4, -1]));
-        product("matmul_by cuBLAS into an operand", cublas(x, y, x, [3, 3, 3]));
-        product("matmul_by cuBLAS of an unaligned slice", cublas(&tail, y, w, [3, 3, 3]));
+        product("matmul_with cuBLAS of a short operand", cublas(x, y, w, [3, 4, 5]));
+        product("matmul_with cuBLAS of a negative size", cublas(x, y, w, [3, 4, -1]));
+        product("matmul_with cuBLAS into an operand", cublas(x, y, x, [3, 3, 3]));
+        product("matmul_with cuBLAS of an unaligned slice", cublas(&tail, y, w, [3, 3, 3]));
         let huge = kernels.matmul(x, y, w, 1i64 << 40, 1i64 << 40, 1i64 << 40);
         product("matmul of sizes beyond the maximum", huge);
         let bf16_gemm = Gemm::new(3, 3, 3, PtxType::Bf16);

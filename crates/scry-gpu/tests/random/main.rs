@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use scry_fuzz::{Case, RandomKernel, kernel, shrink};
 use scry_gpu::testing::{null_info, observed};
-use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
+use scry_gpu::verify::{
+    Bytes, Contents, Verdict, Workload, format_first_difference, is_same_failure,
+};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 use scry_test_support::{devices, env_number};
 
@@ -137,8 +139,10 @@ fn shrink_kernel(
 /// Returns the problem of a kernel on a device, if there is one.
 fn find_problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
     match run_and_compare(case, reference, device) {
-        Ok(Verdict::Ran(outputs)) => explain(&outputs, reference, device).map(Problem::Difference),
-        Ok(Verdict::Unable(error)) | Err(error) => Some(Problem::Failure(error)),
+        Ok(Verdict::Compared(outputs)) => {
+            format_first_difference(&outputs, reference, device).map(Problem::Difference)
+        }
+        Ok(Verdict::Unsupported(error)) | Err(error) => Some(Problem::Failure(error)),
     }
 }
 
@@ -151,8 +155,9 @@ fn run_and_compare(case: &Case, reference: &Device, device: &Device) -> Result<V
     let contents: Vec<Bytes<'_>> = case.buffers.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
     let options = CompileOptions::default();
-    let work = Work { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
-    work.verify(device, &work.run(reference)?, 0)
+    let workload =
+        Workload { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
+    workload.verify(device, &workload.run(reference)?, 0)
 }
 
 /// Returns a device with f64 and one without, and the feature f64 for random kernels.

@@ -52,7 +52,7 @@ fn widening_follows_the_operands_sign() {
         let sign_extend = |word: u32| i64::from(word.cast_signed()).cast_unsigned();
         [sign_extend(word), word.into(), (!word).into(), sign_extend(!word)]
     });
-    check_where_supported("fuzz/widen.wgsl", &expected, "no 64-bit integers");
+    check_where_supported("fuzz/widening_signedness.wgsl", &expected, "no 64-bit integers");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn complements_and_negates_affine_values() {
         let n = i as u32;
         [!n, !(3 * n + 1), n.wrapping_neg(), WORDS[(!n % 4) as usize]]
     });
-    check("fuzz/complement.wgsl", &expected);
+    check("fuzz/complement_of_affine.wgsl", &expected);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn i16_wraps_before_widening() {
         let product = x.wrapping_mul(x).wrapping_sub(x);
         [x.wrapping_neg() % 20, x.wrapping_abs() / 3, x.wrapping_add(x), product].map(i32::from)
     });
-    check_where_supported("fuzz/negated.wgsl", &expected, "no 16-bit integers");
+    check_where_supported("fuzz/i16_min_negation.wgsl", &expected, "no 16-bit integers");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn bit_fields_use_their_offset() {
         let sign_extended = if i == 0 { u32::MAX } else { 0 };
         [bit(WORDS[i].wrapping_add(3)), sign_extended, (772 >> inserted[1]) & 511, inserted[0]]
     });
-    check("fuzz/fields.wgsl", &expected);
+    check("fuzz/insert_extract_bits.wgsl", &expected);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn missing_bit_position_is_minus_one() {
         let trailing = if word == 0 { -1 } else { word.trailing_zeros() as i32 };
         [-1, leading % 5, trailing / 2, 1]
     });
-    check("fuzz/found.wgsl", &expected);
+    check("fuzz/find_bit_of_zero.wgsl", &expected);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn quotient_components_are_all_computed() {
         let difference = (zeros - word.cast_signed() / 5).cast_unsigned();
         [one + word / 6, one ^ (word % 7), (inserted as f32).to_bits(), difference]
     });
-    check("fuzz/quotient.wgsl", &expected);
+    check("fuzz/component_of_quotient.wgsl", &expected);
 }
 
 #[test]
@@ -123,7 +123,11 @@ fn sign_of_complement_beside_i64_rem() {
         let rem = 77i64.checked_rem(x.into()).unwrap_or(0);
         [(x > (!x).signum()).into(), x16.signum().into(), signs as i32, rem as i32]
     });
-    check_where_supported("fuzz/signs.wgsl", &expected, "no 16-bit or no 64-bit integers");
+    check_where_supported(
+        "fuzz/sign_of_complement.wgsl",
+        &expected,
+        "no 16-bit or no 64-bit integers",
+    );
 }
 
 #[test]
@@ -135,7 +139,11 @@ fn i16_abs_wraps_beside_i64_rem() {
         let rem = 77u32.checked_rem(word).unwrap_or(0);
         [abs, negated, i32::from(x).abs(), rem.cast_signed()]
     });
-    check_where_supported("fuzz/sizes.wgsl", &expected, "no 16-bit or no 64-bit integers");
+    check_where_supported(
+        "fuzz/i16_min_widening.wgsl",
+        &expected,
+        "no 16-bit or no 64-bit integers",
+    );
 }
 
 #[test]
@@ -149,7 +157,7 @@ fn min_and_max_of_absolute_value() {
         let position = first_trailing_bit(y).max(first_trailing_bit(x).abs());
         [abs.max(y.min(0)), clamped, abs.max(y).min(z), position]
     });
-    check("fuzz/larger.wgsl", &expected);
+    check("fuzz/max_of_abs.wgsl", &expected);
 }
 
 #[test]
@@ -170,7 +178,7 @@ fn negating_int_min_wraps() {
             (x16 ^ 1).wrapping_neg().into(),
         ]
     });
-    check_where_supported("fuzz/least.wgsl", &expected, "no 16-bit or no 64-bit integers");
+    check_where_supported("fuzz/abs_of_int_min.wgsl", &expected, "no 16-bit or no 64-bit integers");
 }
 
 #[test]
@@ -182,7 +190,11 @@ fn zero_minus_x_is_negation() {
         let max = i32::from(y != 1).max(negated).max(negated.signum());
         [max, (negated16 % 20).into(), i32::from(negated16) >> 3, (negated16 / 3).into()]
     });
-    check_where_supported("fuzz/less.wgsl", &expected, "no 16-bit or no 64-bit integers");
+    check_where_supported(
+        "fuzz/negation_by_subtraction.wgsl",
+        &expected,
+        "no 16-bit or no 64-bit integers",
+    );
 }
 
 #[test]
@@ -195,13 +207,13 @@ fn divides_by_clamped_16_bit_integers() {
         let divisor = if y.min(0) == 0 { 1 } else { y };
         [quotient, rem, 77u16.checked_div(z).unwrap_or(77).cast_signed(), divisor].map(i32::from)
     });
-    check_where_supported("fuzz/bounds.wgsl", &expected, "no 16-bit integers");
+    check_where_supported("fuzz/i16_min_max_zero.wgsl", &expected, "no 16-bit integers");
 }
 
 #[test]
 fn loads_precede_component_stores() {
     let expected = [5.0f32, 6.0, 7.0, 8.0].map(|w| [0.0, w, 0.0, 2.0]);
-    check("fuzz/earlier.wgsl", &expected);
+    check("fuzz/load_before_component_store.wgsl", &expected);
 }
 
 #[test]
@@ -212,12 +224,12 @@ fn bytes_are_packed_and_unpacked() {
         let clamped = (i as i32 - 130).max(-128);
         [0, 1, 2, 3].map(|at| i32::from(at == 0 && word & 1 == 1) + packed * 4 + clamped)
     });
-    check("fuzz/bytes.wgsl", &expected);
+    check("fuzz/unpack4x8_of_packed.wgsl", &expected);
 }
 
 #[test]
 fn bool_unpacks_to_one_byte() -> Result<(), GpuError> {
-    let path = root().join("corpus/fuzz/truth.wgsl");
+    let path = root().join("corpus/fuzz/unpack4x8_beside_determinant.wgsl");
     let source = std::fs::read_to_string(&path).expect("a file of the corpus");
     let columns = [[[0.75f32, -7.0, 1.0, 0.0]; 4]];
     for gpu in devices() {
@@ -240,7 +252,7 @@ fn float_sign_beside_i64_rem() {
         let rem = 77i64.checked_rem(divisor).unwrap_or(0);
         [x.signum(), (i as i32 - 2).signum(), -1, rem as i32]
     });
-    check_where_supported("fuzz/orders.wgsl", &expected, "no 64-bit integers");
+    check_where_supported("fuzz/float_sign_beside_i64_rem.wgsl", &expected, "no 64-bit integers");
 }
 
 /// NVIDIA's compiler (driver 580) once turned this kernel into one that never ended. The cause was
@@ -291,7 +303,7 @@ fn transposed_products_are_right_or_rejected() {
             eprintln!("skipped {gpu:?}: validation messages of its driver would fail the test");
             continue;
         }
-        match run::<[u32; 4]>(&gpu, "drivers/transposed.wgsl") {
+        match run::<[u32; 4]>(&gpu, "drivers/product_of_transposes.wgsl") {
             Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
             Err(error) => {
                 assert_ne!(gpu.backend_kind(), BackendKind::Cpu, "{error}");
@@ -306,7 +318,7 @@ fn transposed_products_are_right_or_rejected() {
 #[test]
 fn unpacks_constant_f16_pair() {
     for gpu in devices() {
-        let results = run::<[f32; 4]>(&gpu, "drivers/unpacked.wgsl");
+        let results = run::<[f32; 4]>(&gpu, "drivers/unpack_constant_f16.wgsl");
         let results = results.unwrap_or_else(|error| panic!("{error}"));
         let expected = WORDS.map(|word| {
             let ulp = (word & 1) as f32 / 1024.0;

@@ -107,7 +107,7 @@ pub struct Buffer {
     /// Whether the kernel may write it.
     pub writable: bool,
     /// Guaranteed minimum size in bytes.
-    pub size: u64,
+    pub min_size: u64,
 }
 
 /// A kernel.
@@ -159,7 +159,7 @@ impl Kir {
             Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.source.label(*label),
             Stmt::Store { at, .. } | Stmt::MatrixStore { at, .. } | Stmt::If { at, .. } => *at,
             Stmt::Barrier(_, at) => *at,
-            Stmt::Set(..) | Stmt::Leave(_) => None,
+            Stmt::Set(..) | Stmt::Break(_) => None,
         }
     }
 

@@ -89,7 +89,7 @@ impl Random {
                 b.if_then(condition, |b| {
                     let assigns = self.below(2) == 0;
                     assigns.then(|| self.assign(b, scene));
-                    b.leave(label);
+                    b.break_to(label);
                 });
             }
             11..14 => self.branch(b, scene, depth),
@@ -128,10 +128,10 @@ impl Random {
             b.set(counter, first);
         }
         let limit = if self.below(3) == 0 { self.small(b, scene) } else { b.u32(3) };
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let count = b.get(counter);
             let done = b.binary(BinaryOp::Ge, count, limit);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
             let one = b.u32(1);
             let next = b.binary(BinaryOp::Add, count, one);
             b.set(counter, next);

@@ -51,7 +51,7 @@ pub enum Stmt {
         /// Source location, if known.
         at: Option<Location>,
     },
-    /// Repeats a block until a [`Stmt::Leave`] exits the loop.
+    /// Repeats a block until a [`Stmt::Break`] exits the loop.
     Loop {
         /// The label of the loop.
         label: Label,
@@ -60,7 +60,7 @@ pub enum Stmt {
         /// Whether the loop is proven, or claimed by a trusted kernel, to terminate.
         finite: bool,
     },
-    /// Executes a block once. A [`Stmt::Leave`] may exit the scope before its end.
+    /// Executes a block once. A [`Stmt::Break`] may exit the scope before its end.
     Scope {
         /// The label of the scope.
         label: Label,
@@ -68,7 +68,7 @@ pub enum Stmt {
         body: Block,
     },
     /// Exits the enclosing loop or scope of this label. Always the last statement of its block.
-    Leave(Label),
+    Break(Label),
     /// A barrier, and its source location, if known.
     Barrier(Barrier, Option<Location>),
 }

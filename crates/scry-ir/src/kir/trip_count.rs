@@ -67,7 +67,7 @@ fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Cou
 pub(super) fn exit_test(kir: &Kir, label: Label, body: &Block) -> Option<ExitTest> {
     let at = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
     let Stmt::If { condition, then_block, else_block, .. } = &body[at] else { return None };
-    let exit = [Stmt::Leave(label)];
+    let exit = [Stmt::Break(label)];
     let holds = match (then_block.as_slice(), else_block.as_slice()) {
         ([], other) if other == exit => true,
         (other, []) if other == exit => false,
@@ -190,7 +190,7 @@ fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
         },
         Stmt::Set(..) | Stmt::Loop { .. } | Stmt::Scope { .. } => 0,
         Stmt::MatrixStore { .. } => 32,
-        Stmt::Store { .. } | Stmt::If { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => 1,
+        Stmt::Store { .. } | Stmt::If { .. } | Stmt::Break(_) | Stmt::Barrier(..) => 1,
     }
 }
 

@@ -139,7 +139,7 @@ pub struct Value(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Var(pub u32);
 
-/// The name of a loop or scope, by which [`Stmt::Leave`](super::Stmt::Leave) exits it.
+/// The name of a loop or scope, by which [`Stmt::Break`](super::Stmt::Break) exits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(pub u32);
 

@@ -92,7 +92,7 @@ impl Stmt {
             Self::Let(_)
             | Self::Loop { .. }
             | Self::Scope { .. }
-            | Self::Leave(_)
+            | Self::Break(_)
             | Self::Barrier(..) => {}
         }
     }
@@ -114,7 +114,7 @@ impl Stmt {
             Self::Let(_)
             | Self::Loop { .. }
             | Self::Scope { .. }
-            | Self::Leave(_)
+            | Self::Break(_)
             | Self::Barrier(..) => {}
         }
     }
@@ -198,7 +198,7 @@ mod tests {
     /// A scope with a barrier and a loop that exits the scope, and a barrier after the scope.
     fn body() -> Block {
         let repeat =
-            Stmt::Loop { label: Label(2), body: vec![Stmt::Leave(Label(1))], finite: true };
+            Stmt::Loop { label: Label(2), body: vec![Stmt::Break(Label(1))], finite: true };
         let barrier = Stmt::Barrier(Barrier::Workgroup, None);
         let scope = Stmt::Scope { label: Label(1), body: vec![barrier, repeat] };
         vec![scope, Stmt::Barrier(Barrier::Subgroup, None)]
@@ -208,7 +208,7 @@ mod tests {
         match stmt {
             Stmt::Scope { .. } => "scope",
             Stmt::Loop { .. } => "loop",
-            Stmt::Leave(_) => "leave",
+            Stmt::Break(_) => "break",
             Stmt::Barrier(Barrier::Workgroup, _) => "workgroup",
             Stmt::Barrier(Barrier::Subgroup, _) => "subgroup",
             _ => "other",
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn statements_are_visited_in_order() {
-        let expected = ["scope", "workgroup", "loop", "leave", "subgroup"];
+        let expected = ["scope", "workgroup", "loop", "break", "subgroup"];
         let (mut body, mut visited) = (body(), Vec::new());
         for_each_stmt(&body, &mut |stmt| visited.push(kind(stmt)));
         assert_eq!(visited, expected);

@@ -222,7 +222,7 @@ fn exits_early(stmt: &Stmt, repeats: Option<Label>) -> bool {
     let mut left = Vec::new();
     for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| match stmt {
         Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => drop(inside.insert(*label)),
-        Stmt::Leave(label) => left.push(*label),
+        Stmt::Break(label) => left.push(*label),
         _ => {}
     });
     left.iter().any(|label| !inside.contains(label))

@@ -6,7 +6,7 @@ use naga::{AddressSpace, GlobalVariable, Handle, Module};
 use crate::wgsl::report::Report;
 use crate::wgsl::type_layout::{self, layout};
 use crate::{
-    Access, Binding, BufferBindingType, Features, Immediates, Interface, Override, TypeLayout,
+    Access, BindingInfo, BufferBindingType, Features, Immediates, Interface, Override, TypeLayout,
 };
 
 /// Returns the interface of the only entry point of a validated module.
@@ -62,13 +62,13 @@ fn binding(
     module: &Module,
     handle: Handle<GlobalVariable>,
     used: GlobalUse,
-) -> Result<Option<Binding>, Box<Report>> {
+) -> Result<Option<BindingInfo>, Box<Report>> {
     let global = &module.global_variables[handle];
     let Some(place) = global.binding else {
         return Ok(None);
     };
     let (name, layout) = name_and_layout(module, handle)?;
-    Ok(Some(Binding {
+    Ok(Some(BindingInfo {
         group: place.group,
         binding: place.binding,
         name,

@@ -33,7 +33,7 @@ pub(crate) fn features(
         return Ok(used);
     }
     let message = format!("the kernel uses features that the device does not have: {missing}");
-    let mut report = Report::new(ShaderErrorKind::Unsupported(missing), message);
+    let mut report = Report::new(ShaderErrorKind::UnsupportedFeatures(missing), message);
     for name in missing.iter() {
         let uses = scan.found.iter().filter(|(f, span)| f.intersects(name) && span.is_defined());
         let first = uses.min_by_key(|(_, span)| span.to_range().map(|range| range.start));
@@ -281,6 +281,6 @@ fn unsupported_type(ty: &TypeInner) -> Option<&'static str> {
 fn unsupported_error(name: Option<&str>, what: &str, span: Span) -> Box<Report> {
     let name = name.unwrap_or("a variable");
     let message = format!("`{name}` is a {what}: kernels have buffers only");
-    let report = Report::new(ShaderErrorKind::NotCompute, message).at(span, what);
+    let report = Report::new(ShaderErrorKind::UnsupportedConstruct, message).at(span, what);
     Box::new(report.note("help: pass the data in a storage buffer, `array<u32>` or `array<f32>`"))
 }

@@ -47,8 +47,8 @@ impl Emitter<'_> {
             }
             Stmt::Loop { label, body, .. } => self.loop_statement(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
-            Stmt::Leave(label) => {
-                self.emit_leave(*label);
+            Stmt::Break(label) => {
+                self.emit_break(*label);
                 Ok(())
             }
             Stmt::Barrier(..) => {
@@ -132,14 +132,14 @@ fn split_at_scope(label: Label, body: &Block) -> Option<ContinuingLoop<'_>> {
     let (before, after) = (&body[..at], &body[at + 1..]);
     let (continuing, break_if) = match after.split_last() {
         Some((Stmt::If { condition, then_block, else_block, .. }, others))
-            if *then_block == [Stmt::Leave(label)] && else_block.is_empty() =>
+            if *then_block == [Stmt::Break(label)] && else_block.is_empty() =>
         {
             (others, Some(*condition))
         }
         _ => (after, None),
     };
-    let jumps = any_stmt(continuing, &mut |stmt| matches!(stmt, Stmt::Leave(_)));
-    let leaves = any_stmt(inner, &mut |stmt| *stmt == Stmt::Leave(label));
+    let jumps = any_stmt(continuing, &mut |stmt| matches!(stmt, Stmt::Break(_)));
+    let leaves = any_stmt(inner, &mut |stmt| *stmt == Stmt::Break(label));
     let parts = ContinuingLoop { before, scope: *scope, body: inner, continuing, break_if };
     (leaves && !jumps).then_some(parts)
 }

@@ -3,7 +3,7 @@
 use super::accesses::{Access, AccessKind, Accesses};
 use super::fields::Field;
 use crate::kir::{AddressSpace, Array, Buffer, Type};
-use crate::{Binding, BufferBindingType};
+use crate::{BindingInfo, BufferBindingType};
 
 /// A memory of the kernel.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Elements {
 pub(super) fn storage_elements(
     i: u32,
     buffer: &Buffer,
-    binding: &Binding,
+    binding: &BindingInfo,
     accesses: &Accesses,
     native_f16: bool,
 ) -> Elements {
@@ -82,7 +82,7 @@ pub(super) fn storage_elements(
 }
 
 /// Returns the array that declares a uniform buffer: of vectors, since elements must have 16 bytes.
-pub(super) fn uniform_elements(buffer: &Buffer, binding: &Binding) -> Elements {
+pub(super) fn uniform_elements(buffer: &Buffer, binding: &BindingInfo) -> Elements {
     debug_assert_eq!(binding.ty, BufferBindingType::Uniform, "others have scalars too");
     let ty = if buffer.element.size() == 4 { buffer.element } else { Type::U32 };
     let len = Some(binding.layout.fixed_size() / 16);

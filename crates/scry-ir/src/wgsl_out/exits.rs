@@ -42,7 +42,7 @@ impl Emitter<'_> {
     }
 
     /// Writes the exit from a loop or scope. The label of the kernel ends the invocation.
-    pub(super) fn emit_leave(&mut self, label: Label) {
+    pub(super) fn emit_break(&mut self, label: Label) {
         if label == Label::KERNEL {
             self.levels.iter_mut().for_each(|level| level.exits = true);
             self.body.line("return;");

@@ -74,7 +74,7 @@ pub(super) fn fields_of(
         let message = format!(
             "WGSL has no {lacking}, which `{name}` consists of; help: pass it as 32-bit numbers"
         );
-        ShaderError::new(ShaderErrorKind::NotCompute, message)
+        ShaderError::new(ShaderErrorKind::UnsupportedConstruct, message)
     })?;
     let Collector { mut fields, .. } = found;
     let ends = fields.iter().skip(1).map(|field| field.offset);

@@ -183,7 +183,7 @@ impl MemoryDeclarer<'_> {
                  time; help: pad it to a multiple of 4 bytes",
                 variable.name
             );
-            return Err(ShaderError::new(ShaderErrorKind::NotCompute, message));
+            return Err(ShaderError::new(ShaderErrorKind::UnsupportedConstruct, message));
         }
         let HostVariable { space, declaration, name, layout, .. } = variable;
         let fields = fields::word_fields(size);

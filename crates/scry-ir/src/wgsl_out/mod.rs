@@ -87,9 +87,9 @@ impl Kir {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) names what WGSL lacks: 64-bit types,
+    /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) names what WGSL lacks: 64-bit types,
     /// 16-bit integers, atomics of them and of floats, cooperative matrices.
-    /// [`NotCompute`](crate::ShaderErrorKind::NotCompute) for a subgroup barrier or reduction that
+    /// [`UnsupportedConstruct`](crate::ShaderErrorKind::UnsupportedConstruct) for a subgroup barrier or reduction that
     /// WGSL lacks, and for a uniform or immediate that it cannot declare,
     /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for statements nested deeper than WGSL
     /// permits, [`Compiler`](crate::ShaderErrorKind::Compiler) if the interface belongs to another

@@ -56,13 +56,13 @@ fn brace_depth(stmt: &Stmt) -> usize {
 /// The error for something that no flag of [`Features`] represents.
 fn not_in_wgsl(what: &str, help: &str) -> ShaderError {
     let message = format!("WGSL has {what}; help: {help}");
-    ShaderError::new(ShaderErrorKind::NotCompute, message)
+    ShaderError::new(ShaderErrorKind::UnsupportedConstruct, message)
 }
 
 /// The error for optional features that WGSL lacks.
 fn unsupported_error(features: Features, what: &str, help: &str) -> ShaderError {
     let message = format!("WGSL has no {what}; help: {help}");
-    ShaderError::new(ShaderErrorKind::Unsupported(features), message)
+    ShaderError::new(ShaderErrorKind::UnsupportedFeatures(features), message)
 }
 
 const OTHER_TARGETS: &str = "emit SPIR-V or PTX, or use 32-bit types";

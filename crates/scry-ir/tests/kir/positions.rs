@@ -135,7 +135,7 @@ fn positions_parse_back() {
     assert!(verify(&huge.parse().unwrap()).is_err());
     for (line, error) in [
         ("%0: u32 = 1 @x", "expected a number in range, found `x`"),
-        ("leave kernel @1:2", "assignments and exits have no positions"),
+        ("break kernel @1:2", "assignments and exits have no positions"),
     ] {
         let error = format!("line 2: {error}");
         let found = format!("kernel k [1, 1, 1]\n{line}").parse::<Kir>().unwrap_err();

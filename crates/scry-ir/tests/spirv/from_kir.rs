@@ -257,7 +257,7 @@ fn f64_functions_are_refused_by_name() {
             ),
         );
         let error = program.to_spirv(&CHECKED).unwrap_err();
-        assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::F64));
+        assert_eq!(error.kind, ShaderErrorKind::UnsupportedFeatures(Features::F64));
         let wanted = format!("SPIR-V has no `{name}` of 64-bit floats (f64); help: ");
         assert!(error.message.starts_with(&wanted), "{error}");
     }

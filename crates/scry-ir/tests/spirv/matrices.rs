@@ -47,7 +47,7 @@ fn count(module: &rspirv::dr::Module, op: Op) -> usize {
 /// Emits a kernel, which must be refused; returns the message.
 fn refusal_message(source: &str, options: &SpirvOptions) -> String {
     let error = Program::parse(source).unwrap().to_spirv(options).unwrap_err();
-    assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+    assert_eq!(error.kind, ShaderErrorKind::UnsupportedFeatures(Features::COOPERATIVE_MATRIX));
     error.message
 }
 

@@ -84,7 +84,7 @@ pub const COOPERATIVE: &str = "enable wgpu_cooperative_matrix; enable f16;
 fn cooperative_matrices_are_refused() {
     for options in [CHECKED, UNCHECKED] {
         let error = parse("cooperative", COOPERATIVE).to_spirv(&options).unwrap_err();
-        assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+        assert_eq!(error.kind, ShaderErrorKind::UnsupportedFeatures(Features::COOPERATIVE_MATRIX));
         assert!(error.message.contains("help: "), "{error}");
     }
 }

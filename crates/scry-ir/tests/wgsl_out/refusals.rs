@@ -20,7 +20,7 @@ fn types_of_16_and_64_bits_are_refused() {
              @compute @workgroup_size(1) fn main() {{ data[0] += data[1]; }}"
         ))
     };
-    let kind = ShaderErrorKind::Unsupported;
+    let kind = ShaderErrorKind::UnsupportedFeatures;
     let (message, f64) = error_for("f64");
     assert_eq!(
         message,
@@ -40,7 +40,7 @@ fn atomics_of_floats_are_refused() {
          @compute @workgroup_size(1) fn main() { atomicAdd(&sum, 1.0); }",
     );
     assert!(message.starts_with("WGSL has no atomics of floats (atomic<f32>)"), "{message}");
-    assert_eq!(kind, ShaderErrorKind::Unsupported(Features::F32_ATOMICS));
+    assert_eq!(kind, ShaderErrorKind::UnsupportedFeatures(Features::F32_ATOMICS));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn cooperative_matrices_are_refused() {
          }",
     );
     assert!(message.starts_with("WGSL has no cooperative matrices"), "{message}");
-    assert_eq!(kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+    assert_eq!(kind, ShaderErrorKind::UnsupportedFeatures(Features::COOPERATIVE_MATRIX));
 }
 
 #[test]

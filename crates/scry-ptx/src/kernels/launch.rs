@@ -22,7 +22,7 @@ pub struct GpuSpec {
 impl GpuSpec {
     /// Whether the kernels for Hopper run: they need `sm_90a`, and all of Hopper's shared memory.
     pub(crate) fn is_hopper(self) -> bool {
-        self.target.runs(Target::SM_90A) && self.shared_memory >= 227 << 10
+        self.target.supports(Target::SM_90A) && self.shared_memory >= 227 << 10
     }
 }
 

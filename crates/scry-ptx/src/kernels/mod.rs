@@ -64,7 +64,7 @@ pub trait PtxKernel: Debug + Send + Sync {
     /// [`PlanError::Target`] if the target lacks a feature that the kernel uses.
     fn emit_ptx_for(&self, target: Target) -> Result<String, PlanError> {
         let needed = self.default_target();
-        if !target.runs(needed) {
+        if !target.supports(needed) {
             return Err(PlanError::Target { kernel: self.name(), needed, target });
         }
         Ok(PtxModule::new(target).with(self.write(target)).to_string())

@@ -15,11 +15,11 @@ use crate::typed::Val;
 
 /// Softmax or its logarithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Softmax {
+pub enum SoftmaxKind {
     /// The exponentials, divided by their sum.
-    Linear,
+    Softmax,
     /// The logarithm of the softmax.
-    Log,
+    LogSoftmax,
 }
 
 /// Returns the launches that compute the softmax of each row on a GPU. The buffers are `x` and `y`,
@@ -28,7 +28,7 @@ pub enum Softmax {
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
 /// `F32`, `F16` and `Bf16`, or the grid would exceed 2^31 blocks.
-pub fn plan(softmax: Softmax, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
+pub fn plan(softmax: SoftmaxKind, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan(Arc::new(softmax), rows, gpu)
 }
 
@@ -37,7 +37,7 @@ pub fn plan(softmax: Softmax, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanErro
 /// # Errors
 /// As [`plan`], and if the thread group cannot hold a row.
 pub fn plan_for(
-    softmax: Softmax,
+    softmax: SoftmaxKind,
     rows: Rows,
     thread_group: ThreadGroup,
     gpu: GpuSpec,
@@ -47,7 +47,7 @@ pub fn plan_for(
 
 /// Returns the maximum to subtract: 0 instead of -inf, since -inf - -inf is NaN.
 fn finite_max(max: Val<'_, f32>) -> Val<'_, f32> {
-    max.equals(f32::NEG_INFINITY).select(0.0, max)
+    max.eq(f32::NEG_INFINITY).select(0.0, max)
 }
 
 /// Returns `exp(x - max)`.
@@ -56,11 +56,11 @@ fn exponential<'k>(x: Val<'k, f32>, max: Val<'k, f32>) -> Val<'k, f32> {
 }
 
 /// The statistics: the maximum, and the sum of exponentials relative to it.
-impl RowOp for Softmax {
+impl RowOp for SoftmaxKind {
     fn name(&self) -> &'static str {
         match self {
-            Self::Linear => "softmax",
-            Self::Log => "log_softmax",
+            Self::Softmax => "softmax",
+            Self::LogSoftmax => "log_softmax",
         }
     }
 
@@ -101,11 +101,11 @@ impl RowOp for Softmax {
     ) -> Stats<'k> {
         let max = finite_max(row[0]);
         let factor_or_log = match self {
-            Self::Linear if self.replaces_elements(context) => {
+            Self::Softmax if self.replaces_elements(context) => {
                 exponential(finite_max(group[0]), max) * row[1].recip()
             }
-            Self::Linear => row[1].recip(),
-            Self::Log => row[1].log2() * LN_2,
+            Self::Softmax => row[1].recip(),
+            Self::LogSoftmax => row[1].log2() * LN_2,
         };
         vec![max, factor_or_log]
     }
@@ -118,17 +118,17 @@ impl RowOp for Softmax {
         _: &[Val<'k, f32>],
     ) -> Val<'k, f32> {
         match self {
-            Self::Linear if self.replaces_elements(context) => x * row[1],
-            Self::Linear => exponential(x, row[0]) * row[1],
-            Self::Log => x - row[0] - row[1],
+            Self::Softmax if self.replaces_elements(context) => x * row[1],
+            Self::Softmax => exponential(x, row[0]) * row[1],
+            Self::LogSoftmax => x - row[0] - row[1],
         }
     }
 }
 
-impl Softmax {
+impl SoftmaxKind {
     /// Whether [`RowOp::stats`] replaces the elements by their exponentials, relative to the
     /// maximum of the lanes' elements.
     fn replaces_elements(self, context: &Context<'_>) -> bool {
-        self == Self::Linear && context.may_replace
+        self == Self::Softmax && context.may_replace
     }
 }

@@ -93,7 +93,7 @@ impl Lowering<'_> {
                 }
             }
             Stmt::Scope { label, body } => self.scope(*label, body),
-            Stmt::Leave(label) => self.leave(*label),
+            Stmt::Break(label) => self.break_to(*label),
             Stmt::Barrier(barrier, _) => self.barrier(stmt, *barrier),
         }
     }
@@ -101,12 +101,12 @@ impl Lowering<'_> {
     fn if_statement(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         match (then_block.as_slice(), else_block.as_slice()) {
             ([], []) => {}
-            ([Stmt::Leave(label)], other) => {
-                self.leave_if(condition, true, *label);
+            ([Stmt::Break(label)], other) => {
+                self.break_if(condition, true, *label);
                 self.block(other);
             }
-            (other, [Stmt::Leave(label)]) => {
-                self.leave_if(condition, false, *label);
+            (other, [Stmt::Break(label)]) => {
+                self.break_if(condition, false, *label);
                 self.block(other);
             }
             ([], _) => self.skip_block_if(condition, true, else_block),
@@ -116,10 +116,10 @@ impl Lowering<'_> {
     }
 
     /// Exits a loop or scope if a condition equals `holds`.
-    fn leave_if(&mut self, condition: Value, holds: bool, label: KirLabel) {
+    fn break_if(&mut self, condition: Value, holds: bool, label: KirLabel) {
         let pred = self.condition(condition, holds);
         match self.exit_label(label) {
-            Some(end) => self.b.leave_if(pred, end),
+            Some(end) => self.b.break_if(pred, end),
             None => self.b.ret_if(pred),
         }
     }
@@ -138,7 +138,7 @@ impl Lowering<'_> {
         let pred = self.condition(condition, false);
         self.b.branch_if(pred, other);
         self.block(then_block);
-        if !matches!(then_block.last(), Some(Stmt::Leave(_))) {
+        if !matches!(then_block.last(), Some(Stmt::Break(_))) {
             self.b.branch(end);
         }
         self.b.place(other);
@@ -163,7 +163,7 @@ impl Lowering<'_> {
         self.ends[label.0 as usize] = Some(end);
         self.b.place(top);
         self.block(body);
-        if !matches!(body.last(), Some(Stmt::Leave(_))) {
+        if !matches!(body.last(), Some(Stmt::Break(_))) {
             if !finite {
                 self.poll(top);
             }
@@ -190,7 +190,7 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    fn leave(&mut self, label: KirLabel) {
+    fn break_to(&mut self, label: KirLabel) {
         match self.exit_label(label) {
             Some(end) => self.b.branch(end),
             None => self.b.ret(),

@@ -83,7 +83,7 @@ impl Analysis {
                     }
                     continue;
                 }
-                Stmt::Leave(label) if !converged => vec![*label],
+                Stmt::Break(label) if !converged => vec![*label],
                 Stmt::If { condition, then_block, else_block, .. } => {
                     let uniform = self.uniformity.value(*condition) == Variability::Uniform;
                     let converged = converged && uniform;
@@ -91,13 +91,13 @@ impl Analysis {
                     inner.extend(self.block(else_block, converged));
                     inner
                 }
-                Stmt::Loop { label, body, .. } => self.repeat(*label, body, converged),
+                Stmt::Loop { label, body, .. } => self.loop_(*label, body, converged),
                 Stmt::Scope { label, body } => {
                     let mut inner = self.block(body, converged);
                     inner.retain(|other| other != label);
                     inner
                 }
-                Stmt::Set(..) | Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Leave(_) => {
+                Stmt::Set(..) | Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Break(_) => {
                     continue;
                 }
             };
@@ -113,7 +113,7 @@ impl Analysis {
 
     /// In a loop that some threads leave, the others are diverged from the beginning of the next
     /// iteration.
-    fn repeat(&mut self, label: Label, body: &Block, converged: bool) -> DivergedLabels {
+    fn loop_(&mut self, label: Label, body: &Block, converged: bool) -> DivergedLabels {
         let mut diverged = self.block(body, converged);
         if converged && !diverged.is_empty() {
             diverged = self.block(body, false);

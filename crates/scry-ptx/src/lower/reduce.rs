@@ -194,7 +194,7 @@ impl Lowering<'_> {
         }
         self.b.assign(remaining, next.into());
         let done = self.b.compare("eq", PtxType::U32, remaining.into(), Operand::u32(0));
-        self.b.leave_if(done, end);
+        self.b.break_if(done, end);
         self.b.branch(top);
         self.b.place(end);
         result

@@ -10,23 +10,23 @@ const FULL_MASK: u32 = u32::MAX;
 
 /// The exit of a loop.
 #[derive(Debug, Clone, Copy)]
-pub struct Exit<'k> {
+pub struct LoopExit<'k> {
     k: &'k KernelBuilder,
     label: Label,
 }
 
-impl Exit<'_> {
+impl LoopExit<'_> {
     /// Exits the loop if the condition is true.
-    pub fn when(self, condition: Val<'_, bool>) {
+    pub fn break_if(self, condition: Val<'_, bool>) {
         let pred = condition.reg();
-        self.k.edit(|body| body.leave_if(pred, self.label));
+        self.k.edit(|body| body.break_if(pred, self.label));
     }
 }
 
 /// Control flow.
 impl KernelBuilder {
     /// Emits code for threads whose condition is true.
-    pub fn when(&self, condition: Val<'_, bool>, then_block: impl FnOnce()) {
+    pub fn if_then(&self, condition: Val<'_, bool>, then_block: impl FnOnce()) {
         let (pred, end) = (condition.reg(), self.edit(|body| body.label()));
         self.edit(|body| body.branch_unless(pred, end));
         then_block();
@@ -34,7 +34,7 @@ impl KernelBuilder {
     }
 
     /// Emits code for threads whose condition is true, and other code for those where it is false.
-    pub fn either(
+    pub fn if_else(
         &self,
         condition: Val<'_, bool>,
         then_block: impl FnOnce(),
@@ -52,11 +52,11 @@ impl KernelBuilder {
         self.edit(|body| body.place(end));
     }
 
-    /// Emits a loop that only its [`Exit`] ends.
-    pub fn repeat(&self, write: impl FnOnce(Exit<'_>)) {
+    /// Emits a loop that only its [`LoopExit`] ends.
+    pub fn loop_(&self, write: impl FnOnce(LoopExit<'_>)) {
         let (top, end) = self.edit(|body| (body.label(), body.label()));
         self.edit(|body| body.place(top));
-        write(Exit { k: self, label: end });
+        write(LoopExit { k: self, label: end });
         self.edit(|body| {
             body.branch(top);
             body.place(end);
@@ -72,8 +72,8 @@ impl KernelBuilder {
         write: impl FnOnce(Val<'k, u32>),
     ) {
         let counter = self.var::<u32>(from);
-        self.repeat(|exit| {
-            exit.when(counter.get().ge(to));
+        self.loop_(|exit| {
+            exit.break_if(counter.get().ge(to));
             write(counter.get());
             self.edit(|body| {
                 let add = Opcode::typed("add", PtxType::U32);

@@ -79,11 +79,11 @@ impl<'k> MBarrier<'k> {
     /// phases behind waits forever.
     pub fn wait(self, parity: impl ToOperand<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
-        self.k().repeat(|exit| {
+        self.k().loop_(|exit| {
             let opcode = Opcode::new("mbarrier.try_wait.parity.shared::cta.b64");
             let args = [done.into(), self.at.address().into(), parity.operand().into()];
             self.k().emit(opcode, args);
-            exit.when(self.k().wrap(done));
+            exit.break_if(self.k().wrap(done));
         });
     }
 }
@@ -117,7 +117,7 @@ impl KernelBuilder {
 
     /// Releases registers (`setmaxnreg.dec`), so that each thread of the warpgroup keeps `count`: a
     /// multiple of 8 from 24 to 256, at most what it has. All four warps must be active.
-    pub fn release_registers(&self, count: u32) {
+    pub fn setmaxnreg_dec(&self, count: u32) {
         let opcode = Opcode::new("setmaxnreg.dec.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(count).into()]);
     }
@@ -125,7 +125,7 @@ impl KernelBuilder {
     /// Waits for registers (`setmaxnreg.inc`), so that each thread of the warpgroup has `count`: a
     /// multiple of 8 from 24 to 256, at least what it has. Deadlocks if other warps do not release
     /// enough.
-    pub fn claim_registers(&self, count: u32) {
+    pub fn setmaxnreg_inc(&self, count: u32) {
         let opcode = Opcode::new("setmaxnreg.inc.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(count).into()]);
     }
@@ -344,9 +344,9 @@ impl MmaType {
     }
 }
 
-/// The left operand of an MMA.
+/// Operand `a` of an MMA.
 #[derive(Debug, Clone, Copy)]
-pub enum Left<'k> {
+pub enum OperandA<'k> {
     /// In shared memory, by its descriptor.
     Shared(Val<'k, u64>),
     /// In registers, a pair of 16-bit floats each: those of this thread's columns (see
@@ -358,10 +358,10 @@ pub enum Left<'k> {
 /// Which operands in shared memory are not K-major; only supported for 16-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transposed {
-    /// The left one.
-    pub left: bool,
-    /// The right one.
-    pub right: bool,
+    /// Whether `a` is MN-major.
+    pub a: bool,
+    /// Whether `b` is MN-major.
+    pub b: bool,
 }
 
 impl<'k> Accumulators<'k> {
@@ -404,8 +404,8 @@ impl<'k> Accumulators<'k> {
     pub fn multiply(
         &self,
         mma_type: MmaType,
-        left: Left<'_>,
-        right: Val<'_, u64>,
+        a: OperandA<'_>,
+        b: Val<'_, u64>,
         accumulate: Val<'_, bool>,
         transposed: Transposed,
     ) {
@@ -413,19 +413,19 @@ impl<'k> Accumulators<'k> {
         let name = mma_type.name();
         let opcode = Opcode::new("wgmma.mma_async.sync.aligned").with(&shape).with("f32");
         let accumulators = self.regs.iter().map(|reg| (*reg).into()).collect();
-        let mut args = vec![asm::Arg::Vector(accumulators), left.arg(), right.reg().into()];
+        let mut args = vec![asm::Arg::Vector(accumulators), a.arg(), b.reg().into()];
         args.extend([accumulate.reg().into(), Operand::s32(1).into(), Operand::s32(1).into()]);
         if mma_type != MmaType::Tf32 {
-            if matches!(left, Left::Shared(_)) {
-                args.push(Operand::u32(transposed.left.into()).into());
+            if matches!(a, OperandA::Shared(_)) {
+                args.push(Operand::u32(transposed.a.into()).into());
             }
-            args.push(Operand::u32(transposed.right.into()).into());
+            args.push(Operand::u32(transposed.b.into()).into());
         }
         self.k.edit(|body| body.emit(opcode.with(name).with(name), args));
     }
 }
 
-impl Left<'_> {
+impl OperandA<'_> {
     fn arg(self) -> asm::Arg {
         match self {
             Self::Shared(descriptor) => descriptor.reg().into(),

@@ -8,7 +8,7 @@
 //!     let (x, y) = (k.pointer_param::<f32>("x"), k.pointer_param::<f32>("y"));
 //!     let (a, n) = (k.scalar_param::<f32>("a"), k.scalar_param::<u32>("n"));
 //!     let i = k.block_id(0) * 256 + k.thread_id();
-//!     k.when(i.lt(n), || {
+//!     k.if_then(i.lt(n), || {
 //!         let y = y.at(i);
 //!         y.store(a.mul_add(x.at(i).load_constant(), y.load()));
 //!     });
@@ -17,7 +17,7 @@
 //! assert!(text.contains("fma.rn.f32"));
 //! ```
 //!
-//! A Rust loop unrolls its body; [`KernelBuilder::for_range`] and [`KernelBuilder::repeat`] emit
+//! A Rust loop unrolls its body; [`KernelBuilder::for_range`] and [`KernelBuilder::loop_`] emit
 //! loops.
 
 pub mod ampere;
@@ -37,7 +37,7 @@ mod value;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
-pub use flow::Exit;
+pub use flow::LoopExit;
 pub use packed::Sign;
 pub use pointer::{Global, Memory, Ptr, Shared};
 pub use streaming::{Policy, unpack_bf16x2, unpack_f16x2};

@@ -9,7 +9,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
     /// Loads a vector of 1, 2 or 4 elements that are constant while the kernel runs. Where
     /// `predicate` is false nothing is loaded, and each element is `otherwise`.
     #[must_use]
-    pub fn load_where<const N: usize>(
+    pub fn load_constant_if<const N: usize>(
         self,
         predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
@@ -17,9 +17,9 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_with(Opcode::new("ld.global.nc"), None, predicate, otherwise)
     }
 
-    /// As [`Ptr::load_where`], for memory that may be written while the kernel runs.
+    /// As [`Ptr::load_constant_if`], for memory that may be written while the kernel runs.
     #[must_use]
-    pub fn load_fresh_where<const N: usize>(
+    pub fn load_if<const N: usize>(
         self,
         predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
@@ -37,10 +37,10 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.k.wrap(value)
     }
 
-    /// As [`Ptr::load_where`], for data that is read only once: bypasses L1, and applies an
+    /// As [`Ptr::load_constant_if`], for data that is read only once: bypasses L1, and applies an
     /// eviction policy in L2.
     #[must_use]
-    pub fn load_once<const N: usize>(
+    pub fn load_streaming<const N: usize>(
         self,
         policy: Policy<'k>,
         predicate: Option<Val<'k, bool>>,
@@ -70,7 +70,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
 
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     /// Stores a vector of 1, 2 or 4 elements where `predicate` is true.
-    pub fn store_where<const N: usize>(
+    pub fn store_if<const N: usize>(
         self,
         predicate: Option<Val<'k, bool>>,
         values: [impl ToOperand<T>; N],
@@ -172,13 +172,13 @@ mod tests {
                 k.scalar_param::<u32>("n"),
             );
             let some = n.lt(7);
-            let [a, b] = x.load_once(k.evict_first(), Some(some), 9);
-            let [c] = x.cast::<u16>().load_where(None, 0);
-            y.store_where(Some(some), [a, b]);
-            y.cast::<u16>().offset(8).store_where(None, [c]);
+            let [a, b] = x.load_streaming(k.evict_first(), Some(some), 9);
+            let [c] = x.cast::<u16>().load_constant_if(None, 0);
+            y.store_if(Some(some), [a, b]);
+            y.cast::<u16>().offset(8).store_if(None, [c]);
             let accumulators =
                 [unpack_f16x2(a), unpack_bf16x2(b)].map(|[low, high]| (low + high).cast());
-            y.store_where(None, accumulators);
+            y.store_if(None, accumulators);
         });
         let text = PtxModule::new(Target::SM_80).with(kernel).to_string();
         assemble(&text, Target::SM_80);
@@ -204,8 +204,8 @@ mod tests {
             let (x, y) = (k.pointer_param::<u16>("x"), k.pointer_param::<u16>("y"));
             let before_wait = x.load_before_wait();
             k.pdl_wait();
-            let [fresh] = x.load_fresh_where(Some(before_wait.lt(7)), 0);
-            y.store_where(None, [before_wait, fresh]);
+            let [fresh] = x.load_if(Some(before_wait.lt(7)), 0);
+            y.store_if(None, [before_wait, fresh]);
         });
         let text = PtxModule::new(Target::SM_90).with(kernel).to_string();
         assemble(&text, Target::SM_90);

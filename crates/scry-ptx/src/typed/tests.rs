@@ -1,7 +1,7 @@
 //! Tests of the text that the typed layer emits, and of whether ptxas accepts it.
 
 use super::hopper::{
-    Accumulators, Left, MBarrier, Matrix, MmaType, Swizzle, Transposed, descriptor,
+    Accumulators, MBarrier, Matrix, MmaType, OperandA, Swizzle, Transposed, descriptor,
 };
 use super::{Bf16x2, KernelBuilder, Sign, kernel, pack};
 use crate::assembler::assemble;
@@ -27,7 +27,7 @@ fn operators_follow_the_type() {
         let (i, x) = (k.scalar_param::<u32>("i"), k.scalar_param::<f32>("x"));
         let _ = ((i + 3) * i) >> 2;
         let _ = x.mul_add(x, 1.5) / x;
-        let _ = (i.lt(7) & x.differs(x)).select(x, 0.0f32);
+        let _ = (i.lt(7) & x.ne(x)).select(x, 0.0f32);
         let _ = i.convert::<f32>("rn").cast::<u32>() ^ 1;
         let _ = pack::<Bf16x2>(x, x);
     });
@@ -88,7 +88,7 @@ fn loops_exit_on_a_true_condition() {
     let lines = instructions(|k| {
         let sum = k.var(0u32);
         k.for_range(0, k.scalar_param::<u32>("n"), 2, |i| {
-            k.either(i.equals(4), || sum.set(sum.get() + i), || sum.set(7));
+            k.if_else(i.eq(4), || sum.set(sum.get() + i), || sum.set(7));
         });
     });
     let expected = [
@@ -134,14 +134,14 @@ fn tile_product(k: &KernelBuilder) {
     let y = k.pointer_param::<f32>("y");
     let tiles = k.dynamic_shared::<u16>(1024);
     let full = MBarrier::at(k.shared::<u64>(1, 8));
-    let first = k.thread_id().equals(0);
-    k.when(first, || {
+    let first = k.thread_id().eq(0);
+    k.if_then(first, || {
         k.prefetch_tensor_map(map);
         full.init(1);
         k.fence_mbarrier_init();
     });
     k.sync_cluster();
-    k.when(first & k.elect_one(), || {
+    k.if_then(first & k.elect_one(), || {
         full.arrive_expect_tx(32768);
         let zero = k.constant(0u32).copied();
         k.tma_load(tiles, map, [zero, zero], full);
@@ -153,8 +153,8 @@ fn tile_product(k: &KernelBuilder) {
     let (a, b) = (descriptor(tiles, 16, 1024, Swizzle::B128), tiles.at(8192));
     let b = descriptor(b, 16, 1024, Swizzle::B128);
     k.wgmma_fence();
-    let fresh = k.constant(0u32).differs(0);
-    accumulators.multiply(MmaType::Bf16, Left::Shared(a), b, fresh, Transposed::default());
+    let fresh = k.constant(0u32).ne(0);
+    accumulators.multiply(MmaType::Bf16, OperandA::Shared(a), b, fresh, Transposed::default());
     k.wgmma_commit_group();
     k.wgmma_wait_group(0);
     (0..accumulators.columns() as usize / 2)
@@ -229,7 +229,7 @@ fn matrix_descriptors_share_the_upper_word() {
         k.tma_store(tile, map, [zero; 4]);
         k.tma_store(tile, map, [zero; 5]);
         let _ = matrix.at(32);
-        done.arrive_if(k.lane().equals(0));
+        done.arrive_if(k.lane().eq(0));
     });
     let text = text(target, kernel);
     for line in [

@@ -198,13 +198,13 @@ impl<'k, T: Number> Val<'k, T> {
 
     /// Returns whether both are equal.
     #[must_use]
-    pub fn equals(self, other: impl ToOperand<T>) -> Val<'k, bool> {
+    pub fn eq(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         self.compare("eq", other)
     }
 
     /// Returns whether they differ; true if a float is NaN.
     #[must_use]
-    pub fn differs(self, other: impl ToOperand<T>) -> Val<'k, bool> {
+    pub fn ne(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         let is_float =
             matches!(T::TYPE, PtxType::F16 | PtxType::Bf16 | PtxType::F32 | PtxType::F64);
         self.compare(if is_float { "neu" } else { "ne" }, other)

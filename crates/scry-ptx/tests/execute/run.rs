@@ -294,7 +294,7 @@ fn run_on_cpu(launch: &TestLaunch, groups: [u32; 3], kir: &Kir) -> Result<Vec<Ve
     let result = unsafe { Machine::new(1).run(&job, &stop) };
     timer.end();
     result.map_err(|_| "the CPU does not terminate, CUDA does".to_owned())?;
-    let read = |(binding, bytes): (&scry_cpu::Span, &Vec<u8>)| {
+    let read = |(binding, bytes): (&scry_cpu::MemoryRange, &Vec<u8>)| {
         let mut found = vec![0; bytes.len()];
         // SAFETY: the memory is allocated, has the length of the bytes, and the kernel has ended.
         unsafe { binding.read(&mut found) };

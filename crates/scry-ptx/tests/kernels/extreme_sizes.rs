@@ -11,7 +11,7 @@ use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, 
 use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use scry_ptx::kernels::quant::{self, BlockFormat, MatMul};
 use scry_ptx::kernels::rows::Rows;
-use scry_ptx::kernels::softmax::{self, Softmax};
+use scry_ptx::kernels::softmax::{self, SoftmaxKind};
 use scry_ptx::kernels::{
     GpuSpec, Parameter, Plan, PlanError, PtxKernel, TensorMapElement, TensorMapSpec,
 };
@@ -240,7 +240,7 @@ fn plans_respect_the_shared_memory_limit() {
             }
             for length in [4096, 32768, 1 << 20] {
                 let rows = Rows { count: 8, length, element };
-                assert!(check(softmax::plan(Softmax::Linear, rows, gpu), gpu), "{rows:?}");
+                assert!(check(softmax::plan(SoftmaxKind::Softmax, rows, gpu), gpu), "{rows:?}");
             }
         }
         for format in BlockFormat::ALL {
@@ -298,7 +298,7 @@ proptest! {
         gpu in gpu(),
     ) {
         let rows = Rows { count, length, element };
-        for softmax in [Softmax::Linear, Softmax::Log] {
+        for softmax in [SoftmaxKind::Softmax, SoftmaxKind::LogSoftmax] {
             check(softmax::plan(softmax, rows, gpu), gpu);
         }
         for kind in [NormKind::Layer, NormKind::LayerWeightBias, NormKind::RmsWeight] {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use scry_ptx::kernels::rows::{Rows, ThreadGroup};
-use scry_ptx::kernels::softmax::{self, Softmax};
+use scry_ptx::kernels::softmax::{self, SoftmaxKind};
 use scry_ptx::kernels::{
     BufferSlot, GpuSpec, KernelInterface, LaunchShape, Parameter, Plan, PlanError, PtxKernel,
 };
@@ -37,7 +37,7 @@ fn rows(count: u64, length: u64, element: PtxType) -> Rows {
 }
 
 fn softmax(count: u64, length: u64, gpu: GpuSpec) -> Plan {
-    softmax::plan(Softmax::Linear, rows(count, length, PtxType::F32), gpu).unwrap()
+    softmax::plan(SoftmaxKind::Softmax, rows(count, length, PtxType::F32), gpu).unwrap()
 }
 
 fn names(plan: &Plan) -> Vec<String> {
@@ -64,10 +64,10 @@ fn sample_plans() -> Vec<Plan> {
         for length in lengths(element) {
             let few_rows = rows(7, length, element);
             for rows in [few_rows, rows(1000, length, element)] {
-                plans.push(softmax::plan(Softmax::Linear, rows, HOPPER).unwrap());
+                plans.push(softmax::plan(SoftmaxKind::Softmax, rows, HOPPER).unwrap());
                 plans.push(norm::plan(LAYER, rows, HOPPER).unwrap());
             }
-            plans.push(softmax::plan(Softmax::Log, few_rows, AMPERE).unwrap());
+            plans.push(softmax::plan(SoftmaxKind::LogSoftmax, few_rows, AMPERE).unwrap());
             plans.push(norm::plan(RMS, few_rows, AMPERE).unwrap());
         }
     }
@@ -91,7 +91,7 @@ fn conditions() -> [(u64, GpuSpec); 5] {
 
 /// Plans of softmax, log-softmax and every norm for these rows.
 fn plans_of_all_functions(rows: Rows, gpu: GpuSpec) -> impl Iterator<Item = Plan> {
-    let softmaxes = [Softmax::Linear, Softmax::Log];
+    let softmaxes = [SoftmaxKind::Softmax, SoftmaxKind::LogSoftmax];
     let softmaxes = softmaxes.map(|softmax| softmax::plan(softmax, rows, gpu).unwrap());
     let norms = KINDS.map(|kind| norm::plan(Norm { kind, ..LAYER }, rows, gpu).unwrap());
     softmaxes.into_iter().chain(norms)
@@ -274,7 +274,7 @@ fn buffers_match_the_function() {
         buffers.map(|buffer| (buffer.name, buffer.len)).collect::<Vec<_>>()
     };
     let rows = rows(6, 10, PtxType::F16);
-    let softmax = softmax::plan(Softmax::Log, rows, AMPERE).unwrap();
+    let softmax = softmax::plan(SoftmaxKind::LogSoftmax, rows, AMPERE).unwrap();
     assert_eq!(buffers(softmax), [("x", 60), ("y", 60)]);
     let layer = norm::plan(LAYER, rows, AMPERE).unwrap();
     assert_eq!(buffers(layer), [("x", 60), ("weight", 10), ("bias", 10), ("y", 60)]);
@@ -295,7 +295,7 @@ fn empty_matrices_need_no_launch() {
 fn invalid_shapes_are_rejected() {
     let error_text = |count, length, element| {
         let rows = rows(count, length, element);
-        softmax::plan(Softmax::Linear, rows, HOPPER).unwrap_err().to_string()
+        softmax::plan(SoftmaxKind::Softmax, rows, HOPPER).unwrap_err().to_string()
     };
     let error = error_text(3, 0, PtxType::F32);
     let expected = "kernel `softmax`: length is 0; use rows of 1 to 2^31 - 2^16 elements";
@@ -311,7 +311,7 @@ fn invalid_shapes_are_rejected() {
 fn thread_group_must_hold_the_row() {
     let plan = |threads, blocks, vectors| {
         let thread_group = ThreadGroup { threads, blocks, vectors };
-        softmax::plan_for(Softmax::Linear, rows(9, 4096, PtxType::F32), thread_group, HOPPER)
+        softmax::plan_for(SoftmaxKind::Softmax, rows(9, 4096, PtxType::F32), thread_group, HOPPER)
     };
     assert_eq!(names(&plan(256, 1, 4).unwrap()), ["softmax_f32_1x256x4"]);
     assert_eq!(names(&plan(128, 2, 4).unwrap()), ["softmax_f32_2x128x4"]);

@@ -91,7 +91,7 @@ fn compare<T: Element>(
         return Ok(());
     }
     let Product { a, b, out, .. } = &product;
-    match bench.kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k) {
+    match bench.kernels.matmul_with(Engine::Cublas, a, b, out, m, n, k) {
         Ok(cublas) => bench.print_cublas(&name, &cublas, (m * n * k) as f64, bytes),
         Err(GpuError::Library(_)) => Ok(()),
         Err(error) => Err(error.into()),

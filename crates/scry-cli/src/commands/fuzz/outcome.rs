@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use scry_fuzz::{Case, RandomKernel, shrink};
-use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
+use scry_gpu::verify::{
+    Bytes, Contents, Verdict, Workload, format_first_difference, is_same_failure,
+};
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 
 use super::progress::{Minimising, Progress, minimising_text};
@@ -82,10 +84,10 @@ pub fn find_problem(
 fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
     let ran = catch_unwind(AssertUnwindSafe(|| compare_results(case, reference, device)));
     match ran {
-        Ok(Ok(Verdict::Ran(outputs))) => {
-            explain(&outputs, reference, device).map(Problem::Difference)
+        Ok(Ok(Verdict::Compared(outputs))) => {
+            format_first_difference(&outputs, reference, device).map(Problem::Difference)
         }
-        Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Rejected(error)),
+        Ok(Ok(Verdict::Unsupported(error)) | Err(error)) => Some(Problem::Rejected(error)),
         Err(_) => Some(Problem::Panic),
     }
 }
@@ -98,6 +100,7 @@ fn compare_results(case: &Case, reference: &Device, device: &Device) -> Result<V
     let contents: Vec<Bytes<'_>> = case.buffers.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
     let options = CompileOptions::default();
-    let work = Work { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
-    work.verify(device, &work.run(reference)?, 0)
+    let workload =
+        Workload { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
+    workload.verify(device, &workload.run(reference)?, 0)
 }

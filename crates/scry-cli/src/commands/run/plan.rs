@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use scry_gpu::Device;
-use scry_ir::{Binding, Interface};
+use scry_ir::{BindingInfo, Interface};
 
 use super::fit::{InitialContent, fit};
 use super::request::{Output, Request};
@@ -195,7 +195,7 @@ fn refuse_missing(request: &Request, interface: &Interface, slots: &[Slot]) -> R
 
 /// Lists the buffers of the kernel with their inputs.
 fn buffer_listing(request: &Request, interface: &Interface) -> String {
-    let row = |binding: &Binding| {
+    let row = |binding: &BindingInfo| {
         let name = &binding.name;
         let given = match (request.input(name), request.output(name)) {
             (Some(input), Some(_)) => format!("{} --out {name}", input.argument),

@@ -1,6 +1,6 @@
 //! Describes a buffer of a kernel as a host array.
 
-use scry_ir::{Binding, BufferBindingType, Scalar, TypeLayout};
+use scry_ir::{BindingInfo, BufferBindingType, Scalar, TypeLayout};
 
 use crate::data::{Dtype, Shape};
 
@@ -43,7 +43,7 @@ pub enum Extent {
 
 impl Slot {
     /// Returns the slot of a binding.
-    pub fn new(binding: &Binding) -> Self {
+    pub fn new(binding: &BindingInfo) -> Self {
         let layout = &binding.layout;
         let dtype = only_scalar(layout).and_then(Dtype::of_scalar);
         let (element, stride, extent) = match layout {

@@ -1,7 +1,8 @@
 //! Generates data for buffers, immediates and overrides for which the user gave none.
 
 use scry_ir::{
-    Binding, BufferBindingType, Interface, Outline, OverrideValue, Scalar, ScalarKind, TypeLayout,
+    BindingInfo, BufferBindingType, Interface, Outline, OverrideValue, Scalar, ScalarKind,
+    TypeLayout,
 };
 
 use crate::commands::run::request::{Input, Request};
@@ -100,7 +101,7 @@ fn axis_len(elements: &Shape, axis: usize) -> u64 {
 
 /// Generates the bytes of a buffer.
 fn generated_bytes(
-    binding: &Binding,
+    binding: &BindingInfo,
     slot: &Slot,
     shape: &Shape,
     seed: u64,

@@ -6,7 +6,7 @@ mod verdicts;
 
 use std::path::Path;
 
-use scry_gpu::verify::{self, Bytes, Comparison, Contents, Tolerance, Verdict, Work};
+use scry_gpu::verify::{self, Bytes, Comparison, Contents, Tolerance, Verdict, Workload};
 use scry_gpu::{CompileOptions, Device, Launch};
 use scry_ir::{Outline, Program};
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ fn verify_kernel(
     let device_results = compare(args, &kernel, source, &options, &plan, devices)?;
     if device_results
         .iter()
-        .any(|it| matches!(&it.verdict, Verdict::Ran(out) if value_count(out) == 0))
+        .any(|it| matches!(&it.verdict, Verdict::Compared(out) if value_count(out) == 0))
     {
         return not_comparable("writes only buffers without elements");
     }
@@ -167,7 +167,7 @@ fn verify_kernel(
 
 /// Returns the number of compared values.
 fn value_count(outputs: &[(String, Comparison)]) -> u64 {
-    outputs.iter().map(|(_, comparison)| comparison.numbers).sum()
+    outputs.iter().map(|(_, comparison)| comparison.compared).sum()
 }
 
 /// Runs a plan on every device, and compares the results with the reference's.
@@ -184,7 +184,7 @@ fn compare(
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
     let launch = launch_for(plan);
     let Devices { reference, others, .. } = devices;
-    let work = Work { wgsl: source, options, contents: &contents, launch: &launch };
+    let workload = Workload { wgsl: source, options, contents: &contents, launch: &launch };
     let tolerance = Tolerance { ulps: args.ulps, atol: args.atol, rtol: args.rtol };
     let notice = |device| {
         let what = format!("kernel `{kernel}` on {}", verdicts::title(device));
@@ -192,11 +192,11 @@ fn compare(
     };
     let expected = {
         let _notice = notice(reference);
-        work.run(reference).map_err(|error| args.limit.failure(error, kernel, reference))?
+        workload.run(reference).map_err(|error| args.limit.failure(error, kernel, reference))?
     };
     let results = others.iter().map(|device| {
         let _notice = notice(device);
-        let verdict = work.verify(device, &expected, tolerance);
+        let verdict = workload.verify(device, &expected, tolerance);
         let verdict = verdict.map_err(|error| args.limit.failure(error, kernel, device))?;
         Ok(DeviceResult { device: device.clone(), verdict })
     });

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use scry_gpu::Device;
-use scry_gpu::verify::{Comparison, Difference, FAR, Verdict};
+use scry_gpu::verify::{Comparison, Difference, UNDEFINED_ULPS, Verdict};
 use serde_json::{Value, json};
 
 use crate::commands::run::grid;
@@ -66,7 +66,7 @@ impl KernelResult {
     fn was_run(&self) -> bool {
         self.device_results
             .iter()
-            .any(|device_results| matches!(device_results.verdict, Verdict::Ran(_)))
+            .any(|device_results| matches!(device_results.verdict, Verdict::Compared(_)))
     }
 
     /// Formats the result for people.
@@ -113,19 +113,19 @@ impl KernelResult {
 impl DeviceResult {
     fn agrees(&self) -> bool {
         match &self.verdict {
-            Verdict::Ran(outputs) => outputs.iter().all(|(_, comparison)| comparison.agrees()),
-            Verdict::Unable(_) => true,
+            Verdict::Compared(outputs) => outputs.iter().all(|(_, comparison)| comparison.agrees()),
+            Verdict::Unsupported(_) => true,
         }
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
         let title = title(&self.device);
         match &self.verdict {
-            Verdict::Ran(outputs) => outputs
+            Verdict::Compared(outputs) => outputs
                 .iter()
                 .map(|(name, found)| vec![title.clone(), name.clone(), describe(name, found)])
                 .collect(),
-            Verdict::Unable(error) => {
+            Verdict::Unsupported(error) => {
                 vec![vec![title, "cannot run it".to_owned(), error.to_string()]]
             }
         }
@@ -133,11 +133,11 @@ impl DeviceResult {
 
     fn to_json(&self) -> Value {
         let mut device = device_json(&self.device);
-        let (unable, outputs) = match &self.verdict {
-            Verdict::Ran(outputs) => (None, outputs.iter().map(output_json).collect()),
-            Verdict::Unable(error) => (Some(error.to_string()), Vec::new()),
+        let (unsupported, outputs) = match &self.verdict {
+            Verdict::Compared(outputs) => (None, outputs.iter().map(output_json).collect()),
+            Verdict::Unsupported(error) => (Some(error.to_string()), Vec::new()),
         };
-        device["unable"] = json!(unable);
+        device["unsupported"] = json!(unsupported);
         device["outputs"] = Value::Array(outputs);
         device
     }
@@ -145,31 +145,31 @@ impl DeviceResult {
 
 /// Describes the comparison of an output.
 fn describe(name: &str, comparison: &Comparison) -> String {
-    let Comparison { numbers, different, largest_ulps, largest_difference, first_difference } =
+    let Comparison { compared, mismatched, largest_ulps, largest_difference, first_difference } =
         comparison;
     let distance = match *largest_ulps {
-        FAR if *largest_difference == 0.0 => String::new(),
-        FAR => format!("at most {largest_difference:.2e} apart; "),
+        UNDEFINED_ULPS if *largest_difference == 0.0 => String::new(),
+        UNDEFINED_ULPS => format!("at most {largest_difference:.2e} apart; "),
         ulps => format!("at most {ulps} ULP, {largest_difference:.2e} apart; "),
     };
-    let Some(Difference { index, place, expected, found, .. }) = first_difference else {
-        return match different {
+    let Some(Difference { index, path, expected, found, .. }) = first_difference else {
+        return match mismatched {
             0 => "equal".to_owned(),
-            _ => format!("{distance}{different} of {numbers} numbers differ"),
+            _ => format!("{distance}{mismatched} of {compared} numbers differ"),
         };
     };
     format!(
-        "{distance}{different} of {numbers} numbers differ; first {name}{place} (number {index}) \
+        "{distance}{mismatched} of {compared} numbers differ; first {name}{path} (number {index}) \
          is {found}, not {expected}"
     )
 }
 
 fn output_json((name, comparison): &(String, Comparison)) -> Value {
-    let ulps = |ulps: u64| (ulps != FAR).then_some(ulps);
+    let ulps = |ulps: u64| (ulps != UNDEFINED_ULPS).then_some(ulps);
     let first = comparison.first_difference.as_ref().map(|first| {
         json!({
             "index": first.index,
-            "place": first.place,
+            "path": first.path,
             "expected": first.expected,
             "found": first.found,
             "ulps": ulps(first.ulps),
@@ -178,8 +178,8 @@ fn output_json((name, comparison): &(String, Comparison)) -> Value {
     json!({
         "name": name,
         "agrees": comparison.agrees(),
-        "different": comparison.different,
-        "numbers": comparison.numbers,
+        "mismatched": comparison.mismatched,
+        "compared": comparison.compared,
         "largest_ulps": ulps(comparison.largest_ulps),
         "largest_difference": comparison.largest_difference,
         "first_difference": first,

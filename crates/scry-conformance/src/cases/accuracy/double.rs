@@ -3,7 +3,7 @@
 
 use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch};
 
-use crate::case::{Case, Data, Want};
+use crate::case::{Case, Data, ExpectedValue};
 use crate::random::RandomWords;
 use crate::ty::Ty;
 
@@ -105,17 +105,17 @@ fn case(rows: &'static [Row]) -> Case {
         inputs().into_iter().filter(|input| !input.contains(&0.0)).collect();
     let want = |input: &[f64; 3], (_, reference, allowed): &Row| {
         let want = reference(*input);
-        Want::Within(want, allowed(*input, want))
+        ExpectedValue::WithinAbsolute(want, allowed(*input, want))
     };
-    let wants = inputs.iter().flat_map(|input| rows.iter().map(move |row| want(input, row)));
-    let wants: Vec<Want> = wants.collect();
+    let expected = inputs.iter().flat_map(|input| rows.iter().map(move |row| want(input, row)));
+    let expected: Vec<ExpectedValue> = expected.collect();
     let bytes = inputs.as_flattened().iter().flat_map(|x| x.to_ne_bytes()).collect();
     Case::new("", kernel(rows))
         .buffer(Data::bytes(bytes).typed(DType::F64))
-        .buffer(Data::zeros(DType::F64, wants.len()))
+        .buffer(Data::zeros(DType::F64, expected.len()))
         .launch(Launch::invocations(inputs.len()))
         .skipped_without(Features::F64)
-        .expect_wants(1, Ty::F64, wants, move |at| {
+        .expect_approx(1, Ty::F64, expected, move |at| {
             format!("{} of {:?}", rows[at % rows.len()].0, inputs[at / rows.len()])
         })
 }
@@ -136,5 +136,5 @@ fn rejected_by_name(rows: &[Row]) -> Case {
     let (wgsl, ..) = rows[0];
     let name = wgsl.split('(').next().unwrap_or_default();
     let parts = [&format!("`{name}` of 64-bit floats"), "help: "];
-    Case::new(name, kernel(rows)).skipped_without(Features::F64).refused(&parts)
+    Case::new(name, kernel(rows)).skipped_without(Features::F64).expect_error(&parts)
 }

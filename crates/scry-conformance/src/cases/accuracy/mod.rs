@@ -15,7 +15,7 @@ use scry_gpu::{DeviceInfo, Features, Launch};
 pub(crate) use double::{f64_functions_missing_in_spirv, f64_operators_and_functions};
 
 use crate::Cases;
-use crate::case::{Case, Want};
+use crate::case::{Case, ExpectedValue};
 use crate::ty::Ty;
 use crate::typed::{is_skipped, skipped_case};
 
@@ -63,7 +63,7 @@ fn cases(gpu: &DeviceInfo, format: Format, rows: &[Row]) -> Vec<Case> {
     let inputs = inputs::inputs(format, COUNT);
     let words: Vec<u32> = inputs.as_flattened().iter().map(|x| (*x as f32).to_bits()).collect();
     let results = inputs.iter().flat_map(|input| rows.iter().map(|row| want(row, format, *input)));
-    let results: Vec<Want> = results.collect();
+    let results: Vec<ExpectedValue> = results.collect();
     let (out, source) = (vec![u32::MAX; results.len()], kernel(format, &rows));
     let mut cases: Vec<Case> =
         unsupported.iter().map(|row| skipped_case(format.name, row.wgsl)).collect();
@@ -71,7 +71,7 @@ fn cases(gpu: &DeviceInfo, format: Format, rows: &[Row]) -> Vec<Case> {
         .words(&[&words, &out])
         .launch(Launch::invocations(inputs.len()))
         .skipped_without(if format == F16 { Features::F16 } else { Features::empty() })
-        .expect_wants(1, Ty::F32, results, move |at| {
+        .expect_approx(1, Ty::F32, results, move |at| {
             let (input, row) = (inputs[at / rows.len()], &rows[at % rows.len()]);
             format!("{} as {} of {input:?}", row.wgsl, format.name)
         });
@@ -79,9 +79,9 @@ fn cases(gpu: &DeviceInfo, format: Format, rows: &[Row]) -> Vec<Case> {
     cases
 }
 
-fn want(row: &Row, format: Format, input: [f64; 3]) -> Want {
+fn want(row: &Row, format: Format, input: [f64; 3]) -> ExpectedValue {
     let range = allowed(row, format, input);
-    if range.is_any() { Want::Any } else { Want::Between(range.low, range.high) }
+    if range.is_any() { ExpectedValue::Any } else { ExpectedValue::Between(range.low, range.high) }
 }
 
 /// Returns the cases for `f32`, and for `f16` where it is supported.

@@ -13,10 +13,10 @@ pub(crate) fn comparison(
 ) -> Option<(Comparison, bool, [Value; 2])> {
     let Inst::Binary(op, a, b) = *kir.inst(value) else { return None };
     let ty = kir.ty(a);
-    let class = |value: Value| uniformity.values[value.index()];
+    let variability = |value: Value| uniformity.values[value.index()];
     let linear = matches!(ty, Type::I32 | Type::U32)
-        && class(a).max(class(b)) == Variability::Affine
-        && class(value) == Variability::Varying;
+        && variability(a).max(variability(b)) == Variability::Affine
+        && variability(value) == Variability::Varying;
     let (comparison, operands) = match op {
         BinaryOp::Lt => (Comparison::Less, [a, b]),
         BinaryOp::Gt => (Comparison::Less, [b, a]),

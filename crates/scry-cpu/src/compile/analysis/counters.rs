@@ -31,7 +31,7 @@ pub(crate) fn split(
         let uniformity = kir.uniformity();
         let found = splits.len();
         // Retries without the copies that are not uniform inside their loops after all.
-        splits.retain(|split| uniformity.var(split.inside).class == Variability::Uniform);
+        splits.retain(|split| uniformity.var(split.inside).variability == Variability::Uniform);
         if splits.len() == found {
             return Some((kir, uniformity));
         }
@@ -58,7 +58,7 @@ impl Search<'_> {
         let vars = (0..self.kir.vars.len() as u32).map(Var);
         // The executor assigns 32-bit variables as lanes exit (`Exit::copies`).
         let partial = vars.filter(|var| {
-            self.uniformity.var(*var).partial && self.kir.vars[var.index()].size() == 4
+            self.uniformity.var(*var).partially_assigned && self.kir.vars[var.index()].size() == 4
         });
         let mut splits: Vec<_> = partial.filter_map(|var| self.find(&self.kir.body, var)).collect();
         number_copies(&mut splits, self.kir.vars.len());
@@ -157,7 +157,7 @@ impl Rewrite<'_> {
                 }
             }
             Stmt::Set(var, _) if *var == outside => *var = inside,
-            Stmt::Leave(label) if *label != Label::KERNEL && !self.labels.contains(label) => {
+            Stmt::Break(label) if *label != Label::KERNEL && !self.labels.contains(label) => {
                 let now = Value(self.kir.values.len() as u32);
                 let ty = self.kir.vars[outside.index()];
                 self.kir.values.push(Definition { ty, inst: Inst::Get(inside) });

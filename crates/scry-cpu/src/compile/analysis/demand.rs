@@ -27,7 +27,7 @@ impl Demand<'_> {
         match stmt {
             Stmt::Let(value) => self.inst(*value),
             Stmt::Set(var, value) => {
-                if self.uniformity.vars[var.index()].class == Variability::Varying {
+                if self.uniformity.vars[var.index()].variability == Variability::Varying {
                     self.want(*value);
                 }
             }
@@ -43,7 +43,7 @@ impl Demand<'_> {
             Stmt::MatrixStore { .. }
             | Stmt::Loop { .. }
             | Stmt::Scope { .. }
-            | Stmt::Leave(_)
+            | Stmt::Break(_)
             | Stmt::Barrier(..) => {}
         }
     }

@@ -38,7 +38,7 @@ impl Search<'_> {
                 Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => {
                     self.within(stmt, Some(Some(*label)));
                 }
-                Stmt::Leave(label) => self.leave(*label),
+                Stmt::Break(label) => self.break_to(*label),
                 _ => {}
             }
         }
@@ -51,7 +51,7 @@ impl Search<'_> {
         self.around.truncate(depth);
     }
 
-    fn leave(&mut self, label: Label) {
+    fn break_to(&mut self, label: Label) {
         let inside = self.around.iter().rev().take_while(|around| **around != Some(label));
         let divergent = inside
             .copied()

@@ -23,7 +23,7 @@ pub(crate) fn exit_branch<'a>(
         (block, []) => (block, true),
         _ => return None,
     };
-    let (Stmt::Leave(label), copies) = block.split_last()? else { return None };
+    let (Stmt::Break(label), copies) = block.split_last()? else { return None };
     let all_copies = copies.chunks(2).all(|pair| match_copy(kir, uniformity, pair).is_some());
     all_copies.then_some(ExitBranch { label: *label, when, copies })
 }
@@ -32,8 +32,8 @@ pub(crate) fn exit_branch<'a>(
 pub(crate) fn match_copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<(Var, Var)> {
     let [Stmt::Let(read), Stmt::Set(to, value)] = pair else { return None };
     let Inst::Get(from) = *kir.inst(*read) else { return None };
-    let varying = uniformity.var(*to).class == Variability::Varying;
-    let uniform = uniformity.var(from).class == Variability::Uniform;
+    let varying = uniformity.var(*to).variability == Variability::Varying;
+    let uniform = uniformity.var(from).variability == Variability::Uniform;
     let is_32_bit = kir.ty(*read).size() == 4;
     (value == read && varying && uniform && is_32_bit).then_some((*to, from))
 }

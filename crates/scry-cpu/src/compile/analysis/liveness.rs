@@ -193,7 +193,7 @@ impl Walk<'_> {
                 self.block(body, block);
                 self.position += 1;
             }
-            Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => {}
+            Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Break(_) | Stmt::Barrier(..) => {}
         }
     }
 

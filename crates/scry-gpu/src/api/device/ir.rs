@@ -60,7 +60,7 @@ impl Device {
     /// use scry_gpu::{CompileOptions, Device};
     ///
     /// let mut b = Builder::new("nothing", [64, 1, 1]);
-    /// b.leave(Label(7));
+    /// b.break_to(Label(7));
     /// let gpu = Device::open("cpu")?;
     /// let options = CompileOptions::new().label("generated");
     /// let error = gpu.compile_ir_with(&b.finish(), &options).unwrap_err();

@@ -11,7 +11,8 @@ mod tensor_map;
 mod tests;
 
 use scry_ir::{
-    Access, Binding, BufferBindingType, Features, Immediates, Interface, Member, Scalar, TypeLayout,
+    Access, BindingInfo, BufferBindingType, Features, Immediates, Interface, Member, Scalar,
+    TypeLayout,
 };
 
 pub use cublas::GemmElement;
@@ -95,10 +96,10 @@ impl NativeBinding {
         self.element.map_or(1, |scalar| scalar.width.into())
     }
 
-    fn reflect(&self, index: u32) -> Binding {
+    fn reflect(&self, index: u32) -> BindingInfo {
         let element = self.element.map_or_else(|| opaque("byte", 1), TypeLayout::Scalar);
         let stride = self.stride();
-        Binding {
+        BindingInfo {
             group: 0,
             binding: index,
             name: self.name.clone(),

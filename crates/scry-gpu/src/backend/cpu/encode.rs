@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scry_cpu::{CancelToken, Cancelled, Job, Machine, Span};
+use scry_cpu::{CancelToken, Cancelled, Job, Machine, MemoryRange};
 use scry_ir::runnable_workgroups;
 
 use super::compile::Kernel;
@@ -25,13 +25,13 @@ pub(super) struct Tables<'a> {
 /// A range of an allocation, which it keeps alive.
 struct BlockRange {
     block: Arc<Block>,
-    span: Span,
+    bytes: MemoryRange,
 }
 
 /// A launch of a kernel, with everything that it uses.
 struct Launch {
     kernel: Arc<Kernel>,
-    bindings: Vec<Span>,
+    bindings: Vec<MemoryRange>,
     /// The allocations of the bindings, and whether the kernel may write to them.
     blocks: Vec<(Arc<Block>, bool)>,
     groups: Workgroups,
@@ -89,8 +89,8 @@ impl Tables<'_> {
     fn range(self, range: BufferRange) -> Result<BlockRange, String> {
         let missing = || format!("{range:?} does not exist");
         let block = self.blocks.get(range.memory).ok_or_else(missing)?;
-        let span = block.span(range.offset, range.size).ok_or_else(missing)?;
-        Ok(BlockRange { block: block.clone(), span })
+        let bytes = block.range(range.offset, range.size).ok_or_else(missing)?;
+        Ok(BlockRange { block: block.clone(), bytes })
     }
 
     fn launch(self, dispatch: &Dispatch) -> Result<Launch, String> {
@@ -107,8 +107,8 @@ impl Tables<'_> {
             immediates: dispatch.immediates.clone(),
         };
         for BoundBuffer { span, writes } in &dispatch.bindings {
-            let BlockRange { block, span } = self.range(*span)?;
-            launch.bindings.push(span);
+            let BlockRange { block, bytes } = self.range(*span)?;
+            launch.bindings.push(bytes);
             launch.blocks.push((block, *writes));
         }
         if let Workgroups::Direct(groups) = launch.groups
@@ -158,7 +158,7 @@ impl Launch {
                 let mut bytes = [0; Groups::SIZE as usize];
                 // SAFETY: `counts` keeps the memory alive. Operations are executed one after the
                 // other, and the core keeps the host from accessing the memory that they use.
-                unsafe { counts.span.read(&mut bytes) };
+                unsafe { counts.bytes.read(&mut bytes) };
                 let (counts, _) = bytes.as_chunks();
                 let counts = [0, 1, 2].map(|axis| u32::from_ne_bytes(counts[axis]));
                 runnable_workgroups(self.kernel.workgroup_size, counts)
@@ -179,7 +179,7 @@ impl Operation {
     fn cost(&self) -> Option<Duration> {
         match self {
             Self::Fill { dst, .. } | Self::Copy { dst, .. } => {
-                Some(Duration::from_nanos(dst.span.size() as u64 / BYTES_PER_NANOSECOND))
+                Some(Duration::from_nanos(dst.bytes.size() as u64 / BYTES_PER_NANOSECOND))
             }
             Self::Launch(launch) => launch.cost(),
         }
@@ -213,13 +213,13 @@ fn fill(machine: &Machine, dst: &BlockRange, pattern: u32) {
     dst.block.touch();
     // SAFETY: `dst` keeps the memory alive. Operations are executed one after the other, and the
     // core keeps the host from accessing the memory that they use.
-    unsafe { machine.fill(dst.span, pattern) };
+    unsafe { machine.fill(dst.bytes, pattern) };
 }
 
 fn copy(machine: &Machine, src: &BlockRange, dst: &BlockRange) {
     dst.block.touch();
     // SAFETY: as in `fill`; the core guarantees that the ranges do not overlap.
-    unsafe { machine.copy(src.span, dst.span) };
+    unsafe { machine.copy(src.bytes, dst.bytes) };
 }
 
 impl Operations {

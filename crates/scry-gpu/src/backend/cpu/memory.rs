@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use scry_cpu::{Memory, Span};
+use scry_cpu::{Memory, MemoryRange};
 
 use super::info;
 use crate::api::error::{GpuError, OutOfMemoryError, Result};
@@ -109,8 +109,8 @@ pub(super) struct Block {
 
 impl Block {
     /// Returns a range of the allocation; `None` if out of bounds.
-    pub(super) fn span(&self, offset: u64, size: u64) -> Option<Span> {
-        self.memory.span(usize::try_from(offset).ok()?, usize::try_from(size).ok()?)
+    pub(super) fn range(&self, offset: u64, size: u64) -> Option<MemoryRange> {
+        self.memory.range(usize::try_from(offset).ok()?, usize::try_from(size).ok()?)
     }
 
     /// Marks the allocation as written.

@@ -17,7 +17,7 @@ use std::sync::{Arc, RwLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use scry_cpu::{Machine, Span};
+use scry_cpu::{Machine, MemoryRange};
 
 use self::compile::Kernel;
 use self::encode::{Operations, Tables};
@@ -89,11 +89,11 @@ impl CpuDriver {
         &self,
         call: &'static str,
         (memory, offset, size): (MemoryId, u64, usize),
-    ) -> Result<(Arc<Block>, Span)> {
+    ) -> Result<(Arc<Block>, MemoryRange)> {
         let block = read(&self.blocks).get(memory).cloned();
         let found = block.and_then(|block| {
-            let span = block.span(offset, size as u64)?;
-            Some((block, span))
+            let bytes = block.range(offset, size as u64)?;
+            Some((block, bytes))
         });
         found.ok_or_else(|| {
             let why =
@@ -130,19 +130,19 @@ impl Driver for CpuDriver {
     }
 
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
-        let (block, span) = self.range("write", (memory, offset, data.len()))?;
+        let (block, bytes) = self.range("write", (memory, offset, data.len()))?;
         block.touch();
         // SAFETY: `block` keeps the memory alive, and the caller guarantees that the range is not
         // in use.
-        unsafe { span.write(data) };
+        unsafe { bytes.write(data) };
         Ok(())
     }
 
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
-        let (_block, span) = self.range("read", (memory, offset, out.len()))?;
+        let (_block, bytes) = self.range("read", (memory, offset, out.len()))?;
         // SAFETY: `_block` keeps the memory alive, and the caller guarantees that the copy into the
         // range has finished.
-        unsafe { span.read(out) };
+        unsafe { bytes.read(out) };
         Ok(())
     }
 

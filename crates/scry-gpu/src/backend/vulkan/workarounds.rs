@@ -41,7 +41,7 @@ pub(super) struct Row {
     /// The first version without the defect, if known.
     fixed_in: Option<Version>,
     /// The tested versions, all of which have the defect.
-    tried: &'static str,
+    tested_versions: &'static str,
     name: &'static str,
     reason: &'static str,
     /// Source file, from the repository's root, and name of the test that fails without the
@@ -75,7 +75,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::ReportAbortedLoops,
         driver: LAVAPIPE,
         fixed_in: None,
-        tried: "22.3.6",
+        tested_versions: "22.3.6",
         name: "report-aborted-loops",
         reason: "it ends all loops of an invocation after 65535 iterations in total, counted for \
                  all invocations of a vector, and continues after them",
@@ -85,7 +85,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::RefuseDeepNesting,
         driver: LAVAPIPE,
         fixed_in: None,
-        tried: "22.3.6",
+        tested_versions: "22.3.6",
         name: "refuse-deep-nesting",
         reason: "conditions nested more than 80 deep are ignored, so their code is executed",
         test: ("crates/scry-gpu/tests/conformance/limits.rs", "deep_nesting_works_or_is_rejected"),
@@ -94,7 +94,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_MIX),
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "expand-mix",
         reason: "FMix is computed as a + c * (b - a), which is less accurate than WGSL allows",
         test: ("crates/scry-conformance/src/cases/accuracy/mod.rs", "interpolation"),
@@ -103,7 +103,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::Spirv(SpirvWorkarounds::WORKGROUP_BOOL_AS_U32),
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "workgroup-bool-as-u32",
         reason: "stores to an OpTypeBool in workgroup memory are not visible to other invocations",
         test: ("crates/scry-conformance/src/cases/memory_types.rs", "bools_in_workgroup_memory"),
@@ -112,7 +112,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::Spirv(SpirvWorkarounds::STORE_INITIAL_VECTORS),
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "store-initial-vectors",
         reason: "a constant stored to one component of an initialised vector is visible to loads \
                  before the store, if the index is dynamic",
@@ -122,7 +122,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::Spirv(SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS),
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "split-vector-divisions",
         reason: "components after the first of a splat divided by a constant are undefined, and \
                  stores of them are dropped",
@@ -132,7 +132,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_SIGNS),
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "expand-signs",
         reason: "negations, absolute values and signs of integers are assumed not to overflow, \
                  the minimum of an absolute value ignores that it is one, 16-bit bounds are \
@@ -143,7 +143,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_BIT_FIELDS),
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "expand-bit-fields",
         reason: "OpBitFieldUExtract and similar instructions return wrong bits for uniform words",
         test: (REGRESSIONS, "bit_fields_use_their_offset"),
@@ -152,7 +152,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_TANH),
         driver: SWIFTSHADER,
         fixed_in: None,
-        tried: "5.0.0",
+        tested_versions: "5.0.0",
         name: "expand-tanh",
         reason: "Tanh of a number whose exponential overflows is NaN",
         test: ("crates/scry-conformance/src/cases/accuracy/mod.rs", "hyperbolic_functions"),
@@ -161,7 +161,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::ReuseDevices,
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "reuse-devices",
         reason: "vkDestroyDevice deadlocks if a thread that used Vulkan exits meanwhile",
         test: (
@@ -173,7 +173,7 @@ const ROWS: [Row; 11] = [
         fix: Fix::PinLibraries,
         driver: NVIDIA,
         fixed_in: None,
-        tried: "580",
+        tested_versions: "580",
         name: "pin-libraries",
         reason: "the driver's threads outlive its libraries, and crash when those are unloaded",
         test: ("crates/scry-gpu/src/lifecycle/pinned_libraries.rs", "pinned_libraries_stay_loaded"),
@@ -217,8 +217,8 @@ impl Workarounds {
     /// Returns the workarounds for `DeviceInfo`.
     pub(super) fn to_info(&self) -> Vec<Workaround> {
         let workarounds = self.0.iter().map(|row| {
-            let Row { name, reason, tried, .. } = **row;
-            Workaround { name, reason, tried }
+            let Row { name, reason, tested_versions, .. } = **row;
+            Workaround { name, reason, tested_versions }
         });
         workarounds.collect()
     }

@@ -1,6 +1,6 @@
 //! Rejects bindings that alias the same bytes if the kernel writes one of them: a data race.
 
-use scry_ir::{Binding, Interface};
+use scry_ir::{BindingInfo, Interface};
 
 use super::arguments::{bound_size, describe_argument};
 use super::binding::{Argument, binding_name};
@@ -54,9 +54,9 @@ pub(crate) fn overwritten_counts(
 
 /// Returns the overlap of two bound ranges as (start, end) in bytes; empty if start ≥ end.
 fn overlap(
-    a: &Binding,
+    a: &BindingInfo,
     a_argument: &Argument<'_>,
-    b: &Binding,
+    b: &BindingInfo,
     b_argument: &Argument<'_>,
 ) -> (u64, u64) {
     let end = |binding, argument: &Argument<'_>| {
@@ -67,7 +67,7 @@ fn overlap(
 
 fn reject(
     interface: &Interface,
-    [first, second]: [&Binding; 2],
+    [first, second]: [&BindingInfo; 2],
     argument: &Argument<'_>,
     start: u64,
     end: u64,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use scry_ir::{Access, Binding, BufferBindingType, Interface};
+use scry_ir::{Access, BindingInfo, BufferBindingType, Interface};
 
 use super::binding::{Argument, binding_name};
 use super::limits::binding_limit;
@@ -67,7 +67,7 @@ pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Re
 /// Returns the bytes of an argument that a kernel can access: the whole elements of a runtime-sized
 /// array, otherwise the size of the type. Drivers bind only these, so that every backend rounds
 /// `arrayLength` down and bytes after the last element are out of bounds.
-pub(crate) fn bound_size(binding: &Binding, size: u64) -> u64 {
+pub(crate) fn bound_size(binding: &BindingInfo, size: u64) -> u64 {
     let fixed = binding.layout.fixed_size();
     match binding.layout.runtime_array() {
         Some((head, stride)) => {
@@ -114,7 +114,7 @@ fn count_with_verb(count: usize) -> String {
     }
 }
 
-fn compare_types(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatch> {
+fn compare_types(binding: &BindingInfo, argument: &Argument<'_>) -> Result<(), types::Mismatch> {
     let host = types::Host {
         layout: &argument.layout,
         size: argument.element_size,
@@ -124,7 +124,7 @@ fn compare_types(binding: &Binding, argument: &Argument<'_>) -> Result<(), types
 }
 
 /// Returns whether the elements of an argument match the binding's type.
-pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> bool {
+pub(crate) fn has_elements_of(binding: &BindingInfo, argument: &Argument<'_>) -> bool {
     compare_types(binding, argument).is_ok()
 }
 
@@ -142,7 +142,7 @@ fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize)
 fn check_extent(
     interface: &Interface,
     info: &DeviceInfo,
-    binding: &Binding,
+    binding: &BindingInfo,
     argument: &Argument<'_>,
 ) -> Result<()> {
     let reject =
@@ -168,7 +168,7 @@ fn check_extent(
 
 fn check_size(
     argument: &Argument<'_>,
-    binding: &Binding,
+    binding: &BindingInfo,
     reject: impl Fn(String, String) -> Result<()>,
 ) -> Result<()> {
     let given = argument.size;
@@ -186,7 +186,7 @@ fn check_size(
 fn check_limit(
     interface: &Interface,
     info: &DeviceInfo,
-    binding: &Binding,
+    binding: &BindingInfo,
     argument: &Argument<'_>,
 ) -> Result<()> {
     let (limit, limit_name) = binding_limit(&info.limits, binding.ty);
@@ -220,7 +220,7 @@ fn check_limit(
 }
 
 /// Formats a binding and the label of its argument for errors.
-pub(super) fn describe_argument(binding: &Binding, argument: &Argument<'_>) -> String {
+pub(super) fn describe_argument(binding: &BindingInfo, argument: &Argument<'_>) -> String {
     if argument.label.is_empty() {
         return binding_name(binding);
     }
@@ -229,7 +229,7 @@ pub(super) fn describe_argument(binding: &Binding, argument: &Argument<'_>) -> S
 
 fn reject(
     interface: &Interface,
-    binding: &Binding,
+    binding: &BindingInfo,
     argument: &Argument<'_>,
     problem: String,
     help: String,

@@ -1,6 +1,6 @@
 //! The argument of a binding, and how errors name the binding.
 
-use scry_ir::Binding;
+use scry_ir::BindingInfo;
 
 use crate::api::element::ElementLayout;
 use crate::core::handles::MemoryId;
@@ -25,6 +25,6 @@ pub(crate) struct Argument<'a> {
 }
 
 /// Returns the name of a binding in errors.
-pub(crate) fn binding_name(binding: &Binding) -> String {
+pub(crate) fn binding_name(binding: &BindingInfo) -> String {
     format!("`{}` at @group({}) @binding({})", binding.name, binding.group, binding.binding)
 }

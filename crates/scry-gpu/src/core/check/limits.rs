@@ -1,6 +1,6 @@
 //! Checks of a kernel's features and resources, independent of its launches, against the device.
 
-use scry_ir::{Binding, BufferBindingType, Features, Interface};
+use scry_ir::{BindingInfo, BufferBindingType, Features, Interface};
 
 use super::binding::binding_name;
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError, UnsupportedError};
@@ -113,7 +113,7 @@ impl Check<'_> {
         self.interface.bindings.iter().try_for_each(|binding| self.binding_size(binding))
     }
 
-    fn binding_size(&self, binding: &Binding) -> Result<()> {
+    fn binding_size(&self, binding: &BindingInfo) -> Result<()> {
         let (limit, name) = binding_limit(&self.info.limits, binding.ty);
         let help = match binding.ty {
             BufferBindingType::Uniform => "declare it as var<storage, read>",

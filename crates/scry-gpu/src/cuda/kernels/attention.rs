@@ -45,7 +45,7 @@ impl Kernels {
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
         let call = Call { function: "Kernels::attention", sizes: &labelled_sizes(attention) };
-        self.prepare_plan(call, attention.plan(self.machine()), buffers)
+        self.prepare_plan(call, attention.plan(self.gpu_spec()), buffers)
     }
 
     /// Prepares [`Kernels::attention`] with the naive kernel, which computes a query per warp. It

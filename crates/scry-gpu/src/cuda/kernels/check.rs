@@ -140,7 +140,7 @@ fn buffer_name(declared: &BufferParameter, argument: &Argument<'_>) -> String {
 fn check_element(
     call: Call<'_>,
     declared: &BufferParameter,
-    binding: &scry_ir::Binding,
+    binding: &scry_ir::BindingInfo,
     argument: &Argument<'_>,
 ) -> Result<()> {
     if check::has_elements_of(binding, argument) {

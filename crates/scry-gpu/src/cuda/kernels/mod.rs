@@ -21,7 +21,7 @@ pub use attention::{Attention, AttentionBias, Strides};
 pub use prepared::PreparedOp;
 pub use products::{Activation, Engine, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
-pub use rows::{Norm, NormKind, Rows, Softmax};
+pub use rows::{Norm, NormKind, Rows, SoftmaxKind};
 pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
 pub use scry_ptx::{PtxType, Target};
 
@@ -45,7 +45,7 @@ pub struct Kernels {
 
 struct Shared {
     device: Device,
-    machine: GpuSpec,
+    spec: GpuSpec,
     /// Library kernels by name and bytes of dynamic shared memory.
     compiled: Mutex<HashMap<(String, u32), Compiled>>,
     /// Scratch memory of plans: the first allocation of each, the second one, and so on. All plans
@@ -80,7 +80,7 @@ impl Kernels {
     ///
     /// let gpu = Device::with_backend(BackendKind::Cuda)?;
     /// let kernels = Kernels::new(&gpu)?;
-    /// println!("{:?}", kernels.machine());
+    /// println!("{:?}", kernels.gpu_spec());
     /// # Ok(())
     /// # }
     /// ```
@@ -89,11 +89,11 @@ impl Kernels {
     /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends.
     pub fn new(device: &Device) -> Result<Self> {
         let info = device.info();
-        let machine = gpu_spec(info)
+        let spec = gpu_spec(info)
             .ok_or_else(|| native::language_error("Kernels::new", Language::Ptx, &info.title()))?;
         let shared = Shared {
             device: device.clone(),
-            machine,
+            spec,
             compiled: Mutex::default(),
             scratch: Mutex::default(),
         };
@@ -108,8 +108,8 @@ impl Kernels {
 
     /// Returns the properties of the device that the choice of kernels depends on.
     #[must_use]
-    pub fn machine(&self) -> GpuSpec {
-        self.shared.machine
+    pub fn gpu_spec(&self) -> GpuSpec {
+        self.shared.spec
     }
 
     /// Prepares a plan of your own; errors contain `name`. Buffers are in the order of the plan's
@@ -127,7 +127,7 @@ impl Kernels {
     /// ) -> Result<(), Box<dyn std::error::Error>> {
     ///     use scry_gpu::cuda::kernels::{Gemm, PtxType};
     ///
-    ///     let plan = Gemm::new(64, 64, 64, PtxType::Bf16).plan(kernels.machine())?;
+    ///     let plan = Gemm::new(64, 64, 64, PtxType::Bf16).plan(kernels.gpu_spec())?;
     ///     // SAFETY: a plan of the kernel library keeps to its buffers.
     ///     let product = unsafe { kernels.prepare("product", &plan, &[a, b, c])? };
     ///     product.run()?;
@@ -238,7 +238,7 @@ impl fmt::Debug for Kernels {
         let device = self.shared.device.name();
         f.debug_struct("Kernels")
             .field("device", &device)
-            .field("machine", &self.machine())
+            .field("gpu_spec", &self.gpu_spec())
             .finish()
     }
 }

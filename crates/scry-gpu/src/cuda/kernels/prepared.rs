@@ -257,9 +257,9 @@ impl Kernels {
         if let Some(cached) = cached.filter(|_| origin == Origin::Crate) {
             return Ok(cached);
         }
-        let (device, target) = (&self.shared.device, self.machine().target);
+        let (device, target) = (&self.shared.device, self.gpu_spec().target);
         let needed = kernel.default_target();
-        if !target.runs(needed) {
+        if !target.supports(needed) {
             return Err(error::missing_capability(device.info(), key.0, needed));
         }
         let function = kernel.write(target);

@@ -79,7 +79,7 @@ impl Kernels {
     ///     use scry_gpu::cuda::kernels::Engine;
     ///
     ///     // Computes `c = a × b`, all of 64 × 64 elements.
-    ///     kernels.matmul_by(Engine::default(), a, b, c, 64, 64, 64)?.run()
+    ///     kernels.matmul_with(Engine::default(), a, b, c, 64, 64, 64)?.run()
     /// }
     /// # }
     /// ```
@@ -87,7 +87,7 @@ impl Kernels {
     /// # Errors
     /// As [`Kernels::gemm`]; for cuBLAS as [`Device::cublas_matmul`](crate::Device::cublas_matmul).
     #[expect(clippy::too_many_arguments, reason = "every matrix product has these")]
-    pub fn matmul_by<'a, T: GemmElement>(
+    pub fn matmul_with<'a, T: GemmElement>(
         &self,
         engine: Engine,
         a: &'a Buffer<T>,
@@ -98,7 +98,7 @@ impl Kernels {
         k: impl Count,
     ) -> Result<PreparedOp<'a>> {
         let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
-        let [m, n, k] = sizes("Kernels::matmul_by", sides)?;
+        let [m, n, k] = sizes("Kernels::matmul_with", sides)?;
         let buffers: [&'a dyn Binding; 3] = [a, b, out];
         let gemm = Gemm::new(m, n, k, element::<T>());
         match engine {
@@ -107,7 +107,7 @@ impl Kernels {
             Engine::Cublas if !gemm.is_empty() && k > 0 => {
                 self.prepare_cublas(&gemm, buffers, [m, n, k])
             }
-            _ => self.prepare_gemm("Kernels::matmul_by", &gemm, &buffers),
+            _ => self.prepare_gemm("Kernels::matmul_with", &gemm, &buffers),
         }
     }
 
@@ -152,7 +152,7 @@ impl Kernels {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
         // A batch of one is not mentioned.
         let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
-        self.prepare_plan(Call { function, sizes }, gemm.plan(self.machine()), buffers)
+        self.prepare_plan(Call { function, sizes }, gemm.plan(self.gpu_spec()), buffers)
     }
 
     /// Prepares a product of row-major matrices without padding with cuBLAS.
@@ -163,7 +163,7 @@ impl Kernels {
         sizes: [u64; 3],
     ) -> Result<PreparedOp<'a>> {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k)];
-        let call = Call { function: "Kernels::matmul_by", sizes: &sides };
+        let call = Call { function: "Kernels::matmul_with", sizes: &sides };
         let device = &self.shared.device;
         let arguments = gemm.buffers().map_err(|error| plan_error(device.info(), call, error))?;
         let plan = Plan { arguments, ..Plan::default() };

@@ -131,6 +131,6 @@ impl Kernels {
         };
         let sizes = [("rows", product.rows), ("k", product.k), ("columns", product.columns)];
         let call = Call { function: "Kernels::quantized_matmul", sizes: &sizes };
-        self.prepare_plan(call, product.plan(self.machine()), &[weights, x, y])
+        self.prepare_plan(call, product.plan(self.gpu_spec()), &[weights, x, y])
     }
 }

@@ -3,7 +3,7 @@
 use scry_ptx::PtxType;
 pub use scry_ptx::kernels::norm::{Norm, NormKind};
 pub use scry_ptx::kernels::rows::Rows;
-pub use scry_ptx::kernels::softmax::Softmax;
+pub use scry_ptx::kernels::softmax::SoftmaxKind;
 use scry_ptx::kernels::{norm, softmax};
 
 use super::check::Call;
@@ -43,7 +43,7 @@ impl Kernels {
         y: &'a Buffer<T>,
         shape: [usize; 2],
     ) -> Result<PreparedOp<'a>> {
-        self.prepare_softmax(Softmax::Linear, row_matrix(element::<T>(), shape), &[x, y])
+        self.prepare_softmax(SoftmaxKind::Softmax, row_matrix(element::<T>(), shape), &[x, y])
     }
 
     /// Prepares the logarithm of the softmax of each row, `y = x - max - ln(sum(exp(x - max)))`.
@@ -69,21 +69,21 @@ impl Kernels {
         y: &'a Buffer<T>,
         shape: [usize; 2],
     ) -> Result<PreparedOp<'a>> {
-        self.prepare_softmax(Softmax::Log, row_matrix(element::<T>(), shape), &[x, y])
+        self.prepare_softmax(SoftmaxKind::LogSoftmax, row_matrix(element::<T>(), shape), &[x, y])
     }
 
     fn prepare_softmax<'a>(
         &self,
-        softmax: Softmax,
+        softmax: SoftmaxKind,
         rows: Rows,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
         let name = match softmax {
-            Softmax::Linear => "Kernels::softmax",
-            Softmax::Log => "Kernels::log_softmax",
+            SoftmaxKind::Softmax => "Kernels::softmax",
+            SoftmaxKind::LogSoftmax => "Kernels::log_softmax",
         };
         let call = Call { function: name, sizes: &labelled_sizes(rows) };
-        self.prepare_plan(call, softmax::plan(softmax, rows, self.machine()), buffers)
+        self.prepare_plan(call, softmax::plan(softmax, rows, self.gpu_spec()), buffers)
     }
 
     /// Prepares layer norm of each row,
@@ -207,7 +207,7 @@ impl Kernels {
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
         let call = Call { function, sizes: &labelled_sizes(rows) };
-        self.prepare_plan(call, norm::plan(norm, rows, self.machine()), buffers)
+        self.prepare_plan(call, norm::plan(norm, rows, self.gpu_spec()), buffers)
     }
 }
 

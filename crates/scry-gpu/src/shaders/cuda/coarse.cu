@@ -1,11 +1,11 @@
 // C = A × B in tiles of TILE×TILE: 16×16 threads, each with PER×PER elements of C in registers.
-// Both operands are staged in shared memory, DEPTH of K at a time, double-buffered: the next stage
+// Both operands are staged in shared memory, TILE_K of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough. The rows and columns of a
 // thread are float4s 64 apart: adjacent threads read adjacent words.
 
 #define THREADS 256
 #define QUADS (PER / 4)
-#define LOADS (TILE * DEPTH / THREADS)
+#define LOADS (TILE * TILE_K / THREADS)
 
 static __device__ __forceinline__ float element(
     const float *__restrict__ x, unsigned row, unsigned column, unsigned rows, unsigned columns)
@@ -18,12 +18,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
     unsigned m, unsigned n, unsigned k)
 {
     // A is stored column by column; a float4 of padding avoids bank conflicts of the stores.
-    __shared__ float4 tile_a[2][DEPTH][TILE / 4 + 1];
-    __shared__ float4 tile_b[2][DEPTH][TILE / 4];
+    __shared__ float4 tile_a[2][TILE_K][TILE / 4 + 1];
+    __shared__ float4 tile_b[2][TILE_K][TILE / 4];
     const unsigned lane = threadIdx.y * 16 + threadIdx.x;
     const unsigned top = blockIdx.y * TILE;
     const unsigned left = blockIdx.x * TILE;
-    const unsigned steps = k / DEPTH + (k % DEPTH != 0);
+    const unsigned steps = k / TILE_K + (k % TILE_K != 0);
     float next_a[LOADS], next_b[LOADS];
     float sum[PER][PER] = {};
 
@@ -33,12 +33,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
             const unsigned at = lane + i * THREADS;
-            next_a[i] = element(a, top + at / DEPTH, step * DEPTH + at % DEPTH, m, k);
-            next_b[i] = element(b, step * DEPTH + at / TILE, left + at % TILE, k, n);
+            next_a[i] = element(a, top + at / TILE_K, step * TILE_K + at % TILE_K, m, k);
+            next_b[i] = element(b, step * TILE_K + at / TILE, left + at % TILE, k, n);
         }
         if (step > 0) {
 #pragma unroll
-            for (int i = 0; i < DEPTH; i++) {
+            for (int i = 0; i < TILE_K; i++) {
                 float of_a[PER], of_b[PER];
 #pragma unroll
                 for (int quad = 0; quad < QUADS; quad++) {
@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
             const unsigned at = lane + i * THREADS;
-            ((float *)tile_a[stage][at % DEPTH])[at / DEPTH] = next_a[i];
+            ((float *)tile_a[stage][at % TILE_K])[at / TILE_K] = next_a[i];
             ((float *)tile_b[stage][at / TILE])[at % TILE] = next_b[i];
         }
         __syncthreads();

@@ -1,3 +1,3 @@
 #define TILE 64
 #define PER 4
-#define DEPTH 16
+#define TILE_K 16

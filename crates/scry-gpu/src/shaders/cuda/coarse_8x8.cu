@@ -1,3 +1,3 @@
 #define TILE 128
 #define PER 8
-#define DEPTH 8
+#define TILE_K 8

@@ -3,7 +3,7 @@
 // directly: close points suffer no cancellation, and no distance is negative.
 
 #define TILE 64
-#define DEPTH 16
+#define TILE_K 16
 #define PER 4
 #define THREADS 256
 
@@ -12,27 +12,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
     float *__restrict__ distances, unsigned query_count, unsigned point_count, unsigned dimensions)
 {
     // One column of padding avoids bank conflicts of the stores of a point.
-    __shared__ float tile_q[DEPTH][TILE + 1];
-    __shared__ float tile_p[DEPTH][TILE + 1];
+    __shared__ float tile_q[TILE_K][TILE + 1];
+    __shared__ float tile_p[TILE_K][TILE + 1];
     const unsigned lane = threadIdx.y * 16 + threadIdx.x;
     const unsigned top = blockIdx.y * TILE;
     const unsigned left = blockIdx.x * TILE;
     float sum[PER][PER] = {};
 
-    for (unsigned long long first = 0; first < dimensions; first += DEPTH) {
-        for (unsigned at = lane; at < TILE * DEPTH; at += THREADS) {
-            const unsigned long long column = first + at % DEPTH;
-            const unsigned long long q = top + at / DEPTH;
-            const unsigned long long p = left + at / DEPTH;
+    for (unsigned long long first = 0; first < dimensions; first += TILE_K) {
+        for (unsigned at = lane; at < TILE * TILE_K; at += THREADS) {
+            const unsigned long long column = first + at % TILE_K;
+            const unsigned long long q = top + at / TILE_K;
+            const unsigned long long p = left + at / TILE_K;
             const bool inside = column < dimensions;
-            tile_q[at % DEPTH][at / DEPTH] =
+            tile_q[at % TILE_K][at / TILE_K] =
                 inside && q < query_count ? queries[q * dimensions + column] : 0.0f;
-            tile_p[at % DEPTH][at / DEPTH] =
+            tile_p[at % TILE_K][at / TILE_K] =
                 inside && p < point_count ? points[p * dimensions + column] : 0.0f;
         }
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < DEPTH; i++) {
+        for (int i = 0; i < TILE_K; i++) {
 #pragma unroll
             for (int row = 0; row < PER; row++) {
 #pragma unroll

@@ -2,7 +2,7 @@
 // Both operands are staged in workgroup memory, 16 of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough.
 
-const DEPTH: u32 = 16u;
+const TILE_K: u32 = 16u;
 const STAGE: u32 = 256u;
 
 var<workgroup> tile_a: array<vec4<f32>, 512>;
@@ -27,7 +27,7 @@ fn main(
     let a_column = (lane % 4u) * 4u;
     let b_row = lane / 16u;
     let b_column = group.x * 64u + (lane % 16u) * 4u;
-    let steps = (shape.k + DEPTH - 1u) / DEPTH;
+    let steps = (shape.k + TILE_K - 1u) / TILE_K;
 
     var c0 = vec4<f32>();
     var c1 = vec4<f32>();
@@ -39,7 +39,7 @@ fn main(
     for (var step = 0u; step < steps; step++) {
         workgroupBarrier();
         let current = (step & 1u) * STAGE;
-        let next = (step + 1u) * DEPTH;
+        let next = (step + 1u) * TILE_K;
         let next_a = load_a(a_row, next + a_column);
         let next_b = load_b(next + b_row, b_column);
 

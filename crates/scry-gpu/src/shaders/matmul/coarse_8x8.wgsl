@@ -6,10 +6,10 @@
 // rows are swapped pairwise (an XOR swizzle), which avoids bank conflicts of the stores. The eight
 // columns of an invocation are two quads 64 apart: adjacent invocations read adjacent words.
 
-const DEPTH: u32 = 8u;
+const TILE_K: u32 = 8u;
 const COLUMN: u32 = 128u;
-const STAGE_A: u32 = DEPTH * COLUMN;
-const STAGE_B: u32 = DEPTH * 32u;
+const STAGE_A: u32 = TILE_K * COLUMN;
+const STAGE_B: u32 = TILE_K * 32u;
 
 var<workgroup> tile_a: array<f32, 2u * STAGE_A>;
 var<workgroup> tile_b: array<vec4<f32>, 2u * STAGE_B>;
@@ -40,7 +40,7 @@ fn main(
     let a_at = a_column * COLUMN + swizzled_row(lane / 16u, a_column) + (lane / 2u) % 8u;
     let b_row = lane / 32u;
     let b_column = group.x * 128u + (lane % 32u) * 4u;
-    let steps = (shape.k + DEPTH - 1u) / DEPTH;
+    let steps = (shape.k + TILE_K - 1u) / TILE_K;
 
     var left0 = vec4<f32>();
     var left1 = vec4<f32>();
@@ -64,13 +64,13 @@ fn main(
     for (var step = 0u; step < steps; step++) {
         workgroupBarrier();
         let current = step & 1u;
-        let next = (step + 1u) * DEPTH;
+        let next = (step + 1u) * TILE_K;
         let next_a = load_a(a_row, next + a_column);
         let next_b = load_b(next + b_row, b_column);
 
-        for (var depth = 0u; depth < DEPTH; depth++) {
-            let rows = current * STAGE_A + depth * COLUMN + swizzled_row(local.y, depth);
-            let columns = current * STAGE_B + depth * 32u + local.x;
+        for (var k = 0u; k < TILE_K; k++) {
+            let rows = current * STAGE_A + k * COLUMN + swizzled_row(local.y, k);
+            let columns = current * STAGE_B + k * 32u + local.x;
             let b0 = tile_b[columns];
             let b1 = tile_b[columns + 16u];
             let a0 = vec4(tile_a[rows + 0u]);

@@ -7,7 +7,7 @@ alias MatrixA = coop_mat16x16<f16, A>;
 alias MatrixB = coop_mat16x16<f16, B>;
 alias MatrixC = coop_mat16x16<f32, C>;
 
-const DEPTH: u32 = 32u;
+const TILE_K: u32 = 32u;
 const STRIDE_A: u32 = 40u;
 const STRIDE_B: u32 = 136u;
 const STAGE_A: u32 = 5120u;
@@ -81,7 +81,7 @@ fn main(
     // The part of this subgroup.
     let part_row = (subgroup & 1u) * 64u;
     let part_column = (subgroup >> 1u) * 32u;
-    let stages = (shape.k + DEPTH - 1u) / DEPTH;
+    let stages = (shape.k + TILE_K - 1u) / TILE_K;
 
     var c00 = MatrixC();
     var c01 = MatrixC();
@@ -103,7 +103,7 @@ fn main(
     for (var stage = 0u; stage < stages; stage++) {
         workgroupBarrier();
         let current = stage & 1u;
-        let k = (stage + 1u) * DEPTH;
+        let k = (stage + 1u) * TILE_K;
         let next_a0 = load_a(a_from + 0u, k + a_column);
         let next_a1 = load_a(a_from + 32u, k + a_column);
         let next_a2 = load_a(a_from + 64u, k + a_column);

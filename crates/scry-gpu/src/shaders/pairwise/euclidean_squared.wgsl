@@ -2,7 +2,7 @@
 // Coordinates are staged in workgroup memory, 16 at a time. Differences are squared directly: close
 // points suffer no cancellation, and no distance is negative.
 
-const DEPTH: u32 = 16u;
+const TILE_K: u32 = 16u;
 // `vec4`s from one point to the next in a tile; one of them is padding, which avoids bank
 // conflicts.
 const PITCH: u32 = 5u;
@@ -48,7 +48,7 @@ fn main(
     let at = row_in_tile * PITCH + quad_in_row;
     let q_row = group.y * 64u + row_in_tile;
     let p_row = group.x * 64u + row_in_tile;
-    let steps = (shape.dimensions + DEPTH - 1u) / DEPTH;
+    let steps = (shape.dimensions + TILE_K - 1u) / TILE_K;
 
     var d0 = vec4<f32>();
     var d1 = vec4<f32>();
@@ -62,7 +62,7 @@ fn main(
         tile_q[at] = next_q;
         tile_p[at] = next_p;
         workgroupBarrier();
-        let column = (step + 1u) * DEPTH + quad_in_row * 4u;
+        let column = (step + 1u) * TILE_K + quad_in_row * 4u;
         next_q = load_query(q_row, column);
         next_p = load_point(p_row, column);
 

@@ -15,7 +15,7 @@ pub fn make_false_claims(kir: &mut Kir) {
             *finite = true;
         }
     });
-    kir.buffers.iter_mut().for_each(|buffer| buffer.size = 1 << 40);
+    kir.buffers.iter_mut().for_each(|buffer| buffer.min_size = 1 << 40);
 }
 
 /// Changes one thing in a kernel. If `endless` is false, loops stay unchanged.
@@ -110,7 +110,7 @@ fn replace_stmt(kir: &mut Kir, random: &mut Random) {
     let mut remaining = random.below(count(&kir.body));
     let value = Value(random.below(kir.values.len()) as u32);
     let replacement = match random.below(6) {
-        0 => Stmt::Leave(Label(random.below(kir.labels as usize) as u32)),
+        0 => Stmt::Break(Label(random.below(kir.labels as usize) as u32)),
         1 => Stmt::Barrier(random.one_of(&[Barrier::Workgroup, Barrier::Subgroup]), None),
         2 => Stmt::Let(value),
         3 => {

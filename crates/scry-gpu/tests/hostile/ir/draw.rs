@@ -19,7 +19,7 @@ pub fn kernel(seed: u64, endless: bool) -> Kir {
     for (i, element) in BUFFERS.into_iter().enumerate() {
         let buffer = b.named_buffer(&format!("data{i}"), element, i != 1);
         // A false claim: the buffers are much smaller.
-        b.buffer_size(buffer, 1 << 30);
+        b.set_buffer_min_size(buffer, 1 << 30);
     }
     b.immediates(16);
     let tile = b.workgroup_array(Type::U32, 7);
@@ -49,7 +49,7 @@ struct Draw {
     vars: Vec<Var>,
     /// Values of type `U32` that are defined at this point.
     visible: Vec<Value>,
-    /// The labels that a `Leave` may name at this point.
+    /// The labels that a `Break` may name at this point.
     labels: Vec<Label>,
     /// How many more statements to add.
     statements: u32,
@@ -87,7 +87,7 @@ impl Draw {
                 let label = self.random.one_of(&self.labels);
                 // Leaving the kernel makes later barriers invalid.
                 if label != Label::KERNEL || self.random.one_in(4) {
-                    self.b.if_then(condition, |b| b.leave(label));
+                    self.b.if_then(condition, |b| b.break_to(label));
                 }
             }
             13..16 => self.branch(depth),
@@ -130,7 +130,7 @@ impl Draw {
         let bound = if may_be_endless && self.random.one_in(3) { self.operand() } else { end };
         let done = self.b.binary(BinaryOp::Ge, now, bound);
         if !(may_be_endless && self.random.one_in(3)) {
-            self.b.if_then(done, |b| b.leave(label));
+            self.b.if_then(done, |b| b.break_to(label));
         }
         let from = if may_be_endless && self.random.one_in(2) { stale } else { now };
         let next = self.b.binary(BinaryOp::Add, from, one);

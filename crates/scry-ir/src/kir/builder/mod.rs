@@ -8,7 +8,7 @@
 //! | `declare_var`, `use_var`, `def_var` | [`Builder::var`], [`Builder::get`], [`Builder::set`] |
 //! | `ins().iadd(a, b)` and others | [`Builder::binary`], [`Builder::unary`], [`Builder::fma`] |
 //! | `ins().load`, `store`, `atomic_rmw` | [`Builder::load`] and others, of a [`Place`] |
-//! | blocks, `brif`, `jump` | [`Builder::if_else`], [`Builder::repeat`], [`Builder::leave`] |
+//! | blocks, `brif`, `jump` | [`Builder::if_else`], [`Builder::loop_`], [`Builder::break_to`] |
 //! | block parameters | variables: KIR has no phi nodes |
 //! | `finalize` | [`Builder::finish`] |
 //!
@@ -112,7 +112,7 @@ impl Builder {
     pub fn buffer(&mut self, writable: bool) -> u32 {
         let index = self.kir.buffers.len() as u32;
         let name = format!("binding{index}");
-        self.kir.buffers.push(Buffer { name, element: Type::U32, writable, size: 0 });
+        self.kir.buffers.push(Buffer { name, element: Type::U32, writable, min_size: 0 });
         index
     }
 
@@ -124,11 +124,11 @@ impl Builder {
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let input = b.buffer(false);
-    /// b.buffer_of(input, "weights", Type::F16);
+    /// b.set_buffer_type(input, "weights", Type::F16);
     /// let buffer = &b.kir().buffers[0];
     /// assert_eq!((&*buffer.name, buffer.element), ("weights", Type::F16));
     /// ```
-    pub fn buffer_of(&mut self, buffer: u32, name: &str, element: Type) {
+    pub fn set_buffer_type(&mut self, buffer: u32, name: &str, element: Type) {
         let buffer = &mut self.kir.buffers[buffer as usize];
         (buffer.name, buffer.element) = (name.to_owned(), element);
     }
@@ -142,11 +142,11 @@ impl Builder {
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let table = b.buffer(false);
-    /// b.buffer_size(table, 1024);
-    /// assert_eq!(b.kir().buffers[0].size, 1024);
+    /// b.set_buffer_min_size(table, 1024);
+    /// assert_eq!(b.kir().buffers[0].min_size, 1024);
     /// ```
-    pub fn buffer_size(&mut self, buffer: u32, bytes: u64) {
-        self.kir.buffers[buffer as usize].size = bytes;
+    pub fn set_buffer_min_size(&mut self, buffer: u32, bytes: u64) {
+        self.kir.buffers[buffer as usize].min_size = bytes;
     }
 
     /// Sets the size of the immediate block, in bytes.
@@ -175,7 +175,7 @@ impl Builder {
     /// ```
     pub fn named_buffer(&mut self, name: &str, element: Type, writable: bool) -> u32 {
         let buffer = self.buffer(writable);
-        self.buffer_of(buffer, name, element);
+        self.set_buffer_type(buffer, name, element);
         buffer
     }
 

@@ -17,7 +17,7 @@ impl Builder {
     #[inline(never)]
     pub fn push(&mut self, stmt: Stmt) {
         if let Some(block) = self.open.last_mut()
-            && !matches!(block.last(), Some(Stmt::Leave(_)))
+            && !matches!(block.last(), Some(Stmt::Break(_)))
         {
             block.push(stmt);
         }
@@ -92,12 +92,12 @@ impl Builder {
     /// use scry_ir::kir::{Builder, Label, Stmt};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// b.leave(Label::KERNEL); // return
+    /// b.break_to(Label::KERNEL); // return
     /// b.u32(7); // never executed, and not added
-    /// assert_eq!(b.finish().body, [Stmt::Leave(Label::KERNEL)]);
+    /// assert_eq!(b.finish().body, [Stmt::Break(Label::KERNEL)]);
     /// ```
-    pub fn leave(&mut self, label: Label) {
-        self.push(Stmt::Leave(label));
+    pub fn break_to(&mut self, label: Label) {
+        self.push(Stmt::Break(label));
     }
 
     /// Opens a block; statements are appended to it until it is closed.
@@ -185,7 +185,7 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
     /// let beyond = b.binary(BinaryOp::Ge, x, limit);
-    /// b.if_then(beyond, |b| b.leave(Label::KERNEL));
+    /// b.if_then(beyond, |b| b.break_to(Label::KERNEL));
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::If { .. })));
     /// ```
     pub fn if_then(&mut self, condition: Value, then_block: impl FnOnce(&mut Self)) {
@@ -201,16 +201,16 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let i = b.var(Type::U32);
     /// let (one, ten) = (b.u32(1), b.u32(10));
-    /// b.repeat(true, |b, end| {
+    /// b.loop_(true, |b, end| {
     ///     let now = b.get(i);
     ///     let done = b.binary(BinaryOp::Ge, now, ten);
-    ///     b.if_then(done, |b| b.leave(end));
+    ///     b.if_then(done, |b| b.break_to(end));
     ///     let next = b.binary(BinaryOp::Add, now, one);
     ///     b.set(i, next);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { finite: true, .. })));
     /// ```
-    pub fn repeat(&mut self, finite: bool, body: impl FnOnce(&mut Self, Label)) {
+    pub fn loop_(&mut self, finite: bool, body: impl FnOnce(&mut Self, Label)) {
         let label = self.label();
         let body = self.block(|b| body(b, label));
         self.push(Stmt::Loop { label, body, finite });
@@ -225,28 +225,33 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let sum = b.var(Type::U32);
     /// let (first, end) = (b.u32(0), b.u32(10));
-    /// b.count(first, end, |b, i, _| {
+    /// b.for_range(first, end, |b, i, _| {
     ///     let before = b.get(sum);
     ///     let after = b.binary(BinaryOp::Add, before, i);
     ///     b.set(sum, after);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { .. })));
     /// ```
-    pub fn count(&mut self, first: Value, end: Value, body: impl FnOnce(&mut Self, Value, Label)) {
+    pub fn for_range(
+        &mut self,
+        first: Value,
+        end: Value,
+        body: impl FnOnce(&mut Self, Value, Label),
+    ) {
         let counter = self.var(Type::U32);
         let one = self.u32(1);
         self.set(counter, first);
-        self.repeat(false, |b, label| {
+        self.loop_(false, |b, label| {
             let now = b.get(counter);
             let done = b.binary(BinaryOp::Ge, now, end);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
             let next = b.binary(BinaryOp::Add, now, one);
             b.set(counter, next);
             body(b, now, label);
         });
     }
 
-    /// Adds a scope: a block that [`Builder::leave`] can exit early. The closure receives its
+    /// Adds a scope: a block that [`Builder::break_to`] can exit early. The closure receives its
     /// label.
     ///
     /// ```
@@ -256,7 +261,7 @@ impl Builder {
     /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
     /// let beyond = b.binary(BinaryOp::Ge, x, limit);
     /// b.scope(|b, end| {
-    ///     b.if_then(beyond, |b| b.leave(end)); // skips what follows in the scope
+    ///     b.if_then(beyond, |b| b.break_to(end)); // skips what follows in the scope
     ///     b.u32(7);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Scope { .. })));

@@ -146,12 +146,12 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                 let then_lanes = self.block(then_block, then_lanes)?;
                 return Ok(union(then_lanes, self.block(else_block, else_lanes)?));
             }
-            Stmt::Loop { label, body, .. } => return self.repeat(*label, body, active),
+            Stmt::Loop { label, body, .. } => return self.loop_(*label, body, active),
             Stmt::Scope { label, body } => {
                 let end = self.statements(body, active)?;
                 return Ok(union(end, std::mem::take(&mut self.exited[label.0 as usize])));
             }
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 self.exited[label.0 as usize].extend(active);
                 return Ok(Vec::new());
             }
@@ -162,7 +162,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
     }
 
     /// Executes a loop until all lanes have exited it.
-    fn repeat(&mut self, label: Label, body: &Block, mut active: Vec<u32>) -> Result<Vec<u32>> {
+    fn loop_(&mut self, label: Label, body: &Block, mut active: Vec<u32>) -> Result<Vec<u32>> {
         while !active.is_empty() {
             self.iterations += 1;
             let limit = self.interpreter.iteration_limit;

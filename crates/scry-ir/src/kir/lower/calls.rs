@@ -108,9 +108,9 @@ impl<'m> Lower<'m> {
         let exit = self.frame.exit;
         // `emit_leave` counts the exits of scopes; the kernel's label has no scope.
         if exit == Label::KERNEL {
-            self.builder.leave(exit);
+            self.builder.break_to(exit);
         } else {
-            self.emit_leave(exit);
+            self.emit_break(exit);
         }
         Ok(())
     }

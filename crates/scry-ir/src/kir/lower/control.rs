@@ -30,13 +30,13 @@ impl<'m> Lower<'m> {
     }
 
     /// Adds an exit from a loop or scope.
-    pub(super) fn emit_leave(&mut self, label: Label) {
+    pub(super) fn emit_break(&mut self, label: Label) {
         let index = label.0 as usize;
         if self.exits.len() <= index {
             self.exits.resize(index + 1, 0);
         }
         self.exits[index] += 1;
-        self.builder.leave(label);
+        self.builder.break_to(label);
     }
 
     /// Opens a scope.
@@ -68,7 +68,7 @@ impl<'m> Lower<'m> {
         let label = label.ok_or_else(|| {
             ShaderError::compiler("a `break` or `continue` without a target".into())
         })?;
-        self.emit_leave(label);
+        self.emit_break(label);
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl<'m> Lower<'m> {
     fn lower_break_if(&mut self, condition: Option<Expr>, label: Label) -> Result<(), ShaderError> {
         if let Some(condition) = condition {
             let condition = self.scalar(condition)?;
-            self.builder.if_then(condition, |b| b.leave(label));
+            self.builder.if_then(condition, |b| b.break_to(label));
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl<'m> Lower<'m> {
 /// Removes redundant exits at the end of a scope; returns their number.
 pub(super) fn drop_redundant_exits(block: &mut kir::Block, label: Label) -> u32 {
     match block.last_mut() {
-        Some(Stmt::Leave(to)) if *to == label => {
+        Some(Stmt::Break(to)) if *to == label => {
             block.pop();
             1
         }

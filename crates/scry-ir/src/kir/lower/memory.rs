@@ -243,7 +243,7 @@ impl Lower<'_> {
         self.builder.open();
         let at = self.builder.get(counter);
         let done = self.builder.binary(BinaryOp::Ge, at, len);
-        self.builder.if_then(done, |b| b.leave(label));
+        self.builder.if_then(done, |b| b.break_to(label));
         body(self, ElementIndex::Value(at))?;
         let next = self.builder.binary(BinaryOp::Add, at, one);
         self.builder.set(counter, next);

@@ -302,8 +302,12 @@ impl<'m> Lower<'m> {
     fn declare_bindings(&mut self) {
         for binding in &self.interface.bindings {
             let buffer = self.builder.buffer(binding.access.writes());
-            self.builder.buffer_of(buffer, &binding.name, element_type::of_layout(&binding.layout));
-            self.builder.buffer_size(buffer, binding.layout.min_binding_size());
+            self.builder.set_buffer_type(
+                buffer,
+                &binding.name,
+                element_type::of_layout(&binding.layout),
+            );
+            self.builder.set_buffer_min_size(buffer, binding.layout.min_binding_size());
         }
         if let Some(immediates) = &self.interface.immediates {
             self.builder.immediates(immediates.layout.fixed_size() as u32);

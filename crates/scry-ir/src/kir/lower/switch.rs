@@ -76,7 +76,7 @@ impl<'m> Lower<'m> {
             let condition = self.is_one_of(selector, &clause.values);
             self.begin_block()?;
             self.lower_bodies(&clause.bodies)?;
-            self.emit_leave(label);
+            self.emit_break(label);
             let (then_block, else_block) = (self.end_block(), Vec::new());
             self.builder.push(Stmt::If { condition, then_block, else_block, at: location });
         }

@@ -19,12 +19,12 @@ fn kernel() -> Kir {
     let results: Vec<Value> = pair.iter().map(|x| b.fma(*x, *x, half)).collect();
     b.store(Place::new(AddressSpace::Binding(output), Some(i), 8, 0), results);
     b.barrier(Barrier::Workgroup);
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         let one = b.u32(1);
         let place = Place::new(AddressSpace::Binding(output), None, 4, 0);
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
         let enough = b.binary(BinaryOp::Gt, old, one);
-        b.if_then(enough, |b| b.leave(label));
+        b.if_then(enough, |b| b.break_to(label));
     });
     b.finish()
 }

@@ -82,14 +82,14 @@ fn buffer(cursor: &mut Cursor<'_>, index: usize) -> ParseResult<Buffer> {
         true => cursor.take_while(|c| c != ',').to_owned(),
         false => format!("binding{index}"),
     };
-    let size = match cursor.eat(", at least ") {
+    let min_size = match cursor.eat(", at least ") {
         true => cursor.number()?,
         false => 0,
     };
-    if size > 0 {
+    if min_size > 0 {
         cursor.expect(" bytes")?;
     }
-    Ok(Buffer { name, element, writable, size })
+    Ok(Buffer { name, element, writable, min_size })
 }
 
 fn array(cursor: &mut Cursor<'_>) -> ParseResult<Array> {

@@ -170,10 +170,10 @@ impl Body {
             let place = cursor.matrix_place()?;
             cursor.expect(" = ")?;
             Stmt::MatrixStore { place, value: cursor.value()?, at: None }
-        } else if cursor.eat("leave kernel") {
-            Stmt::Leave(Label::KERNEL)
-        } else if cursor.eat("leave ") {
-            Stmt::Leave(self.label(&mut cursor)?)
+        } else if cursor.eat("break kernel") {
+            Stmt::Break(Label::KERNEL)
+        } else if cursor.eat("break ") {
+            Stmt::Break(self.label(&mut cursor)?)
         } else if cursor.eat("barrier workgroup") {
             Stmt::Barrier(Barrier::Workgroup, None)
         } else if cursor.eat("barrier subgroup") {

@@ -57,7 +57,7 @@ fn every_instruction_round_trips() {
     let text = include_str!("every.kir");
     let kir: Kir = text.parse().unwrap();
     assert_eq!(kir.to_string(), text);
-    assert_eq!((kir.labels, kir.buffers[0].size), (4, 64));
+    assert_eq!((kir.labels, kir.buffers[0].min_size), (4, 64));
 }
 
 #[test]

@@ -144,7 +144,7 @@ impl Cse<'_> {
             Stmt::Barrier(..) => self.memory.change_shared(),
             Stmt::Store { place, ref values, .. } => self.store(place, values),
             Stmt::MatrixStore { place, .. } => self.memory.change(place.array.space),
-            Stmt::Set(..) | Stmt::Leave(_) => {}
+            Stmt::Set(..) | Stmt::Break(_) => {}
         }
         out.push(stmt);
     }

@@ -183,7 +183,7 @@ impl Sweep<'_> {
                 remains
             }
             Stmt::Scope { body, .. } => !body.is_empty(),
-            Stmt::Loop { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => true,
+            Stmt::Loop { .. } | Stmt::Break(_) | Stmt::Barrier(..) => true,
         }
     }
 
@@ -203,7 +203,7 @@ impl Sweep<'_> {
 /// Returns whether the code after a statement is unreachable.
 fn stmt_always_exits(stmt: &Stmt) -> bool {
     match stmt {
-        Stmt::Leave(_) => true,
+        Stmt::Break(_) => true,
         Stmt::If { then_block, else_block, .. } => {
             always_exits(then_block) && always_exits(else_block)
         }

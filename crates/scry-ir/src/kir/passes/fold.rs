@@ -65,7 +65,7 @@ impl Fold<'_> {
                 }
             }
         }
-        let completes = !matches!(stmt, Stmt::Leave(_));
+        let completes = !matches!(stmt, Stmt::Break(_));
         self.out.push(stmt);
         completes
     }

@@ -5,7 +5,7 @@
 //! iterations if it contains the initial values and the assignment maps it into itself. Candidates
 //! are: the values of a few iterations, all values from the minimum initial value up (an increasing
 //! counter), and all values up to the maximum initial value (a decreasing counter). An `if !(i < n)
-//! { leave }` at the start of the loop narrows the interval at a later assignment, provided that
+//! { break }` at the start of the loop narrows the interval at a later assignment, provided that
 //! the assignment is executed once per iteration.
 
 use super::super::{BinaryOp, Block, Inst, Label, Stmt, Type, UnaryOp, Value, Var};

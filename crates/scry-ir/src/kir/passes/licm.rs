@@ -129,7 +129,7 @@ impl Licm<'_> {
         let size = ty.size() * u32::from(count);
         let min_size = match place.space {
             AddressSpace::Immediate => u64::from(self.kir.immediates),
-            AddressSpace::Binding(binding) => self.kir.buffers[binding as usize].size,
+            AddressSpace::Binding(binding) => self.kir.buffers[binding as usize].min_size,
             AddressSpace::Workgroup(_) | AddressSpace::Local(_) => 0,
         };
         let end = |index: u64| {

@@ -12,7 +12,7 @@ use super::value_map::always_exits;
 pub(super) fn simplify(kir: &mut Kir) {
     let mut flow = Flow { exits: vec![0; kir.labels as usize], ends: vec![Label::KERNEL] };
     for_each_stmt(&kir.body, &mut |stmt| {
-        if let Stmt::Leave(label) = stmt {
+        if let Stmt::Break(label) = stmt {
             flow.exits[label.0 as usize] += 1;
         }
     });
@@ -28,7 +28,7 @@ struct Flow {
 
 impl Flow {
     fn block(&mut self, block: &mut Block) {
-        while let Some(Stmt::Leave(label)) = block.last()
+        while let Some(Stmt::Break(label)) = block.last()
             && self.ends.contains(label)
         {
             self.exits[label.0 as usize] -= 1;
@@ -40,7 +40,7 @@ impl Flow {
         let reaches_last = block.drain(..).all(|stmt| {
             self.stmt(stmt, &mut out);
             // The statements of a scope may have ended with an exit from an outer construct.
-            !matches!(out.last(), Some(Stmt::Leave(_)))
+            !matches!(out.last(), Some(Stmt::Break(_)))
         });
         self.ends = ends;
         if reaches_last {

@@ -36,7 +36,7 @@ impl ValueMap {
 /// Returns whether control never reaches the end of a block, because its last statement exits.
 pub(super) fn always_exits(block: &Block) -> bool {
     match block.last() {
-        Some(Stmt::Leave(_)) => true,
+        Some(Stmt::Break(_)) => true,
         Some(Stmt::If { then_block, else_block, .. }) => {
             always_exits(then_block) && always_exits(else_block)
         }
@@ -52,7 +52,7 @@ pub(super) fn may_exit(stmt: &Stmt) -> bool {
 /// Returns whether a statement may exit from a loop or scope other than those with `inner` labels.
 fn may_exit_beyond(stmt: &Stmt, inner: &mut Vec<Label>) -> bool {
     match stmt {
-        Stmt::Leave(label) => !inner.contains(label),
+        Stmt::Break(label) => !inner.contains(label),
         Stmt::Loop { label, body, .. } | Stmt::Scope { label, body } => {
             inner.push(*label);
             let exits = body.iter().any(|stmt| may_exit_beyond(stmt, inner));

@@ -55,8 +55,8 @@ impl Kir {
             if buffer.name != format!("binding{nth}") {
                 write!(f, " {}", buffer.name)?;
             }
-            if buffer.size > 0 {
-                write!(f, ", at least {} bytes", buffer.size)?;
+            if buffer.min_size > 0 {
+                write!(f, ", at least {} bytes", buffer.min_size)?;
             }
             writeln!(f)?;
         }
@@ -137,8 +137,8 @@ impl Display for Line<'_> {
             Stmt::Loop { label, finite: true, .. } => write!(f, "{label}: finite loop"),
             Stmt::Loop { label, .. } => write!(f, "{label}: loop"),
             Stmt::Scope { label, .. } => write!(f, "{label}: scope"),
-            Stmt::Leave(Label::KERNEL) => f.write_str("leave kernel"),
-            Stmt::Leave(label) => write!(f, "leave {label}"),
+            Stmt::Break(Label::KERNEL) => f.write_str("break kernel"),
+            Stmt::Break(label) => write!(f, "break {label}"),
             Stmt::Barrier(Barrier::Workgroup, _) => f.write_str("barrier workgroup"),
             Stmt::Barrier(Barrier::Subgroup, _) => f.write_str("barrier subgroup"),
         }

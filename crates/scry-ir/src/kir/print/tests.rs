@@ -9,21 +9,21 @@ use crate::kir::{
 fn kernel_text() {
     let mut b = Builder::new("all", [8, 4, 1]);
     let (read, write) = (b.buffer(false), b.buffer(true));
-    b.buffer_of(read, "weights", Type::F16);
+    b.set_buffer_type(read, "weights", Type::F16);
     b.immediates(16);
     let shared = b.workgroup_array(Type::F32, 64);
     b.local_array(Type::Bool, 3);
     let var = b.var(Type::U32);
     let i = b.builtin(Builtin::LocalId(1));
     b.set(var, i);
-    b.repeat(true, |b, outer| {
-        b.repeat(false, |b, _| {
+    b.loop_(true, |b, outer| {
+        b.loop_(false, |b, _| {
             let loaded =
                 b.load(Type::F32, Place::new(AddressSpace::Binding(read), Some(i), 16, 8), 2);
             b.store(Place::new(shared, Some(i), 4, 0), loaded.clone());
             let yes = b.constant(Const::bool(true));
-            let leave = |b: &mut Builder| b.leave(outer);
-            b.if_else(yes, |b| b.leave(Label::KERNEL), leave);
+            let exit = |b: &mut Builder| b.break_to(outer);
+            b.if_else(yes, |b| b.break_to(Label::KERNEL), exit);
         });
     });
     b.scope(|b, _| {
@@ -51,9 +51,9 @@ L1: finite loop {
         store workgroup0[%0 * 4] = %1, %2
         %3: bool = true
         if %3 {
-            leave kernel
+            break kernel
         } else {
-            leave L1
+            break L1
         }
     }
 }

@@ -126,7 +126,7 @@ impl Walk<'_> {
                 self.enclosing.pop();
                 self.exited[label.0 as usize] = None;
             }
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 if let Some(cause) = self.divergence() {
                     self.exited[label.0 as usize].get_or_insert(cause);
                 }

@@ -3,7 +3,7 @@
 use super::limits;
 use crate::kir::{Barrier, Buffer, Builtin, Definition, Inst, Kir, Stmt, Type, any_stmt};
 use crate::{
-    Access, Binding, BufferBindingType, Features, Immediates, Interface, Member, Scalar,
+    Access, BindingInfo, BufferBindingType, Features, Immediates, Interface, Member, Scalar,
     ScalarKind, TypeLayout,
 };
 
@@ -28,8 +28,8 @@ pub(super) fn derive(kir: &Kir) -> Interface {
     }
 }
 
-fn binding(buffer: &Buffer, index: u32) -> Binding {
-    Binding {
+fn binding(buffer: &Buffer, index: u32) -> BindingInfo {
+    BindingInfo {
         group: 0,
         binding: index,
         name: buffer.name.clone(),
@@ -45,7 +45,7 @@ fn layout(buffer: &Buffer) -> TypeLayout {
     let (scalar, stride) = (scalar(buffer.element), buffer.element.size());
     let array =
         |len| TypeLayout::Array { element: Box::new(TypeLayout::Scalar(scalar)), len, stride };
-    let elements = buffer.size.div_ceil(stride.into()).max(1) as u32;
+    let elements = buffer.min_size.div_ceil(stride.into()).max(1) as u32;
     if elements == 1 {
         return array(None);
     }

@@ -86,7 +86,7 @@ impl<'k> Rebuild<'k> {
             constants: HashMap::default(),
             lengths: HashMap::default(),
         };
-        rebuild.out.buffers.iter_mut().for_each(|buffer| buffer.size = 0);
+        rebuild.out.buffers.iter_mut().for_each(|buffer| buffer.min_size = 0);
         rebuild
     }
 
@@ -129,7 +129,7 @@ impl<'k> Rebuild<'k> {
                 let label = self.label(*label);
                 Stmt::Scope { label, body: self.block(body)? }
             }
-            Stmt::Leave(label) => Stmt::Leave(self.labels[label.0 as usize]),
+            Stmt::Break(label) => Stmt::Break(self.labels[label.0 as usize]),
             Stmt::Barrier(barrier, at) => Stmt::Barrier(*barrier, *at),
         };
         out.push(copy);
@@ -287,7 +287,7 @@ impl<'k> Rebuild<'k> {
             return Err(invalid(format!("{space} would need {bytes} bytes, more than 4 GiB")));
         }
         let buffer = &mut self.out.buffers[binding as usize];
-        buffer.size = buffer.size.max(bytes);
+        buffer.min_size = buffer.min_size.max(bytes);
         Ok(())
     }
 }

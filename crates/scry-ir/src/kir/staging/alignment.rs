@@ -110,7 +110,7 @@ mod tests {
         let [sixteen, twelve, end] = [16, 12, 160].map(|value| b.u32(value));
         b.set(start, twelve);
         let mut read = Vec::new();
-        b.count(sixteen, end, |b, _, _| {
+        b.for_range(sixteen, end, |b, _, _| {
             let before = b.get(counter);
             let first = b.get(start);
             let after = b.binary(BinaryOp::Add, before, sixteen);

@@ -148,7 +148,7 @@ impl Staging<'_> {
                 let (label, body) = (*label, self.nested(body));
                 self.builder.push(Stmt::Scope { label, body });
             }
-            Stmt::Set(..) | Stmt::Store { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => {
+            Stmt::Set(..) | Stmt::Store { .. } | Stmt::Break(_) | Stmt::Barrier(..) => {
                 self.builder.push(stmt.clone());
             }
         }

@@ -95,7 +95,7 @@ impl Staging<'_> {
             [0, rows * rows / LANES, LANES, rows - 1, rows.trailing_zeros()]
                 .map(|value| self.builder.u32(value));
         let [place, tile] = [*place, *tile];
-        self.builder.count(first, end, |b, iteration, _| {
+        self.builder.for_range(first, end, |b, iteration, _| {
             let preceding = b.binary(BinaryOp::Mul, iteration, lanes);
             let element = b.binary(BinaryOp::Add, preceding, lane);
             let line = b.binary(BinaryOp::Shr, element, shift);

@@ -47,12 +47,12 @@ impl Loop<'_> {
 
     fn stmt_exits(&self, stmt: &Stmt) -> bool {
         match stmt {
-            Stmt::Leave(target) => self.is_outside(*target),
+            Stmt::Break(target) => self.is_outside(*target),
             Stmt::If { then_block, else_block, .. } => {
                 self.exits(then_block) && self.exits(else_block)
             }
             Stmt::Scope { label, body } => {
-                self.exits(body) && !any_stmt(body, &mut |stmt| *stmt == Stmt::Leave(*label))
+                self.exits(body) && !any_stmt(body, &mut |stmt| *stmt == Stmt::Break(*label))
             }
             _ => false,
         }

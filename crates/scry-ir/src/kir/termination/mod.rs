@@ -277,7 +277,7 @@ fn collect_certain<'k>(
             collect_certain(body, open, certain);
             open.pop();
         }
-        let skips = |stmt: &Stmt| matches!(stmt, Stmt::Leave(label) if open.contains(label));
+        let skips = |stmt: &Stmt| matches!(stmt, Stmt::Break(label) if open.contains(label));
         if any_stmt(std::slice::from_ref(stmt), &mut |stmt| skips(stmt)) {
             return false;
         }

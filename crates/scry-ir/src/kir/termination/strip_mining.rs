@@ -5,13 +5,13 @@
 //!
 //! ```text
 //! L1: finite loop {                    L1: loop {
-//!     if !(i < n) { leave L1 }             limit = i < n ? i + min(n - i, strip) : n
+//!     if !(i < n) { break L1 }             limit = i < n ? i + min(n - i, strip) : n
 //!     …                                    L2: finite loop {
-//!     i = i + 1                                if !(i < limit) { leave L2 }
+//!     i = i + 1                                if !(i < limit) { break L2 }
 //! }                                            …
 //!                                              i = i + 1
 //!                                          }
-//!                                          if !(i < n) { leave L1 }
+//!                                          if !(i < n) { break L1 }
 //!                                      }
 //! ```
 //!
@@ -211,7 +211,7 @@ impl<'k> Miner<'k> {
         for (at, stmt) in block.iter().enumerate() {
             let before = || before.iter().copied().chain([&block[..at]]).collect::<Vec<_>>();
             let (stmt, own) = match stmt {
-                Stmt::Loop { label, body, finite } => self.repeat(*label, body, *finite, &before()),
+                Stmt::Loop { label, body, finite } => self.loop_(*label, body, *finite, &before()),
                 Stmt::If { condition, then_block, else_block, at } => {
                     let (then_block, a) = self.block(then_block, &before());
                     let (else_block, b) = self.block(else_block, &before());
@@ -231,7 +231,7 @@ impl<'k> Miner<'k> {
     }
 
     /// Rewrites a loop; as [`Self::block`]. A loop that polls counts as one iteration.
-    fn repeat(
+    fn loop_(
         &mut self,
         label: Label,
         body: &'k Block,
@@ -394,7 +394,7 @@ impl<'k> Miner<'k> {
 
 /// Returns the exit from a loop that continues while a condition has the value `holds`.
 fn exit(condition: Value, holds: bool, label: Label, at: Option<Location>) -> Stmt {
-    let (mut then_block, mut else_block) = (Block::new(), vec![Stmt::Leave(label)]);
+    let (mut then_block, mut else_block) = (Block::new(), vec![Stmt::Break(label)]);
     if !holds {
         std::mem::swap(&mut then_block, &mut else_block);
     }

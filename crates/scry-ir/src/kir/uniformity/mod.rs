@@ -40,12 +40,12 @@ pub enum Variability {
 /// The uniformity of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VarUniformity {
-    /// Its variability at all reads; `Varying` if `partial`.
-    pub class: Variability,
+    /// Its variability at all reads; `Varying` if `partially_assigned`.
+    pub variability: Variability,
     /// Whether it may be read by an invocation that was inactive at the latest assignment. Then an
     /// assignment must be masked: it must not write the copies of inactive invocations. If false,
     /// it may write them.
-    pub partial: bool,
+    pub partially_assigned: bool,
 }
 
 /// The uniformity of a kernel's values and variables.

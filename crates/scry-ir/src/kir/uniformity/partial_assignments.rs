@@ -118,9 +118,9 @@ impl Walk<'_, '_> {
                     let divergent = self.flow.current().value(*condition) != Variability::Uniform;
                     self.branch(divergent, [then_block, else_block], partial);
                 }
-                Stmt::Loop { label, body, .. } => self.repeat(*label, body, partial),
+                Stmt::Loop { label, body, .. } => self.loop_(*label, body, partial),
                 Stmt::Scope { label, body } => self.scope(*label, body, partial),
-                Stmt::Leave(label) => self.leave(*label, partial),
+                Stmt::Break(label) => self.break_to(*label, partial),
                 Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Barrier(..) => {}
             }
         }
@@ -159,7 +159,7 @@ impl Walk<'_, '_> {
         self.enclosing.pop();
     }
 
-    fn repeat(&mut self, label: Label, body: &Block, partial: &mut PartialSet) {
+    fn loop_(&mut self, label: Label, body: &Block, partial: &mut PartialSet) {
         let index = label.0 as usize;
         partial.join(&self.results.loop_ends[index]);
         self.enclosed_block(Kind::Loop(label), body, partial);
@@ -181,7 +181,7 @@ impl Walk<'_, '_> {
         self.enclosing.pop();
     }
 
-    fn leave(&mut self, label: Label, partial: &mut PartialSet) {
+    fn break_to(&mut self, label: Label, partial: &mut PartialSet) {
         // Invocations that exit the kernel never reconverge.
         if label != Label::KERNEL {
             let diverges_at = self.divergence_of_exit(label);

@@ -56,23 +56,26 @@ impl<'a> Flow<'a> {
     pub(super) fn into_uniformity(self, partial: impl Fn(Var) -> bool) -> Uniformity {
         let CurrentUniformity { values, vars, .. } = self.current;
         let vars = vars.into_iter().zip(0..);
-        let vars = vars.map(|(class, var)| VarUniformity { class, partial: partial(Var(var)) });
+        let vars = vars.map(|(variability, var)| VarUniformity {
+            variability,
+            partially_assigned: partial(Var(var)),
+        });
         Uniformity { values, vars: vars.collect() }
     }
 
     /// Recomputes the variability of a value from its operands.
     fn update(&mut self, value: Value) {
-        let class = transfer::variability(self.kir, value, &self.current);
-        if class > self.current.values[value.index()] {
-            self.current.values[value.index()] = class;
+        let variability = transfer::variability(self.kir, value, &self.current);
+        if variability > self.current.values[value.index()] {
+            self.current.values[value.index()] = variability;
             self.raised.push(value.index());
         }
     }
 
     /// Raises the variability of a variable to at least this one.
-    pub(super) fn raise_var(&mut self, var: Var, class: Variability) {
-        if class > self.current.vars[var.index()] {
-            self.current.vars[var.index()] = class;
+    pub(super) fn raise_var(&mut self, var: Var, variability: Variability) {
+        if variability > self.current.vars[var.index()] {
+            self.current.vars[var.index()] = variability;
             self.raised.push(self.current.values.len() + var.index());
         }
     }

@@ -24,7 +24,7 @@ pub enum VerifyErrorKind {
     /// An access is misaligned, out of bounds of an array of known size, or not permitted in its
     /// address space.
     Memory,
-    /// A label is used twice, or a [`Stmt::Leave`](crate::kir::Stmt::Leave) is misplaced.
+    /// A label is used twice, or a [`Stmt::Break`](crate::kir::Stmt::Break) is misplaced.
     Control,
     /// Blocks are nested too deeply, or there are too many labels.
     TooLarge,

@@ -196,10 +196,10 @@ impl<'a> Walk<'a> {
                 require_same_type(self.kir.ty(*condition), Type::Bool, "the condition")
             }
             Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.declare_label(*label),
-            Stmt::Leave(_) if !is_last => {
+            Stmt::Break(_) if !is_last => {
                 Err(violation(VerifyErrorKind::Control, "statements follow in the block"))
             }
-            Stmt::Leave(label) => self.check_leave(*label),
+            Stmt::Break(label) => self.check_break(*label),
             Stmt::Barrier(..) => Ok(()),
         }
     }
@@ -280,7 +280,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks an exit, and records which values remain visible after the scope that it exits.
-    fn check_leave(&mut self, label: Label) -> Check {
+    fn check_break(&mut self, label: Label) -> Check {
         if label == Label::KERNEL {
             return Ok(());
         }

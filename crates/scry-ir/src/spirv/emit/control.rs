@@ -64,11 +64,11 @@ impl Emitter<'_> {
             Stmt::Loop { label, body, finite } => {
                 match counted_loop(self.kir, before, *label, body) {
                     Some(counted) => self.unroll(*label, body, &counted)?,
-                    None => self.repeat(*label, body, *finite)?,
+                    None => self.loop_(*label, body, *finite)?,
                 }
             }
             Stmt::Scope { label, body } => self.scope(*label, body)?,
-            Stmt::Leave(label) => self.leave(*label),
+            Stmt::Break(label) => self.break_to(*label),
             Stmt::Barrier(barrier, _) => self.barrier(*barrier),
         }
         Ok(())
@@ -116,7 +116,7 @@ impl Emitter<'_> {
     }
 
     /// Writes a loop.
-    fn repeat(&mut self, label: Label, body: &Block, finite: bool) -> Result<()> {
+    fn loop_(&mut self, label: Label, body: &Block, finite: bool) -> Result<()> {
         let [header, top, next, merge] = [(); 4].map(|()| self.m.id());
         self.go(header);
         self.begin(header);
@@ -183,7 +183,7 @@ impl Emitter<'_> {
 
     fn scope(&mut self, label: Label, body: &Block) -> Result<()> {
         let (last, rest) = match body.split_last() {
-            Some((Stmt::Leave(of), rest)) if *of == label => (true, rest),
+            Some((Stmt::Break(of), rest)) if *of == label => (true, rest),
             _ => (false, body.as_slice()),
         };
         if !leaves(rest, label) {
@@ -220,13 +220,13 @@ impl Emitter<'_> {
             let [exit, go_on] = [(); 2].map(|()| self.m.id());
             self.select(condition, [exit, go_on], go_on);
             self.begin(exit);
-            self.leave(label);
+            self.break_to(label);
             self.begin(go_on);
         }
     }
 
     /// Ends the current block by leaving a construct.
-    fn leave(&mut self, label: Label) {
+    fn break_to(&mut self, label: Label) {
         if label == Label::KERNEL {
             self.m.run(Op::Return, &[]);
             self.terminated = true;
@@ -291,5 +291,5 @@ impl Emitter<'_> {
 
 /// Whether statements leave a construct.
 fn leaves(block: &[Stmt], label: Label) -> bool {
-    any_stmt(block, &mut |stmt| *stmt == Stmt::Leave(label))
+    any_stmt(block, &mut |stmt| *stmt == Stmt::Break(label))
 }

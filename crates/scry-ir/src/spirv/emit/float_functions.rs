@@ -120,7 +120,7 @@ fn glsl_function(op: UnaryOp) -> Option<GlslStd450Op> {
 fn no_f64_error(op: GlslStd450Op) -> ShaderError {
     let name = format!("{op:?}").to_lowercase();
     ShaderError::new(
-        ShaderErrorKind::Unsupported(Features::F64),
+        ShaderErrorKind::UnsupportedFeatures(Features::F64),
         format!(
             "SPIR-V has no `{name}` of 64-bit floats (f64); help: compute it in f32, or use a CUDA \
              or CPU device"

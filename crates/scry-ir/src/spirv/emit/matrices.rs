@@ -25,8 +25,8 @@ const SUBGROUP_SIZE: u32 = 32;
 /// Prepares a kernel with matrices for the emitter: stages its loads and stores where necessary.
 ///
 /// # Errors
-/// [`Unsupported`](ShaderErrorKind::Unsupported) for matrices that the device does not have, and if
-/// there is too little workgroup memory for the tiles.
+/// [`UnsupportedFeatures`](ShaderErrorKind::UnsupportedFeatures) for matrices that the device does
+/// not have, and if there is too little workgroup memory for the tiles.
 pub(super) fn prepare(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Kir> {
     check_types(kir, options.matrices)?;
     let [width, ..] = kir.workgroup_size;
@@ -47,7 +47,10 @@ pub(super) fn prepare(kir: &Kir, interface: &Interface, options: &SpirvOptions) 
 }
 
 fn unsupported(message: &str) -> ShaderError {
-    ShaderError::new(ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX), message.to_owned())
+    ShaderError::new(
+        ShaderErrorKind::UnsupportedFeatures(Features::COOPERATIVE_MATRIX),
+        message.to_owned(),
+    )
 }
 
 /// Requires that the device has the products of a kernel, and the types of all its matrices.

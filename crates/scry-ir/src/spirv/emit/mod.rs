@@ -76,9 +76,9 @@ impl Program {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for functions of `f64` that SPIR-V has
-    /// for `f16` and `f32` only, and for cooperative matrices that are not among the options'
-    /// `matrices`, or that need more workgroup memory than there is. Otherwise as
+    /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) for functions of `f64`
+    /// that SPIR-V has for `f16` and `f32` only, and for cooperative matrices that are not among
+    /// the options' `matrices`, or that need more workgroup memory than there is. Otherwise as
     /// [`Program::to_kir`].
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>> {
         let (words, _) = self.to_spirv_for(options.checked, |_| Ok::<_, ShaderError>(*options))?;
@@ -156,9 +156,9 @@ impl Kir {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for functions of `f64` that SPIR-V has
-    /// for `f16` and `f32` only, and for cooperative matrices that are not among the options'
-    /// `matrices`, or that need more workgroup memory than there is.
+    /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) for functions of `f64`
+    /// that SPIR-V has for `f16` and `f32` only, and for cooperative matrices that are not among
+    /// the options' `matrices`, or that need more workgroup memory than there is.
     pub fn to_spirv(&self, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
         guard::run(|| {
             let kir = if options.strip_mines() { self.strip_mined() } else { Cow::Borrowed(self) };

@@ -43,10 +43,11 @@ impl Program {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked
-    /// kernel: their accesses cannot be clamped. [`TooComplex`](crate::ShaderErrorKind::TooComplex)
-    /// for huge arrays of bools in workgroup memory that are loaded or stored as a whole.
-    /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
+    /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) for cooperative
+    /// matrices in a checked kernel: their accesses cannot be clamped.
+    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for huge arrays of bools in workgroup
+    /// memory that are loaded or stored as a whole. [`Compiler`](crate::ShaderErrorKind::Compiler)
+    /// if naga's writer fails.
     #[doc(hidden)]
     pub fn to_spirv_with_naga(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
         let Content::Wgsl(inner) = self.content() else { return self.to_spirv(options) };
@@ -196,7 +197,7 @@ fn settings(options: &SpirvOptions) -> spv::Options<'static> {
 /// from one index, and clamping that index leaves the others unchecked.
 fn unchecked_only() -> ShaderError {
     ShaderError::new(
-        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
+        ShaderErrorKind::UnsupportedFeatures(Features::COOPERATIVE_MATRIX),
         "loads and stores of cooperative matrices cannot be checked against the end of \
                   their buffer: compile this kernel unchecked, and vouch for its indices",
     )

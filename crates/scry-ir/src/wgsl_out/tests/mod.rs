@@ -6,13 +6,15 @@ use crate::kir::{
     AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, KirOptions, Label, Place, Stmt, Type,
     UnaryOp, for_each_stmt_mut, optimise, random,
 };
-use crate::{Access, Binding, BufferBindingType, Features, Interface, Program, Scalar, TypeLayout};
+use crate::{
+    Access, BindingInfo, BufferBindingType, Features, Interface, Program, Scalar, TypeLayout,
+};
 
 /// An interface with a runtime-sized array of `u32` for each buffer.
 fn interface(kir: &Kir) -> Interface {
     let scalar = TypeLayout::Scalar(Scalar::U32);
     let layout = TypeLayout::Array { element: Box::new(scalar), len: None, stride: 4 };
-    let bindings = (0..).zip(&kir.buffers).map(|(i, buffer)| Binding {
+    let bindings = (0..).zip(&kir.buffers).map(|(i, buffer)| BindingInfo {
         group: 0,
         binding: i,
         name: buffer.name.clone(),
@@ -67,7 +69,7 @@ fn random_kernel_with_output(seed: u64) -> Kir {
     kir.labels += 1;
     let mut body = std::mem::take(&mut kir.body);
     for_each_stmt_mut(&mut body, &mut |stmt| {
-        if let Stmt::Leave(to @ Label::KERNEL) = stmt {
+        if let Stmt::Break(to @ Label::KERNEL) = stmt {
             *to = label;
         }
     });
@@ -88,7 +90,7 @@ fn random_kernel_with_output(seed: u64) -> Kir {
         let space = AddressSpace::Binding(output);
         b.store(Place::new(space, Some(index), vars * 4, var * 4), vec![value]);
     }
-    b.buffer_size(output, (2 * invocations * vars * 4).into());
+    b.set_buffer_min_size(output, (2 * invocations * vars * 4).into());
     b.finish()
 }
 
@@ -100,7 +102,7 @@ fn random_control_flow_round_trip() {
             optimise(&mut kir);
         }
         let words = (0..64u32).flat_map(|word| (word * 3 % 5).to_le_bytes()).collect();
-        let buffers = [words, vec![0; kir.buffers[1].size as usize]];
+        let buffers = [words, vec![0; kir.buffers[1].min_size as usize]];
         let (text, again) = round_trip(&kir);
         let (expected, found) = (execute(&kir, &buffers), execute(&again, &buffers));
         assert!(expected[1] == found[1], "seed {seed}\n{kir}\n{text}");
@@ -165,7 +167,7 @@ fn functions_that_wgsl_lacks_are_composed() {
 #[test]
 fn endless_loops_are_valid_wgsl() {
     let mut b = Builder::new("main", [1, 1, 1]);
-    b.repeat(false, |b, _| {
+    b.loop_(false, |b, _| {
         b.u32(7);
     });
     let (text, _) = round_trip(&b.finish());

@@ -25,7 +25,7 @@ fn cooperative_matrices_are_refused_checked() {
         @compute @workgroup_size(32) fn main(@builtin(workgroup_id) g: vec3u) { copy(g.x); }";
     for source in [COOPERATIVE, values] {
         let error = parse("cooperative", source).to_spirv_with_naga(&CHECKED).unwrap_err();
-        assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+        assert_eq!(error.kind, ShaderErrorKind::UnsupportedFeatures(Features::COOPERATIVE_MATRIX));
         assert!(error.message.contains("unchecked"), "{error}");
     }
 }

@@ -25,7 +25,7 @@ fn params(groups: [u32; 3], width: u32, height: u32) -> LinearisedGrid {
 /// The kernel `gaps` on a linearised grid: it has a structure of builtins and one more builtin.
 fn gaps() -> Module {
     let all = sources(&corpus(""));
-    let (name, source) = all.iter().find(|(name, _)| name == "gaps").unwrap();
+    let (name, source) = all.iter().find(|(name, _)| name == "sparse_bindings").unwrap();
     load(&parse(name, source).to_spirv_with_naga(&LINEARISED).unwrap())
 }
 

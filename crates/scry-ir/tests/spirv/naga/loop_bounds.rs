@@ -41,5 +41,5 @@ fn few_corpus_kernels_need_loop_bounds() {
         .map(|(name, _)| name)
         .collect();
     // A compare-exchange loop, and an interpreter loop.
-    assert_eq!(bounded, ["histogram", "machine"]);
+    assert_eq!(bounded, ["histogram", "stack_machine"]);
 }

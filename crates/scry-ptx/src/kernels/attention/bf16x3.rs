@@ -124,7 +124,7 @@ fn split(k: &KernelBuilder, is_vectorized: bool) {
     let [heads, rows, head_dim, chunks_per_row, chunks] =
         ["heads", "rows", "head_dim", "pieces", "items"].map(|name| k.scalar_param::<u32>(name));
     let chunk = k.block_id(0) * THREADS + k.thread_id();
-    k.when(chunk.lt(chunks), || {
+    k.if_then(chunk.lt(chunks), || {
         let (row, chunk_in_row) = (chunk / chunks_per_row, chunk % chunks_per_row);
         let (head, row) = (row / rows, row % rows);
         let coordinates = [head / heads, head % heads, row];
@@ -152,7 +152,7 @@ fn load_scalars<'k>(
 ) -> Vec<Val<'k, f32>> {
     let value = |nth: u32| {
         let value = k.var(0.0f32);
-        k.when(remaining.gt(nth), || value.set(from.at(nth).load_constant()));
+        k.if_then(remaining.gt(nth), || value.set(from.at(nth).load_constant()));
         value.get()
     };
     (0..COLUMNS).map(value).collect()

@@ -90,7 +90,7 @@ impl PtxKernel for Combine {
         };
         let partial_lens = partial_lens(&self.attention, self.slices);
         let mut buffers: Vec<_> =
-            ["sums", "extents"].into_iter().zip(partial_lens).map(partial).collect();
+            ["accumulators", "stats"].into_iter().zip(partial_lens).map(partial).collect();
         buffers.extend(arguments.last().cloned());
         let mut parameters: Vec<_> = (0..3).map(Parameter::Pointer).collect();
         let Strides { batch, head, row } = self.attention.out;
@@ -116,7 +116,7 @@ fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
     let (total, accumulators) = row.reduce_slices(lane_columns, counts);
     let shared = k.shared::<f32>(WARPS * (32 * lane_columns + 1), 4);
     let total = row.reduce_warps(shared, total);
-    let factor = total.equals(0.0).select::<f32>(0.0, total.recip());
+    let factor = total.eq(0.0).select::<f32>(0.0, total.recip());
     let (head, query) = (row.row_index / queries, row.row_index % queries);
     let coordinates = [head / heads, head % heads, query];
     let [batch, head, query] = [0, 1, 2].map(|axis| to_u64(coordinates[axis]) * strides[axis]);
@@ -125,7 +125,7 @@ fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
             (shared.at(WARPS + 32 * WARPS * index as u32), row.column(index as u32));
         tile.at(row.warp * 32 + row.lane).store(sum);
         k.sync();
-        k.when(row.warp.equals(0) & column.lt(counts[0]), || {
+        k.if_then(row.warp.eq(0) & column.lt(counts[0]), || {
             let warp_sums = (0..WARPS).map(|warp| tile.at(row.lane + 32 * warp).load());
             let sum = warp_sums.reduce(|a, b| a + b).expect("there are several warps");
             store_element(element, out, batch + head + query + to_u64(column), sum * factor);
@@ -147,7 +147,7 @@ struct Row<'k> {
 
 impl<'k> Row<'k> {
     fn new(k: &'k KernelBuilder) -> Self {
-        let (accumulators, stats) = (k.pointer_param("sums"), k.pointer_param("extents"));
+        let (accumulators, stats) = (k.pointer_param("accumulators"), k.pointer_param("stats"));
         Self { k, accumulators, stats, row_index: k.block_id(0), lane: k.lane(), warp: k.warp() }
     }
 
@@ -178,7 +178,7 @@ impl<'k> Row<'k> {
             let from = self.accumulators.at_wide(index * to_u64(head_dim));
             for (index, accumulator) in accumulators.iter().enumerate() {
                 let column = self.column(index as u32);
-                k.when(column.lt(head_dim), || {
+                k.if_then(column.lt(head_dim), || {
                     let sum = from.at(column).load_constant();
                     accumulator.set(sum.mul_add(weight, accumulator.get()));
                 });
@@ -195,12 +195,12 @@ impl<'k> Row<'k> {
             max.set(max.get().max(address.load_constant()));
         });
         let max = self.k.reduce_warp(max.get(), 32, |a, b| a.max(b));
-        max.equals(f32::NEG_INFINITY).select(0.0, max)
+        max.eq(f32::NEG_INFINITY).select(0.0, max)
     }
 
     /// Returns the sum of a value over all warps.
     fn reduce_warps(&self, shared: Ptr<'k, Shared, f32>, value: Val<'k, f32>) -> Val<'k, f32> {
-        self.k.when(self.lane.equals(0), || shared.at(self.warp).store(value));
+        self.k.if_then(self.lane.eq(0), || shared.at(self.warp).store(value));
         self.k.sync();
         let totals = (0..WARPS).map(|warp| shared.at(warp).load());
         totals.reduce(|a, b| a + b).expect("there are several warps")

@@ -155,7 +155,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         let row = self.k.block_id(0) * ROWS_PER_BLOCK + self.k.warp();
         let (head, query) = (row / queries, row % queries);
         let in_bounds = (head / heads).lt(batch);
-        self.k.when(in_bounds, || self.attend([head / heads, head % heads, query]));
+        self.k.if_then(in_bounds, || self.attend([head / heads, head % heads, query]));
     }
 
     /// Loads this lane's columns of a row; 0 beyond the last one.
@@ -164,7 +164,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         let column = |nth: u32| {
             let column = self.lane + 32 * nth;
             let value = self.k.var(0.0f32);
-            self.k.when(column.lt(self.counts[HEAD_DIM]), || {
+            self.k.if_then(column.lt(self.counts[HEAD_DIM]), || {
                 value.set(load_element(self.attention.element, operand.at, first + to_u64(column)));
             });
             value.get()
@@ -186,7 +186,7 @@ impl<'k, 'a> Writer<'k, 'a> {
             let key_row = [row[0], row[1] / group, key];
             let score = self.score(&query, row, key_row);
             let new_max = max.get().max(score);
-            let is_masked = new_max.equals(f32::NEG_INFINITY);
+            let is_masked = new_max.eq(f32::NEG_INFINITY);
             let shift = is_masked.select::<f32>(0.0, new_max);
             let (rescale, weight) = ((max.get() - shift).exp2(), (score - shift).exp2());
             total.set(total.get().mul_add(rescale, weight));
@@ -224,11 +224,11 @@ impl<'k, 'a> Writer<'k, 'a> {
     ) {
         let out = &self.operands[self.operands.len() - 1];
         let first = out.index(row);
-        let is_empty = total.equals(0.0);
+        let is_empty = total.eq(0.0);
         for (nth, sum) in accumulators.iter().enumerate() {
             let column = self.lane + 32 * nth as u32;
             let result = is_empty.select::<f32>(0.0, sum.get() / total);
-            self.k.when(column.lt(self.counts[HEAD_DIM]), || {
+            self.k.if_then(column.lt(self.counts[HEAD_DIM]), || {
                 store_element(self.attention.element, out.at, first + to_u64(column), result);
             });
         }

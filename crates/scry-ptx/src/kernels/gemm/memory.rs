@@ -26,10 +26,10 @@ pub(crate) fn load_element_if<'k>(
     condition: Val<'k, bool>,
 ) -> Val<'k, f32> {
     if element == PtxType::F32 {
-        let [value] = at.cast::<f32>().load_where(Some(condition), 0.0);
+        let [value] = at.cast::<f32>().load_constant_if(Some(condition), 0.0);
         return value;
     }
-    let [bits] = at.cast::<u16>().load_where(Some(condition), 0);
+    let [bits] = at.cast::<u16>().load_constant_if(Some(condition), 0);
     match element {
         PtxType::F16 => bits.cast::<F16>().convert(""),
         _ => (bits.convert::<u32>("") << 16).cast(),

@@ -27,7 +27,7 @@ impl<'k> StageCursor<'k> {
         self.k.cp_async_commit_group();
         for stage in [self.compute_stage, self.copy_stage] {
             let next = stage.get() + self.stage_bytes;
-            let end = next.equals(self.stages * self.stage_bytes);
+            let end = next.eq(self.stages * self.stage_bytes);
             stage.set(end.select(0u32, next));
         }
         self.k.cp_async_wait_group(self.stages - 2);

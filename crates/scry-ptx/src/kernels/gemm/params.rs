@@ -79,7 +79,7 @@ impl<'k> Params<'k> {
             results: Results::declare(k, store),
             mn: ["m", "n"].map(|name| k.scalar_param(name)),
             k_dim: k.scalar_param("k"),
-            ld: ["a_leading", "b_leading"].map(|name| k.scalar_param(name)),
+            ld: ["a_ld", "b_ld"].map(|name| k.scalar_param(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.scalar_param(name)),
             order: TileOrder::declare(k),
         }

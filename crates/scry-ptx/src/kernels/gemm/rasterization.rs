@@ -102,7 +102,7 @@ pub(super) fn cluster_tile<'k>(
     let [tile_rows, tile_columns] = order.tiles;
     let block = if split_k > 1 { k.block_id(0) / split_k } else { k.block_id(0) };
     let batch = k.block_id(2).mul_add(k.block_count(1), k.block_id(1));
-    k.when(batch.ge(order.batch), || k.ret());
+    k.if_then(batch.ge(order.batch), || k.ret());
     let tiles = tile_rows * tile_columns;
     let (tile, split) = (block % tiles, block / tiles);
     let panel = tile_columns * PANEL_ROWS;

@@ -90,7 +90,7 @@ impl PtxKernel for Reduce {
             let row_in_band = flat / params.n;
             let row = k.block_id(1) * params.band_rows + row_in_band;
             let column = flat - row_in_band * params.n;
-            k.when(row_in_band.lt(params.band_rows) & row.lt(params.m), || {
+            k.if_then(row_in_band.lt(params.band_rows) & row.lt(params.m), || {
                 self.store_result(&params, row, column)
             });
         })

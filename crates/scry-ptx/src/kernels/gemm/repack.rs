@@ -121,7 +121,7 @@ impl PtxKernel for Align {
             match params.as_slice() {
                 [one] => one.copy_chunk(k),
                 [one, other, ..] => {
-                    k.either(k.block_id(1).equals(0), || one.copy_chunk(k), || other.copy_chunk(k));
+                    k.if_else(k.block_id(1).eq(0), || one.copy_chunk(k), || other.copy_chunk(k));
                 }
                 [] => {}
             }
@@ -164,7 +164,7 @@ impl<'k> SourceParams<'k> {
         Self {
             from: k.pointer_param(&format!("from{nth}")),
             to: k.pointer_param(&format!("to{nth}")),
-            ld: k.scalar_param(&format!("leading{nth}")),
+            ld: k.scalar_param(&format!("ld{nth}")),
             stride: k.scalar_param(&format!("stride{nth}")),
             len: k.scalar_param(&format!("len{nth}")),
             line: k.scalar_param(&format!("line{nth}")),
@@ -176,7 +176,7 @@ impl<'k> SourceParams<'k> {
     /// Copies the warp's chunk of a row.
     fn copy_chunk(&self, k: &'k KernelBuilder) {
         let chunk = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
-        k.when(chunk.lt(self.chunk_count), || {
+        k.if_then(chunk.lt(self.chunk_count), || {
             let chunks = (self.line + (CHUNK - 1)) / CHUNK;
             let row = chunk / chunks;
             let first = (chunk - row * chunks) * CHUNK;
@@ -199,7 +199,7 @@ impl<'k> SourceParams<'k> {
         // that a warp can read.
         let available = (self.len - (start & !1)).min(u64::from(2 * CHUNK)).convert::<u32>("");
         let is_full = count.ge(CHUNK) & available.ge(CHUNK + 2);
-        k.either(
+        k.if_else(
             is_full,
             || move_all(from.at(lane), to.at(lane), shift),
             || {
@@ -234,8 +234,8 @@ fn load_word<'k>(
     let (k, at) = (word.code(), from.at(word));
     let value = k.var::<u32>(0);
     let second_element = word * 2 + 1;
-    k.when(second_element.lt(available), || value.set(at.load_constant()));
-    k.when(second_element.equals(available), || {
+    k.if_then(second_element.lt(available), || value.set(at.load_constant()));
+    k.if_then(second_element.eq(available), || {
         value.set(at.cast::<u16>().load_constant().convert::<u32>(""));
     });
     value.get()

@@ -278,7 +278,7 @@ impl<'k> Params<'k> {
         [rows, columns]: [Val<'k, u32>; 2],
     ) -> Val<'k, f32> {
         let value = self.k.var::<f32>(0.0);
-        self.k.when(row.lt(rows) & column.lt(columns), || {
+        self.k.if_then(row.lt(rows) & column.lt(columns), || {
             value.set(matrix.load(at.batch, row, column));
         });
         value.get()
@@ -293,7 +293,7 @@ impl<'k> Params<'k> {
         sum: Val<'k, f32>,
     ) {
         let (Matrix { element, .. }, epilogue) = (self.out, &kernel.gemm.epilogue);
-        self.k.when(row.lt(self.m) & column.lt(self.n), || {
+        self.k.if_then(row.lt(self.m) & column.lt(self.n), || {
             let to = self.out.address(at.batch, row, column);
             let bias = self.bias.map(|bias| {
                 let bytes = to_u64(column) * u64::from(element.size());

@@ -100,7 +100,7 @@ impl<'k> Results<'k> {
             store,
             bias,
             out: k.pointer_param("out"),
-            ld: k.scalar_param("out_leading"),
+            ld: k.scalar_param("out_ld"),
             stride: k.scalar_param("out_stride"),
             split_stride: k.scalar_param("part_stride"),
             scalars: EpilogueScalars {
@@ -146,7 +146,7 @@ impl<'k> Writer<'_, 'k> {
     /// Stores the row that is `offset` rows below the first one, if it is in bounds.
     pub(super) fn row(&self, offset: u32, write: impl FnOnce(&Row<'_, 'k>)) {
         let (k, row) = (self.results.k, self.first[0] + offset);
-        k.when(row.lt(self.mn[0]), || {
+        k.if_then(row.lt(self.mn[0]), || {
             let to_u64 = |x: Val<'k, u32>| x.convert::<u64>("");
             let line = to_u64(row) * to_u64(self.results.ld) + to_u64(self.first[1]);
             write(&Row { writer: self, row, element: self.matrix + line });
@@ -170,12 +170,14 @@ impl<'k> Row<'_, 'k> {
         let (k, column) = (results.k, self.writer.first[1] + offset);
         let address = results.out.cast::<T>().at_wide(self.element).at(offset);
         if results.store.is_vectorized {
-            k.when(column.lt(columns), || self.write_vector::<T, N>(column, address, accumulators));
+            k.if_then(column.lt(columns), || {
+                self.write_vector::<T, N>(column, address, accumulators)
+            });
             return;
         }
         for (nth, sum) in accumulators.into_iter().enumerate() {
             let column = column + nth as u32;
-            k.when(column.lt(columns), || {
+            k.if_then(column.lt(columns), || {
                 self.write_vector::<T, 1>(column, address.at(nth as u32), [sum])
             });
         }

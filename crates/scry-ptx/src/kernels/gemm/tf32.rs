@@ -173,10 +173,9 @@ impl<'k> TileCopy<'k> {
     fn new(k: &'k KernelBuilder) -> Self {
         let (from, to) = (k.pointer_param("from"), k.pointer_param("to"));
         let [ld, stride, to_ld, to_matrix, to_part] =
-            ["leading", "stride", "to_leading", "to_matrix", "to_part"]
-                .map(|name| k.scalar_param(name));
+            ["ld", "stride", "to_ld", "to_matrix", "to_part"].map(|name| k.scalar_param(name));
         let (k_dim, mn_extent): (Val<'_, u32>, _) =
-            (k.scalar_param("depth"), k.scalar_param("outer"));
+            (k.scalar_param("k_dim"), k.scalar_param("mn_extent"));
         let k_tiles = (k_dim + (TILE - 1)) / TILE;
         let mn_tiles = k.block_id(0) / k_tiles;
         let first_k_index = (k.block_id(0) - mn_tiles * k_tiles) * TILE;
@@ -209,7 +208,7 @@ impl<'k> TileCopy<'k> {
     ) -> Val<'a, f32> {
         let at = to_u64(self.k.block_id(2)) * self.stride + to_u64(line) * self.ld + to_u64(nth);
         let value = self.k.var::<f32>(0.0);
-        self.k.when(in_bounds, || value.set(self.from.at_wide(at).load_constant()));
+        self.k.if_then(in_bounds, || value.set(self.from.at_wide(at).load_constant()));
         value.get()
     }
 
@@ -225,7 +224,7 @@ impl<'k> TileCopy<'k> {
             })
             .collect();
         for (mn_index, in_bounds, value) in values {
-            self.k.when(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
+            self.k.if_then(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
         }
     }
 
@@ -246,7 +245,7 @@ impl<'k> TileCopy<'k> {
                 (self.first_k_index + x, self.first_mn + y + nth * ROWS_PER_STEP);
             let value = tile_element(tile, x, y + nth * ROWS_PER_STEP).load();
             let in_bounds = k_index.lt(self.k_dim) & mn_index.lt(self.mn_extent);
-            k.when(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
+            k.if_then(in_bounds, || self.store_terms(mn_index, k_index, value, terms));
         }
     }
 
@@ -279,6 +278,6 @@ fn tile_element<'k>(
 fn round_to_tf32(value: Val<'_, f32>) -> Val<'_, f32> {
     let k = value.code();
     let nearest: Val<'_, u32> = k.op(Opcode::new("cvt.rna.tf32.f32"), &[value.operand()]);
-    let overflows = (nearest & 0x7fff_ffff).equals(0x7f80_0000);
+    let overflows = (nearest & 0x7fff_ffff).eq(0x7f80_0000);
     overflows.select(value.cast::<u32>() & 0xffff_e000, nearest).cast()
 }

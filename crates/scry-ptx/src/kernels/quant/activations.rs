@@ -141,7 +141,7 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
     ) {
         let warp_span = WarpSpan { span, column, lane };
         let (scale, inverse) = self.scale_of(values);
-        self.k.when(lane.equals(0), || self.scale(span, column).store(scale));
+        self.k.if_then(lane.eq(0), || self.scale(span, column).store(scale));
         let mut remainders = values.map(|value| value * inverse);
         for limb in 0..self.layout.limbs {
             // The nearest integer is in the low bits of the sum.
@@ -202,13 +202,13 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
         let lane_value = self.k.dp4a(words[1], ones, self.k.dp4a(words[0], ones, 0));
         let sum = self.k.reduce_warp(lane_value, width / 8, |a, b| a + b);
         let (group, part) = (warp_span.lane >> 2, warp_span.lane & 3);
-        let first = (warp_span.lane & (width / 8 - 1)).equals(0);
+        let first = (warp_span.lane & (width / 8 - 1)).eq(0);
         let (writes, slot) = match width {
             16 => (first, warp_span.lane >> 1),
             _ => (part.lt(2), part * 8 + group),
         };
         let sum = first.select(sum, 0);
-        self.k.when(writes, || {
+        self.k.if_then(writes, || {
             let upper = (sum + UPPER_UNIT / 2) >> UPPER_UNIT.ilog2();
             let bytes = self.sums(warp_span.span, limb_column).cast::<u8>();
             let at = bytes.plus_bytes((slot >> 2) * 8 + (slot & 3));
@@ -245,12 +245,12 @@ impl<'k> Source<'k> {
         let nth = to_u64(column).mul_add(to_u64(self.len), to_u64(at));
         if self.element == PtxType::F32 {
             let at = self.at.cast::<f32>().at_wide(nth);
-            let [low, high] = [at, at.at(4)].map(|at| at.load_fresh_where::<4>(predicate, 0.0f32));
+            let [low, high] = [at, at.at(4)].map(|at| at.load_if::<4>(predicate, 0.0f32));
             return std::array::from_fn(|i| if i < 4 { low[i] } else { high[i - 4] });
         }
         let at = self.at.cast::<u16>().at_wide(nth).cast::<u32>();
         let widen = if self.element == PtxType::Bf16 { unpack_bf16x2 } else { unpack_f16x2 };
-        let pairs = at.load_fresh_where::<4>(predicate, 0u32).map(widen);
+        let pairs = at.load_if::<4>(predicate, 0u32).map(widen);
         std::array::from_fn(|i| pairs[i / 2][i % 2])
     }
 }

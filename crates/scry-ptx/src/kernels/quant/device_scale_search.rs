@@ -51,7 +51,7 @@ impl<'k> Exact<'k> for Val<'k, f32> {
 
     fn inverse(self) -> Self {
         let one = self.code().constant(1.0f32);
-        self.equals(0.0).select(0.0, one.divided_by(self))
+        self.eq(0.0).select(0.0, one.divided_by(self))
     }
 }
 
@@ -117,7 +117,7 @@ impl<'k> Weights<'k> {
         });
         let squares: Vec<_> = squares.collect();
         let error = self.sum(squares.into_iter());
-        self.k.when(fits & error.lt(best.min_error.get()), || {
+        self.k.if_then(fits & error.lt(best.min_error.get()), || {
             best.scale.set(scale);
             best.offset.set(offset);
             best.min_error.set(error);
@@ -147,7 +147,7 @@ impl<'k> Weights<'k> {
         let first_scale = range.divided_by(k.constant(levels));
         let zero = k.constant(0.0);
         let best = self.initial_fit(has_range.select(first_scale, 0.0), zero.minus(low));
-        k.when(has_range, || {
+        k.if_then(has_range, || {
             self.for_each_candidate(|extra_steps| {
                 let steps = k.constant(levels).plus(extra_steps).divided_by(range);
                 let q = self.x.iter().map(|x| x.minus(low).times(steps).round_clamped(0.0, levels));
@@ -175,9 +175,9 @@ impl<'k> Weights<'k> {
     pub(super) fn fit_centred(&self, levels: f32) -> Val<'k, f32> {
         let k = self.k;
         let extreme = self.extreme();
-        let has_range = extreme.differs(0.0);
+        let has_range = extreme.ne(0.0);
         let best = self.initial_fit(extreme.divided_by(k.constant(-levels)), k.constant(0.0));
-        k.when(has_range, || {
+        k.if_then(has_range, || {
             self.for_each_candidate(|extra_steps| {
                 let steps = (-k.constant(levels).plus(extra_steps)).divided_by(extreme);
                 let q = self.x.iter().map(|x| x.times(steps).round_clamped(-levels, levels - 1.0));

@@ -54,7 +54,7 @@ impl Dot {
 
     fn body(&self, k: &KernelBuilder) {
         let format = self.product.format;
-        let (weights, limbs) = (k.pointer_param::<u8>("weights"), k.pointer_param::<u32>("digits"));
+        let (weights, limbs) = (k.pointer_param::<u8>("weights"), k.pointer_param::<u32>("limbs"));
         let y = k.pointer_param::<f32>("y");
         let (rows, len) = (k.scalar_param::<u32>("rows"), k.scalar_param::<u32>("k"));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
@@ -71,18 +71,18 @@ impl Dot {
             len,
             row_bytes: (len >> block) * format.block_bytes() as u32,
         };
-        k.when(first.lt(rows), || {
-            let sums = (0..ROWS * self.product.columns).map(|_| k.var(0.0f32));
-            let sums: Vec<_> = sums.collect();
-            k.for_range(0, spans, 1, |span| self.accumulate(&work, span, &sums));
-            self.reduce_and_store(&work, &sums, y, rows);
+        k.if_then(first.lt(rows), || {
+            let accumulators = (0..ROWS * self.product.columns).map(|_| k.var(0.0f32));
+            let accumulators: Vec<_> = accumulators.collect();
+            k.for_range(0, spans, 1, |span| self.accumulate(&work, span, &accumulators));
+            self.reduce_and_store(&work, &accumulators, y, rows);
         });
     }
 
     /// Accumulates the products with a span of weights of both rows.
-    fn accumulate<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, sums: &[Var<'k, f32>]) {
+    fn accumulate<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, accumulators: &[Var<'k, f32>]) {
         let (format, columns) = (self.product.format, self.product.columns);
-        work.k.when((span * SPAN + work.lane * 8).lt(work.len), || {
+        work.k.if_then((span * SPAN + work.lane * 8).lt(work.len), || {
             let weights = work.rows.map(|row| {
                 let first = to_u64(span * format.span_bytes());
                 let at = work.weights.at_wide(to_u64(row).mul_add(to_u64(work.row_bytes), first));
@@ -91,7 +91,7 @@ impl Dot {
             for column in 0..columns {
                 let values = work.load_values(span, column);
                 for (row, weights) in weights.iter().enumerate() {
-                    let sum = sums[row * columns as usize + column as usize];
+                    let sum = accumulators[row * columns as usize + column as usize];
                     sum.set(values.multiply_add(work.k, weights, sum.get()));
                 }
             }
@@ -102,14 +102,14 @@ impl Dot {
     fn reduce_and_store<'k>(
         &self,
         work: &Work<'k>,
-        sums: &[Var<'k, f32>],
+        accumulators: &[Var<'k, f32>],
         y: Ptr<'k, Global, f32>,
         rows: Val<'k, u32>,
     ) {
         let k = work.k;
-        let totals = sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b));
+        let totals = accumulators.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b));
         let totals: Vec<_> = totals.collect();
-        k.when(work.lane.equals(0), || {
+        k.if_then(work.lane.eq(0), || {
             for (nth, total) in totals.into_iter().enumerate() {
                 let (row, column) =
                     (nth as u32 / self.product.columns, nth as u32 % self.product.columns);
@@ -191,7 +191,7 @@ impl PtxKernel for Dot {
         let MatVec { rows, k, columns, .. } = self.product;
         let [weights, x, y] = self.product.buffers();
         let len = layout(columns).bytes(k);
-        let limbs = BufferParameter { name: "digits", element: PtxType::B8, len, ..x };
+        let limbs = BufferParameter { name: "limbs", element: PtxType::B8, len, ..x };
         KernelInterface {
             buffers: vec![weights, limbs, y],
             parameters: vec![

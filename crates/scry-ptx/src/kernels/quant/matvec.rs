@@ -19,7 +19,7 @@ impl MatVec {
     /// [`PlanError::Argument`] if a size is out of range or a type not supported.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.check()?;
-        let hopper = gpu.target.runs(Target::SM_90);
+        let hopper = gpu.target.supports(Target::SM_90);
         let launches = if hopper { self.launch_columns(gpu) } else { None };
         let Some(launches) = launches else { return self.portable_plan() };
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };

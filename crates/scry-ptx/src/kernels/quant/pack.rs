@@ -88,7 +88,7 @@ impl QuantizeWeights {
         let in_bounds = first.lt(count);
         // Threads without weights participate in shuffles, with zeros.
         let values: Vec<_> = (0..thread_weights).map(|_| k.var(0.0f32)).collect();
-        k.when(in_bounds, || {
+        k.if_then(in_bounds, || {
             for (four, values) in values.chunks_exact(4).enumerate() {
                 let read = x.at_wide(first).at(4 * four as u32).load_constant_vector::<4>();
                 values.iter().zip(read).for_each(|(variable, value)| variable.set(value));
@@ -168,13 +168,13 @@ impl<'k> Work<'k> {
         self.store_integers(|x| x.plus(rounded_offset).times(inverse).round_clamped(0.0, levels));
         let six_bits = [scale, offset].map(|six_bits| six_bits.convert::<u32>("rni"));
         let partner = six_bits.map(|six_bits| k.shuffle("bfly", six_bits, 4u32));
-        k.when(in_bounds, || {
-            k.when(self.group_index.equals(0), || {
+        k.if_then(in_bounds, || {
+            k.if_then(self.group_index.eq(0), || {
                 let scales = self.block.cast::<F16>();
                 scales.store(d_f16);
                 scales.at(1).store(dmin_f16);
             });
-            k.when(self.group_index.lt(4), || self.store_scales(six_bits, partner));
+            k.if_then(self.group_index.lt(4), || self.store_scales(six_bits, partner));
             self.store_low(low);
             high.into_iter().for_each(|high| self.store_high(high));
         });
@@ -226,10 +226,8 @@ impl<'k> Work<'k> {
         let scale = group_scale.times(d.inverse()).round_clamped(-128.0, 127.0);
         let inverse = d.times(scale).inverse();
         self.store_integers(|x| x.times(inverse).round_clamped(-32.0, 31.0).plus(k.constant(32.0)));
-        k.when(in_bounds, || {
-            k.when(self.group_index.equals(0), || {
-                self.block.offset(208).cast::<F16>().store(d_f16)
-            });
+        k.if_then(in_bounds, || {
+            k.if_then(self.group_index.eq(0), || self.block.offset(208).cast::<F16>().store(d_f16));
             let byte = scale.convert::<i32>("rni").cast::<u32>().convert::<u8>("");
             self.block.plus_bytes(self.group_index).offset(192).store(byte);
             self.store_four_bits();
@@ -267,7 +265,7 @@ impl<'k> Work<'k> {
         let largest = self.weights.extreme().unary("abs");
         let (d_f16, d) = round_scale(largest.divided_by(self.k.constant(127.0)));
         let inverse = d.inverse();
-        self.k.when(in_bounds, || {
+        self.k.if_then(in_bounds, || {
             self.block.cast::<F16>().store(d_f16);
             for (four, x) in self.weights.x.chunks_exact(4).enumerate() {
                 let word = pack_integers(x, |x| x.times(inverse).round_clamped(-127.0, 127.0));

@@ -32,7 +32,7 @@ impl QuantizeActivations {
     fn body(&self, k: &KernelBuilder) {
         k.pdl_wait();
         k.pdl_launch_dependents();
-        let (x, limbs) = (k.pointer_param::<u32>("x"), k.pointer_param::<u32>("digits"));
+        let (x, limbs) = (k.pointer_param::<u32>("x"), k.pointer_param::<u32>("limbs"));
         let [len, first, columns] =
             ["k", "first", "columns"].map(|name| k.scalar_param::<u32>(name));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
@@ -40,7 +40,7 @@ impl QuantizeActivations {
         let (span, column) =
             (unit >> self.layout.padded_columns.ilog2(), unit & (self.layout.padded_columns - 1));
         let in_bounds = span.lt(spans) & column.lt(columns);
-        k.when(in_bounds, || {
+        k.if_then(in_bounds, || {
             let lane = k.lane();
             let limb_buffer = LimbBuffer::new(k, self.layout, limbs, spans);
             let values = Source::new(self.product.activations, x, len).values(
@@ -88,7 +88,7 @@ impl PtxKernel for QuantizeActivations {
         KernelInterface {
             buffers: vec![
                 x,
-                BufferParameter { name: "digits", access: write, element: PtxType::B8, len: bytes },
+                BufferParameter { name: "limbs", access: write, element: PtxType::B8, len: bytes },
             ],
             parameters: vec![
                 Parameter::Pointer(0),

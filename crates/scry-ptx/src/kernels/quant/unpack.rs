@@ -71,7 +71,7 @@ impl DequantizeWeights {
         let lane = k.lane();
         let span = to_u64(k.block_id(0)) * u64::from(WARPS) + to_u64(k.thread_id() >> 5);
         let first = span * u64::from(SPAN) + to_u64(lane * 8);
-        k.when(first.lt(count), || {
+        k.if_then(first.lt(count), || {
             let at = blocks.at_wide(span * u64::from(self.format.span_bytes()));
             let weights = LaneWeights::load(k, self.format, at, lane).weights();
             self.store(y, first, weights);

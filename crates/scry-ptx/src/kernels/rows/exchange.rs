@@ -27,7 +27,7 @@ impl<'k> RowReduction<'k, '_> {
             self.send_to_cluster(memory, warp);
         } else {
             let address = memory.at(k.warp() * self.stats_len);
-            k.when(k.lane().equals(0), || self.store(address, warp));
+            k.if_then(k.lane().eq(0), || self.store(address, warp));
             k.sync();
         }
         let lanes = slots.min(32);
@@ -44,7 +44,7 @@ impl<'k> RowReduction<'k, '_> {
         let slot = k.cluster_rank().mul_add(thread_group.warps(), k.warp());
         let slot = memory.at(slot * self.stats_len);
         k.wait_cluster();
-        k.when(k.lane().lt(thread_group.blocks), || match self.stats_len {
+        k.if_then(k.lane().lt(thread_group.blocks), || match self.stats_len {
             2 => slot.store_in(k.lane(), self.pad::<2>(warp)),
             _ => slot.store_in(k.lane(), self.pad::<4>(warp)),
         });
@@ -54,18 +54,18 @@ impl<'k> RowReduction<'k, '_> {
     /// Stores the statistics of the thread group in global memory.
     pub fn store_partial(&self, at: Ptr<'k, Global, f32>, stats: &Stats<'k>) {
         let k = self.context.k;
-        k.when(k.thread_id().equals(0), || self.store(at, stats));
+        k.if_then(k.thread_id().eq(0), || self.store(at, stats));
     }
 
     /// Returns the statistics of a row from those of its slices in global memory.
     pub fn load_partials(&self, partials: Ptr<'k, Global, f32>, slices: Val<'k, u32>) -> Stats<'k> {
         let k = self.context.k;
-        let sums: Vec<_> = self.op.empty_stats().iter().map(|value| k.var(*value)).collect();
-        let current = || sums.iter().map(|sum| sum.get()).collect::<Stats<'k>>();
+        let vars: Vec<_> = self.op.empty_stats().iter().map(|value| k.var(*value)).collect();
+        let current = || vars.iter().map(|var| var.get()).collect::<Stats<'k>>();
         k.for_range(k.lane(), slices, 32, |slice| {
             let next = self.load(partials.at(slice * self.stats_len));
             let merged = self.op.merge(&self.context, &[current(), next], 1);
-            sums.iter().zip(merged).for_each(|(sum, value)| sum.set(value));
+            vars.iter().zip(merged).for_each(|(var, value)| var.set(value));
         });
         self.op.merge(&self.context, &[current()], 32)
     }

@@ -101,10 +101,10 @@ impl Format {
         fallback: u32,
     ) -> Val<'k, u32> {
         if self == Self::F32 {
-            let [word] = at.load_where(condition, fallback);
+            let [word] = at.load_constant_if(condition, fallback);
             return word;
         }
-        let [f16_bits] = at.cast::<u16>().load_where(condition, fallback as u16);
+        let [f16_bits] = at.cast::<u16>().load_constant_if(condition, fallback as u16);
         f16_bits.convert("")
     }
 
@@ -117,8 +117,8 @@ impl Format {
     ) {
         let word = self.pack(&[number]);
         match self {
-            Self::F32 => at.store_where(condition, [word]),
-            _ => at.cast::<u16>().store_where(condition, [word.convert::<u16>("")]),
+            Self::F32 => at.store_if(condition, [word]),
+            _ => at.cast::<u16>().store_if(condition, [word.convert::<u16>("")]),
         }
     }
 }

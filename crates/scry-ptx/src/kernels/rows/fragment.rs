@@ -36,7 +36,7 @@ impl<'k> Fragment<'k> {
         for round in 0..partition.thread_group.vectors {
             let present = partition.present(aligned, start, round);
             let at = first_vector.offset(format.bytes(partition.round_offset(round)));
-            fragment.add_vector(at.load_once(evict_first, present, absent), present);
+            fragment.add_vector(at.load_streaming(evict_first, present, absent), present);
         }
         for round in
             0..if partition.is_unaligned() { partition.thread_group.edges(format) } else { 0 }
@@ -80,7 +80,7 @@ impl<'k> Fragment<'k> {
                 .iter()
                 .map(|at| self.column_operands(partition, at.offset(bytes), *present));
             let words = self.results(items, &operands.collect::<Vec<_>>(), &apply);
-            first_vector.offset(bytes).store_where(and(*present, partition.in_bounds), words);
+            first_vector.offset(bytes).store_if(and(*present, partition.in_bounds), words);
         }
         for (item, edge) in edges.iter().zip(&self.edges) {
             let operands: Vec<_> =
@@ -125,9 +125,9 @@ impl<'k> Fragment<'k> {
         let pieces = (0..format.per_vector() / unit).map(|nth| {
             let at = at.offset(format.bytes(nth * unit));
             let words = match format.bytes(unit) {
-                16 => at.load_where::<4>(condition, 0).to_vec(),
-                8 => at.load_where::<2>(condition, 0).to_vec(),
-                4 => at.load_where::<1>(condition, 0).to_vec(),
+                16 => at.load_constant_if::<4>(condition, 0).to_vec(),
+                8 => at.load_constant_if::<2>(condition, 0).to_vec(),
+                4 => at.load_constant_if::<1>(condition, 0).to_vec(),
                 _ => return vec![format.unpack(format.load_one(at, condition, 0))[0]],
             };
             words.into_iter().flat_map(|word| format.unpack(word)).collect()

@@ -279,8 +279,8 @@ impl<'k, 'a> Writer<'k, 'a> {
     /// Prefetches a row of a later block into L2, so that memory is busy while this block computes.
     fn prefetch(&self, row: Val<'k, u32>, prefetch_distance: Val<'k, u32>) {
         let k = self.k;
-        let is_first_thread = k.thread_id().equals(0);
-        k.when(is_first_thread & (row + prefetch_distance).lt(self.count), || {
+        let is_first_thread = k.thread_id().eq(0);
+        k.if_then(is_first_thread & (row + prefetch_distance).lt(self.count), || {
             self.partition(row + prefetch_distance, k.constant(0u32)).prefetch(self.x);
         });
     }

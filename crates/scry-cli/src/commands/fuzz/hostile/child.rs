@@ -52,7 +52,6 @@ fn run_one(
     let (kind, what) = match trial.run_kernel(kernel) {
         Outcome::Passed => ("ok", String::new()),
         Outcome::Cancelled => ("ended", String::new()),
-        Outcome::Outlasted => ("long", String::new()),
         Outcome::Failed(problem) => {
             // Saved first, since the steps below may crash or hang.
             save_kernel(args, name, &text(&problem), kernel)?;

@@ -23,7 +23,7 @@ pub(super) enum Event {
     Found(Problem),
     /// Progress of the minimiser: the number of candidates tried so far.
     Minimising { seed: u64, tried: u64 },
-    /// A kernel has finished. The kind is that of its problem, or else `ok`, `ended` or `long`.
+    /// A kernel has finished. The kind is that of its problem, or else `ok` or `ended`.
     Finished(Problem),
 }
 

@@ -7,7 +7,7 @@ use scry_fuzz::hostile::{Comparable, HostileKernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
 use scry_gpu::{BackendKind, Device, DeviceKind, GpuError, Launch};
 use scry_ir::Program;
-use scry_ir::kir::{KirOptions, Stmt, any_stmt};
+use scry_ir::kir::{Kir, KirOptions, Stmt};
 
 use super::super::progress::Minimising;
 
@@ -32,9 +32,6 @@ pub(super) enum Outcome {
     Passed,
     /// The time limit cancelled a kernel that may loop forever.
     Cancelled,
-    /// The device was lost in a kernel with a finite loop that exceeded the time limit: such loops
-    /// do not poll for cancellation.
-    Outlasted,
     Failed(Problem),
 }
 
@@ -78,10 +75,13 @@ impl Trial {
 
     fn run_and_check(&self, kernel: &HostileKernel) -> Result<Outcome, GpuError> {
         let ran = match self.run_limited(kernel) {
-            Err(GpuError::DeviceLost(_))
-                if kernel.may_not_terminate() && has_unpolled_loop(&kernel.case().source) =>
-            {
-                return Ok(Outcome::Outlasted);
+            Err(GpuError::DeviceLost(error)) if kernel.may_not_terminate() => {
+                let unpolled = unpolled_loops(&kernel.case().source);
+                if unpolled.is_empty() {
+                    return Err(GpuError::DeviceLost(error));
+                }
+                let what = format!("no poll in the loop at {}: {error}", unpolled.join(", "));
+                return Ok(failed("unpolled", what));
             }
             Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && self.aborts_loops() => {
                 return Ok(self.check_after_cancellation());
@@ -145,7 +145,7 @@ impl Trial {
         Ok(pairs.find_map(|(expected, found)| {
             let first = compare(&expected.layout, &expected.bytes, &found.bytes, 0);
             let first = first.first_difference?;
-            let place = format!("{}{}", expected.name, first.place);
+            let place = format!("{}{}", expected.name, first.path);
             Some(format!("{place} is {}, not {}", first.found, first.expected))
         }))
     }
@@ -163,22 +163,39 @@ impl Trial {
         shrink(kernel, MAX_CANDIDATES, |smaller| {
             let is_same_kind = |outcome| match outcome {
                 Outcome::Failed(found) => found.kind == problem.kind,
-                Outcome::Passed | Outcome::Cancelled | Outcome::Outlasted => false,
+                Outcome::Passed | Outcome::Cancelled => false,
             };
-            problem.kind != "refused"
+            !matches!(problem.kind, "refused" | "unpolled")
                 && time.try_next(&mut report)
                 && is_same_kind(self.run_kernel(smaller))
         })
     }
 }
 
-/// Returns whether a kernel has a loop that is proven to terminate, which does not poll for
-/// cancellation.
-fn has_unpolled_loop(source: &str) -> bool {
+/// Returns the positions of the loops in which an invocation does not poll for cancellation: those
+/// that are proven to terminate, except in loops that poll.
+fn unpolled_loops(source: &str) -> Vec<String> {
     let kir = Program::parse(source).and_then(|it| it.to_kir(&KirOptions { checked: true }));
-    kir.is_ok_and(|kir| {
-        any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { finite: true, .. }))
-    })
+    let mut positions = Vec::new();
+    if let Ok(kir) = kir {
+        // As the backends compile it.
+        let mined = kir.strip_mined();
+        collect_unpolled_loops(&mined, &mined.body, &mut positions);
+    }
+    positions
+}
+
+fn collect_unpolled_loops(kir: &Kir, block: &[Stmt], positions: &mut Vec<String>) {
+    for stmt in block {
+        match stmt {
+            Stmt::Loop { finite: false, .. } => {}
+            Stmt::Loop { label, .. } => positions.push(match kir.source.label(*label) {
+                Some(at) => format!("{}:{}", at.line, at.column),
+                None => label.to_string(),
+            }),
+            _ => stmt.blocks().for_each(|block| collect_unpolled_loops(kir, block, positions)),
+        }
+    }
 }
 
 fn failed(kind: &'static str, what: String) -> Outcome {
@@ -189,4 +206,49 @@ fn run(kernel: &HostileKernel, device: &Device) -> Result<GuardedRun, GpuError> 
     let case = kernel.case();
     let launch = Launch::workgroups(case.groups);
     run_guarded(device, &case.source, &case.buffers, &launch, case.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
+
+    use super::*;
+
+    #[test]
+    fn unpolled_loops_have_positions() {
+        let unpolled = |statement: &str| {
+            unpolled_loops(&format!(
+                "@group(0) @binding(0) var<storage, read_write> sum: u32;
+                @group(0) @binding(1) var<uniform> n: u32;
+                @compute @workgroup_size(1) fn main() {{\n{statement}\n}}"
+            ))
+        };
+        assert_eq!(unpolled("loop { sum += n; if sum == 7u { break; } }"), [""; 0]);
+        assert_eq!(unpolled("for (var i = 0u; i < n; i++) { sum += i * i; }"), [""; 0]);
+        assert_eq!(unpolled("for (var i = 0u; i < 9u; i++) { sum *= sum; }"), ["4:1"]);
+        let barrier = "if n > 0 { for (var i = 0u; i < n; i++) { workgroupBarrier(); } }";
+        assert_eq!(unpolled(barrier), ["4:12"]);
+    }
+
+    /// A device that is lost in a kernel with an endless loop and an unpolled one.
+    #[test]
+    fn loss_in_unpolled_loop_is_a_problem() {
+        let is_suitable = |kernel: &HostileKernel| {
+            kernel.may_not_terminate() && !unpolled_loops(&kernel.case().source).is_empty()
+        };
+        let rules = Rules { endless: true };
+        let kernels = (0..).map(|seed| kernel(seed, scry_fuzz::Features::default(), rules));
+        let kernel = kernels.take(500).find(is_suitable).expect("one in 500 kernels has both");
+        let plan = FaultPlan::new(Fault::DeviceLost, u64::MAX);
+        let trial = Trial { device: open_with_faults("null", &plan).unwrap(), reference: None };
+        assert!(!matches!(trial.run_kernel(&kernel), Outcome::Failed(_)));
+        plan.fail_after(0);
+        let Outcome::Failed(problem) = trial.run_kernel(&kernel) else { panic!("it is lost") };
+        assert_eq!(problem.kind, "unpolled");
+        let position = &unpolled_loops(&kernel.case().source)[0];
+        let start = format!("no poll in the loop at {position}");
+        assert!(problem.what.starts_with(&start), "{}", problem.what);
+        let small = trial.smallest(&kernel, &problem, MINIMISE_LIMIT, |_| {});
+        assert_eq!(small.case().source, kernel.case().source, "a lost device runs no candidates");
+    }
 }

@@ -6,8 +6,8 @@ mod oracle;
 mod types;
 
 use scry_ir::{
-    Access, Binding, BufferBindingType, Features, Immediates, Interface, MatrixProducts, Member,
-    Scalar, TypeLayout,
+    Access, BindingInfo, BufferBindingType, Features, Immediates, Interface, MatrixProducts,
+    Member, Scalar, TypeLayout,
 };
 
 use super::Argument;
@@ -62,16 +62,23 @@ pub(crate) fn structure(name: &str, size: u32, members: &[(&str, u32, TypeLayout
     }
 }
 
-pub(crate) fn binding(binding: u32, name: &str, access: Access, layout: TypeLayout) -> Binding {
-    Binding { group: 0, binding, name: name.into(), ty: BufferBindingType::Storage, access, layout }
+pub(crate) fn binding(binding: u32, name: &str, access: Access, layout: TypeLayout) -> BindingInfo {
+    BindingInfo {
+        group: 0,
+        binding,
+        name: name.into(),
+        ty: BufferBindingType::Storage,
+        access,
+        layout,
+    }
 }
 
-pub(crate) fn uniform(index: u32, name: &str, layout: TypeLayout) -> Binding {
-    Binding { ty: BufferBindingType::Uniform, ..binding(index, name, Access::Read, layout) }
+pub(crate) fn uniform(index: u32, name: &str, layout: TypeLayout) -> BindingInfo {
+    BindingInfo { ty: BufferBindingType::Uniform, ..binding(index, name, Access::Read, layout) }
 }
 
 /// A kernel called `main` with workgroups of 64.
-pub(crate) fn kernel(bindings: Vec<Binding>) -> Interface {
+pub(crate) fn kernel(bindings: Vec<BindingInfo>) -> Interface {
     Interface {
         entry_point: "main".into(),
         workgroup_size: [64, 1, 1],

@@ -96,7 +96,7 @@ fn jumps_to_next_statement_are_removed() {
         }
         if data[0] > 3u { return; } else { out[3] = 1u; return; }";
     let kir = lower_source(&kernel("", body), true);
-    assert_eq!(count_statements(&kir.body, &|stmt| matches!(stmt, Stmt::Leave(Label::KERNEL))), 0);
+    assert_eq!(count_statements(&kir.body, &|stmt| matches!(stmt, Stmt::Break(Label::KERNEL))), 0);
     // `continue` at the end of the `then` block is not at the end of the body.
     assert_eq!(count_statements(&kir.body, &|stmt| matches!(stmt, Stmt::Scope { .. })), 1);
     assert_eq!(run("", body, &[6]), [2, 4, 1, 0]);

@@ -39,7 +39,7 @@ fn final_return_needs_no_scope() {
         &kernel(declarations, "out[0] = plain(data[0]) + both_blocks(data[1]);"),
         true,
     );
-    let jumps = |stmt: &Stmt| matches!(stmt, Stmt::Scope { .. } | Stmt::Leave(_));
+    let jumps = |stmt: &Stmt| matches!(stmt, Stmt::Scope { .. } | Stmt::Break(_));
     assert_eq!(count_statements(&kir.body, &jumps), 0);
 }
 

@@ -118,7 +118,7 @@ fn early_returns_bound_later_accesses() {
             let x = unknown(b);
             let limit = if of_buffer { b.array_length(0, 0, 4) } else { b.u32(256) };
             let outside = b.binary(op, x, limit);
-            b.if_then(outside, |b| b.leave(Label::KERNEL));
+            b.if_then(outside, |b| b.break_to(Label::KERNEL));
             if of_buffer { access_buffer(b, x) } else { access(b, x) }
         })
     };
@@ -192,11 +192,11 @@ fn clamps_in_loop(
         let var = b.var(ty);
         let first = b.constant(Const::int(ty, first));
         b.set(var, first);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let i = b.get(var);
             let limit = b.constant(Const::int(ty, limit));
             let continues = b.binary(op, i, limit);
-            b.if_else(continues, |_| (), |b| b.leave(label));
+            b.if_else(continues, |_| (), |b| b.break_to(label));
             let index = b.bitcast(Type::U32, i);
             let index = binary_constant(b, BinaryOp::Add, index, summand);
             access(b, index);
@@ -228,10 +228,10 @@ fn counters_that_may_wrap_prove_nothing() {
             let var = b.var(Type::I32);
             let limit = unknown(b);
             let limit = b.bitcast(Type::I32, limit);
-            b.repeat(true, |b, label| {
+            b.loop_(true, |b, label| {
                 let i = b.get(var);
                 let continues = b.binary(BinaryOp::Lt, i, limit);
-                b.if_else(continues, |_| (), |b| b.leave(label));
+                b.if_else(continues, |_| (), |b| b.break_to(label));
                 let (zero, last) = (b.constant(Const::i32(0)), b.u32(255));
                 let non_negative = b.binary(BinaryOp::Max, i, zero);
                 let index = b.bitcast(Type::U32, non_negative);
@@ -252,10 +252,10 @@ fn counters_that_may_wrap_prove_nothing() {
         let var = b.var(Type::I32);
         let limit = unknown(&mut b);
         let limit = b.bitcast(Type::I32, limit);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let i = b.get(var);
             let continues = b.binary(BinaryOp::Lt, i, limit);
-            b.if_else(continues, |_| (), |b| b.leave(label));
+            b.if_else(continues, |_| (), |b| b.break_to(label));
             let zero = b.constant(Const::i32(0));
             let non_negative = b.binary(BinaryOp::Max, i, zero);
             let result = b.bitcast(Type::U32, non_negative);
@@ -280,10 +280,10 @@ fn halving_reductions_need_no_clamps() {
             let id = b.builtin(Builtin::LocalId(0));
             let first = b.u32(first);
             b.set(var, first);
-            b.repeat(true, |b, label| {
+            b.loop_(true, |b, label| {
                 let s = b.get(var);
                 let continues = binary_constant(b, BinaryOp::Gt, s, 0);
-                b.if_else(continues, |_| (), |b| b.leave(label));
+                b.if_else(continues, |_| (), |b| b.break_to(label));
                 let active = b.binary(BinaryOp::Lt, id, s);
                 b.if_then(active, |b| {
                     let other = b.binary(BinaryOp::Add, id, s);
@@ -323,14 +323,14 @@ fn toggles_are_bounded_by_both_values() {
         remaining_clamps(|b| {
             let toggle = b.var(Type::U32);
             let id = b.builtin(Builtin::LocalId(0));
-            b.repeat(false, |b, label| {
+            b.loop_(false, |b, label| {
                 let now = b.get(toggle);
                 access(b, now);
                 let sum = b.u32(sum);
                 let next = b.binary(BinaryOp::Sub, sum, now);
                 b.set(toggle, next);
                 let done = b.binary(BinaryOp::Eq, id, sum);
-                b.if_then(done, |b| b.leave(label));
+                b.if_then(done, |b| b.break_to(label));
             });
         })
     };
@@ -343,18 +343,18 @@ fn inner_counters_are_unbounded_outside() {
     let remaining = remaining_clamps(|b| {
         let var = b.var(Type::U32);
         let limit = unknown(b);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             let i = b.get(var);
             access(b, i);
             let continues = binary_constant(b, BinaryOp::Lt, i, 16);
-            b.if_else(continues, |_| (), |b| b.leave(label));
-            b.repeat(true, |b, label| {
+            b.if_else(continues, |_| (), |b| b.break_to(label));
+            b.loop_(true, |b, label| {
                 let i = b.get(var);
                 access(b, i);
                 let next = binary_constant(b, BinaryOp::Add, i, 1);
                 b.set(var, next);
                 let done = b.binary(BinaryOp::Gt, next, limit);
-                b.if_then(done, |b| b.leave(label));
+                b.if_then(done, |b| b.break_to(label));
             });
         });
     });
@@ -373,7 +373,7 @@ fn variables_have_the_assigned_range() {
             b.scope(|b, label| {
                 b.if_then(condition, |b| {
                     b.set(var, other);
-                    b.leave(label);
+                    b.break_to(label);
                 });
                 store_result(b, 1, x);
             });

@@ -126,13 +126,13 @@ fn untaken_branches_are_removed() {
     let mut b = Builder::new("test", [1; 3]);
     let out = b.buffer(true);
     let never = b.constant(Const::bool(false));
-    let leave = |b: &mut Builder| b.leave(Label::KERNEL);
-    b.if_then(never, leave);
+    let exit = |b: &mut Builder| b.break_to(Label::KERNEL);
+    b.if_then(never, exit);
     let always = b.unary(UnaryOp::Not, never);
     b.if_then(always, |b| {
         let one = b.u32(1);
         store_result(b, out, one);
-        b.leave(Label::KERNEL);
+        b.break_to(Label::KERNEL);
     });
     let two = b.u32(2);
     store_result(&mut b, out, two);
@@ -235,12 +235,12 @@ fn memory_written_in_loops_is_reloaded() {
     let out = b.buffer(true);
     let place = Place::new(AddressSpace::Binding(out), None, 4, 0);
     let before = b.load(Type::U32, place, 1)[0];
-    b.repeat(false, |b, label| {
+    b.loop_(false, |b, label| {
         let now = b.load(Type::U32, place, 1)[0];
         let more = b.binary(BinaryOp::Add, now, before);
         b.store(place, vec![more]);
         let done = b.binary(BinaryOp::Lt, before, now);
-        b.if_then(done, |b| b.leave(label));
+        b.if_then(done, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     optimise(&mut kir);
@@ -286,7 +286,7 @@ fn dead_code_is_eliminated() {
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
     b.if_then(condition, |b| b.set(unread, id));
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         let old = b.get(counter);
         let new = b.binary(BinaryOp::Add, old, id);
         b.set(counter, new);
@@ -294,7 +294,7 @@ fn dead_code_is_eliminated() {
         let values = b.load(Type::U32, place, 4);
         let done = b.convert(Type::Bool, values[1]);
         store_result(b, out, values[0]);
-        b.if_then(done, |b| b.leave(label));
+        b.if_then(done, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     eliminate(&mut kir);

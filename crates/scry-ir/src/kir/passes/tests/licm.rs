@@ -16,10 +16,10 @@ fn hoist_from_loop(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     let out = b.buffer(true);
     let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::LocalId(0)));
     let condition = b.binary(BinaryOp::Lt, x, y);
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         body(b, label, [x, condition]);
         store_result(b, out, y);
-        b.if_then(condition, |b| b.leave(label));
+        b.if_then(condition, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     hoist(&mut kir);
@@ -67,16 +67,16 @@ fn unconditional_loads_are_hoisted() {
         |b, _, [_, condition]| b.if_then(condition, load_fixed)
     )));
     assert!(!is_all_hoisted(&hoist_from_loop(|b, label, [_, condition]| {
-        b.if_then(condition, |b| b.leave(label));
+        b.if_then(condition, |b| b.break_to(label));
         load_fixed(b);
     })));
     assert!(is_all_hoisted(&hoist_from_loop(|b, _, [_, condition]| {
-        b.scope(|b, label| b.if_then(condition, |b| b.leave(label)));
+        b.scope(|b, label| b.if_then(condition, |b| b.break_to(label)));
         load_fixed(b);
     })));
     assert!(!is_all_hoisted(&hoist_from_loop(|b, _, [_, condition]| {
         b.scope(|b, label| {
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
             load_fixed(b);
         });
     })));
@@ -86,7 +86,7 @@ fn unconditional_loads_are_hoisted() {
 fn clamped_loads_are_always_hoisted() {
     let clamped = |stride| {
         hoist_from_loop(|b, label, [x, condition]| {
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
             let length = b.array_length(0, 0, 4);
             let one = b.u32(1);
             let last = b.binary(BinaryOp::Sub, length, one);
@@ -103,8 +103,8 @@ fn clamped_loads_are_always_hoisted() {
 fn loads_within_minimum_size_are_hoisted() {
     let sized = |limit: Option<u32>, offset| {
         hoist_from_loop(|b, label, [x, condition]| {
-            b.buffer_size(0, 16);
-            b.if_then(condition, |b| b.leave(label));
+            b.set_buffer_min_size(0, 16);
+            b.if_then(condition, |b| b.break_to(label));
             let index = limit.map(|limit| {
                 let limit = b.u32(limit);
                 b.binary(BinaryOp::Min, x, limit)
@@ -136,18 +136,18 @@ fn invariant_variable_reads_are_hoisted() {
     let (outer, inner) = (b.var(Type::U32), b.var(Type::U32));
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
-    b.repeat(true, |b, label| {
-        b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
+        b.loop_(true, |b, label| {
             let (x, y) = (b.get(outer), b.get(inner));
             let sum = b.binary(BinaryOp::Add, x, y);
             b.set(inner, sum);
-            b.if_then(condition, |b| b.leave(label));
+            b.if_then(condition, |b| b.break_to(label));
         });
         let x = b.get(outer);
         let next = b.binary(BinaryOp::Add, x, id);
         b.set(outer, next);
         store_result(b, out, next);
-        b.if_then(condition, |b| b.leave(label));
+        b.if_then(condition, |b| b.break_to(label));
     });
     let mut kir = b.finish();
     hoist(&mut kir);
@@ -164,25 +164,25 @@ fn redundant_exits_are_removed() {
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
     b.scope(|b, outer| {
-        b.repeat(false, |b, iteration| {
+        b.loop_(false, |b, iteration| {
             store_result(b, out, id);
-            b.leave(iteration);
+            b.break_to(iteration);
         });
         b.scope(|b, inner| {
             b.if_else(
                 condition,
                 |b| {
                     store_result(b, out, id);
-                    b.leave(outer);
+                    b.break_to(outer);
                 },
-                |b| b.leave(inner),
+                |b| b.break_to(inner),
             );
         });
     });
     let mut kir = b.finish();
     simplify(&mut kir);
     assert!(kir.body.iter().all(|stmt| stmt.blocks().flatten().all(|stmt| {
-        stmt.blocks().count() == 0 && !matches!(stmt, super::super::super::Stmt::Leave(_))
+        stmt.blocks().count() == 0 && !matches!(stmt, super::super::super::Stmt::Break(_))
     })));
     assert_eq!(kir.body.len(), 4, "two values, a store and a branch");
 }

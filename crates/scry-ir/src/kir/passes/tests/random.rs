@@ -315,7 +315,7 @@ impl Random {
         self.b.open();
         let i = self.b.get(var);
         let continues = self.b.binary(BinaryOp::Lt, i, limit);
-        self.b.if_else(continues, |_| (), |b| b.leave(label));
+        self.b.if_else(continues, |_| (), |b| b.break_to(label));
         let visible = self.pool.len();
         self.pool.push(i);
         if ty == Type::I32 {
@@ -349,7 +349,7 @@ impl Random {
     fn leave(&mut self) {
         let label = self.rng.pick(&self.labels);
         let condition = self.operand(Type::Bool);
-        self.b.if_then(condition, |b| b.leave(label));
+        self.b.if_then(condition, |b| b.break_to(label));
     }
 
     /// Stores the final value of a variable.

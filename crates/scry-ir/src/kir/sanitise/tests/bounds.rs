@@ -71,12 +71,12 @@ fn arrays_are_clamped() {
 #[test]
 fn claimed_sizes_are_dropped() {
     let (mut b, data, _) = new_kernel();
-    b.buffer_size(data, 1 << 20);
+    b.set_buffer_min_size(data, 1 << 20);
     let (index, seven) = (b.u32(9), b.u32(7));
     let place = b.element(data, index);
     b.store(place, vec![seven]);
     let kir = sanitised(&b.finish());
-    assert_eq!(kir.buffers[0].size, 4);
+    assert_eq!(kir.buffers[0].min_size, 4);
     assert_eq!(run(&kir, &[&[0; 3]]), [[0, 0, 7]]);
 }
 

@@ -37,10 +37,10 @@ fn counting_loop(op: BinaryOp, end: Option<u32>, step: BinaryOp, by: u32) -> Kir
             b.load(Type::U32, place, 1)[0]
         }
     };
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         let now = b.get(counter);
         let continues = b.binary(op, now, end);
-        b.if_else(continues, |_| (), |b| b.leave(label));
+        b.if_else(continues, |_| (), |b| b.break_to(label));
         let place = b.element(data, now);
         b.store(place, vec![now]);
         let by = b.u32(by);
@@ -72,11 +72,11 @@ fn counting_loops_terminate() {
     assert!(!all_finite(counting_loop(Lt, None, BinaryOp::Mul, 2)));
 }
 
-/// A loop of [`Builder::count`] with this body.
+/// A loop of [`Builder::for_range`] with this body.
 fn with_body(body: impl FnOnce(&mut Builder, Value, Label)) -> Kir {
     let (mut b, data, _) = new_kernel();
     let (first, end) = (b.u32(0), b.array_length(data, 0, 4));
-    b.count(first, end, body);
+    b.for_range(first, end, body);
     b.finish()
 }
 
@@ -96,10 +96,10 @@ fn irregular_loops_are_not_proven() {
     let (one, end) = (b.u32(1), b.array_length(data, 0, 4));
     let stale = b.get(counter);
     let next = b.binary(BinaryOp::Add, stale, one);
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         let now = b.get(counter);
         let done = b.binary(BinaryOp::Gt, now, end);
-        b.if_then(done, |b| b.leave(label));
+        b.if_then(done, |b| b.break_to(label));
         b.set(counter, next);
     });
     assert!(!all_finite(b.finish()));
@@ -108,14 +108,14 @@ fn irregular_loops_are_not_proven() {
     let counter = b.var(Type::U32);
     let (one, end) = (b.u32(1), b.array_length(data, 0, 4));
     let some = b.binary(BinaryOp::Lt, local, one);
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         let now = b.get(counter);
         let next = b.binary(BinaryOp::Add, now, one);
         b.set(counter, next);
         b.scope(|b, again| {
-            b.if_then(some, |b| b.leave(again));
+            b.if_then(some, |b| b.break_to(again));
             let done = b.binary(BinaryOp::Ge, now, end);
-            b.if_then(done, |b| b.leave(label));
+            b.if_then(done, |b| b.break_to(label));
         });
     });
     assert!(!all_finite(b.finish()));
@@ -143,20 +143,20 @@ fn barriers_in_divergent_flow_are_rejected() {
     ));
     assert_divergent(|b, _, some| b.if_else(some, |_| (), |b| b.barrier(Barrier::Subgroup)));
     assert_divergent(|b, _, some| {
-        b.if_then(some, |b| b.leave(Label::KERNEL));
+        b.if_then(some, |b| b.break_to(Label::KERNEL));
         b.barrier(Barrier::Workgroup);
     });
     assert_divergent(|b, _, some| {
         b.scope(|b, end| {
-            b.if_then(some, |b| b.leave(end));
+            b.if_then(some, |b| b.break_to(end));
             b.barrier(Barrier::Workgroup);
         });
     });
     // The barrier of the second iteration.
     assert_divergent(|b, _, some| {
-        b.repeat(true, |b, end| {
+        b.loop_(true, |b, end| {
             b.barrier(Barrier::Workgroup);
-            b.if_then(some, |b| b.leave(end));
+            b.if_then(some, |b| b.break_to(end));
         });
     });
     // Other invocations may write what is loaded.
@@ -181,7 +181,7 @@ fn barriers_in_uniform_flow_are_accepted() {
     let (mut b, data, local) = new_kernel();
     let tile = b.workgroup_array(Type::U32, 4);
     let (first, end) = (b.u32(0), b.array_length(data, 0, 4));
-    b.count(first, end, |b, i, _| {
+    b.for_range(first, end, |b, i, _| {
         let place = crate::kir::Place::new(tile, Some(local), 4, 0);
         b.store(place, vec![i]);
         b.barrier(Barrier::Workgroup);
@@ -191,7 +191,7 @@ fn barriers_in_uniform_flow_are_accepted() {
         let one = b.u32(1);
         let some = b.binary(BinaryOp::Lt, local, one);
         // Invocations that exit the scope early reconverge before the next barrier.
-        b.scope(|b, end| b.if_then(some, |b| b.leave(end)));
+        b.scope(|b, end| b.if_then(some, |b| b.break_to(end)));
         b.barrier(Barrier::Workgroup);
         let read = b.load(Type::U32, place, 1)[0];
         let out = b.element(data, local);

@@ -76,7 +76,7 @@ impl Random {
         let stmt = match self.below(4) {
             0 => Stmt::Store { place, values: vec![value; self.below(6)], at: None },
             1 => Stmt::Set(Var(self.number()), value),
-            2 => Stmt::Leave(Label(self.number())),
+            2 => Stmt::Break(Label(self.number())),
             _ => Stmt::Let(value),
         };
         let mut index = 0;
@@ -92,7 +92,7 @@ impl Random {
 
 /// Runs a kernel, for a limited number of iterations. Panics if an access is out of bounds.
 fn run(kir: &Kir, what: &str) {
-    let size = kir.buffers[0].size.next_multiple_of(4).max(12) as usize;
+    let size = kir.buffers[0].min_size.next_multiple_of(4).max(12) as usize;
     let invocations: u64 = kir.workgroup_size.iter().map(|size| u64::from(*size)).product();
     if size > 1 << 20 || invocations > 64 {
         return;

@@ -139,7 +139,7 @@ impl Scene {
     fn exit_test(&mut self, label: Label) {
         let condition = self.condition();
         let target = if self.random.chance(8) { Label::KERNEL } else { label };
-        let exit = vec![Stmt::Leave(target)];
+        let exit = vec![Stmt::Break(target)];
         let (then_block, else_block) =
             if self.random.chance(2) { (exit, Vec::new()) } else { (Vec::new(), exit) };
         self.b.push(Stmt::If { condition, then_block, else_block, at: None });
@@ -196,7 +196,7 @@ impl Scene {
             _ => {
                 let condition = self.comparison();
                 if let Some(label) = inner {
-                    self.b.if_then(condition, |b| b.leave(label));
+                    self.b.if_then(condition, |b| b.break_to(label));
                 }
             }
         }
@@ -278,7 +278,7 @@ pub(super) fn kernel(seed: u64) -> (Kir, Vec<u8>) {
     let next = scene.b.binary(BinaryOp::Add, now, one);
     scene.b.set(trips, next);
     let is_last = scene.b.binary(BinaryOp::Ge, next, three);
-    scene.b.if_then(is_last, |b| b.leave(label));
+    scene.b.if_then(is_last, |b| b.break_to(label));
     let body = scene.b.close();
     scene.b.push(Stmt::Loop { label, body, finite: false });
     scene.store_variables();

@@ -19,13 +19,13 @@ fn mandelbrot_count_is_partial_after_loop() {
     b.set(zx, zero);
     b.set(zy, zero);
     set(&mut b, count, 0);
-    b.repeat(true, |b, label| {
+    b.loop_(true, |b, label| {
         exit_at_ten(b, count, label);
         let (x, y) = (b.get(zx), b.get(zy));
         let (xx, yy) = (b.binary(BinaryOp::Mul, x, x), b.binary(BinaryOp::Mul, y, y));
         let (norm, four) = (b.binary(BinaryOp::Add, xx, yy), b.constant(Const::f32(4.0)));
         let outside = b.binary(BinaryOp::Gt, norm, four);
-        b.if_then(outside, |b| b.leave(label));
+        b.if_then(outside, |b| b.break_to(label));
         let real = b.binary(BinaryOp::Sub, xx, yy);
         let (real, imaginary) = (b.binary(BinaryOp::Add, real, c), b.fma(x, y, c));
         b.set(zx, real);
@@ -35,9 +35,15 @@ fn mandelbrot_count_is_partial_after_loop() {
     store_var(&mut b, count);
     let uniformity = b.finish().uniformity();
     for z in [zx, zy] {
-        assert_eq!(uniformity.var(z), VarUniformity { class: Varying, partial: false });
+        assert_eq!(
+            uniformity.var(z),
+            VarUniformity { variability: Varying, partially_assigned: false }
+        );
     }
-    assert_eq!(uniformity.var(count), VarUniformity { class: Varying, partial: true });
+    assert_eq!(
+        uniformity.var(count),
+        VarUniformity { variability: Varying, partially_assigned: true }
+    );
 }
 
 #[test]
@@ -48,7 +54,7 @@ fn tiled_gemm_has_uniform_loops() {
     let (accumulator, inner) = (k.b.var(Type::F32), k.b.var(Type::U32));
     let (source, outer) = (k.buffer, k.x);
     let mut indices = Vec::new();
-    k.b.repeat(true, |b, label| {
+    k.b.loop_(true, |b, label| {
         exit_at_ten(b, outer, label);
         let width = b.u32(8);
         let row = b.binary(BinaryOp::Mul, y, width);
@@ -56,7 +62,7 @@ fn tiled_gemm_has_uniform_loops() {
         let loaded = b.load(Type::F32, Place::new(source, Some(at), 4, 0), 1);
         b.store(Place::new(tile, Some(at), 4, 0), loaded);
         set(b, inner, 0);
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             exit_at_ten(b, inner, label);
             let i = b.get(inner);
             let left = b.binary(BinaryOp::Add, row, i);
@@ -75,9 +81,15 @@ fn tiled_gemm_has_uniform_loops() {
     let uniformity = kir.uniformity();
     assert!(indices.iter().all(|index| uniformity.value(*index) == Affine));
     for counter in [inner, outer] {
-        assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
+        assert_eq!(
+            uniformity.var(counter),
+            VarUniformity { variability: Uniform, partially_assigned: false }
+        );
     }
-    assert_eq!(uniformity.var(accumulator), VarUniformity { class: Varying, partial: false });
+    assert_eq!(
+        uniformity.var(accumulator),
+        VarUniformity { variability: Varying, partially_assigned: false }
+    );
 }
 
 #[test]
@@ -87,7 +99,7 @@ fn long_kernels_are_analysed_quickly() {
     let counter = k.x;
     // In a loop, each variable is assigned from the next one, so that variability propagates
     // against the program order.
-    k.b.repeat(true, |b, label| {
+    k.b.loop_(true, |b, label| {
         exit_at_ten(b, counter, label);
         increment(b, counter);
         for at in 0..50_000 {
@@ -106,7 +118,7 @@ fn long_kernels_are_analysed_quickly() {
     let start = std::time::Instant::now();
     let uniformity = kir.uniformity();
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
-    assert!(vars.iter().all(|var| uniformity.var(*var).class == Varying));
+    assert!(vars.iter().all(|var| uniformity.var(*var).variability == Varying));
 }
 
 #[test]
@@ -123,6 +135,9 @@ fn long_branch_chains_are_analysed_quickly() {
     store_var(&mut k.b, last);
     let kir = k.b.finish();
     let start = std::time::Instant::now();
-    assert_eq!(kir.uniformity().var(last), VarUniformity { class: Varying, partial: true });
+    assert_eq!(
+        kir.uniformity().var(last),
+        VarUniformity { variability: Varying, partially_assigned: true }
+    );
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }

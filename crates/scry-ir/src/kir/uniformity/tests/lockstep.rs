@@ -107,7 +107,7 @@ impl<'a> Single<'a> {
             Stmt::Scope { label, body } => {
                 return self.block(body).filter(|exited| exited != label);
             }
-            Stmt::Leave(label) => return Some(*label),
+            Stmt::Break(label) => return Some(*label),
             other => unreachable!("no random kernel has {other:?}"),
         }
         None
@@ -175,8 +175,8 @@ impl Lockstep<'_> {
             Stmt::Let(value) => self.compute(*value, active),
             Stmt::Set(var, value) => {
                 let from = self.values[value.index()];
-                let partial = self.uniformity.var(*var).partial;
-                let uniform = self.uniformity.var(*var).class == Variability::Uniform;
+                let partial = self.uniformity.var(*var).partially_assigned;
+                let uniform = self.uniformity.var(*var).variability == Variability::Uniform;
                 write(&mut self.vars[var.index()], from, active, uniform, partial);
             }
             Stmt::If { condition, then_block, else_block, .. } => {
@@ -196,7 +196,7 @@ impl Lockstep<'_> {
                 let end = self.block(body, active);
                 return end | std::mem::take(&mut self.waiting[label.0 as usize]);
             }
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 self.waiting[label.0 as usize] |= active;
                 return 0;
             }
@@ -214,15 +214,15 @@ impl Lockstep<'_> {
             };
             self.traces[lane].push((value, result[lane]));
         }
-        let class = self.uniformity.value(value);
-        if class == Variability::Affine && self.check_affine {
+        let variability = self.uniformity.value(value);
+        if variability == Variability::Affine && self.check_affine {
             assert!(is_affine(&result, active), "{value:?} is not affine: {result:?}");
         }
         write(
             &mut self.values[value.index()],
             result,
             active,
-            class == Variability::Uniform,
+            variability == Variability::Uniform,
             false,
         );
     }
@@ -293,9 +293,10 @@ fn lockstep_agrees_on_random_kernels() {
     for seed in 0..4000 {
         let uniformity = assert_lockstep_agrees(seed, seed % 2 == 0);
         for var in &uniformity.vars {
-            counts[var.class as usize] += 1;
-            counts[3] += usize::from(var.partial);
-            counts[4] += usize::from(var.class == Variability::Varying && !var.partial);
+            counts[var.variability as usize] += 1;
+            counts[3] += usize::from(var.partially_assigned);
+            counts[4] +=
+                usize::from(var.variability == Variability::Varying && !var.partially_assigned);
         }
     }
     // Every kind of variable must be common, so that the test covers it.

@@ -39,8 +39,9 @@ impl Kernel {
 
     /// Returns the variability of `x`, and whether it is partial.
     pub fn uniformity_of_x(self) -> (Variability, bool) {
-        let VarUniformity { class, partial } = self.b.finish().uniformity().var(self.x);
-        (class, partial)
+        let VarUniformity { variability, partially_assigned } =
+            self.b.finish().uniformity().var(self.x);
+        (variability, partially_assigned)
     }
 }
 
@@ -67,5 +68,5 @@ pub fn increment(b: &mut Builder, var: Var) {
 pub fn exit_at_ten(b: &mut Builder, var: Var, label: Label) {
     let (count, ten) = (b.get(var), b.u32(10));
     let done = b.binary(BinaryOp::Ge, count, ten);
-    b.if_then(done, |b| b.leave(label));
+    b.if_then(done, |b| b.break_to(label));
 }

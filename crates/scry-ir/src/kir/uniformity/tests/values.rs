@@ -67,11 +67,11 @@ fn integer_conversions_of_32_bits_are_affine() {
     };
     assert_eq!((bitcast(Type::I32), bitcast(Type::F32)), (Affine, Varying));
     for op in [UnaryOp::Neg, UnaryOp::Not] {
-        let class = variability_of(|k| {
+        let variability = variability_of(|k| {
             let local = k.b.builtin(LOCAL_Y);
             k.b.unary(op, local)
         });
-        assert_eq!(class, Affine, "{op:?}");
+        assert_eq!(variability, Affine, "{op:?}");
     }
 }
 
@@ -126,10 +126,10 @@ fn uniform_loads_are_uniform_despite_races() {
 
 #[test]
 fn atomics_are_varying() {
-    let class = variability_of(|k| {
+    let variability = variability_of(|k| {
         let (space, one) = (k.buffer, k.b.u32(1));
         let place = Place::new(space, None, 4, 0);
         k.b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None)
     });
-    assert_eq!(class, Varying);
+    assert_eq!(variability, Varying);
 }

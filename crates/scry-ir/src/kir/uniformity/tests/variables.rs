@@ -74,24 +74,27 @@ fn initial_zero_counts_as_assigned() {
 fn loops_carry_partial_assignments() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
-    k.b.repeat(true, |b, label| {
+    k.b.loop_(true, |b, label| {
         exit_at_ten(b, counter, label);
         increment(b, counter);
         store_var(b, x);
         b.if_then(k.varying, |b| set(b, x, 1));
     });
     let uniformity = k.b.finish().uniformity();
-    assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
-    assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
+    assert_eq!(uniformity.var(x), VarUniformity { variability: Varying, partially_assigned: true });
+    assert_eq!(
+        uniformity.var(counter),
+        VarUniformity { variability: Uniform, partially_assigned: false }
+    );
 }
 
 /// Adds a loop that counts `x` to ten, and that some invocations exit early.
 fn divergent_loop(k: &mut Kernel) {
     let x = k.x;
     k.set_x(0);
-    k.b.repeat(true, |b, label| {
+    k.b.loop_(true, |b, label| {
         exit_at_ten(b, x, label);
-        b.if_then(k.varying, |b| b.leave(label));
+        b.if_then(k.varying, |b| b.break_to(label));
         increment(b, x);
     });
 }
@@ -116,15 +119,15 @@ fn inner_counter_is_partial_unless_reset() {
     for reset in [true, false] {
         let mut k = kernel();
         let (x, outer) = (k.x, k.b.var(Type::U32));
-        k.b.repeat(true, |b, label| {
+        k.b.loop_(true, |b, label| {
             exit_at_ten(b, outer, label);
             increment(b, outer);
             if reset {
                 set(b, x, 0);
             }
-            b.repeat(true, |b, label| {
+            b.loop_(true, |b, label| {
                 exit_at_ten(b, x, label);
-                b.if_then(k.varying, |b| b.leave(label));
+                b.if_then(k.varying, |b| b.break_to(label));
                 increment(b, x);
             });
         });
@@ -138,7 +141,7 @@ fn uniform_step_keeps_counter_affine() {
     let mut k = kernel();
     let (x, local, size) = (k.x, k.b.builtin(LOCAL_Y), k.b.builtin(Builtin::GroupCount(0)));
     k.b.set(x, local);
-    k.b.repeat(true, |b, label| {
+    k.b.loop_(true, |b, label| {
         exit_at_ten(b, x, label);
         let old = b.get(x);
         let new = b.binary(BinaryOp::Add, old, size);
@@ -151,10 +154,10 @@ fn uniform_step_keeps_counter_affine() {
 fn early_return_keeps_remaining_lanes_converged() {
     let mut k = kernel();
     let (x, varying) = (k.x, k.varying);
-    k.b.if_then(varying, |b| b.leave(Label::KERNEL));
+    k.b.if_then(varying, |b| b.break_to(Label::KERNEL));
     k.set_x(0);
-    k.b.repeat(true, |b, label| {
-        b.if_then(varying, |b| b.leave(Label::KERNEL));
+    k.b.loop_(true, |b, label| {
+        b.if_then(varying, |b| b.break_to(Label::KERNEL));
         exit_at_ten(b, x, label);
         increment(b, x);
     });
@@ -168,7 +171,7 @@ fn assignments_before_exit_are_partial() {
     let x = k.x;
     k.b.if_then(k.varying, |b| {
         set(b, x, 1);
-        b.leave(Label::KERNEL);
+        b.break_to(Label::KERNEL);
     });
     k.store_x();
     assert_eq!(k.uniformity_of_x(), (Varying, true));
@@ -178,18 +181,21 @@ fn assignments_before_exit_are_partial() {
 fn divergent_continue_makes_assignment_partial() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
-    k.b.repeat(true, |b, label| {
+    k.b.loop_(true, |b, label| {
         b.scope(|b, next| {
             exit_at_ten(b, counter, label);
-            b.if_then(k.varying, |b| b.leave(next));
+            b.if_then(k.varying, |b| b.break_to(next));
             set(b, x, 1);
         });
         store_var(b, x);
         increment(b, counter);
     });
     let uniformity = k.b.finish().uniformity();
-    assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
-    assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
+    assert_eq!(uniformity.var(x), VarUniformity { variability: Varying, partially_assigned: true });
+    assert_eq!(
+        uniformity.var(counter),
+        VarUniformity { variability: Uniform, partially_assigned: false }
+    );
 }
 
 #[test]
@@ -201,7 +207,7 @@ fn assignment_before_divergent_exit_is_complete() {
             if before {
                 set(b, x, 1);
             }
-            b.if_then(k.varying, |b| b.leave(label));
+            b.if_then(k.varying, |b| b.break_to(label));
             if !before {
                 set(b, x, 1);
             }
@@ -216,7 +222,7 @@ fn uniform_scope_exit_is_not_divergent() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, label| {
-        b.if_then(k.uniform, |b| b.leave(label));
+        b.if_then(k.uniform, |b| b.break_to(label));
         set(b, x, 1);
     });
     k.store_x();
@@ -228,9 +234,9 @@ fn divergent_loop_exit_diverges_outer_scope() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, scope| {
-        b.repeat(true, |b, label| {
-            b.if_then(k.varying, |b| b.leave(label));
-            b.leave(scope);
+        b.loop_(true, |b, label| {
+            b.if_then(k.varying, |b| b.break_to(label));
+            b.break_to(scope);
         });
         set(b, x, 2);
     });
@@ -244,8 +250,8 @@ fn divergent_scope_exit_diverges_outer_scope() {
     let x = k.x;
     k.b.scope(|b, outer| {
         b.scope(|b, inner| {
-            b.if_then(k.varying, |b| b.leave(inner));
-            b.leave(outer);
+            b.if_then(k.varying, |b| b.break_to(inner));
+            b.break_to(outer);
         });
         set(b, x, 2);
     });
@@ -258,9 +264,9 @@ fn exited_lanes_miss_later_assignments() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
     k.b.scope(|b, scope| {
-        b.repeat(true, |b, label| {
+        b.loop_(true, |b, label| {
             set(b, x, 1);
-            b.if_then(k.varying, |b| b.leave(scope));
+            b.if_then(k.varying, |b| b.break_to(scope));
             exit_at_ten(b, counter, label);
             increment(b, counter);
         });

@@ -177,7 +177,7 @@ fn change_field(random: &mut Random, kir: &mut Kir) {
             let stmt = match random.below(4) {
                 0 => Stmt::Let(Value(number)),
                 1 => Stmt::Set(Var(number), Value(other)),
-                2 => Stmt::Leave(Label(number)),
+                2 => Stmt::Break(Label(number)),
                 _ => Stmt::Loop { label: Label(number), body: Vec::new(), finite: true },
             };
             kir.body.insert(at, stmt);

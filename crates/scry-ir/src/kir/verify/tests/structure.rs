@@ -122,7 +122,7 @@ fn values_are_computed_once() {
 fn values_are_visible_in_nested_blocks() {
     assert_valid(|b, v| {
         let one = b.u32(1);
-        b.if_then(value_of(v, Type::Bool), |b| b.repeat(false, |b, _| b.set(Var(0), one)));
+        b.if_then(value_of(v, Type::Bool), |b| b.loop_(false, |b, _| b.set(Var(0), one)));
     });
     for kind in 0..3 {
         assert_error("`v0 = %10`: %10 is not visible here", |b, v| {
@@ -130,7 +130,7 @@ fn values_are_visible_in_nested_blocks() {
             match kind {
                 0 => b.if_then(value_of(v, Type::Bool), |b| inside = b.u32(1)),
                 1 => b.if_else(value_of(v, Type::Bool), |_| (), |b| inside = b.u32(1)),
-                _ => b.repeat(false, |b, _| inside = b.u32(1)),
+                _ => b.loop_(false, |b, _| inside = b.u32(1)),
             }
             b.set(Var(0), inside);
         });
@@ -159,7 +159,7 @@ fn after_scope(before: bool, within: usize, exits_outer: bool) -> Result<(), Str
                 if before {
                     inside = b.u32(1);
                 }
-                b.if_then(condition, |b| b.leave(label));
+                b.if_then(condition, |b| b.break_to(label));
                 if !before {
                     inside = b.u32(1);
                 }
@@ -196,20 +196,20 @@ fn labels_are_unique_and_enclosing() {
     assert_error("`L7: scope`: L7 is not below 1, the number of labels", |b, _| {
         b.push(Stmt::Scope { label: Label(7), body: Vec::new() });
     });
-    assert_error("`leave L1`: L1 is not around the statement", |b, _| {
+    assert_error("`break L1`: L1 is not around the statement", |b, _| {
         b.scope(|_, _| ());
-        b.leave(Label(1));
+        b.break_to(Label(1));
     });
     assert_valid(|b, _| {
-        b.repeat(false, |b, outer| b.repeat(false, |b, _| b.leave(outer)));
-        b.leave(Label::KERNEL);
+        b.loop_(false, |b, outer| b.loop_(false, |b, _| b.break_to(outer)));
+        b.break_to(Label::KERNEL);
     });
 }
 
 #[test]
 fn exits_end_a_block() {
-    let result = verify_changed(|kir| kir.body.insert(0, Stmt::Leave(Label::KERNEL)));
-    assert_eq!(result, Err("`leave kernel`: statements follow in the block".to_owned()));
+    let result = verify_changed(|kir| kir.body.insert(0, Stmt::Break(Label::KERNEL)));
+    assert_eq!(result, Err("`break kernel`: statements follow in the block".to_owned()));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(in super::super) fn plan(
         return Ok(None);
     }
     let is_16bit = attention.element != PtxType::F32;
-    if !gpu.target.runs(Target::SM_80) || is_16bit && !aligned(attention) {
+    if !gpu.target.supports(Target::SM_80) || is_16bit && !aligned(attention) {
         return Ok(None);
     }
     match (gpu.is_hopper(), is_16bit) {

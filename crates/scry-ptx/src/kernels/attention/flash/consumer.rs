@@ -4,7 +4,7 @@ use super::layout::{RingCursor, SharedMemory};
 use super::params::Params;
 use super::strip::Strip;
 use super::{Form, Output, Variant, epilogue};
-use crate::typed::hopper::{Accumulators, Left, Matrix, MmaType, Swizzle, Transposed};
+use crate::typed::hopper::{Accumulators, Matrix, MmaType, OperandA, Swizzle, Transposed};
 use crate::typed::{KernelBuilder, Val};
 use crate::types::PtxType;
 
@@ -24,7 +24,7 @@ pub(super) fn write<'k>(
     index: Val<'k, u32>,
 ) {
     if let Some((_, registers)) = variant.registers() {
-        k.claim_registers(registers);
+        k.setmaxnreg_inc(registers);
     }
     release_first_consumer(k, variant, index);
     let cursors = [shared.keys().cursor(k), shared.values().cursor(k)];
@@ -126,7 +126,7 @@ impl<'k> Consumer<'k, '_> {
         for (nth, (left, right, chunk, step)) in mma_operands.enumerate() {
             let query = queries.at(layout.query_chunk(left, chunk) + 32 * step);
             let key = keys.at(layout.tile_chunk(right, chunk) + 32 * step);
-            let (left, added) = (Left::Shared(query), self.constant_bool(nth > 0));
+            let (left, added) = (OperandA::Shared(query), self.constant_bool(nth > 0));
             self.strip.scores.multiply(self.mma_type(), left, key, added, Transposed::default());
         }
         k.wgmma_commit_group();
@@ -134,7 +134,7 @@ impl<'k> Consumer<'k, '_> {
 
     /// Returns a constant predicate.
     fn constant_bool(&self, value: bool) -> Val<'k, bool> {
-        self.strip.k.constant(u32::from(value)).differs(0)
+        self.strip.k.constant(u32::from(value)).ne(0)
     }
 
     /// Issues the MMAs that accumulate weights times the next tile of values.
@@ -178,7 +178,7 @@ impl<'k> Consumer<'k, '_> {
     fn multiply_values(&self, accumulators: &Accumulators<'k>, column: u32, added: bool) {
         let (k, layout) = (self.strip.k, &self.shared.layout);
         let values = self.values.as_values();
-        let transposed = Transposed { left: false, right: true };
+        let transposed = Transposed { a: false, b: true };
         let steps = self.strip.variant.tile.keys / 16;
         k.wgmma_fence();
         let mma_operands = self.strip.variant.products().iter();
@@ -188,7 +188,8 @@ impl<'k> Consumer<'k, '_> {
             let words = &self.strip.weights[left as usize][4 * step as usize..];
             let weights = [0, 1, 2, 3].map(|word: usize| words[word].get());
             let value = values.at(layout.tile_chunk(right, column / 64) + 16 * 128 * step);
-            let (left, added) = (Left::Registers(weights), self.constant_bool(added || nth > 0));
+            let (left, added) =
+                (OperandA::Registers(weights), self.constant_bool(added || nth > 0));
             accumulators.multiply(self.mma_type(), left, value, added, transposed);
         }
         k.wgmma_commit_group();
@@ -196,7 +197,7 @@ impl<'k> Consumer<'k, '_> {
 
     /// Releases a tile, and advances to the next one.
     fn release(&self, cursor: &RingCursor<'k>) {
-        cursor.empty().arrive_if(self.strip.k.lane().equals(0));
+        cursor.empty().arrive_if(self.strip.k.lane().eq(0));
         cursor.advance();
     }
 }
@@ -206,7 +207,7 @@ impl Consumer<'_, '_> {
     /// memory: then the epilogue releases them.
     fn release_queries(&self) {
         if self.shared.layout.has_result_buffer() || self.strip.variant.output != Output::Tiles {
-            self.shared.queries_empty().arrive_if(self.strip.k.lane().equals(0));
+            self.shared.queries_empty().arrive_if(self.strip.k.lane().eq(0));
         }
     }
 }
@@ -215,7 +216,7 @@ impl Consumer<'_, '_> {
 fn release_first_consumer(k: &KernelBuilder, variant: &Variant, index: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
     if last > 0 && variant.form == Form::Overlapped {
-        k.when(index.equals(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
+        k.if_then(index.eq(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
     }
 }
 
@@ -234,7 +235,7 @@ impl Consumer<'_, '_> {
     fn pass_mma_slot(&self) {
         if self.is_ping_pong() {
             let next = self.index + 1;
-            let next = next.equals(self.strip.variant.tile.consumers).select::<u32>(0, next);
+            let next = next.eq(self.strip.variant.tile.consumers).select::<u32>(0, next);
             self.strip.k.arrive(next + PING_PONG_BARRIER, PING_PONG_THREADS);
         }
     }

@@ -29,14 +29,14 @@ fn store_tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
     let (k, task) = (strip.k, strip.task);
     strip.normalise();
     let barrier = consumer.index + CONSUMER_BARRIER;
-    let first = (k.thread_id() & 127).equals(0);
-    k.when(first, || k.bulk_wait_group_read(0));
+    let first = (k.thread_id() & 127).eq(0);
+    k.if_then(first, || k.bulk_wait_group_read(0));
     k.sync_named(barrier, 128);
     let tile = shared.results(consumer.index);
     stage(consumer, tile);
     k.fence_proxy_async();
     k.sync_named(barrier, 128);
-    k.when(first, || {
+    k.if_then(first, || {
         for chunk in 0..strip.variant.chunks() {
             let from = tile.offset(shared.layout.query_chunk(0, chunk).into());
             k.tma_store(
@@ -48,15 +48,15 @@ fn store_tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
         k.bulk_commit_group();
     });
     if !shared.layout.has_result_buffer() {
-        k.when(first, || k.bulk_wait_group_read(0));
-        shared.queries_empty().arrive_if(k.lane().equals(0));
+        k.if_then(first, || k.bulk_wait_group_read(0));
+        shared.queries_empty().arrive_if(k.lane().eq(0));
     }
 }
 
 /// Waits until TMA has read shared memory, before the block exits.
 pub(super) fn wait_for_stores(k: &KernelBuilder, variant: &Variant) {
     if variant.output == Output::Tiles {
-        k.when((k.thread_id() & 127).equals(0), || k.bulk_wait_group_read(0));
+        k.if_then((k.thread_id() & 127).eq(0), || k.bulk_wait_group_read(0));
     }
 }
 
@@ -90,7 +90,7 @@ fn store_row_f32<'k>(strip: &Strip<'k, '_>, thread_row: usize, to: Ptr<'k, Globa
         for column_parity in 0..2 {
             let in_bounds = (strip.column + (column + column_parity)).lt(strip.params.head_dim);
             let value = strip.accumulators.get(nth + column_parity as usize);
-            strip.k.when(in_bounds, || to.at(column + column_parity).store(value));
+            strip.k.if_then(in_bounds, || to.at(column + column_parity).store(value));
         }
     }
 }
@@ -103,7 +103,7 @@ fn store_row_16bit<'k>(strip: &Strip<'k, '_>, thread_row: usize, to: Ptr<'k, Glo
         let column = 8 * (nth / 4) as u32;
         let in_bounds = (strip.column + column).lt(strip.params.head_dim);
         let word = rounding.pack([strip.accumulators.get(nth), strip.accumulators.get(nth + 1)]);
-        strip.k.when(in_bounds, || to.at(column / 2).store(word));
+        strip.k.if_then(in_bounds, || to.at(column / 2).store(word));
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn store_rows<'k>(strip: &Strip<'k, '_>, rows: &Rows<'k>) {
     for thread_row in 0..2 {
         let in_bounds = (strip.row + 8 * thread_row as u32).lt(strip.params.queries);
         let query = strip.query(thread_row);
-        strip.k.when(in_bounds, || match strip.variant.terms {
+        strip.k.if_then(in_bounds, || match strip.variant.terms {
             1 => store_row_16bit(strip, thread_row, rows.row_address(2, query).cast()),
             _ => store_row_f32(strip, thread_row, rows.row_address(4, query).cast()),
         });
@@ -131,12 +131,12 @@ fn store_partial<'k>(
     for thread_row in 0..2 {
         let max_and_total = strip.max_and_total(thread_row);
         let in_bounds = (strip.row + 8 * thread_row as u32).lt(params.queries * params.group);
-        strip.k.when(in_bounds, || {
+        strip.k.if_then(in_bounds, || {
             let [batch, head, query] = strip.query(thread_row);
             let head = (task.slice * params.batch + batch) * params.heads + head;
             let nth = to_u64(head) * to_u64(params.queries) + to_u64(query);
             store_row_f32(strip, thread_row, accumulators.at_wide(nth * to_u64(params.head_dim)));
-            strip.k.when(strip.column.equals(0), || {
+            strip.k.if_then(strip.column.eq(0), || {
                 stats.at_wide(nth * 2).store_vector(max_and_total);
             });
         });

@@ -224,7 +224,7 @@ impl<'k> RingCursor<'k> {
     /// Advances to the next tile.
     pub fn advance(&self) {
         let next = self.stage.get() + 1;
-        let wraps = next.equals(self.ring.layout.stages);
+        let wraps = next.eq(self.ring.layout.stages);
         self.round.set(wraps.select::<u32>(self.round.get() ^ 1, self.round.get()));
         self.stage.set(wraps.select::<u32>(0, next));
     }

@@ -106,12 +106,12 @@ fn write_body(k: &KernelBuilder, variant: &Variant) {
     let layout = Layout::new(variant);
     let shared = layout.allocate(k);
     let group = k.warp() >> 2;
-    k.when(k.thread_id().equals(0), || {
+    k.if_then(k.thread_id().eq(0), || {
         maps.iter().for_each(|map| k.prefetch_tensor_map(*map));
         shared.init_barriers(k);
     });
     k.sync();
-    k.either(
+    k.if_else(
         group.lt(variant.tile.consumers),
         || consumer::write(k, variant, &params, &shared, group),
         || producer::write(k, variant, &params, maps, &shared),

@@ -101,7 +101,9 @@ impl<'k> Params<'k> {
         let out = match variant.output {
             Output::Tiles => Out::Tiles(k.tensor_map_param("out")),
             Output::Rows => Out::Rows(Rows::new(k, "out")),
-            Output::Partial => Out::Partial(k.pointer_param("sums"), k.pointer_param("extents")),
+            Output::Partial => {
+                Out::Partial(k.pointer_param("accumulators"), k.pointer_param("stats"))
+            }
         };
         let bias = variant.bias.map(|_| Rows::new(k, "bias"));
         let [

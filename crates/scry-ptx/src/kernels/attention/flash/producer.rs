@@ -20,15 +20,15 @@ pub(super) fn write<'k>(
     shared: &SharedMemory<'k>,
 ) {
     if let Some((registers, _)) = variant.registers() {
-        k.release_registers(registers);
+        k.setmaxnreg_dec(registers);
     }
     let (keys, values) = (shared.keys().cursor(k), shared.values().cursor(k));
     let work = |task, parity| {
         let producer = Producer { k, variant, params, maps, shared, task, keys, values };
         producer.run(parity);
     };
-    let is_producer = k.warp().equals(4 * variant.tile.consumers);
-    k.when(is_producer, || k.when(k.elect_one(), || params.for_each_task(k, variant, work)));
+    let is_producer = k.warp().eq(4 * variant.tile.consumers);
+    k.if_then(is_producer, || k.if_then(k.elect_one(), || params.for_each_task(k, variant, work)));
 }
 
 struct Producer<'k, 'a> {
@@ -52,8 +52,8 @@ impl<'k> Producer<'k, '_> {
         self.load_queries();
         self.load_tile(&self.values, VALUES, last);
         let tile = self.k.var(last);
-        self.k.repeat(|exit| {
-            exit.when(tile.get().le(self.task.begin));
+        self.k.loop_(|exit| {
+            exit.break_if(tile.get().le(self.task.begin));
             tile.set(tile.get() - 1);
             self.load_tile(&self.keys, KEYS, tile.get());
             self.load_tile(&self.values, VALUES, tile.get());

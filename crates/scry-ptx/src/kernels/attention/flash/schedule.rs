@@ -96,12 +96,12 @@ impl<'k> Params<'k> {
         let (step, parity) = (k.var(0u32), k.var(0u32));
         let (blocks, block, pair_shift) =
             (k.block_count(0), k.block_id(0), self.schedule.pair_shift);
-        k.repeat(|exit| {
+        k.loop_(|exit| {
             // With pairs, two steps are a round, and the lowest bit selects the tile of a pair.
             let (round, second) = (step.get() >> pair_shift, step.get() & pair_shift);
-            let is_forward = (round & 1).equals(0);
+            let is_forward = (round & 1).eq(0);
             let nth = round.mul_add(blocks, is_forward.select(block, blocks - 1 - block));
-            exit.when(nth.ge(self.schedule.units));
+            exit.break_if(nth.ge(self.schedule.units));
             let (task, unpaired) = if variant.packs_heads() {
                 (self.slice_task(nth, variant), k.constant(0u32))
             } else {
@@ -130,13 +130,13 @@ impl<'k> Params<'k> {
         let (position, head) = div_rem(index_in_section, interleaved_heads.min(heads_left));
         let (batch, head) = div_rem(first_head + head, self.heads);
         let mirrored = pieces - 1 - position;
-        let tile = second.equals(0).select(mirrored, position);
+        let tile = second.eq(0).select(mirrored, position);
         let rows = 64 * variant.tile.consumers;
         let first_row = tile * rows;
         let visible_keys = if variant.causal { self.keys.min(first_row + rows) } else { self.keys };
         let begin = nth.code().constant(0u32);
         let (kv_head, end) = (head / self.group, tiles(visible_keys, variant));
-        let unpaired = (pair_shift.differs(second) & mirrored.equals(position)).select::<u32>(1, 0);
+        let unpaired = (pair_shift.ne(second) & mirrored.eq(position)).select::<u32>(1, 0);
         (Task { batch, head, kv_head, first_row, begin, end, slice: begin }, unpaired)
     }
 

@@ -101,7 +101,7 @@ impl<'k> Warps<'k, '_> {
     fn copy_before(&self, kind: Operand, tile: Val<'k, u32>) {
         let next = self.stage.get() ^ 1;
         let keys = self.strip.variant.tile.keys;
-        self.k().when(tile.gt(self.strip.task.begin), || {
+        self.k().if_then(tile.gt(self.strip.task.begin), || {
             self.copy(kind, next, (tile - 1) * keys);
         });
         self.k().cp_async_commit_group();

@@ -65,11 +65,8 @@ impl<'k> Softmax<'k> {
         let tile_max = self.k.reduce_warp(thread_max, LANES, |a, b| a.max(b));
         let max = row.max.get().max(tile_max);
         let shift = max * self.scale;
-        let shift = if may_be_masked {
-            max.equals(f32::NEG_INFINITY).select::<f32>(0.0, shift)
-        } else {
-            shift
-        };
+        let shift =
+            if may_be_masked { max.eq(f32::NEG_INFINITY).select::<f32>(0.0, shift) } else { shift };
         row.rescale.set(row.max.get().mul_add(self.scale, -shift).exp2());
         row.max.set(max);
         shift

@@ -68,8 +68,8 @@ impl<'k, 'a> Strip<'k, 'a> {
     pub fn for_each_tile(&self, tiles_left: Var<'k, u32>, write: impl Fn(Val<'k, u32>, bool)) {
         let (k, begin) = (self.k, self.task.begin);
         let write_loop = |may_be_masked: bool, to: Val<'k, u32>| {
-            k.repeat(|exit| {
-                exit.when(tiles_left.get().le(to));
+            k.loop_(|exit| {
+                exit.break_if(tiles_left.get().le(to));
                 tiles_left.set(tiles_left.get() - 1);
                 write(tiles_left.get(), may_be_masked);
             });
@@ -168,7 +168,7 @@ impl<'k> Strip<'k, '_> {
     pub fn normalise(&self) {
         let factor = |row| {
             let total = self.softmax.total(row);
-            total.equals(0.0).select::<f32>(0.0, total.recip())
+            total.eq(0.0).select::<f32>(0.0, total.recip())
         };
         scale_rows(&self.accumulators, [factor(0), factor(1)]);
     }

@@ -60,7 +60,7 @@ fn buffers(
         Output::Partial => {
             buffers.pop();
             let partial_lens = combine::partial_lens(attention, pieces);
-            for (name, len) in ["sums", "extents"].into_iter().zip(partial_lens) {
+            for (name, len) in ["accumulators", "stats"].into_iter().zip(partial_lens) {
                 parameters.push(Parameter::Pointer(buffers.len()));
                 buffers.push(BufferParameter {
                     name,

@@ -18,7 +18,7 @@ impl<'k> ReceiveBuffer<'k> {
     pub(super) fn new(k: &'k KernelBuilder, split_k: u32, values: u32) -> Self {
         let memory = k.shared::<f32>(split_k * values, 16);
         let full = MBarrier::at(k.shared::<u64>(1, 8));
-        k.when(k.thread_id().equals(0), || {
+        k.if_then(k.thread_id().eq(0), || {
             full.init(1);
             k.fence_mbarrier_init();
             full.arrive_expect_tx(4 * split_k * values);
@@ -36,7 +36,7 @@ impl<'k> ReceiveBuffer<'k> {
 
     /// Writes code that the first block runs after all sums have arrived.
     pub(super) fn in_first_block(&self, write: impl FnOnce()) {
-        self.k.when(self.k.cluster_rank().equals(0), || {
+        self.k.if_then(self.k.cluster_rank().eq(0), || {
             self.full.wait(0);
             write();
         });

@@ -185,7 +185,7 @@ impl PtxKernel for Dot {
                 return params.write_splitting_block(self, &at);
             }
             let column = at.column + (k.thread_id() >> 5) * self.columns();
-            k.when(column.lt(params.n), || {
+            k.if_then(column.lt(params.n), || {
                 let sum = params.lane_sum(&params.accumulators(self, &at, column));
                 params.finish_lane(self, &at, column, sum);
             });
@@ -246,7 +246,7 @@ impl<'k> Params<'k> {
             m: k.scalar_param("m"),
             n: k.scalar_param("n"),
             k_dim: k.scalar_param("k"),
-            ld: ["a_leading", "b_leading"].map(|name| k.scalar_param(name)),
+            ld: ["a_ld", "b_ld"].map(|name| k.scalar_param(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.scalar_param(name)),
             out_strides: ["to_row", "to_column", "to_product"].map(|name| k.scalar_param(name)),
             scalars: EpilogueScalars {
@@ -291,8 +291,8 @@ impl<'k> Params<'k> {
     fn accumulate_vectors(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
         let k_done = k.var(0u32);
-        k.repeat(|exit| {
-            exit.when((k_done.get() + step).gt(self.k_dim));
+        k.loop_(|exit| {
+            exit.break_if((k_done.get() + step).gt(self.k_dim));
             let at =
                 to_u64(k_done.get()) * u64::from(element.size()) + to_u64(k.lane()) * VECTOR_BYTES;
             let read = |line: &Ptr<'k, Global, u8>| dot.load(line.at_wide(at));
@@ -353,7 +353,7 @@ impl<'k> Params<'k> {
         let lane = self.k.lane();
         (1..)
             .zip(&accumulators[1..])
-            .fold(accumulators[0], |own, (nth, sum)| lane.equals(nth).select(*sum, own))
+            .fold(accumulators[0], |own, (nth, sum)| lane.eq(nth).select(*sum, own))
     }
 
     /// Returns the accumulator with the lane's index, reduced over all warps of the block through
@@ -374,10 +374,10 @@ impl<'k> Params<'k> {
         let sum = self.reduce_block(&self.accumulators(dot, at, at.column));
         let finish = |sum| self.finish_lane(dot, at, at.column, sum);
         receive.iter().for_each(|_| k.wait_cluster());
-        k.when(k.warp().equals(0), || match receive {
+        k.if_then(k.warp().eq(0), || match receive {
             None => finish(sum),
             Some(receive) => {
-                k.when(lane.lt(values), || receive.send(lane, sum));
+                k.if_then(lane.lt(values), || receive.send(lane, sum));
                 receive.in_first_block(|| finish(receive.sum_over_blocks(lane.min(values - 1))));
             }
         });
@@ -398,7 +398,7 @@ impl<'k> Params<'k> {
         sum: Val<'k, f32>,
     ) {
         let (element, epilogue) = (dot.gemm.output, &dot.gemm.epilogue);
-        self.k.when(row.lt(self.m) & column.lt(self.n), || {
+        self.k.if_then(row.lt(self.m) & column.lt(self.n), || {
             let [row_stride, column_stride, batch_stride] = self.out_strides;
             let size = u64::from(element.size());
             let to = to_u64(at.batch) * batch_stride

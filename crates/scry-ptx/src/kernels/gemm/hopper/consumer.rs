@@ -5,7 +5,7 @@ use super::schedule::{Schedule, WorkItem};
 use super::split_k;
 use super::store::Results;
 use super::variant::{GROUP_ROWS, Major, ROW_BYTES, Store, Variant, WARPGROUP};
-use crate::typed::hopper::{Accumulators, Left, Swizzle, Transposed, descriptor};
+use crate::typed::hopper::{Accumulators, OperandA, Swizzle, Transposed, descriptor};
 use crate::typed::{KernelBuilder, Ptr, Shared, Val};
 
 /// Bytes of eight rows, the swizzle atom.
@@ -64,7 +64,7 @@ fn accumulate(k: &KernelBuilder, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &Work
         tiles.multiply(ring.index());
         k.wgmma_commit_group();
         k.wgmma_wait_group(1);
-        k.when(nth.differs(item.k_tile_start), || ring.release(previous_stage.get()));
+        k.if_then(nth.ne(item.k_tile_start), || ring.release(previous_stage.get()));
         previous_stage.set(ring.index());
         ring.advance();
     });
@@ -106,8 +106,8 @@ impl<'k> Tiles<'k> {
                 .then(|| Accumulators::new(k, variant.tile.columns)),
             a: tile_descriptor(rows, variant.a),
             b: tile_descriptor(columns, variant.b),
-            always: k.constant(0u32).equals(0),
-            never: k.constant(0u32).differs(0),
+            always: k.constant(0u32).eq(0),
+            never: k.constant(0u32).ne(0),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'k> Tiles<'k> {
             let a = a + u64::from(left * (variant.a_term_bytes() >> 4));
             let b = b + u64::from(right * (variant.b_term_bytes() >> 4));
             for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
-                let left = Left::Shared(a + descriptor_step(Major::K, step));
+                let left = OperandA::Shared(a + descriptor_step(Major::K, step));
                 let right = b + descriptor_step(Major::K, step);
                 accumulators.multiply(variant.mma_type(), left, right, added, transposed);
                 added = self.always;
@@ -139,10 +139,10 @@ impl<'k> Tiles<'k> {
     fn multiply(&self, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
-        let transposed = Transposed { left: variant.a == Major::Mn, right: variant.b == Major::Mn };
+        let transposed = Transposed { a: variant.a == Major::Mn, b: variant.b == Major::Mn };
         let (a, b): (Val<'_, u64>, Val<'_, u64>) = (a + offset, b + offset);
         for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
-            let left = Left::Shared(a + descriptor_step(variant.a, step));
+            let left = OperandA::Shared(a + descriptor_step(variant.a, step));
             let right = b + descriptor_step(variant.b, step);
             self.accumulators.multiply(variant.mma_type(), left, right, self.always, transposed);
         }

@@ -172,23 +172,23 @@ fn write_body(k: &KernelBuilder, variant: Variant) {
     });
     let producer = k.warp().ge(4 * variant.tile.groups);
     let registers = REGISTERS[variant.tile.groups as usize];
-    k.either(
+    k.if_else(
         producer,
         || {
             registers
                 .into_iter()
-                .for_each(|(producer_registers, _)| k.release_registers(producer_registers));
+                .for_each(|(producer_registers, _)| k.setmaxnreg_dec(producer_registers));
             let producer_thread = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
             let producer = producer::Producer { k, variant, memory, schedule, operands };
-            k.when(producer_thread.equals(0), || producer.load_a());
-            k.when(producer_thread.equals(32), || producer.load_b());
+            k.if_then(producer_thread.eq(0), || producer.load_a());
+            k.if_then(producer_thread.eq(32), || producer.load_b());
             k.sync_warp();
             split_k::wait_for_peers(k, variant);
         },
         || {
             registers
                 .into_iter()
-                .for_each(|(_, consumer_registers)| k.claim_registers(consumer_registers));
+                .for_each(|(_, consumer_registers)| k.setmaxnreg_inc(consumer_registers));
             consumer::write(k, variant, memory, &schedule, &results);
         },
     );
@@ -211,13 +211,13 @@ fn write_initialisation<'k>(k: &'k KernelBuilder, variant: Variant, memory: Ptr<
 /// Writes code with which one thread executes `init`, and the threads that use the barriers wait
 /// until it has done so. Without a cluster that thread's own warp does not wait.
 fn init_barriers(k: &KernelBuilder, variant: Variant, init: impl FnOnce()) {
-    let is_initialising_warp = k.warp().equals(4 * variant.tile.groups);
+    let is_initialising_warp = k.warp().eq(4 * variant.tile.groups);
     let init_by_leader = || {
-        k.when(k.lane().equals(0), init);
+        k.if_then(k.lane().eq(0), init);
         k.sync_warp();
     };
     if variant.tile.cluster > 1 {
-        k.when(is_initialising_warp, init_by_leader);
+        k.if_then(is_initialising_warp, init_by_leader);
         k.arrive_cluster_relaxed();
         return k.wait_cluster();
     }
@@ -237,5 +237,5 @@ fn init_barriers(k: &KernelBuilder, variant: Variant, init: impl FnOnce()) {
         arrive_at_cluster();
         k.sync_named(BLOCK_BARRIER, threads);
     };
-    k.either(is_initialising_warp, lead, wait);
+    k.if_else(is_initialising_warp, lead, wait);
 }

@@ -90,7 +90,7 @@ impl<'k> Ring<'k> {
     pub(super) fn release(&self, index: Val<'k, u32>) {
         let (lane, cluster) = (self.k.lane(), self.variant.tile.cluster);
         let empty = self.barrier(1, index);
-        self.k.when(lane.lt(cluster), || match cluster {
+        self.k.if_then(lane.lt(cluster), || match cluster {
             1 => empty.arrive(),
             _ => empty.arrive_in(lane),
         });
@@ -99,7 +99,7 @@ impl<'k> Ring<'k> {
     /// Advances to the next stage.
     pub(super) fn advance(&self) {
         let next = self.index.get() + 1;
-        let wraps = next.equals(self.variant.stages());
+        let wraps = next.eq(self.variant.stages());
         self.parity.set(wraps.select(self.parity.get() ^ 1, self.parity.get()));
         self.index.set(wraps.select(0, next));
     }

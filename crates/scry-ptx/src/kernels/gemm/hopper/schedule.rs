@@ -110,15 +110,15 @@ impl<'k> Schedule<'k> {
         Self {
             k,
             variant,
-            work_items: k.scalar_param("parts"),
+            work_items: k.scalar_param("work_items"),
             tiles: divisor("tiles"),
             splits: divisor("splits"),
             band: divisor("band"),
             band_tiles: divisor("band_tiles"),
             bands: k.scalar_param("bands"),
             last_band: divisor("last_band"),
-            k_stages: k.scalar_param("depth"),
-            split_k_stages: k.scalar_param("split_depth"),
+            k_stages: k.scalar_param("k_stages"),
+            split_k_stages: k.scalar_param("split_k_stages"),
         }
     }
 

@@ -300,7 +300,7 @@ fn store_result<'k>(
     let element =
         to_u64(item.result) * out_memory.stride + to_u64(line) * out_memory.ld + to_u64(within);
     let to = out_memory.base.at_wide(element * u64::from(output.size()));
-    results.k.when(row.lt(results.m) & column.lt(results.n), || {
+    results.k.if_then(row.lt(results.m) & column.lt(results.n), || {
         let bias = results.bias_of(row, column);
         let previous = finish.reads.then(|| load_element(to, output, false));
         let value = results.scalars.finish(finish.activation, sum, previous, bias);

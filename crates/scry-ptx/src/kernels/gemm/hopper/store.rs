@@ -66,7 +66,7 @@ impl<'k> Results<'k> {
             Store::Tiles => Destination::Map(k.tensor_map_param("out")),
             Store::Lanes | Store::Cluster(_) => Destination::Memory(OutMemory {
                 base: k.pointer_param("out"),
-                ld: k.scalar_param("out_leading"),
+                ld: k.scalar_param("out_ld"),
                 stride: k.scalar_param("out_stride"),
             }),
         };
@@ -96,7 +96,7 @@ impl<'k> Results<'k> {
     /// Waits until TMA has read shared memory, so that the block can exit.
     pub(super) fn finish(&self) {
         if self.variant.store == Store::Tiles {
-            self.k.when(self.k.lane().equals(0), || self.k.bulk_wait_group_read(0));
+            self.k.if_then(self.k.lane().eq(0), || self.k.bulk_wait_group_read(0));
         }
     }
 
@@ -108,13 +108,13 @@ impl<'k> Results<'k> {
         warp: &Warp<'a>,
     ) {
         let (k, columns) = (self.k, self.variant.staged_columns());
-        let (leader, slab_count) = (k.lane().equals(0), accumulators.columns() / columns);
+        let (leader, slab_count) = (k.lane().eq(0), accumulators.columns() / columns);
         // With an odd number of slabs, the last one used the buffer of the next tile's first slab.
         let first =
             if slab_count.is_multiple_of(STAGING_BUFFERS) { STAGING_BUFFERS - 1 } else { 0 };
         for slab in 0..slab_count {
             let staging = warp.staging.offset((slab % STAGING_BUFFERS * STAGING_BYTES).into());
-            k.when(leader, || {
+            k.if_then(leader, || {
                 k.bulk_wait_group_read(if slab == 0 { first } else { STAGING_BUFFERS - 1 })
             });
             k.sync_warp();
@@ -123,7 +123,7 @@ impl<'k> Results<'k> {
             }
             k.fence_proxy_async();
             k.sync_warp();
-            k.when(leader, || {
+            k.if_then(leader, || {
                 let at = [warp.column + slab * columns, warp.row, warp.result];
                 k.tma_store(staging, map, at);
                 k.bulk_commit_group();
@@ -184,7 +184,7 @@ impl<'k> Results<'k> {
         if let Some(bias) = self.bias {
             let element = self.variant.output;
             let at = bias.at_wide(index.convert::<u64>("") * u64::from(element.size()));
-            self.k.when(index.lt(len), || value.set(load_element(at, element, false)));
+            self.k.if_then(index.lt(len), || value.set(load_element(at, element, false)));
         }
         value.get()
     }

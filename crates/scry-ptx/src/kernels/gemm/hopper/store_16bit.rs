@@ -66,12 +66,12 @@ impl<'k> Results<'k> {
                 if is_full {
                     write()
                 } else {
-                    k.when(rows.gt(row as u32), write)
+                    k.if_then(rows.gt(row as u32), write)
                 }
                 addresses[row % 2] = addresses[row % 2].at_wide(two_rows);
             }
         };
-        k.either(rows.equals(WARP_ROWS), || write(true), || write(false));
+        k.if_else(rows.eq(WARP_ROWS), || write(true), || write(false));
     }
 }
 
@@ -102,7 +102,7 @@ impl<'k> WordStore<'k> {
             offset: to_u64(column * 2),
             is_word,
             is_tail: column.lt(count) & !is_word,
-            is_head: odd.equals(1) & lane.equals(31) & count.gt(0),
+            is_head: odd.eq(1) & lane.eq(31) & count.gt(0),
         }
     }
 
@@ -122,10 +122,10 @@ impl<'k> WordStore<'k> {
         let opcode = Opcode::new("shf.r.wrap.b32");
         let pair: Val<'_, u32> =
             k.op(opcode, &[own_word.operand(), next_word.operand(), self.shift.operand()]);
-        k.when(self.is_word, || at.cast::<u32>().store(pair));
-        k.when(self.is_tail, || at.cast::<u16>().store(low_16_bits(pair)));
+        k.if_then(self.is_word, || at.cast::<u32>().store(pair));
+        k.if_then(self.is_tail, || at.cast::<u16>().store(low_16_bits(pair)));
         // The last lane's word starts 63 columns after the first column.
-        k.when(self.is_head, || at.offset(-126).cast::<u16>().store(low_16_bits(pair >> 16)));
+        k.if_then(self.is_head, || at.offset(-126).cast::<u16>().store(low_16_bits(pair >> 16)));
     }
 }
 

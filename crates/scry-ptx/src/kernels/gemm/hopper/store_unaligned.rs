@@ -46,7 +46,7 @@ impl<'k> Results<'k> {
             let column = warp.column + k.lane() + slab * columns;
             let to = rows.at_wide(to_u64(column) * size);
             let in_bounds = column.lt(self.n) & k.lane().lt(width);
-            k.when(in_bounds, || self.write_column(to, row_bytes, column, warp));
+            k.if_then(in_bounds, || self.write_column(to, row_bytes, column, warp));
         }
     }
 
@@ -66,7 +66,7 @@ impl<'k> Results<'k> {
         for nth in 0..WARP_ROWS {
             let row = warp.row + nth;
             let sum = load_staged(warp.staging, nth);
-            self.k.when(row.lt(self.m), || {
+            self.k.if_then(row.lt(self.m), || {
                 let bias = match self.variant.finish.bias {
                     BiasAxis::Rows => self.bias.map(|bias| self.load_bias(bias, row)),
                     _ => bias,

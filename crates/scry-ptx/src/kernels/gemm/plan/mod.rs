@@ -66,7 +66,7 @@ impl Gemm {
 
 fn check_gpu(gemm: &Gemm, gpu: GpuSpec) -> Result<(), PlanError> {
     let needed = Target::SM_90A;
-    if !gpu.target.runs(needed) {
+    if !gpu.target.supports(needed) {
         let (kernel, target) = ("gemm_sm90".to_owned(), gpu.target);
         return Err(PlanError::Target { kernel, needed, target });
     }

@@ -79,7 +79,7 @@ fn computes_in_f32(gemm: &Gemm, gpu: GpuSpec) -> bool {
 pub(super) fn plan(mut plan: Plan, gemm: &Gemm, gpu: GpuSpec) -> Result<Plan, PlanError> {
     let mut product = Product::new(gemm);
     let in_f32 = computes_in_f32(gemm, gpu);
-    if !gpu.target.runs(Target::SM_80) || !product.fits_32_bit_offsets() || is_small(gemm) {
+    if !gpu.target.supports(Target::SM_80) || !product.fits_32_bit_offsets() || is_small(gemm) {
         return product.launch_tiled(plan);
     }
     if let Some(dot) = product.as_skinny(gpu) {

@@ -130,7 +130,7 @@ impl PtxKernel for Stream {
         let [weights, mut x, y] = self.product.buffers();
         if self.prepared_limbs().is_some() {
             x = BufferParameter {
-                name: "digits",
+                name: "limbs",
                 element: PtxType::B8,
                 len: self.limb_buffer_bytes(),
                 ..x
@@ -190,7 +190,7 @@ impl Stream {
         let y = k.pointer_param::<f32>("y");
         let [rows, len] = ["rows", "k"].map(|name| k.scalar_param::<u32>(name));
         let [first, columns] = ["first", "columns"].map(|name| k.scalar_param::<u32>(name));
-        let [bytes, stages] = ["digit_bytes", "stages"].map(|name| k.scalar_param::<u32>(name));
+        let [bytes, stages] = ["limb_bytes", "stages"].map(|name| k.scalar_param::<u32>(name));
         let ring_at = (bytes + 127) & !127u32;
         let block = self.block(k, [rows, len, first, columns, ring_at, stages], weights, y);
         let activations = if self.prepared_limbs().is_some() {
@@ -199,7 +199,7 @@ impl Stream {
             ActivationSource::Values(Source::new(self.product.activations, x, len))
         };
         let warp = k.warp();
-        k.either(
+        k.if_else(
             warp.ge(CONSUMERS),
             || block.run_producer(warp - CONSUMERS),
             || block.run_consumer(&activations, warp, self.product.format),
@@ -255,8 +255,8 @@ impl<'k> Block<'k> {
     fn run_producer(&self, producer: Val<'k, u32>) {
         let k = self.k;
         let lane = k.lane();
-        let first = producer.equals(0) & lane.equals(0);
-        k.when(first, || {
+        let first = producer.eq(0) & lane.eq(0);
+        k.if_then(first, || {
             self.ring.init();
             self.limbs_full.init(1);
             k.fence_mbarrier_init();
@@ -288,7 +288,7 @@ impl<'k> Block<'k> {
         }
         k.sync_named(READY_BARRIER, THREADS);
         if let ActivationSource::Limbs(limbs, bytes) = activations {
-            k.when(warp.equals(0) & k.lane().equals(0), || {
+            k.if_then(warp.eq(0) & k.lane().eq(0), || {
                 self.limbs_full.arrive_expect_tx(*bytes);
                 k.fetch_bytes(self.limb_buffer.limbs, *limbs, *bytes, self.limbs_full);
             });
@@ -298,9 +298,9 @@ impl<'k> Block<'k> {
         let consumer = Consumer::new(self, warp);
         let parity = k.var(0u32);
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
-            let sums = [(); 4].map(|()| k.var(0.0f32));
-            consumer.accumulate_tile(format, sums);
-            consumer.store_partial(sums, parity.get());
+            let accumulators = [(); 4].map(|()| k.var(0.0f32));
+            consumer.accumulate_tile(format, accumulators);
+            consumer.store_partial(accumulators, parity.get());
             k.sync_named(CONSUMER_BARRIER, CONSUMERS * 32);
             self.reduce_and_store(tile, parity.get());
             parity.set(parity.get() ^ 1);
@@ -318,7 +318,7 @@ impl<'k> Block<'k> {
                 (span, column, in_bounds, source.values(in_bounds, span, self.first + column, lane))
             });
             for (span, column, in_bounds, values) in read.collect::<Vec<_>>() {
-                k.when(in_bounds, || self.limb_buffer.write(span, column, lane, values));
+                k.if_then(in_bounds, || self.limb_buffer.write(span, column, lane, values));
             }
         });
     }
@@ -336,7 +336,7 @@ impl<'k> Block<'k> {
         let (row, column) = (tile * ROWS + line, thread & (width - 1));
         let in_bounds =
             thread.lt(ROWS * width) & row.lt(self.matrix.rows) & column.lt(self.columns);
-        k.when(in_bounds, || {
+        k.if_then(in_bounds, || {
             let from = self.partial_sums.at(parity * (CONSUMERS * ROWS * width) + thread);
             let parts = (0..CONSUMERS).map(|warp| from.at(warp * ROWS * width).load());
             let sum = parts.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b);
@@ -378,22 +378,22 @@ impl<'k, 'b> Consumer<'k, 'b> {
     }
 
     /// Accumulates this warp's share of a tile.
-    fn accumulate_tile(&self, format: BlockFormat, sums: [Var<'k, f32>; 4]) {
+    fn accumulate_tile(&self, format: BlockFormat, accumulators: [Var<'k, f32>; 4]) {
         let (k, chunks) = (self.block.k, self.block.chunks);
-        k.repeat(|exit| {
-            exit.when(self.next_chunk.get().ge(chunks));
+        k.loop_(|exit| {
+            exit.break_if(self.next_chunk.get().ge(chunks));
             self.cursor.wait_full();
             let span = self.next_chunk.get() * SPANS + (self.warp & (GROUP_WARPS - 1));
-            k.when(span.lt(self.block.spans), || self.add(format, span, sums));
+            k.if_then(span.lt(self.block.spans), || self.add(format, span, accumulators));
             k.sync_warp();
-            k.when(self.lane.equals(0), || self.cursor.empty().arrive());
+            k.if_then(self.lane.eq(0), || self.cursor.empty().arrive());
             self.cursor.advance(2);
             self.next_chunk.set(self.next_chunk.get() + 2);
         });
         self.next_chunk.set(self.next_chunk.get() - chunks);
     }
 
-    fn add(&self, format: BlockFormat, span: Val<'k, u32>, sums: [Var<'k, f32>; 4]) {
+    fn add(&self, format: BlockFormat, span: Val<'k, u32>, accumulators: [Var<'k, f32>; 4]) {
         let Block { k, limb_buffer, len, layout, .. } = *self.block;
         let part = self.lane & 3;
         let memory = self.cursor.memory();
@@ -414,17 +414,17 @@ impl<'k, 'b> Consumer<'k, 'b> {
             limb_buffer.scale(span, column & (layout.padded_columns - 1)).load()
         });
         for (i, product) in products.into_iter().enumerate() {
-            sums[i].set(product.mul_add(scales[i % 2], sums[i].get()));
+            accumulators[i].set(product.mul_add(scales[i % 2], accumulators[i].get()));
         }
     }
 
     /// Stores a tile's partial sums for the reduction.
-    fn store_partial(&self, sums: [Var<'k, f32>; 4], parity: Val<'k, u32>) {
+    fn store_partial(&self, accumulators: [Var<'k, f32>; 4], parity: Val<'k, u32>) {
         let (block, part) = (self.block, self.lane & 3);
         let width = block.result_columns();
         let rows = (parity * CONSUMERS + self.warp) * ROWS + (self.lane >> 2);
         let at = block.partial_sums.at(rows * width + part * (width / 4));
-        for (row, pair) in sums.chunks_exact(2).enumerate() {
+        for (row, pair) in accumulators.chunks_exact(2).enumerate() {
             let at = at.at(8 * width * row as u32);
             match block.layout.limbs {
                 1 => at.store_vector([pair[0].get(), pair[1].get()]),

@@ -137,10 +137,10 @@ impl<'k> StageCursor<'k> {
     ) {
         let k = self.ring.k;
         self.empty().wait(self.is_second().select(0, 1));
-        k.when(lane.lt(ROWS / PRODUCERS), || {
+        k.if_then(lane.lt(ROWS / PRODUCERS), || {
             let tile_row = producer * (ROWS / PRODUCERS) + lane;
             let row = tile * ROWS + tile_row;
-            k.either(
+            k.if_else(
                 row.lt(matrix.rows),
                 || self.load_row(matrix, row, chunk, tile_row),
                 || self.full().arrive(),
@@ -183,7 +183,7 @@ impl<'k> StageCursor<'k> {
         let from = start & !15u64;
         let aligned_end = ((end + 15) & !15u64).min(matrix.copied);
         let bytes = (aligned_end - from).convert::<u32>("");
-        k.when(aligned_end.lt(end), || {
+        k.if_then(aligned_end.lt(end), || {
             let remaining = (end - aligned_end).convert::<u32>("");
             k.for_range(0, remaining, 2, |at| {
                 let value =

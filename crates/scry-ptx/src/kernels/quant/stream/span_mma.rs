@@ -51,7 +51,7 @@ impl<'k> ColumnPacking<'k> {
         if self.groups_per_set == 1 {
             return limbs;
         }
-        let is_group = self.limb_group.equals(nth);
+        let is_group = self.limb_group.eq(nth);
         limbs.map(|limbs| is_group.select(limbs, 0))
     }
 
@@ -153,11 +153,11 @@ fn load_word<'k>(at: Ptr<'k, Shared, u8>) -> Val<'k, u32> {
 
 /// Accumulates integer products of two rows.
 fn accumulate<'k>(
-    sums: Four<Val<'k, i32>>,
+    accumulators: Four<Val<'k, i32>>,
     dots: Four<Val<'k, i32>>,
     scales: [Val<'k, i32>; 2],
 ) -> Four<Val<'k, i32>> {
-    std::array::from_fn(|i| dots[i].mul_add(scales[i / 2], sums[i]))
+    std::array::from_fn(|i| dots[i].mul_add(scales[i / 2], accumulators[i]))
 }
 
 /// Offsets of the integers' bits in `Q4K` and `Q5K`.
@@ -200,7 +200,7 @@ impl<'k> SpanOperands<'k> {
         let at = self.limbs(packing.limb_group);
         // Accumulators of lower and of upper nibbles: without high bits the latter are not shifted,
         // and 16 times as large. In sets of several groups, a lane has one or the other.
-        let mut sums = [self.zeros(); 2];
+        let mut accumulators = [self.zeros(); 2];
         for set in 0..8 / groups_per_set {
             let limbs = at
                 .offset(i64::from(32 * self.limb_columns * groups_per_set * set))
@@ -216,24 +216,24 @@ impl<'k> SpanOperands<'k> {
             });
             let half = if groups_per_set == 1 { set as usize % 2 } else { 0 };
             let scales = headers.map(|header| packing.scale(&header.scales, set, false));
-            sums[half] = accumulate(sums[half], chain, scales);
+            accumulators[half] = accumulate(accumulators[half], chain, scales);
         }
-        self.subtract_offsets(headers, self.combine_nibbles(sums, bit_offsets))
+        self.subtract_offsets(headers, self.combine_nibbles(accumulators, bit_offsets))
     }
 
     /// Adds the accumulators of lower nibbles and those of upper nibbles, which are 16 times as
     /// large without high bits.
     fn combine_nibbles(
         &self,
-        sums: [Four<Val<'k, i32>>; 2],
+        accumulators: [Four<Val<'k, i32>>; 2],
         bit_offsets: &BitOffsets,
     ) -> Four<Val<'k, i32>> {
         let shift = if bit_offsets.high_bits.is_some() { 0 } else { 4 };
         if self.packing.groups_per_set == 1 {
-            return std::array::from_fn(|i| sums[0][i] + (sums[1][i] >> shift));
+            return std::array::from_fn(|i| accumulators[0][i] + (accumulators[1][i] >> shift));
         }
         let shift = (self.packing.own_group & 1) * shift;
-        sums[0].map(|sum| sum >> shift)
+        accumulators[0].map(|sum| sum >> shift)
     }
 
     fn integers(&self, bit_offsets: &BitOffsets) -> Integers<'k, '_> {
@@ -254,16 +254,16 @@ impl<'k> SpanOperands<'k> {
     fn subtract_offsets(
         &self,
         headers: [BlockHeader<'k>; 2],
-        sums: Four<Val<'k, i32>>,
+        accumulators: Four<Val<'k, i32>>,
     ) -> Four<Val<'k, f32>> {
-        let is_odd_part = (self.part & 1).equals(1);
+        let is_odd_part = (self.part & 1).eq(1);
         let offsets =
             headers.map(|header| is_odd_part.select(header.offsets[1], header.offsets[0]));
         let offsets = self.multiply_offsets(offsets);
         std::array::from_fn(|i| {
             let header = headers[i / 2];
             let offset = offsets[i].convert::<f32>("rn") * header.dmin;
-            sums[i].convert::<f32>("rn").mul_add(header.d, -offset)
+            accumulators[i].convert::<f32>("rn").mul_add(header.d, -offset)
         })
     }
 }
@@ -313,7 +313,7 @@ impl<'k> SpanOperands<'k> {
         let scales =
             [0, 4, 8, 12].map(|first| self.rows.map(|row| load_word(row.offset(192 + first))));
         let scales = [0, 1].map(|row| scales.map(|words| words[row]));
-        let mut sums = self.zeros();
+        let mut accumulators = self.zeros();
         for half in 0..2 {
             let high = [0, 16].map(|i| self.words(128 + 32 * half + i, 4));
             let low = [0, 16, 32, 48].map(|i| self.words(64 * half + i, 4));
@@ -325,12 +325,14 @@ impl<'k> SpanOperands<'k> {
             for (nth, dots) in self.multiply_sets(half as u32, &weights).into_iter().enumerate() {
                 let set = 8 / self.packing.groups_per_set * half as u32 + nth as u32;
                 let scales = [0, 1].map(|row| self.packing.scale(&scales[row], set, true));
-                sums = accumulate(sums, dots, scales);
+                accumulators = accumulate(accumulators, dots, scales);
             }
         }
         let offsets = self.multiply_offsets(self.words(192, 4));
         let d = self.rows.map(|row| self.load_f16(row.offset(208)));
-        std::array::from_fn(|i| (offsets[i].mul_add(-32, sums[i])).convert::<f32>("rn") * d[i / 2])
+        std::array::from_fn(|i| {
+            (offsets[i].mul_add(-32, accumulators[i])).convert::<f32>("rn") * d[i / 2]
+        })
     }
 
     /// Multiplies the 8 groups of a half of the span with their limbs, set by set.
@@ -383,7 +385,7 @@ impl<'k> SpanOperands<'k> {
         let (groups_per_set, packing) = (self.packing.groups_per_set, &self.packing);
         let at = self.limbs(packing.limb_group);
         let scaled = self.rows.map(|row| row.plus_bytes(packing.own_group * 34));
-        let mut sums = [self.k.constant(0.0f32); 4];
+        let mut accumulators = [self.k.constant(0.0f32); 4];
         for set in 0..8 / groups_per_set {
             let limbs = at
                 .offset(i64::from(32 * self.limb_columns * groups_per_set * set))
@@ -400,9 +402,10 @@ impl<'k> SpanOperands<'k> {
                 let d = self.load_f16(row.offset(34 * i64::from(set * groups_per_set)));
                 in_bounds.select(d, 0.0)
             });
-            sums =
-                std::array::from_fn(|i| (dots[i].cast::<f32>() - MAGIC).mul_add(d[i / 2], sums[i]));
+            accumulators = std::array::from_fn(|i| {
+                (dots[i].cast::<f32>() - MAGIC).mul_add(d[i / 2], accumulators[i])
+            });
         }
-        sums
+        accumulators
     }
 }
