@@ -87,10 +87,10 @@ impl Kir {
     /// ```
     ///
     /// # Errors
-    /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) names what WGSL lacks: 64-bit types,
-    /// 16-bit integers, atomics of them and of floats, cooperative matrices.
-    /// [`UnsupportedConstruct`](crate::ShaderErrorKind::UnsupportedConstruct) for a subgroup barrier or reduction that
-    /// WGSL lacks, and for a uniform or immediate that it cannot declare,
+    /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) names what WGSL lacks:
+    /// 64-bit types, 16-bit integers, atomics of them and of floats, cooperative matrices.
+    /// [`UnsupportedConstruct`](crate::ShaderErrorKind::UnsupportedConstruct) for a subgroup
+    /// barrier or reduction that WGSL lacks, and for a uniform or immediate that it cannot declare,
     /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for statements nested deeper than WGSL
     /// permits, [`Compiler`](crate::ShaderErrorKind::Compiler) if the interface belongs to another
     /// kernel.

@@ -106,7 +106,7 @@ impl<'m> Lower<'m> {
             self.store(&to, &value)?;
         }
         let exit = self.frame.exit;
-        // `emit_leave` counts the exits of scopes; the kernel's label has no scope.
+        // `emit_break` counts the exits of scopes; the kernel's label has no scope.
         if exit == Label::KERNEL {
             self.builder.break_to(exit);
         } else {
