@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_numbers_or_bools() {
+    fn overrides_are_numbers_or_bools() {
         assert_eq!(parse_override("N=1e3"), Ok(("N".to_owned(), 1000.into())));
         assert_eq!(parse_override("DEBUG=true"), Ok(("DEBUG".to_owned(), true.into())));
         assert_eq!(parse_override("A=-2"), Ok(("A".to_owned(), (-2).into())));

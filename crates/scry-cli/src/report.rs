@@ -258,8 +258,8 @@ fn write_to(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Sanitises text of a driver or of another process: escapes control characters, and truncates to
-/// 2000 characters.
+/// Makes text of a driver or of another process safe to print: escapes control characters except
+/// newlines and tabs, and truncates to 2000 characters.
 pub fn printable(text: &str) -> String {
     const MAX_CHARACTERS: usize = 2000;
     let mut printable = String::new();

@@ -29,7 +29,7 @@ fn paint_line(line: &str) -> String {
     if let Some(end) = frame_end(line) {
         let (frame, text) = line.trim_end_matches('\n').split_at(end);
         let end = if line.ends_with('\n') { "\n" } else { "" };
-        return format!("{}{}{end}", styled(frame, FRAME), styled(text, style_below(frame, text)));
+        return format!("{}{}{end}", styled(frame, FRAME), styled(text, text_style(frame, text)));
     }
     let heading = HEADINGS.iter().find(|(heading, _)| line.starts_with(heading));
     let painted = match heading {
@@ -42,7 +42,7 @@ fn paint_line(line: &str) -> String {
 
 /// Returns the style of the text to the right of a frame. Marks below a source line are coloured; a
 /// source line itself, whose frame has a line number, is not.
-fn style_below(frame: &str, text: &str) -> Style {
+fn text_style(frame: &str, text: &str) -> Style {
     let is_source = frame.contains(|c: char| c.is_ascii_digit());
     match text.trim_start().chars().next() {
         Some('^') if !is_source => ERROR,

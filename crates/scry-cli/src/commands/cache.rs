@@ -12,7 +12,7 @@ use super::{format_bytes, table};
 use crate::args::Cache;
 use crate::report::{Failure, Report};
 
-/// Says which devices use the cache.
+/// The devices that use the cache, as a part of messages.
 const CACHING_DEVICES: &str = "Vulkan and CUDA devices store the kernels that their drivers \
                                compile, the CPU device and Mesa's lavapipe do not";
 

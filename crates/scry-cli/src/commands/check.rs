@@ -26,7 +26,10 @@ enum Problem {
     Other(String),
 }
 
-/// Checks the files; fails if one of them has a problem.
+/// Checks the files. The report is not `ok` if one of them has a problem.
+///
+/// # Errors
+/// [`Failure::Usage`] if no file declares an override of `--set`; that of [`open`] with `--device`.
 pub fn run(args: &Check) -> Result<Report, Failure> {
     let device = match args.device.as_deref() {
         Some(selector) => Some(open(Some(selector))?),

@@ -10,7 +10,7 @@ use super::{devices, libraries};
 use crate::args::DeviceSelection;
 use crate::report::{Failure, Report};
 
-/// The environment variables that affect Scry and the drivers that it loads.
+/// Environment variables that affect which devices are found, and how they are used.
 const VARIABLES: [(&str, &str); 16] = [
     ("RUST_LOG", "the log filter: `scry=debug`, or `scry::kernel=debug`"),
     ("SCRY_DEVICE", "the selector of the default device"),

@@ -11,13 +11,14 @@ pub fn used_by<'a>(devices: impl IntoIterator<Item = &'a DeviceInfo>) -> Vec<Lib
     if has_cuda { scry_gpu::cuda_libraries() } else { Vec::new() }
 }
 
-/// Returns the newest CUDA version that the driver supports, and the compute capability of the GPU.
+/// Formats the newest CUDA version that the driver supports, and the GPU's compute capability;
+/// `None` except for CUDA devices.
 pub fn versions(info: &DeviceInfo) -> Option<String> {
     let capability = capability_text(info)?;
     Some(format!("CUDA {}, compute capability {capability}", info.api_version))
 }
 
-/// Returns the compute capability as NVIDIA writes it: `9.0`.
+/// Returns the compute capability as NVIDIA writes it: `9.0`; `None` except for CUDA devices.
 pub fn capability_text(info: &DeviceInfo) -> Option<String> {
     info.compute_capability.map(|[major, minor]| format!("{major}.{minor}"))
 }

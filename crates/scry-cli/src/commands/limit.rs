@@ -34,7 +34,8 @@ impl TimeLimit {
     }
 }
 
-/// Prints periodic notices to a terminal that an operation is still running; stops when dropped.
+/// Prints notices to a terminal, at doubling intervals, that an operation is still running; stops
+/// when dropped.
 pub struct Notice {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,

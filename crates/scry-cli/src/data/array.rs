@@ -16,7 +16,8 @@ impl Shape {
         self.0.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim))
     }
 
-    /// Returns the size in bytes of an array with elements of `size` bytes.
+    /// Returns the size in bytes of an array with elements of `size` bytes; an error if it exceeds
+    /// the address space.
     pub fn bytes(&self, size: u64) -> Result<usize, Failure> {
         let bytes = self.count().and_then(|count| count.checked_mul(size));
         bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {

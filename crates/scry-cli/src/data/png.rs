@@ -33,7 +33,8 @@ pub enum Pixels {
 }
 
 impl Pixels {
-    /// Returns the representation for elements of type `dtype` with the inner dimensions `inner`.
+    /// Returns the representation for elements of type `dtype` with the inner dimensions `inner`;
+    /// `None` if images cannot have such elements.
     pub fn for_elements(dtype: Option<Dtype>, inner: &[u64]) -> Option<Self> {
         match (dtype?, inner) {
             (Dtype::U32, []) => Some(Self::Packed),

@@ -79,7 +79,7 @@ fn every_element_type_round_trips() {
             }
             let enable = if ty == "f16" { "enable f16;" } else { "" };
             place.write("copy.wgsl", format!("{enable}{}", copy_kernel(ty)));
-            // Small positive numbers in every type: no byte pattern that float hardware may change.
+            // As floats, normal numbers: hardware may change the bits of NaN and of subnormals.
             let data: Vec<u8> =
                 (0..6 * size).map(|i| if i % size >= size - 2 { 0x30 } else { i as u8 }).collect();
             let file = npy(descr, "(2, 3)", &data);

@@ -1,4 +1,4 @@
-//! Tests of errors of `scry run`, all of them before a device is opened.
+//! Tests of errors of `scry run`, before the kernel is launched.
 
 use png::ColorType;
 

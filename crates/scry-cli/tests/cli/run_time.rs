@@ -133,7 +133,7 @@ fn json_has_problems_of_rejected_shaders() {
     assert_eq!(&document["result"]["files"][1]["problems"], problems);
 }
 
-/// Messages on standard error while the kernel above exceeds its time limit.
+/// Messages on standard error while [`ENDLESS`] runs.
 #[cfg(unix)]
 mod terminal {
     use std::io::Read as _;

@@ -19,7 +19,7 @@ pub const ENDLESS: &str = "\
 pub struct Workplace {
     folder: TempDir,
     without_driver: bool,
-    /// The value of `SCRY_DEVICE`; empty selects no device.
+    /// The value of `SCRY_DEVICE`; empty stands for the default device.
     device: String,
     /// Further environment variables.
     variables: Vec<(String, String)>,
@@ -69,7 +69,7 @@ impl Workplace {
     }
 
     /// Returns a workplace if there is a device of this backend; otherwise prints that `test` is
-    /// skipped. Panics if `SCRY_REQUIRE_BACKEND` requires the device.
+    /// skipped. Panics instead if the environment requires the device: `SCRY_REQUIRE_VULKAN=1`.
     pub fn with_backend(backend: &str, test: &str) -> Option<Self> {
         let place = Self::new();
         let devices = place.scry(&["devices", "--json"]).json();

@@ -26,7 +26,7 @@ struct Disagreement {
     what: String,
 }
 
-/// Runs the kernels; fails if a device disagrees on one.
+/// Runs the kernels. The report is not `ok` if a device disagrees with the reference on one.
 pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     let seeds = seeds(args)?;
     if let Some(mode) = &args.child {

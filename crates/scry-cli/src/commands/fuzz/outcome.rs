@@ -9,7 +9,7 @@ use scry_gpu::verify::{
 };
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 
-use super::progress::{Minimising, Progress, minimising_text};
+use super::progress::{MinimisationClock, Progress, minimising_text};
 
 /// Maximum number of candidates of a minimisation.
 const MAX_CANDIDATES: usize = 3000;
@@ -61,15 +61,16 @@ pub fn find_problem(
     minimisation: &Minimisation<'_>,
 ) -> Option<(Problem, Case)> {
     let problem = problem(&kernel.case(), reference, device)?;
-    // Not minimised: a smaller invalid kernel may be invalid for another reason.
+    // A rejected source is not even of the same kind as itself, and is not minimised: a smaller one
+    // may be rejected for another reason.
     if !problem.is_same_kind(&problem) {
         return Some((problem, kernel.case()));
     }
     let Minimisation { seed, limit, progress } = *minimisation;
-    let mut limit = Minimising::new(limit);
+    let mut clock = MinimisationClock::new(limit);
     progress.activity(minimising_text(seed, 0));
     let small = shrink(kernel, MAX_CANDIDATES, |smaller| {
-        if !limit.try_next(|tried| progress.activity(minimising_text(seed, tried))) {
+        if !clock.try_next(|tried| progress.activity(minimising_text(seed, tried))) {
             return false;
         }
         let found = self::problem(&smaller.case(), reference, device);

@@ -65,14 +65,14 @@ impl Progress {
 }
 
 /// The time limit and the progress of a minimisation.
-pub(super) struct Minimising {
+pub(super) struct MinimisationClock {
     deadline: Option<Instant>,
     tried: u64,
     /// The time of the last report.
     reported: Instant,
 }
 
-impl Minimising {
+impl MinimisationClock {
     /// The time between two reports.
     const PERIOD: Duration = Duration::from_secs(1);
 
@@ -110,19 +110,19 @@ mod tests {
 
     #[test]
     fn minimising_ends_in_time() {
-        let mut none = Minimising::new(Duration::ZERO);
+        let mut none = MinimisationClock::new(Duration::ZERO);
         assert!(!none.try_next(|_| ()));
-        let mut endless = Minimising::new(Duration::MAX);
+        let mut endless = MinimisationClock::new(Duration::MAX);
         assert!(endless.try_next(|_| ()));
     }
 
     #[test]
     fn minimising_reports_each_second() {
-        let mut search = Minimising::new(Duration::MAX);
-        assert!(search.try_next(|tried| panic!("{tried} is too early")));
-        search.reported -= Minimising::PERIOD;
+        let mut clock = MinimisationClock::new(Duration::MAX);
+        assert!(clock.try_next(|tried| panic!("{tried} is too early")));
+        clock.reported -= MinimisationClock::PERIOD;
         let mut reported = None;
-        assert!(search.try_next(|tried| reported = Some(tried)));
+        assert!(clock.try_next(|tried| reported = Some(tried)));
         assert_eq!(reported, Some(2));
     }
 }

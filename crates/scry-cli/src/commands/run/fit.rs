@@ -79,7 +79,7 @@ fn read_stream(
     shape: Option<&Shape>,
     argument: &str,
 ) -> Result<Bytes, Failure> {
-    /// The maximum binding of every device.
+    /// No device binds more bytes.
     const MAX_BINDING: u64 = u32::MAX as u64;
     let Slot { name, type_text, .. } = slot;
     let (limit, holder) = match (shape, slot.fixed_shape()) {

@@ -5,7 +5,7 @@ use scry_ir::{Immediates, Scalar, ScalarKind, TypeLayout};
 
 use crate::report::Failure;
 
-/// The target of one `--push`: a scalar, a vector, or an array of one type.
+/// The target of one `--push`: a scalar, vector or matrix.
 struct Leaf {
     name: String,
     type_text: String,
@@ -150,8 +150,8 @@ fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
     Ok(value.to_le_bytes()[..scalar.width.into()].to_vec())
 }
 
-/// Parses a float of `width` bytes, and returns its bytes. The inner error is the largest float of
-/// that width, if the value is not finite.
+/// Parses a float of `width` bytes, and returns its bytes; `None` if the text is not a number. The
+/// inner error, if the value is not finite, is the largest float of that width.
 fn parse_float(text: &str, width: u8) -> Option<Result<Vec<u8>, String>> {
     let wide: f64 = text.parse().ok()?;
     let (finite, largest, bytes) = match width {

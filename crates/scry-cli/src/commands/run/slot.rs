@@ -89,7 +89,8 @@ impl Slot {
         }
     }
 
-    /// Converts a shape to elements of the kernel's array.
+    /// Converts a shape to elements of the kernel's array: to one dimension, unless the shape ends
+    /// in `element_shape`.
     pub fn elements(&self, shape: &Shape) -> Shape {
         match shape.0.strip_suffix(self.element_shape.as_slice()) {
             Some(outer) => Shape(outer.to_vec()),

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use crate::data::dtype::{Value, Visitor};
 use crate::data::{Bytes, Dtype};
 
-/// Maximum number of values of an output in the document.
+/// Maximum number of values of an output in the JSON document.
 pub const MAX_VALUES: usize = 1024;
 
 /// Returns the first values of an array, at most [`MAX_VALUES`], and whether the array has more.

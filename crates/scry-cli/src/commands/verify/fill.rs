@@ -172,7 +172,7 @@ impl Filler {
     fn fill_number(&mut self, scalar: Scalar, bytes: &mut [u8]) {
         let fraction = self.rng.u32(0..1 << 11);
         let number = match (scalar.kind, scalar.width) {
-            // Multiples of 2^-11 are exact in every float type.
+            // Multiples of 2^-11 below 1 are exact. A random f32 could round up to 1.
             (ScalarKind::Float, 2) => {
                 half::f16::from_f32(fraction as f32 / 2048.0).to_bits().into()
             }

@@ -20,8 +20,8 @@ use super::{compile_options, open, options, read_source, shader_failure};
 use crate::args::Verify;
 use crate::report::{Failure, Report};
 
-/// Runs every kernel and compares the devices. The report is not `ok` if one disagrees with the
-/// reference.
+/// Runs every kernel and compares the devices. The report is not `ok` if a device disagrees with
+/// the reference, or if a kernel could not be compared.
 pub fn run(args: &Verify) -> Result<Report, Failure> {
     let mut devices = Devices::new(devices(&args.devices)?, args.limit);
     let mut report = Report::new(String::new(), Value::Null);
@@ -43,7 +43,7 @@ pub fn run(args: &Verify) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Opens the reference, and the devices to compare with it.
+/// Opens the reference, which is the CPU device if present, and the devices to compare with it.
 pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
     let mut present = verify::devices()?;
     if present.is_empty() {

@@ -64,9 +64,7 @@ impl KernelResult {
 
     /// Returns whether at least one device ran the kernel.
     fn was_run(&self) -> bool {
-        self.device_results
-            .iter()
-            .any(|device_results| matches!(device_results.verdict, Verdict::Compared(_)))
+        self.device_results.iter().any(|result| matches!(result.verdict, Verdict::Compared(_)))
     }
 
     /// Formats the result for people.
@@ -147,6 +145,7 @@ impl DeviceResult {
 fn describe(name: &str, comparison: &Comparison) -> String {
     let Comparison { compared, mismatched, largest_ulps, largest_difference, first_difference } =
         comparison;
+    // `UNDEFINED_ULPS` is the distance of unequal integers, and of a NaN and a number.
     let distance = match *largest_ulps {
         UNDEFINED_ULPS if *largest_difference == 0.0 => String::new(),
         UNDEFINED_ULPS => format!("at most {largest_difference:.2e} apart; "),

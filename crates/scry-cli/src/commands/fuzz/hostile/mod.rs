@@ -36,12 +36,19 @@ struct Problem {
 
 /// The kinds of problems, each with its column.
 const KINDS: [(&str, &str); 7] = [
+    // A guard byte beside a buffer was overwritten.
     ("damage", "canaries"),
+    // A well-defined result differs from the reference's.
     ("difference", "differences"),
+    // The device returned an error.
     ("refused", "refused"),
+    // The time limit expired, although all loops terminate, or the device stopped working after it.
     ("timeout", "timeouts"),
+    // A finite kernel outlasted its limit in a loop without a poll.
     ("unpolled", "unpolled"),
+    // The child process made no progress.
     ("hang", "hangs"),
+    // The child process died, or running the kernel panicked.
     ("crash", "crashes"),
 ];
 

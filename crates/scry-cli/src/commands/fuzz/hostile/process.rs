@@ -23,7 +23,8 @@ pub(super) enum Event {
     Found(Problem),
     /// Progress of the minimiser: the number of candidates tried so far.
     Minimising { seed: u64, tried: u64 },
-    /// A kernel has finished. The kind is that of its problem, or else `ok` or `ended`.
+    /// A kernel has finished. The kind is that of its problem, or else `ok` or `ended` (cancelled, as
+    /// expected).
     Finished(Problem),
 }
 
@@ -44,9 +45,9 @@ impl Event {
         };
         let value = match self {
             Self::Device { name, omits_endless } => {
-                json!({ "device": name, "tame": omits_endless })
+                json!({ "device": name, "omits_endless": omits_endless })
             }
-            Self::Started(seed) => json!({ "begun": seed }),
+            Self::Started(seed) => json!({ "started": seed }),
             Self::Minimising { seed, tried } => json!({ "minimising": seed, "tried": tried }),
             Self::Found(it) => problem(it, true),
             Self::Finished(it) => problem(it, false),
@@ -58,14 +59,14 @@ impl Event {
     fn parse(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |key: &str| value[key].as_str().map(str::to_owned);
-        if let Some(seed) = value["begun"].as_u64() {
+        if let Some(seed) = value["started"].as_u64() {
             return Some(Self::Started(seed));
         }
         if let Some(seed) = value["minimising"].as_u64() {
             return Some(Self::Minimising { seed, tried: value["tried"].as_u64()? });
         }
         if let Some(name) = text("device") {
-            let omits_endless = value["tame"].as_bool().unwrap_or(false);
+            let omits_endless = value["omits_endless"].as_bool().unwrap_or(false);
             return Some(Self::Device { name, omits_endless });
         }
         let (kind, what) = (text("kind")?, text("what").unwrap_or_default());
@@ -145,7 +146,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Runs the kernels in a child, which is killed if a kernel exceeds the time limit.
+    /// Runs the kernels in a child, which is killed if it sends no message for `--timeout`.
     pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<End, Failure> {
         let mut child = self.spawn(self.first, self.count, "run")?;
         let events = receive_events(&mut child);
@@ -224,7 +225,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Writes the kernel of a seed and its data, without running it.
+    /// Writes the kernel of a seed and its data from a child, which does not run it.
     pub fn save_kernel(&self, seed: u64, what: &str) -> Result<(), Failure> {
         let mut child = self.spawn(seed, 1, &format!("keep {what}"))?;
         child.wait().map(|_| ()).map_err(|error| spawn_failed(&error))

@@ -9,7 +9,7 @@ use scry_gpu::{BackendKind, Device, DeviceKind, GpuError, Launch};
 use scry_ir::Program;
 use scry_ir::kir::{Kir, KirOptions, Stmt};
 
-use super::super::progress::Minimising;
+use super::super::progress::MinimisationClock;
 
 /// Time limit of kernels that may loop forever.
 const ENDLESS_LIMIT: Duration = Duration::from_millis(200);
@@ -58,7 +58,8 @@ impl Trial {
         }
     }
 
-    /// Returns whether the driver aborts long loops, and reports that.
+    /// Returns whether the driver aborts long loops, which kernels then report as
+    /// [`GpuError::Kernel`].
     fn aborts_loops(&self) -> bool {
         self.device.info().workarounds.iter().any(|it| it.name == "report-aborted-loops")
     }
@@ -151,7 +152,8 @@ impl Trial {
     }
 
     /// Returns the smallest kernel found within `limit` that has a problem of the same kind;
-    /// `report` periodically receives the number of candidates tried.
+    /// `report` periodically receives the number of candidates tried. A refused kernel is returned
+    /// unchanged: a smaller one may be refused for another reason.
     pub fn smallest(
         &self,
         kernel: &HostileKernel,
@@ -159,14 +161,14 @@ impl Trial {
         limit: Duration,
         mut report: impl FnMut(u64),
     ) -> HostileKernel {
-        let mut time = Minimising::new(limit.min(MINIMISE_LIMIT));
+        let mut clock = MinimisationClock::new(limit.min(MINIMISE_LIMIT));
         shrink(kernel, MAX_CANDIDATES, |smaller| {
             let is_same_kind = |outcome| match outcome {
                 Outcome::Failed(found) => found.kind == problem.kind,
                 Outcome::Passed | Outcome::Cancelled => false,
             };
             !matches!(problem.kind, "refused" | "unpolled")
-                && time.try_next(&mut report)
+                && clock.try_next(&mut report)
                 && is_same_kind(self.run_kernel(smaller))
         })
     }
