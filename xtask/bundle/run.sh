@@ -5,7 +5,8 @@
 #
 # WHAT is a group (tests, examples, benches, peers) or one program of it (tests/scry-gpu-lib); without
 # any, everything runs. ARGUMENTS go to each program. Logs go to $OUT, or to the folder `out` beside
-# this file: one for each group, and summary.txt. A program may take $SCRY_RUN_LIMIT seconds (300).
+# this file: one for each group, and summary.txt. A program is killed after $SCRY_RUN_LIMIT seconds
+# (300).
 set -uo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 out="${OUT:-$here/out}"
@@ -38,7 +39,7 @@ is_wanted() {
     return 1
 }
 
-# Paths that are compiled into programs lead here, where nothing else stands at them.
+# Absolute paths that are compiled into programs become links to this folder, unless they exist.
 links=()
 trap '((${#links[@]} == 0)) || rm -f "${links[@]}"' EXIT
 while IFS=$'\t' read -r path target; do

@@ -18,7 +18,7 @@ const PEERS: &str = "scry-bench";
 
 const RUN_SCRIPT: &str = include_str!("../bundle/run.sh");
 
-/// Builds all programs and copies them to the folder `out`, replacing an earlier bundle existing.
+/// Builds all programs and copies them to the folder `out`, replacing an earlier bundle there.
 pub(crate) fn run(out: &Path) -> Result<()> {
     let root = repo::root();
     let out = std::path::absolute(out)?;

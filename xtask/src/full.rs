@@ -125,13 +125,13 @@ fn succeeds(command: &mut Command, run: &Run) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Returns the last line with a count of tests, operators or kernels.
+/// Returns the last line that counts tests, operators or kernels, or has the build times.
 fn summary(log: &str) -> String {
     // The last two start a device's row in the table of `scry fuzz`.
-    const COUNTS: [&str; 5] =
+    const MARKS: [&str; 5] =
         ["test result:", "operators noticed", "build, CPU seconds", "cpu:0 ", "vulkan:0 "];
-    let has_count = |line: &&str| COUNTS.iter().any(|count| line.contains(count));
-    log.lines().rev().find(has_count).unwrap_or("no summary line").to_owned()
+    let is_summary = |line: &&str| MARKS.iter().any(|mark| line.contains(mark));
+    log.lines().rev().find(is_summary).unwrap_or("no summary line").to_owned()
 }
 
 fn row(run: &Run, outcome: &Outcome) -> String {

@@ -22,7 +22,7 @@ const FIRST_TESTS: usize = 6;
 /// The tests that compile each operator.
 type TestsByOperator = BTreeMap<String, BTreeSet<String>>;
 
-/// Mutates each named operator, or all, one after the other, and runs the tests that use it on the
+/// Mutates the named operators, or all, one at a time, and runs the tests that use it on the
 /// CPU device. Fails if a mutation is not detected.
 pub(crate) fn run(only: &[&str]) -> Result<()> {
     let suite = Suite::build(&repo::root())?;

@@ -33,7 +33,7 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Returns the strongly connected components of more than one file.
+/// Returns the strongly connected components of more than one file, as indices of files.
 fn cycles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     let reached: Vec<BTreeSet<usize>> =
         (0..edges.len()).map(|file| reachable(edges, file)).collect();

@@ -15,6 +15,7 @@ use super::source::{braces, is_punct, is_word, line};
 /// Maximum number of re-exports that are followed from one import.
 const MAX_DEPTH: usize = 8;
 
+/// A path in a crate: the components of `a::b::C`, those of a module from the root of the crate.
 type Path = Vec<String>;
 
 /// A name that a `use` declaration introduces.
@@ -42,7 +43,7 @@ struct Modules {
     scans: Vec<Scan>,
 }
 
-/// Returns for each file of a crate the other files that it imports from.
+/// Returns, for each file of a crate, the indices of the other files that it imports from.
 pub(super) fn edges(sources: &[&Source]) -> Vec<BTreeSet<usize>> {
     let modules = Modules::scan(sources);
     let of_file = |(file, scan): (usize, &Scan)| {

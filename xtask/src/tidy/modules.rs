@@ -1,6 +1,6 @@
 //! Module style: the module of a folder is its `mod.rs`; `src/` and `tests/` have no `#[path]`.
-//! Folders of shaders count as well; beside `src/`, the folder of a test's data may have the test's
-//! name.
+//! In `src/`, this also applies to folders that contain only shaders. In `tests/`, the folder of a
+//! test's data may have the test's name.
 
 use std::collections::BTreeSet;
 

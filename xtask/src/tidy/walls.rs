@@ -10,18 +10,17 @@ use super::source::Source;
 use crate::repo;
 
 /// Ranks of the crates: each may only depend on crates of a lower rank.
-const RANKS: [(&str, u32); 11] = [
+const RANKS: [(&str, u32); 10] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
     ("scry-ptx", 1),
     ("scry-cpu", 1),
     ("scry-gpu", 2),
-    ("scry-tensor", 3),
     ("scry-conformance", 3),
     ("scry-cli", 4),
     ("xtask", 5),
-    // As high as the highest: only tests use it.
+    // The highest rank, so that other crates can use it only in tests.
     ("scry-test-support", 5),
 ];
 
@@ -43,8 +42,8 @@ const DEVICE_CRATES: [&str; 10] = [
 ];
 
 /// Crates that forbid unsafe code.
-const WITHOUT_UNSAFE: [&str; 6] =
-    ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor", "scry-test-support"];
+const WITHOUT_UNSAFE: [&str; 5] =
+    ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-test-support"];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
