@@ -5,8 +5,8 @@
 
 OLD and NEW are folders with the programs. Each round runs both, in alternating order. A row's value is
 our time divided by the peer's in the same run. A row's ratio is the value of the new build divided by
-that of the old build. The verdict: the geometric mean of all rows' median ratios is at most 1.02, and no
-row is above 1.05 in two rounds. Needs only Python's standard library.
+that of the old build. The exit status is 0 if the geometric mean of all rows' median ratios is at
+most 1.02 and no row is above 1.05 in two rounds, else 1. Needs only Python's standard library.
 """
 
 import argparse
@@ -46,7 +46,8 @@ def rows_of_table(text):
 
 
 def rows_of_json(lines):
-    """Rows of bench_wgpu_compare: one line for each peer; ours over wgpu's, or over nothing."""
+    """Rows of bench_wgpu_compare, with a line for each peer: our time divided by wgpu's, or ours in
+    microseconds if wgpu was not measured."""
     times = {}
     for line in lines:
         row = json.loads(line)

@@ -97,7 +97,8 @@ fn scan(quick: bool) -> Job {
     }
 }
 
-/// Multiples of 1/16: sums of hundreds of products are exact.
+/// Returns random, non-zero multiples of 1/16 between -1 and 1: sums of hundreds of products are
+/// exact.
 pub fn coarse(seed: u32, n: usize) -> Vec<f32> {
     let round = |x: f32| if x.abs() < 1.0 / 16.0 { x.signum() } else { (x * 16.0).trunc() / 16.0 };
     random(seed, n).into_iter().map(round).collect()

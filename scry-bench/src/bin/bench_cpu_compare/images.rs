@@ -9,22 +9,27 @@ use scry_gpu::{Binding, Device, Launch};
 
 use scry_bench::data::{check, random};
 
-/// A kernel with a limit on its time relative to another.
-pub struct Image {
+/// A kernel on an image, with a limit on its time relative to a reference.
+pub struct ImageCase {
     /// For the command line.
     pub name: &'static str,
     /// The kernel or loop that it is compared with.
     pub reference: &'static str,
-    /// Limit of the ratio of the times.
+    /// Maximum of its time divided by the reference's.
     pub goal: f64,
     make: fn(&Device) -> Result<[Execute<'_>; 2]>,
 }
 
-/// All images.
-pub const ALL: &[Image] = &[
-    Image { name: "double-8x8", reference: "16×16", goal: 1.5, make: double },
-    Image { name: "heat-8x8", reference: "1 thread", goal: 4.0, make: |ours| heat(ours, "8, 8") },
-    Image {
+/// All cases.
+pub const ALL: &[ImageCase] = &[
+    ImageCase { name: "double-8x8", reference: "16×16", goal: 1.5, make: double },
+    ImageCase {
+        name: "heat-8x8",
+        reference: "1 thread",
+        goal: 4.0,
+        make: |ours| heat(ours, "8, 8"),
+    },
+    ImageCase {
         name: "heat-16x16",
         reference: "1 thread",
         goal: 4.0,
@@ -45,7 +50,7 @@ const BATCHES: usize = 40;
 /// argument is true.
 type Execute<'a> = Box<dyn FnMut(bool) -> Result<()> + 'a>;
 
-impl Image {
+impl ImageCase {
     /// Returns the minimum seconds of a launch of both variants, which alternate; the first round
     /// is not counted. The minimum, because the median of batches of a few milliseconds depends on
     /// what else the processors execute.

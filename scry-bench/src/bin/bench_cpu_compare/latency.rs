@@ -13,7 +13,7 @@ use scry_bench::data;
 pub struct Latency {
     /// For the command line.
     pub name: &'static str,
-    /// The limit, in seconds.
+    /// The limit for our device, in seconds.
     pub goal: f64,
     /// Measures once on a device in the given round; returns seconds.
     once: fn(&Device, usize) -> Result<f64>,
@@ -31,7 +31,8 @@ const LEN: usize = 1000;
 const LAUNCHES: u32 = 1000;
 
 impl Latency {
-    /// Returns the median seconds of both devices, interleaved; the first round is not counted.
+    /// Returns the median seconds of both devices, interleaved. There are `4 * samples` rounds,
+    /// since they are short; one more, the first, is not counted.
     pub fn compare(&self, devices: [&Device; 2], samples: usize) -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=4 * samples {

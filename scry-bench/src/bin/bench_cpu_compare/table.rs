@@ -1,11 +1,11 @@
 //! The printed table, and its goals. `alternate.py` parses the rows.
 
 use crate::cases::Case;
-use crate::images::Image;
+use crate::images::ImageCase;
 use crate::job::Job;
 use crate::latency::Latency;
 
-/// Rows printed so far.
+/// A printed table, with the goals reached and missed so far.
 pub struct Table {
     quick: bool,
     reached: usize,
@@ -56,7 +56,7 @@ impl Table {
     }
 
     /// Prints the row of an image, from the seconds of ours and of the reference.
-    pub fn image(&mut self, image: &Image, [ours, reference]: [f64; 2]) {
+    pub fn image(&mut self, image: &ImageCase, [ours, reference]: [f64; 2]) {
         let row = format!(
             "{:<20} {:>11} {:>15} {:<9} {:>11} {:>7.2}×",
             image.name,

@@ -1,4 +1,5 @@
-//! The published f32 matrix products, compared with cuBLAS (called by PyTorch) and with Vulkan.
+//! The f32 matrix products of `scry_gpu::shaders`, compared with cuBLAS (called by PyTorch) and
+//! with Vulkan.
 
 use anyhow::{Result, ensure};
 use scry_gpu::{Buffer, Device, Kernel, Launch, shaders::matmul};
@@ -7,7 +8,7 @@ use crate::{Bench, median};
 use scry_bench::data;
 use scry_bench::table::{Goal, Row};
 
-/// A product: its sides, the kernel, and the goal relative to cuBLAS.
+/// A product: its sides m, n and k, the kernel, and the goal relative to cuBLAS.
 struct Case {
     sides: [usize; 3],
     kernel: &'static str,

@@ -19,7 +19,8 @@ const COPY: &str = include_str!("../../kernels/copy_vec4.wgsl");
 /// Workgroups of the first pass of a sum.
 const SUM_GROUPS: u32 = 1024;
 
-/// The measurements: our name, PyTorch's name, and bytes moved per element.
+/// The measurements: the name, which is also that of the request to PyTorch, and bytes moved per
+/// element.
 const NAMES: [(&str, usize); 3] = [("copy", 8), ("saxpy", 12), ("sum", 4)];
 
 /// The kernels and their buffers.
@@ -28,6 +29,7 @@ struct Streams {
     /// The kernel for vectors of four, and that for the remaining elements.
     saxpy: [Kernel; 2],
     copy: Kernel,
+    /// The first pass of a sum, and the second, of one workgroup.
     sums: [Kernel; 2],
     x: Buffer<f32>,
     y: Buffer<f32>,

@@ -1,5 +1,5 @@
-//! The published f16 matrix product on cooperative matrices, compared with cuBLAS (called by
-//! PyTorch, with f16 results; ours are f32).
+//! The f16 matrix products of `scry_gpu::shaders`, on cooperative matrices, compared with cuBLAS
+//! (called by PyTorch, with f16 results; ours are f32).
 
 use anyhow::{Result, ensure};
 use half::f16;

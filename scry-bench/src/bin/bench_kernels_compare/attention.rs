@@ -8,7 +8,7 @@ use crate::Bench;
 use crate::element::{Element, Rng};
 use scry_bench::table::Goal;
 
-/// Batch, heads, rows of a head, columns of a row; whether causal; minimum ratio to PyTorch.
+/// Batch, heads, sequence length, head dimension; whether causal; minimum ratio to PyTorch.
 type Case = ([u32; 4], bool, f64);
 
 /// The cases of `f16`.
@@ -32,8 +32,8 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 
 fn compare<T: Element>(bench: &mut Bench, case: &Case, element: PtxType) -> Result<()> {
     let (shape, causal, min_ratio) = *case;
-    let [batch, heads, rows, columns] = shape;
-    let plain = Attention::new([batch, heads], rows, rows, columns, element);
+    let [batch, heads, length, head_dim] = shape;
+    let plain = Attention::new([batch, heads], length, length, head_dim, element);
     let attention = if causal { plain.causal() } else { plain };
     let device = bench.kernels.device().clone();
     let count = shape.iter().map(|n| *n as usize).product();
@@ -46,13 +46,13 @@ fn compare<T: Element>(bench: &mut Bench, case: &Case, element: PtxType) -> Resu
     let prepared = bench.kernels.attention(&attention, &buffers)?;
     check(&attention, &prepared, &data, &out)?;
     let how = if causal { " causal" } else { "" };
-    let name = format!("attention {} {batch}x{heads}x{rows}x{columns}{how}", T::NAME);
+    let name = format!("attention {} {batch}x{heads}x{length}x{head_dim}{how}", T::NAME);
     let numbers = shape.iter().map(|n| *n as usize).chain([usize::from(causal)]).collect();
     let peer = (format!("attention {}", T::NAME), numbers);
     // Causal attention needs half of the scores.
     let fraction = if causal { 0.5 } else { 1.0 };
     let bytes = 4 * count * size_of::<T>();
-    let work = 4.0 * count as f64 * f64::from(rows) * fraction;
+    let work = 4.0 * count as f64 * f64::from(length) * fraction;
     bench.row(&name, &prepared, peer, ("TFLOP/s", work), bytes, Goal::AtLeast(min_ratio))
 }
 

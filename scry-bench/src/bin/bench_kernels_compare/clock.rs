@@ -53,7 +53,7 @@ impl Caches {
         bytes < FLUSH_BYTES
     }
 
-    /// The name in requests to the peer.
+    /// Returns the name in requests to the peer.
     const fn name(self) -> &'static str {
         match self {
             Self::Flushed => "flushed",

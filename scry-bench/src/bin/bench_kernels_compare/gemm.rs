@@ -26,7 +26,7 @@ const CASES: [Case; 8] = [
     ([32768, 256, 128], 1.0),
 ];
 
-/// Chained products, as in [`CASES`]: they stream weights.
+/// Chained products, in the form of [`CASES`]: their time is that of reading the weights.
 const CHAINED: [Case; 2] = [([16, 4096, 4096], 1.2), ([16, 4096, 14336], 1.0)];
 
 /// Bytes of alternating weights: more than the caches hold.
@@ -41,7 +41,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         let mut rng = Rng(seed);
         let (count, max, min_ratio) = RANDOM;
         return (0..count).try_for_each(|index| {
-            // Sides of even products are uniform, those of odd ones uniform in their logarithm.
+            // Alternately, sides are uniform, and uniform in their logarithm.
             let side = |()| if index % 2 == 0 { rng.uniform(max) } else { rng.log_uniform(max) };
             let sides = [(); 3].map(side);
             compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(min_ratio))
@@ -92,7 +92,7 @@ fn compare<T: Element>(
     }
     let Product { a, b, out, .. } = &product;
     match bench.kernels.matmul_with(Engine::Cublas, a, b, out, m, n, k) {
-        Ok(cublas) => bench.print_cublas(&name, &cublas, (m * n * k) as f64, bytes),
+        Ok(cublas) => bench.print_cublas(&name, &cublas, 2.0 * (m * n * k) as f64, bytes),
         Err(GpuError::Library(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -138,9 +138,9 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], min_ratio: f64) -> 
 }
 
 impl Bench {
-    /// Measures an operation, and prints a row; `work` is the numerator of the rate, and `bytes`
-    /// the size of operands and results. Where warm caches matter, another row has the time with
-    /// flushed caches.
+    /// Measures an operation, and prints a row; `work` is its number of operations or bytes, for
+    /// the rate in `unit`, TFLOP/s or TB/s; `bytes` is the size of operands and results. Where warm
+    /// caches matter, another row has the time with flushed caches.
     pub fn row(
         &mut self,
         name: &str,
@@ -166,7 +166,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Prints the time of cuBLAS, called through our device.
+    /// Prints the rate of cuBLAS, called through our device; `work` is the number of operations.
     fn print_cublas(
         &mut self,
         name: &str,
@@ -177,7 +177,7 @@ impl Bench {
         let caches = Caches::for_bytes(bytes);
         let times = (0..self.samples).map(|_| self.clock.seconds(cublas, caches));
         let seconds = median(times.collect::<Result<_>>()?)?;
-        println!("{name:<34} by cuBLAS on our device: {:.1} TFLOP/s", 2.0 * work / seconds / 1e12);
+        println!("{name:<34} by cuBLAS on our device: {:.1} TFLOP/s", work / seconds / 1e12);
         Ok(())
     }
 }

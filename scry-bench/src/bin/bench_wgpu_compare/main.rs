@@ -46,6 +46,7 @@ struct Arguments {
     /// the scenario `cold` measures.
     #[arg(long, hide = true)]
     cold_child: Option<String>,
+    /// Name of the device of `--cold-child`, as other libraries select it.
     #[arg(long, hide = true, default_value = "")]
     cold_device: String,
 }

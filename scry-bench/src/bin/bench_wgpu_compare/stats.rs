@@ -9,7 +9,7 @@ use crate::peer::Peer;
 /// Rounds that are not measured.
 const WARM_UP: usize = 3;
 
-/// Median and percentiles of many measurements.
+/// Median and percentiles of many measurements, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The median.

@@ -184,6 +184,7 @@ impl Peer for Wgpu {
 
     fn write(&mut self, buffer: BufferId, data: &[f32]) -> Result<Option<()>> {
         self.queue.write_buffer(self.buffers.get(buffer.0), 0, bytemuck::cast_slice(data));
+        // Writes are only executed by the next submission.
         self.queue.submit([]);
         self.wait()?;
         Ok(Some(()))

@@ -23,7 +23,7 @@ struct Case {
     runs: usize,
 }
 
-/// Dependences between the launches.
+/// Dependencies between the launches.
 #[derive(Clone, Copy)]
 enum Shape {
     /// Each updates the output of the previous launch.
@@ -71,10 +71,10 @@ fn ping_pong(peer: &mut dyn Peer, buffer: BufferId, input: &[f32]) -> Result<Vec
     Ok(pairs.collect())
 }
 
-/// Checks that each run added `step` to each element.
-fn check(bench: &mut Bench, cases: &[Case], input: &[f32], step: usize) -> Result<()> {
+/// Checks that each run added `added_per_run` to each element, and frees the objects of all peers.
+fn check(bench: &mut Bench, cases: &[Case], input: &[f32], added_per_run: usize) -> Result<()> {
     for (peer, case) in bench.peers.iter_mut().zip(cases) {
-        let (output, added) = (peer.read(case.buffer)?, (case.runs * step) as f32);
+        let (output, added) = (peer.read(case.buffer)?, (case.runs * added_per_run) as f32);
         data::check(peer.name(), &output, |i| input[i] + added)?;
     }
     bench.clear();

@@ -14,7 +14,7 @@ use scry_bench::kernels::INCREMENT;
 /// Minimum GB/s of transfers of 1 GiB.
 const UPLOAD_GOAL: f64 = 45.0;
 const DOWNLOAD_GOAL: f64 = 40.0;
-/// The same for downloads into memory that the system has not yet mapped.
+/// The same for downloads into a new vector, whose pages may not be mapped yet.
 const FRESH_GOAL: f64 = 30.0;
 
 /// Bytes that one measurement transfers, but in 3 to 30 transfers.
@@ -65,7 +65,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     there_and_back(bench)
 }
 
-/// Returns the total seconds of this number of transfers.
+/// Returns the total seconds of `times` transfers; `None` if the peer does not support them.
 fn several(times: usize, mut once: impl FnMut() -> Result<Option<f64>>) -> Result<Option<f64>> {
     let mut sum = 0.0;
     for _ in 0..times {
