@@ -23,8 +23,8 @@ pub(super) enum Event {
     Found(Problem),
     /// Progress of the minimiser: the number of candidates tried so far.
     Minimising { seed: u64, tried: u64 },
-    /// A kernel has finished. The kind is that of its problem, or else `ok` or `ended` (cancelled, as
-    /// expected).
+    /// A kernel has finished. The kind is that of its problem, or else `ok` or `ended` (cancelled,
+    /// as expected).
     Finished(Problem),
 }
 
