@@ -24,3 +24,13 @@ fn every_kernel_is_valid() {
         }
     }
 }
+
+#[test]
+fn workgroup_memory_fits_every_device() {
+    // Of the last seed, an array of f64 matrices once had 32 KiB, beside other variables.
+    for seed in (0..40).chain([5_000_163]) {
+        let source = kernel(seed, Features::ALL.for_seed(seed)).case().source;
+        let size = Program::parse(&source).unwrap().interface().workgroup_memory;
+        assert!(size <= 32 << 10, "seed {seed} uses {size} bytes:\n{source}");
+    }
+}

@@ -8,6 +8,9 @@ use crate::types::{Scalar, Type, for_each_scalar, layout};
 const MIN_INPUT_LEN: usize = 16;
 /// Number of elements of atomic arrays.
 const ATOMIC_ARRAY_LEN: usize = 4;
+/// Maximum bytes of an array in workgroup memory: two of them and the other variables fit in 32 KiB,
+/// which every device has.
+const MAX_SHARED_SIZE: usize = 15 << 10;
 
 impl Generator {
     /// Declares structures, which may contain earlier ones.
@@ -62,7 +65,10 @@ impl Generator {
 
     fn declare_workgroup(&mut self, lanes: usize) {
         for _ in 0..self.random.between(1, 2) {
-            let ty = self.plain_type();
+            let drawn = self.plain_type();
+            let array = Type::Array(Box::new(drawn.clone()), lanes);
+            let is_large = layout(&array, &self.structs).1 > MAX_SHARED_SIZE;
+            let ty = if is_large { Type::U32 } else { drawn };
             self.new_global("shared", Space::Workgroup, Type::Array(Box::new(ty), lanes), 1);
         }
         if self.random.one_in(2) {
