@@ -189,7 +189,7 @@ without it the first device. A kernel on which a device disagrees is minimised, 
 folder with its data and a `scry verify` command line that shows the difference.
 
 With --hostile the kernels index out of bounds and loop without end. None may change a byte outside
-of its bindings, crash its process or run longer than --timeout; results are compared where they are
-defined. Where launches cannot be cancelled, loops that may not terminate are omitted.
+of its bindings, crash its process or hang; results are compared where they are defined. Endless
+loops are cancelled after 0.2 s, or omitted where launches cannot be cancelled.
 
 Exit codes: 0 no problem was found, 1 one was or the work failed, 2 bad usage.";
