@@ -110,6 +110,10 @@ impl Bytes {
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
         self.words.truncate(self.len.div_ceil(8));
+        // `grow` relies on zeros behind the last byte.
+        if let Some(word) = self.words.last_mut() {
+            bytemuck::bytes_of_mut(word)[(self.len - 1) % 8 + 1..].fill(0);
+        }
     }
 
     /// Returns the number of bytes.
@@ -216,5 +220,17 @@ mod tests {
         assert_eq!(bytes.values::<u32>(), [0x3f80_0000, 0x4000_0000, 0x4040_0000]);
         assert_eq!(bytes.values::<u64>().len(), 1, "the last four bytes are no whole value");
         assert_eq!(preview(Dtype::F32, &bytes), "[1.0, 2.0, 3.0]");
+    }
+
+    #[test]
+    fn grown_bytes_are_zero_after_truncation() {
+        let mut bytes = Bytes::zeroed(12).unwrap();
+        bytes.as_mut_slice().fill(7);
+        bytes.truncate(3);
+        bytes.grow(12).unwrap();
+        assert_eq!(bytes.as_slice(), [7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.truncate(0);
+        bytes.grow(2).unwrap();
+        assert_eq!(bytes.as_slice(), [0, 0]);
     }
 }
