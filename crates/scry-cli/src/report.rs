@@ -110,7 +110,7 @@ impl Failure {
         match self {
             Self::Usage(_) => "usage",
             Self::Shader(rejected) if rejected.is_usage => "usage",
-            Self::Runtime(_) | Self::Shader(_) | Self::BrokenPipe => "work",
+            Self::Runtime(_) | Self::Shader(_) | Self::BrokenPipe => "runtime",
         }
     }
 

@@ -11,10 +11,13 @@ use crate::args::DeviceSelection;
 use crate::report::{Failure, Report};
 
 /// Environment variables that affect which devices are found, and how they are used.
-const VARIABLES: [(&str, &str); 16] = [
+const VARIABLES: [(&str, &str); 19] = [
     ("RUST_LOG", "the log filter: `scry=debug`, or `scry::kernel=debug`"),
     ("SCRY_DEVICE", "the selector of the default device"),
     ("SCRY_CACHE_DIR", "the folder of compiled kernels, or `off`"),
+    ("SCRY_DEBUG", "the stages of compilations that are printed, and of which kernels"),
+    ("SCRY_DEBUG_DIR", "the folder in which SCRY_DEBUG writes files instead"),
+    ("SCRY_SPIRV", "`naga`: kernels for Vulkan are compiled by naga's SPIR-V writer"),
     ("SCRY_VALIDATE", "1 loads Vulkan's validation layer"),
     ("SCRY_VALIDATE_LOG", "the file that validation messages go to"),
     ("VK_DRIVER_FILES", "the only Vulkan drivers that the loader considers"),

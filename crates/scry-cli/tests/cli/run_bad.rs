@@ -221,5 +221,5 @@ fn json_option_applies_to_errors() {
     assert!(document["error"]["message"].as_str().unwrap().contains("`x`, `y`"));
     assert_eq!(outcome.stderr, "", "the document has the message");
     let document = place.scry(&["run", "none.wgsl", "--json"]).exits_with(1).json();
-    assert_eq!(document["error"]["kind"], "work");
+    assert_eq!(document["error"]["kind"], "runtime");
 }

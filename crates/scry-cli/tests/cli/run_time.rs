@@ -120,7 +120,7 @@ fn json_has_problems_of_rejected_shaders() {
             (&"bad.wgsl".into(), problems),
             "{command}"
         );
-        assert_eq!(error["kind"], "work");
+        assert_eq!(error["kind"], "runtime");
     }
     let error =
         &place.scry(&["run", "two.wgsl", "--entry", "c", "--json"]).exits_with(2).json()["error"];
