@@ -129,7 +129,7 @@ fn succeeds(command: &mut Command, run: &Run) -> Result<bool> {
 fn summary(log: &str) -> String {
     // The last two start a device's row in the table of `scry fuzz`.
     const MARKS: [&str; 5] =
-        ["test result:", "operators noticed", "build, CPU seconds", "cpu:0 ", "vulkan:0 "];
+        ["test result:", "operators detected", "build, CPU seconds", "cpu:0 ", "vulkan:0 "];
     let is_summary = |line: &&str| MARKS.iter().any(|mark| line.contains(mark));
     log.lines().rev().find(is_summary).unwrap_or("no summary line").to_owned()
 }

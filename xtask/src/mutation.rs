@@ -33,25 +33,25 @@ pub(crate) fn run(only: &[&str]) -> Result<()> {
     }
     let is_selected = |name: &str| only.is_empty() || only.contains(&name);
     let selected: Vec<_> = tests_by_operator.iter().filter(|(name, _)| is_selected(name)).collect();
-    let mut unnoticed = Vec::new();
+    let mut undetected = Vec::new();
     for (index, (operator, tests)) in selected.iter().enumerate() {
         let verdict = suite.verdict(operator, tests)?;
         println!("{:>4}/{} {operator:<40} {verdict}", index + 1, selected.len());
-        if !matches!(verdict, Verdict::Noticed(_)) {
-            unnoticed.push(operator.as_str());
+        if !matches!(verdict, Verdict::Detected(_)) {
+            undetected.push(operator.as_str());
         }
     }
-    println!("{} of {} operators noticed", selected.len() - unnoticed.len(), selected.len());
-    ensure!(unnoticed.is_empty(), "wrong results went unnoticed: {}", unnoticed.join(", "));
+    println!("{} of {} operators detected", selected.len() - undetected.len(), selected.len());
+    ensure!(undetected.is_empty(), "wrong results went undetected: {}", undetected.join(", "));
     Ok(())
 }
 
 /// The result of a mutation.
 enum Verdict {
     /// A test failed; the number of tests run.
-    Noticed(usize),
+    Detected(usize),
     /// All tests passed; their number.
-    Unnoticed(usize),
+    Undetected(usize),
     /// No test uses the operator.
     Unreached,
 }
@@ -59,9 +59,9 @@ enum Verdict {
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Noticed(tests) => write!(f, "noticed ({tests} tests run)"),
-            Self::Unnoticed(tests) => write!(f, "NOT NOTICED by {tests} tests"),
-            Self::Unreached => f.write_str("NOT NOTICED: no kernel of a test contains it"),
+            Self::Detected(tests) => write!(f, "detected ({tests} tests run)"),
+            Self::Undetected(tests) => write!(f, "NOT DETECTED by {tests} tests"),
+            Self::Unreached => f.write_str("NOT DETECTED: no kernel of a test contains it"),
         }
     }
 }
@@ -121,10 +121,10 @@ impl Suite {
             let mut command = self.command();
             command.env("SCRY_MUTATION", operator).arg("--exact").args(tests);
             if !passes(&mut command)? {
-                return Ok(Verdict::Noticed(run));
+                return Ok(Verdict::Detected(run));
             }
         }
-        Ok(Verdict::Unnoticed(run))
+        Ok(Verdict::Undetected(run))
     }
 }
 
