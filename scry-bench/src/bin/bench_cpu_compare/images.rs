@@ -4,7 +4,7 @@
 use std::mem;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use scry_gpu::{Binding, Device, Launch};
 
 use scry_bench::data::{check, random};
@@ -146,8 +146,10 @@ fn check_heat(ours: &Device, source: &str, shape: &str, image: &[f32]) -> Result
     }
     let check_image = move |got: &[f32]| {
         let far = got.iter().zip(&now).position(|(got, expected)| (got - expected).abs() > 1e-5);
-        ensure!(far.is_none(), "pixel {far:?} is not what the loop computes");
-        Ok(())
+        match far {
+            Some(pixel) => bail!("pixel {pixel} is not what the loop computes"),
+            None => Ok(()),
+        }
     };
     device_batch(ours, source, shape, image, true, check_image)?(true)
 }
