@@ -45,7 +45,7 @@ mod target;
 pub mod typed;
 mod types;
 
-pub use asm::{Address, Arg, Guard, Instruction, Label, Line, Opcode};
+pub use asm::{Address, AddressBase, Arg, Guard, Instruction, Label, Line, Opcode};
 pub use body::Body;
 pub use build_id::build_id;
 pub use lower::{Param, Ptx, PtxOptions, RESIDENT, translate};
