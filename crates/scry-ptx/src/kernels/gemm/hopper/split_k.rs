@@ -143,9 +143,9 @@ pub(super) fn write(
         sync_blocks(k, variant);
         reduce_and_store(k, memory, schedule.rank(), results, item);
         if variant.tile.split_k > 1 {
-            // The buffer must stay alive until the other blocks have read it. A release and acquire
-            // of writes is not needed and would be slow.
-            k.finish_reads();
+            // The buffer must stay alive until the other blocks have read it. Nothing was written
+            // for them, so that a release in cluster scope is not needed; it would be slow.
+            k.fence_acq_rel_cta();
             k.sync_warp();
             k.arrive_cluster_relaxed();
             k.wait_cluster();
