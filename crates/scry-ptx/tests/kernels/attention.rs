@@ -114,8 +114,6 @@ fn variants_follow_sizes_and_devices() {
         ["attention_sm90_f16_d128_128x128_s2_o1_overlap"]
     );
     assert_eq!(names(&large.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64_s2_o2"]);
-    let old = GpuSpec { target: Target::SM_75, ..AMPERE };
-    assert_eq!(names(&large.plan(old).unwrap()), ["attention_naive_f16_d128"]);
     let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
     assert_eq!(short, ["attention_sm90_f16_d128_64x64_s2_o2_overlap"]);
     let decoding = names(&Attention { queries: 3, ..large }.plan(HOPPER).unwrap());
@@ -221,6 +219,15 @@ fn invalid_arguments_are_rejected() {
     let far = Strides { batch: u64::MAX, ..attention.q };
     assert!(plan_error(&Attention { q: far, ..attention }).contains("exceed 64-bit addresses"));
     assert!(matches!(attention.grouped(0).plan(HOPPER), Err(PlanError::Argument { .. })));
+}
+
+#[test]
+fn gpus_before_sm_80_are_rejected() {
+    let turing = GpuSpec { target: Target::SM_75, ..HOPPER };
+    for element in [PtxType::F16, PtxType::F32] {
+        let error = square(300, 128, element).plan(turing).unwrap_err();
+        assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
+    }
 }
 
 #[test]

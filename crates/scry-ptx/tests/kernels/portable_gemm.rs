@@ -224,8 +224,10 @@ fn unsuitable_shapes_use_the_tiled_kernel() {
     large_ld.a.ld = 1 << 33;
     assert_eq!(planned_names(H200, large_ld), ["gemm_tiled16_f32"]);
     let bf16 = Gemm::new(100, 100, 100, PtxType::Bf16);
-    let plan = bf16.plan(T4).expect("the arguments are valid");
-    assert!(plan.steps[0].kernel.emit_ptx_for(T4.target).is_err());
+    let error = bf16.plan(T4).unwrap_err();
+    assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
+    let zero_k = Gemm::new(100, 100, 0, PtxType::F32);
+    assert!(matches!(zero_k.plan(T4), Err(PlanError::Target { .. })));
 }
 
 #[test]

@@ -15,12 +15,11 @@ use crate::target::Target;
 use crate::types::PtxType;
 
 impl Gemm {
-    /// Returns the launches that compute the GEMM on a GPU. Before `sm_80`, the plan may have
-    /// kernels that cannot be emitted for the GPU's target.
+    /// Returns the launches that compute the GEMM on a GPU.
     ///
     /// # Errors
     /// [`PlanError::Argument`] for an invalid GEMM, see [`Gemm::buffers`], or one with too many
-    /// tiles.
+    /// tiles. [`PlanError::Target`] before `sm_80` if results are `bf16`, or K is 0.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.plan_with(gpu, None)
     }
@@ -32,6 +31,11 @@ impl Gemm {
     /// [`PlanError::Argument`] if the kernel does not support the choice, or the precision is full
     /// `f32`.
     pub fn plan_with(&self, gpu: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
+        self.unchecked_plan(gpu, choice)?.checked_for(gpu.target)
+    }
+
+    /// Returns the launches, whose kernels the GPU's target may not support.
+    fn unchecked_plan(&self, gpu: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         let mut plan = Plan { arguments, ..Plan::default() };
         if self.is_empty() {
