@@ -315,6 +315,6 @@ fn declare(param: &Param) -> KernelParam {
             KernelParam::Pointer { name }
         }
         Param::Length { .. } => KernelParam::Scalar { name, ty: PtxType::U32 },
-        Param::Immediates(bytes) => KernelParam::Block { name, bytes },
+        Param::Immediates(bytes) => KernelParam::Bytes { name, bytes },
     }
 }
