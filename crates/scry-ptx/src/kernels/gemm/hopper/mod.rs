@@ -67,7 +67,7 @@ pub struct HopperGemm {
     /// The compile-time parameters.
     pub variant: Variant,
     /// How the work is divided.
-    pub cut: WorkDivision,
+    pub division: WorkDivision,
 }
 
 /// Returns the number of tiles of the result along M, in clusters, and along N.
@@ -95,7 +95,7 @@ impl HopperGemm {
         let band = f64::from(resident_elements).sqrt() as u32 / (rows * cluster);
         let (tile_rows, tile_columns) = tiles(&gemm, &variant.tile);
         let is_batched = |stride| gemm.batch == 1 || stride != 0;
-        variant.once = Streamed {
+        variant.streamed = Streamed {
             a: tile_columns == 1 && is_batched(gemm.a.stride),
             b: tile_rows == 1 && is_batched(gemm.b.stride),
         };
@@ -113,8 +113,9 @@ impl HopperGemm {
                     _ => (gpu.multiprocessors / cluster).clamp(1, work_items as u32),
                 };
                 let band = band.clamp(1, tile_rows);
-                let cut = WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };
-                Ok(Self { gemm, variant, cut })
+                let division =
+                    WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };
+                Ok(Self { gemm, variant, division })
             }
         }
     }
@@ -141,7 +142,7 @@ impl PtxKernel for HopperGemm {
 
     fn launch(&self) -> LaunchShape {
         LaunchShape {
-            grid: [self.cut.blocks, 1, 1],
+            grid: [self.division.blocks, 1, 1],
             block: [self.variant.threads(), 1, 1],
             dynamic_shared: self.variant.shared_bytes(),
         }

@@ -65,7 +65,7 @@ impl<'k> Producer<'k> {
     pub(super) fn load_a(&self) {
         let Self { variant, operands, .. } = self;
         self.wait_for_predecessor(variant.pdl == PdlPrefetch::A);
-        let policy = variant.once.a.then(|| self.k.evict_first());
+        let policy = variant.streamed.a.then(|| self.k.evict_first());
         self.for_each_stage(operands.a_batched, |ring, item, matrix, k_index| {
             let full = ring.wait_empty_and_expect();
             for nth in 0..variant.terms {
@@ -81,7 +81,7 @@ impl<'k> Producer<'k> {
     pub(super) fn load_b(&self) {
         let Self { variant, operands, schedule, .. } = self;
         self.wait_for_predecessor(variant.pdl == PdlPrefetch::B);
-        let policy = variant.once.b.then(|| self.k.evict_first());
+        let policy = variant.streamed.b.then(|| self.k.evict_first());
         self.for_each_stage(operands.b_batched, |ring, item, matrix, k_index| {
             let full = ring.wait_empty();
             for nth in 0..variant.terms {

@@ -294,7 +294,7 @@ fn store_result<'k>(
     else {
         return;
     };
-    let Variant { output, finish, .. } = results.variant;
+    let Variant { output, epilogue, .. } = results.variant;
     let (row, column) = (item.row + row, item.column + column);
     let (line, within) = if order == Layout::RowMajor { (row, column) } else { (column, row) };
     let element =
@@ -302,8 +302,8 @@ fn store_result<'k>(
     let to = out_memory.base.at_wide(element * u64::from(output.size()));
     results.k.if_then(row.lt(results.m) & column.lt(results.n), || {
         let bias = results.bias_of(row, column);
-        let previous = finish.reads.then(|| load_element(to, output, false));
-        let value = results.scalars.finish(finish.activation, sum, previous, bias);
+        let previous = epilogue.reads_out.then(|| load_element(to, output, false));
+        let value = results.scalars.finish(epilogue.activation, sum, previous, bias);
         store_element(to, output, value);
     });
 }

@@ -70,7 +70,7 @@ impl<'k> Results<'k> {
                 stride: k.scalar_param("out_stride"),
             }),
         };
-        let bias = (variant.finish.bias != BiasAxis::None).then(|| k.pointer_param("bias"));
+        let bias = (variant.epilogue.bias != BiasAxis::None).then(|| k.pointer_param("bias"));
         let scalars =
             EpilogueScalars { alpha: k.scalar_param("alpha"), beta: k.scalar_param("beta") };
         let (m, n) = (k.scalar_param("m"), k.scalar_param("n"));
@@ -166,12 +166,12 @@ impl<'k> Results<'k> {
     ) -> [Val<'a, f32>; 4] {
         let lane = self.k.lane();
         let (row, column) = (warp.row + (lane >> 2), warp.column + (lane & 3) * 2 + octet * 8);
-        let bias = |nth: u32| match self.variant.finish.bias {
+        let bias = |nth: u32| match self.variant.epilogue.bias {
             BiasAxis::None => None,
             BiasAxis::Columns => Some(self.bias_at(column + nth % 2, self.n)),
             BiasAxis::Rows => Some(self.bias_at(row + nth / 2 * 8, self.m)),
         };
-        let activation = self.variant.finish.activation;
+        let activation = self.variant.epilogue.activation;
         std::array::from_fn(|nth| {
             let sum = accumulators.get(4 * octet as usize + nth);
             self.scalars.finish(activation, sum, None, bias(nth as u32))

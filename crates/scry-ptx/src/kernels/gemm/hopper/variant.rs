@@ -91,7 +91,7 @@ pub enum Store {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EpilogueKind {
     /// Whether the previous content of `out` is read.
-    pub reads: bool,
+    pub reads_out: bool,
     /// The dimension of the bias.
     pub bias: BiasAxis,
     /// The activation, applied last.
@@ -174,11 +174,11 @@ pub struct Variant {
     pub tile: HopperTile,
     /// Which operands are read once, by one block each, so that L2 should evict them first.
     /// [`super::HopperGemm::new`] sets it.
-    pub once: Streamed,
+    pub streamed: Streamed,
     /// How results are stored.
     pub store: Store,
     /// The epilogue.
-    pub finish: EpilogueKind,
+    pub epilogue: EpilogueKind,
     /// Which operand is prefetched.
     pub pdl: PdlPrefetch,
 }
@@ -186,7 +186,7 @@ pub struct Variant {
 impl EpilogueKind {
     /// Stores the accumulators unchanged.
     pub const NONE: Self =
-        Self { reads: false, bias: BiasAxis::None, activation: Activation::None };
+        Self { reads_out: false, bias: BiasAxis::None, activation: Activation::None };
 
     /// Returns the compile-time part of an epilogue; with `transposed`, the bias is per row.
     #[must_use]
@@ -196,7 +196,7 @@ impl EpilogueKind {
             (true, false) => BiasAxis::Columns,
             (true, true) => BiasAxis::Rows,
         };
-        Self { reads: epilogue.reads_out(), bias, activation: epilogue.activation }
+        Self { reads_out: epilogue.reads_out(), bias, activation: epilogue.activation }
     }
 
     /// Appends the epilogue to a kernel's name.
@@ -206,7 +206,7 @@ impl EpilogueKind {
             BiasAxis::Columns => Some('n'),
             BiasAxis::Rows => Some('m'),
         };
-        name.epilogue(self.reads, bias, self.activation)
+        name.epilogue(self.reads_out, bias, self.activation)
     }
 }
 
@@ -321,12 +321,12 @@ impl Variant {
     /// Whether lanes store words of two 16-bit results.
     pub(super) const fn writes_words(&self) -> bool {
         let is_16bit = matches!(self.output, PtxType::F16 | PtxType::Bf16);
-        is_16bit && !self.finish.reads && self.tile.columns.is_multiple_of(64)
+        is_16bit && !self.epilogue.reads_out && self.tile.columns.is_multiple_of(64)
     }
 
     /// Returns the kernel's name.
     pub(super) fn name(&self) -> String {
-        let Self { element, terms, output, a, b, tile, once, store, finish, pdl } = self;
+        let Self { element, terms, output, a, b, tile, streamed, store, epilogue, pdl } = self;
         let operands = match (element, terms) {
             (PtxType::F32, 2) => "tf32x3",
             (PtxType::F32, _) => "tf32",
@@ -347,8 +347,8 @@ impl Variant {
                 name.with(format_args!("splitk{}", tile.split_k)).with("col")
             }
         };
-        let name = name.with_if(once.a, "evicta").with_if(once.b, "evictb");
-        pdl.append_to(finish.append_to(name)).build()
+        let name = name.with_if(streamed.a, "evicta").with_if(streamed.b, "evictb");
+        pdl.append_to(epilogue.append_to(name)).build()
     }
 }
 

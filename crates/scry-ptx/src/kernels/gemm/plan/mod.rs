@@ -205,7 +205,7 @@ impl Product {
         tile: HopperTile,
         output: PtxType,
         store: Store,
-        finish: EpilogueKind,
+        epilogue: EpilogueKind,
     ) -> Variant {
         let major = |order, inner| if order == inner { Major::K } else { Major::Mn };
         Variant {
@@ -215,9 +215,9 @@ impl Product {
             a: major(self.gemm.a.order, Layout::RowMajor),
             b: major(self.gemm.b.order, Layout::ColMajor),
             tile,
-            once: Streamed::default(),
+            streamed: Streamed::default(),
             store,
-            finish,
+            epilogue,
             pdl: self.pdl(),
         }
     }
@@ -236,7 +236,7 @@ impl Product {
         if choice.splits == 1 {
             let product = if choice.transposed { self.transposed() } else { Self { ..*self } };
             let kernel = product.final_kernel(gpu, choice)?;
-            let bias = kernel.variant.finish.bias != BiasAxis::None;
+            let bias = kernel.variant.epilogue.bias != BiasAxis::None;
             let mut buffers = vec![product.a, product.b];
             buffers.extend(bias.then_some(BufferSlot::Argument(2)));
             buffers.push(BufferSlot::Argument(plan.arguments.len() - 1));
@@ -271,8 +271,8 @@ impl Product {
         } else {
             Store::Lanes
         };
-        let finish = EpilogueKind::of(&epilogue, self.transposed);
-        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, gpu)
+        let epilogue = EpilogueKind::of(&epilogue, self.transposed);
+        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, epilogue), 1, gpu)
     }
 
     /// Returns the kernel that computes partial results.
@@ -290,7 +290,7 @@ impl Product {
     fn reduce_kernel(&self, kernel: &HopperGemm) -> Reduce {
         let MatrixLayout { ld, stride, .. } = kernel.gemm.out;
         let (row_stride, column_stride) = if self.transposed { (1, ld) } else { (ld, 1) };
-        let WorkDivision { splits, .. } = kernel.cut;
+        let WorkDivision { splits, .. } = kernel.division;
         Reduce { gemm: self.requested, splits, partial_stride: stride, row_stride, column_stride }
     }
 }
