@@ -27,7 +27,7 @@ fn bias(attention: &Attention, element: PtxType) -> AttentionBias {
     AttentionBias {
         element,
         strides: Strides { head: 0, ..Strides::packed(1, attention.queries, attention.keys) },
-        column: 1,
+        column_stride: 1,
     }
 }
 

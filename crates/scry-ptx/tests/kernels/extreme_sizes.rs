@@ -115,7 +115,11 @@ fn strides(packed: Strides) -> impl Strategy<Value = Strides> {
 
 fn bias() -> impl Strategy<Value = Option<AttentionBias>> {
     let one = (element(), strides(Strides { batch: 0, head: 0, row: 0 }), 0..3u32);
-    rarely(one.prop_map(|(element, strides, column)| AttentionBias { element, strides, column }))
+    rarely(one.prop_map(|(element, strides, column_stride)| AttentionBias {
+        element,
+        strides,
+        column_stride,
+    }))
 }
 
 fn attention() -> impl Strategy<Value = Attention> {

@@ -84,7 +84,7 @@ impl PtxKernel for Naive {
         for Strides { batch, head, row } in operands.into_iter().flatten() {
             parameters.extend([batch, head, row].map(Parameter::U64));
         }
-        let column = attention.bias.map_or(0, |bias| bias.column);
+        let bias_column_stride = attention.bias.map_or(0, |bias| bias.column_stride);
         let counts = [
             attention.batch,
             attention.heads,
@@ -92,7 +92,7 @@ impl PtxKernel for Naive {
             attention.queries,
             attention.keys,
             attention.head_dim,
-            column,
+            bias_column_stride,
         ];
         parameters.extend(counts.map(Parameter::U32));
         parameters.push(Parameter::F32(attention.scale));

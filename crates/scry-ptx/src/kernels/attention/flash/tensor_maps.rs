@@ -21,7 +21,7 @@ pub(super) fn interface(
         parameters.push(Parameter::Pointer(3));
         parameters.extend(stride_parameters(bias.strides));
     }
-    let column = attention.bias.map_or(0, |bias| bias.column);
+    let bias_column_stride = attention.bias.map_or(0, |bias| bias.column_stride);
     let counts = [
         attention.batch,
         attention.heads,
@@ -29,7 +29,7 @@ pub(super) fn interface(
         attention.queries,
         attention.keys,
         attention.head_dim,
-        column,
+        bias_column_stride,
     ];
     parameters.extend(counts.map(Parameter::U32));
     parameters.extend(schedule.parameter_values().map(Parameter::U32));

@@ -60,7 +60,7 @@ impl BiasForm {
         let bias = attention.bias?;
         let strides = [bias.strides.batch, bias.strides.head, bias.strides.row];
         let even = strides.iter().all(|stride| stride.is_multiple_of(2));
-        Some(Self { element: bias.element, pairs: even && bias.column == 1 })
+        Some(Self { element: bias.element, pairs: even && bias.column_stride == 1 })
     }
 
     /// Appends the bias form to a kernel's name.

@@ -159,12 +159,12 @@ impl<'k> TileLoad<'k> {
         batch: Val<'k, u32>,
     ) {
         let Variant { tile, b: major, .. } = *variant;
-        if tile.cluster == 1 {
+        if tile.cluster_m == 1 {
             return self.load_own_tile(major, tile.columns, map, item.column, batch);
         }
         let (k, rank) = (batch.code(), schedule.rank());
-        let all_blocks = k.constant((1u32 << tile.cluster) - 1).convert::<u16>("");
-        let block_columns = tile.columns / tile.cluster;
+        let all_blocks = k.constant((1u32 << tile.cluster_m) - 1).convert::<u16>("");
+        let block_columns = tile.columns / tile.cluster_m;
         match major {
             Major::K => {
                 let to = self.to.plus_bytes(rank * (block_columns * ROW_BYTES));
@@ -172,7 +172,7 @@ impl<'k> TileLoad<'k> {
                 k.tma_load_multicast(to, map, at, self.full, all_blocks);
             }
             Major::Mn => {
-                let block_k = SLAB / tile.cluster;
+                let block_k = SLAB / tile.cluster_m;
                 (0..tile.columns / SLAB).for_each(|slab| {
                     let to = self.to.offset((slab * SLAB * ROW_BYTES).into());
                     let to = to.plus_bytes(rank * (block_k * ROW_BYTES));
@@ -196,7 +196,7 @@ pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
 pub(super) const fn b_box(variant: &Variant) -> [u32; 2] {
     let Variant { tile, .. } = variant;
     match variant.b {
-        Major::K => [variant.k_dim(), tile.columns / tile.cluster],
-        Major::Mn => [SLAB, variant.k_dim() / tile.cluster],
+        Major::K => [variant.k_dim(), tile.columns / tile.cluster_m],
+        Major::Mn => [SLAB, variant.k_dim() / tile.cluster_m],
     }
 }

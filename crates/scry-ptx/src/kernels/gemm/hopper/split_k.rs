@@ -70,7 +70,8 @@ impl<'k> ReceiveBuffer<'k> {
 
     /// Returns the address of the vector that a block sends to this thread.
     fn vector_address(&self, block: Val<'k, u32>, vector: Val<'k, u32>) -> Ptr<'k, Shared, f32> {
-        let (share, threads) = (Share::new(&self.variant), self.variant.tile.groups * WARPGROUP);
+        let (share, threads) =
+            (Share::new(&self.variant), self.variant.tile.warpgroups * WARPGROUP);
         let nth = (block * share.vectors() + vector) * threads + self.k.thread_id();
         self.memory.at(nth * share.width)
     }
@@ -192,7 +193,7 @@ fn share_accumulators(
     memory: Ptr<'_, Shared, u8>,
     accumulators: &Accumulators<'_>,
 ) {
-    k.sync_named(CONSUMER_BARRIER, variant.tile.groups * WARPGROUP);
+    k.sync_named(CONSUMER_BARRIER, variant.tile.warpgroups * WARPGROUP);
     let row = first_row(k);
     let to = memory.cast::<f32>().at(row * pitch(&variant) + (k.lane() & 3) * 2);
     for octet in 0..accumulators.columns() / 8 {
@@ -206,7 +207,7 @@ fn share_accumulators(
 /// Waits until all blocks have stored their accumulators in shared memory.
 fn sync_blocks(k: &KernelBuilder, variant: Variant) {
     match variant.tile.split_k {
-        1 => k.sync_named(CONSUMER_BARRIER, variant.tile.groups * WARPGROUP),
+        1 => k.sync_named(CONSUMER_BARRIER, variant.tile.warpgroups * WARPGROUP),
         _ => k.sync_cluster(),
     }
 }
@@ -221,7 +222,7 @@ fn reduce_and_store<'k>(
     item: &WorkItem<'k>,
 ) {
     let Variant { tile, .. } = results.variant;
-    let threads = tile.groups * WARPGROUP;
+    let threads = tile.warpgroups * WARPGROUP;
     let (first, step) = (rank * threads + k.thread_id(), threads * tile.split_k);
     // Distributed shared memory has a high latency: several loads are in flight before the first
     // store.
