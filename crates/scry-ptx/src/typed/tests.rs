@@ -215,9 +215,9 @@ fn hopper_instructions_assemble() {
 fn ampere_instructions_assemble() {
     let lines = instructions(|k| {
         let (x, tile) = (k.pointer_param::<f32>("x"), k.shared::<f32>(256, 16));
-        k.copy_async(tile, x, 16);
-        k.copy_async_if(k.thread_id().lt(3), tile.at(4), x.at(1), 4);
-        k.copy_async_zero_fill(tile.at(8), x, 8, k.scalar_param("read"));
+        k.cp_async(tile, x, 16);
+        k.cp_async_if(k.thread_id().lt(3), tile.at(4), x.at(1), 4);
+        k.cp_async_zero_fill(tile.at(8), x, 8, k.scalar_param("read"));
         k.cp_async_commit_group();
         k.cp_async_wait_group(2);
         let (a, b) = (k.ldmatrix(tile), k.ldmatrix_trans(tile));
@@ -275,7 +275,7 @@ fn byte_operations_and_int8_mma() {
         let _ = k.dp4a(a.byte(2), b, a.signed_byte(3));
         let _ = k.join(k.constant(1u16).copied(), k.constant(2u16).copied()).masked_or(15, b);
         let accumulators = [k.constant(0i32).copied(); 4];
-        let _ = k.multiply_bytes(Sign::Unsigned, [a, b], [a], accumulators);
+        let _ = k.mma_s8(Sign::Unsigned, [a, b], [a], accumulators);
     });
     let expected = [
         "ld.param.b32 %r0, [a];",

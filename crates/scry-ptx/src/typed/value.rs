@@ -136,7 +136,7 @@ impl<T: Element> ToOperand<T> for Val<'_, T> {
 impl<'k, T: Element> Val<'k, T> {
     /// Returns the builder of the kernel that it belongs to.
     #[must_use]
-    pub fn code(self) -> &'k KernelBuilder {
+    pub fn builder(self) -> &'k KernelBuilder {
         self.k
     }
 

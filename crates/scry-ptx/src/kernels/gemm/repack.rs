@@ -192,7 +192,7 @@ impl<'k> SourceParams<'k> {
 
     /// Copies up to [`CHUNK`] elements, from element `start` of the operand on.
     fn move_words(&self, start: Val<'k, u64>, to: Ptr<'k, Global, u32>, count: Val<'k, u32>) {
-        let (k, lane) = (start.code(), start.code().lane());
+        let (k, lane) = (start.builder(), start.builder().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
         // Elements from the start of the first word to the end of the buffer, clamped to the number
@@ -231,7 +231,7 @@ fn load_word<'k>(
     word: Val<'k, u32>,
     available: Val<'k, u32>,
 ) -> Val<'k, u32> {
-    let (k, at) = (word.code(), from.at(word));
+    let (k, at) = (word.builder(), from.at(word));
     let value = k.var::<u32>(0);
     let second_element = word * 2 + 1;
     k.if_then(second_element.lt(available), || value.set(at.load_constant()));
@@ -244,7 +244,7 @@ fn load_word<'k>(
 /// Returns the low word of a pair, shifted right (funnel shift).
 fn funnel_shift<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<'k, u32> {
     let opcode = Opcode::new("shf.r.wrap.b32");
-    low.code().op(opcode, &[low.operand(), high.operand(), bits.operand()])
+    low.builder().op(opcode, &[low.operand(), high.operand(), bits.operand()])
 }
 
 /// Whether TMA supports the layout of an operand or result.

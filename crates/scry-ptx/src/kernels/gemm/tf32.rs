@@ -276,7 +276,7 @@ fn tile_element<'k>(
 
 /// Rounds to the nearest TF32; values that would round to infinity are truncated.
 fn round_to_tf32(value: Val<'_, f32>) -> Val<'_, f32> {
-    let k = value.code();
+    let k = value.builder();
     let nearest: Val<'_, u32> = k.op(Opcode::new("cvt.rna.tf32.f32"), &[value.operand()]);
     let overflows = (nearest & 0x7fff_ffff).eq(0x7f80_0000);
     overflows.select(value.cast::<u32>() & 0xffff_e000, nearest).cast()

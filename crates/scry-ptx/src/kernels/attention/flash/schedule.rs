@@ -134,7 +134,7 @@ impl<'k> Params<'k> {
         let rows = 64 * variant.tile.consumers;
         let first_row = tile * rows;
         let visible_keys = if variant.causal { self.keys.min(first_row + rows) } else { self.keys };
-        let begin = nth.code().constant(0u32);
+        let begin = nth.builder().constant(0u32);
         let (kv_head, end) = (head / self.group, tiles(visible_keys, variant));
         let unpaired = (pair_shift.ne(second) & mirrored.eq(position)).select::<u32>(1, 0);
         (Task { batch, head, kv_head, first_row, begin, end, slice: begin }, unpaired)
@@ -147,7 +147,7 @@ impl<'k> Params<'k> {
         let (batch, kv_head) = div_rem(head, self.heads / self.group);
         let begin = slice * tiles_per_slice;
         let end = (begin + tiles_per_slice).min(tiles(self.keys, variant));
-        let first_row = nth.code().constant(0u32);
+        let first_row = nth.builder().constant(0u32);
         Task { batch, head: kv_head * self.group, kv_head, first_row, begin, end, slice }
     }
 }

@@ -142,7 +142,7 @@ impl<'k> TileLoad<'k> {
 
     /// Issues one TMA load.
     fn issue(&self, to: Ptr<'k, Shared, u8>, map: Val<'k, u64>, at: [Val<'k, u32>; 3]) {
-        let k = map.code();
+        let k = map.builder();
         match self.policy {
             None => k.tma_load(to, map, at, self.full),
             Some(policy) => k.tma_load_with_policy(policy, to, map, at, self.full),
@@ -162,7 +162,7 @@ impl<'k> TileLoad<'k> {
         if tile.cluster_m == 1 {
             return self.load_own_tile(major, tile.columns, map, item.column, batch);
         }
-        let (k, rank) = (batch.code(), schedule.rank());
+        let (k, rank) = (batch.builder(), schedule.rank());
         let all_blocks = k.constant((1u32 << tile.cluster_m) - 1).convert::<u16>("");
         let block_columns = tile.columns / tile.cluster_m;
         match major {

@@ -194,14 +194,14 @@ impl<'k> Results<'k> {
 /// matrices of 16-bit elements. The first two are below each other, the others to the right of
 /// them.
 fn stmatrix_address<'k>(staging: Ptr<'k, Shared, u8>, octet: u32) -> Ptr<'k, Shared, u8> {
-    let lane = staging.code().lane();
+    let lane = staging.builder().lane();
     let chunk = ((lane >> 4) ^ (lane & 7)) ^ octet;
     staging.plus_bytes((lane & 15) * ROW_BYTES + (chunk << 4))
 }
 
 /// Stages the values of an octet from registers, in swizzled rows of 32 `f32`.
 pub(super) fn stage_f32<'k>(staging: Ptr<'k, Shared, u8>, octet: u32, values: [Val<'k, f32>; 4]) {
-    let lane = staging.code().lane();
+    let lane = staging.builder().lane();
     let row = lane >> 2;
     let chunk = (((lane >> 1) & 1) ^ row) ^ (2 * octet);
     let to = staging.plus_bytes(row * ROW_BYTES + (chunk << 4) + ((lane & 1) << 3)).cast::<f32>();

@@ -111,7 +111,7 @@ impl<'k> Results<'k> {
 
 /// Loads the lane's column of a staged row.
 fn load_staged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, f32> {
-    let lane = staging.code().lane();
+    let lane = staging.builder().lane();
     let chunk = (lane >> 2) ^ (row % 8);
     let at = staging.plus_bytes((chunk << 4) + ((lane & 3) << 2)).offset((row * ROW_BYTES).into());
     at.cast::<f32>().load()
