@@ -168,7 +168,7 @@ impl PtxKernel for HopperKernel {
 #[test]
 fn prefetching_kernels_do_not_spill() {
     let hopper_kernel = |plan: &'static Plan| HopperKernel(&*plan.steps[0].kernel);
-    let prefetches = |kernel: &HopperKernel| kernel.emit_ptx().contains("prefetch");
+    let prefetches = |kernel: &HopperKernel| kernel.emit_ptx().contains("bulk.prefetch");
     let kernels = reachable_plans().iter().map(hopper_kernel).filter(prefetches);
     resource_snapshot::compare(
         "rows_sm_90a.txt",
@@ -220,8 +220,8 @@ fn later_rows_are_prefetched_on_hopper() {
     assert_eq!(text(&plan).matches("cp.async.bulk.prefetch.L2.global").count(), 1);
     let parameters = plan.steps[0].kernel.interface().parameters;
     assert_eq!(parameters.last(), Some(&Parameter::U32(132 * 5)));
-    assert!(!plan.steps[0].kernel.emit_ptx().contains("prefetch"));
-    assert!(!text(&softmax(128, 131_072, HOPPER)).contains("prefetch"));
+    assert!(!plan.steps[0].kernel.emit_ptx().contains("bulk.prefetch"));
+    assert!(!text(&softmax(128, 131_072, HOPPER)).contains("bulk.prefetch"));
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn split_operands(attention: &Attention) -> Result<[Split; 3], PlanEr
     let operand = |nth: usize, strides| {
         let chunks = split_lens(attention)[nth] / u64::from(TERMS * COLUMNS);
         let chunks = u32::try_from(chunks).ok().filter(|n| *n < 1 << 31).ok_or_else(|| {
-            let problem = format!("{chunks} pieces of {COLUMNS} columns");
+            let problem = format!("{chunks} chunks of {COLUMNS} columns");
             argument_error(buffers[nth].name, problem, "compute attention in parts")
         })?;
         let (name, len) = (buffers[nth].name, buffers[nth].len);
@@ -101,7 +101,7 @@ impl PtxKernel for Split {
         let buffers = vec![
             BufferParameter { name: self.name, access: read, element: PtxType::F32, len: self.len },
             BufferParameter {
-                name: "parts",
+                name: "terms",
                 access: BufferAccess::Write,
                 element: PtxType::Bf16,
                 len: self.bytes() / 2,
@@ -119,10 +119,12 @@ impl PtxKernel for Split {
 
 /// Writes the kernel: a thread splits 8 columns of a row.
 fn split(k: &KernelBuilder, is_vectorized: bool) {
-    let (from, to) = (k.pointer_param::<f32>("whole"), k.pointer_param::<u32>("parts"));
-    let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
+    let (from, to) = (k.pointer_param::<f32>("operand"), k.pointer_param::<u32>("terms"));
+    let strides =
+        ["batch_stride", "head_stride", "row_stride"].map(|name| k.scalar_param::<u64>(name));
     let [heads, rows, head_dim, chunks_per_row, chunks] =
-        ["heads", "rows", "head_dim", "pieces", "items"].map(|name| k.scalar_param::<u32>(name));
+        ["heads", "rows", "head_dim", "chunks_per_row", "chunks"]
+            .map(|name| k.scalar_param::<u32>(name));
     let chunk = k.block_id(0) * THREADS + k.thread_id();
     k.if_then(chunk.lt(chunks), || {
         let (row, chunk_in_row) = (chunk / chunks_per_row, chunk % chunks_per_row);

@@ -110,9 +110,10 @@ impl PtxKernel for Combine {
 fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
     let row = Row::new(k);
     let out = k.pointer_param::<u8>("out");
-    let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
+    let strides =
+        ["batch", "head", "row"].map(|axis| k.scalar_param::<u64>(&format!("out_{axis}_stride")));
     let [heads, queries] = ["heads", "queries"].map(|name| k.scalar_param::<u32>(name));
-    let counts = ["head_dim", "pieces", "rows"].map(|name| k.scalar_param::<u32>(name));
+    let counts = ["head_dim", "slices", "rows"].map(|name| k.scalar_param::<u32>(name));
     let (total, accumulators) = row.reduce_slices(lane_columns, counts);
     let shared = k.shared::<f32>(WARPS * (32 * lane_columns + 1), 4);
     let total = row.reduce_warps(shared, total);

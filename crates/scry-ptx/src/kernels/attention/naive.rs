@@ -132,11 +132,13 @@ impl<'k, 'a> Writer<'k, 'a> {
         let mut names = vec!["q", "k", "v", "bias", "out"];
         names.retain(|name| *name != "bias" || kernel.attention.bias.is_some());
         let pointers: Vec<_> = names.iter().map(|name| k.pointer_param::<u8>(name)).collect();
-        let stride = |name: &str, axis: &str| k.scalar_param::<u64>(&format!("{name}_{axis}"));
+        let stride =
+            |name: &str, axis: &str| k.scalar_param::<u64>(&format!("{name}_{axis}_stride"));
         let strides = |name: &str| ["batch", "head", "row"].map(|axis| stride(name, axis));
         let operand = |(at, name): (_, &&str)| Operand { at, strides: strides(name) };
         let operands = pointers.into_iter().zip(&names).map(operand).collect();
-        let counts = ["batch", "heads", "group", "queries", "keys", "head_dim", "column"];
+        let counts =
+            ["batch", "heads", "group_size", "queries", "keys", "head_dim", "bias_column_stride"];
         let counts = counts.map(|name| k.scalar_param(name));
         let (scale, lane) = (k.scalar_param("scale"), k.lane());
         Self {

@@ -197,8 +197,8 @@ impl<'k> Params<'k> {
         let out = k.pointer_param("out");
         let [m, n, k_dim] = ["m", "n", "k"].map(|name| k.scalar_param(name));
         let matrix = |name: &str, base, element| {
-            let stride = |of: &str| k.scalar_param(&format!("{name}_{of}"));
-            Matrix { base, element, strides: ["row", "column", "matrix"].map(stride) }
+            let stride = |of: &str| k.scalar_param(&format!("{name}_{of}_stride"));
+            Matrix { base, element, strides: ["row", "column", "batch"].map(stride) }
         };
         Self {
             k,

@@ -248,7 +248,8 @@ impl<'k> Params<'k> {
             k_dim: k.scalar_param("k"),
             ld: ["a_ld", "b_ld"].map(|name| k.scalar_param(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.scalar_param(name)),
-            out_strides: ["to_row", "to_column", "to_product"].map(|name| k.scalar_param(name)),
+            out_strides: ["row", "column", "batch"]
+                .map(|axis| k.scalar_param(&format!("out_{axis}_stride"))),
             scalars: EpilogueScalars {
                 alpha: k.scalar_param("alpha"),
                 beta: k.scalar_param("beta"),
