@@ -48,15 +48,15 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    /// Creates the kernel for operands that [`tensor_maps`] supports, with `pieces` tiles of rows
-    /// per head, or slices of its keys.
+    /// Creates the kernel for operands that [`tensor_maps`] supports, with this many tasks per
+    /// head: tiles of its rows, or slices of its keys.
     pub(super) fn new(
         attention: Attention,
         variant: Variant,
-        pieces: u32,
+        tasks_per_head: u32,
         gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
-        let schedule = Schedule::new(&attention, &variant, pieces, gpu)?;
+        let schedule = Schedule::new(&attention, &variant, tasks_per_head, gpu)?;
         Ok(Self { attention, variant, schedule })
     }
 }
