@@ -7,7 +7,7 @@ use super::hopper::{
     Streamed, Variant, WorkDivision,
 };
 use super::reduce::Reduce;
-use super::repack::{Align, Source, is_tma_aligned};
+use super::repack::{Repack, Source, is_tma_aligned};
 use super::tf32::Split;
 use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, argument_error};
 use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, PtxKernel, Step};
@@ -137,14 +137,14 @@ impl Product {
             }
             let source = Source::new(*layout, rows, columns, batch);
             if source.chunk_count().is_none() {
-                return Err(too_many_rows(source.lines));
+                return Err(too_many_lines(source.lines));
             }
             *layout = source.repacked_layout();
             buffers.extend([*buffer, allocate_scratch(buffer, plan, source.bytes())]);
             sources.push(source);
         }
         if !sources.is_empty() {
-            let kernel: Box<dyn PtxKernel> = Box::new(Align { sources, element });
+            let kernel: Box<dyn PtxKernel> = Box::new(Repack { sources, element });
             plan.steps.push(Step { kernel, buffers });
         }
         Ok(())
@@ -170,15 +170,16 @@ impl Product {
             (&mut self.gemm.a, &mut self.a, m, Layout::RowMajor),
             (&mut self.gemm.b, &mut self.b, n, Layout::ColMajor),
         ];
-        for (layout, buffer, outer, k_major) in operands {
+        for (layout, buffer, mn_extent, k_major) in operands {
             let is_k_major = layout.order == k_major;
-            let (rows, columns) = if k_major == Layout::RowMajor { (outer, k) } else { (k, outer) };
+            let (rows, columns) =
+                if k_major == Layout::RowMajor { (mn_extent, k) } else { (k, mn_extent) };
             if keeps_aligned(is_k_major) && is_tma_aligned(layout, rows, columns, batch, 4) {
                 continue;
             }
-            let split = Split { terms, ..Split::new(*layout, [outer, k], is_k_major, batch) };
+            let split = Split { terms, ..Split::new(*layout, [mn_extent, k], is_k_major, batch) };
             if !split.fits_grid() {
-                return Err(too_many_rows(outer));
+                return Err(too_many_lines(mn_extent));
             }
             *layout = split.result_layout();
             let buffers = vec![*buffer, allocate_scratch(buffer, plan, split.bytes())];
@@ -315,8 +316,8 @@ fn allocate_scratch(buffer: &mut BufferSlot, plan: &mut Plan, bytes: u64) -> Buf
     *buffer
 }
 
-fn too_many_rows(lines: u64) -> PlanError {
-    let problem = format!("{lines} rows to repack, above the limit of a launch");
+fn too_many_lines(lines: u64) -> PlanError {
+    let problem = format!("{lines} rows or columns to repack, above the limit of a launch");
     argument_error("operand", problem, "align rows to 16 bytes, or multiply in parts")
 }
 
