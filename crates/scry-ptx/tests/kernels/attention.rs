@@ -203,7 +203,7 @@ fn invalid_arguments_are_rejected() {
     let attention = square(300, 128, PtxType::F16);
     assert_eq!(
         plan_error(&attention.grouped(3)),
-        "kernel `attention`: kv_heads is 3, which does not divide 4 heads; use a divisor of \
+        "`attention`: kv_heads is 3, which does not divide 4 heads; help: use a divisor of \
          heads"
     );
     assert!(plan_error(&square(3, 257, PtxType::F16)).contains("head_dim is 257"));
@@ -240,7 +240,7 @@ fn results_allow_any_stride_order() {
 #[test]
 fn too_many_batches_are_rejected() {
     let huge_batch = Attention::new([800_000_000, 1], 1, 1, 1, PtxType::F32);
-    assert!(plan_error(&huge_batch).contains("batch is 800000000 in 3 parts"));
+    assert!(plan_error(&huge_batch).contains("batch is 800000000 with 3 terms each"));
     // The product of all sizes overflows 64 bits.
     let _ = Attention::new([2, 1 << 30], 1 << 30, 1, 256, PtxType::F16).plan(HOPPER);
 }

@@ -244,7 +244,7 @@ fn unsupported_gemms_are_rejected() {
         Err(error) => error.to_string(),
     };
     let tile = error_text(GemmKernel::tiled(4, 4, 4, 7));
-    assert_eq!(tile, "kernel `gemm`: tile is 7; a tile has 8, 16 or 32 elements a side");
+    assert_eq!(tile, "`gemm`: tile is 7; help: use tiles of 8, 16 or 32 elements a side");
     let side = error_text(GemmKernel::naive(1 << 31, 4, 4));
     assert!(side.contains("m is 2147483648, beyond"), "{side}");
     let blocks = error_text(GemmKernel::naive(1 << 30, 1 << 20, 4));

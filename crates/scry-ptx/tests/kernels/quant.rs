@@ -186,10 +186,10 @@ fn unsupported_products_are_rejected() {
     let error_text = |matvec: MatVec| matvec.plan(HOPPER).unwrap_err().to_string();
     let good = product(BlockFormat::Q4K, 4096, 512, 1);
     assert!(error_text(MatVec { k: 500, ..good }).contains("k is 500, not a multiple of 256"));
-    assert!(error_text(MatVec { rows: 1 << 31, ..good }).contains("split sides of 2^31 or more"));
+    assert!(error_text(MatVec { rows: 1 << 31, ..good }).contains("pass less than 2^31 rows"));
     assert!(error_text(MatVec { columns: 9, ..good }).contains("columns is 9"));
     let bytes = MatVec { activations: PtxType::U8, ..good };
-    assert!(error_text(bytes).contains("activations is u8; use f32, f16 or bf16"));
+    assert!(error_text(bytes).contains("activations is u8; help: use f32, f16 or bf16"));
     assert!(error_text(MatVec { k: 1 << 28, columns: 8, ..good }).contains("2^30"));
     assert!(quantize_plan(BlockFormat::Q4K, 100).is_err());
     assert!(dequantize_plan(BlockFormat::Q4K, PtxType::U8, 256).is_err());
@@ -212,9 +212,11 @@ fn partial_blocks_are_rejected() {
 #[test]
 fn host_conversions_name_function_and_argument() {
     let error = quantize(BlockFormat::Q8_0, &[0.0; 31]).unwrap_err().to_string();
-    let expected = "kernel `quantize`: weights is 31, not a multiple of 32; pass whole blocks";
+    let expected =
+        "`quantize`: weights has 31 elements, not a multiple of 32; help: pass whole blocks";
     assert_eq!(error, expected);
     let error = dequantize(BlockFormat::Q8_0, &[0; 33]).unwrap_err().to_string();
-    let expected = "kernel `dequantize`: blocks is 33, not a multiple of 34; pass whole blocks";
+    let expected =
+        "`dequantize`: blocks has 33 bytes, not a multiple of 34; help: pass whole blocks";
     assert_eq!(error, expected);
 }

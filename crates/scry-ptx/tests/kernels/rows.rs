@@ -298,10 +298,10 @@ fn invalid_shapes_are_rejected() {
         softmax::plan(SoftmaxKind::Softmax, rows, HOPPER).unwrap_err().to_string()
     };
     let error = error_text(3, 0, PtxType::F32);
-    let expected = "kernel `softmax`: length is 0; use rows of 1 to 2^31 - 2^16 elements";
+    let expected = "`softmax`: length is 0; help: use rows of 1 to 2^31 - 2^16 elements";
     assert_eq!(error, expected);
     assert!(error_text(3, 1 << 31, PtxType::F32).contains("length is 2147483648"));
-    assert!(error_text(3, 10, PtxType::F64).contains("element is F64; use F32, F16 or Bf16"));
+    assert!(error_text(3, 10, PtxType::F64).contains("element is F64; help: use F32, F16 or Bf16"));
     assert!(error_text(1 << 33, 10, PtxType::F32).contains("fewer rows"));
     assert!(error_text(1 << 31, 1 << 31, PtxType::F32).contains("less than 2^60"));
     assert!(error_text(1 << 26, 1 << 20, PtxType::F32).contains("fewer rows"));

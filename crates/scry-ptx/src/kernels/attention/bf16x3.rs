@@ -34,14 +34,22 @@ pub(super) fn split_operands(attention: &Attention) -> Result<[Split; 3], PlanEr
     let buffers = attention.buffers()?;
     // TMA coordinates are signed, and the terms extend the batch dimension.
     if u64::from(TERMS) * u64::from(attention.batch) >= 1 << 31 {
-        let problem = format!("{} in {TERMS} parts", attention.batch);
-        return Err(argument_error("batch", problem, "compute attention in parts"));
+        let problem = format!("{} with {TERMS} terms each", attention.batch);
+        return Err(argument_error(
+            "batch",
+            problem,
+            "split the batch, heads or queries over several calls",
+        ));
     }
     let operand = |nth: usize, strides| {
         let chunks = split_lens(attention)[nth] / u64::from(TERMS * COLUMNS);
         let chunks = u32::try_from(chunks).ok().filter(|n| *n < 1 << 31).ok_or_else(|| {
             let problem = format!("{chunks} chunks of {COLUMNS} columns");
-            argument_error(buffers[nth].name, problem, "compute attention in parts")
+            argument_error(
+                buffers[nth].name,
+                problem,
+                "split the batch, heads or queries over several calls",
+            )
         })?;
         let (name, len) = (buffers[nth].name, buffers[nth].len);
         let counts = counts(attention)[nth];

@@ -44,7 +44,11 @@ impl Combine {
     pub(super) fn new(attention: Attention, slices: u32) -> Result<Self, PlanError> {
         let rows = u32::try_from(rows(&attention)).ok().filter(|rows| *rows < 1 << 31);
         let too_many = || {
-            argument_error("queries", format!("{} in all", attention.queries), "split the batch")
+            argument_error(
+                "queries",
+                format!("{} in all", attention.queries),
+                "split the batch, heads or queries over several calls",
+            )
         };
         Ok(Self { attention, slices, rows: rows.ok_or_else(too_many)? })
     }

@@ -29,8 +29,13 @@ impl Naive {
             * u128::from(attention.queries);
         let blocks =
             u32::try_from(rows.div_ceil(ROWS_PER_BLOCK.into())).ok().filter(|n| *n < 1 << 29);
-        let too_many =
-            || argument_error("queries", format!("{rows} rows in all"), "compute it in parts");
+        let too_many = || {
+            argument_error(
+                "queries",
+                format!("{rows} rows in all"),
+                "split the batch, heads or queries over several calls",
+            )
+        };
         Ok(Self { attention, blocks: blocks.ok_or_else(too_many)? })
     }
 

@@ -231,7 +231,12 @@ impl Attention {
         match counts.into_iter().find(|(_, count)| *count > MAX_COUNT) {
             Some((name, count)) => {
                 let problem = format!("{count}, beyond {MAX_COUNT}");
-                Err(argument_error(name, problem, "compute it in parts"))
+                let help = if name == "keys" {
+                    "pass fewer keys"
+                } else {
+                    "split the batch, heads or queries over several calls"
+                };
+                Err(argument_error(name, problem, help))
             }
             None => Ok(()),
         }
@@ -267,11 +272,17 @@ fn buffer(
     }
 }
 
-/// Returns the error for unsupported arguments.
+/// Returns the error for unsupported arguments. `problem` completes the sentence
+/// "`argument` is".
 pub(super) fn argument_error(
     argument: &'static str,
     problem: String,
     help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: "attention".to_owned(), argument, problem, help }
+    PlanError::Argument {
+        kernel: "attention".to_owned(),
+        argument,
+        problem: format!("is {problem}"),
+        help,
+    }
 }

@@ -233,7 +233,11 @@ impl Gemm {
         match sides.into_iter().find(|(_, side)| *side > MAX_SIDE) {
             Some((name, side)) => {
                 let problem = format!("{side}, beyond {MAX_SIDE}");
-                Err(argument_error(name, problem, "compute the product in parts"))
+                Err(argument_error(
+                    name,
+                    problem,
+                    "split the product into several with smaller sizes",
+                ))
             }
             None => Ok(()),
         }
@@ -273,13 +277,19 @@ fn extent(
     })
 }
 
-/// Returns the error for an unsupported GEMM.
+/// Returns the error for an unsupported GEMM. `problem` completes the sentence
+/// "`argument` is".
 pub(super) fn argument_error(
     argument: &'static str,
     problem: String,
     help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: "gemm".to_owned(), argument, problem, help }
+    PlanError::Argument {
+        kernel: "gemm".to_owned(),
+        argument,
+        problem: format!("is {problem}"),
+        help,
+    }
 }
 
 #[cfg(test)]

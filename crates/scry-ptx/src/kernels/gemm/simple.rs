@@ -67,7 +67,7 @@ impl GemmKernel {
             return Err(argument_error(
                 "tile",
                 tile.to_string(),
-                "a tile has 8, 16 or 32 elements a side",
+                "use tiles of 8, 16 or 32 elements a side",
             ));
         }
         let kernel = Self { gemm: *gemm, buffers: gemm.buffers()?, tile };
@@ -75,7 +75,11 @@ impl GemmKernel {
             Some(_) => Ok(kernel),
             None => {
                 let problem = format!("{} by {}, too many blocks", gemm.m, gemm.n);
-                Err(argument_error("out", problem, "compute the product in parts"))
+                Err(argument_error(
+                    "out",
+                    problem,
+                    "split the product into several with fewer rows or columns",
+                ))
             }
         }
     }

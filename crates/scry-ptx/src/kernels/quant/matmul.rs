@@ -69,7 +69,7 @@ impl MatMul {
             return Ok(());
         }
         let problem = format!("{}, not a multiple of {block}", self.k);
-        Err(argument_error("matmul", "k", problem, "rows consist of whole blocks"))
+        Err(argument_error("matmul", "k", problem, "pass rows of whole blocks"))
     }
 
     fn as_matvec(&self) -> MatVec {

@@ -62,7 +62,7 @@ impl RowKernel {
             * u64::from(thread_group.blocks * slices);
         if blocks >= 1 << 31 || rows.count >= 1 << 32 {
             let problem = format!("{} rows of {} elements", rows.count, rows.length);
-            let help = "compute several parts of the matrix, of fewer rows";
+            let help = "split the matrix over several calls, of fewer rows each";
             return Err(argument_error(&*op, "count", problem, help));
         }
         let prefetch_distance =

@@ -43,7 +43,11 @@ impl Schedule {
         let fits = |work_items: &u32| *work_items < 1 << 30;
         let work_items = u32::try_from(work_items).ok().filter(fits).ok_or_else(|| {
             let problem = format!("{} of {heads} heads", attention.queries);
-            argument_error("queries", problem, "compute it in parts")
+            argument_error(
+                "queries",
+                problem,
+                "split the batch, heads or queries over several calls",
+            )
         })?;
         let tiles_per_slice = attention.keys.div_ceil(variant.tile.keys).div_ceil(tasks_per_head);
         let interleaved_heads = if variant.causal && !is_paired { heads as u32 } else { 1 };

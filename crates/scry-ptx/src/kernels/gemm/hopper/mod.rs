@@ -104,8 +104,12 @@ impl HopperGemm {
         match work_items.filter(|work_items| *work_items < schedule::MAX_WORK_ITEMS.into()) {
             None => {
                 let problem =
-                    format!("{tile_rows} by {tile_columns} tiles in {splits} parts, too many");
-                Err(argument_error("out", problem, "compute the product in parts"))
+                    format!("{tile_rows} by {tile_columns} tiles with split-K {splits}, too many");
+                Err(argument_error(
+                    "out",
+                    problem,
+                    "split the product into several with fewer rows or columns",
+                ))
             }
             Some(work_items) => {
                 let clusters = match variant.store {

@@ -318,7 +318,7 @@ fn allocate_scratch(buffer: &mut BufferSlot, plan: &mut Plan, bytes: u64) -> Buf
 
 fn too_many_lines(lines: u64) -> PlanError {
     let problem = format!("{lines} rows or columns to repack, above the limit of a launch");
-    argument_error("operand", problem, "align rows to 16 bytes, or multiply in parts")
+    argument_error("operand", problem, "align rows to 16 bytes, or split the product into several")
 }
 
 /// Adds the split-K reduction to a plan, which ends with it. `partials` is the buffer of the
@@ -331,7 +331,11 @@ fn add_reduction(
 ) -> Result<Plan, PlanError> {
     if !reduce.fits_grid() {
         let problem = format!("{} by {} by {}", gemm.batch, gemm.m, gemm.n);
-        return Err(argument_error("out", problem, "compute the product in parts"));
+        return Err(argument_error(
+            "out",
+            problem,
+            "split the product into several with fewer rows or columns",
+        ));
     }
     let mut buffers: Vec<_> = partials.into_iter().collect();
     buffers.extend((2..plan.arguments.len()).map(BufferSlot::Argument));
