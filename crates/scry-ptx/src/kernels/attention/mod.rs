@@ -21,7 +21,7 @@ mod naive;
 mod scalar;
 mod shape;
 
-pub use flash::FlashTile;
+pub use flash::{FlashPipeline, FlashTile};
 pub use shape::{Attention, AttentionBias, Strides};
 
 use super::{GpuSpec, Plan, PlanError};
@@ -45,16 +45,16 @@ impl Attention {
         plan.checked_for(gpu.target)
     }
 
-    /// Returns the FlashAttention launches with a given tile, for measurements. `plain` turns off
-    /// the overlap of MMAs and softmax.
+    /// Returns the FlashAttention launches with a given tile and pipeline, for measurements. `f32`
+    /// and split-KV are always sequential.
     #[doc(hidden)]
     pub fn flash_with(
         &self,
         tile: FlashTile,
-        plain: bool,
+        pipeline: FlashPipeline,
         gpu: GpuSpec,
     ) -> Result<Plan, PlanError> {
-        flash::plan_with(self, tile, plain, gpu)
+        flash::plan_with(self, tile, pipeline, gpu)
     }
 
     /// Returns the launch of the naive kernel: slow, for any type and alignment, from `sm_80` on.

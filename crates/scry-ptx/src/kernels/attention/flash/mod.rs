@@ -27,8 +27,8 @@ mod tensor_maps;
 mod variant;
 
 pub(super) use choice::{plan, plan_with};
-pub use variant::FlashTile;
-use variant::{Engine, Form, Output, Variant};
+use variant::{Engine, Output, Variant};
+pub use variant::{FlashPipeline, FlashTile};
 
 use super::shape::Attention;
 use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
