@@ -73,7 +73,7 @@ impl Split {
     }
 
     fn tiles(&self) -> [u64; 2] {
-        [self.k_dim, self.mn_extent].map(|side| side.div_ceil(TILE.into()))
+        [self.k_dim, self.mn_extent].map(|size| size.div_ceil(TILE.into()))
     }
 
     /// Whether the number of tiles is in range.
@@ -164,7 +164,7 @@ impl PtxKernel for Split {
             [self.layout.ld, self.layout.stride, self.result_ld(), matrix, matrix * self.batch];
         let mut parameters = vec![Parameter::Pointer(0), Parameter::Pointer(1)];
         parameters.extend(sizes.map(Parameter::U64));
-        parameters.extend([self.k_dim, self.mn_extent].map(|side| Parameter::U32(side as u32)));
+        parameters.extend([self.k_dim, self.mn_extent].map(|size| Parameter::U32(size as u32)));
         KernelInterface { buffers, parameters }
     }
 }

@@ -204,7 +204,7 @@ impl PtxKernel for Dot {
     fn interface(&self) -> KernelInterface {
         let Gemm { m, n, k, a, b, out, epilogue, .. } = &self.gemm;
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
-        parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
+        parameters.extend([*m, *n, *k].map(|size| Parameter::U32(size as u32)));
         let [row, column] = self.out_strides();
         let strides = [a.ld, b.ld, a.stride, b.stride, row, column, out.stride];
         parameters.extend(strides.map(Parameter::U64));
