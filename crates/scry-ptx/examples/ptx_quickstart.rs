@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let target = arguments.next().map_or(Ok(Target::SM_90), |name| name.parse())?;
 
     let kir = Program::parse(&source)?.to_kir(&KirOptions { checked: true })?;
-    let ptx = translate(&kir, &PtxOptions { bounded: true, ..PtxOptions::new(target) });
+    let ptx = translate(&kir, &PtxOptions { limit_registers: true, ..PtxOptions::new(target) });
     println!("// kernel {}, launched with {:?}", ptx.entry, ptx.params);
     print!("{}", ptx.text);
     Ok(())

@@ -108,14 +108,14 @@ pub struct Label(pub(crate) u32);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// The base; `None` if the offset is the whole address.
-    pub base: Option<Base>,
+    pub base: Option<AddressBase>,
     /// Offset in bytes.
     pub offset: i64,
 }
 
 /// The base of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Base {
+pub enum AddressBase {
     /// A register: 64 bits, or 32 in shared memory.
     Reg(Reg),
     /// A variable or a parameter.
@@ -126,13 +126,13 @@ impl Address {
     /// Creates an address at a byte offset from a register.
     #[must_use]
     pub fn reg(base: Reg, offset: i64) -> Self {
-        Self { base: Some(Base::Reg(base)), offset }
+        Self { base: Some(AddressBase::Reg(base)), offset }
     }
 
     /// Creates an address at a byte offset from a variable or parameter.
     #[must_use]
     pub fn symbol(name: &str, offset: i64) -> Self {
-        Self { base: Some(Base::Symbol(name.to_owned())), offset }
+        Self { base: Some(AddressBase::Symbol(name.to_owned())), offset }
     }
 }
 
@@ -247,8 +247,8 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('[')?;
         match &self.base {
-            Some(Base::Reg(reg)) => reg.fmt(f)?,
-            Some(Base::Symbol(name)) => f.write_str(name)?,
+            Some(AddressBase::Reg(reg)) => reg.fmt(f)?,
+            Some(AddressBase::Symbol(name)) => f.write_str(name)?,
             None => return write!(f, "{}]", self.offset),
         }
         match self.offset {

@@ -45,10 +45,10 @@ mod target;
 pub mod typed;
 mod types;
 
-pub use asm::{Address, Arg, Guard, Instruction, Label, Line, Opcode};
+pub use asm::{Address, AddressBase, Arg, Guard, Instruction, Label, Line, Opcode};
 pub use body::Body;
 pub use build_id::build_id;
-pub use lower::{Param, Ptx, PtxOptions, RESIDENT, translate};
+pub use lower::{MIN_RESIDENT_THREADS, Param, Ptx, PtxOptions, translate};
 pub use module::{KernelParam, PtxEntry, PtxModule, SharedArray};
 pub use target::{Target, Version};
 pub use types::{Operand, PtxType, Reg, RegisterClass, StateSpace};

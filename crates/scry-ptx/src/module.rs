@@ -22,7 +22,7 @@ pub enum KernelParam {
         ty: PtxType,
     },
     /// A byte array that is passed by value, aligned to 16.
-    Block {
+    Bytes {
         /// Its name.
         name: String,
         /// Number of bytes.
@@ -120,7 +120,7 @@ impl fmt::Display for KernelParam {
         match self {
             Self::Pointer { name } => write!(f, ".param .u64 .ptr .global .align 16 {name}"),
             Self::Scalar { name, ty } => write!(f, ".param .{} {name}", ty.name()),
-            Self::Block { name, bytes } => write!(f, ".param .align 16 .b8 {name}[{bytes}]"),
+            Self::Bytes { name, bytes } => write!(f, ".param .align 16 .b8 {name}[{bytes}]"),
             Self::TensorMap { name } => write!(f, ".param .align 64 .b8 {name}[128]"),
         }
     }

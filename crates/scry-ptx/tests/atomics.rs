@@ -95,10 +95,11 @@ fn atomic_instructions_match_the_type() {
 
 #[test]
 fn atomic_sub_adds_the_negation() {
-    let lines = ["neg.s32 ", "atom.relaxed.cta.shared.add.u32 "];
+    let lines = ["sub.u32 ", "atom.relaxed.cta.shared.add.u32 "];
     assert_has(Type::U32, AtomicOp::Sub, true, &lines);
+    assert_has(Type::I32, AtomicOp::Sub, true, &["sub.u32 ", ".shared.add.s32 "]);
     assert_has(Type::F32, AtomicOp::Sub, true, &["neg.f32 ", ".shared.add.f32 "]);
-    assert_has(Type::U64, AtomicOp::Sub, true, &["neg.s64 ", ".shared.add.u64 "]);
+    assert_has(Type::U64, AtomicOp::Sub, true, &["sub.u64 ", ".shared.add.u64 "]);
 }
 
 #[test]

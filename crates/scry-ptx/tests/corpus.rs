@@ -37,7 +37,7 @@ fn translate_source(source: &str, checked: bool, options: &PtxOptions) -> Ptx {
 
 #[test]
 fn text_of_kernels_matches_golden_files() {
-    let options = PtxOptions { polled: true, ..PtxOptions::new(Target::SM_80) };
+    let options = PtxOptions { poll_cancellation: true, ..PtxOptions::new(Target::SM_80) };
     let text = |(name, source): (String, String)| {
         (format!("{name}.ptx"), translate_source(&source, true, &options).text)
     };
@@ -59,7 +59,12 @@ fn every_kernel_assembles_for_every_target() {
             for (checked, grid) in
                 [(true, Native), (false, Native), (true, Linearised), (true, Counts)]
             {
-                let options = PtxOptions { target, grid, polled: checked, bounded: checked };
+                let options = PtxOptions {
+                    target,
+                    grid,
+                    poll_cancellation: checked,
+                    limit_registers: checked,
+                };
                 let ptx = translate_source(&source, checked, &options);
                 let file = folder.path().join("kernel.ptx");
                 std::fs::write(&file, &ptx.text).unwrap();

@@ -43,7 +43,7 @@ impl<T: TestElement> Case<T> {
             let k = &self.k[at(self.attention.k, kv_head, key)..][..dim];
             let product: f64 = q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum();
             let bias = self.attention.bias.zip(self.bias.as_ref()).map_or(0.0, |(layout, bias)| {
-                let column = key * u64::from(layout.column);
+                let column = key * u64::from(layout.column_stride);
                 f64::from(bias[at(layout.strides, head, row) + column as usize])
             });
             product * f64::from(scale) + bias
@@ -152,7 +152,7 @@ fn grouped_heads_and_bias_match_reference() {
             let bias = AttentionBias {
                 element: PtxType::F32,
                 strides: Strides { batch: 0, ..Strides::packed(heads, queries, keys) },
-                column: 1,
+                column_stride: 1,
             };
             let plain = Attention::new([2, heads], queries, keys, 64, element);
             for attention in [plain.grouped(2), plain.biased(bias), plain.grouped(1).causal()] {

@@ -92,7 +92,7 @@ fn missing_capability_error_names_kernel() {
             format!(
                 "kernel `test_tile_copy_1` needs compute capability 9.0, no other (sm_90a), but \
                  null:0 null device has compute capability {present}; help: run it on such a GPU \
-                 (Device::list shows those present), or ask for a variant for older ones"
+                 (Device::list shows those present), or make the plan with Kernels::gpu_spec"
             )
         );
         assert_eq!(log.take().dispatches, 0);
@@ -122,7 +122,8 @@ fn oversized_scratch_error_names_use() {
     assert_eq!(
         error.to_string(),
         "Kernels::matmul: scratch memory is 768256 bytes, but null device is limited \
-         to 409600 bytes (max_buffer_size); help: compute it in parts"
+         to 409600 bytes (max_buffer_size); help: split the operation over several \
+         calls"
     );
 }
 
@@ -139,7 +140,10 @@ fn oversized_grid_error_names_function() {
     let error = softmax.run().unwrap_err().to_string();
     let prefix = "PreparedOp::run: the grid of Kernels::softmax (rows=5000, length=1024) is ";
     assert!(error.starts_with(prefix), "{error}");
-    assert!(error.ends_with("(max_native_workgroups); help: compute it in parts"), "{error}");
+    assert!(
+        error.ends_with("(max_native_workgroups); help: split the operation over several calls"),
+        "{error}"
+    );
     let error = softmax.add_to(&mut kernels.device().batch()).unwrap_err().to_string();
     assert!(error.starts_with("PreparedOp::add_to: the grid of Kernels::softmax ("), "{error}");
 }

@@ -19,11 +19,11 @@ pub enum PlanError {
     },
     /// A size or an option that the kernel does not support.
     Argument {
-        /// The kernel.
+        /// The kernel, or the function on the host.
         kernel: String,
         /// The argument.
         argument: &'static str,
-        /// The problem: completes the sentence "`argument` is".
+        /// The problem: the predicate of a sentence whose subject is the argument.
         problem: String,
         /// How to fix it.
         help: &'static str,
@@ -33,13 +33,16 @@ pub enum PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Target { kernel, needed, target } => write!(
-                f,
-                "kernel `{kernel}` uses instructions of {needed}, which {target} lacks; ask for a \
-                 variant that needs less, or for code for {needed}"
-            ),
+            Self::Target { kernel, needed, target } => {
+                let newer = if needed.is_specific() { "" } else { " or newer" };
+                write!(
+                    f,
+                    "kernel `{kernel}` uses instructions of {needed}, which {target} lacks; help: \
+                     pass {needed}{newer} as the target"
+                )
+            }
             Self::Argument { kernel, argument, problem, help } => {
-                write!(f, "kernel `{kernel}`: {argument} is {problem}; {help}")
+                write!(f, "`{kernel}`: {argument} {problem}; help: {help}")
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::target::Target;
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
-use super::PtxKernel;
+use super::{PlanError, PtxKernel};
 
 /// The properties of a GPU that the choice of kernels depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,5 +154,17 @@ impl Plan {
         let arguments = kernel.interface().buffers;
         let buffers = (0..arguments.len()).map(BufferSlot::Argument).collect();
         Self { arguments, scratch: Vec::new(), steps: vec![Step { kernel, buffers }] }
+    }
+
+    /// Returns the plan if all its kernels can be emitted for a target.
+    pub(super) fn checked_for(self, target: Target) -> Result<Self, PlanError> {
+        let kernels = self.steps.iter().map(|step| &step.kernel);
+        match kernels.into_iter().find(|kernel| !target.supports(kernel.default_target())) {
+            None => Ok(self),
+            Some(kernel) => {
+                let (kernel, needed) = (kernel.name(), kernel.default_target());
+                Err(PlanError::Target { kernel, needed, target })
+            }
+        }
     }
 }

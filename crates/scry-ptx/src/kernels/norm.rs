@@ -50,7 +50,8 @@ impl NormKind {
 ///
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
-/// `F32`, `F16` and `Bf16`, or the grid would exceed 2^31 blocks.
+/// `F32`, `F16` and `Bf16`, or the grid would exceed 2^31 blocks; [`PlanError::Target`] before
+/// `sm_80`.
 pub fn plan(norm: Norm, rows: Rows, gpu: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan(Arc::new(norm), rows, gpu)
 }

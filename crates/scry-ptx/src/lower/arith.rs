@@ -75,7 +75,7 @@ impl Lowering<'_> {
     }
 
     /// Negates; integers by a subtraction, since `neg` is signed only (see [`wrapping_type`]).
-    fn neg_operand(&mut self, ty: PtxType, a: Operand) -> Reg {
+    pub(super) fn neg_operand(&mut self, ty: PtxType, a: Operand) -> Reg {
         match wrapping_type(ty) {
             integer @ (PtxType::U16 | PtxType::U32 | PtxType::U64) => {
                 let zero = Operand::Imm { bits: 0, ty: integer };

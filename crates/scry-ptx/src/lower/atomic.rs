@@ -35,7 +35,7 @@ impl Lowering<'_> {
         match (op, operand, compare) {
             (AtomicOp::Store, Some(operand), _) => self.atomic_store(&memory, operand),
             (AtomicOp::Sub, Some(operand), _) => {
-                let negative = self.b.typed("neg", negation_type(ty), &[operand]).into();
+                let negative = self.neg_operand(ptx_type(ty), operand).into();
                 self.read_modify_write(value, old, &memory, AtomicOp::Add, negative);
             }
             (_, Some(operand), Some(compare)) => {
@@ -111,14 +111,5 @@ const fn operand_type(op: AtomicOp, ty: Type) -> PtxType {
         (AtomicOp::Add, Type::I64) => PtxType::U64,
         (AtomicOp::Add | AtomicOp::Min | AtomicOp::Max, _) => ptx_type(ty),
         _ => ptx_type(ty).to_bits(),
-    }
-}
-
-/// Returns the type to negate in: signed for integers, since PTX has no unsigned `neg`.
-const fn negation_type(ty: Type) -> PtxType {
-    match ptx_type(ty) {
-        PtxType::U32 => PtxType::S32,
-        PtxType::U64 => PtxType::S64,
-        other => other,
     }
 }

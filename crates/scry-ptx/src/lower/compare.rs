@@ -16,8 +16,7 @@ impl Lowering<'_> {
         }
         let name = comparison_name(op, holds, self.ty(a).is_float());
         let (a, b) = (self.value(a), self.value(b));
-        let (a, b) = (self.b.in_register(a), b);
-        self.b.compare(name, ty, a.into(), b)
+        self.b.compare(name, ty, a, b)
     }
 
     /// Compares two bools for equality or inequality.

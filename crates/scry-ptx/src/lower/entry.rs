@@ -66,10 +66,10 @@ pub(super) fn name(param: Param) -> String {
         Param::Buffer(nth) => format!("buffer{nth}"),
         Param::Length { buffer, offset, stride } => format!("length{buffer}_{offset}_{stride}"),
         Param::LinearisedGrid => "linearised_grid".to_owned(),
-        Param::Counts => "counts".to_owned(),
+        Param::WorkgroupCounts => "workgroup_counts".to_owned(),
         Param::Immediates(_) => "immediates".to_owned(),
         Param::Epoch => "epoch".to_owned(),
-        Param::Stop => "stop".to_owned(),
+        Param::CancelledEpoch => "cancelled_epoch".to_owned(),
     }
 }
 

@@ -58,7 +58,7 @@ impl Lowering<'_> {
     /// Loads the workgroup counts. All threads return from the kernel if they are too large: the
     /// rule is that of [`scry_ir::runnable_workgroups`].
     fn load_grid(&mut self) -> Grid {
-        let base = self.pointer_param(Param::Counts);
+        let base = self.pointer_param(Param::WorkgroupCounts);
         let mut groups = Vec::with_capacity(3);
         for (axis, width) in (0..).zip(self.kir.workgroup_size) {
             let address = Address::reg(base, 4 * axis);

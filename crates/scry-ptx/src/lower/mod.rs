@@ -47,22 +47,23 @@ pub struct PtxOptions {
     /// block loops over workgroups.
     pub grid: GridSource,
     /// Whether loops that are not proven to end poll for cancellation.
-    pub polled: bool,
-    /// Whether registers are bounded so that a multiprocessor holds [`RESIDENT`] threads. Without
-    /// the bound, the registers that ptxas allocates may reduce occupancy until it no longer hides
-    /// memory latency; a kernel that needs more registers has to be compiled without the bound.
-    pub bounded: bool,
+    pub poll_cancellation: bool,
+    /// Whether registers are limited so that a multiprocessor holds [`MIN_RESIDENT_THREADS`].
+    /// Without the limit, the registers that ptxas allocates may reduce occupancy until it no
+    /// longer hides memory latency; a kernel that needs more registers has to be compiled without
+    /// the limit.
+    pub limit_registers: bool,
 }
 
-/// Minimum resident threads per multiprocessor of kernels with bounded registers: 128 of 64 Ki
+/// Minimum resident threads per multiprocessor of kernels with limited registers: 128 of 64 Ki
 /// registers for each.
-pub const RESIDENT: u32 = 512;
+pub const MIN_RESIDENT_THREADS: u32 = 512;
 
 impl PtxOptions {
-    /// Returns options for a target and direct launches: neither polled nor bounded.
+    /// Returns options for a target and direct launches, without polls and limits of registers.
     #[must_use]
     pub const fn new(target: Target) -> Self {
-        Self { target, grid: GridSource::Native, polled: false, bounded: false }
+        Self { target, grid: GridSource::Native, poll_cancellation: false, limit_registers: false }
     }
 }
 
@@ -88,13 +89,13 @@ pub enum Param {
     LinearisedGrid,
     /// The address of three `u32`, the workgroups along x, y and z, constant while the kernel
     /// runs; 8 bytes.
-    Counts,
-    /// The block of immediates, of this many bytes.
+    WorkgroupCounts,
+    /// The immediates, of this many bytes.
     Immediates(u32),
     /// The address of a `u64`, the index of the current launch; 8 bytes.
     Epoch,
     /// The address of a `u64`: launches up to this index are cancelled; 8 bytes.
-    Stop,
+    CancelledEpoch,
 }
 
 impl Param {
@@ -129,7 +130,7 @@ pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
         return translate(&kir.with_fragments(&mma::FRAGMENTS), options);
     }
     // Long loops become nests whose outer loops poll.
-    let mined = if options.polled { kir.strip_mined() } else { Cow::Borrowed(kir) };
+    let mined = if options.poll_cancellation { kir.strip_mined() } else { Cow::Borrowed(kir) };
     let mut lowering = Lowering::new(&mined, options);
     match options.grid {
         GridSource::Counts => lowering.workgroup_loop(),
@@ -182,9 +183,9 @@ impl<'k> Lowering<'k> {
             self.kir.workgroup_size,
         );
         kernel.params = self.entry.params.iter().map(declare).collect();
-        if self.options.bounded {
+        if self.options.limit_registers {
             let threads: u32 = self.kir.workgroup_size.iter().product();
-            let blocks = (RESIDENT / threads).min(MAX_BLOCKS);
+            let blocks = (MIN_RESIDENT_THREADS / threads).min(MAX_BLOCKS);
             kernel.min_blocks = Some(blocks).filter(|blocks| *blocks > 1);
         }
         kernel.body = self.b;
@@ -311,10 +312,12 @@ fn escape(name: &str) -> String {
 fn declare(param: &Param) -> KernelParam {
     let name = entry::name(*param);
     match *param {
-        Param::Buffer(_) | Param::LinearisedGrid | Param::Counts | Param::Epoch | Param::Stop => {
-            KernelParam::Pointer { name }
-        }
+        Param::Buffer(_)
+        | Param::LinearisedGrid
+        | Param::WorkgroupCounts
+        | Param::Epoch
+        | Param::CancelledEpoch => KernelParam::Pointer { name },
         Param::Length { .. } => KernelParam::Scalar { name, ty: PtxType::U32 },
-        Param::Immediates(bytes) => KernelParam::Block { name, bytes },
+        Param::Immediates(bytes) => KernelParam::Bytes { name, bytes },
     }
 }

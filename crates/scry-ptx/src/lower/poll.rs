@@ -45,24 +45,24 @@ pub(super) struct Poll {
     /// The index of this launch.
     epoch: Reg,
     /// The address of the last cancelled launch's index.
-    stop: Reg,
+    cancelled_epoch: Reg,
 }
 
 impl Lowering<'_> {
     /// Sets up the poll if the kernel has loops that may not terminate, or loops over workgroups.
     pub(super) fn cancellation_poll_entry(&mut self) {
         let loops_over_workgroups = self.options.grid == GridSource::Counts;
-        if !self.options.polled
+        if !self.options.poll_cancellation
             || !(loops_over_workgroups || super::control::may_not_terminate(&self.kir.body))
         {
             return;
         }
         let epoch = self.pointer_param(Param::Epoch);
         let epoch = self.read(epoch, "ld.volatile.global.u64");
-        let stop = self.pointer_param(Param::Stop);
+        let cancelled_epoch = self.pointer_param(Param::CancelledEpoch);
         let iterations = self.b.copy(PtxType::U32, Operand::u32(0));
         let polled_at = self.initial_polled_at();
-        self.entry.poll = Some(Poll { iterations, polled_at, epoch, stop });
+        self.entry.poll = Some(Poll { iterations, polled_at, epoch, cancelled_epoch });
     }
 
     /// Returns the initial `polled_at` in loops: the earliest time of a warp's first poll, minus
@@ -95,14 +95,20 @@ impl Lowering<'_> {
     /// Emits a poll at the end of an iteration: branches to `top` if none is due, exits the thread
     /// if its launch is cancelled, and otherwise falls through.
     pub(super) fn poll(&mut self, top: Label) {
-        let Some(Poll { iterations, polled_at, epoch, stop }) = self.entry.poll else { return };
+        let Some(Poll { iterations, polled_at, epoch, cancelled_epoch }) = self.entry.poll else {
+            return;
+        };
         let operands = [iterations.into(), Operand::u32(1)];
         self.b.op_into(iterations, Opcode::new("add.u32"), &operands);
         let phase =
             self.b.typed("and", PtxType::B32, &[iterations.into(), Operand::u32(POLL_PERIOD - 1)]);
         let is_not_due = self.b.compare("ne", PtxType::U32, phase.into(), Operand::u32(0));
         self.b.branch_if(is_not_due, top);
-        self.cancellation_poll_if_due((polled_at, Operand::u32(POLL_TICKS)), (epoch, stop), top);
+        self.cancellation_poll_if_due(
+            (polled_at, Operand::u32(POLL_TICKS)),
+            (epoch, cancelled_epoch),
+            top,
+        );
     }
 
     /// Computes the poll schedule of a kernel that loops over workgroups. The polls of all warps
@@ -123,7 +129,11 @@ impl Lowering<'_> {
     pub(super) fn cancellation_poll_at(&mut self, schedule: Option<PollSchedule>, top: Label) {
         if let (Some(PollSchedule { polled_at, period }), Some(poll)) = (schedule, self.entry.poll)
         {
-            self.cancellation_poll_if_due((polled_at, period.into()), (poll.epoch, poll.stop), top);
+            self.cancellation_poll_if_due(
+                (polled_at, period.into()),
+                (poll.epoch, poll.cancelled_epoch),
+                top,
+            );
         }
     }
 
@@ -132,7 +142,7 @@ impl Lowering<'_> {
     fn cancellation_poll_if_due(
         &mut self,
         (polled_at, ticks): (Reg, Operand),
-        (epoch, stop): (Reg, Reg),
+        (epoch, cancelled_epoch): (Reg, Reg),
         top: Label,
     ) {
         let now = self.clock();
@@ -140,8 +150,8 @@ impl Lowering<'_> {
         let is_early = self.b.compare("lt", PtxType::U32, passed.into(), ticks);
         self.b.branch_if(is_early, top);
         self.b.assign(polled_at, now.into());
-        let stop = self.read(stop, "ld.volatile.global.u64");
-        let is_cancelled = self.b.compare("le", PtxType::U64, epoch.into(), stop.into());
+        let last_cancelled = self.read(cancelled_epoch, "ld.volatile.global.u64");
+        let is_cancelled = self.b.compare("le", PtxType::U64, epoch.into(), last_cancelled.into());
         self.b.ret_if(is_cancelled);
     }
 }

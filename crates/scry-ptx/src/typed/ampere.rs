@@ -13,7 +13,7 @@ use crate::types::Operand;
 /// [`KernelBuilder::cp_async_wait_group`] has returned for the copy's group.
 impl KernelBuilder {
     /// Copies 4, 8 or 16 bytes (`cp.async`).
-    pub fn copy_async<T: Element>(
+    pub fn cp_async<T: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
         from: Ptr<'_, Global, T>,
@@ -24,7 +24,7 @@ impl KernelBuilder {
     }
 
     /// Copies 4, 8 or 16 bytes under a predicate.
-    pub fn copy_async_if<T: Element>(
+    pub fn cp_async_if<T: Element>(
         &self,
         condition: Val<'_, bool>,
         to: Ptr<'_, Shared, T>,
@@ -38,7 +38,7 @@ impl KernelBuilder {
 
     /// Copies the first `read` bytes, at most `bytes`, and writes zeros for the rest of them. If
     /// `read` is 0, `from` may be any address.
-    pub fn copy_async_zero_fill<T: Element>(
+    pub fn cp_async_zero_fill<T: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
         from: Ptr<'_, Global, T>,

@@ -16,9 +16,15 @@ impl KernelBuilder {
         self.emit(Opcode::new("barrier.cluster.arrive.relaxed.aligned"), []);
     }
 
-    /// Orders this thread's earlier reads, also those of other blocks' memory, before its later
-    /// accesses (`fence.acq_rel.cta`): before an arrival that allows those blocks to exit.
-    pub fn finish_reads(&self) {
+    /// Waits until this thread's earlier reads are complete, including those of other blocks'
+    /// shared memory (`fence.acq_rel.cta`). Needed before a relaxed arrival that allows those
+    /// blocks to exit.
+    ///
+    /// The scope limits which threads observe this thread's *writes* in order. A read has no
+    /// observers: it is complete once it has its value, in every scope. Writes that other blocks
+    /// read after the barrier need the scope `cluster`, which ptxas emits as a fence of the whole
+    /// GPU: use [`KernelBuilder::arrive_cluster`].
+    pub fn fence_acq_rel_cta(&self) {
         self.emit(Opcode::new("fence.acq_rel.cta"), []);
     }
 
@@ -103,7 +109,7 @@ mod tests {
             let [a, b] = [1.0, 2.0].map(|number| k.constant(number).copied());
             k.wait_cluster();
             memory.at(2).store_in(k.cluster_rank() ^ 1, [a, b]);
-            k.finish_reads();
+            k.fence_acq_rel_cta();
             k.sync_cluster();
             let full = MBarrier::at(memory.at(8).cast());
             memory.send(k.cluster_rank(), &[a], full);

@@ -6,13 +6,21 @@
 
 use std::ops::{Div, Rem};
 
-use super::value::{Bits, Number, ToOperand, Val};
+use super::value::{Bits, Divisible, ToOperand, Val};
 use crate::asm::Opcode;
 use crate::types::{Operand, PtxType};
 
-/// Integer division truncates; `f32` division is accurate to 2 ULP. For other floats the
-/// instruction is invalid, and ptxas rejects it.
-impl<'k, T: Number, R: ToOperand<T>> Div<R> for Val<'k, T> {
+/// Integer division truncates; `f32` division is accurate to 2 ULP (`div.full`), `f64` division is
+/// rounded to nearest. PTX has no division of 16-bit floats.
+///
+/// ```compile_fail,E0369
+/// # use scry_ptx::{Target, typed};
+/// typed::kernel("k", Target::SM_80, [32, 1, 1], |k| {
+///     let number = k.scalar_param::<typed::F16>("number");
+///     let _ = number / number;
+/// });
+/// ```
+impl<'k, T: Divisible, R: ToOperand<T>> Div<R> for Val<'k, T> {
     type Output = Self;
     fn div(self, other: R) -> Self {
         match log2_divisor::<T>(other.operand()) {
@@ -20,8 +28,7 @@ impl<'k, T: Number, R: ToOperand<T>> Div<R> for Val<'k, T> {
                 let opcode = Opcode::typed("shr", T::TYPE);
                 self.k.op(opcode, &[self.operand, Operand::u32(log2)])
             }
-            None if T::TYPE == PtxType::F32 => self.binary("div.full", other),
-            None => self.binary("div", other),
+            None => self.binary(opcode_name(T::TYPE), other),
         }
     }
 }
@@ -37,8 +44,17 @@ impl<'k, T: Bits, R: ToOperand<T>> Rem<R> for Val<'k, T> {
     }
 }
 
+/// Returns the name of the division in the opcode: for floats, the precision is mandatory.
+const fn opcode_name(ty: PtxType) -> &'static str {
+    match ty {
+        PtxType::F32 => "div.full",
+        PtxType::F64 => "div.rn",
+        _ => "div",
+    }
+}
+
 /// Returns the exponent of an unsigned constant that is a power of two.
-fn log2_divisor<T: Number>(operand: Operand) -> Option<u32> {
+fn log2_divisor<T: Divisible>(operand: Operand) -> Option<u32> {
     let unsigned = matches!(T::TYPE, PtxType::U16 | PtxType::U32 | PtxType::U64);
     match operand {
         Operand::Imm { bits, .. } if unsigned && bits.is_power_of_two() => {
@@ -57,11 +73,8 @@ mod tests {
     #[test]
     fn constant_powers_of_two_use_shifts() {
         let kernel = kernel("k", Target::SM_75, [32, 1, 1], |k| {
-            let (i, j, x) = (
-                k.scalar_param::<u32>("i"),
-                k.scalar_param::<i32>("j"),
-                k.scalar_param::<f32>("x"),
-            );
+            let (i, j) = (k.scalar_param::<u32>("i"), k.scalar_param::<i32>("j"));
+            let x = k.scalar_param::<f32>("x");
             let wide = i.convert::<u64>("");
             let _ = (i / 16, i % 16, wide / 4, wide % (1 << 33), i / 1);
             let _ = (i / 12, i % 12, j / 16, j % 16, x / 2.0, i / i);
@@ -84,5 +97,16 @@ mod tests {
         ] {
             assert!(has_line(line), "no {line} in {text}");
         }
+    }
+
+    #[test]
+    fn f64_division_is_rounded_to_nearest() {
+        let kernel = kernel("k", Target::SM_75, [32, 1, 1], |k| {
+            let x = k.scalar_param::<f64>("x");
+            let _ = x / x;
+        });
+        let text = PtxModule::new(Target::SM_75).with(kernel).to_string();
+        assemble(&text, Target::SM_75);
+        assert!(text.contains("div.rn.f64 %d1, %d0, %d0;"), "{text}");
     }
 }

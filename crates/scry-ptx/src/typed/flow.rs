@@ -150,10 +150,11 @@ impl KernelBuilder {
         result
     }
 
-    /// Returns the maximum of a non-negative number over the warp. From `sm_80` on this is one
-    /// `redux.sync`: the bits of such floats have the same order as integers.
+    /// Returns the maximum over the warp of a number that is non-negative in all lanes. From
+    /// `sm_80` on this is one `redux.sync`: the bits of such floats have the same order as
+    /// integers.
     #[must_use]
-    pub fn max_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
+    pub fn max_non_negative_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
         if !self.target().has(80) {
             return self.reduce_warp(value, 32, |a, b| a.max(b));
         }

@@ -297,7 +297,7 @@ impl<'k> Matrix<'k> {
     /// Returns the matrix descriptor at a byte offset, a multiple of 16.
     #[must_use]
     pub fn at(self, bytes: u32) -> Val<'k, u64> {
-        let k = self.low.code();
+        let k = self.low.builder();
         let words = vec![(self.low + (bytes >> 4)).operand(), Operand::u32(self.high)];
         let descriptor_bits = k.edit(|body| body.reg(PtxType::U64));
         k.emit(Opcode::new("mov.b64"), [descriptor_bits.into(), asm::Arg::Vector(words)]);

@@ -41,7 +41,10 @@ pub use flow::LoopExit;
 pub use packed::Sign;
 pub use pointer::{Global, Memory, Ptr, Shared};
 pub use streaming::{Policy, unpack_bf16x2, unpack_f16x2};
-pub use value::{Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, ToOperand, Val, Var, pack};
+pub use value::{
+    Bf16, Bf16x2, Bits, Divisible, Element, F16, F16x2, Number, Scalar, Signed, ToOperand, Val,
+    Var, pack,
+};
 
 use crate::asm::{self, Address, Opcode};
 use crate::body::Body;
@@ -145,10 +148,15 @@ impl KernelBuilder {
         Ptr { k: self, base, bytes: 0, pointee: PhantomData }
     }
 
-    /// Declares a scalar parameter, and returns its value.
+    /// Declares a scalar parameter, and returns its value. Types that ptxas rejects for parameters
+    /// are declared as bits.
     #[must_use]
     pub fn scalar_param<T: Number>(&self, name: &str) -> Val<'_, T> {
-        self.declare_param(KernelParam::Scalar { name: name.to_owned(), ty: T::TYPE });
+        let ty = match T::TYPE {
+            PtxType::Bf16 | PtxType::F16x2 | PtxType::Bf16x2 => T::TYPE.to_bits(),
+            ty => ty,
+        };
+        self.declare_param(KernelParam::Scalar { name: name.to_owned(), ty });
         self.wrap(self.load_param(name, T::TYPE))
     }
 

@@ -29,7 +29,7 @@ impl<'k> Val<'k, u32> {
     #[must_use]
     pub fn permute(self, other: impl ToOperand<u32>, selector: impl ToOperand<u32>) -> Self {
         let operands = [self.operand(), other.operand(), selector.operand()];
-        self.code().op(Opcode::new("prmt.b32"), &operands)
+        self.builder().op(Opcode::new("prmt.b32"), &operands)
     }
 
     /// Returns one of its bytes, 0 to 3, zero-extended; 0 is the lowest.
@@ -84,7 +84,7 @@ impl KernelBuilder {
     /// - accumulators: row `l / 4`, columns `2 * (l % 4)` and the next one; then the same columns
     ///   of the row 8 below.
     #[must_use]
-    pub fn multiply_bytes<'k, const A: usize, const B: usize>(
+    pub fn mma_s8<'k, const A: usize, const B: usize>(
         &'k self,
         sign: Sign,
         a: [Val<'k, u32>; A],

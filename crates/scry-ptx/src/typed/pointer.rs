@@ -51,7 +51,7 @@ impl<S, T> Copy for Ptr<'_, S, T> {}
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     /// Returns the builder of the kernel that it belongs to.
     #[must_use]
-    pub fn code(self) -> &'k super::KernelBuilder {
+    pub fn builder(self) -> &'k super::KernelBuilder {
         self.k
     }
 

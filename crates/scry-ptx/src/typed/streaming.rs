@@ -117,7 +117,7 @@ impl KernelBuilder {
 /// Unpacks two `f16` of one register to `f32`, the low one first.
 #[must_use]
 pub fn unpack_f16x2(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
-    let k = pair.code();
+    let k = pair.builder();
     let [low, high] = [0, 1].map(|_| k.edit(|body| body.reg(F16::TYPE)));
     let parts = asm::Arg::Vector(vec![low.into(), high.into()]);
     k.emit(Opcode::new("mov.b32"), [parts, pair.operand().into()]);

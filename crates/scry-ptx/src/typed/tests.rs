@@ -3,7 +3,7 @@
 use super::hopper::{
     Accumulators, MBarrier, Matrix, MmaType, OperandA, Swizzle, Transposed, descriptor,
 };
-use super::{Bf16x2, KernelBuilder, Sign, kernel, pack};
+use super::{Bf16, Bf16x2, F16, F16x2, KernelBuilder, Number, Sign, kernel, pack};
 use crate::assembler::assemble;
 use crate::{PtxEntry, PtxModule, Target};
 
@@ -48,6 +48,30 @@ fn operators_follow_the_type() {
         "cvt.rn.bf16x2.f32 %r10, %r1, %r1;",
     ];
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn ptxas_accepts_operations_of_every_number() {
+    fn emit<T: Number>(k: &KernelBuilder, name: &str) {
+        let x = k.scalar_param::<T>(name);
+        let _ = (x.min(x).mul_add(x, x) - x * x).max(x + x);
+    }
+    let kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
+        emit::<u16>(k, "a");
+        emit::<u32>(k, "b");
+        emit::<u64>(k, "c");
+        emit::<i32>(k, "d");
+        emit::<f32>(k, "e");
+        emit::<f64>(k, "f");
+        emit::<F16>(k, "g");
+        emit::<Bf16>(k, "h");
+        emit::<F16x2>(k, "i");
+        emit::<Bf16x2>(k, "j");
+    });
+    let text = text(Target::SM_90, kernel);
+    for param in [".param .f16 g", ".param .b16 h", ".param .b32 i", ".param .b32 j"] {
+        assert!(text.contains(param), "no {param} in {text}");
+    }
 }
 
 #[test]
@@ -191,9 +215,9 @@ fn hopper_instructions_assemble() {
 fn ampere_instructions_assemble() {
     let lines = instructions(|k| {
         let (x, tile) = (k.pointer_param::<f32>("x"), k.shared::<f32>(256, 16));
-        k.copy_async(tile, x, 16);
-        k.copy_async_if(k.thread_id().lt(3), tile.at(4), x.at(1), 4);
-        k.copy_async_zero_fill(tile.at(8), x, 8, k.scalar_param("read"));
+        k.cp_async(tile, x, 16);
+        k.cp_async_if(k.thread_id().lt(3), tile.at(4), x.at(1), 4);
+        k.cp_async_zero_fill(tile.at(8), x, 8, k.scalar_param("read"));
         k.cp_async_commit_group();
         k.cp_async_wait_group(2);
         let (a, b) = (k.ldmatrix(tile), k.ldmatrix_trans(tile));
@@ -251,7 +275,7 @@ fn byte_operations_and_int8_mma() {
         let _ = k.dp4a(a.byte(2), b, a.signed_byte(3));
         let _ = k.join(k.constant(1u16).copied(), k.constant(2u16).copied()).masked_or(15, b);
         let accumulators = [k.constant(0i32).copied(); 4];
-        let _ = k.multiply_bytes(Sign::Unsigned, [a, b], [a], accumulators);
+        let _ = k.mma_s8(Sign::Unsigned, [a, b], [a], accumulators);
     });
     let expected = [
         "ld.param.b32 %r0, [a];",

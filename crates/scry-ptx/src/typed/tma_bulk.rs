@@ -11,7 +11,7 @@ impl KernelBuilder {
     ///
     /// The mbarrier counts the bytes. A thread must set the expected count before
     /// ([`MBarrier::arrive_expect_tx`]), or the phase may complete too early.
-    pub fn fetch_bytes<T: Element, U: Element>(
+    pub fn bulk_load<T: Element, U: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
         from: Ptr<'_, Global, U>,

@@ -43,24 +43,36 @@ elements! {
 /// Types with arithmetic.
 pub trait Number: Element {}
 
-impl Number for u16 {}
-impl Number for u32 {}
-impl Number for i32 {}
-impl Number for u64 {}
-impl Number for f32 {}
-impl Number for f64 {}
-impl Number for F16 {}
-impl Number for Bf16 {}
-impl Number for F16x2 {}
-impl Number for Bf16x2 {}
+/// Numbers that can be compared: all but packed floats, whose `setp` has two results.
+pub trait Scalar: Number {}
+
+/// Numbers that can be negated: signed integers and floats.
+pub trait Signed: Number {}
+
+/// Numbers that can be divided: integers and floats of at least 32 bits.
+pub trait Divisible: Scalar {}
 
 /// Integers, with bitwise operations.
-pub trait Bits: Number {}
+pub trait Bits: Divisible {}
 
-impl Bits for u16 {}
-impl Bits for u32 {}
-impl Bits for i32 {}
-impl Bits for u64 {}
+macro_rules! numbers {
+    ($($number:ident: $($operations:ident)+),* $(,)?) => {$(
+        $(impl $operations for $number {})+
+    )*};
+}
+
+numbers! {
+    u16: Number Scalar Divisible Bits,
+    u32: Number Scalar Divisible Bits,
+    u64: Number Scalar Divisible Bits,
+    i32: Number Scalar Signed Divisible Bits,
+    f32: Number Scalar Signed Divisible,
+    f64: Number Scalar Signed Divisible,
+    F16: Number Scalar Signed,
+    Bf16: Number Scalar Signed,
+    F16x2: Number Signed,
+    Bf16x2: Number Signed,
+}
 
 /// An operand of type `T`: a value, or a Rust constant.
 pub trait ToOperand<T: Element>: Copy {
@@ -124,7 +136,7 @@ impl<T: Element> ToOperand<T> for Val<'_, T> {
 impl<'k, T: Element> Val<'k, T> {
     /// Returns the builder of the kernel that it belongs to.
     #[must_use]
-    pub fn code(self) -> &'k KernelBuilder {
+    pub fn builder(self) -> &'k KernelBuilder {
         self.k
     }
 
@@ -170,8 +182,16 @@ impl<'k, T: Element> Val<'k, T> {
     }
 }
 
-/// Comparisons and other operations of all numbers.
-impl<'k, T: Number> Val<'k, T> {
+/// Comparisons.
+///
+/// ```compile_fail,E0599
+/// # use scry_ptx::{Target, typed};
+/// typed::kernel("k", Target::SM_80, [32, 1, 1], |k| {
+///     let pair = k.scalar_param::<typed::F16x2>("pair");
+///     let _ = pair.lt(pair);
+/// });
+/// ```
+impl<'k, T: Scalar> Val<'k, T> {
     /// Returns whether it is less.
     #[must_use]
     pub fn lt(self, other: impl ToOperand<T>) -> Val<'k, bool> {
@@ -209,7 +229,10 @@ impl<'k, T: Number> Val<'k, T> {
             matches!(T::TYPE, PtxType::F16 | PtxType::Bf16 | PtxType::F32 | PtxType::F64);
         self.compare(if is_float { "neu" } else { "ne" }, other)
     }
+}
 
+/// Other operations of all numbers.
+impl<T: Number> Val<'_, T> {
     /// Returns the minimum; of a float and NaN, the float.
     #[must_use]
     pub fn min(self, other: impl ToOperand<T>) -> Self {
@@ -345,8 +368,15 @@ impl<'k, T: Bits, R: ToOperand<u32>> Shr<R> for Val<'k, T> {
     }
 }
 
-/// Not for unsigned integers: PTX has no such `neg`, and ptxas rejects it.
-impl<T: Number> Neg for Val<'_, T> {
+/// Not for unsigned integers: PTX has no such `neg`.
+///
+/// ```compile_fail,E0277
+/// # use scry_ptx::{Target, typed};
+/// typed::kernel("k", Target::SM_80, [32, 1, 1], |k| {
+///     let _ = -k.scalar_param::<u32>("number");
+/// });
+/// ```
+impl<T: Signed> Neg for Val<'_, T> {
     type Output = Self;
     fn neg(self) -> Self {
         self.unary("neg")

@@ -57,7 +57,7 @@ pub struct RunOptions<'a> {
 impl RunOptions<'_> {
     /// Returns the options of the CUDA device for a target.
     pub fn for_target(target: Target) -> Self {
-        let options = PtxOptions { polled: true, ..PtxOptions::new(target) };
+        let options = PtxOptions { poll_cancellation: true, ..PtxOptions::new(target) };
         let budget = [4_000_000, 4_000_000];
         Self { ptx: options, budget, is_compared: true, ulps: 0, ticks: TICKS, edit: None }
     }
@@ -263,9 +263,9 @@ impl Arguments<'_> {
                 param.elements(bytes).to_le_bytes().to_vec()
             }
             Param::LinearisedGrid => address(self.linearised_grid),
-            Param::Counts => address(self.counts),
+            Param::WorkgroupCounts => address(self.counts),
             Param::Epoch => address(self.epoch),
-            Param::Stop => address(self.stop),
+            Param::CancelledEpoch => address(self.stop),
             Param::Immediates(bytes) => {
                 let mut block = self.launch.immediates.clone();
                 block.resize(bytes as usize, 0);

@@ -27,7 +27,7 @@ fn bias(attention: &Attention, element: PtxType) -> AttentionBias {
     AttentionBias {
         element,
         strides: Strides { head: 0, ..Strides::packed(1, attention.queries, attention.keys) },
-        column: 1,
+        column_stride: 1,
     }
 }
 
@@ -114,8 +114,6 @@ fn variants_follow_sizes_and_devices() {
         ["attention_sm90_f16_d128_128x128_s2_o1_overlap"]
     );
     assert_eq!(names(&large.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64_s2_o2"]);
-    let old = GpuSpec { target: Target::SM_75, ..AMPERE };
-    assert_eq!(names(&large.plan(old).unwrap()), ["attention_naive_f16_d128"]);
     let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
     assert_eq!(short, ["attention_sm90_f16_d128_64x64_s2_o2_overlap"]);
     let decoding = names(&Attention { queries: 3, ..large }.plan(HOPPER).unwrap());
@@ -205,7 +203,7 @@ fn invalid_arguments_are_rejected() {
     let attention = square(300, 128, PtxType::F16);
     assert_eq!(
         plan_error(&attention.grouped(3)),
-        "kernel `attention`: kv_heads is 3, which does not divide 4 heads; use a divisor of \
+        "`attention`: kv_heads is 3, which does not divide 4 heads; help: use a divisor of \
          heads"
     );
     assert!(plan_error(&square(3, 257, PtxType::F16)).contains("head_dim is 257"));
@@ -224,6 +222,15 @@ fn invalid_arguments_are_rejected() {
 }
 
 #[test]
+fn gpus_before_sm_80_are_rejected() {
+    let turing = GpuSpec { target: Target::SM_75, ..HOPPER };
+    for element in [PtxType::F16, PtxType::F32] {
+        let error = square(300, 128, element).plan(turing).unwrap_err();
+        assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
+    }
+}
+
+#[test]
 fn results_allow_any_stride_order() {
     let attention = square(300, 128, PtxType::F16);
     let rows_first = Strides { batch: 300 * 512, head: 128, row: 512 };
@@ -233,7 +240,7 @@ fn results_allow_any_stride_order() {
 #[test]
 fn too_many_batches_are_rejected() {
     let huge_batch = Attention::new([800_000_000, 1], 1, 1, 1, PtxType::F32);
-    assert!(plan_error(&huge_batch).contains("batch is 800000000 in 3 parts"));
+    assert!(plan_error(&huge_batch).contains("batch is 800000000 with 3 terms each"));
     // The product of all sizes overflows 64 bits.
     let _ = Attention::new([2, 1 << 30], 1 << 30, 1, 256, PtxType::F16).plan(HOPPER);
 }

@@ -266,7 +266,10 @@ fn unsupported_operands_are_rejected() {
     let error_text = |gemm: Gemm, gpu| gemm.plan_with(gpu, choice).unwrap_err().to_string();
     let without_wgmma = GpuSpec { target: Target::SM_90, ..H200 };
     let text = error_text(Gemm::new(3, 5, 7, PtxType::F16), without_wgmma);
-    assert!(text.contains("uses instructions of sm_90a, which sm_90 lacks"), "{text}");
+    assert!(
+        text.contains("uses instructions of sm_90a, which sm_90 lacks; help: pass sm_90a as"),
+        "{text}"
+    );
     let text = error_text(Gemm::new(3, 5, 7, PtxType::F32), H200);
     assert!(text.contains("precision is full f32"), "{text}");
     let side = 1 << 27;

@@ -224,8 +224,10 @@ fn unsuitable_shapes_use_the_tiled_kernel() {
     large_ld.a.ld = 1 << 33;
     assert_eq!(planned_names(H200, large_ld), ["gemm_tiled16_f32"]);
     let bf16 = Gemm::new(100, 100, 100, PtxType::Bf16);
-    let plan = bf16.plan(T4).expect("the arguments are valid");
-    assert!(plan.steps[0].kernel.emit_ptx_for(T4.target).is_err());
+    let error = bf16.plan(T4).unwrap_err();
+    assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
+    let zero_k = Gemm::new(100, 100, 0, PtxType::F32);
+    assert!(matches!(zero_k.plan(T4), Err(PlanError::Target { .. })));
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn unsupported_gemms_are_rejected() {
         Err(error) => error.to_string(),
     };
     let tile = error_text(GemmKernel::tiled(4, 4, 4, 7));
-    assert_eq!(tile, "kernel `gemm`: tile is 7; a tile has 8, 16 or 32 elements a side");
+    assert_eq!(tile, "`gemm`: tile is 7; help: use tiles of 8, 16 or 32 elements a side");
     let side = error_text(GemmKernel::naive(1 << 31, 4, 4));
     assert!(side.contains("m is 2147483648, beyond"), "{side}");
     let blocks = error_text(GemmKernel::naive(1 << 30, 1 << 20, 4));

@@ -168,7 +168,7 @@ impl PtxKernel for HopperKernel {
 #[test]
 fn prefetching_kernels_do_not_spill() {
     let hopper_kernel = |plan: &'static Plan| HopperKernel(&*plan.steps[0].kernel);
-    let prefetches = |kernel: &HopperKernel| kernel.emit_ptx().contains("prefetch");
+    let prefetches = |kernel: &HopperKernel| kernel.emit_ptx().contains("bulk.prefetch");
     let kernels = reachable_plans().iter().map(hopper_kernel).filter(prefetches);
     resource_snapshot::compare(
         "rows_sm_90a.txt",
@@ -220,8 +220,8 @@ fn later_rows_are_prefetched_on_hopper() {
     assert_eq!(text(&plan).matches("cp.async.bulk.prefetch.L2.global").count(), 1);
     let parameters = plan.steps[0].kernel.interface().parameters;
     assert_eq!(parameters.last(), Some(&Parameter::U32(132 * 5)));
-    assert!(!plan.steps[0].kernel.emit_ptx().contains("prefetch"));
-    assert!(!text(&softmax(128, 131_072, HOPPER)).contains("prefetch"));
+    assert!(!plan.steps[0].kernel.emit_ptx().contains("bulk.prefetch"));
+    assert!(!text(&softmax(128, 131_072, HOPPER)).contains("bulk.prefetch"));
 }
 
 #[test]
@@ -298,10 +298,10 @@ fn invalid_shapes_are_rejected() {
         softmax::plan(SoftmaxKind::Softmax, rows, HOPPER).unwrap_err().to_string()
     };
     let error = error_text(3, 0, PtxType::F32);
-    let expected = "kernel `softmax`: length is 0; use rows of 1 to 2^31 - 2^16 elements";
+    let expected = "`softmax`: length is 0; help: use rows of 1 to 2^31 - 2^16 elements";
     assert_eq!(error, expected);
     assert!(error_text(3, 1 << 31, PtxType::F32).contains("length is 2147483648"));
-    assert!(error_text(3, 10, PtxType::F64).contains("element is F64; use F32, F16 or Bf16"));
+    assert!(error_text(3, 10, PtxType::F64).contains("element is F64; help: use F32, F16 or Bf16"));
     assert!(error_text(1 << 33, 10, PtxType::F32).contains("fewer rows"));
     assert!(error_text(1 << 31, 1 << 31, PtxType::F32).contains("less than 2^60"));
     assert!(error_text(1 << 26, 1 << 20, PtxType::F32).contains("fewer rows"));

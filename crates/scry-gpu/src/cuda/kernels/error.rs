@@ -14,7 +14,7 @@ pub(super) fn plan_error(info: &DeviceInfo, call: Call<'_>, error: PlanError) ->
             call.for_function(missing_capability(info, kernel, needed))
         }
         PlanError::Argument { argument, problem, help, .. } => {
-            call.argument_error(argument.to_owned(), format!("is {problem}"), help)
+            call.argument_error(argument.to_owned(), problem, help)
         }
         // No other variant exists at present.
         other => call.argument_error(
@@ -31,8 +31,8 @@ pub(super) fn missing_capability(info: &DeviceInfo, kernel: String, needed: Targ
     let (rest, help) = match needed.is_specific() {
         true => (
             format!(", no other ({needed})"),
-            "run it on such a GPU (Device::list shows those present), or ask for a variant for \
-             older ones",
+            "run it on such a GPU (Device::list shows those present), or make the plan with \
+             Kernels::gpu_spec",
         ),
         false => (
             format!(" or newer ({needed})"),
@@ -60,7 +60,7 @@ pub(super) fn scratch_too_large(error: GpuError) -> GpuError {
     match error {
         GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {
             what: SCRATCH.to_owned(),
-            help: "compute it in parts".to_owned(),
+            help: "split the operation over several calls".to_owned(),
             ..error
         }),
         other => other,

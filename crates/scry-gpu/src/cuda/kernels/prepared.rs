@@ -151,7 +151,7 @@ impl<'a> PreparedOp<'a> {
             GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {
                 function: Some(operation.to_owned().into()),
                 what: format!("the grid of {}", self.call),
-                help: "compute it in parts".to_owned(),
+                help: "split the operation over several calls".to_owned(),
                 ..error
             }),
             other => other.in_function(format!("{operation} of {}", self.call)),

@@ -56,8 +56,8 @@ impl Kernels {
         n: impl Count,
         k: impl Count,
     ) -> Result<PreparedOp<'a>> {
-        let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
-        let [m, n, k] = sizes("Kernels::matmul", sides)?;
+        let named_sizes = [("m", m.count()), ("n", n.count()), ("k", k.count())];
+        let [m, n, k] = sizes("Kernels::matmul", named_sizes)?;
         let gemm = Gemm::new(m, n, k, element::<T>());
         self.prepare_gemm("Kernels::matmul", &gemm, &[a, b, out])
     }
@@ -97,8 +97,8 @@ impl Kernels {
         n: impl Count,
         k: impl Count,
     ) -> Result<PreparedOp<'a>> {
-        let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
-        let [m, n, k] = sizes("Kernels::matmul_with", sides)?;
+        let named_sizes = [("m", m.count()), ("n", n.count()), ("k", k.count())];
+        let [m, n, k] = sizes("Kernels::matmul_with", named_sizes)?;
         let buffers: [&'a dyn Binding; 3] = [a, b, out];
         let gemm = Gemm::new(m, n, k, element::<T>());
         match engine {
@@ -149,9 +149,9 @@ impl Kernels {
         gemm: &Gemm,
         buffers: &[&'a dyn Binding],
     ) -> Result<PreparedOp<'a>> {
-        let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
+        let named_sizes = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
         // A batch of one is not mentioned.
-        let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
+        let sizes = if gemm.batch == 1 { &named_sizes[..3] } else { &named_sizes[..] };
         self.prepare_plan(Call { function, sizes }, gemm.plan(self.gpu_spec()), buffers)
     }
 
@@ -162,8 +162,8 @@ impl Kernels {
         buffers: [&'a dyn Binding; 3],
         sizes: [u64; 3],
     ) -> Result<PreparedOp<'a>> {
-        let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k)];
-        let call = Call { function: "Kernels::matmul_with", sizes: &sides };
+        let named_sizes = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k)];
+        let call = Call { function: "Kernels::matmul_with", sizes: &named_sizes };
         let device = &self.shared.device;
         let arguments = gemm.buffers().map_err(|error| plan_error(device.info(), call, error))?;
         let plan = Plan { arguments, ..Plan::default() };
@@ -174,7 +174,7 @@ impl Kernels {
             _ => Routine::F32,
         };
         // `Gemm::buffers` rejects sizes that do not fit in 31 bits.
-        let sizes = sizes.map(|side| side as u32);
+        let sizes = sizes.map(|size| size as u32);
         let (kernel, launch) = cublas::product(&device.context, routine, sizes)?;
         Ok(PreparedOp::single(device, call, kernel, &buffers, launch))
     }

@@ -34,14 +34,22 @@ pub(super) fn split_operands(attention: &Attention) -> Result<[Split; 3], PlanEr
     let buffers = attention.buffers()?;
     // TMA coordinates are signed, and the terms extend the batch dimension.
     if u64::from(TERMS) * u64::from(attention.batch) >= 1 << 31 {
-        let problem = format!("{} in {TERMS} parts", attention.batch);
-        return Err(argument_error("batch", problem, "compute attention in parts"));
+        let problem = format!("{} with {TERMS} terms each", attention.batch);
+        return Err(argument_error(
+            "batch",
+            problem,
+            "split the batch, heads or queries over several calls",
+        ));
     }
     let operand = |nth: usize, strides| {
         let chunks = split_lens(attention)[nth] / u64::from(TERMS * COLUMNS);
         let chunks = u32::try_from(chunks).ok().filter(|n| *n < 1 << 31).ok_or_else(|| {
-            let problem = format!("{chunks} pieces of {COLUMNS} columns");
-            argument_error(buffers[nth].name, problem, "compute attention in parts")
+            let problem = format!("{chunks} chunks of {COLUMNS} columns");
+            argument_error(
+                buffers[nth].name,
+                problem,
+                "split the batch, heads or queries over several calls",
+            )
         })?;
         let (name, len) = (buffers[nth].name, buffers[nth].len);
         let counts = counts(attention)[nth];
@@ -101,7 +109,7 @@ impl PtxKernel for Split {
         let buffers = vec![
             BufferParameter { name: self.name, access: read, element: PtxType::F32, len: self.len },
             BufferParameter {
-                name: "parts",
+                name: "terms",
                 access: BufferAccess::Write,
                 element: PtxType::Bf16,
                 len: self.bytes() / 2,
@@ -119,10 +127,12 @@ impl PtxKernel for Split {
 
 /// Writes the kernel: a thread splits 8 columns of a row.
 fn split(k: &KernelBuilder, is_vectorized: bool) {
-    let (from, to) = (k.pointer_param::<f32>("whole"), k.pointer_param::<u32>("parts"));
-    let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
+    let (from, to) = (k.pointer_param::<f32>("operand"), k.pointer_param::<u32>("terms"));
+    let strides =
+        ["batch_stride", "head_stride", "row_stride"].map(|name| k.scalar_param::<u64>(name));
     let [heads, rows, head_dim, chunks_per_row, chunks] =
-        ["heads", "rows", "head_dim", "pieces", "items"].map(|name| k.scalar_param::<u32>(name));
+        ["heads", "rows", "head_dim", "chunks_per_row", "chunks"]
+            .map(|name| k.scalar_param::<u32>(name));
     let chunk = k.block_id(0) * THREADS + k.thread_id();
     k.if_then(chunk.lt(chunks), || {
         let (row, chunk_in_row) = (chunk / chunks_per_row, chunk % chunks_per_row);

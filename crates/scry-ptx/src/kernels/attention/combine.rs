@@ -44,7 +44,11 @@ impl Combine {
     pub(super) fn new(attention: Attention, slices: u32) -> Result<Self, PlanError> {
         let rows = u32::try_from(rows(&attention)).ok().filter(|rows| *rows < 1 << 31);
         let too_many = || {
-            argument_error("queries", format!("{} in all", attention.queries), "split the batch")
+            argument_error(
+                "queries",
+                format!("{} in all", attention.queries),
+                "split the batch, heads or queries over several calls",
+            )
         };
         Ok(Self { attention, slices, rows: rows.ok_or_else(too_many)? })
     }
@@ -110,9 +114,10 @@ impl PtxKernel for Combine {
 fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
     let row = Row::new(k);
     let out = k.pointer_param::<u8>("out");
-    let strides = ["batch", "head", "row"].map(|name| k.scalar_param::<u64>(name));
+    let strides =
+        ["batch", "head", "row"].map(|axis| k.scalar_param::<u64>(&format!("out_{axis}_stride")));
     let [heads, queries] = ["heads", "queries"].map(|name| k.scalar_param::<u32>(name));
-    let counts = ["head_dim", "pieces", "rows"].map(|name| k.scalar_param::<u32>(name));
+    let counts = ["head_dim", "slices", "rows"].map(|name| k.scalar_param::<u32>(name));
     let (total, accumulators) = row.reduce_slices(lane_columns, counts);
     let shared = k.shared::<f32>(WARPS * (32 * lane_columns + 1), 4);
     let total = row.reduce_warps(shared, total);

@@ -21,39 +21,40 @@ mod naive;
 mod scalar;
 mod shape;
 
-pub use flash::FlashTile;
+pub use flash::{FlashPipeline, FlashTile};
 pub use shape::{Attention, AttentionBias, Strides};
 
 use super::{GpuSpec, Plan, PlanError};
 
 impl Attention {
     /// Returns the launches that compute it, with the kernel for its sizes and the GPU. Buffers are
-    /// those of [`Attention::buffers`]. All kernels need `sm_80`: for older GPUs the plan's kernels
-    /// cannot be emitted.
+    /// those of [`Attention::buffers`].
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if an argument is invalid, or the grid would be too large.
+    /// [`PlanError::Argument`] if an argument is invalid, or the grid would be too large;
+    /// [`PlanError::Target`] before `sm_80`.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         if self.is_empty() {
             return Ok(Plan { arguments, ..Plan::default() });
         }
-        match flash::plan(self, gpu)? {
-            Some(plan) => Ok(plan),
-            None => self.naive(),
-        }
+        let plan = match flash::plan(self, gpu)? {
+            Some(plan) => plan,
+            None => self.naive()?,
+        };
+        plan.checked_for(gpu.target)
     }
 
-    /// Returns the FlashAttention launches with a given tile, for measurements. `plain` turns off
-    /// the overlap of MMAs and softmax.
+    /// Returns the FlashAttention launches with a given tile and pipeline, for measurements. `f32`
+    /// and split-KV are always sequential.
     #[doc(hidden)]
     pub fn flash_with(
         &self,
         tile: FlashTile,
-        plain: bool,
+        pipeline: FlashPipeline,
         gpu: GpuSpec,
     ) -> Result<Plan, PlanError> {
-        flash::plan_with(self, tile, plain, gpu)
+        flash::plan_with(self, tile, pipeline, gpu)
     }
 
     /// Returns the launch of the naive kernel: slow, for any type and alignment, from `sm_80` on.

@@ -29,8 +29,13 @@ impl Naive {
             * u128::from(attention.queries);
         let blocks =
             u32::try_from(rows.div_ceil(ROWS_PER_BLOCK.into())).ok().filter(|n| *n < 1 << 29);
-        let too_many =
-            || argument_error("queries", format!("{rows} rows in all"), "compute it in parts");
+        let too_many = || {
+            argument_error(
+                "queries",
+                format!("{rows} rows in all"),
+                "split the batch, heads or queries over several calls",
+            )
+        };
         Ok(Self { attention, blocks: blocks.ok_or_else(too_many)? })
     }
 
@@ -84,7 +89,7 @@ impl PtxKernel for Naive {
         for Strides { batch, head, row } in operands.into_iter().flatten() {
             parameters.extend([batch, head, row].map(Parameter::U64));
         }
-        let column = attention.bias.map_or(0, |bias| bias.column);
+        let bias_column_stride = attention.bias.map_or(0, |bias| bias.column_stride);
         let counts = [
             attention.batch,
             attention.heads,
@@ -92,7 +97,7 @@ impl PtxKernel for Naive {
             attention.queries,
             attention.keys,
             attention.head_dim,
-            column,
+            bias_column_stride,
         ];
         parameters.extend(counts.map(Parameter::U32));
         parameters.push(Parameter::F32(attention.scale));
@@ -132,11 +137,13 @@ impl<'k, 'a> Writer<'k, 'a> {
         let mut names = vec!["q", "k", "v", "bias", "out"];
         names.retain(|name| *name != "bias" || kernel.attention.bias.is_some());
         let pointers: Vec<_> = names.iter().map(|name| k.pointer_param::<u8>(name)).collect();
-        let stride = |name: &str, axis: &str| k.scalar_param::<u64>(&format!("{name}_{axis}"));
+        let stride =
+            |name: &str, axis: &str| k.scalar_param::<u64>(&format!("{name}_{axis}_stride"));
         let strides = |name: &str| ["batch", "head", "row"].map(|axis| stride(name, axis));
         let operand = |(at, name): (_, &&str)| Operand { at, strides: strides(name) };
         let operands = pointers.into_iter().zip(&names).map(operand).collect();
-        let counts = ["batch", "heads", "group", "queries", "keys", "head_dim", "column"];
+        let counts =
+            ["batch", "heads", "group_size", "queries", "keys", "head_dim", "bias_column_stride"];
         let counts = counts.map(|name| k.scalar_param(name));
         let (scale, lane) = (k.scalar_param("scale"), k.lane());
         Self {

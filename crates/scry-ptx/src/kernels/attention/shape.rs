@@ -45,7 +45,7 @@ pub struct AttentionBias {
     /// Its strides.
     pub strides: Strides,
     /// The column stride (from one key to the next), in elements: 0 or 1.
-    pub column: u32,
+    pub column_stride: u32,
 }
 
 /// Attention of a batch of heads.
@@ -166,7 +166,7 @@ impl Attention {
             buffer("v", read, element, self.v.extent(kv_shape, head_dim))?,
         ];
         if let Some(bias) = self.bias {
-            let columns = if keys == 0 { 0 } else { bias.column * (keys - 1) + 1 };
+            let columns = if keys == 0 { 0 } else { bias.column_stride * (keys - 1) + 1 };
             let extent = bias.strides.extent(q_shape, columns);
             buffers.push(buffer("bias", read, bias.element, extent)?);
         }
@@ -204,10 +204,10 @@ impl Attention {
                 "use that of the operands, or f32",
             ));
         }
-        if bias.column > 1 {
-            let problem = bias.column.to_string();
+        if bias.column_stride > 1 {
+            let problem = bias.column_stride.to_string();
             return Err(argument_error(
-                "bias.column",
+                "bias.column_stride",
                 problem,
                 "use 1, or 0 to broadcast along the keys",
             ));
@@ -231,7 +231,12 @@ impl Attention {
         match counts.into_iter().find(|(_, count)| *count > MAX_COUNT) {
             Some((name, count)) => {
                 let problem = format!("{count}, beyond {MAX_COUNT}");
-                Err(argument_error(name, problem, "compute it in parts"))
+                let help = if name == "keys" {
+                    "pass fewer keys"
+                } else {
+                    "split the batch, heads or queries over several calls"
+                };
+                Err(argument_error(name, problem, help))
             }
             None => Ok(()),
         }
@@ -267,11 +272,17 @@ fn buffer(
     }
 }
 
-/// Returns the error for unsupported arguments.
+/// Returns the error for unsupported arguments. `problem` completes the sentence
+/// "`argument` is".
 pub(super) fn argument_error(
     argument: &'static str,
     problem: String,
     help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: "attention".to_owned(), argument, problem, help }
+    PlanError::Argument {
+        kernel: "attention".to_owned(),
+        argument,
+        problem: format!("is {problem}"),
+        help,
+    }
 }

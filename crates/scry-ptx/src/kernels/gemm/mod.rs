@@ -132,7 +132,7 @@ pub struct Gemm {
 }
 
 /// Maximum of `m`, `n`, `k` and the batch: TMA coordinates are signed 32-bit integers.
-const MAX_SIDE: u64 = (1 << 31) - 512;
+const MAX_SIZE: u64 = (1 << 31) - 512;
 
 impl Gemm {
     /// Returns one GEMM of row-major matrices without gaps; the result has the operands' type.
@@ -180,11 +180,11 @@ impl Gemm {
     /// Returns the buffers that kernels bind, in order, with the minimum number of elements.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a side or a stride is out of range, rows or results overlap, or a
+    /// [`PlanError::Argument`] if a size or a stride is out of range, rows or results overlap, or a
     /// type is not supported.
     pub fn buffers(&self) -> Result<Vec<BufferParameter>, PlanError> {
         self.check_types()?;
-        self.check_sides()?;
+        self.check_sizes()?;
         let Self { m, n, k, batch, element, output, .. } = *self;
         let read = BufferAccess::Read;
         let mut buffers = vec![
@@ -228,12 +228,16 @@ impl Gemm {
         Ok(())
     }
 
-    fn check_sides(&self) -> Result<(), PlanError> {
-        let sides = [("m", self.m), ("n", self.n), ("k", self.k), ("batch", self.batch)];
-        match sides.into_iter().find(|(_, side)| *side > MAX_SIDE) {
-            Some((name, side)) => {
-                let problem = format!("{side}, beyond {MAX_SIDE}");
-                Err(argument_error(name, problem, "compute the product in parts"))
+    fn check_sizes(&self) -> Result<(), PlanError> {
+        let sizes = [("m", self.m), ("n", self.n), ("k", self.k), ("batch", self.batch)];
+        match sizes.into_iter().find(|(_, size)| *size > MAX_SIZE) {
+            Some((name, size)) => {
+                let problem = format!("{size}, beyond {MAX_SIZE}");
+                Err(argument_error(
+                    name,
+                    problem,
+                    "split the product into several with smaller sizes",
+                ))
             }
             None => Ok(()),
         }
@@ -273,13 +277,19 @@ fn extent(
     })
 }
 
-/// Returns the error for an unsupported GEMM.
+/// Returns the error for an unsupported GEMM. `problem` completes the sentence
+/// "`argument` is".
 pub(super) fn argument_error(
     argument: &'static str,
     problem: String,
     help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: "gemm".to_owned(), argument, problem, help }
+    PlanError::Argument {
+        kernel: "gemm".to_owned(),
+        argument,
+        problem: format!("is {problem}"),
+        help,
+    }
 }
 
 #[cfg(test)]

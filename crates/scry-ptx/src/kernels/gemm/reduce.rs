@@ -61,9 +61,9 @@ struct Params<'k> {
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
     splits: Val<'k, u32>,
-    /// Strides of partial results, their rows and columns, in elements.
+    /// Stride between partial results, and their row and column strides, in elements.
     partial_strides: [Val<'k, u64>; 3],
-    /// Strides of results, their rows and columns, in elements.
+    /// Batch, row and column stride of the results, in elements.
     out_strides: [Val<'k, u64>; 3],
     m: Val<'k, u32>,
     n: Val<'k, u32>,
@@ -146,12 +146,13 @@ impl<'k> Params<'k> {
             bias: reduce.gemm.epilogue.bias.then(|| k.pointer_param("bias")),
             out: k.pointer_param("out"),
             splits: k.scalar_param("splits"),
-            partial_strides: ["from_result", "from_row", "from_column"]
+            partial_strides: ["partial_stride", "partial_row_stride", "partial_column_stride"]
                 .map(|name| k.scalar_param(name)),
-            out_strides: ["to_result", "to_row", "to_column"].map(|name| k.scalar_param(name)),
+            out_strides: ["batch", "row", "column"]
+                .map(|axis| k.scalar_param(&format!("out_{axis}_stride"))),
             m: k.scalar_param("m"),
             n: k.scalar_param("n"),
-            band_rows: k.scalar_param("slice"),
+            band_rows: k.scalar_param("band_rows"),
             scalars: EpilogueScalars {
                 alpha: k.scalar_param("alpha"),
                 beta: k.scalar_param("beta"),
@@ -163,12 +164,12 @@ impl<'k> Params<'k> {
     fn sum<'a>(&'a self, row: Val<'a, u32>, column: Val<'a, u32>) -> Val<'a, f32> {
         let sum = self.k.var::<f32>(0.0);
         if let Some(partials) = self.partials {
-            let [result_stride, row_stride, column_stride] = self.partial_strides;
-            let first = to_u64(self.k.block_id(2) * self.splits) * result_stride;
+            let [partial_stride, row_stride, column_stride] = self.partial_strides;
+            let first = to_u64(self.k.block_id(2) * self.splits) * partial_stride;
             let at = first + to_u64(row) * row_stride + to_u64(column) * column_stride;
             let at = partials.at_wide(at);
             self.k.for_range(0, self.splits, 1, |nth| {
-                sum.set(sum.get() + at.at_wide(to_u64(nth) * result_stride).load());
+                sum.set(sum.get() + at.at_wide(to_u64(nth) * partial_stride).load());
             });
         }
         sum.get()
@@ -181,8 +182,8 @@ impl Reduce {
         let (element, epilogue) = (self.output(), &self.gemm.epilogue);
         let size = u64::from(element.size());
         let sum = params.sum(row, column);
-        let [result_stride, row_stride, column_stride] = params.out_strides;
-        let to = to_u64(params.k.block_id(2)) * result_stride
+        let [batch_stride, row_stride, column_stride] = params.out_strides;
+        let to = to_u64(params.k.block_id(2)) * batch_stride
             + to_u64(row) * row_stride
             + to_u64(column) * column_stride;
         let to = params.out.at_wide(to * size);

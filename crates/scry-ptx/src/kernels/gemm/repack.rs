@@ -1,6 +1,7 @@
-//! Repacks operands into rows that start at multiples of 16 bytes, a TMA requirement.
+//! Repacks operands into lines that start at multiples of 16 bytes, a TMA requirement. A line is a
+//! row or a column, whichever is contiguous.
 //!
-//! 16-bit elements are moved in 32-bit words: a row that starts in the middle of a word is
+//! 16-bit elements are moved in 32-bit words: a line that starts in the middle of a word is
 //! assembled from neighbouring words with funnel shifts. One launch repacks one or two operands.
 
 use super::MatrixLayout;
@@ -17,9 +18,9 @@ use crate::types::PtxType;
 
 /// Threads per block.
 const THREADS: u32 = 256;
-/// Words of a row per lane.
+/// Words of a line per lane.
 const WORDS: u32 = 8;
-/// 16-bit elements of a row per warp.
+/// 16-bit elements of a line per warp.
 const CHUNK: u32 = 2 * 32 * WORDS;
 
 /// An operand to repack: a batch of matrices.
@@ -47,7 +48,7 @@ impl Source {
         Self { layout, line, lines, batch, len }
     }
 
-    /// Returns the repacked layout: the row stride is a multiple of 128 bytes.
+    /// Returns the repacked layout: the leading dimension is a multiple of 128 bytes.
     pub(super) fn repacked_layout(&self) -> MatrixLayout {
         let ld = self.line.next_multiple_of(64);
         let stride = if self.layout.stride == 0 { 0 } else { ld * self.lines };
@@ -59,14 +60,14 @@ impl Source {
         2 * self.line.next_multiple_of(64) * self.lines * self.batch
     }
 
-    fn chunks_per_row(&self) -> u64 {
+    fn chunks_per_line(&self) -> u64 {
         self.line.div_ceil(CHUNK.into())
     }
 
     /// Returns the number of warp-sized chunks; `None` if they are too many to count.
     pub(super) fn chunk_count(&self) -> Option<u32> {
         let total =
-            u128::from(self.chunks_per_row()) * u128::from(self.lines) * u128::from(self.batch);
+            u128::from(self.chunks_per_line()) * u128::from(self.lines) * u128::from(self.batch);
         u32::try_from(total).ok().filter(|chunk_count| *chunk_count < u32::MAX / 32)
     }
 
@@ -86,7 +87,7 @@ impl Source {
 
 /// Repacks one or two operands of 16-bit elements.
 #[derive(Debug, Clone)]
-pub(super) struct Align {
+pub(super) struct Repack {
     /// The operands.
     pub sources: Vec<Source>,
     /// Type of their elements.
@@ -105,7 +106,7 @@ struct SourceParams<'k> {
     chunk_count: Val<'k, u32>,
 }
 
-impl PtxKernel for Align {
+impl PtxKernel for Repack {
     fn name(&self) -> String {
         Name::new("gemm_align16").with(format_args!("x{}", self.sources.len())).build()
     }
@@ -146,7 +147,7 @@ impl PtxKernel for Align {
             interface.buffers.extend([
                 BufferParameter { name: "operand", access: read, element, len: source.len },
                 BufferParameter {
-                    name: "copy",
+                    name: "repacked",
                     access: BufferAccess::Write,
                     element: PtxType::B8,
                     len: source.bytes(),
@@ -162,37 +163,37 @@ impl<'k> SourceParams<'k> {
     /// Declares the parameters.
     fn new(k: &'k KernelBuilder, nth: usize) -> Self {
         Self {
-            from: k.pointer_param(&format!("from{nth}")),
-            to: k.pointer_param(&format!("to{nth}")),
+            from: k.pointer_param(&format!("operand{nth}")),
+            to: k.pointer_param(&format!("repacked{nth}")),
             ld: k.scalar_param(&format!("ld{nth}")),
             stride: k.scalar_param(&format!("stride{nth}")),
             len: k.scalar_param(&format!("len{nth}")),
             line: k.scalar_param(&format!("line{nth}")),
             lines: k.scalar_param(&format!("lines{nth}")),
-            chunk_count: k.scalar_param(&format!("items{nth}")),
+            chunk_count: k.scalar_param(&format!("chunks{nth}")),
         }
     }
 
-    /// Copies the warp's chunk of a row.
+    /// Copies the warp's chunk of a line.
     fn copy_chunk(&self, k: &'k KernelBuilder) {
         let chunk = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
         k.if_then(chunk.lt(self.chunk_count), || {
             let chunks = (self.line + (CHUNK - 1)) / CHUNK;
-            let row = chunk / chunks;
-            let first = (chunk - row * chunks) * CHUNK;
-            let matrix = row / self.lines;
+            let line = chunk / chunks;
+            let first = (chunk - line * chunks) * CHUNK;
+            let matrix = line / self.lines;
             let start = to_u64(matrix) * self.stride
-                + to_u64(row - matrix * self.lines) * self.ld
+                + to_u64(line - matrix * self.lines) * self.ld
                 + to_u64(first);
             let padded = (self.line + 63) & !63;
-            let to = to_u64(row) * to_u64(padded) + to_u64(first);
+            let to = to_u64(line) * to_u64(padded) + to_u64(first);
             self.move_words(start, self.to.at_wide(to >> 1), self.line - first);
         });
     }
 
     /// Copies up to [`CHUNK`] elements, from element `start` of the operand on.
     fn move_words(&self, start: Val<'k, u64>, to: Ptr<'k, Global, u32>, count: Val<'k, u32>) {
-        let (k, lane) = (start.code(), start.code().lane());
+        let (k, lane) = (start.builder(), start.builder().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
         // Elements from the start of the first word to the end of the buffer, clamped to the number
@@ -231,7 +232,7 @@ fn load_word<'k>(
     word: Val<'k, u32>,
     available: Val<'k, u32>,
 ) -> Val<'k, u32> {
-    let (k, at) = (word.code(), from.at(word));
+    let (k, at) = (word.builder(), from.at(word));
     let value = k.var::<u32>(0);
     let second_element = word * 2 + 1;
     k.if_then(second_element.lt(available), || value.set(at.load_constant()));
@@ -244,7 +245,7 @@ fn load_word<'k>(
 /// Returns the low word of a pair, shifted right (funnel shift).
 fn funnel_shift<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<'k, u32> {
     let opcode = Opcode::new("shf.r.wrap.b32");
-    low.code().op(opcode, &[low.operand(), high.operand(), bits.operand()])
+    low.builder().op(opcode, &[low.operand(), high.operand(), bits.operand()])
 }
 
 /// Whether TMA supports the layout of an operand or result.

@@ -44,7 +44,7 @@ impl GemmKernel {
     /// per thread.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a side is out of range.
+    /// [`PlanError::Argument`] if a size is out of range.
     pub fn naive(m: u64, n: u64, k: u64) -> Result<Self, PlanError> {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), None)
     }
@@ -52,7 +52,7 @@ impl GemmKernel {
     /// Creates the same GEMM with square tiles in shared memory, of 8, 16 or 32 elements a side.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a side is out of range, or the tile has none of these sizes.
+    /// [`PlanError::Argument`] if a size is out of range, or the tile has none of these sizes.
     pub fn tiled(m: u64, n: u64, k: u64, tile: u32) -> Result<Self, PlanError> {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), Some(tile))
     }
@@ -67,7 +67,7 @@ impl GemmKernel {
             return Err(argument_error(
                 "tile",
                 tile.to_string(),
-                "a tile has 8, 16 or 32 elements a side",
+                "use tiles of 8, 16 or 32 elements a side",
             ));
         }
         let kernel = Self { gemm: *gemm, buffers: gemm.buffers()?, tile };
@@ -75,7 +75,11 @@ impl GemmKernel {
             Some(_) => Ok(kernel),
             None => {
                 let problem = format!("{} by {}, too many blocks", gemm.m, gemm.n);
-                Err(argument_error("out", problem, "compute the product in parts"))
+                Err(argument_error(
+                    "out",
+                    problem,
+                    "split the product into several with fewer rows or columns",
+                ))
             }
         }
     }
@@ -138,7 +142,7 @@ impl PtxKernel for GemmKernel {
     fn interface(&self) -> KernelInterface {
         let Gemm { m, n, k, a, b, out, epilogue, .. } = &self.gemm;
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
-        parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
+        parameters.extend([*m, *n, *k].map(|size| Parameter::U32(size as u32)));
         let strides = [a, b, out].map(strides);
         parameters.extend(strides.as_flattened().iter().map(|n| Parameter::U64(*n)));
         parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
@@ -197,8 +201,8 @@ impl<'k> Params<'k> {
         let out = k.pointer_param("out");
         let [m, n, k_dim] = ["m", "n", "k"].map(|name| k.scalar_param(name));
         let matrix = |name: &str, base, element| {
-            let stride = |of: &str| k.scalar_param(&format!("{name}_{of}"));
-            Matrix { base, element, strides: ["row", "column", "matrix"].map(stride) }
+            let stride = |of: &str| k.scalar_param(&format!("{name}_{of}_stride"));
+            Matrix { base, element, strides: ["row", "column", "batch"].map(stride) }
         };
         Self {
             k,

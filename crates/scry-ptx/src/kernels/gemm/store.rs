@@ -102,7 +102,7 @@ impl<'k> Results<'k> {
             out: k.pointer_param("out"),
             ld: k.scalar_param("out_ld"),
             stride: k.scalar_param("out_stride"),
-            split_stride: k.scalar_param("part_stride"),
+            split_stride: k.scalar_param("split_stride"),
             scalars: EpilogueScalars {
                 alpha: k.scalar_param("alpha"),
                 beta: k.scalar_param("beta"),

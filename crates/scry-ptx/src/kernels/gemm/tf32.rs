@@ -73,7 +73,7 @@ impl Split {
     }
 
     fn tiles(&self) -> [u64; 2] {
-        [self.k_dim, self.mn_extent].map(|side| side.div_ceil(TILE.into()))
+        [self.k_dim, self.mn_extent].map(|size| size.div_ceil(TILE.into()))
     }
 
     /// Whether the number of tiles is in range.
@@ -102,10 +102,10 @@ struct TileCopy<'k> {
     ld: Val<'k, u64>,
     stride: Val<'k, u64>,
     /// Leading dimension and batch stride of the result.
-    to_ld: Val<'k, u64>,
-    to_matrix: Val<'k, u64>,
-    /// Distance of a low term from its high term in the result.
-    to_part: Val<'k, u64>,
+    out_ld: Val<'k, u64>,
+    out_stride: Val<'k, u64>,
+    /// Elements from a high term to its low term in the result.
+    term_stride: Val<'k, u64>,
     k_dim: Val<'k, u32>,
     mn_extent: Val<'k, u32>,
     /// First element along K.
@@ -153,7 +153,7 @@ impl PtxKernel for Split {
                 len: self.len(),
             },
             BufferParameter {
-                name: "parts",
+                name: "terms",
                 access: BufferAccess::Write,
                 element: PtxType::B8,
                 len: bytes,
@@ -164,16 +164,17 @@ impl PtxKernel for Split {
             [self.layout.ld, self.layout.stride, self.result_ld(), matrix, matrix * self.batch];
         let mut parameters = vec![Parameter::Pointer(0), Parameter::Pointer(1)];
         parameters.extend(sizes.map(Parameter::U64));
-        parameters.extend([self.k_dim, self.mn_extent].map(|side| Parameter::U32(side as u32)));
+        parameters.extend([self.k_dim, self.mn_extent].map(|size| Parameter::U32(size as u32)));
         KernelInterface { buffers, parameters }
     }
 }
 
 impl<'k> TileCopy<'k> {
     fn new(k: &'k KernelBuilder) -> Self {
-        let (from, to) = (k.pointer_param("from"), k.pointer_param("to"));
-        let [ld, stride, to_ld, to_matrix, to_part] =
-            ["ld", "stride", "to_ld", "to_matrix", "to_part"].map(|name| k.scalar_param(name));
+        let (from, to) = (k.pointer_param("operand"), k.pointer_param("terms"));
+        let [ld, stride] = ["operand_ld", "operand_stride"].map(|name| k.scalar_param(name));
+        let [out_ld, out_stride, term_stride] =
+            ["terms_ld", "terms_stride", "term_stride"].map(|name| k.scalar_param(name));
         let (k_dim, mn_extent): (Val<'_, u32>, _) =
             (k.scalar_param("k_dim"), k.scalar_param("mn_extent"));
         let k_tiles = (k_dim + (TILE - 1)) / TILE;
@@ -185,9 +186,9 @@ impl<'k> TileCopy<'k> {
             to,
             ld,
             stride,
-            to_ld,
-            to_matrix,
-            to_part,
+            out_ld,
+            out_stride,
+            term_stride,
             k_dim,
             mn_extent,
             first_k_index,
@@ -256,12 +257,12 @@ impl<'k> TileCopy<'k> {
         value: Val<'a, f32>,
         terms: u32,
     ) {
-        let matrix = to_u64(self.k.block_id(2)) * self.to_matrix;
-        let at = matrix + to_u64(mn_index) * self.to_ld + to_u64(k_index);
+        let matrix = to_u64(self.k.block_id(2)) * self.out_stride;
+        let at = matrix + to_u64(mn_index) * self.out_ld + to_u64(k_index);
         let high = round_to_tf32(value);
         self.to.at_wide(at).store(high);
         if terms == 2 {
-            self.to.at_wide(at + self.to_part).store(round_to_tf32(value - high));
+            self.to.at_wide(at + self.term_stride).store(round_to_tf32(value - high));
         }
     }
 }
@@ -276,7 +277,7 @@ fn tile_element<'k>(
 
 /// Rounds to the nearest TF32; values that would round to infinity are truncated.
 fn round_to_tf32(value: Val<'_, f32>) -> Val<'_, f32> {
-    let k = value.code();
+    let k = value.builder();
     let nearest: Val<'_, u32> = k.op(Opcode::new("cvt.rna.tf32.f32"), &[value.operand()]);
     let overflows = (nearest & 0x7fff_ffff).eq(0x7f80_0000);
     overflows.select(value.cast::<u32>() & 0xffff_e000, nearest).cast()

@@ -158,7 +158,7 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
     fn scale_of(&self, values: [Val<'k, f32>; 8]) -> (Val<'k, f32>, Val<'k, f32>) {
         let magnitudes = values.map(|value| value.unary("abs"));
         let lane_value = magnitudes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
-        let largest = self.k.max_of_warp(lane_value);
+        let largest = self.k.max_non_negative_of_warp(lane_value);
         let is_significant = largest.ge(MIN_SIGNIFICANT);
         // Reciprocals of values above 2^126 would be flushed to zero.
         let inverse = (largest * 0.0625).recip() * (127.0 * 0.0625);

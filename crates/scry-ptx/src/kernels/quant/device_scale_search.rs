@@ -50,7 +50,7 @@ impl<'k> Exact<'k> for Val<'k, f32> {
     }
 
     fn inverse(self) -> Self {
-        let one = self.code().constant(1.0f32);
+        let one = self.builder().constant(1.0f32);
         self.eq(0.0).select(0.0, one.divided_by(self))
     }
 }

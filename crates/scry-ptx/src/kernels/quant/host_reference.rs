@@ -17,7 +17,7 @@ pub(super) const MAX_F16: f32 = 65504.0;
 /// [`PlanError::Argument`] if the number of weights is not a multiple of the block length.
 pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanError> {
     let len = format.block_len();
-    check_whole_blocks("quantize", "weights", weights.len(), len)?;
+    check_whole_blocks("quantize", "weights", "elements", [weights.len(), len])?;
     let encode = match format {
         BlockFormat::Q4K => |x: &[f32]| encode_affine::<4>(x),
         BlockFormat::Q5K => |x: &[f32]| encode_affine::<5>(x),
@@ -33,7 +33,7 @@ pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanErr
 /// [`PlanError::Argument`] if the number of bytes is not a multiple of the block size.
 pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanError> {
     let bytes = format.block_bytes();
-    check_whole_blocks("dequantize", "blocks", blocks.len(), bytes)?;
+    check_whole_blocks("dequantize", "blocks", "bytes", [blocks.len(), bytes])?;
     let decode = match format {
         BlockFormat::Q4K => |block: &[u8]| decode_affine(block, None, &block[16..]),
         BlockFormat::Q5K => |block: &[u8]| decode_affine(block, Some(&block[16..48]), &block[48..]),
@@ -46,8 +46,8 @@ pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanEr
 fn check_whole_blocks(
     function: &str,
     argument: &'static str,
-    len: usize,
-    block: usize,
+    unit: &str,
+    [len, block]: [usize; 2],
 ) -> Result<(), PlanError> {
     if len.is_multiple_of(block) {
         return Ok(());
@@ -55,7 +55,7 @@ fn check_whole_blocks(
     Err(PlanError::Argument {
         kernel: function.to_owned(),
         argument,
-        problem: format!("{len}, not a multiple of {block}"),
+        problem: format!("has {len} {unit}, not a multiple of {block}"),
         help: "pass whole blocks",
     })
 }

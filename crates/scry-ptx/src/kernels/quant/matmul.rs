@@ -34,7 +34,8 @@ impl MatMul {
     /// Returns the launches for a GPU: buffers are weights, activations, results.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a size is out of range or a type not supported.
+    /// [`PlanError::Argument`] if a size is out of range or a type not supported;
+    /// [`PlanError::Target`] before `sm_80`, for 16-bit activations.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MAX_COLUMNS.into() && self.output == PtxType::F32 {
             return self.as_matvec().plan(gpu);
@@ -59,7 +60,7 @@ impl MatMul {
             product,
             [BufferSlot::Argument(1), BufferSlot::Scratch(0), BufferSlot::Argument(2)],
         );
-        Ok(plan)
+        plan.checked_for(gpu.target)
     }
 
     fn check_rows(&self) -> Result<(), PlanError> {
@@ -68,7 +69,7 @@ impl MatMul {
             return Ok(());
         }
         let problem = format!("{}, not a multiple of {block}", self.k);
-        Err(argument_error("matmul", "k", problem, "rows consist of whole blocks"))
+        Err(argument_error("matmul", "k", problem, "pass rows of whole blocks"))
     }
 
     fn as_matvec(&self) -> MatVec {

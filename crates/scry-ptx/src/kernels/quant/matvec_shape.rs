@@ -44,11 +44,16 @@ impl MatVec {
         let block = self.format.block_len() as u64;
         if !self.k.is_multiple_of(block) {
             let problem = format!("{}, not a multiple of {block}", self.k);
-            return Err(argument_error("matvec", "k", problem, "rows consist of whole blocks"));
+            return Err(argument_error("matvec", "k", problem, "pass rows of whole blocks"));
         }
         if self.rows.max(self.k) >= 1 << 31 {
             let problem = format!("{} by {}", self.rows, self.k);
-            return Err(argument_error("matvec", "size", problem, "split sides of 2^31 or more"));
+            return Err(argument_error(
+                "matvec",
+                "size",
+                problem,
+                "pass less than 2^31 rows, and a k below 2^31",
+            ));
         }
         if self.k * u64::from(self.columns) > 1 << 30 {
             let problem = format!("{} columns of {}", self.columns, self.k);
@@ -85,11 +90,18 @@ impl Columns {
     }
 }
 
+/// Returns the error for an unsupported argument. `problem` completes the
+/// sentence "`argument` is".
 pub(super) fn argument_error(
     kernel: &str,
     argument: &'static str,
     problem: String,
     help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: kernel.to_owned(), argument, problem, help }
+    PlanError::Argument {
+        kernel: kernel.to_owned(),
+        argument,
+        problem: format!("is {problem}"),
+        help,
+    }
 }

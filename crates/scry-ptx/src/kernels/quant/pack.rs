@@ -47,7 +47,7 @@ pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError>
             "quantize",
             "count",
             count.to_string(),
-            "quantise the numbers in parts",
+            "split the weights over several calls",
         ));
     }
     if count == 0 {

@@ -147,7 +147,7 @@ fn partial_blocks_are_rejected() {
     let error = quantize(BlockFormat::Q4K, &[0.0; 255]).unwrap_err().to_string();
     assert_eq!(
         error,
-        "kernel `quantize`: weights is 255, not a multiple of 256; pass whole blocks"
+        "`quantize`: weights has 255 elements, not a multiple of 256; help: pass whole blocks"
     );
     assert!(dequantize(BlockFormat::Q8_0, &[0; 33]).is_err());
     assert!(quantize(BlockFormat::Q5K, &[]).unwrap().is_empty());

@@ -46,7 +46,7 @@ pub fn dequantize_plan(
             "dequantize",
             "count",
             count.to_string(),
-            "convert the weights in parts",
+            "split the weights over several calls",
         ));
     }
     if !matches!(element, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {

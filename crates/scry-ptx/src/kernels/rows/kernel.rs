@@ -62,7 +62,7 @@ impl RowKernel {
             * u64::from(thread_group.blocks * slices);
         if blocks >= 1 << 31 || rows.count >= 1 << 32 {
             let problem = format!("{} rows of {} elements", rows.count, rows.length);
-            let help = "compute several parts of the matrix, of fewer rows";
+            let help = "split the matrix over several calls, of fewer rows each";
             return Err(argument_error(&*op, "count", problem, help));
         }
         let prefetch_distance =
@@ -114,7 +114,7 @@ impl RowKernel {
             let access =
                 if self.role == Role::Gather { BufferAccess::Write } else { BufferAccess::Read };
             let (len, element) = (self.scratch_len(), PtxType::F32);
-            buffers.push(BufferParameter { name: "parts", access, element, len });
+            buffers.push(BufferParameter { name: "partials", access, element, len });
         }
         buffers
     }
@@ -206,12 +206,14 @@ impl<'k, 'a> Writer<'k, 'a> {
             x: k.pointer_param("x"),
             columns: columns.iter().map(|name| k.pointer_param(name)).collect(),
             y: writes.then(|| k.pointer_param("y")),
-            scratch: split.then(|| k.pointer_param("parts")),
+            scratch: split.then(|| k.pointer_param("partials")),
             count: k.scalar_param("count"),
             length: k.scalar_param("length"),
-            slices: split.then(|| k.scalar_param("parts_of_row")),
+            slices: split.then(|| k.scalar_param("slices")),
             scalar: op.scalar().filter(|_| writes).map(|(name, _)| k.scalar_param(name)),
-            prefetch_distance: kernel.prefetch_distance.map(|_| k.scalar_param("ahead")),
+            prefetch_distance: kernel
+                .prefetch_distance
+                .map(|_| k.scalar_param("prefetch_distance")),
         }
     }
 
@@ -249,7 +251,7 @@ impl<'k, 'a> Writer<'k, 'a> {
                 );
             }
             Role::Apply => {
-                let slices = self.slices.expect("rows are in parts");
+                let slices = self.slices.expect("rows are split into slices");
                 let stats = reduction.load_partials(self.slice_stats(row), slices);
                 self.finish(&context, &partition, &fragment, [&stats, &[]]);
             }
@@ -312,7 +314,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     /// Returns the address of the statistics of a row's slices.
     fn slice_stats(&self, row: Val<'k, u32>) -> typed::Ptr<'k, typed::Global, f32> {
         let (scratch, slices) = (self.scratch, self.slices);
-        let (scratch, slices) = scratch.zip(slices).expect("rows are in parts");
+        let (scratch, slices) = scratch.zip(slices).expect("rows are split into slices");
         let to_u64 = |value: Val<'k, u32>| value.convert::<u64>("");
         scratch.at_wide(to_u64(row) * to_u64(slices * self.kernel.stats_len()))
     }

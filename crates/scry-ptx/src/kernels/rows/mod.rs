@@ -37,7 +37,7 @@ pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, gpu: GpuSpec) -> Result<Plan,
     rows.check(&*op)?;
     match ThreadGroup::choose(&*op, rows, gpu) {
         Some(thread_group) => plan_for(op, rows, thread_group, gpu),
-        None => split(op, rows, gpu),
+        None => split(op, rows, gpu)?.checked_for(gpu.target),
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn plan_for(
     if rows.count == 0 {
         return Ok(Plan { arguments: kernel.buffers(), ..Plan::default() });
     }
-    Ok(Plan::single(Box::new(kernel)))
+    Plan::single(Box::new(kernel)).checked_for(gpu.target)
 }
 
 /// Returns two launches, with the statistics of each slice of each row between them.

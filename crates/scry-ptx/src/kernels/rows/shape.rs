@@ -23,7 +23,7 @@ impl Rows {
     /// Returns the total number of elements.
     pub(super) fn elements(&self, op: &dyn RowOp) -> Result<u64, PlanError> {
         let problem = || format!("{} rows of {} elements", self.count, self.length);
-        let help = "compute several parts of the matrix, of less than 2^60 elements each";
+        let help = "split the matrix over several calls, of less than 2^60 elements each";
         let elements = self.count.checked_mul(self.length).filter(|elements| *elements < 1 << 60);
         elements.ok_or_else(|| argument_error(op, "count", problem(), help))
     }
@@ -58,12 +58,18 @@ impl Rows {
     }
 }
 
-/// Returns the error for an unsupported argument.
+/// Returns the error for an unsupported argument. `problem` completes the sentence
+/// "`argument` is".
 pub(super) fn argument_error(
     op: &dyn RowOp,
     argument: &'static str,
     problem: String,
     help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: op.name().to_owned(), argument, problem, help }
+    PlanError::Argument {
+        kernel: op.name().to_owned(),
+        argument,
+        problem: format!("is {problem}"),
+        help,
+    }
 }

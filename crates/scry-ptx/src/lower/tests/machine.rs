@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use scry_test_support::alu::{Alu, Type};
 
-use crate::asm::{Address, Arg, Base, Instruction, Line};
+use crate::asm::{Address, AddressBase, Arg, Instruction, Line};
 use crate::types::{Operand, Reg};
 
 /// One thread. All parameters are pointers to the start of the memory.
@@ -85,7 +85,7 @@ impl<'m> Machine<'m> {
 
     fn memory_at(&mut self, address: &Address, size: u32) -> &mut [u8] {
         let base = match address.base {
-            Some(Base::Reg(reg)) => self.get(reg),
+            Some(AddressBase::Reg(reg)) => self.get(reg),
             _ => panic!("the address is not a register"),
         };
         let first = base.wrapping_add_signed(address.offset) as usize;

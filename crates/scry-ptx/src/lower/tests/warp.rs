@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use half::f16;
 
 use super::machine::compute;
-use crate::asm::{Address, Arg, Base, Instruction, Label, Line};
+use crate::asm::{Address, AddressBase, Arg, Instruction, Label, Line};
 use crate::types::{Operand, PtxType, Reg};
 
 /// Bytes of a buffer; buffer `n` begins at `n * BUFFER`.
@@ -207,7 +207,7 @@ impl<'m> Warp<'m> {
             ("ld", [Arg::Operand(Operand::Reg(result)), Arg::Address(address)])
                 if parts[1] == "param" =>
             {
-                let Some(Base::Symbol(name)) = &address.base else {
+                let Some(AddressBase::Symbol(name)) = &address.base else {
                     panic!("the address is not a symbol")
                 };
                 let number = name.strip_prefix("buffer").expect("only buffers are passed");
@@ -272,7 +272,9 @@ impl<'m> Warp<'m> {
 
     /// Returns the bytes of the `nth` of several values of a size at an address.
     fn memory_at(&mut self, thread: usize, address: &Address, nth: usize, size: u32) -> &mut [u8] {
-        let Some(Base::Reg(base)) = address.base else { panic!("the address is not a register") };
+        let Some(AddressBase::Reg(base)) = address.base else {
+            panic!("the address is not a register")
+        };
         let first = self.registers[thread][&base].wrapping_add_signed(address.offset) as usize;
         &mut self.memory[first + nth * size as usize..][..size as usize]
     }

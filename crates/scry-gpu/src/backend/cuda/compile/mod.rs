@@ -99,22 +99,22 @@ fn compile_translation(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,
     translation: Translation,
-    bounded: bool,
+    limit_registers: bool,
 ) -> Result<Kernel> {
-    translation.dump(gpu, job, bounded)?;
+    translation.dump(gpu, job, limit_registers)?;
     if let Some(kernel) = load_cached(gpu, job, &translation)? {
         if translation.is_new() {
-            translation.store(job, bounded);
+            translation.store(job, limit_registers);
         }
         return Ok(kernel);
     }
-    let (translation, ptx) = translation.with_text(gpu, job, bounded)?;
+    let (translation, ptx) = translation.with_text(gpu, job, limit_registers)?;
     let cubin = jit::compile(gpu, &translation.entry, ptx)?;
     let image = image_for(job, &translation, cubin);
     let kernel = Kernel::load(gpu, &image, signature(job))?;
     if let Some(disk) = translation::disk_cache(job) {
         disk.store(job.key, variant(job, &translation), &image.code);
-        translation.store(job, bounded);
+        translation.store(job, limit_registers);
     }
     Ok(kernel)
 }
@@ -224,7 +224,7 @@ impl Kernel {
         self.registers = self.attribute(function_attribute::REGISTERS)?;
         self.local_bytes = self.attribute(function_attribute::LOCAL_BYTES)?;
         self.request_shared_memory()?;
-        if self.params.contains(&Param::Counts) {
+        if self.params.contains(&Param::WorkgroupCounts) {
             self.resident_blocks = Some(self.resident_blocks()?);
         }
         Ok(())

@@ -32,23 +32,27 @@ pub(crate) struct Translation {
 }
 
 impl Translation {
-    /// Returns the disk cache's translation by the same generator, or a new one. `bounded` is as in
-    /// [`PtxOptions`].
-    pub(crate) fn load_or_generate(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
+    /// Returns the disk cache's translation by the same generator, or a new one. `limit_registers`
+    /// is as in [`PtxOptions`].
+    pub(crate) fn load_or_generate(
+        gpu: &Gpu,
+        job: &CompileJob<'_>,
+        limit_registers: bool,
+    ) -> Result<Self> {
         let found = disk_cache(job)
-            .and_then(|disk| disk.load(job.key, variant(job, &generator_tag(bounded))));
+            .and_then(|disk| disk.load(job.key, variant(job, &generator_tag(limit_registers))));
         match found.and_then(|bytes| Self::from_bytes(&bytes)) {
             Some(translation) => Ok(translation),
-            None => Self::generate(gpu, job, bounded),
+            None => Self::generate(gpu, job, limit_registers),
         }
     }
 
     /// Translates the program for the device.
-    pub(crate) fn generate(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
+    pub(crate) fn generate(gpu: &Gpu, job: &CompileJob<'_>, limit_registers: bool) -> Result<Self> {
         let options = PtxOptions {
             grid: job.grid,
-            polled: job.checked,
-            bounded,
+            poll_cancellation: job.checked,
+            limit_registers,
             ..PtxOptions::new(gpu.target)
         };
         Ok(generate_ptx(job.program, job.checked, &options)?.into())
@@ -60,11 +64,11 @@ impl Translation {
         self,
         gpu: &Gpu,
         job: &CompileJob<'_>,
-        bounded: bool,
+        limit_registers: bool,
     ) -> Result<(Self, String)> {
         let mut translation = match self.text {
             Some(_) => self,
-            None => Self::generate(gpu, job, bounded)?,
+            None => Self::generate(gpu, job, limit_registers)?,
         };
         let text = translation.text.take().unwrap_or_default();
         Ok((translation, text))
@@ -72,14 +76,19 @@ impl Translation {
 
     /// Prints the PTX, if that is enabled. It is generated again if the translation is from the
     /// disk cache.
-    pub(crate) fn dump(&self, gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<()> {
+    pub(crate) fn dump(
+        &self,
+        gpu: &Gpu,
+        job: &CompileJob<'_>,
+        limit_registers: bool,
+    ) -> Result<()> {
         let Some(dump) = job.dump.filter(|dump| dump.is_selected(Stage::Ptx)) else {
             return Ok(());
         };
-        let variant = if bounded { "" } else { "unbounded" };
+        let variant = if limit_registers { "" } else { "unbounded" };
         match &self.text {
             Some(text) => dump.ptx(variant, text),
-            None => dump.ptx(variant, &self.clone().with_text(gpu, job, bounded)?.1),
+            None => dump.ptx(variant, &self.clone().with_text(gpu, job, limit_registers)?.1),
         }
         Ok(())
     }
@@ -90,9 +99,9 @@ impl Translation {
     }
 
     /// Stores everything but the PTX, for processes with the same generator.
-    pub(crate) fn store(&self, job: &CompileJob<'_>, bounded: bool) {
+    pub(crate) fn store(&self, job: &CompileJob<'_>, limit_registers: bool) {
         if let Some(disk) = disk_cache(job) {
-            disk.store(job.key, variant(job, &generator_tag(bounded)), &self.to_bytes());
+            disk.store(job.key, variant(job, &generator_tag(limit_registers)), &self.to_bytes());
         }
     }
 
@@ -140,9 +149,9 @@ fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
 }
 
 /// Returns bytes that identify the generator and its options, except those that follow from the
-/// device and the key: `bounded`, and the build id.
-fn generator_tag(bounded: bool) -> [u8; 9] {
-    let mut tag = [u8::from(bounded); 9];
+/// device and the key: `limit_registers`, and the build id.
+fn generator_tag(limit_registers: bool) -> [u8; 9] {
+    let mut tag = [u8::from(limit_registers); 9];
     tag[1..].copy_from_slice(&scry_ptx::build_id().to_le_bytes());
     tag
 }
@@ -155,8 +164,8 @@ fn encode_param(param: Param) -> [u32; 4] {
         Param::LinearisedGrid => [2, 0, 0, 0],
         Param::Immediates(size) => [3, size, 0, 0],
         Param::Epoch => [4, 0, 0, 0],
-        Param::Stop => [5, 0, 0, 0],
-        Param::Counts => [6, 0, 0, 0],
+        Param::CancelledEpoch => [5, 0, 0, 0],
+        Param::WorkgroupCounts => [6, 0, 0, 0],
     }
 }
 
@@ -170,8 +179,8 @@ fn decode_param(from: &mut Reader<'_>) -> Option<Param> {
         [2, 0, 0, 0] => Some(Param::LinearisedGrid),
         [3, size, 0, 0] => Some(Param::Immediates(size)),
         [4, 0, 0, 0] => Some(Param::Epoch),
-        [5, 0, 0, 0] => Some(Param::Stop),
-        [6, 0, 0, 0] => Some(Param::Counts),
+        [5, 0, 0, 0] => Some(Param::CancelledEpoch),
+        [6, 0, 0, 0] => Some(Param::WorkgroupCounts),
         _ => None,
     }
 }
@@ -205,7 +214,8 @@ mod tests {
 
     fn translation(grid: GridSource) -> Translation {
         let program = Program::parse(DOUBLE).unwrap();
-        let options = PtxOptions { grid, polled: true, ..PtxOptions::new(Target::SM_80) };
+        let options =
+            PtxOptions { grid, poll_cancellation: true, ..PtxOptions::new(Target::SM_80) };
         generate_ptx(&program, true, &options).unwrap().into()
     }
 
@@ -222,7 +232,7 @@ mod tests {
             Param::LinearisedGrid,
             Param::Immediates(4),
             Param::Epoch,
-            Param::Stop,
+            Param::CancelledEpoch,
         ];
         assert!(expected.iter().all(|param| params.contains(param)), "{params:?}");
     }
@@ -231,7 +241,10 @@ mod tests {
     fn translation_round_trips_without_text() {
         for grid in [GridSource::Native, GridSource::Linearised, GridSource::Counts] {
             let translation = translation(grid);
-            assert_eq!(translation.params.contains(&Param::Counts), grid == GridSource::Counts);
+            assert_eq!(
+                translation.params.contains(&Param::WorkgroupCounts),
+                grid == GridSource::Counts
+            );
             let read = Translation::from_bytes(&translation.to_bytes()).unwrap();
             assert_eq!(read, Translation { text: None, ..translation });
         }

@@ -117,9 +117,9 @@ fn value(param: Param, arguments: Arguments<'_>) -> Option<u64> {
             binding(buffer).map(|range| u64::from(param.elements(range.size)))
         }
         Param::LinearisedGrid => arguments.bindings.last().map(|range| range.address),
-        Param::Counts => arguments.counts,
+        Param::WorkgroupCounts => arguments.counts,
         Param::Epoch => Some(arguments.polled.epoch),
-        Param::Stop => Some(arguments.polled.stop),
+        Param::CancelledEpoch => Some(arguments.polled.stop),
         Param::Immediates(_) => None,
     }
 }
@@ -165,10 +165,10 @@ mod tests {
             Param::Length { buffer: 1, offset: 16, stride: 8 },
             Param::Immediates(12),
             Param::LinearisedGrid,
-            Param::Counts,
+            Param::WorkgroupCounts,
             Param::Buffer(0),
             Param::Epoch,
-            Param::Stop,
+            Param::CancelledEpoch,
         ];
         parameters.pack(&params, arguments).unwrap();
         let actual = read_parameters(&mut parameters, &[8, 4, 12, 8, 8, 8, 8, 8]);
@@ -211,7 +211,7 @@ mod tests {
             None
         );
         assert_eq!(parameters.pack(&[Param::Immediates(4)], arguments), None);
-        assert_eq!(parameters.pack(&[Param::Counts], arguments), None);
+        assert_eq!(parameters.pack(&[Param::WorkgroupCounts], arguments), None);
         let nothing = Arguments { bindings: &[], ..arguments };
         assert_eq!(parameters.pack(&[Param::LinearisedGrid], nothing), None);
         assert_eq!(parameters.pack(&[Param::Immediates(5)], nothing), Some(()));

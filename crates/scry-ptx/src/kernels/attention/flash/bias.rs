@@ -84,7 +84,7 @@ impl<'k> Strip<'k, '_> {
             let row = rows.row_address(element.size(), self.query(thread_row));
             for nth in row_registers(&self.scores, thread_row) {
                 let column = (first + (8 * (nth / 4) + nth % 2) as u32).min(self.params.keys - 1);
-                let index = (column * self.params.column).convert("");
+                let index = (column * self.params.bias_column_stride).convert("");
                 self.add_to_score(nth, load_element(element, row, index));
             }
         }

@@ -3,7 +3,7 @@
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
 use super::variant::BiasForm;
-use super::{Engine, Flash, FlashTile, Form, Output, Variant, sm80};
+use super::{Engine, Flash, FlashPipeline, FlashTile, Output, Variant, sm80};
 use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -44,7 +44,7 @@ pub(in super::super) fn plan(
 pub(in super::super) fn plan_with(
     attention: &Attention,
     tile: FlashTile,
-    plain: bool,
+    pipeline: FlashPipeline,
     gpu: GpuSpec,
 ) -> Result<Plan, PlanError> {
     if attention.element == PtxType::F32 {
@@ -53,9 +53,7 @@ pub(in super::super) fn plan_with(
     if uses_split_kv(attention) {
         return split_kv_plan(attention, gpu, tile);
     }
-    let chosen = for_16bit(attention, tile);
-    let form = if plain { Form::Plain } else { chosen.form };
-    unsplit_plan(attention, Variant { form, ..chosen }, gpu)
+    unsplit_plan(attention, Variant { pipeline, ..for_16bit(attention, tile) }, gpu)
 }
 
 /// Whether TMA can load the tiles: rows and strides are multiples of 16 bytes, and strides are
@@ -110,7 +108,7 @@ fn for_16bit(attention: &Attention, tile: FlashTile) -> Variant {
         terms: 1,
         width: attention.head_dim.next_multiple_of(64),
         tile,
-        form: Form::Overlapped,
+        pipeline: FlashPipeline::Overlapped,
         causal: attention.causal,
         bias: BiasForm::new(attention),
         output: Output::Tiles,
@@ -135,7 +133,7 @@ fn for_f32(attention: &Attention, tile: FlashTile) -> Variant {
     Variant {
         element: PtxType::Bf16,
         terms: 3,
-        form: Form::Plain,
+        pipeline: FlashPipeline::Sequential,
         output: Output::Rows,
         ..for_16bit(attention, tile)
     }
@@ -153,7 +151,7 @@ fn for_sm80(attention: &Attention) -> Variant {
     Variant {
         engine: Engine::Ampere,
         width,
-        form: Form::Plain,
+        pipeline: FlashPipeline::Sequential,
         output: Output::Rows,
         ..for_16bit(attention, tile)
     }
@@ -198,8 +196,11 @@ fn split_kv_tile(attention: &Attention) -> FlashTile {
 /// Returns a plan for split-KV decoding: the keys are split over blocks, and a second kernel
 /// combines the partial results.
 fn split_kv_plan(attention: &Attention, gpu: GpuSpec, tile: FlashTile) -> Result<Plan, PlanError> {
-    let variant =
-        Variant { form: Form::Plain, output: Output::Partial, ..for_16bit(attention, tile) };
+    let variant = Variant {
+        pipeline: FlashPipeline::Sequential,
+        output: Output::Partial,
+        ..for_16bit(attention, tile)
+    };
     let tiles = attention.keys.div_ceil(tile.keys);
     let heads = u64::from(attention.batch) * u64::from(attention.kv_heads);
     let resident_blocks = u64::from(gpu.multiprocessors * variant.tile.resident);

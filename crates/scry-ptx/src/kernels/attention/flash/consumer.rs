@@ -3,7 +3,7 @@
 use super::layout::{RingCursor, SharedMemory};
 use super::params::Params;
 use super::strip::Strip;
-use super::{Form, Output, Variant, epilogue};
+use super::{FlashPipeline, Output, Variant, epilogue};
 use crate::typed::hopper::{Accumulators, Matrix, MmaType, OperandA, Swizzle, Transposed};
 use crate::typed::{KernelBuilder, Val};
 use crate::types::PtxType;
@@ -52,14 +52,14 @@ impl<'k> Consumer<'k, '_> {
     /// Computes a task.
     fn run(&self, parity: Val<'k, u32>) {
         self.shared.queries_full().wait(parity);
-        match self.strip.variant.form {
-            Form::Overlapped => self.run_overlapped(),
-            Form::Plain => self.run_plain(),
+        match self.strip.variant.pipeline {
+            FlashPipeline::Overlapped => self.run_overlapped(),
+            FlashPipeline::Sequential => self.run_sequential(),
         }
     }
 
     /// Processes one tile after the other.
-    fn run_plain(&self) {
+    fn run_sequential(&self) {
         self.strip.for_each_tile(self.strip.k.var(self.strip.task.end), |tile, may_be_masked| {
             self.start_scores();
             let bias = self.strip.fetch_bias(tile, may_be_masked);
@@ -215,7 +215,7 @@ impl Consumer<'_, '_> {
 /// Lets the first consumer start without waiting: the last one arrives at its barrier.
 fn release_first_consumer(k: &KernelBuilder, variant: &Variant, index: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
-    if last > 0 && variant.form == Form::Overlapped {
+    if last > 0 && variant.pipeline == FlashPipeline::Overlapped {
         k.if_then(index.eq(last), || k.arrive(PING_PONG_BARRIER, PING_PONG_THREADS));
     }
 }

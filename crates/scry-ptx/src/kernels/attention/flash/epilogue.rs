@@ -130,7 +130,7 @@ fn store_partial<'k>(
     let (params, task) = (strip.params, strip.task);
     for thread_row in 0..2 {
         let max_and_total = strip.max_and_total(thread_row);
-        let in_bounds = (strip.row + 8 * thread_row as u32).lt(params.queries * params.group);
+        let in_bounds = (strip.row + 8 * thread_row as u32).lt(params.queries * params.group_size);
         strip.k.if_then(in_bounds, || {
             let [batch, head, query] = strip.query(thread_row);
             let head = (task.slice * params.batch + batch) * params.heads + head;

@@ -27,8 +27,8 @@ mod tensor_maps;
 mod variant;
 
 pub(super) use choice::{plan, plan_with};
-pub use variant::FlashTile;
-use variant::{Engine, Form, Output, Variant};
+use variant::{Engine, Output, Variant};
+pub use variant::{FlashPipeline, FlashTile};
 
 use super::shape::Attention;
 use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
@@ -48,15 +48,15 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    /// Creates the kernel for operands that [`tensor_maps`] supports, with `pieces` tiles of rows
-    /// per head, or slices of its keys.
+    /// Creates the kernel for operands that [`tensor_maps`] supports, with this many tasks per
+    /// head: tiles of its rows, or slices of its keys.
     pub(super) fn new(
         attention: Attention,
         variant: Variant,
-        pieces: u32,
+        tasks_per_head: u32,
         gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
-        let schedule = Schedule::new(&attention, &variant, pieces, gpu)?;
+        let schedule = Schedule::new(&attention, &variant, tasks_per_head, gpu)?;
         Ok(Self { attention, variant, schedule })
     }
 }

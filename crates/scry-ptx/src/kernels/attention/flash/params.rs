@@ -6,8 +6,18 @@ use crate::typed::{Global, KernelBuilder, Ptr, Val};
 
 /// Names of the integer parameters, in order.
 const COUNTS: [&str; 12] = [
-    "batch", "heads", "group", "queries", "keys", "head_dim", "column", "pieces", "each",
-    "section", "pairs", "units",
+    "batch",
+    "heads",
+    "group_size",
+    "queries",
+    "keys",
+    "head_dim",
+    "bias_column_stride",
+    "tasks_per_head",
+    "tiles_per_slice",
+    "interleaved_heads",
+    "pair_shift",
+    "work_items",
 ];
 
 /// The parameters as values of a kernel.
@@ -21,12 +31,12 @@ pub(super) struct Params<'k> {
     /// Heads of queries.
     pub heads: Val<'k, u32>,
     /// Heads of queries that share a head of keys.
-    pub group: Val<'k, u32>,
+    pub group_size: Val<'k, u32>,
     pub queries: Val<'k, u32>,
     pub keys: Val<'k, u32>,
     pub head_dim: Val<'k, u32>,
     /// Column stride of the bias, in elements.
-    pub column: Val<'k, u32>,
+    pub bias_column_stride: Val<'k, u32>,
     pub schedule: ScheduleParams<'k>,
     /// Scale of the scores times log2(e), so that exponentials become powers of 2.
     pub scale: Val<'k, f32>,
@@ -35,16 +45,16 @@ pub(super) struct Params<'k> {
 /// A schedule as values of a kernel.
 #[derive(Debug)]
 pub(super) struct ScheduleParams<'k> {
-    /// Tiles of rows per head, or slices of its keys.
-    pub pieces: Val<'k, u32>,
+    /// Tasks per head: tiles of its rows, or slices of its keys.
+    pub tasks_per_head: Val<'k, u32>,
     /// Tiles of keys per slice.
     pub tiles_per_slice: Val<'k, u32>,
     /// Heads whose tiles are interleaved.
     pub interleaved_heads: Val<'k, u32>,
     /// 1 where tasks are pairs of tiles, else 0.
     pub pair_shift: Val<'k, u32>,
-    /// Number of slices, tiles, or pairs of tiles, over all heads.
-    pub units: Val<'k, u32>,
+    /// Number of tasks, or of pairs of tasks, over all heads.
+    pub work_items: Val<'k, u32>,
 }
 
 /// The sources of queries, keys and values.
@@ -78,7 +88,7 @@ impl<'k> Rows<'k> {
     fn new(k: &'k KernelBuilder, name: &str) -> Self {
         let base = k.pointer_param(name);
         let strides =
-            ["batch", "head", "row"].map(|axis| k.scalar_param(&format!("{name}_{axis}")));
+            ["batch", "head", "row"].map(|axis| k.scalar_param(&format!("{name}_{axis}_stride")));
         Self { base, strides }
     }
 
@@ -109,16 +119,16 @@ impl<'k> Params<'k> {
         let [
             batch,
             heads,
-            group,
+            group_size,
             queries,
             keys,
             head_dim,
-            column,
-            pieces,
+            bias_column_stride,
+            tasks_per_head,
             tiles_per_slice,
             interleaved_heads,
             pair_shift,
-            units,
+            work_items,
         ] = COUNTS.map(|name| k.scalar_param(name));
         let scale = k.scalar_param("scale");
         Self {
@@ -127,17 +137,17 @@ impl<'k> Params<'k> {
             bias,
             batch,
             heads,
-            group,
+            group_size,
             queries,
             keys,
             head_dim,
-            column,
+            bias_column_stride,
             schedule: ScheduleParams {
-                pieces,
+                tasks_per_head,
                 tiles_per_slice,
                 interleaved_heads,
                 pair_shift,
-                units,
+                work_items,
             },
             scale,
         }

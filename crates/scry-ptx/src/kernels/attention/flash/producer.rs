@@ -75,7 +75,7 @@ impl<'k> Producer<'k, '_> {
     fn load_queries(&self) {
         let (k, full) = (self.k, self.shared.queries_full());
         let rows = if self.variant.packs_heads() {
-            self.params.queries * self.params.group
+            self.params.queries * self.params.group_size
         } else {
             k.constant(64 * self.variant.tile.consumers).copied()
         };

@@ -146,7 +146,7 @@ impl<'k> Warps<'k, '_> {
             let row = row + offset;
             let to = tile.plus_bytes(row * self.pitch() + ((chunk ^ (row & 7)) << 4));
             let in_bounds = (first + row).lt(row_count) & column_in_bounds;
-            k.copy_async_zero_fill(to, at, 16, in_bounds.select::<u32>(16, 0));
+            k.cp_async_zero_fill(to, at, 16, in_bounds.select::<u32>(16, 0));
             at = at.at_wide(step);
         }
     }

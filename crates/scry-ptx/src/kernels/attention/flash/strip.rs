@@ -123,7 +123,8 @@ impl<'k> Strip<'k, '_> {
     /// Returns batch entry, head and row of the query of the thread's first or second row. Rows out
     /// of bounds are clamped to the last one.
     pub fn query(&self, thread_row: usize) -> [Val<'k, u32>; 3] {
-        let (row, group, task) = (self.row + 8 * thread_row as u32, self.params.group, self.task);
+        let (row, group, task) =
+            (self.row + 8 * thread_row as u32, self.params.group_size, self.task);
         let (head, query) = if self.variant.packs_heads() {
             (task.head + row % group, row / group)
         } else {

@@ -16,12 +16,12 @@ pub(super) fn interface(
     variant: &Variant,
     schedule: &Schedule,
 ) -> KernelInterface {
-    let (buffers, mut parameters) = buffers(attention, variant, schedule.pieces);
+    let (buffers, mut parameters) = buffers(attention, variant, schedule.tasks_per_head);
     if let Some(bias) = attention.bias {
         parameters.push(Parameter::Pointer(3));
         parameters.extend(stride_parameters(bias.strides));
     }
-    let column = attention.bias.map_or(0, |bias| bias.column);
+    let bias_column_stride = attention.bias.map_or(0, |bias| bias.column_stride);
     let counts = [
         attention.batch,
         attention.heads,
@@ -29,7 +29,7 @@ pub(super) fn interface(
         attention.queries,
         attention.keys,
         attention.head_dim,
-        column,
+        bias_column_stride,
     ];
     parameters.extend(counts.map(Parameter::U32));
     parameters.extend(schedule.parameter_values().map(Parameter::U32));
@@ -41,7 +41,7 @@ pub(super) fn interface(
 fn buffers(
     attention: &Attention,
     variant: &Variant,
-    pieces: u32,
+    tasks_per_head: u32,
 ) -> (Vec<BufferParameter>, Vec<Parameter>) {
     let mut buffers = attention.buffers().expect("they were checked when the plan was made");
     if variant.terms > 1 {
@@ -59,7 +59,7 @@ fn buffers(
         }
         Output::Partial => {
             buffers.pop();
-            let partial_lens = combine::partial_lens(attention, pieces);
+            let partial_lens = combine::partial_lens(attention, tasks_per_head);
             for (name, len) in ["accumulators", "stats"].into_iter().zip(partial_lens) {
                 parameters.push(Parameter::Pointer(buffers.len()));
                 buffers.push(BufferParameter {

@@ -29,11 +29,11 @@ pub(in super::super) enum Output {
     Partial,
 }
 
-/// How MMAs and softmax are scheduled.
+/// How a consumer schedules MMAs and softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in super::super) enum Form {
+pub enum FlashPipeline {
     /// One after the other.
-    Plain,
+    Sequential,
     /// Software-pipelined: the scores of the next tile overlap with the softmax of this one.
     Overlapped,
 }
@@ -60,7 +60,7 @@ impl BiasForm {
         let bias = attention.bias?;
         let strides = [bias.strides.batch, bias.strides.head, bias.strides.row];
         let even = strides.iter().all(|stride| stride.is_multiple_of(2));
-        Some(Self { element: bias.element, pairs: even && bias.column == 1 })
+        Some(Self { element: bias.element, pairs: even && bias.column_stride == 1 })
     }
 
     /// Appends the bias form to a kernel's name.
@@ -81,7 +81,7 @@ pub(in super::super) struct Variant {
     /// Columns of a row in shared memory: a multiple of 64.
     pub width: u32,
     pub tile: FlashTile,
-    pub form: Form,
+    pub pipeline: FlashPipeline,
     pub causal: bool,
     pub bias: Option<BiasForm>,
     pub output: Output,
@@ -96,7 +96,7 @@ impl Variant {
         let name = name.with(format_args!("d{}", self.width));
         let name = name.with(format_args!("{}x{keys}", 64 * consumers));
         let name = name.with(format_args!("s{stages}")).with(format_args!("o{resident}"));
-        let name = name.with_if(self.form == Form::Overlapped, "overlap");
+        let name = name.with_if(self.pipeline == FlashPipeline::Overlapped, "overlap");
         let name = name.with_if(self.causal, "causal");
         let name = match self.bias {
             Some(bias) => bias.append_to(name),

@@ -204,7 +204,7 @@ impl PtxKernel for Dot {
     fn interface(&self) -> KernelInterface {
         let Gemm { m, n, k, a, b, out, epilogue, .. } = &self.gemm;
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
-        parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
+        parameters.extend([*m, *n, *k].map(|size| Parameter::U32(size as u32)));
         let [row, column] = self.out_strides();
         let strides = [a.ld, b.ld, a.stride, b.stride, row, column, out.stride];
         parameters.extend(strides.map(Parameter::U64));
@@ -248,7 +248,8 @@ impl<'k> Params<'k> {
             k_dim: k.scalar_param("k"),
             ld: ["a_ld", "b_ld"].map(|name| k.scalar_param(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.scalar_param(name)),
-            out_strides: ["to_row", "to_column", "to_product"].map(|name| k.scalar_param(name)),
+            out_strides: ["row", "column", "batch"]
+                .map(|axis| k.scalar_param(&format!("out_{axis}_stride"))),
             scalars: EpilogueScalars {
                 alpha: k.scalar_param("alpha"),
                 beta: k.scalar_param("beta"),

@@ -88,7 +88,7 @@ impl CopyKind {
             Self::MnMajor(width) => {
                 let rounds = lines / threads;
                 let step = |nth: u32| (nth / rounds, nth % rounds * threads * width);
-                let k_index = thread.code().constant(0u32).copied();
+                let k_index = thread.builder().constant(0u32).copied();
                 ThreadCopies {
                     k_index,
                     side: thread * width,
@@ -185,7 +185,7 @@ impl<'k> Copier<'k> {
     /// Copies the `nth` element or vector into a stage, under a predicate.
     pub(super) fn copy(&self, nth: usize, stage: Ptr<'k, Shared, f32>, condition: Val<'k, bool>) {
         let (to, from) = self.endpoints(nth, stage);
-        self.k.copy_async_if(condition, to, from, 4 * self.width);
+        self.k.cp_async_if(condition, to, from, 4 * self.width);
     }
 
     /// Copies the elements below `k_dim` along K into a stage, and stores zeros for the others.
@@ -193,7 +193,7 @@ impl<'k> Copier<'k> {
         for nth in 0..self.len() {
             let (to, from) = self.endpoints(nth, stage);
             let bytes = (self.k_index + self.copies[nth].0).lt(k_dim).select(4 * self.width, 0u32);
-            self.k.copy_async_zero_fill(to, from, 4 * self.width, bytes);
+            self.k.cp_async_zero_fill(to, from, 4 * self.width, bytes);
         }
     }
 

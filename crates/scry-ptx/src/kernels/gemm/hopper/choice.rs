@@ -92,13 +92,15 @@ impl Problem {
 
     /// Returns the candidate tiles; of two with equal cycles the first one is chosen.
     fn candidate_tiles() -> impl Iterator<Item = HopperTile> {
-        let shapes =
-            TILE_COLUMNS.into_iter().flat_map(|columns| [2, 1, 3].map(|groups| (groups, columns)));
-        shapes.flat_map(|(groups, columns)| {
+        let shapes = TILE_COLUMNS
+            .into_iter()
+            .flat_map(|columns| [2, 1, 3].map(|warpgroups| (warpgroups, columns)));
+        shapes.flat_map(|(warpgroups, columns)| {
             // With three warpgroups, barriers over a cluster cost more than multicast saves.
-            let clusters = if groups < 3 { 1..=2 } else { 1..=1 };
-            let clusters = clusters.map(move |cluster| HopperTile::new(groups, columns, cluster));
-            let split = [2, 4, 8].map(|split_k| HopperTile::split(groups, columns, split_k));
+            let clusters = if warpgroups < 3 { 1..=2 } else { 1..=1 };
+            let clusters =
+                clusters.map(move |cluster_m| HopperTile::new(warpgroups, columns, cluster_m));
+            let split = [2, 4, 8].map(|split_k| HopperTile::split(warpgroups, columns, split_k));
             clusters.chain(split)
         })
     }
@@ -128,24 +130,24 @@ impl Problem {
         choice: &Choice,
     ) -> Option<&'static str> {
         let Choice { tile, splits, transposed } = *choice;
-        let HopperTile { groups, columns, cluster, split_k } = tile;
+        let HopperTile { warpgroups, columns, cluster_m, split_k } = tile;
         let mn_major = if transposed { self.mn_major.0 } else { self.mn_major.1 };
-        let max_columns = if self.terms == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
+        let max_columns = if self.terms == 2 { 128 } else { 192 + 64 * u32::from(warpgroups < 3) };
         let reasons = [
-            (!matches!(groups, 1..=3), "with other than 1 to 3 warpgroups"),
+            (!matches!(warpgroups, 1..=3), "with other than 1 to 3 warpgroups"),
             (columns == 0 || !columns.is_multiple_of(16), "whose columns are not a multiple of 16"),
             (
                 mn_major && !columns.is_multiple_of(64),
                 "whose columns are not a multiple of 64, with `b` N-major",
             ),
             (columns > max_columns, "with more columns than registers can hold"),
-            (!matches!(cluster, 1 | 2), "for a cluster of other than 1 or 2 blocks"),
+            (!matches!(cluster_m, 1 | 2), "for a cluster of other than 1 or 2 blocks"),
             (
                 !matches!(split_k, 1 | 2 | 4 | 8),
                 "split over other than 1, 2, 4 or 8 blocks of a cluster",
             ),
             (
-                cluster > 1 && (split_k > 1 || transposed),
+                cluster_m > 1 && (split_k > 1 || transposed),
                 "that both shares `b` and splits K or is transposed",
             ),
             (self.stages_per_split(splits).is_none(), "with empty slices of K"),
@@ -163,7 +165,7 @@ impl Problem {
         let Gemm { m, n, batch, .. } = self.gemm;
         let (rows, columns) = if transposed { (n, m) } else { (m, n) };
         let clusters = rows
-            .div_ceil(u64::from(tile.rows() * tile.cluster))
+            .div_ceil(u64::from(tile.rows() * tile.cluster_m))
             .saturating_mul(columns.div_ceil(tile.columns.into()))
             .saturating_mul(u64::from(splits))
             .saturating_mul(batch);
@@ -195,10 +197,11 @@ impl Problem {
         let Choice { tile, transposed, .. } = choice;
         let mma_units = (tile.columns / 2).max(16 + tile.columns / 4);
         // With two terms per operand, three products are computed.
-        let mma_cycles = u64::from(4 * tile.groups * mma_units * (2 * self.terms - 1)) * 11 / 10;
+        let mma_cycles =
+            u64::from(4 * tile.warpgroups * mma_units * (2 * self.terms - 1)) * 11 / 10;
         let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.load_cost_quarters(&layout));
         let (a, b) = if *transposed { (b, a) } else { (a, b) };
-        let lines = tile.rows() * a + tile.columns * b / tile.cluster;
+        let lines = tile.rows() * a + tile.columns * b / tile.cluster_m;
         let load_cycles = u64::from(lines * self.terms * ROW_BYTES / 4) / L2_BYTES_PER_CYCLE;
         STAGE_CYCLES + overlapped(mma_cycles, load_cycles).max(MIN_STAGE_MMA_CYCLES)
     }

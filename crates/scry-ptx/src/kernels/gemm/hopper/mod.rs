@@ -67,12 +67,12 @@ pub struct HopperGemm {
     /// The compile-time parameters.
     pub variant: Variant,
     /// How the work is divided.
-    pub cut: WorkDivision,
+    pub division: WorkDivision,
 }
 
 /// Returns the number of tiles of the result along M, in clusters, and along N.
 fn tiles(gemm: &Gemm, tile: &HopperTile) -> (u32, u32) {
-    let rows = gemm.m.div_ceil(u64::from(tile.rows() * tile.cluster));
+    let rows = gemm.m.div_ceil(u64::from(tile.rows() * tile.cluster_m));
     (rows as u32, gemm.n.div_ceil(tile.columns.into()) as u32)
 }
 
@@ -87,15 +87,15 @@ impl HopperGemm {
         splits: u32,
         gpu: GpuSpec,
     ) -> Result<Self, PlanError> {
-        let HopperTile { columns, cluster, .. } = variant.tile;
+        let HopperTile { columns, cluster_m, .. } = variant.tile;
         let rows = variant.tile.rows();
         // The tiles that are computed at the same time cover about as many rows as columns, which
         // minimises the operands that they read.
         let resident_elements = gpu.multiprocessors * rows * columns;
-        let band = f64::from(resident_elements).sqrt() as u32 / (rows * cluster);
+        let band = f64::from(resident_elements).sqrt() as u32 / (rows * cluster_m);
         let (tile_rows, tile_columns) = tiles(&gemm, &variant.tile);
         let is_batched = |stride| gemm.batch == 1 || stride != 0;
-        variant.once = Streamed {
+        variant.streamed = Streamed {
             a: tile_columns == 1 && is_batched(gemm.a.stride),
             b: tile_rows == 1 && is_batched(gemm.b.stride),
         };
@@ -104,17 +104,22 @@ impl HopperGemm {
         match work_items.filter(|work_items| *work_items < schedule::MAX_WORK_ITEMS.into()) {
             None => {
                 let problem =
-                    format!("{tile_rows} by {tile_columns} tiles in {splits} parts, too many");
-                Err(argument_error("out", problem, "compute the product in parts"))
+                    format!("{tile_rows} by {tile_columns} tiles with split-K {splits}, too many");
+                Err(argument_error(
+                    "out",
+                    problem,
+                    "split the product into several with fewer rows or columns",
+                ))
             }
             Some(work_items) => {
                 let clusters = match variant.store {
                     Store::Cluster(_) => work_items as u32,
-                    _ => (gpu.multiprocessors / cluster).clamp(1, work_items as u32),
+                    _ => (gpu.multiprocessors / cluster_m).clamp(1, work_items as u32),
                 };
                 let band = band.clamp(1, tile_rows);
-                let cut = WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };
-                Ok(Self { gemm, variant, cut })
+                let division =
+                    WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };
+                Ok(Self { gemm, variant, division })
             }
         }
     }
@@ -141,7 +146,7 @@ impl PtxKernel for HopperGemm {
 
     fn launch(&self) -> LaunchShape {
         LaunchShape {
-            grid: [self.cut.blocks, 1, 1],
+            grid: [self.division.blocks, 1, 1],
             block: [self.variant.threads(), 1, 1],
             dynamic_shared: self.variant.shared_bytes(),
         }
@@ -170,15 +175,15 @@ fn write_body(k: &KernelBuilder, variant: Variant) {
         operands.prefetch(k);
         write_initialisation(k, variant, memory);
     });
-    let producer = k.warp().ge(4 * variant.tile.groups);
-    let registers = REGISTERS[variant.tile.groups as usize];
+    let producer = k.warp().ge(4 * variant.tile.warpgroups);
+    let registers = REGISTERS[variant.tile.warpgroups as usize];
     k.if_else(
         producer,
         || {
             registers
                 .into_iter()
                 .for_each(|(producer_registers, _)| k.setmaxnreg_dec(producer_registers));
-            let producer_thread = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
+            let producer_thread = k.thread_id() - variant.tile.warpgroups * variant::WARPGROUP;
             let producer = producer::Producer { k, variant, memory, schedule, operands };
             k.if_then(producer_thread.eq(0), || producer.load_a());
             k.if_then(producer_thread.eq(32), || producer.load_b());
@@ -192,7 +197,7 @@ fn write_body(k: &KernelBuilder, variant: Variant) {
             consumer::write(k, variant, memory, &schedule, &results);
         },
     );
-    if variant.tile.cluster > 1 {
+    if variant.tile.cluster_m > 1 {
         // Before a block exits, other blocks may still arrive at its barriers.
         k.sync_warp();
         k.sync_cluster();
@@ -211,12 +216,12 @@ fn write_initialisation<'k>(k: &'k KernelBuilder, variant: Variant, memory: Ptr<
 /// Writes code with which one thread executes `init`, and the threads that use the barriers wait
 /// until it has done so. Without a cluster that thread's own warp does not wait.
 fn init_barriers(k: &KernelBuilder, variant: Variant, init: impl FnOnce()) {
-    let is_initialising_warp = k.warp().eq(4 * variant.tile.groups);
+    let is_initialising_warp = k.warp().eq(4 * variant.tile.warpgroups);
     let init_by_leader = || {
         k.if_then(k.lane().eq(0), init);
         k.sync_warp();
     };
-    if variant.tile.cluster > 1 {
+    if variant.tile.cluster_m > 1 {
         k.if_then(is_initialising_warp, init_by_leader);
         k.arrive_cluster_relaxed();
         return k.wait_cluster();

@@ -64,13 +64,13 @@ impl HopperGemm {
             .map(|operand| extent(&operand.layout, operand.lines, operand.line, operand.count));
         let mut buffers = vec![read("a", element, a), read("b", element, b)];
         let element = self.variant.output;
-        match self.variant.finish.bias {
+        match self.variant.epilogue.bias {
             BiasAxis::None => {}
             BiasAxis::Columns => buffers.push(read("bias", element, n)),
             BiasAxis::Rows => buffers.push(read("bias", element, m)),
         }
         let (lines, line) = if out.order == Layout::RowMajor { (m, self.line()) } else { (n, m) };
-        let len = extent(&out, lines, line, batch * u64::from(self.cut.splits));
+        let len = extent(&out, lines, line, batch * u64::from(self.division.splits));
         buffers.push(BufferParameter { name: "out", access: BufferAccess::Write, element, len });
         buffers
     }
@@ -88,7 +88,7 @@ impl HopperGemm {
         parameters.extend(operands.iter().map(|operand| Parameter::U32(operand.batched.into())));
         let matrices = operands.iter().map(|operand| Parameter::U32(operand.matrices as u32));
         parameters.extend(matrices);
-        let bias = variant.finish.bias != BiasAxis::None;
+        let bias = variant.epilogue.bias != BiasAxis::None;
         parameters.extend(self.out_parameters(if bias { 3 } else { 2 }));
         parameters.extend(bias.then_some(Parameter::Pointer(2)));
         let epilogue = &gemm.epilogue;
@@ -100,16 +100,16 @@ impl HopperGemm {
     fn division_parameters(&self) -> Vec<Parameter> {
         let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
         let stages = self.gemm.k.div_ceil(self.variant.k_dim().into()) as u32;
-        let split_stages = stages.div_ceil(self.cut.splits * self.variant.tile.split_k);
+        let split_stages = stages.div_ceil(self.division.splits * self.variant.tile.split_k);
         let batch = self.gemm.batch as u32;
-        Schedule::parameters(&self.cut, [rows, columns], batch, [stages, split_stages])
+        Schedule::parameters(&self.division, [rows, columns], batch, [stages, split_stages])
     }
 
     fn out_parameters(&self, at: usize) -> Vec<Parameter> {
         let Gemm { m, batch, out, .. } = self.gemm;
         match self.variant.store {
             Store::Tiles => {
-                let size = [self.line(), m, batch * u64::from(self.cut.splits)];
+                let size = [self.line(), m, batch * u64::from(self.division.splits)];
                 let tile = [self.variant.staged_columns(), WARP_ROWS];
                 vec![Parameter::TensorMap(at, tensor_map(&out, self.variant.output, size, tile))]
             }

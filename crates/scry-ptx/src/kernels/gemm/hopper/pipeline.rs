@@ -45,7 +45,7 @@ impl<'k> Ring<'k> {
         for stage in 0..variant.stages() {
             MBarrier::at(barriers.at(stage)).init(1);
             MBarrier::at(barriers.at(variant.stages() + stage))
-                .init(4 * tile.groups * tile.cluster);
+                .init(4 * tile.warpgroups * tile.cluster_m);
         }
     }
 
@@ -88,9 +88,9 @@ impl<'k> Ring<'k> {
 
     /// Releases stage `index` for the calling warp, in all blocks that fill it.
     pub(super) fn release(&self, index: Val<'k, u32>) {
-        let (lane, cluster) = (self.k.lane(), self.variant.tile.cluster);
+        let (lane, cluster_m) = (self.k.lane(), self.variant.tile.cluster_m);
         let empty = self.barrier(1, index);
-        self.k.if_then(lane.lt(cluster), || match cluster {
+        self.k.if_then(lane.lt(cluster_m), || match cluster_m {
             1 => empty.arrive(),
             _ => empty.arrive_in(lane),
         });

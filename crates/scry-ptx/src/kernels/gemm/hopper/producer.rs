@@ -65,7 +65,7 @@ impl<'k> Producer<'k> {
     pub(super) fn load_a(&self) {
         let Self { variant, operands, .. } = self;
         self.wait_for_predecessor(variant.pdl == PdlPrefetch::A);
-        let policy = variant.once.a.then(|| self.k.evict_first());
+        let policy = variant.streamed.a.then(|| self.k.evict_first());
         self.for_each_stage(operands.a_batched, |ring, item, matrix, k_index| {
             let full = ring.wait_empty_and_expect();
             for nth in 0..variant.terms {
@@ -81,7 +81,7 @@ impl<'k> Producer<'k> {
     pub(super) fn load_b(&self) {
         let Self { variant, operands, schedule, .. } = self;
         self.wait_for_predecessor(variant.pdl == PdlPrefetch::B);
-        let policy = variant.once.b.then(|| self.k.evict_first());
+        let policy = variant.streamed.b.then(|| self.k.evict_first());
         self.for_each_stage(operands.b_batched, |ring, item, matrix, k_index| {
             let full = ring.wait_empty();
             for nth in 0..variant.terms {
@@ -142,7 +142,7 @@ impl<'k> TileLoad<'k> {
 
     /// Issues one TMA load.
     fn issue(&self, to: Ptr<'k, Shared, u8>, map: Val<'k, u64>, at: [Val<'k, u32>; 3]) {
-        let k = map.code();
+        let k = map.builder();
         match self.policy {
             None => k.tma_load(to, map, at, self.full),
             Some(policy) => k.tma_load_with_policy(policy, to, map, at, self.full),
@@ -159,12 +159,12 @@ impl<'k> TileLoad<'k> {
         batch: Val<'k, u32>,
     ) {
         let Variant { tile, b: major, .. } = *variant;
-        if tile.cluster == 1 {
+        if tile.cluster_m == 1 {
             return self.load_own_tile(major, tile.columns, map, item.column, batch);
         }
-        let (k, rank) = (batch.code(), schedule.rank());
-        let all_blocks = k.constant((1u32 << tile.cluster) - 1).convert::<u16>("");
-        let block_columns = tile.columns / tile.cluster;
+        let (k, rank) = (batch.builder(), schedule.rank());
+        let all_blocks = k.constant((1u32 << tile.cluster_m) - 1).convert::<u16>("");
+        let block_columns = tile.columns / tile.cluster_m;
         match major {
             Major::K => {
                 let to = self.to.plus_bytes(rank * (block_columns * ROW_BYTES));
@@ -172,7 +172,7 @@ impl<'k> TileLoad<'k> {
                 k.tma_load_multicast(to, map, at, self.full, all_blocks);
             }
             Major::Mn => {
-                let block_k = SLAB / tile.cluster;
+                let block_k = SLAB / tile.cluster_m;
                 (0..tile.columns / SLAB).for_each(|slab| {
                     let to = self.to.offset((slab * SLAB * ROW_BYTES).into());
                     let to = to.plus_bytes(rank * (block_k * ROW_BYTES));
@@ -196,7 +196,7 @@ pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
 pub(super) const fn b_box(variant: &Variant) -> [u32; 2] {
     let Variant { tile, .. } = variant;
     match variant.b {
-        Major::K => [variant.k_dim(), tile.columns / tile.cluster],
-        Major::Mn => [SLAB, variant.k_dim() / tile.cluster],
+        Major::K => [variant.k_dim(), tile.columns / tile.cluster_m],
+        Major::Mn => [SLAB, variant.k_dim() / tile.cluster_m],
     }
 }

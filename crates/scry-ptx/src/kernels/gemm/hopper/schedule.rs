@@ -153,7 +153,7 @@ impl<'k> Schedule<'k> {
         if let Store::Cluster(_) = self.variant.store {
             return write(self.cluster_item());
         }
-        let cluster = self.variant.tile.cluster;
+        let cluster = self.variant.tile.cluster_m;
         let (first, step) = (self.k.block_id(0) / cluster, self.k.block_count(0) / cluster);
         self.k.for_range(first, self.work_items, step, |nth| write(self.item(nth)));
     }
@@ -198,7 +198,7 @@ impl<'k> Schedule<'k> {
 
     /// Returns the index of the block's row of tiles, given that of its row of clusters.
     fn tile_row<'a>(&'a self, cluster: Val<'a, u32>) -> Val<'a, u32> {
-        match self.variant.tile.cluster {
+        match self.variant.tile.cluster_m {
             1 => cluster,
             blocks => cluster * blocks + self.rank(),
         }

@@ -70,7 +70,8 @@ impl<'k> ReceiveBuffer<'k> {
 
     /// Returns the address of the vector that a block sends to this thread.
     fn vector_address(&self, block: Val<'k, u32>, vector: Val<'k, u32>) -> Ptr<'k, Shared, f32> {
-        let (share, threads) = (Share::new(&self.variant), self.variant.tile.groups * WARPGROUP);
+        let (share, threads) =
+            (Share::new(&self.variant), self.variant.tile.warpgroups * WARPGROUP);
         let nth = (block * share.vectors() + vector) * threads + self.k.thread_id();
         self.memory.at(nth * share.width)
     }
@@ -143,9 +144,9 @@ pub(super) fn write(
         sync_blocks(k, variant);
         reduce_and_store(k, memory, schedule.rank(), results, item);
         if variant.tile.split_k > 1 {
-            // The buffer must stay alive until the other blocks have read it. A release and acquire
-            // of writes is not needed and would be slow.
-            k.finish_reads();
+            // The buffer must stay alive until the other blocks have read it. Nothing was written
+            // for them, so that a release in cluster scope is not needed; it would be slow.
+            k.fence_acq_rel_cta();
             k.sync_warp();
             k.arrive_cluster_relaxed();
             k.wait_cluster();
@@ -192,7 +193,7 @@ fn share_accumulators(
     memory: Ptr<'_, Shared, u8>,
     accumulators: &Accumulators<'_>,
 ) {
-    k.sync_named(CONSUMER_BARRIER, variant.tile.groups * WARPGROUP);
+    k.sync_named(CONSUMER_BARRIER, variant.tile.warpgroups * WARPGROUP);
     let row = first_row(k);
     let to = memory.cast::<f32>().at(row * pitch(&variant) + (k.lane() & 3) * 2);
     for octet in 0..accumulators.columns() / 8 {
@@ -206,7 +207,7 @@ fn share_accumulators(
 /// Waits until all blocks have stored their accumulators in shared memory.
 fn sync_blocks(k: &KernelBuilder, variant: Variant) {
     match variant.tile.split_k {
-        1 => k.sync_named(CONSUMER_BARRIER, variant.tile.groups * WARPGROUP),
+        1 => k.sync_named(CONSUMER_BARRIER, variant.tile.warpgroups * WARPGROUP),
         _ => k.sync_cluster(),
     }
 }
@@ -221,7 +222,7 @@ fn reduce_and_store<'k>(
     item: &WorkItem<'k>,
 ) {
     let Variant { tile, .. } = results.variant;
-    let threads = tile.groups * WARPGROUP;
+    let threads = tile.warpgroups * WARPGROUP;
     let (first, step) = (rank * threads + k.thread_id(), threads * tile.split_k);
     // Distributed shared memory has a high latency: several loads are in flight before the first
     // store.
@@ -294,7 +295,7 @@ fn store_result<'k>(
     else {
         return;
     };
-    let Variant { output, finish, .. } = results.variant;
+    let Variant { output, epilogue, .. } = results.variant;
     let (row, column) = (item.row + row, item.column + column);
     let (line, within) = if order == Layout::RowMajor { (row, column) } else { (column, row) };
     let element =
@@ -302,8 +303,8 @@ fn store_result<'k>(
     let to = out_memory.base.at_wide(element * u64::from(output.size()));
     results.k.if_then(row.lt(results.m) & column.lt(results.n), || {
         let bias = results.bias_of(row, column);
-        let previous = finish.reads.then(|| load_element(to, output, false));
-        let value = results.scalars.finish(finish.activation, sum, previous, bias);
+        let previous = epilogue.reads_out.then(|| load_element(to, output, false));
+        let value = results.scalars.finish(epilogue.activation, sum, previous, bias);
         store_element(to, output, value);
     });
 }

@@ -70,7 +70,7 @@ impl<'k> Results<'k> {
                 stride: k.scalar_param("out_stride"),
             }),
         };
-        let bias = (variant.finish.bias != BiasAxis::None).then(|| k.pointer_param("bias"));
+        let bias = (variant.epilogue.bias != BiasAxis::None).then(|| k.pointer_param("bias"));
         let scalars =
             EpilogueScalars { alpha: k.scalar_param("alpha"), beta: k.scalar_param("beta") };
         let (m, n) = (k.scalar_param("m"), k.scalar_param("n"));
@@ -166,12 +166,12 @@ impl<'k> Results<'k> {
     ) -> [Val<'a, f32>; 4] {
         let lane = self.k.lane();
         let (row, column) = (warp.row + (lane >> 2), warp.column + (lane & 3) * 2 + octet * 8);
-        let bias = |nth: u32| match self.variant.finish.bias {
+        let bias = |nth: u32| match self.variant.epilogue.bias {
             BiasAxis::None => None,
             BiasAxis::Columns => Some(self.bias_at(column + nth % 2, self.n)),
             BiasAxis::Rows => Some(self.bias_at(row + nth / 2 * 8, self.m)),
         };
-        let activation = self.variant.finish.activation;
+        let activation = self.variant.epilogue.activation;
         std::array::from_fn(|nth| {
             let sum = accumulators.get(4 * octet as usize + nth);
             self.scalars.finish(activation, sum, None, bias(nth as u32))
@@ -194,14 +194,14 @@ impl<'k> Results<'k> {
 /// matrices of 16-bit elements. The first two are below each other, the others to the right of
 /// them.
 fn stmatrix_address<'k>(staging: Ptr<'k, Shared, u8>, octet: u32) -> Ptr<'k, Shared, u8> {
-    let lane = staging.code().lane();
+    let lane = staging.builder().lane();
     let chunk = ((lane >> 4) ^ (lane & 7)) ^ octet;
     staging.plus_bytes((lane & 15) * ROW_BYTES + (chunk << 4))
 }
 
 /// Stages the values of an octet from registers, in swizzled rows of 32 `f32`.
 pub(super) fn stage_f32<'k>(staging: Ptr<'k, Shared, u8>, octet: u32, values: [Val<'k, f32>; 4]) {
-    let lane = staging.code().lane();
+    let lane = staging.builder().lane();
     let row = lane >> 2;
     let chunk = (((lane >> 1) & 1) ^ row) ^ (2 * octet);
     let to = staging.plus_bytes(row * ROW_BYTES + (chunk << 4) + ((lane & 1) << 3)).cast::<f32>();

@@ -93,7 +93,7 @@ struct WordStore<'k> {
 
 impl<'k> WordStore<'k> {
     fn new(row: Ptr<'k, Global, u8>, count: Val<'k, u32>) -> Self {
-        let lane = row.code().lane();
+        let lane = row.builder().lane();
         let odd = (row.to_bits() >> 1).convert::<u32>("") & 1;
         let column = lane * 2 + odd;
         let is_word = (column + 1).lt(count);
@@ -118,7 +118,7 @@ impl<'k> WordStore<'k> {
         own_word: Val<'a, u32>,
         next_word: Val<'a, u32>,
     ) {
-        let k = own_word.code();
+        let k = own_word.builder();
         let opcode = Opcode::new("shf.r.wrap.b32");
         let pair: Val<'_, u32> =
             k.op(opcode, &[own_word.operand(), next_word.operand(), self.shift.operand()]);
@@ -135,7 +135,7 @@ fn low_16_bits(word: Val<'_, u32>) -> Val<'_, u16> {
 
 /// Loads the lane's word of a staged row.
 fn load_staged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, u32> {
-    let lane = staging.code().lane();
+    let lane = staging.builder().lane();
     let chunk = (lane >> 2) ^ (row % 8);
     let at = staging.plus_bytes((chunk << 4) + ((lane & 3) << 2)).offset((row * ROW_BYTES).into());
     at.cast::<u32>().load()

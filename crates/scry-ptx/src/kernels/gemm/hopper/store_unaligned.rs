@@ -58,7 +58,7 @@ impl<'k> Results<'k> {
         column: Val<'a, u32>,
         warp: &Warp<'a>,
     ) {
-        let bias = match self.variant.finish.bias {
+        let bias = match self.variant.epilogue.bias {
             BiasAxis::Columns => self.bias.map(|bias| self.load_bias(bias, column)),
             _ => None,
         };
@@ -67,7 +67,7 @@ impl<'k> Results<'k> {
             let row = warp.row + nth;
             let sum = load_staged(warp.staging, nth);
             self.k.if_then(row.lt(self.m), || {
-                let bias = match self.variant.finish.bias {
+                let bias = match self.variant.epilogue.bias {
                     BiasAxis::Rows => self.bias.map(|bias| self.load_bias(bias, row)),
                     _ => bias,
                 };
@@ -83,9 +83,9 @@ impl<'k> Results<'k> {
         sum: Val<'a, f32>,
         bias: Option<Val<'a, f32>>,
     ) {
-        let (finish, element) = (self.variant.finish, self.variant.output);
-        let previous = finish.reads.then(|| load_element(to, element, false));
-        store_element(to, element, self.scalars.finish(finish.activation, sum, previous, bias));
+        let (epilogue, element) = (self.variant.epilogue, self.variant.output);
+        let previous = epilogue.reads_out.then(|| load_element(to, element, false));
+        store_element(to, element, self.scalars.finish(epilogue.activation, sum, previous, bias));
     }
 
     /// Returns the bias of a result; `None` without a bias.
@@ -94,7 +94,7 @@ impl<'k> Results<'k> {
         row: Val<'a, u32>,
         column: Val<'a, u32>,
     ) -> Option<Val<'a, f32>> {
-        let index = match self.variant.finish.bias {
+        let index = match self.variant.epilogue.bias {
             BiasAxis::None => return None,
             BiasAxis::Columns => column,
             BiasAxis::Rows => row,
@@ -111,7 +111,7 @@ impl<'k> Results<'k> {
 
 /// Loads the lane's column of a staged row.
 fn load_staged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, f32> {
-    let lane = staging.code().lane();
+    let lane = staging.builder().lane();
     let chunk = (lane >> 2) ^ (row % 8);
     let at = staging.plus_bytes((chunk << 4) + ((lane & 3) << 2)).offset((row * ROW_BYTES).into());
     at.cast::<f32>().load()

@@ -40,39 +40,39 @@ pub enum Major {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HopperTile {
     /// Consumer warpgroups of 64 rows each: 1 to 3.
-    pub groups: u32,
+    pub warpgroups: u32,
     /// Columns: a multiple of 16, or of 64 where `b` is N-major; at most 256, 192 with three
-    /// groups, 128 in TF32x3.
+    /// warpgroups, 128 in TF32x3.
     pub columns: u32,
     /// Blocks along M that share `b` by multicast: 1 or 2.
-    pub cluster: u32,
-    /// Blocks of a cluster that split K for a tile: 1, 2, 4 or 8. More than 1 requires `cluster` to
-    /// be 1.
+    pub cluster_m: u32,
+    /// Blocks of a cluster that split K for a tile: 1, 2, 4 or 8. More than 1 requires `cluster_m`
+    /// to be 1.
     pub split_k: u32,
 }
 
 impl HopperTile {
     /// Creates a tile.
     #[must_use]
-    pub const fn new(groups: u32, columns: u32, cluster: u32) -> Self {
-        Self { groups, columns, cluster, split_k: 1 }
+    pub const fn new(warpgroups: u32, columns: u32, cluster_m: u32) -> Self {
+        Self { warpgroups, columns, cluster_m, split_k: 1 }
     }
 
     /// Creates a tile whose K is split over a cluster.
     #[must_use]
-    pub const fn split(groups: u32, columns: u32, split_k: u32) -> Self {
-        Self { groups, columns, cluster: 1, split_k }
+    pub const fn split(warpgroups: u32, columns: u32, split_k: u32) -> Self {
+        Self { warpgroups, columns, cluster_m: 1, split_k }
     }
 
     /// Returns the blocks per cluster.
     pub(super) const fn blocks(&self) -> u32 {
-        self.cluster * self.split_k
+        self.cluster_m * self.split_k
     }
 
     /// Returns the rows of a block.
     #[must_use]
     pub const fn rows(&self) -> u32 {
-        self.groups * GROUP_ROWS
+        self.warpgroups * GROUP_ROWS
     }
 }
 
@@ -91,7 +91,7 @@ pub enum Store {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EpilogueKind {
     /// Whether the previous content of `out` is read.
-    pub reads: bool,
+    pub reads_out: bool,
     /// The dimension of the bias.
     pub bias: BiasAxis,
     /// The activation, applied last.
@@ -174,11 +174,11 @@ pub struct Variant {
     pub tile: HopperTile,
     /// Which operands are read once, by one block each, so that L2 should evict them first.
     /// [`super::HopperGemm::new`] sets it.
-    pub once: Streamed,
+    pub streamed: Streamed,
     /// How results are stored.
     pub store: Store,
     /// The epilogue.
-    pub finish: EpilogueKind,
+    pub epilogue: EpilogueKind,
     /// Which operand is prefetched.
     pub pdl: PdlPrefetch,
 }
@@ -186,7 +186,7 @@ pub struct Variant {
 impl EpilogueKind {
     /// Stores the accumulators unchanged.
     pub const NONE: Self =
-        Self { reads: false, bias: BiasAxis::None, activation: Activation::None };
+        Self { reads_out: false, bias: BiasAxis::None, activation: Activation::None };
 
     /// Returns the compile-time part of an epilogue; with `transposed`, the bias is per row.
     #[must_use]
@@ -196,7 +196,7 @@ impl EpilogueKind {
             (true, false) => BiasAxis::Columns,
             (true, true) => BiasAxis::Rows,
         };
-        Self { reads: epilogue.reads_out(), bias, activation: epilogue.activation }
+        Self { reads_out: epilogue.reads_out(), bias, activation: epilogue.activation }
     }
 
     /// Appends the epilogue to a kernel's name.
@@ -206,7 +206,7 @@ impl EpilogueKind {
             BiasAxis::Columns => Some('n'),
             BiasAxis::Rows => Some('m'),
         };
-        name.epilogue(self.reads, bias, self.activation)
+        name.epilogue(self.reads_out, bias, self.activation)
     }
 }
 
@@ -256,7 +256,7 @@ impl Variant {
         match self.store {
             Store::Cluster(_) if self.has_receive_buffer() => self.receive_bytes(),
             Store::Cluster(_) => 0,
-            _ => self.tile.groups * 4 * STAGING_BYTES * STAGING_BUFFERS,
+            _ => self.tile.warpgroups * 4 * STAGING_BYTES * STAGING_BUFFERS,
         }
     }
 
@@ -306,7 +306,7 @@ impl Variant {
 
     /// Threads per block: the consumers, and a producer warpgroup.
     pub(super) const fn threads(&self) -> u32 {
-        (self.tile.groups + 1) * WARPGROUP
+        (self.tile.warpgroups + 1) * WARPGROUP
     }
 
     /// Columns of results that a warp stages at a time.
@@ -321,12 +321,12 @@ impl Variant {
     /// Whether lanes store words of two 16-bit results.
     pub(super) const fn writes_words(&self) -> bool {
         let is_16bit = matches!(self.output, PtxType::F16 | PtxType::Bf16);
-        is_16bit && !self.finish.reads && self.tile.columns.is_multiple_of(64)
+        is_16bit && !self.epilogue.reads_out && self.tile.columns.is_multiple_of(64)
     }
 
     /// Returns the kernel's name.
     pub(super) fn name(&self) -> String {
-        let Self { element, terms, output, a, b, tile, once, store, finish, pdl } = self;
+        let Self { element, terms, output, a, b, tile, streamed, store, epilogue, pdl } = self;
         let operands = match (element, terms) {
             (PtxType::F32, 2) => "tf32x3",
             (PtxType::F32, _) => "tf32",
@@ -336,7 +336,7 @@ impl Variant {
         let name = name.with_if(output != element, output.name());
         let name = name.layout(*a == Major::K, *b == Major::K);
         let name = name.with(format_args!("{}x{}", tile.rows(), tile.columns));
-        let name = name.with_if(tile.cluster > 1, format_args!("cluster{}", tile.cluster));
+        let name = name.with_if(tile.cluster_m > 1, format_args!("cluster{}", tile.cluster_m));
         let name = match store {
             Store::Tiles => name,
             Store::Lanes => name.with("unaligned"),
@@ -347,8 +347,8 @@ impl Variant {
                 name.with(format_args!("splitk{}", tile.split_k)).with("col")
             }
         };
-        let name = name.with_if(once.a, "evicta").with_if(once.b, "evictb");
-        pdl.append_to(finish.append_to(name)).build()
+        let name = name.with_if(streamed.a, "evicta").with_if(streamed.b, "evictb");
+        pdl.append_to(epilogue.append_to(name)).build()
     }
 }
 

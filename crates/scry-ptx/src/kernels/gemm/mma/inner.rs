@@ -172,5 +172,5 @@ impl<'k> Block<'k> {
 
 /// Rounds `f32` to TF32, to nearest.
 fn round_to_tf32(value: Val<'_, u32>) -> Val<'_, u32> {
-    value.code().op(Opcode::new("cvt.rna.tf32.f32"), &[value.reg().into()])
+    value.builder().op(Opcode::new("cvt.rna.tf32.f32"), &[value.reg().into()])
 }

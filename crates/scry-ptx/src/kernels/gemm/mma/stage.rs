@@ -148,19 +148,14 @@ impl<'k> Copier<'k> {
                 let (from, bytes) = (pointer(self.src.get()), self.layout.bytes(k_left));
                 for (nth, element) in (0..).zip(elements) {
                     let from = self.layout.element(from, *element);
-                    self.k.copy_async_zero_fill(stage_offset(nth), from, CHUNK_BYTES, bytes);
+                    self.k.cp_async_zero_fill(stage_offset(nth), from, CHUNK_BYTES, bytes);
                 }
             }
             Chunks::MnMajor { count, rows, row_step, width } => {
                 let mut from = self.src.get().copied();
                 for nth in 0..*count {
                     let bytes = k_left.gt((nth * rows) as i32).select(*width, 0u32);
-                    self.k.copy_async_zero_fill(
-                        stage_offset(nth),
-                        pointer(from),
-                        CHUNK_BYTES,
-                        bytes,
-                    );
+                    self.k.cp_async_zero_fill(stage_offset(nth), pointer(from), CHUNK_BYTES, bytes);
                     from = from + *row_step;
                 }
             }

@@ -7,7 +7,7 @@ use super::hopper::{
     Streamed, Variant, WorkDivision,
 };
 use super::reduce::Reduce;
-use super::repack::{Align, Source, is_tma_aligned};
+use super::repack::{Repack, Source, is_tma_aligned};
 use super::tf32::Split;
 use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, argument_error};
 use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, PtxKernel, Step};
@@ -15,12 +15,11 @@ use crate::target::Target;
 use crate::types::PtxType;
 
 impl Gemm {
-    /// Returns the launches that compute the GEMM on a GPU. Before `sm_80`, the plan may have
-    /// kernels that cannot be emitted for the GPU's target.
+    /// Returns the launches that compute the GEMM on a GPU.
     ///
     /// # Errors
     /// [`PlanError::Argument`] for an invalid GEMM, see [`Gemm::buffers`], or one with too many
-    /// tiles.
+    /// tiles. [`PlanError::Target`] before `sm_80` if results are `bf16`, or K is 0.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.plan_with(gpu, None)
     }
@@ -32,6 +31,11 @@ impl Gemm {
     /// [`PlanError::Argument`] if the kernel does not support the choice, or the precision is full
     /// `f32`.
     pub fn plan_with(&self, gpu: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
+        self.unchecked_plan(gpu, choice)?.checked_for(gpu.target)
+    }
+
+    /// Returns the launches, whose kernels the GPU's target may not support.
+    fn unchecked_plan(&self, gpu: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         let mut plan = Plan { arguments, ..Plan::default() };
         if self.is_empty() {
@@ -133,14 +137,14 @@ impl Product {
             }
             let source = Source::new(*layout, rows, columns, batch);
             if source.chunk_count().is_none() {
-                return Err(too_many_rows(source.lines));
+                return Err(too_many_lines(source.lines));
             }
             *layout = source.repacked_layout();
             buffers.extend([*buffer, allocate_scratch(buffer, plan, source.bytes())]);
             sources.push(source);
         }
         if !sources.is_empty() {
-            let kernel: Box<dyn PtxKernel> = Box::new(Align { sources, element });
+            let kernel: Box<dyn PtxKernel> = Box::new(Repack { sources, element });
             plan.steps.push(Step { kernel, buffers });
         }
         Ok(())
@@ -166,15 +170,16 @@ impl Product {
             (&mut self.gemm.a, &mut self.a, m, Layout::RowMajor),
             (&mut self.gemm.b, &mut self.b, n, Layout::ColMajor),
         ];
-        for (layout, buffer, outer, k_major) in operands {
+        for (layout, buffer, mn_extent, k_major) in operands {
             let is_k_major = layout.order == k_major;
-            let (rows, columns) = if k_major == Layout::RowMajor { (outer, k) } else { (k, outer) };
+            let (rows, columns) =
+                if k_major == Layout::RowMajor { (mn_extent, k) } else { (k, mn_extent) };
             if keeps_aligned(is_k_major) && is_tma_aligned(layout, rows, columns, batch, 4) {
                 continue;
             }
-            let split = Split { terms, ..Split::new(*layout, [outer, k], is_k_major, batch) };
+            let split = Split { terms, ..Split::new(*layout, [mn_extent, k], is_k_major, batch) };
             if !split.fits_grid() {
-                return Err(too_many_rows(outer));
+                return Err(too_many_lines(mn_extent));
             }
             *layout = split.result_layout();
             let buffers = vec![*buffer, allocate_scratch(buffer, plan, split.bytes())];
@@ -201,7 +206,7 @@ impl Product {
         tile: HopperTile,
         output: PtxType,
         store: Store,
-        finish: EpilogueKind,
+        epilogue: EpilogueKind,
     ) -> Variant {
         let major = |order, inner| if order == inner { Major::K } else { Major::Mn };
         Variant {
@@ -211,9 +216,9 @@ impl Product {
             a: major(self.gemm.a.order, Layout::RowMajor),
             b: major(self.gemm.b.order, Layout::ColMajor),
             tile,
-            once: Streamed::default(),
+            streamed: Streamed::default(),
             store,
-            finish,
+            epilogue,
             pdl: self.pdl(),
         }
     }
@@ -232,7 +237,7 @@ impl Product {
         if choice.splits == 1 {
             let product = if choice.transposed { self.transposed() } else { Self { ..*self } };
             let kernel = product.final_kernel(gpu, choice)?;
-            let bias = kernel.variant.finish.bias != BiasAxis::None;
+            let bias = kernel.variant.epilogue.bias != BiasAxis::None;
             let mut buffers = vec![product.a, product.b];
             buffers.extend(bias.then_some(BufferSlot::Argument(2)));
             buffers.push(BufferSlot::Argument(plan.arguments.len() - 1));
@@ -267,8 +272,8 @@ impl Product {
         } else {
             Store::Lanes
         };
-        let finish = EpilogueKind::of(&epilogue, self.transposed);
-        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, gpu)
+        let epilogue = EpilogueKind::of(&epilogue, self.transposed);
+        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, epilogue), 1, gpu)
     }
 
     /// Returns the kernel that computes partial results.
@@ -286,7 +291,7 @@ impl Product {
     fn reduce_kernel(&self, kernel: &HopperGemm) -> Reduce {
         let MatrixLayout { ld, stride, .. } = kernel.gemm.out;
         let (row_stride, column_stride) = if self.transposed { (1, ld) } else { (ld, 1) };
-        let WorkDivision { splits, .. } = kernel.cut;
+        let WorkDivision { splits, .. } = kernel.division;
         Reduce { gemm: self.requested, splits, partial_stride: stride, row_stride, column_stride }
     }
 }
@@ -311,9 +316,9 @@ fn allocate_scratch(buffer: &mut BufferSlot, plan: &mut Plan, bytes: u64) -> Buf
     *buffer
 }
 
-fn too_many_rows(lines: u64) -> PlanError {
-    let problem = format!("{lines} rows to repack, above the limit of a launch");
-    argument_error("operand", problem, "align rows to 16 bytes, or multiply in parts")
+fn too_many_lines(lines: u64) -> PlanError {
+    let problem = format!("{lines} rows or columns to repack, above the limit of a launch");
+    argument_error("operand", problem, "align rows to 16 bytes, or split the product into several")
 }
 
 /// Adds the split-K reduction to a plan, which ends with it. `partials` is the buffer of the
@@ -326,7 +331,11 @@ fn add_reduction(
 ) -> Result<Plan, PlanError> {
     if !reduce.fits_grid() {
         let problem = format!("{} by {} by {}", gemm.batch, gemm.m, gemm.n);
-        return Err(argument_error("out", problem, "compute the product in parts"));
+        return Err(argument_error(
+            "out",
+            problem,
+            "split the product into several with fewer rows or columns",
+        ));
     }
     let mut buffers: Vec<_> = partials.into_iter().collect();
     buffers.extend((2..plan.arguments.len()).map(BufferSlot::Argument));

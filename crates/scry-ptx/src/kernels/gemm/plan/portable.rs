@@ -339,6 +339,6 @@ impl Product {
 
 fn too_many_tiles(division: &Division) -> PlanError {
     let [down, across] = division.tiles;
-    let problem = format!("{down} by {across} tiles in {} parts, too many", division.splits);
-    argument_error("out", problem, "compute the product in parts")
+    let problem = format!("{down} by {across} tiles with split-K {}, too many", division.splits);
+    argument_error("out", problem, "split the product into several with fewer rows or columns")
 }

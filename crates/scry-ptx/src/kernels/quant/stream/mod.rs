@@ -290,7 +290,7 @@ impl<'k> Block<'k> {
         if let ActivationSource::Limbs(limbs, bytes) = activations {
             k.if_then(warp.eq(0) & k.lane().eq(0), || {
                 self.limbs_full.arrive_expect_tx(*bytes);
-                k.fetch_bytes(self.limb_buffer.limbs, *limbs, *bytes, self.limbs_full);
+                k.bulk_load(self.limb_buffer.limbs, *limbs, *bytes, self.limbs_full);
             });
             self.limbs_full.wait(0u32);
         }

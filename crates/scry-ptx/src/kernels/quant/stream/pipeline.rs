@@ -164,7 +164,7 @@ impl<'k> StageCursor<'k> {
         let to = self.memory().plus_bytes(lane * row_bytes(format));
         if format.is_aligned() {
             self.full().arrive_expect_tx(bytes);
-            self.ring.k.fetch_bytes(to, matrix.at.at_wide(start), bytes, self.full());
+            self.ring.k.bulk_load(to, matrix.at.at_wide(start), bytes, self.full());
         } else {
             self.load_unaligned_row(matrix, to, start, start + to_u64(bytes));
         }
@@ -192,7 +192,7 @@ impl<'k> StageCursor<'k> {
             });
         });
         self.full().arrive_expect_tx(bytes);
-        k.fetch_bytes(to, matrix.at.at_wide(from), bytes, self.full());
+        k.bulk_load(to, matrix.at.at_wide(from), bytes, self.full());
     }
 }
 

@@ -129,8 +129,8 @@ impl<'k> SpanOperands<'k> {
     fn multiply_offsets(&self, offsets: [Val<'k, u32>; 2]) -> Four<Val<'k, i32>> {
         let sums = self.limb_buffer.sums(self.span, self.limb_column).at(self.part * 2);
         let [low, high] = self.packing.select_group(0, sums.load_vector());
-        let low = self.k.multiply_bytes(Sign::Signed, offsets, [low], self.zeros());
-        let high = self.k.multiply_bytes(Sign::Signed, offsets, [high], self.zeros());
+        let low = self.k.mma_s8(Sign::Signed, offsets, [low], self.zeros());
+        let high = self.k.mma_s8(Sign::Signed, offsets, [high], self.zeros());
         std::array::from_fn(|i| high[i].mul_add(UPPER_UNIT, low[i]))
     }
 
@@ -148,7 +148,7 @@ impl<'k> SpanOperands<'k> {
 fn load_word<'k>(at: Ptr<'k, Shared, u8>) -> Val<'k, u32> {
     let at = at.cast::<u16>();
     let low = at.load();
-    low.code().join(low, at.at(1).load())
+    low.builder().join(low, at.at(1).load())
 }
 
 /// Accumulates integer products of two rows.
@@ -207,12 +207,7 @@ impl<'k> SpanOperands<'k> {
                 .load_vector::<2>();
             let chain = (0..groups_per_set).fold(self.zeros(), |dots, nth| {
                 let weights = integers.next(set * groups_per_set + nth);
-                self.k.multiply_bytes(
-                    Sign::Unsigned,
-                    weights,
-                    packing.select_group(nth, limbs),
-                    dots,
-                )
+                self.k.mma_s8(Sign::Unsigned, weights, packing.select_group(nth, limbs), dots)
             });
             let half = if groups_per_set == 1 { set as usize % 2 } else { 0 };
             let scales = headers.map(|header| packing.scale(&header.scales, set, false));
@@ -348,7 +343,7 @@ impl<'k> SpanOperands<'k> {
             let pairs = (0..4).map(|pair| at.offset(i64::from(pair * stride)).load_vector::<2>());
             let limbs = pairs.flatten().zip(weights);
             return limbs
-                .map(|(limbs, a)| k.multiply_bytes(Sign::Signed, *a, [limbs], self.zeros()))
+                .map(|(limbs, a)| k.mma_s8(Sign::Signed, *a, [limbs], self.zeros()))
                 .collect();
         }
         let at = self.limbs(packing.limb_group >> 1).at(packing.limb_group & 1);
@@ -360,7 +355,7 @@ impl<'k> SpanOperands<'k> {
                     [0, 1].map(|side| weights[(nth * groups_per_set + 2 * pair + side) as usize]);
                 let [low, high] =
                     [0, 1].map(|side| packing.select_group(2 * pair + side, [limbs])[0]);
-                k.multiply_bytes(Sign::Signed, [a[0], a[1], b[0], b[1]], [low, high], dots)
+                k.mma_s8(Sign::Signed, [a[0], a[1], b[0], b[1]], [low, high], dots)
             })
         };
         (0..8 / groups_per_set).map(set).collect()
@@ -395,7 +390,7 @@ impl<'k> SpanOperands<'k> {
                 let block = 34 * i64::from(set * groups_per_set + nth);
                 let (low, high) = (self.words(block + 2, 4), self.words(block + 18, 4));
                 let weights = [low[0], low[1], high[0], high[1]];
-                self.k.multiply_bytes(Sign::Signed, weights, packing.select_group(nth, limbs), dots)
+                self.k.mma_s8(Sign::Signed, weights, packing.select_group(nth, limbs), dots)
             });
             let in_bounds = self.blocks.gt(packing.own_group + set * groups_per_set);
             let d = scaled.map(|row| {
