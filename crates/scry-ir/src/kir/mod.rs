@@ -9,6 +9,7 @@
 //! end of its block and in nested blocks. A value computed in a [`Stmt::Scope`] stays visible after
 //! the scope, unless an exit from the scope precedes it.
 
+mod alignment;
 pub mod builder;
 
 mod fragments;
