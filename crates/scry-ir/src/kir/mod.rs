@@ -48,7 +48,7 @@ pub use inst::{
 };
 pub use lower::KirOptions;
 pub(crate) use lower::{optimised, unoptimised};
-pub use matrix::{MatrixElement, MatrixPlace, MatrixSize, MatrixType, MatrixUse};
+pub use matrix::{FragmentPlace, MatrixElement, MatrixPlace, MatrixSize, MatrixType, MatrixUse};
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;
