@@ -26,7 +26,7 @@ const PAIR: LaneBits = LaneBits { shift: 0, scale: 2 };
 pub(crate) const FRAGMENTS: MatrixFragments = {
     let rows = FragmentLayout { row: GROUP, column: PAIR, steps: [[0, 1], [8, 0], [0, 8]] };
     let columns = FragmentLayout { row: PAIR, column: GROUP, steps: [[1, 0], [8, 0], [0, 8]] };
-    MatrixFragments { a: rows, b: columns, c: rows }
+    MatrixFragments { a: rows, b: columns, c: rows, has_load: false }
 };
 
 /// The rows of a matrix of [`N`] columns.

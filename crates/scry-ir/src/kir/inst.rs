@@ -1,6 +1,6 @@
 //! Instructions, which compute values.
 
-use super::{Const, MatrixPlace, Type, Value, Var};
+use super::{Const, FragmentPlace, MatrixPlace, Type, Value, Var};
 
 /// The memory that an address refers to: a buffer, the immediates or an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -474,6 +474,12 @@ pub enum Inst {
     /// collective: all invocations of the subgroup execute them, with the same operands.
     /// Element-wise arithmetic and [`MatrixFill`](Self::MatrixFill) are not.
     MatrixLoad(MatrixPlace),
+    /// Loads the elements of an `F16` matrix that this lane holds, 2 or 8 results, as PTX's
+    /// `ldmatrix`. Collective, as [`MatrixLoad`](Self::MatrixLoad). Added by
+    /// [`Kir::with_fragments`](super::Kir::with_fragments) if the backend requests it. The elements
+    /// are those of [`MultiplyFragments`](Self::MultiplyFragments); of 16 × 16 elements, the next
+    /// four are 8 columns to the right, and of `b` each second pair is 8 rows below.
+    LoadFragment(FragmentPlace),
     /// The product of cooperative matrices `a * b + c`, of types that
     /// [`MatrixType::multiplies`](super::MatrixType::multiplies) accepts.
     ///
@@ -567,6 +573,7 @@ impl Inst {
             // Collective: the active invocations of a subgroup execute these together.
             | Self::Subgroup(_)
             | Self::MatrixLoad(_)
+            | Self::LoadFragment(_)
             | Self::MultiplyAdd(..)
             | Self::MultiplyFragments { .. } => false,
         }
@@ -577,6 +584,7 @@ impl Inst {
     pub const fn results(&self) -> u32 {
         match self {
             Self::Load { count, .. } | Self::WorkgroupUniformLoad { count, .. } => *count as u32,
+            Self::LoadFragment(from) => from.matrix.size.elements_per_lane(),
             Self::MultiplyFragments { .. } => 4,
             _ => 1,
         }

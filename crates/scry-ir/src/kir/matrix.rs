@@ -64,6 +64,21 @@ pub struct MatrixPlace {
     pub row_major: bool,
 }
 
+/// The memory of a cooperative matrix of which each lane loads the elements that it holds: row `r`
+/// and column `c` are at `place` plus `r * stride + c` elements if the matrix is row-major, else
+/// plus `c * stride + r` elements. All of it is in bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FragmentPlace {
+    /// The matrix.
+    pub matrix: MatrixType,
+    /// The address of its first element, in workgroup memory; a multiple of 16 bytes.
+    pub place: Place,
+    /// Elements from one row (or column) to the next, a `U32`; a multiple of 16 bytes.
+    pub stride: Value,
+    /// Whether the elements of a row are contiguous, rather than those of a column.
+    pub row_major: bool,
+}
+
 impl MatrixSize {
     /// Returns the number of rows, which equals the number of columns.
     #[must_use]
@@ -71,6 +86,15 @@ impl MatrixSize {
         match self {
             Self::M8 => 8,
             Self::M16 => 16,
+        }
+    }
+
+    /// Returns the number of elements that each lane holds.
+    #[must_use]
+    pub const fn elements_per_lane(self) -> u32 {
+        match self {
+            Self::M8 => 2,
+            Self::M16 => 8,
         }
     }
 }
@@ -168,6 +192,16 @@ impl MatrixPlace {
         }
         visit(index);
         visit(stride);
+    }
+}
+
+impl FragmentPlace {
+    /// Calls `visit` with each operand. `visit` may replace the operand.
+    pub(super) fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
+        if let Some(index) = &mut self.place.index {
+            visit(index);
+        }
+        visit(&mut self.stride);
     }
 }
 

@@ -9,6 +9,7 @@
 //! end of its block and in nested blocks. A value computed in a [`Stmt::Scope`] stays visible after
 //! the scope, unless an exit from the scope precedes it.
 
+mod alignment;
 pub mod builder;
 
 mod fragments;
@@ -47,7 +48,7 @@ pub use inst::{
 };
 pub use lower::KirOptions;
 pub(crate) use lower::{optimised, unoptimised};
-pub use matrix::{MatrixElement, MatrixPlace, MatrixSize, MatrixType, MatrixUse};
+pub use matrix::{FragmentPlace, MatrixElement, MatrixPlace, MatrixSize, MatrixType, MatrixUse};
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;

@@ -110,7 +110,8 @@ fn computes(stmts: &[Stmt], value: Value) -> bool {
 pub(super) fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
     let Stmt::Let(value) = stmt else { return true };
     let inst = kir.inst(*value);
-    !inst.is_pure() && !matches!(inst, Inst::Get(_) | Inst::Load { .. } | Inst::Extra(..))
+    let is_load = matches!(inst, Inst::Load { .. } | Inst::LoadFragment(_));
+    !inst.is_pure() && !is_load && !matches!(inst, Inst::Get(_) | Inst::Extra(..))
 }
 
 /// Returns the step of an induction variable: its only assignment adds a constant to its value at

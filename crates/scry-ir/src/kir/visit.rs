@@ -159,6 +159,7 @@ impl Inst {
             }
             Self::Subgroup(op) => op.visit_operands(visit),
             Self::MatrixLoad(place) => place.visit_operands(visit),
+            Self::LoadFragment(from) => from.visit_operands(visit),
             Self::MultiplyFragments { a, b, c } => a.iter_mut().chain(b).chain(c).for_each(visit),
         }
     }

@@ -21,7 +21,9 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
         )));
     }
     // Before the types: bounds checks of matrices in memory have 64-bit integers.
-    let is_fragment = |value: &Definition| matches!(value.inst, Inst::MultiplyFragments { .. });
+    let is_fragment = |value: &Definition| {
+        matches!(value.inst, Inst::LoadFragment(_) | Inst::MultiplyFragments { .. })
+    };
     if kir.has_matrices() || kir.values.iter().any(is_fragment) {
         return Err(cooperative_matrices());
     }
@@ -95,7 +97,7 @@ fn no_16_bit_integers() -> ShaderError {
 fn check_value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
     check_type(*ty)?;
     match inst {
-        Inst::MultiplyFragments { .. } => Err(cooperative_matrices()),
+        Inst::LoadFragment(_) | Inst::MultiplyFragments { .. } => Err(cooperative_matrices()),
         Inst::Atomic { .. } if *ty == Type::F32 => Err(unsupported_error(
             Features::F32_ATOMICS,
             "atomics of floats (atomic<f32>)",

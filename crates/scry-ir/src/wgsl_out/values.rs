@@ -49,6 +49,7 @@ impl Emitter<'_> {
             Inst::Extra(..)
             | Inst::MatrixFill(_)
             | Inst::MatrixLoad(_)
+            | Inst::LoadFragment(_)
             | Inst::MultiplyAdd(..)
             | Inst::MultiplyFragments { .. }
             | Inst::WorkgroupUniformLoad { .. } => {

@@ -13,7 +13,7 @@ use scry_ir::kir::{
 #[derive(Default)]
 pub(super) struct Convergence {
     /// For each value, whether its statement is one of them. Empty if the kernel has no subgroup
-    /// operations, subgroup barriers or matrix products.
+    /// operations, subgroup barriers or matrices.
     values: Vec<bool>,
     /// The barriers among them, by the address of their statement.
     barriers: Vec<*const Stmt>,
@@ -21,8 +21,12 @@ pub(super) struct Convergence {
 
 impl Convergence {
     pub(super) fn of(kir: &Kir) -> Self {
-        let is_collective =
-            |inst: &Inst| matches!(inst, Inst::Subgroup(_) | Inst::MultiplyFragments { .. });
+        let is_collective = |inst: &Inst| {
+            matches!(
+                inst,
+                Inst::Subgroup(_) | Inst::LoadFragment(_) | Inst::MultiplyFragments { .. }
+            )
+        };
         if !kir.values.iter().any(|value| is_collective(&value.inst))
             && !has_subgroup_barrier(&kir.body)
         {

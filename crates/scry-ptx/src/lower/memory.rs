@@ -106,7 +106,7 @@ impl Lowering<'_> {
     }
 
     /// Splits a place's offset into a dynamic index, if any, and constant bytes.
-    fn split_offset(&self, place: &Place) -> (Option<Reg>, u64) {
+    pub(super) fn split_offset(&self, place: &Place) -> (Option<Reg>, u64) {
         let offset = u64::from(place.offset);
         match place.index.map(|index| self.value(index)) {
             None => (None, offset),

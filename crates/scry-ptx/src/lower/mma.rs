@@ -25,7 +25,7 @@ pub(super) const FRAGMENTS: MatrixFragments = {
     let rows = FragmentLayout { row: QUAD, column: LANE_OF_QUAD, steps: [[0, 1], [8, 0], [0, 8]] };
     let columns =
         FragmentLayout { row: LANE_OF_QUAD, column: QUAD, steps: [[1, 0], [8, 0], [0, 8]] };
-    MatrixFragments { a: rows, b: columns, c: rows }
+    MatrixFragments { a: rows, b: columns, c: rows, has_load: true }
 };
 
 /// The operands of `a * b + c`.
@@ -250,6 +250,6 @@ struct Source {
 }
 
 /// Returns a vector argument.
-fn vector(registers: &[Reg]) -> Arg {
+pub(super) fn vector(registers: &[Reg]) -> Arg {
     Arg::Vector(registers.iter().map(|register| Operand::Reg(*register)).collect())
 }

@@ -15,6 +15,7 @@ mod convert;
 mod divide;
 mod entry;
 mod indirect;
+mod ldmatrix;
 mod math;
 mod memory;
 mod mma;
@@ -255,6 +256,10 @@ impl<'k> Lowering<'k> {
             Inst::Subgroup(op) => self.subgroup(value, &op),
             Inst::MatrixFill(_) | Inst::MatrixLoad(_) | Inst::MultiplyAdd(..) => {
                 unreachable!("matrices are replaced by fragments")
+            }
+            Inst::LoadFragment(from) => {
+                self.load_fragment(value, &from);
+                self.value(value)
             }
             Inst::MultiplyFragments { a, b, c } => {
                 self.multiply_add(value, Product { a, b, c });

@@ -172,6 +172,12 @@ pub enum Op {
         bounds: Operand,
         mask: Operand,
     },
+    /// `ldmatrix`: one 8 × 8 matrix of 16-bit elements for each register.
+    LoadMatrix {
+        transposed: bool,
+        to: Vec<Reg>,
+        address: Address,
+    },
     /// `mma`: matrices of 16-bit floats, with accumulators of 16 or 32 bits.
     Multiply {
         k_dim: usize,

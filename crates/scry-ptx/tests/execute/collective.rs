@@ -3,7 +3,9 @@
 use half::f16;
 use scry_test_support::alu::Alu;
 
-use super::code::{Op, Operand, Reg, Shuffle};
+use super::code::{Address, Op, Operand, Reg, Shuffle, Space};
+use super::grid::SharedState;
+use super::memory::{Access, read_le};
 use super::warp::{LANES, State, Warp, lanes};
 
 /// An error and its lane.
@@ -15,7 +17,12 @@ const UNDEFINED: u64 = 0xdead_beef;
 impl Warp<'_> {
     /// Executes a collective instruction; returns the lanes for which it completed. The others wait
     /// for the lanes of their mask.
-    pub fn collective(&mut self, op: &Op, active: u32) -> Result<u32, LaneError> {
+    pub fn collective(
+        &mut self,
+        op: &Op,
+        active: u32,
+        shared: &mut SharedState<'_>,
+    ) -> Result<u32, LaneError> {
         let mask = match op {
             Op::ActiveMask(to) => {
                 self.write(*to, active, &[active.into(); LANES]);
@@ -25,7 +32,7 @@ impl Warp<'_> {
             | Op::Ballot { mask, .. }
             | Op::Reduce { mask, .. }
             | Op::Shuffle { mask, .. } => *mask,
-            Op::Multiply { .. } => Operand::Bits(u32::MAX.into()),
+            Op::LoadMatrix { .. } | Op::Multiply { .. } => Operand::Bits(u32::MAX.into()),
             other => unreachable!("{other:?} is not a collective instruction"),
         };
         let masks = self.operand(mask, active)?;
@@ -46,14 +53,19 @@ impl Warp<'_> {
                     format!("threads at the same instruction have different masks: {masks:x?}"),
                 ));
             }
-            self.execute_collective(op, masked)?;
+            self.execute_collective(op, masked, shared)?;
             completed |= masked;
         }
         Ok(completed)
     }
 
     /// Executes an instruction that all threads of a mask have reached.
-    fn execute_collective(&mut self, op: &Op, lanes_mask: u32) -> Result<(), LaneError> {
+    fn execute_collective(
+        &mut self,
+        op: &Op,
+        lanes_mask: u32,
+        shared: &mut SharedState<'_>,
+    ) -> Result<(), LaneError> {
         match op {
             Op::Ballot { to, pred, .. } => {
                 let votes = self.read(*pred, lanes_mask)?;
@@ -68,6 +80,12 @@ impl Warp<'_> {
             Op::Shuffle { mode, to, in_range, value, by, bounds, .. } => {
                 let operands = [self.operand(*by, lanes_mask)?, self.operand(*bounds, lanes_mask)?];
                 self.shuffle(*mode, (*to, *in_range), *value, operands, lanes_mask)?;
+            }
+            Op::LoadMatrix { transposed, to, address } => {
+                if self.lanes_in(State::Exited) != 0 {
+                    return Err((0, "`ldmatrix` needs all threads of the warp".into()));
+                }
+                self.load_matrices(*transposed, to, *address, shared)?;
             }
             Op::Multiply { k_dim, is_f16, d, abc } => {
                 if self.lanes_in(State::Exited) != 0 {
@@ -122,6 +140,37 @@ impl Warp<'_> {
         self.write(to, lanes_mask, &received);
         if let Some(in_range) = in_range {
             self.write(in_range, lanes_mask, &in_range_bits);
+        }
+        Ok(())
+    }
+
+    /// Executes `ldmatrix.sync.aligned.m8n8`. Lane `8 * i + j` has the address of row `j` of matrix
+    /// `i`, which is loaded to register `i`.
+    fn load_matrices(
+        &mut self,
+        transposed: bool,
+        to: &[Reg],
+        address: Address,
+        shared: &mut SharedState<'_>,
+    ) -> Result<(), LaneError> {
+        for (matrix, register) in to.iter().enumerate() {
+            let mut rows = [[0u64; 8]; 8];
+            for (nth, row) in rows.iter_mut().enumerate() {
+                let lane = 8 * matrix + nth;
+                let bytes =
+                    self.access_memory(Space::Shared, address, lane, 16, Access::Read, shared);
+                let bytes = bytes.map_err(|what| (lane, what))?;
+                *row = std::array::from_fn(|column| read_le(&bytes[2 * column..][..2]));
+            }
+            let words = std::array::from_fn(|lane| {
+                let (group, pair) = (lane / 4, lane % 4 * 2);
+                let [low, high] = match transposed {
+                    false => [rows[group][pair], rows[group][pair + 1]],
+                    true => [rows[pair][group], rows[pair + 1][group]],
+                };
+                low | high << 16
+            });
+            self.write(*register, u32::MAX, &words);
         }
         Ok(())
     }

@@ -156,6 +156,30 @@ fn warp_barriers_wait_for_named_lanes() {
 }
 
 #[test]
+fn whole_warps_load_matrices() {
+    const FIRST_WARP: &str = "setp.lt.u32 %p0, %r0, 32; @!%p0 ret;";
+    let load = |first: &str, qualifiers: &str, offset: u32| {
+        format!(
+            "{first} mov.u32 %r2, shared0; mad.lo.u32 %r3, %r0, 4, %r2;
+             st.shared.b32 [%r3], %r0; bar.warp.sync 4294967295; and.b32 %r4, %r0, 7;
+             mad.lo.u32 %r4, %r4, 16, %r2;
+             ldmatrix.sync.aligned.m8n8.{qualifiers}shared.b16 {{%r5}}, [%r4+{offset}];
+             st.global.b32 [%d1], %r5"
+        )
+    };
+    assert_results(&load(FIRST_WARP, "x1.", 0), |n| if n < 32 { n } else { 0 });
+    // Elements of odd columns are zero: the high halves of the words.
+    assert_results(&load(FIRST_WARP, "x1.trans.", 0), |n| {
+        let (column, row) = (n / 4, n % 4 * 2);
+        let element = |row: u64| 4 * row + column / 2;
+        let is_zero = n >= 32 || column % 2 == 1;
+        if is_zero { 0 } else { element(row) | element(row + 1) << 16 }
+    });
+    assert_fault(&load(FIRST_WARP, "x1.", 4), "misaligned");
+    assert_fault(&load("", "x1.", 0), "`ldmatrix` needs all threads of the warp");
+}
+
+#[test]
 fn endless_kernels_are_cancelled() {
     // 1610612752 is the address of the stop word.
     let polls = "mov.u64 %d2, 1610612752; $L0:; ld.volatile.global.u64 %d3, [%d2];

@@ -22,6 +22,7 @@ mod faults;
 mod grid;
 mod hostile;
 mod indirect;
+mod matrices;
 mod memory;
 mod mutants;
 mod parse;

@@ -163,6 +163,9 @@ impl<'t> Parser<'t> {
             {
                 self.multiply(shape, d, args)?
             }
+            (["ldmatrix", "sync", "aligned", "m8n8", count, rest @ ..], [to, address]) => {
+                self.load_matrix(count, rest, to, address)?
+            }
             (["ld" | "st" | "atom" | "red", ..], _) => self.memory(parts, args)?,
             (["mov", ty], [to, from]) => self.copy(ty, to, from)?,
             (_, [to, from @ ..]) => self.alu(parts, to, from)?,
@@ -226,6 +229,25 @@ impl<'t> Parser<'t> {
             bounds: self.operand(bounds)?,
             mask: self.operand(mask)?,
         })
+    }
+
+    fn load_matrix(
+        &self,
+        count: &str,
+        rest: &[&str],
+        to: &str,
+        address: &str,
+    ) -> Result<Op, String> {
+        let transposed = match rest {
+            ["shared", "b16"] => false,
+            ["trans", "shared", "b16"] => true,
+            _ => return Err("unsupported qualifiers".to_owned()),
+        };
+        let to = self.vector(to)?;
+        if count != format!("x{}", to.len()) || !matches!(to.len(), 1 | 2 | 4) {
+            return Err("the number of registers is not that of matrices".to_owned());
+        }
+        Ok(Op::LoadMatrix { transposed, to, address: self.address(Space::Shared, address)? })
     }
 
     fn multiply(&self, shape: &str, c_type: &str, args: &[&str]) -> Result<Op, String> {

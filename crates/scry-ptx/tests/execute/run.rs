@@ -117,7 +117,7 @@ pub fn polls(launch: &TestLaunch, run_options: &RunOptions<'_>) -> Result<Vec<Po
     Ok(found.polls)
 }
 
-fn compile(source: &str) -> Result<(Program, Kir), Problem> {
+pub fn compile(source: &str) -> Result<(Program, Kir), Problem> {
     let program = Program::parse(source).map_err(|error| Problem::Rejected(error.to_string()))?;
     let kir = program.to_kir(&KirOptions { checked: true });
     Ok((program, kir.map_err(|error| Problem::Rejected(error.to_string()))?))

@@ -249,7 +249,7 @@ impl<'m> Warp<'m> {
                     self.memory(&inst.op, lane, shared).map_err(|what| (lane, what))
                 })?;
             }
-            _ => return self.collective(&inst.op, active),
+            _ => return self.collective(&inst.op, active, shared),
         }
         Ok(active)
     }
@@ -314,7 +314,7 @@ impl<'m> Warp<'m> {
     }
 
     /// Checks an access; returns its bytes.
-    fn access_memory<'a>(
+    pub fn access_memory<'a>(
         &'a mut self,
         space: Space,
         address: Address,

@@ -19,6 +19,11 @@ var<workgroup> tile_b: array<f16, 8704>;
 // A matrix of each of two subgroups, for tiles that are partly outside of C.
 var<workgroup> partial: array<f32, 512>;
 
+// Returns the elements, with zeros if the row is past k.
+fn mask_b(row: u32, value: vec4<f16>) -> vec4<f16> {
+    return select(vec4<f16>(), value, row < shape.k);
+}
+
 fn stage_a(at: u32, value: vec4<f16>) {
     tile_a[at] = value.x;
     tile_a[at + 1u] = value.y;
@@ -92,14 +97,14 @@ fn main(
     var c30 = MatrixC();
     var c31 = MatrixC();
 
-    stage_a(a_to + 0u * STRIDE_A, load_a(a_from + 0u, a_column));
-    stage_a(a_to + 32u * STRIDE_A, load_a(a_from + 32u, a_column));
-    stage_a(a_to + 64u * STRIDE_A, load_a(a_from + 64u, a_column));
-    stage_a(a_to + 96u * STRIDE_A, load_a(a_from + 96u, a_column));
-    stage_b(b_to + 0u * STRIDE_B, load_b(b_row + 0u, b_from));
-    stage_b(b_to + 8u * STRIDE_B, load_b(b_row + 8u, b_from));
-    stage_b(b_to + 16u * STRIDE_B, load_b(b_row + 16u, b_from));
-    stage_b(b_to + 24u * STRIDE_B, load_b(b_row + 24u, b_from));
+    stage_a(a_to + 0u * STRIDE_A, mask_a(a_column, load_a(a_from + 0u, a_column)));
+    stage_a(a_to + 32u * STRIDE_A, mask_a(a_column, load_a(a_from + 32u, a_column)));
+    stage_a(a_to + 64u * STRIDE_A, mask_a(a_column, load_a(a_from + 64u, a_column)));
+    stage_a(a_to + 96u * STRIDE_A, mask_a(a_column, load_a(a_from + 96u, a_column)));
+    stage_b(b_to + 0u * STRIDE_B, mask_b(b_row + 0u, load_b(b_row + 0u, b_from)));
+    stage_b(b_to + 8u * STRIDE_B, mask_b(b_row + 8u, load_b(b_row + 8u, b_from)));
+    stage_b(b_to + 16u * STRIDE_B, mask_b(b_row + 16u, load_b(b_row + 16u, b_from)));
+    stage_b(b_to + 24u * STRIDE_B, mask_b(b_row + 24u, load_b(b_row + 24u, b_from)));
     for (var stage = 0u; stage < stages; stage++) {
         workgroupBarrier();
         let current = stage & 1u;
@@ -136,14 +141,26 @@ fn main(
 
         let to_a = a_to + (1u - current) * STAGE_A;
         let to_b = b_to + (1u - current) * STAGE_B;
-        stage_a(to_a + 0u * STRIDE_A, next_a0);
-        stage_a(to_a + 32u * STRIDE_A, next_a1);
-        stage_a(to_a + 64u * STRIDE_A, next_a2);
-        stage_a(to_a + 96u * STRIDE_A, next_a3);
-        stage_b(to_b + 0u * STRIDE_B, next_b0);
-        stage_b(to_b + 8u * STRIDE_B, next_b1);
-        stage_b(to_b + 16u * STRIDE_B, next_b2);
-        stage_b(to_b + 24u * STRIDE_B, next_b3);
+        // Only the last stage may extend past k; the others need no masks.
+        if k + TILE_K <= shape.k {
+            stage_a(to_a + 0u * STRIDE_A, next_a0);
+            stage_a(to_a + 32u * STRIDE_A, next_a1);
+            stage_a(to_a + 64u * STRIDE_A, next_a2);
+            stage_a(to_a + 96u * STRIDE_A, next_a3);
+            stage_b(to_b + 0u * STRIDE_B, next_b0);
+            stage_b(to_b + 8u * STRIDE_B, next_b1);
+            stage_b(to_b + 16u * STRIDE_B, next_b2);
+            stage_b(to_b + 24u * STRIDE_B, next_b3);
+        } else {
+            stage_a(to_a + 0u * STRIDE_A, mask_a(k + a_column, next_a0));
+            stage_a(to_a + 32u * STRIDE_A, mask_a(k + a_column, next_a1));
+            stage_a(to_a + 64u * STRIDE_A, mask_a(k + a_column, next_a2));
+            stage_a(to_a + 96u * STRIDE_A, mask_a(k + a_column, next_a3));
+            stage_b(to_b + 0u * STRIDE_B, mask_b(k + b_row + 0u, next_b0));
+            stage_b(to_b + 8u * STRIDE_B, mask_b(k + b_row + 8u, next_b1));
+            stage_b(to_b + 16u * STRIDE_B, mask_b(k + b_row + 16u, next_b2));
+            stage_b(to_b + 24u * STRIDE_B, mask_b(k + b_row + 24u, next_b3));
+        }
     }
 
     let row = first_row + part_row;

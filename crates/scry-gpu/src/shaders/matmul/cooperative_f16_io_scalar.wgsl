@@ -1,7 +1,7 @@
 enable f16;
 enable wgpu_cooperative_matrix;
 
-// Operands with rows of any length: four elements, each with its own test.
+// Operands with rows of any length: four loads of single elements.
 
 struct Shape {
     m: u32,
@@ -14,31 +14,22 @@ struct Shape {
 @group(0) @binding(2) var<storage, read_write> c: array<f32>;
 var<immediate> shape: Shape;
 
-fn element_a(row: u32, column: u32) -> f16 {
-    if row < shape.m && column < shape.k {
-        return a[row * shape.k + column];
-    }
-    return 0h;
-}
-
-fn element_b(row: u32, column: u32) -> f16 {
-    if row < shape.k && column < shape.n {
-        return b[row * shape.n + column];
-    }
-    return 0h;
-}
-
+// Outside of A, returns some elements of A: in rows past m they only affect rows of C that are not
+// stored, and in columns past k `mask_a` replaces them.
 fn load_a(row: u32, column: u32) -> vec4<f16> {
-    return vec4(
-        element_a(row, column), element_a(row, column + 1u),
-        element_a(row, column + 2u), element_a(row, column + 3u),
-    );
+    let at = row * shape.k + column;
+    return vec4(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
 }
 
+// Outside of B likewise, with `mask_b`.
 fn load_b(row: u32, column: u32) -> vec4<f16> {
-    return vec4(
-        element_b(row, column), element_b(row, column + 1u),
-        element_b(row, column + 2u), element_b(row, column + 3u),
-    );
+    let at = row * shape.n + column;
+    return vec4(b[at], b[at + 1u], b[at + 2u], b[at + 3u]);
+}
+
+// Returns the elements, with zeros in columns past k.
+fn mask_a(column: u32, value: vec4<f16>) -> vec4<f16> {
+    let columns = column + vec4(0u, 1u, 2u, 3u);
+    return select(vec4<f16>(), value, columns < vec4(shape.k));
 }
 

@@ -2,8 +2,8 @@
 
 use super::Builder;
 use crate::kir::{
-    AtomicOp, BinaryOp, Builtin, Const, Definition, Inst, MatrixPlace, MatrixType, Place, Stmt,
-    SubgroupOp, Type, UnaryOp, Value, Var,
+    AtomicOp, BinaryOp, Builtin, Const, Definition, FragmentPlace, Inst, MatrixPlace, MatrixType,
+    Place, Stmt, SubgroupOp, Type, UnaryOp, Value, Var,
 };
 
 // The most common methods are not inlined: copies at hundreds of call sites take long to compile.
@@ -339,6 +339,29 @@ impl Builder {
     /// ```
     pub fn multiply_add(&mut self, a: Value, b: Value, c: Value) -> Value {
         self.value(self.ty(c), Inst::MultiplyAdd(a, b, c))
+    }
+
+    /// Loads the elements of a matrix that this lane holds (as PTX's `ldmatrix`); see
+    /// [`Inst::LoadFragment`].
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, FragmentPlace, Inst, MatrixElement, MatrixSize, MatrixType};
+    /// use scry_ir::kir::{MatrixUse, Place, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let tile = b.workgroup_array(Type::F16, 256);
+    /// let matrix = MatrixType {
+    ///     role: MatrixUse::A,
+    ///     size: MatrixSize::M16,
+    ///     element: MatrixElement::F16,
+    /// };
+    /// let (place, stride) = (Place::new(tile, None, 0, 0), b.u32(16));
+    /// let elements = b.load_fragment(FragmentPlace { matrix, place, stride, row_major: true });
+    /// assert_eq!(elements.len(), 8);
+    /// assert!(matches!(b.kir().inst(elements[0]), Inst::LoadFragment(_)));
+    /// ```
+    pub fn load_fragment(&mut self, from: FragmentPlace) -> Vec<Value> {
+        self.multi_result(from.matrix.element.ty(), Inst::LoadFragment(from))
     }
 
     /// Adds the product `a * b + c` of matrix fragments (as PTX's `mma`); see

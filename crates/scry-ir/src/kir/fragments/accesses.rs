@@ -5,9 +5,12 @@
 //! all elements are accessed unchecked; otherwise each is checked.
 
 use super::expand::{Expand, LANES};
-use super::layout::{FragmentLayout, LaneBits, elements_per_lane};
+use super::layout::{FragmentLayout, LaneBits};
 use crate::kir::matrix_bounds::{Condition, element_place, index_u64, is_in_bounds, to_u64};
-use crate::kir::{BinaryOp, Builtin, Const, MatrixPlace, MatrixType, Place, Stmt, Value, Var};
+use crate::kir::{
+    AddressSpace, BinaryOp, Builtin, Const, FragmentPlace, MatrixElement, MatrixPlace, MatrixType,
+    Place, Stmt, Value, Var,
+};
 
 /// One element of a lane in memory.
 struct Element {
@@ -28,14 +31,17 @@ impl Expand<'_> {
     /// Loads a matrix.
     pub(super) fn load(&mut self, place: &MatrixPlace, ty: MatrixType) -> Vec<Value> {
         let condition = match is_in_bounds(&mut self.builder, place, ty) {
-            Condition::Always => return self.load_elements(place, ty, false),
+            Condition::Always => return self.load_in_bounds(place, ty),
             Condition::Never => return self.load_elements(place, ty, true),
             Condition::If(condition) => condition,
         };
         let vars: Vec<Var> =
-            (0..elements_per_lane(ty.size)).map(|_| self.builder.var(ty.element.ty())).collect();
+            (0..ty.size.elements_per_lane()).map(|_| self.builder.var(ty.element.ty())).collect();
         self.branch_on(condition, &mut |this, checked| {
-            let values = this.load_elements(place, ty, checked);
+            let values = match checked {
+                false => this.load_in_bounds(place, ty),
+                true => this.load_elements(place, ty, true),
+            };
             vars.iter().zip(values).for_each(|(var, value)| this.builder.set(*var, value));
         });
         vars.into_iter().map(|var| self.builder.get(var)).collect()
@@ -65,9 +71,31 @@ impl Expand<'_> {
         self.builder.push(Stmt::If { condition, then_block, else_block, at });
     }
 
+    /// Loads a matrix that is in bounds: by one instruction if the backend has it.
+    fn load_in_bounds(&mut self, place: &MatrixPlace, ty: MatrixType) -> Vec<Value> {
+        if !self.has_load(place, ty) {
+            return self.load_elements(place, ty, false);
+        }
+        let first = element_place(&mut self.builder, place, ty, place.index);
+        let (stride, row_major) = (place.stride, place.row_major);
+        self.builder.load_fragment(FragmentPlace { matrix: ty, place: first, stride, row_major })
+    }
+
+    /// Returns whether [`Inst::LoadFragment`](crate::kir::Inst::LoadFragment) can load a matrix
+    /// that is in bounds.
+    fn has_load(&self, place: &MatrixPlace, ty: MatrixType) -> bool {
+        let Some(alignment) = &self.alignment else { return false };
+        let aligned = alignment.of_matrix(self.kir, place, ty);
+        matches!(place.array.space, AddressSpace::Workgroup(_))
+            && ty.element == MatrixElement::F16
+            && aligned.offset
+            && aligned.index
+            && aligned.stride
+    }
+
     fn load_elements(&mut self, place: &MatrixPlace, ty: MatrixType, checked: bool) -> Vec<Value> {
         let element = ty.element.ty();
-        let mut values = Vec::with_capacity(elements_per_lane(ty.size) as usize);
+        let mut values = Vec::with_capacity(ty.size.elements_per_lane() as usize);
         self.for_each_element(place, ty, checked, &mut |this, access| {
             let value = this.builder.load(element, access.place, 1)[0];
             values.push(match access.in_bounds {
@@ -113,7 +141,7 @@ impl Expand<'_> {
         let lines = self.builder.binary(BinaryOp::Mul, origin.line, place.stride);
         let first = self.builder.binary(BinaryOp::Add, place.index, lines);
         let first = self.builder.binary(BinaryOp::Add, first, origin.position);
-        for nth in 0..elements_per_lane(ty.size) {
+        for nth in 0..ty.size.elements_per_lane() {
             let [rows, columns] = layout.distance(nth);
             let [lines, positions] =
                 if place.row_major { [rows, columns] } else { [columns, rows] };

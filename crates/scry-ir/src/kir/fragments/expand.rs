@@ -6,7 +6,7 @@ use std::rc::Rc;
 use foldhash::fast::RandomState;
 
 use super::MatrixFragments;
-use super::layout::elements_per_lane;
+use crate::kir::alignment::Alignment;
 use crate::kir::{
     AddressSpace, Block, Builder, Const, Inst, Kir, MatrixType, Place, Stmt, Value, Var,
 };
@@ -22,6 +22,8 @@ pub(super) struct Expand<'k> {
     pub(super) kir: &'k Kir,
     pub(super) builder: Builder,
     pub(super) layout: &'k MatrixFragments,
+    /// The alignment of values, if the layout has loads that need it.
+    pub(super) alignment: Option<Alignment>,
     /// For each matrix, the elements that a lane holds.
     fragments: HashMap<Value, Rc<[Value]>, RandomState>,
     /// For each matrix variable, the variables of its elements.
@@ -37,6 +39,7 @@ pub(super) fn expand(kir: &Kir, layout: &MatrixFragments) -> Kir {
         kir,
         builder: Builder::continuing(empty),
         layout,
+        alignment: layout.has_load.then(|| Alignment::analyse(kir)),
         fragments: HashMap::default(),
         vars: HashMap::default(),
         locals: HashMap::default(),
@@ -52,7 +55,7 @@ impl Expand<'_> {
         for (nth, ty) in (0..).zip(&self.kir.vars) {
             if let Some(matrix) = ty.matrix() {
                 let element = matrix.element.ty();
-                let vars = (0..elements_per_lane(matrix.size))
+                let vars = (0..matrix.size.elements_per_lane())
                     .map(|_| self.builder.var(element))
                     .collect();
                 self.vars.insert(Var(nth), vars);
@@ -60,7 +63,7 @@ impl Expand<'_> {
         }
         for (nth, array) in (0..).zip(&self.kir.locals) {
             if let Some(matrix) = array.ty.matrix() {
-                let len = array.len.saturating_mul(elements_per_lane(matrix.size));
+                let len = array.len.saturating_mul(matrix.size.elements_per_lane());
                 let elements = self.builder.local_array(matrix.element.ty(), len);
                 self.locals.insert(nth, elements);
             }
@@ -130,7 +133,7 @@ impl Expand<'_> {
 
     /// Computes the elements of a matrix.
     fn compute(&mut self, value: Value, ty: MatrixType) -> Rc<[Value]> {
-        let (count, element) = (elements_per_lane(ty.size), ty.element.ty());
+        let (count, element) = (ty.size.elements_per_lane(), ty.element.ty());
         match *self.kir.inst(value) {
             Inst::MatrixFill(of) => (0..count).map(|_| of).collect(),
             Inst::MatrixLoad(place) => self.load(&place, ty).into(),
@@ -171,8 +174,8 @@ impl Expand<'_> {
     fn load_local(&mut self, place: &Place, ty: MatrixType) -> Rc<[Value]> {
         let (mut place, element) = (self.local_place(place), ty.element.ty());
         let mut elements = Vec::new();
-        while elements.len() < elements_per_lane(ty.size) as usize {
-            let count = MAX_RUN.min(elements_per_lane(ty.size) as usize);
+        while elements.len() < ty.size.elements_per_lane() as usize {
+            let count = MAX_RUN.min(ty.size.elements_per_lane() as usize);
             elements.extend(self.builder.load(element, place, count as u8));
             place.offset += count as u32 * element.size();
         }

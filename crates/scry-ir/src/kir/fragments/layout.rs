@@ -1,6 +1,6 @@
 //! Which elements of a matrix a lane holds.
 
-use crate::kir::{MatrixSize, MatrixUse};
+use crate::kir::MatrixUse;
 
 /// The layouts of the operands of [`Inst::MultiplyFragments`](crate::kir::Inst::MultiplyFragments)
 /// over the 32 lanes of a subgroup.
@@ -12,6 +12,9 @@ pub struct MatrixFragments {
     pub b: FragmentLayout,
     /// Accumulators.
     pub c: FragmentLayout,
+    /// Whether [`Inst::LoadFragment`](crate::kir::Inst::LoadFragment) loads `f16` matrices in
+    /// workgroup memory that are in bounds and whose rows (or columns) are aligned to 16 bytes.
+    pub has_load: bool,
 }
 
 /// Which elements of a matrix a lane holds: 2 of an 8 × 8 matrix, 8 of a 16 × 16 matrix.
@@ -56,13 +59,5 @@ impl FragmentLayout {
             distance[1] += set * columns;
         }
         distance
-    }
-}
-
-/// Returns the number of elements of a matrix that each lane holds.
-pub(super) const fn elements_per_lane(size: MatrixSize) -> u32 {
-    match size {
-        MatrixSize::M8 => 2,
-        MatrixSize::M16 => 8,
     }
 }

@@ -2,8 +2,9 @@
 //! backends without instructions for whole matrices.
 //!
 //! The backend decides which elements a lane holds ([`MatrixFragments`]). Element-wise operations
-//! apply to each scalar; loads and stores access elements whose indices depend on the lane; a
-//! product becomes [`Inst::MultiplyFragments`](super::Inst::MultiplyFragments).
+//! apply to each scalar; loads and stores access elements whose indices depend on the lane, or
+//! loads become [`Inst::LoadFragment`](super::Inst::LoadFragment); a product becomes
+//! [`Inst::MultiplyFragments`](super::Inst::MultiplyFragments).
 
 mod accesses;
 mod expand;
@@ -32,7 +33,7 @@ impl Kir {
     /// let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
     /// let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
     /// let columns = FragmentLayout { row: pair, column: group, steps: [[1, 0], [8, 0], [0, 8]] };
-    /// let layout = MatrixFragments { a: rows, b: columns, c: rows };
+    /// let layout = MatrixFragments { a: rows, b: columns, c: rows, has_load: false };
     /// let program = scry_ir::Program::parse(
     ///     "enable wgpu_cooperative_matrix;
     ///      @group(0) @binding(0) var<storage, read_write> data: array<f32>;
@@ -52,3 +53,6 @@ impl Kir {
         kir
     }
 }
+
+#[cfg(test)]
+mod tests;

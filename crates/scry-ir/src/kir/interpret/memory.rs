@@ -2,7 +2,10 @@
 
 use super::workgroup::Workgroup;
 use super::{BoundsPolicy, Event, InterpretError, scalar};
-use crate::kir::{AddressSpace, AtomicOp, BinaryOp, Const, Place, Type, Value};
+use crate::kir::alignment::MATRIX_ALIGNMENT;
+use crate::kir::{
+    AddressSpace, AtomicOp, BinaryOp, Const, FragmentPlace, MatrixUse, Place, Type, Value,
+};
 
 impl Workgroup<'_, '_> {
     /// Returns the byte address of element `nth` of an access.
@@ -50,11 +53,42 @@ impl Workgroup<'_, '_> {
         ty: Type,
     ) -> Result<Const, InterpretError> {
         let byte = self.byte(lane, place, nth, ty)?;
+        self.read_byte(lane, place.space, byte, ty)
+    }
+
+    fn read_byte(
+        &mut self,
+        lane: u32,
+        space: AddressSpace,
+        byte: u64,
+        ty: Type,
+    ) -> Result<Const, InterpretError> {
         let mut word = [0; 8];
-        if let Some(element) = self.element(lane, place.space, byte, ty)? {
+        if let Some(element) = self.element(lane, space, byte, ty)? {
             word[..ty.size() as usize].copy_from_slice(element);
         }
         Ok(Const { ty, bits: u64::from_le_bytes(word) })
+    }
+
+    /// Returns result `nth` of [`Inst::LoadFragment`](crate::kir::Inst::LoadFragment) for an
+    /// invocation.
+    pub(super) fn load_fragment(
+        &mut self,
+        lane: u32,
+        from: &FragmentPlace,
+        nth: u32,
+    ) -> Result<Const, InterpretError> {
+        let (ty, space) = (from.matrix.element.ty(), from.place.space);
+        let [row, column] = fragment_position(from.matrix.role, self.lane_in_subgroup(lane), nth);
+        let [line, position] = if from.row_major { [row, column] } else { [column, row] };
+        let first = self.byte(lane, &from.place, 0, ty)?;
+        let line_bytes = self.get(lane, from.stride)?.bits * u64::from(ty.size());
+        let start = first + u64::from(line) * line_bytes;
+        if !start.is_multiple_of(MATRIX_ALIGNMENT.into()) {
+            let (invocation, size) = (self.invocation(lane), MATRIX_ALIGNMENT);
+            return Err(InterpretError::Misaligned { invocation, space, byte: start, size });
+        }
+        self.read_byte(lane, space, start + u64::from(position * ty.size()), ty)
     }
 
     pub(super) fn write(
@@ -119,5 +153,15 @@ impl Workgroup<'_, '_> {
         };
         self.write(lane, place, 0, new)?;
         Ok(old)
+    }
+}
+
+/// Returns the row and column of element `nth` of a lane.
+fn fragment_position(role: MatrixUse, lane: u32, nth: u32) -> [u32; 2] {
+    let (group, pair) = (lane / 4, lane % 4 * 2 + nth % 2);
+    let (second_pair, second_half) = (nth / 2 % 2 * 8, nth / 4 * 8);
+    match role {
+        MatrixUse::A | MatrixUse::C => [group + second_pair, pair + second_half],
+        MatrixUse::B => [pair + second_pair, group + second_half],
     }
 }

@@ -11,7 +11,7 @@ impl Workgroup<'_, '_> {
         active.iter().copied().filter(|other| self.subgroup_of(*other) == own).collect()
     }
 
-    fn lane_in_subgroup(&self, lane: u32) -> u32 {
+    pub(super) fn lane_in_subgroup(&self, lane: u32) -> u32 {
         lane % self.interpreter.subgroup_size
     }
 

@@ -221,6 +221,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                 self.atomic(lane, op, &place, [value, compare], ty)
             }
             Inst::Subgroup(op) => self.subgroup_op(lane, op, active),
+            Inst::LoadFragment(from) => self.load_fragment(lane, &from, nth),
             Inst::MultiplyFragments { a, b, c } => {
                 self.multiply_fragments(lane, nth as usize, [&a, &b, &c], active)
             }

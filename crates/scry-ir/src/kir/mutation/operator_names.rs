@@ -60,7 +60,8 @@ fn value_operators(kir: &Kir, value: Value) -> Vec<String> {
         Inst::MultiplyFragments { .. }
         | Inst::MultiplyAdd(..)
         | Inst::MatrixFill(_)
-        | Inst::MatrixLoad(_) => return Vec::new(),
+        | Inst::MatrixLoad(_)
+        | Inst::LoadFragment(_) => return Vec::new(),
     }]
 }
 

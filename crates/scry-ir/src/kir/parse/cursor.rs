@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use crate::kir::{AddressSpace, Label, MatrixPlace, MatrixType, Place, Type, Value, Var};
+use crate::kir::{
+    AddressSpace, FragmentPlace, Label, MatrixPlace, MatrixType, Place, Type, Value, Var,
+};
 
 /// The result of parsing, with an error message.
 pub(super) type ParseResult<T> = Result<T, String>;
@@ -123,13 +125,28 @@ impl<'a> Cursor<'a> {
         let array = self.place()?;
         self.expect(" from ")?;
         let index = self.value()?;
+        let row_major = self.row_major()?;
+        let stride = self.value()?;
+        let len = self.eat(" below ").then(|| self.value()).transpose()?;
+        Ok(MatrixPlace { array, len, index, stride, row_major })
+    }
+
+    /// Reads the memory of a fragment, such as `a16x16_f16 workgroup0[%1 * 2] rows %2`.
+    pub(super) fn fragment_place(&mut self) -> ParseResult<FragmentPlace> {
+        let ty = self.ty()?;
+        let matrix = ty.matrix().ok_or_else(|| format!("{ty} is not a matrix"))?;
+        self.expect(" ")?;
+        let place = self.place()?;
+        let row_major = self.row_major()?;
+        Ok(FragmentPlace { matrix, place, stride: self.value()?, row_major })
+    }
+
+    fn row_major(&mut self) -> ParseResult<bool> {
         let row_major = self.eat(" rows ");
         if !row_major {
             self.expect(" columns ")?;
         }
-        let stride = self.value()?;
-        let len = self.eat(" below ").then(|| self.value()).transpose()?;
-        Ok(MatrixPlace { array, len, index, stride, row_major })
+        Ok(row_major)
     }
 
     fn address_space(&mut self) -> ParseResult<AddressSpace> {

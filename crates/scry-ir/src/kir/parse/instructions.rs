@@ -37,6 +37,7 @@ pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> 
         "subgroup" => subgroup(cursor).map(Inst::Subgroup),
         "matrix_fill" => cursor.value().map(Inst::MatrixFill),
         "matrix_load" => cursor.matrix_place().map(Inst::MatrixLoad),
+        "load_fragment" => cursor.fragment_place().map(Inst::LoadFragment),
         "multiply_add" => cursor.array().map(|[a, b, c]| Inst::MultiplyAdd(a, b, c)),
         "multiply_fragments" => multiply_fragments(cursor),
         _ => operation(name, cursor, line),

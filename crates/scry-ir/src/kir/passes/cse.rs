@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::super::{AddressSpace, Block, Inst, Kir, Place, Stmt, Type, Value, Var};
+use super::super::{AddressSpace, Block, FragmentPlace, Inst, Kir, Place, Stmt, Type, Value, Var};
 use super::algebraic::commutes;
 use super::value_map::{LoopAssignments, ValueMap, always_exits, may_exit};
 
@@ -258,6 +258,10 @@ impl Cse<'_> {
                 let is_mutable = self.is_mutable(place.space);
                 let version = if is_mutable { self.memory.version(place.space) } else { 0 };
                 return self.merge(value, version, count, out);
+            }
+            inst @ Inst::LoadFragment(FragmentPlace { place, .. }) => {
+                let version = self.memory.version(place.space);
+                return self.merge(value, version, inst.results() as u8, out);
             }
             Inst::Atomic { .. } | Inst::WorkgroupUniformLoad { .. } => self.memory.change_shared(),
             Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. } => {

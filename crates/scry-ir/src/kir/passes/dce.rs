@@ -6,7 +6,9 @@
 //! loses its assignments; an array that is never read loses its stores. Empty blocks and
 //! unreachable statements are removed as well.
 
-use super::super::{AddressSpace, Block, Inst, Kir, MatrixPlace, Stmt, Value, Var, for_each_stmt};
+use super::super::{
+    AddressSpace, Block, FragmentPlace, Inst, Kir, MatrixPlace, Stmt, Value, Var, for_each_stmt,
+};
 use super::value_map::always_exits;
 
 /// Removes the dead code of a kernel.
@@ -62,6 +64,7 @@ impl ReadArrays {
             && let Inst::Load { place, .. }
             | Inst::WorkgroupUniformLoad { place, .. }
             | Inst::Atomic { place, .. }
+            | Inst::LoadFragment(FragmentPlace { place, .. })
             | Inst::MatrixLoad(MatrixPlace { array: place, .. }) = kir.inst(*value)
         {
             match place.space {

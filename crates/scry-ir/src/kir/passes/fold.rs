@@ -4,7 +4,7 @@
 //! simplified. Nothing is moved. A branch on a constant becomes the block that is executed; the
 //! values of that block are then visible after it too, which is harmless.
 
-use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
+use super::super::{Block, Const, FragmentPlace, Inst, Kir, Place, Stmt, UnaryOp, Value};
 use super::value_map::{ValueMap, always_exits};
 use super::{algebraic, const_eval};
 use crate::Location;
@@ -95,7 +95,8 @@ impl Fold<'_> {
         self.map.rename(&mut inst);
         if let Inst::Load { place, .. }
         | Inst::WorkgroupUniformLoad { place, .. }
-        | Inst::Atomic { place, .. } = &mut inst
+        | Inst::Atomic { place, .. }
+        | Inst::LoadFragment(FragmentPlace { place, .. }) = &mut inst
         {
             self.place(place);
         }

@@ -3,7 +3,8 @@
 //! their indices, which are part of the interface.
 
 use super::super::{
-    AddressSpace, Array, Definition, Inst, Kir, Place, Stmt, Type, Value, Var, for_each_stmt_mut,
+    AddressSpace, Array, Definition, FragmentPlace, Inst, Kir, Place, Stmt, Type, Value, Var,
+    for_each_stmt_mut,
 };
 
 /// The new number of a value, variable or array that has not appeared.
@@ -70,7 +71,8 @@ impl Compact<'_> {
             Inst::Get(var) => *var = self.var(*var),
             Inst::Load { place, .. }
             | Inst::WorkgroupUniformLoad { place, .. }
-            | Inst::Atomic { place, .. } => self.place(place),
+            | Inst::Atomic { place, .. }
+            | Inst::LoadFragment(FragmentPlace { place, .. }) => self.place(place),
             _ => {}
         }
         let number = self.new_values.len() as u32;

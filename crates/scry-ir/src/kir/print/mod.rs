@@ -17,8 +17,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{
-    AddressSpace, Barrier, Block, Builtin, Const, Inst, Kir, Label, MatrixPlace, Place,
-    ShuffleSource, Stmt, SubgroupOp, Type, Value,
+    AddressSpace, Barrier, Block, Builtin, Const, FragmentPlace, Inst, Kir, Label, MatrixPlace,
+    Place, ShuffleSource, Stmt, SubgroupOp, Type, Value,
 };
 
 impl Display for Kir {
@@ -177,6 +177,7 @@ impl Display for Inst {
             Self::Subgroup(op) => write!(f, "subgroup {op}"),
             Self::MatrixFill(value) => write!(f, "matrix_fill {value}"),
             Self::MatrixLoad(place) => write!(f, "matrix_load {place}"),
+            Self::LoadFragment(from) => write!(f, "load_fragment {from}"),
             Self::MultiplyAdd(a, b, c) => write!(f, "multiply_add {a}, {b}, {c}"),
             Self::MultiplyFragments { a, b, c } => {
                 f.write_str("multiply_fragments ")?;
@@ -247,10 +248,20 @@ impl Display for Place {
 impl Display for MatrixPlace {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { array, len, index, stride, row_major } = self;
-        let order = if *row_major { "rows" } else { "columns" };
-        write!(f, "{array} from {index} {order} {stride}")?;
+        write!(f, "{array} from {index} {} {stride}", line_name(*row_major))?;
         len.iter().try_for_each(|len| write!(f, " below {len}"))
     }
+}
+
+impl Display for FragmentPlace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { matrix, place, stride, row_major } = self;
+        write!(f, "{matrix} {place} {} {stride}", line_name(*row_major))
+    }
+}
+
+const fn line_name(row_major: bool) -> &'static str {
+    if row_major { "rows" } else { "columns" }
 }
 
 impl Display for AddressSpace {

@@ -1,8 +1,9 @@
 //! Tests of printing: each kind of statement, instruction and constant.
 
 use crate::kir::{
-    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Label, Place,
-    Reduction, ShuffleSource, SubgroupOp, Type, UnaryOp, Value, Var,
+    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, FragmentPlace,
+    Inst, Label, MatrixElement, MatrixSize, MatrixType, MatrixUse, Place, Reduction, ShuffleSource,
+    SubgroupOp, Type, UnaryOp, Value, Var,
 };
 
 #[test]
@@ -75,6 +76,10 @@ fn instruction_text() {
     let place = Place::new(AddressSpace::Local(2), None, 4, 4);
     let atomic = |op, value, compare| Inst::Atomic { op, place, value, compare };
     let shuffle = |source| Inst::Subgroup(SubgroupOp::Shuffle { source, value: a });
+    let matrix =
+        MatrixType { role: MatrixUse::B, size: MatrixSize::M16, element: MatrixElement::F16 };
+    let first = Place::new(AddressSpace::Workgroup(1), Some(a), 2, 32);
+    let fragment = FragmentPlace { matrix, place: first, stride: b, row_major: false };
     let reduce = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::Exclusive, value: a };
     let expected = [
         (Inst::Unary(UnaryOp::InverseSqrt, a), "inverse_sqrt %7"),
@@ -99,6 +104,10 @@ fn instruction_text() {
         (shuffle(ShuffleSource::First), "subgroup shuffle %7 from first"),
         (shuffle(ShuffleSource::Xor(b)), "subgroup shuffle %7 from xor %8"),
         (shuffle(ShuffleSource::QuadXor(2)), "subgroup shuffle %7 from quad_xor 2"),
+        (
+            Inst::LoadFragment(fragment),
+            "load_fragment b16x16_f16 workgroup1[%7 * 2 + 32] columns %8",
+        ),
         (
             Inst::MultiplyFragments { a: [a, b, c, a], b: [b, c], c: [a; 4] },
             "multiply_fragments %7, %8, %9, %7 by %8, %9 to %7, %7, %7, %7",

@@ -170,7 +170,7 @@ fn collective_name(kir: &Kir, stmt: &Stmt) -> Option<&'static str> {
         Stmt::Barrier(Barrier::Subgroup, _) => Some("`barrier subgroup`"),
         Stmt::MatrixStore { .. } => Some("a store of a cooperative matrix"),
         Stmt::Let(value) => match kir.inst(*value) {
-            Inst::MatrixLoad(_) => Some("a load of a cooperative matrix"),
+            Inst::MatrixLoad(_) | Inst::LoadFragment(_) => Some("a load of a cooperative matrix"),
             Inst::Subgroup(_) => Some("a subgroup operation"),
             Inst::MultiplyAdd(..) | Inst::MultiplyFragments { .. } => {
                 Some("a multiply-add of cooperative matrices")

@@ -112,7 +112,7 @@ fn inst_features(ty: Type, inst: &Inst) -> Features {
         | Inst::Subgroup(_) => Features::SUBGROUPS,
         Inst::Atomic { .. } if ty == Type::F32 => Features::F32_ATOMICS,
         Inst::Atomic { .. } if ty.size() == 8 => Features::I64_ATOMICS,
-        Inst::MultiplyFragments { .. } => Features::COOPERATIVE_MATRIX,
+        Inst::LoadFragment(_) | Inst::MultiplyFragments { .. } => Features::COOPERATIVE_MATRIX,
         _ => Features::empty(),
     }
 }

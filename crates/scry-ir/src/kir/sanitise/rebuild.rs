@@ -158,6 +158,11 @@ impl<'k> Rebuild<'k> {
                 *place = self.clamp_place(place, ty, 1, out)?;
                 None
             }
+            Inst::LoadFragment(_) => {
+                let message = "`load_fragment` is not accepted: `Kir::with_fragments` adds it; \
+                     help: use `matrix_load`";
+                return Err(invalid(message.to_owned()));
+            }
             Inst::MatrixLoad(place) => {
                 *place = self.matrix_place(place, ty)?;
                 None

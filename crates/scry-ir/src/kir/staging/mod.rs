@@ -7,19 +7,14 @@
 //! tile, and are not copied from it. A condition that depends on run-time values becomes a branch,
 //! which is uniform in the subgroup.
 
-mod alignment;
 mod tiles;
 
-use self::alignment::Alignment;
+use super::alignment::{Alignment, MATRIX_ALIGNMENT};
 use super::matrix_bounds::{Condition, index_from_offset, is_in_bounds};
 use super::{
     AddressSpace, BinaryOp, Block, Builder, Inst, Kir, MatrixElement, MatrixPlace, MatrixType,
     Place, ShuffleSource, Stmt, SubgroupOp, Value, Var, Variability, for_each_stmt_mut, optimise,
 };
-
-/// Bytes to which devices require matrices and their strides to be aligned. Rows of all matrix
-/// types are at least this long.
-const ALIGNMENT: u32 = 16;
 
 /// A kernel being rewritten.
 struct Staging<'k> {
@@ -269,21 +264,19 @@ impl Staging<'_> {
         direct: &MatrixPlace,
         ty: MatrixType,
     ) -> Condition {
-        let size = ty.element.ty().size();
-        let elements = ALIGNMENT / size;
-        let required = elements.trailing_zeros();
-        let offset = place.array.offset / size % elements;
-        let [index, stride] = [self.zero_bits_of_index(place, size), self.zero_bits(place.stride)];
-        if index >= required && offset != 0 {
+        let aligned = self.alignment.of_matrix(self.builder.kir(), place, ty);
+        if aligned.index && !aligned.offset {
             return Condition::Never;
         }
+        let size = ty.element.ty().size();
+        let elements = MATRIX_ALIGNMENT / size;
         // The values whose low bits have to be tested.
         let mut unknown = Vec::new();
-        if index < required {
-            let offset = self.builder.u32(offset);
+        if !aligned.index {
+            let offset = self.builder.u32(place.array.offset / size % elements);
             unknown.push(self.builder.binary(BinaryOp::Add, direct.index, offset));
         }
-        if stride < required {
+        if !aligned.stride {
             unknown.push(place.stride);
         }
         let builder = &mut self.builder;
@@ -292,23 +285,6 @@ impl Staging<'_> {
         let [mask, zero] = [elements - 1, 0].map(|value| builder.u32(value));
         let low = builder.binary(BinaryOp::And, bits, mask);
         Condition::If(builder.binary(BinaryOp::Eq, low, zero))
-    }
-
-    /// Returns the zero bits of the index of a matrix, counted from the array's offset.
-    fn zero_bits_of_index(&self, place: &MatrixPlace, size: u32) -> u32 {
-        let elements = (place.array.stride / size).max(1).trailing_zeros();
-        let array = place.array.index.map_or(u32::BITS, |index| self.zero_bits(index) + elements);
-        array.min(self.zero_bits(place.index))
-    }
-
-    /// Returns the zero bits of a value of the original kernel, or of its broadcast.
-    fn zero_bits(&self, value: Value) -> u32 {
-        match *self.builder.kir().inst(value) {
-            Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value }) => {
-                self.alignment.zero_bits(value)
-            }
-            _ => self.alignment.zero_bits(value),
-        }
     }
 }
 

@@ -14,7 +14,7 @@ const FRAGMENTS: MatrixFragments = {
     let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
     let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
     let columns = FragmentLayout { row: pair, column: group, steps: [[1, 0], [8, 0], [0, 8]] };
-    MatrixFragments { a: rows, b: columns, c: rows }
+    MatrixFragments { a: rows, b: columns, c: rows, has_load: false }
 };
 
 fn lower(source: &str) -> Kir {

@@ -54,6 +54,7 @@ pub(super) fn variability(kir: &Kir, value: Value, current: &CurrentUniformity) 
         | Inst::Subgroup(_)
         | Inst::MatrixFill(_)
         | Inst::MatrixLoad(_)
+        | Inst::LoadFragment(_)
         | Inst::MultiplyAdd(..)
         | Inst::MultiplyFragments { .. } => Varying,
     }

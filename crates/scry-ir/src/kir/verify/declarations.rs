@@ -2,7 +2,7 @@
 
 use super::error::violation;
 use super::{Check, MAX_LABELS, MAX_WORKGROUP_AXIS, VerifyErrorKind, exists, memory, var_type};
-use crate::kir::{AddressSpace, Buffer, Definition, Inst, Kir, Type};
+use crate::kir::{AddressSpace, Buffer, Definition, FragmentPlace, Inst, Kir, Type};
 
 /// Checks the declarations.
 pub(super) fn check(kir: &Kir) -> Check {
@@ -62,7 +62,8 @@ pub(super) fn check_unused(kir: &Kir, definition: &Definition) -> Check {
         Inst::ArrayLength { binding, .. } => memory::exists(kir, AddressSpace::Binding(binding)),
         Inst::Load { place, .. }
         | Inst::WorkgroupUniformLoad { place, .. }
-        | Inst::Atomic { place, .. } => memory::exists(kir, place.space),
+        | Inst::Atomic { place, .. }
+        | Inst::LoadFragment(FragmentPlace { place, .. }) => memory::exists(kir, place.space),
         Inst::MatrixLoad(place) => memory::exists(kir, place.array.space),
         _ => Ok(()),
     }

@@ -2,7 +2,9 @@
 
 use super::error::{Violation, require_same_type, violation};
 use super::{Check, VerifyErrorKind};
-use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, MatrixPlace, Place, Type, Value};
+use crate::kir::{
+    AddressSpace, AtomicOp, Buffer, FragmentPlace, Inst, Kir, MatrixPlace, Place, Type, Value,
+};
 
 /// The kind of access.
 #[derive(Clone, Copy, PartialEq)]
@@ -57,6 +59,20 @@ pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
 /// Checks a load of a matrix.
 pub(super) fn matrix_load(kir: &Kir, place: &MatrixPlace, ty: Type) -> Check {
     matrix(kir, place, Access::Read, ty)
+}
+
+/// Checks a load of a lane's elements of a matrix.
+pub(super) fn load_fragment(kir: &Kir, from: &FragmentPlace, ty: Type) -> Check {
+    let FragmentPlace { matrix, place, stride, .. } = from;
+    require_same_type(kir.ty(*stride), Type::U32, "the stride of the matrix")?;
+    require_same_type(matrix.element.ty(), Type::F16, "an element of the fragment")?;
+    match place.space {
+        AddressSpace::Workgroup(_) => {
+            require_same_type(ty, Type::F16, "the fragment")?;
+            check(kir, place, Access::Read, ty, 1)
+        }
+        space => Err(memory_violation(format!("{space} is not workgroup memory"))),
+    }
 }
 
 /// Checks a store of a matrix whose definition exists.

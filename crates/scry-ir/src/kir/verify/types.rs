@@ -52,6 +52,7 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
             require(is_valid, "matrix_fill", &[type_of(element), *ty])
         }
         Inst::MatrixLoad(place) => memory::matrix_load(kir, place, *ty),
+        Inst::LoadFragment(from) => memory::load_fragment(kir, from, *ty),
         Inst::MultiplyAdd(a, b, c) => {
             let types = [type_of(a), type_of(b), type_of(c)];
             let is_supported = match types.map(Type::matrix) {

@@ -356,7 +356,7 @@ impl<'k> Emitter<'k> {
                 _ => not_covered(inst, ty),
             },
             Inst::MultiplyAdd(a, b, c) => Ok(self.multiply_add(ty, [a, b, c])),
-            Inst::MultiplyFragments { .. } => not_covered(inst, ty),
+            Inst::LoadFragment(_) | Inst::MultiplyFragments { .. } => not_covered(inst, ty),
         }
     }
 

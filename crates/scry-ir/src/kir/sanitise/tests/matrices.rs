@@ -3,7 +3,7 @@
 use crate::Program;
 use crate::kir::interpret::Interpreter;
 use crate::kir::{
-    AddressSpace, Builder, FragmentLayout, Kir, KirOptions, LaneBits, MatrixElement,
+    AddressSpace, Builder, FragmentLayout, FragmentPlace, Kir, KirOptions, LaneBits, MatrixElement,
     MatrixFragments, MatrixPlace, MatrixSize, MatrixType, MatrixUse, Place, Type,
 };
 
@@ -32,7 +32,7 @@ fn run(kir: &Kir) -> Vec<f32> {
     let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
     let program = Program::from_kir(kir).unwrap();
     let safe = program.to_kir(&KirOptions { checked: true }).unwrap();
-    let safe = safe.with_fragments(&MatrixFragments { a: rows, b: rows, c: rows });
+    let safe = safe.with_fragments(&MatrixFragments { a: rows, b: rows, c: rows, has_load: false });
     let source = (0..LENGTH).flat_map(|n| (n as f32 + 1.0).to_le_bytes()).collect();
     let mut interpreter = Interpreter::new(&safe, vec![source, vec![0; 4 * LENGTH as usize]]);
     interpreter.subgroup_size = 32;
@@ -71,4 +71,16 @@ fn arrays_of_matrices_have_no_index() {
     }
     let error = Program::from_kir(&kir).err().expect("the kernel is refused").to_string();
     assert!(error.contains("help: add it to the index of the matrix"), "{error}");
+}
+
+#[test]
+fn loads_of_fragments_are_rejected() {
+    let mut b = Builder::new("fragments", [32, 1, 1]);
+    let place = Place::new(b.workgroup_array(Type::F16, 64), None, 0, 0);
+    let (role, size, element) = (MatrixUse::A, MatrixSize::M8, MatrixElement::F16);
+    let matrix = MatrixType { role, size, element };
+    let stride = b.u32(8);
+    b.load_fragment(FragmentPlace { matrix, place, stride, row_major: true });
+    let error = Program::from_kir(&b.finish()).err().expect("the kernel is refused").to_string();
+    assert!(error.contains("help: use `matrix_load`"), "{error}");
 }

@@ -2,8 +2,8 @@
 
 use super::support::{BUFFER, assert_valid, value_of, verify_built};
 use crate::kir::{
-    AddressSpace, BinaryOp, Builder, Inst, MatrixElement, MatrixPlace, MatrixSize, MatrixType,
-    MatrixUse, Place, Type, Value,
+    AddressSpace, BinaryOp, Builder, FragmentPlace, Inst, MatrixElement, MatrixPlace, MatrixSize,
+    MatrixType, MatrixUse, Place, Type, Value,
 };
 
 fn matrix(role: MatrixUse, element: MatrixElement) -> MatrixType {
@@ -95,5 +95,36 @@ fn matrix_memory_is_checked() {
     assert_error_contains("an array of c8x8_f32 in workgroup memory", |b, v| {
         let product = product(b, v);
         b.workgroup_array(b.ty(product), 2);
+    });
+}
+
+#[test]
+fn fragments_are_checked() {
+    let load = |element, place, stride| FragmentPlace {
+        matrix: matrix(MatrixUse::A, element),
+        place,
+        stride,
+        row_major: true,
+    };
+    assert_valid(|b, v| {
+        let tile = Place::new(b.workgroup_array(Type::F16, 64), None, 0, 0);
+        let from = load(MatrixElement::F16, tile, value_of(v, Type::U32));
+        assert_eq!(b.load_fragment(from).len(), 2);
+    });
+    assert_error_contains("binding1 is not workgroup memory", |b, v| {
+        let at = Place::new(BUFFER, None, 0, 0);
+        b.load_fragment(load(MatrixElement::F16, at, value_of(v, Type::U32)));
+    });
+    assert_error_contains("an element of the fragment must be f16, but is f32", |b, v| {
+        let tile = Place::new(b.workgroup_array(Type::F32, 64), None, 0, 0);
+        b.load_fragment(load(MatrixElement::F32, tile, value_of(v, Type::U32)));
+    });
+    assert_error_contains("the stride of the matrix must be u32, but is f32", |b, v| {
+        let tile = Place::new(b.workgroup_array(Type::F16, 64), None, 0, 0);
+        b.load_fragment(load(MatrixElement::F16, tile, value_of(v, Type::F32)));
+    });
+    assert_error_contains("byte 130 is past the 128 bytes of workgroup", |b, v| {
+        let tile = Place::new(b.workgroup_array(Type::F16, 64), None, 0, 128);
+        b.load_fragment(load(MatrixElement::F16, tile, value_of(v, Type::U32)));
     });
 }

@@ -1,7 +1,13 @@
 //! Alignment analysis: powers of two that divide values.
 
-use crate::kir::for_each_stmt;
-use crate::kir::{BinaryOp, Inst, Kir, ShuffleSource, Stmt, SubgroupOp, Type, Value, Var};
+use super::{
+    BinaryOp, Inst, Kir, MatrixPlace, MatrixType, ShuffleSource, Stmt, SubgroupOp, Type, Value,
+    Var, for_each_stmt,
+};
+
+/// Bytes to which instructions for whole matrices require lines to be aligned: rows of row-major
+/// matrices, else columns. Lines of all matrix types are at least this long.
+pub(super) const MATRIX_ALIGNMENT: u32 = 16;
 
 /// The alignment of zero, all of whose bits are zero: at least the width of every type.
 const ZERO: u32 = 64;
@@ -11,6 +17,16 @@ const ZERO: u32 = 64;
 pub(super) struct Alignment {
     values: Vec<u32>,
     vars: Vec<u32>,
+}
+
+/// Which parts of a matrix's address are multiples of [`MATRIX_ALIGNMENT`].
+pub(super) struct MatrixAlignment {
+    /// Whether the constant offset of the array is one.
+    pub(super) offset: bool,
+    /// Whether the index, counted from that offset, certainly is one.
+    pub(super) index: bool,
+    /// Whether the stride certainly is one.
+    pub(super) stride: bool,
 }
 
 impl Alignment {
@@ -31,8 +47,33 @@ impl Alignment {
     }
 
     /// Returns how many low bits of a value are certainly zero.
-    pub(super) fn zero_bits(&self, value: Value) -> u32 {
+    fn zero_bits(&self, value: Value) -> u32 {
         self.values.get(value.index()).copied().unwrap_or(0)
+    }
+
+    /// Returns the alignment of a matrix. Its operands are values of the analysed kernel, or
+    /// broadcasts of them, which were added to the kernel since.
+    pub(super) fn of_matrix(
+        &self,
+        kir: &Kir,
+        place: &MatrixPlace,
+        ty: MatrixType,
+    ) -> MatrixAlignment {
+        let zero_bits = |value: Value| match *kir.inst(value) {
+            Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value }) => {
+                self.zero_bits(value)
+            }
+            _ => self.zero_bits(value),
+        };
+        let size = ty.element.ty().size();
+        let required = (MATRIX_ALIGNMENT / size).trailing_zeros();
+        let elements = (place.array.stride / size).max(1).trailing_zeros();
+        let array = place.array.index.map_or(u32::BITS, |index| zero_bits(index) + elements);
+        MatrixAlignment {
+            offset: place.array.offset.is_multiple_of(MATRIX_ALIGNMENT),
+            index: array.min(zero_bits(place.index)) >= required,
+            stride: zero_bits(place.stride) >= required,
+        }
     }
 
     /// Reduces the zero bits of variables to those of the values assigned to them; returns whether
