@@ -141,14 +141,13 @@ pub(crate) fn file_and_version(driver: c_int) -> Result<(String, String)> {
 pub(crate) struct LazyBlas(Mutex<Option<Arc<Blas>>>);
 
 impl LazyBlas {
-    /// Returns the handle; creates it at the first call. `driver` is the CUDA version that the
-    /// driver supports.
-    pub(crate) fn get(&self, gpu: &Arc<Gpu>, driver: c_int) -> Result<Arc<Blas>> {
+    /// Returns the handle; creates it at the first call.
+    pub(crate) fn get(&self, gpu: &Arc<Gpu>) -> Result<Arc<Blas>> {
         let mut blas = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(blas) = &*blas {
             return Ok(Arc::clone(blas));
         }
-        let created = Arc::new(Blas::new(gpu, shared(driver)?)?);
+        let created = Arc::new(Blas::new(gpu, shared(gpu.cuda_version)?)?);
         *blas = Some(Arc::clone(&created));
         Ok(created)
     }
