@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::jit;
-use super::nvrtc::{Device, Failure, Nvrtc, Output};
+use super::nvrtc::{self, Device, Failure, Nvrtc, Output};
 use super::{Image, Kernel, Signature};
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, Function, attribute, function_attribute};
@@ -249,7 +249,9 @@ fn compile_cuda_c(gpu: &Gpu, job: &NativeJob<'_>) -> Result<Output> {
             let help = format!("correct the source; NVRTC {} says", nvrtc.version_text());
             source_error(gpu, job, log, help)
         }
-        Failure::Failed(call, why) => gpu.defect_error(call, why),
+        Failure::Failed(call, why) => {
+            GpuError::Driver(DriverError::new(&gpu.info.name, call, why, nvrtc::FAILED))
+        }
     })
 }
 
