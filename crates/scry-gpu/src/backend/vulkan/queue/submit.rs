@@ -107,7 +107,7 @@ impl Queue {
                 drop(state);
                 return Err(match value == before {
                     true => error,
-                    false => self.partial_failure(timeline, value, (done, steps.len()), &error),
+                    false => self.partial_failure(timeline, value, (done, steps.len()), error),
                 });
             }
             done += chunk.len();
@@ -117,19 +117,16 @@ impl Queue {
     }
 
     /// Handles a failure after a part of the steps was submitted: waits for that part, because the
-    /// core frees the resources of failed work.
+    /// core frees the resources of failed work. Returns the error unless the device is lost.
     fn partial_failure(
         &self,
         timeline: &Timeline,
         value: u64,
         (done, total): (usize, usize),
-        error: &GpuError,
+        error: GpuError,
     ) -> GpuError {
         match timeline.wait(value, crate::backend::vulkan::DROP_TIMEOUT) {
-            Ok(true) => {
-                let why = format!("{error}; the first {done} of {total} steps were executed");
-                self.gpu.defect_error("vkQueueSubmit", why)
-            }
+            Ok(true) => error,
             Ok(false) => {
                 let why = format!("{error}; the first {done} of {total} steps did not finish");
                 self.gpu.mark_lost(why)
