@@ -206,7 +206,8 @@ pub(crate) trait Driver: Send + Sync {
     }
 
     /// Returns the device time of each dispatch of a timed, completed submission, in order. Empty
-    /// if the device has no timestamps. Can be called once for each submission.
+    /// if the device has no timestamps. The times are returned once: a second call for the same
+    /// submission is an error.
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>>;
 
     /// Returns the free device memory in bytes, over all processes; `None` if the backend does not

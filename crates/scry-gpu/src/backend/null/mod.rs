@@ -14,7 +14,7 @@ use std::time::Duration;
 use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
-use super::Absence;
+use super::{Absence, no_times};
 use crate::api::error::{DEFECT, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::native::Routine;
@@ -251,8 +251,9 @@ impl Driver for NullDriver {
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         let mut state = self.state();
         let index = state.timed.iter().position(|(timed, _)| *timed == submission);
-        let launches = index.map_or(0, |index| state.timed.swap_remove(index).1);
-        Ok(vec![Duration::ZERO; launches])
+        let index =
+            index.ok_or_else(|| self.defect_error("timings", no_times(submission.0)))?;
+        Ok(vec![Duration::ZERO; state.timed.swap_remove(index).1])
     }
 
     fn abandon(&self) {}

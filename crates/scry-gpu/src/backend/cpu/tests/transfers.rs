@@ -154,8 +154,8 @@ fn each_launch_is_timed() {
     let untimed = driver.submit_once(&steps);
     driver.wait_for(untimed);
     assert_eq!(driver.timings(timed).unwrap().len(), 3);
-    assert!(driver.timings(timed).unwrap().is_empty(), "times are returned once");
-    assert!(driver.timings(untimed).unwrap().is_empty());
+    assert!(driver.timings(timed).is_err(), "times are returned once");
+    assert!(driver.timings(untimed).is_err());
 }
 
 #[test]

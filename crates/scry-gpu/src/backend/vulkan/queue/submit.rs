@@ -12,6 +12,7 @@ use super::timeline::Timeline;
 use super::timing::Timer;
 use crate::api::error::{GpuError, Result};
 use crate::api::info::DeviceKind;
+use crate::backend::no_times;
 use crate::backend::shared::cancellation::{
     CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
 };
@@ -252,8 +253,7 @@ impl Queue {
         let mut state = lock(&self.state);
         let index = state.timers.iter().position(|(timed, _)| *timed == value);
         let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
-            let why = format!("submission {value} was not timed, or its times were read already");
-            return Err(self.gpu.defect_error("timings", why));
+            return Err(self.gpu.defect_error("timings", no_times(value)));
         };
         drop(state);
         timer.map_or(Ok(Vec::new()), |timer| timer.durations())
