@@ -237,10 +237,7 @@ impl Driver for VulkanDriver {
 
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
         self.gpu.check_alive()?;
-        match self.stop.get() {
-            Some(stop) => self.queue.cancel(&self.timeline, submission, stop),
-            None => Ok(None),
-        }
+        self.queue.cancel(&self.timeline, submission, self.stop.get())
     }
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {

@@ -220,12 +220,19 @@ impl Queue {
     /// Cancels the submissions up to `submission`, and all later ones: one stop word serves all
     /// kernels. Holds the lock of the queue until they have ended, so that nothing is submitted
     /// meanwhile. Returns those that were cancelled; `None` if they do not end.
+    ///
+    /// Without a stop word no kernel polls: launches are not skipped, but may end by themselves.
     pub(crate) fn cancel(
         &self,
         timeline: &Timeline,
         submission: SubmissionIndex,
-        stop: &Block,
+        stop: Option<&Block>,
     ) -> Result<Option<Cancelled>> {
+        let Some(stop) = stop else {
+            let has_ended = timeline.wait(submission.0, CANCEL_TIMEOUT)?;
+            let none = Cancelled { first: SubmissionIndex(submission.0 + 1), last: submission };
+            return Ok(has_ended.then_some(none));
+        };
         let state = lock(&self.state);
         let before = timeline.poll()?;
         let cancelled = |last| {

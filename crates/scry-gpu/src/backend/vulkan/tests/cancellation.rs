@@ -97,6 +97,19 @@ fn later_submissions_are_cancelled_too() {
     assert_eq!(cancel_up_to(&driver, last), Some(none));
 }
 
+/// Without loops no kernel polls, and there is no stop word.
+#[test]
+fn short_kernels_end_by_themselves() {
+    let Some(driver) = driver() else { return };
+    let kernel = driver.compile_source(bodies::INCREMENT, GridSource::Native);
+    let data = span(driver.upload(&[0; 16]), 64);
+    let last = submit(&driver, &[dispatch(kernel, &[(data, true)], [1; 3])]);
+    assert!(driver.stop.get().is_none());
+    let none = Cancelled { first: SubmissionIndex(last.0 + 1), last };
+    assert_eq!(cancel_up_to(&driver, last), Some(none));
+    assert_eq!(driver.words(data), [1; 16]);
+}
+
 #[test]
 fn replays_are_cancelled() {
     let Some(driver) = driver() else { return };
