@@ -15,12 +15,6 @@ struct Executed {
     visible_to: Stages,
 }
 
-impl Default for Stages {
-    fn default() -> Self {
-        Self::empty()
-    }
-}
-
 impl Checker {
     /// Checks a step against everything before it.
     pub(crate) fn check(&mut self, step: &Step) -> Result<(), String> {
