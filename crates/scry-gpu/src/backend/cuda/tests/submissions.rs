@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn dispatch_chain_runs_in_order() {
+fn dispatch_chains_run_in_order() {
     let Some(driver) = driver() else { return };
     bodies::dispatch_chains_run_in_order(&*driver);
 }
@@ -15,25 +15,25 @@ fn step_lists_run_once_in_order() {
 }
 
 #[test]
-fn each_launch_has_own_bindings() {
+fn each_launch_uses_its_own_bindings() {
     let Some(driver) = driver() else { return };
     bodies::each_launch_uses_its_own_bindings(&*driver);
 }
 
 #[test]
-fn submission_numbers_grow_and_complete() {
+fn submission_indices_increase() {
     let Some(driver) = driver() else { return };
     bodies::submission_indices_increase(&*driver);
 }
 
 #[test]
-fn empty_submission_completes_in_order() {
+fn empty_submissions_finish_in_order() {
     let Some(driver) = driver() else { return };
     bodies::empty_submissions_finish_in_order(&*driver);
 }
 
 #[test]
-fn recordings_replay_and_may_overlap() {
+fn replays_may_overlap() {
     let Some(driver) = driver() else { return };
     bodies::replays_may_overlap(&*driver);
 }
@@ -63,7 +63,7 @@ fn dropping_a_busy_driver_waits() {
 }
 
 #[test]
-fn abandoned_driver_neither_waits_nor_submits() {
+fn abandoned_driver_rejects_work() {
     let Some(driver) = driver() else { return };
     bodies::abandoned_driver_rejects_work(driver.driver);
 }
