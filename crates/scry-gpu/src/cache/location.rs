@@ -16,8 +16,10 @@ use std::sync::{Mutex, PoisonError};
 pub(super) enum Location {
     /// The cache is turned off.
     Off,
-    /// There is no home folder, or `SCRY_CACHE_DIR` cannot be made absolute.
+    /// There is no home folder.
     NoHome,
+    /// `SCRY_CACHE_DIR` is this relative path, and the current folder does not exist.
+    NoCurrentFolder(PathBuf),
     /// In this folder, which may contain other files too.
     In(PathBuf),
 }
@@ -28,7 +30,8 @@ pub(super) fn configured_location(variable: impl Fn(&str) -> Option<OsString>) -
         return if given.is_empty() || given.eq_ignore_ascii_case("off") {
             Location::Off
         } else {
-            std::path::absolute(given).map_or(Location::NoHome, Location::In)
+            let path = PathBuf::from(given);
+            std::path::absolute(&path).map_or(Location::NoCurrentFolder(path), Location::In)
         };
     }
     let folder = |name: &str| {
@@ -55,7 +58,7 @@ pub(super) fn process_location() -> Location {
 pub(crate) fn root() -> Option<PathBuf> {
     match process_location() {
         Location::In(base) => Some(root_in(&base)),
-        Location::Off | Location::NoHome => None,
+        Location::Off | Location::NoHome | Location::NoCurrentFolder(_) => None,
     }
 }
 
