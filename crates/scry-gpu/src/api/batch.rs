@@ -281,13 +281,13 @@ impl Batch {
         same_device(&self.context, owner, "Batch::download", role)?;
         let copy = match view.bytes() {
             None => None,
-            Some((source, span)) => {
-                let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back");
+            Some((source, range)) => {
+                let memory = self.context.allocate(MemoryKind::Readback, range.size, "read back");
                 let memory = memory.in_function("Batch::download")?;
-                let dst = BufferRange { size: span.size, ..memory.whole() };
-                self.list.push(Command::Copy { src: span, dst }, [source, &memory]);
+                let dst = BufferRange { size: range.size, ..memory.whole() };
+                self.list.push(Command::Copy { src: range, dst }, [source, &memory]);
                 self.list.read_by_host = true;
-                Some(HostCopy { memory, source: span.memory })
+                Some(HostCopy { memory, source: range.memory })
             }
         };
         let latest = self.latest.clone();

@@ -87,24 +87,24 @@ pub(crate) fn fill(
     dst: View<'_>,
     pattern: &[u8],
 ) -> Result<()> {
-    let Some((memory, span)) = dst.bytes() else {
+    let Some((memory, range)) = dst.bytes() else {
         return Ok(());
     };
     if let Some(word) =
-        repeated_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0)
+        repeated_word(pattern).filter(|_| range.offset % 4 == 0 && range.size % 4 == 0)
     {
-        list.push(Command::Fill { dst: span, pattern: word }, [memory]);
+        list.push(Command::Fill { dst: range, pattern: word }, [memory]);
         return Ok(());
     }
     // The host writes the first bytes; the device doubles them until the range is full.
     let element = pattern.len() as u64;
-    let seed = span.size.min(MAX_PATTERN_SEED / element.max(1) * element).max(element);
+    let seed = range.size.min(MAX_PATTERN_SEED / element.max(1) * element).max(element);
     let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
-    let part = |offset: u64, size: u64| BufferRange { offset: span.offset + offset, size, ..span };
+    let part = |offset: u64, size: u64| BufferRange { offset: range.offset + offset, size, ..range };
     write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
     let mut done = seed;
-    while done < span.size {
-        let size = done.min(span.size - done);
+    while done < range.size {
+        let size = done.min(range.size - done);
         list.push(Command::Copy { src: part(0, size), dst: part(done, size) }, [memory]);
         done += size;
     }
@@ -219,14 +219,14 @@ fn append(
     let mut bound = Vec::with_capacity(bindings.len() + extra);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check rejects empty arguments");
-        let span = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
+        let range = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
         list.retain_memory(memory);
-        bound.push(BoundBuffer { span, writes: binding.access.writes() });
+        bound.push(BoundBuffer { range, writes: binding.access.writes() });
     }
-    bound.extend(params.map(|span| BoundBuffer { span, writes: false }));
+    bound.extend(params.map(|range| BoundBuffer { range, writes: false }));
     if let Some(failure_report) = failure_report {
         let command_index = list.commands.len();
-        let (memory, span) = list.reports.add(
+        let (memory, range) = list.reports.add(
             ReportingLaunch {
                 kernel: kernel.entry_point().to_owned(),
                 label: kernel.label().cloned(),
@@ -236,7 +236,7 @@ fn append(
             context.info.binding_alignment,
             |size| context.allocate(MemoryKind::Device, size, "reports of launches"),
         )?;
-        bound.push(BoundBuffer { span, writes: true });
+        bound.push(BoundBuffer { range, writes: true });
         list.retain_memory(&memory);
     }
     list.commands.push(Command::Dispatch(Dispatch {
@@ -301,8 +301,8 @@ fn launch_grid<'a>(
         }
         LaunchSize::Indirect(counts) => {
             kernel.check_indirect()?;
-            let (memory, span) = counts.check(context, operation, interface)?;
-            Ok(Some(LaunchGrid::Indirect(memory, span)))
+            let (memory, range) = counts.check(context, operation, interface)?;
+            Ok(Some(LaunchGrid::Indirect(memory, range)))
         }
     }
 }

@@ -70,7 +70,7 @@ fn check_command(command: &Command) -> Result<(), String> {
         Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
         Command::Dispatch(dispatch) => {
             are_groups_valid(&dispatch.groups)
-                && dispatch.bindings.iter().all(|bound| bound.span.size > 0)
+                && dispatch.bindings.iter().all(|bound| bound.range.size > 0)
                 && dispatch.immediates.len() % 4 == 0
         }
     };

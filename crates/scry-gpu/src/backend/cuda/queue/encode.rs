@@ -173,19 +173,19 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the address of a range; an error unless it is within a live allocation.
-    fn range(&self, call: &'static str, span: BufferRange) -> Result<Range> {
-        let Some(block) = self.tables.blocks.get(span.memory) else {
-            return Err(self.gpu.defect_error(call, no_allocation(span.memory)));
+    fn range(&self, call: &'static str, range: BufferRange) -> Result<Range> {
+        let Some(block) = self.tables.blocks.get(range.memory) else {
+            return Err(self.gpu.defect_error(call, no_allocation(range.memory)));
         };
-        check_range(span, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
-        Ok(Range { address: block.address + span.offset, size: span.size })
+        check_range(range, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
+        Ok(Range { address: block.address + range.offset, size: range.size })
     }
 
     fn dispatch(&mut self, dispatch: &Dispatch) -> Result<Op<'_>> {
         let kernel = self.kernel(dispatch)?;
         self.scratch.bindings.clear();
         for bound in &dispatch.bindings {
-            let range = self.range("cuLaunchKernel", bound.span)?;
+            let range = self.range("cuLaunchKernel", bound.range)?;
             self.scratch.bindings.push(range);
         }
         let (polled, immediates) = (self.polled, dispatch.immediates.as_slice());

@@ -59,8 +59,8 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 pub(crate) fn uses_pdl(pdl_reads: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
     let reads = pdl_reads.iter().filter_map(|index| dispatch.bindings.get(*index));
     let is_written =
-        |read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read));
-    !reads.map(|bound| bound.span).any(is_written)
+        |read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.range, read));
+    !reads.map(|bound| bound.range).any(is_written)
 }
 
 /// Returns whether two ranges share a byte.
@@ -154,7 +154,7 @@ mod tests {
     /// kernel writes them.
     fn launch(bindings: &[(MemoryId, u64, u64, bool)]) -> Dispatch {
         let bound = |&(memory, offset, size, writes): &(MemoryId, u64, u64, bool)| BoundBuffer {
-            span: BufferRange { memory, offset, size },
+            range: BufferRange { memory, offset, size },
             writes,
         };
         let bindings = bindings.iter().map(bound).collect();

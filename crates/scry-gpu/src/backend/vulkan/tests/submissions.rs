@@ -67,7 +67,7 @@ fn abandoned_driver_rejects_work() {
 #[test]
 fn partial_submission_keeps_its_error() {
     for driver in drivers() {
-        let data = span(driver.upload(&[0; 16]), 64);
+        let data = range(driver.upload(&[0; 16]), 64);
         let kernel = driver.compile_source(bodies::INCREMENT, GridSource::Native);
         let freed = driver.compile_source(DOUBLE, GridSource::Native);
         driver.free_kernel(freed);
@@ -95,9 +95,9 @@ fn devices_close_while_threads_exit() {
                 std::thread::spawn(|| {
                     let driver = driver().unwrap();
                     let memory = driver.device_memory(64);
-                    let fill = Command::Fill { dst: span(memory, 64), pattern: 7 };
+                    let fill = Command::Fill { dst: range(memory, 64), pattern: 7 };
                     driver.run_steps(&[run(fill)]);
-                    assert_eq!(driver.words(span(memory, 64)), [7; 16]);
+                    assert_eq!(driver.words(range(memory, 64)), [7; 16]);
                 })
             })
             .collect();
