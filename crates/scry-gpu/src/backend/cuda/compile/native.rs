@@ -46,7 +46,7 @@ pub(crate) fn compile(gpu: &Arc<Gpu>, job: &NativeJob<'_>) -> Result<Kernel> {
     let image_for = |code| Image {
         entry: job.entry.to_owned(),
         params: Vec::new(),
-        workgroup: interface.block(),
+        block: interface.block(),
         dynamic_shared: interface.shared_bytes(),
         code,
     };

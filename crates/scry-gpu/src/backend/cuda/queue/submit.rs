@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
             Some(_) => 1,
             None => distribution.stream_count(
                 segment,
-                |dispatch| self.tables.workgroup_threads(dispatch),
+                |dispatch| self.tables.block_threads(dispatch),
                 is_busy,
             ),
         }
