@@ -77,7 +77,8 @@ fn rejects_other_devices_buffers_and_batches() {
     let error = op.add_to(&mut other.device().batch()).unwrap_err();
     assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
     let text = error.to_string();
-    let expected = "PreparedOp::add_to: what Kernels::prepare of `own` prepared belongs to ";
+    let expected = "PreparedOp::add_to: the operation prepared by Kernels::prepare of `own` \
+                    belongs to ";
     assert!(text.starts_with(expected), "{text}");
 }
 
