@@ -376,7 +376,8 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     let mut pdl_reads = spec.interface.pdl_reads().unwrap_or_default().iter();
     if let Some(at) = pdl_reads.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
         let problem = format!("binding {at} of {} is not read-only", bindings.len());
-        return reject("reads of pdl", problem, "pass indices of read-only bindings, from 0");
+        let help = "pass indices of read-only bindings, from 0";
+        return reject("`reads` of NativeInterface::pdl", problem, help);
     }
     let bytes = spec.interface.immediates;
     if !bytes.is_multiple_of(4) {

@@ -143,7 +143,7 @@ fn pdl_reads_must_be_read_only() {
     assert!(compile(&gpu, &saxpy().pdl([0])).is_ok());
     for at in [1, 2] {
         let error = compile(&gpu, &saxpy().pdl([0, at])).unwrap_err().to_string();
-        assert!(error.contains("reads of pdl"), "{error}");
+        assert!(error.contains("`reads` of NativeInterface::pdl"), "{error}");
         assert!(error.contains(&format!("binding {at} of 2 is not read-only")), "{error}");
     }
 }
