@@ -243,8 +243,8 @@ impl<'a, T: Element> Slice<'a, T> {
         let name = quoted(&self.bytes.label);
         Err(GpuError::Range(RangeError {
             operation,
-            problem: format!("{given} elements were given for {} elements of {name}", self.len),
-            help: "give as many as there are, or take a slice of the buffer".to_owned(),
+            problem: format!("{given} elements were passed for {} elements of {name}", self.len),
+            help: format!("pass {} elements, or use a slice of the buffer", self.len),
         }))
     }
 }

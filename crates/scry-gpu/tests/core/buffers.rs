@@ -124,8 +124,8 @@ fn rejects_invalid_ranges() {
     range_error(buffer.write_at(usize::MAX, &[1]));
     assert_eq!(
         range_error(buffer.write(&[1; 5])),
-        "Buffer::write: 5 elements were given for 4 elements of buffer `x`; help: give as many as \
-         there are, or take a slice of the buffer"
+        "Buffer::write: 5 elements were passed for 4 elements of buffer `x`; help: pass 4 \
+         elements, or use a slice of the buffer"
     );
     let (part, mut batch) = (buffer.slice(1..).unwrap(), gpu.batch());
     let named = [

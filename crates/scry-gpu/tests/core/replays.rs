@@ -67,8 +67,8 @@ fn rejects_inputs_of_another_length() {
     };
     assert_eq!(
         range_error(write(&[7; 2])),
-        "ReplayInputs::write: 2 elements were given for 3 elements of buffer `a`; help: give as \
-         many as there are, or take a slice of the buffer"
+        "ReplayInputs::write: 2 elements were passed for 3 elements of buffer `a`; help: pass 3 \
+         elements, or use a slice of the buffer"
     );
     range_error(write(&[7; 4]));
     range_error(write(&[]));
