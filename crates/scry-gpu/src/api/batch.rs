@@ -171,8 +171,9 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As [`Slice::copy_to`](crate::Slice::copy_to); [`GpuError::Range`](crate::GpuError::Range) if
-    /// the elements of two untyped buffers are of different types.
+    /// As [`Slice::copy_to`](crate::Slice::copy_to);
+    /// [`GpuError::BufferAccess`](crate::GpuError::BufferAccess) if the elements of two untyped
+    /// buffers are of different types.
     pub fn copy<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         src: S,
@@ -241,7 +242,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`](crate::GpuError::Range) if `data` has a different length,
+    /// [`GpuError::BufferAccess`](crate::GpuError::BufferAccess) if `data` has a different length,
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "Batch::write";

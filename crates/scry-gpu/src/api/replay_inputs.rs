@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::element;
 use crate::api::elements::Elements;
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result};
 use crate::api::recording::Recording;
 use crate::api::ticket::Ticket;
 use crate::core::command::{BufferRange, Command};
@@ -57,9 +57,9 @@ impl<'r> ReplayInputs<'r> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has a different length, or if the data would have no effect:
-    /// no command of the recording uses the elements, or one overwrites some of them before they
-    /// are read, as a recorded [`Batch::write`](crate::Batch::write) does.
+    /// [`GpuError::BufferAccess`] if `data` has a different length, or if the data would have no
+    /// effect: no command of the recording uses the elements, or one overwrites some of them before
+    /// they are read, as a recorded [`Batch::write`](crate::Batch::write) does.
     /// [`GpuError::WrongDevice`]. An error leaves the inputs unchanged.
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "ReplayInputs::write";
@@ -70,7 +70,7 @@ impl<'r> ReplayInputs<'r> {
         if let Some((memory, range)) = view.bytes() {
             let reject = |start: &str, end: &str, help: &str| {
                 let (count, name) = (data.len(), quoted(view.label));
-                Err(GpuError::Range(RangeError {
+                Err(GpuError::BufferAccess(BufferAccessError {
                     operation: NAME,
                     problem: format!("the recording {start} the {count} elements of {name}{end}"),
                     help: help.to_owned(),

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use scry_ir::Interface;
 
 use crate::api::binding::{Binding, View};
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, Result};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{self, Grid, Launch, LaunchSize};
 use crate::core::check::{self, Argument};
@@ -48,7 +48,7 @@ pub(crate) fn copy(
     same_device(context, (dst.context, dst.label), operation, || "the destination".to_owned())?;
     if src.size != dst.size {
         let count = |view: &View<'_>| view.size / view.element_size.max(1);
-        return Err(GpuError::Range(RangeError {
+        return Err(GpuError::BufferAccess(BufferAccessError {
             operation,
             problem: format!(
                 "{} elements of {} do not fit the {} elements of {}",
@@ -64,7 +64,7 @@ pub(crate) fn copy(
         return Ok(());
     };
     if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
-        return Err(GpuError::Range(RangeError {
+        return Err(GpuError::BufferAccess(BufferAccessError {
             operation,
             problem: format!(
                 "source bytes {}..{} and destination bytes {}..{} of {} overlap",
@@ -100,7 +100,8 @@ pub(crate) fn fill(
     let element = pattern.len() as u64;
     let seed = range.size.min(MAX_PATTERN_SEED / element.max(1) * element).max(element);
     let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
-    let part = |offset: u64, size: u64| BufferRange { offset: range.offset + offset, size, ..range };
+    let part =
+        |offset: u64, size: u64| BufferRange { offset: range.offset + offset, size, ..range };
     write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
     let mut done = seed;
     while done < range.size {

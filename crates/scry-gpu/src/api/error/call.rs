@@ -52,10 +52,10 @@ error_structs! {
         help: String,
     }
 
-    /// A range, length or element type does not fit the buffer, or a range is not aligned. Also
-    /// returned for a [`Download`](crate::Download) whose batch was not submitted.
+    /// An access to a buffer is invalid: its range, length, alignment or element type does not fit
+    /// the buffer, or it reads a [`Download`](crate::Download) whose batch was not submitted.
     #[error("{operation}: {problem}; help: {help}")]
-    RangeError {
+    BufferAccessError {
         /// Returns the function that was called.
         operation: StaticStr,
         /// Returns what is wrong, with the numbers of elements or bytes.

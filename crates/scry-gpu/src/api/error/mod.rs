@@ -14,7 +14,9 @@ use std::fmt;
 
 use scry_ir::ShaderError;
 
-pub use call::{ArgumentError, RangeError, TooLargeError, WouldBlockError, WrongDeviceError};
+pub use call::{
+    ArgumentError, BufferAccessError, TooLargeError, WouldBlockError, WrongDeviceError,
+};
 pub(crate) use device::{DEFECT, DRIVER_FAILED};
 pub use device::{
     DeviceLostError, DriverError, InterruptedError, KernelError, OutOfMemoryError, TimeoutError,
@@ -108,9 +110,9 @@ pub enum GpuError {
     /// A request exceeds a limit of the device.
     TooLarge(TooLargeError),
 
-    /// A range, length or element type does not fit the buffer, or a range is not aligned. Also
-    /// returned for a [`Download`](crate::Download) whose batch was not submitted.
-    Range(RangeError),
+    /// An access to a buffer is invalid: its range, length, alignment or element type does not fit
+    /// the buffer, or it reads a [`Download`](crate::Download) whose batch was not submitted.
+    BufferAccess(BufferAccessError),
 
     /// A buffer or kernel of one device was used with another.
     WrongDevice(WrongDeviceError),
@@ -155,7 +157,7 @@ impl GpuError {
         match self {
             Self::Argument(_)
             | Self::TooLarge(_)
-            | Self::Range(_)
+            | Self::BufferAccess(_)
             | Self::WrongDevice(_)
             | Self::WouldBlock(_) => ErrorKind::Usage,
             Self::Shader(_)
