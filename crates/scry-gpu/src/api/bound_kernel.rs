@@ -393,7 +393,8 @@ impl<'a> BoundKernel<'a> {
     fn reject(&self, argument: &str, problem: &str, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
             label: self.kernel.label().map(|label| label.to_string()),
-            kernel: self.interface().entry_point.clone(),
+            function: None,
+            kernel: Some(self.interface().entry_point.clone()),
             argument: argument.to_owned(),
             problem: problem.to_owned(),
             help: help.to_owned(),

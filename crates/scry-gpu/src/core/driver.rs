@@ -133,7 +133,7 @@ pub(crate) trait Driver: Send + Sync {
     /// Compiles a native kernel. Its grids are never linearised; the immediate block of each launch
     /// has the interface's size.
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
-        Err(native::language_error(job.entry, job.spec.language, &self.info().title()))
+        Err(native::language_error(Some(job.entry), job.spec.language, &self.info().title()))
     }
 
     /// Loads a routine of a vendor library. Its launches are like those of native kernels.

@@ -156,8 +156,8 @@ fn rejects_steps_with_missing_buffers() {
     };
     assert_eq!(
         error_of(BufferSlot::Argument(2)),
-        "kernel `plan`, steps: one of them uses Argument(2), which the plan does not have; help: \
-         arguments and scratch buffers are counted from 0"
+        "Kernels::prepare: `plan` has a step that uses Argument(2), which the plan does not have; \
+         help: arguments and scratch buffers are counted from 0"
     );
     assert!(error_of(BufferSlot::Scratch(0)).contains("Scratch(0)"));
 }

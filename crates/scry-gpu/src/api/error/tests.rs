@@ -135,6 +135,30 @@ fn source_and_library_errors_name_functions() {
 }
 
 #[test]
+fn errors_name_kernel_or_function() {
+    let argument = |function: Option<&'static str>, kernel: Option<&str>| {
+        let error = ArgumentError {
+            label: None,
+            function: function.map(Into::into),
+            kernel: kernel.map(str::to_owned),
+            argument: "`n`".into(),
+            problem: "is 0".into(),
+            help: "pass more".into(),
+        };
+        assert_eq!((error.function(), error.kernel()), (function, kernel));
+        error.to_string()
+    };
+    assert_eq!(argument(Some("f"), None), "f: `n` is 0; help: pass more");
+    assert_eq!(argument(None, Some("a::b")), "kernel `a::b`, `n`: is 0; help: pass more");
+    let language = crate::api::native::language_error;
+    let ptx = crate::api::native::Language::Ptx;
+    let text = language(None, ptx, "CPU").in_function("Kernels::new").to_string();
+    assert!(text.starts_with("Kernels::new: its kernels are written in PTX, but"), "{text}");
+    let text = language(Some("k"), ptx, "CPU").in_function("Device::compile_ptx").to_string();
+    assert!(text.starts_with("Device::compile_ptx: kernel `k` is written in PTX, but"), "{text}");
+}
+
+#[test]
 fn kinds_say_what_is_at_fault() {
     assert_eq!(buffer_access().kind(), ErrorKind::Usage);
     assert_eq!(shader().kind(), ErrorKind::Shader);

@@ -251,7 +251,8 @@ fn check_alignment(
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
-        kernel: operation.to_owned(),
+        function: Some(operation.to_owned().into()),
+        kernel: None,
         argument: format!("`{name}`"),
         problem: format!(
             "begins at byte {} of its memory, but matrices must begin at multiples of {multiple} \
@@ -271,7 +272,8 @@ fn check_disjoint(operation: &str, (name, operand): &(&str, View<'_>), c: &View<
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
-        kernel: operation.to_owned(),
+        function: Some(operation.to_owned().into()),
+        kernel: None,
         argument: "`c`".to_owned(),
         problem: format!("is written, but shares bytes {start}..{end} of its memory with `{name}`"),
         help: "pass buffers or slices that do not overlap".to_owned(),

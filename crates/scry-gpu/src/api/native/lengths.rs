@@ -17,7 +17,19 @@ pub(crate) fn check_lengths(
     arguments: &[Argument<'_>],
 ) -> Result<()> {
     let pairs = interface.bindings.0.iter().zip(arguments);
-    pairs.into_iter().try_for_each(|(declared, argument)| check_length(kernel, declared, argument))
+    pairs.into_iter().try_for_each(|(declared, argument)| {
+        match length_problem(declared, argument) {
+            None => Ok(()),
+            Some(problem) => Err(GpuError::Argument(ArgumentError {
+                label: None,
+                function: None,
+                kernel: Some(kernel.to_owned()),
+                argument: describe_buffer(declared, argument),
+                problem,
+                help: LONGER.to_owned(),
+            })),
+        }
+    })
 }
 
 /// Rejects a buffer that is shorter than its binding declares.
@@ -26,18 +38,25 @@ pub(super) fn check_length(
     declared: &NativeBinding,
     argument: &Argument<'_>,
 ) -> Result<()> {
+    match length_problem(declared, argument) {
+        None => Ok(()),
+        Some(problem) => {
+            Err(argument_error(function, describe_buffer(declared, argument), problem, LONGER))
+        }
+    }
+}
+
+/// The help for a buffer that is too short.
+const LONGER: &str = "pass a longer buffer";
+
+/// Returns what is wrong with a buffer that is shorter than its binding declares.
+fn length_problem(declared: &NativeBinding, argument: &Argument<'_>) -> Option<String> {
     let given = argument.size / u64::from(declared.stride());
     if given >= declared.min_len {
-        return Ok(());
+        return None;
     }
     let unit = if declared.element.is_some() { "elements" } else { "bytes" };
-    let problem = format!("has {given} {unit}, but needs at least {}", declared.min_len);
-    Err(argument_error(
-        function,
-        describe_buffer(declared, argument),
-        problem,
-        "pass a longer buffer",
-    ))
+    Some(format!("has {given} {unit}, but needs at least {}", declared.min_len))
 }
 
 /// Names a buffer by its binding, and by its label if that differs.
@@ -59,7 +78,8 @@ pub(super) fn argument_error(
 ) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: function.to_owned(),
+        function: Some(function.to_owned().into()),
+        kernel: None,
         argument,
         problem,
         help: help.to_owned(),

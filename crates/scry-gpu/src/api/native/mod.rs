@@ -356,7 +356,8 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     let reject = |argument: &str, problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
-            kernel: entry.to_owned(),
+            function: None,
+            kernel: Some(entry.to_owned()),
             argument: argument.to_owned(),
             problem,
             help: help.to_owned(),
@@ -388,9 +389,10 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
 }
 
 /// Returns the error of a driver that only runs WGSL.
-pub(crate) fn language_error(kernel: &str, language: Language, device: &str) -> GpuError {
+pub(crate) fn language_error(kernel: Option<&str>, language: Language, device: &str) -> GpuError {
     GpuError::Language(LanguageError {
-        kernel: kernel.to_owned(),
+        function: None,
+        kernel: kernel.map(str::to_owned),
         language,
         device: device.to_owned(),
         help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the kernel \

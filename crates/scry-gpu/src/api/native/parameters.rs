@@ -92,7 +92,8 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let reject = |problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
-            kernel: entry.to_owned(),
+            function: None,
+            kernel: Some(entry.to_owned()),
             argument: "parameters".to_owned(),
             problem,
             help: help.to_owned(),
@@ -135,7 +136,8 @@ pub(crate) fn check_maps(
         checked.map_err(|problem| {
             GpuError::Argument(ArgumentError {
                 label: None,
-                kernel: kernel.to_owned(),
+                function: None,
+                kernel: Some(kernel.to_owned()),
                 argument: format!("tensor map at parameter {index}, of binding {binding}"),
                 problem,
                 help: "describe a tensor within the buffer and the limits of TensorMap".to_owned(),

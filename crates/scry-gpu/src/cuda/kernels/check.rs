@@ -24,7 +24,8 @@ impl Call<'_> {
     pub(super) fn argument_error(self, argument: String, problem: String, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
             label: None,
-            kernel: self.function.to_owned(),
+            function: Some(self.function.to_owned().into()),
+            kernel: None,
             argument,
             problem,
             help: help.to_owned(),
@@ -35,8 +36,8 @@ impl Call<'_> {
     pub(super) fn for_function(self, error: GpuError) -> GpuError {
         match error {
             GpuError::Capability(error) => {
-                let kernel = self.function.to_owned();
-                GpuError::Capability(CapabilityError { kernel, ..error })
+                let function = Some(self.function.to_owned().into());
+                GpuError::Capability(CapabilityError { function, kernel: None, ..error })
             }
             other => other.in_function(self.function.to_owned()),
         }

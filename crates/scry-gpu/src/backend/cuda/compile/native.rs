@@ -170,7 +170,8 @@ fn is_filled_by(actual: usize, declared: usize) -> bool {
 fn size_mismatch(entry: &str, interface: &NativeInterface, actual: usize) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: entry.to_owned(),
+        function: None,
+        kernel: Some(entry.to_owned()),
         argument: "parameters".to_owned(),
         problem: format!(
             "the kernel has {actual} bytes of parameters, but {} are declared: {} for {} buffers \

@@ -95,7 +95,8 @@ pub(crate) fn check(
     match actual.map(sizes) {
         Some(actual) if actual != declared => Err(GpuError::Argument(ArgumentError {
             label: None,
-            kernel: entry.to_owned(),
+            function: None,
+            kernel: Some(entry.to_owned()),
             argument: "parameters".to_owned(),
             problem: format!(
                 "the kernel has parameters of {actual:?} bytes, but those of {declared:?} are \
