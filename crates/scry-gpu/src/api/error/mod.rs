@@ -28,14 +28,14 @@ pub use search::{Attempt, NoDevice};
 /// The result of most calls.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
-/// The cause of an error: the caller, the shader or the device.
+/// The cause of an error: the caller, the kernel or the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The caller: the arguments of the call are wrong.
     Usage,
-    /// The shader: it was rejected, or the device lacks what it needs.
-    Shader,
+    /// The kernel: it was rejected, or the device lacks what it needs.
+    Kernel,
     /// The device, its driver or a library; also time limits and interrupted waits.
     Device,
 }
@@ -140,14 +140,14 @@ pub enum GpuError {
 }
 
 impl GpuError {
-    /// Returns what is at fault: the caller, the shader, or the device.
+    /// Returns what is at fault: the caller, the kernel, or the device.
     ///
     /// ```
     /// use scry_gpu::{Device, ErrorKind};
     ///
     /// let gpu = Device::open("cpu")?;
     /// let error = gpu.compile("fn").unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::Shader);
+    /// assert_eq!(error.kind(), ErrorKind::Kernel);
     /// let error = gpu.alloc::<u8>(2)?.write(&[0; 3]).unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::Usage);
     /// # Ok::<(), scry_gpu::GpuError>(())
@@ -164,7 +164,7 @@ impl GpuError {
             | Self::Unsupported(_)
             | Self::Capability(_)
             | Self::Language(_)
-            | Self::Source(_) => ErrorKind::Shader,
+            | Self::Source(_) => ErrorKind::Kernel,
             _ => ErrorKind::Device,
         }
     }

@@ -161,6 +161,6 @@ fn errors_name_kernel_or_function() {
 #[test]
 fn kinds_say_what_is_at_fault() {
     assert_eq!(buffer_access().kind(), ErrorKind::Usage);
-    assert_eq!(shader().kind(), ErrorKind::Shader);
+    assert_eq!(shader().kind(), ErrorKind::Kernel);
     assert_eq!(no_device().kind(), ErrorKind::Device);
 }

@@ -176,7 +176,7 @@ fn wgsl_backends_suggest_cuda() {
     let text = error.to_string();
     assert!(text.contains("kernel `k` is written in CUDA C"), "{text}");
     assert!(text.contains("runs WGSL only") && text.contains("open a CUDA device"), "{text}");
-    assert_eq!(error.kind(), ErrorKind::Shader);
+    assert_eq!(error.kind(), ErrorKind::Kernel);
 }
 
 #[test]
