@@ -110,7 +110,7 @@ impl ReportReadback {
             device: queue.info.name.clone(),
             driver: queue.info.driver.clone(),
             problem: format!("{which} {problem}"),
-            limit: limit.clone(),
+            limit: Some(limit.clone()),
             help: help.clone(),
         })
     }

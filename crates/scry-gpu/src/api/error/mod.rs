@@ -103,8 +103,9 @@ pub enum GpuError {
     /// does not fit the others.
     Argument(ArgumentError),
 
-    /// A kernel exceeds an undocumented limit of this driver: the kernel is rejected, or a launch
-    /// was terminated early. The output of such a launch is incomplete; the device still works.
+    /// A kernel exceeds an undocumented limit of this driver, or uses what the driver computes
+    /// wrongly: the kernel is rejected, or a launch was terminated early. The output of such a
+    /// launch is incomplete; the device still works.
     Kernel(KernelError),
 
     /// A request exceeds a limit of the device.

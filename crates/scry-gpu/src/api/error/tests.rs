@@ -159,6 +159,32 @@ fn errors_name_kernel_or_function() {
 }
 
 #[test]
+fn limit_of_the_driver_is_optional() {
+    let text = |limit: Option<&str>| {
+        let error = KernelError {
+            label: None,
+            kernel: "k".into(),
+            device: "GPU".into(),
+            driver: "Mesa 25".into(),
+            problem: "nests 90 levels deep".into(),
+            limit: limit.map(str::to_owned),
+            help: "nest less".into(),
+        };
+        assert_eq!(error.limit(), limit);
+        error.to_string()
+    };
+    assert_eq!(
+        text(Some("30 levels")),
+        "kernel `k` on GPU: nests 90 levels deep; the limit of the driver, Mesa 25, is 30 levels; \
+         help: nest less"
+    );
+    assert_eq!(
+        text(None),
+        "kernel `k` on GPU: nests 90 levels deep; the driver is Mesa 25; help: nest less"
+    );
+}
+
+#[test]
 fn kinds_say_what_is_at_fault() {
     assert_eq!(buffer_access().kind(), ErrorKind::Usage);
     assert_eq!(shader().kind(), ErrorKind::Kernel);

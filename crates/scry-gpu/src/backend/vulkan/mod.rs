@@ -123,8 +123,10 @@ impl VulkanDriver {
             kernel: interface.entry_point.clone(),
             device: self.gpu.info.name.clone(),
             driver: self.gpu.info.driver.clone(),
-            problem: "has cooperative matrices, which this driver computes wrongly".to_owned(),
-            limit: defect.clone(),
+            problem: format!(
+                "has cooperative matrices, which this driver computes wrongly: {defect}"
+            ),
+            limit: None,
             help: "update the driver, or use a CUDA or CPU device".to_owned(),
         }))
     }
