@@ -165,7 +165,8 @@ impl GpuError {
             | Self::Unsupported(_)
             | Self::Capability(_)
             | Self::Language(_)
-            | Self::Source(_) => ErrorKind::Kernel,
+            | Self::Source(_)
+            | Self::Kernel(_) => ErrorKind::Kernel,
             _ => ErrorKind::Device,
         }
     }
