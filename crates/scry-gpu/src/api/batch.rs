@@ -104,9 +104,9 @@ impl Batch {
         kernel: &Kernel,
         bindings: &[&dyn Binding],
         launch: impl Into<Launch>,
-        params: &P,
+        immediates: &P,
     ) -> Result<&mut Self> {
-        let launch = launch.into().immediates(params);
+        let launch = launch.into().immediates(immediates);
         self.launch("Batch::run_with_immediates", kernel, bindings, &launch)
     }
 

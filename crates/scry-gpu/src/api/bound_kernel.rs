@@ -195,8 +195,8 @@ impl<'a> BoundKernel<'a> {
     ///
     /// # Errors
     /// The launch fails as [`Device::run_with_immediates`](crate::Device::run_with_immediates).
-    pub fn immediates<P: Element>(mut self, params: &P) -> Self {
-        let given = UntypedArgument(ArgumentKind::Value(ImmediateValue::new(params)));
+    pub fn immediates<P: Element>(mut self, value: &P) -> Self {
+        let given = UntypedArgument(ArgumentKind::Value(ImmediateValue::new(value)));
         self.given.push((BLOCK.to_owned(), given));
         self
     }

@@ -277,8 +277,8 @@ impl Launch {
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
     #[must_use]
-    pub fn immediates<P: Element>(mut self, params: &P) -> Self {
-        self.immediates = Some(ImmediateValue::new(params));
+    pub fn immediates<P: Element>(mut self, value: &P) -> Self {
+        self.immediates = Some(ImmediateValue::new(value));
         self
     }
 
