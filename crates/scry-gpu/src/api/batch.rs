@@ -433,7 +433,7 @@ impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batch")
             .field("device", &self.context.info.name)
-            .field("steps", &self.list.commands.len())
+            .field("commands", &self.list.commands.len())
             .finish()
     }
 }
