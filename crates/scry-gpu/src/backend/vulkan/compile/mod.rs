@@ -118,7 +118,7 @@ fn failure_report(
     flow: ControlFlow,
 ) -> Result<Option<Arc<FailureReport>>> {
     let [aborts_loops, drops_conditions] =
-        [Fix::ReportAbortedLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
+        [Fix::ReportAbortedLoops, Fix::RejectDeepNesting].map(|fix| gpu.workarounds.has(fix));
     if !(aborts_loops || drops_conditions) {
         return Ok(None);
     }
