@@ -209,6 +209,26 @@ impl NativeInterface {
     ///
     /// Each launch decides whether PDL applies: not if its predecessor writes one of these
     /// bindings, nor if its predecessor is not a launch.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, NativeBinding, NativeInterface, Scalar};
+    ///
+    /// // The kernel reads `weights` before `griddepcontrol.wait`, and `x` after it.
+    /// let bindings = [
+    ///     NativeBinding::read("weights", Scalar::F32),
+    ///     NativeBinding::read("x", Scalar::F32),
+    ///     NativeBinding::read_write("y", Scalar::F32),
+    /// ];
+    /// let interface = NativeInterface::new(bindings, [256, 1, 1]);
+    /// let gpu = Device::open("null")?;
+    /// # let ptx = "";
+    /// // SAFETY: the null device executes no kernels.
+    /// unsafe { gpu.compile_ptx(ptx, "scale", &interface.clone().pdl([0]))? };
+    /// // A binding that the kernel writes cannot be read early.
+    /// // SAFETY: as above.
+    /// assert!(unsafe { gpu.compile_ptx(ptx, "scale", &interface.pdl([0, 2])) }.is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn pdl(mut self, reads: impl Into<Vec<usize>>) -> Self {
         self.pdl_reads = Some(reads.into());
