@@ -1,6 +1,6 @@
 // y = a·x + y.
 //
-//   scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 --out y=out.npy
+//   scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --immediate a=2.0 --out y=out.npy
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;

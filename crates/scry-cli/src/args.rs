@@ -231,8 +231,8 @@ pub struct DataArgs {
     pub shapes: Vec<(String, String)>,
     /// Value of the kernel's immediate, or of a member of its struct; vectors as `1,2,3`; can be
     /// repeated.
-    #[arg(long = "push", value_name = "NAME=VALUE", value_parser = parse_pair)]
-    pub pushes: Vec<(String, String)>,
+    #[arg(long = "immediate", value_name = "NAME=VALUE", value_parser = parse_pair)]
+    pub immediates: Vec<(String, String)>,
     /// Number of invocations: `1000`, `WIDTHxHEIGHT` or `XxYxZ`.
     #[arg(short = 'n', long = "invocations", value_name = "COUNT", value_parser = parse_counts)]
     pub invocations: Option<Counts>,

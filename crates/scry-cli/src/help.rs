@@ -106,9 +106,9 @@ Examples:
 pub const RUN_EXAMPLES: &str = "\
 Examples:
   scry run edges.wgsl --in src=photo.png --out dst=edges.png --set RADIUS=1 --time
-  scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 -n 1000000 --out y=out.npy
-  scry run saxpy.wgsl --in x=data.npz:x --cast x=f32 --inout y=ones:f32:1000 --push a=2.0 --out y=-
-  scry run saxpy.wgsl --in x=rand:f32:100000 --inout y=zeros:f32:100000 --push a=2.0 --repeat 100";
+  scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --immediate a=2.0 -n 1000000 --out y=out.npy
+  scry run saxpy.wgsl --in x=d.npz:x --cast x=f32 --inout y=ones:f32:1000 --immediate a=2 --out y=-
+  scry run saxpy.wgsl --in x=rand:f32:10000 --inout y=zeros:f32:10000 --immediate a=2 --repeat 100";
 
 /// `scry run`: notes.
 pub const RUN: &str = "\
@@ -151,7 +151,7 @@ pub const VERIFY_EXAMPLES: &str = "\
 Examples:
   scry verify kernels/*.wgsl --ulps 4
   scry verify edges.wgsl --in src=photo.png --atol 1e-6
-  scry verify saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 --device vulkan";
+  scry verify saxpy.wgsl --in x=x.npy --inout y=y.npy --immediate a=2.0 --device vulkan";
 
 /// `scry verify`: notes.
 pub const VERIFY: &str = "\
@@ -164,7 +164,7 @@ generated from --seed:
   runtime-sized arrays   the number of elements of the first input; without one 4096, 64x64 or
                          16x16x16, by the number of axes of the workgroup
   floats                 from [0, 1)
-  integers               from their whole range; 64 in uniform buffers, immediates (--push) and
+  integers               from their whole range; 64 in uniform buffers, immediates (--immediate) and
                          overrides without a default, since these are usually sizes
 Without -n there is one invocation for each element of the output, or else of the runtime-sized
 arrays.

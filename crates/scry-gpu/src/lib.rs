@@ -38,9 +38,9 @@ pub use api::element::PodElement;
 pub use api::element::{Element, ElementLayout, Field};
 pub use api::elements::{Elements, Untyped};
 pub use api::error::{
-    ArgumentError, Attempt, CapabilityError, DeviceLostError, DriverError, ErrorKind, GpuError,
-    InterruptedError, KernelError, LanguageError, LibraryError, NoDevice, OutOfMemoryError,
-    RangeError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
+    ArgumentError, Attempt, BufferAccessError, CapabilityError, DeviceLostError, DriverError,
+    ErrorKind, GpuError, InterruptedError, KernelError, LanguageError, LibraryError, NoDevice,
+    OutOfMemoryError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
     WouldBlockError, WrongDeviceError,
 };
 pub use api::futures::TicketFuture;

@@ -32,10 +32,10 @@ fn errors_match_transcript() {
     transcript.run(&["emit", "bad.wgsl", "-o", "bad.spv"]);
     transcript.run(&["verify", "bad.wgsl"]);
     let fill = ["run", "fill.wgsl", "--inout", "x=zeros:f32:8"];
-    for push in ["p=1", "p=1,2,3,1e999", "p=1,2,3,x", "q=1,2,3,4", "p=0.1,1e-9,3,4"] {
-        transcript.run(&[&fill[..], &["--push", push]].concat());
+    for value in ["p=1", "p=1,2,3,1e999", "p=1,2,3,x", "q=1,2,3,4", "p=0.1,1e-9,3,4"] {
+        transcript.run(&[&fill[..], &["--immediate", value]].concat());
     }
-    transcript.run(&[&fill[..], &["--push", "p=1,2,3,4", "--set", "N=1e999"]].concat());
+    transcript.run(&[&fill[..], &["--immediate", "p=1,2,3,4", "--set", "N=1e999"]].concat());
     transcript.compare();
 }
 
@@ -84,7 +84,8 @@ fn only_terminals_have_colours() {
 fn oversized_buffers_are_refused_with_size() {
     let place = Workplace::without_driver();
     place.write("fill.wgsl", FILL);
-    let huge = ["run", "fill.wgsl", "--inout", "x=zeros:f32:99999999999", "--push", "p=1,2,3,4"];
+    let huge =
+        ["run", "fill.wgsl", "--inout", "x=zeros:f32:99999999999", "--immediate", "p=1,2,3,4"];
     let refused = place.scry(&huge).exits_with(1);
     refused.prints(&["`x` is 99999999999 of f32, 399999999996 bytes", "max_buffer_size", "help: "]);
 }
@@ -115,7 +116,7 @@ fn terminals_get_no_binary_data() {
     assert!(text.contains("\u{1b}[31merror:\u{1b}[0m bad.wgsl:4:15"), "{text}");
     let (_, text) = show(&bad, &[("NO_COLOR", "1")]);
     assert!(text.starts_with("error: bad.wgsl:4:15"), "{text}");
-    let fill = ["run", "fill.wgsl", "--push", "p=1,2,3,4"];
+    let fill = ["run", "fill.wgsl", "--immediate", "p=1,2,3,4"];
     let out = ["--inout", "x=ones:f32:2", "--out", "x=-"];
     let (code, text) = show(&[&fill[..], &out].concat(), &[]);
     assert_eq!(code, Some(2));

@@ -18,7 +18,7 @@ fn saxpy_reads_and_writes_npy() {
         place.write("x.npy", npy("<f4", "(3,)", &floats(&[1.0, 2.0, 3.0])));
         place.write("y.npy", &y);
         let arguments =
-            ["run", &kernel, "--in", "x=x.npy", "--inout", "y=y.npy", "--push", "a=2.0"];
+            ["run", &kernel, "--in", "x=x.npy", "--inout", "y=y.npy", "--immediate", "a=2.0"];
         let with_output = [&arguments[..], &["--out", "y=out.npy", "-n", "3"]].concat();
         place.scry(&with_output).exits_with(0).prints(&["-> out.npy", "3 invocations"]);
         let (header, values) = read_npy(&place.read("out.npy"));

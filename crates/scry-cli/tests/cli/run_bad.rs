@@ -18,7 +18,7 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 /// Valid arguments, to which a test adds an invalid one.
 const X: [&str; 2] = ["--in", "x=zeros:f32:8"];
 const Y: [&str; 2] = ["--out", "y"];
-const PUSH: [&str; 4] = ["--push", "a=1", "--push", "n=8"];
+const IMMEDIATES: [&str; 4] = ["--immediate", "a=1", "--immediate", "n=8"];
 
 fn place() -> Workplace {
     let place = Workplace::without_driver();
@@ -36,8 +36,8 @@ fn assert_usage_error(place: &Workplace, arguments: &[&[&str]], words: &[&str]) 
 #[test]
 fn missing_buffers_are_listed() {
     let words = ["`y`", "@binding(0)", "array<f32>", "--in x=zeros:f32:8", "missing: --out y="];
-    assert_usage_error(&place(), &[&X, &PUSH], &words);
-    assert_usage_error(&place(), &[&PUSH], &["`x`, `y`", "missing: --in x=SOURCE"]);
+    assert_usage_error(&place(), &[&X, &IMMEDIATES], &words);
+    assert_usage_error(&place(), &[&IMMEDIATES], &["`x`, `y`", "missing: --in x=SOURCE"]);
 }
 
 #[test]
@@ -45,28 +45,44 @@ fn unknown_names_list_valid_names() {
     let place = place();
     assert_usage_error(
         &place,
-        &[&X, &Y, &PUSH, &["--in", "z=zeros:f32:8"]],
+        &[&X, &Y, &IMMEDIATES, &["--in", "z=zeros:f32:8"]],
         &["--in z", "x ", "y "],
     );
-    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--out", "z"]], &["--out z"]);
-    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--shape", "z=1"]], &["--shape z"]);
+    assert_usage_error(&place, &[&X, &Y, &IMMEDIATES, &["--out", "z"]], &["--out z"]);
+    assert_usage_error(&place, &[&X, &Y, &IMMEDIATES, &["--shape", "z=1"]], &["--shape z"]);
     assert_usage_error(
         &place,
-        &[&X, &Y, &PUSH, &["--push", "b=1"]],
-        &["--push b", "`a` (f32), `n` (u32)"],
+        &[&X, &Y, &IMMEDIATES, &["--immediate", "b=1"]],
+        &["--immediate b", "`a` (f32), `n` (u32)"],
     );
-    assert_usage_error(&place, &[&X, &Y, &["--push", "a=1"]], &["`n` (u32)"]);
-    assert_usage_error(&place, &[&X, &Y, &["--push", "a=1", "--push", "n=-1"]], &["`-1`", "u32"]);
-    let large = ["--push", "a=1e999", "--push", "n=1"];
-    assert_usage_error(&place, &[&X, &Y, &large], &["--push a=1e999: `1e999` is not a finite f32"]);
-    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--cast", "z=f32"]], &["--cast z", "x ", "y "]);
-    let words = ["--cast x=u8", "array<f32>", "--cast x=f32"];
-    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--cast", "x=u8"]], &words);
-    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--cast", "x=byte"]], &["--cast x=byte", "u16"]);
-    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--set", "N=1"]], &["`N`", "--set"]);
+    assert_usage_error(&place, &[&X, &Y, &["--immediate", "a=1"]], &["`n` (u32)"]);
     assert_usage_error(
         &place,
-        &[&X, &Y, &PUSH, &["--entry", "other"]],
+        &[&X, &Y, &["--immediate", "a=1", "--immediate", "n=-1"]],
+        &["`-1`", "u32"],
+    );
+    let large = ["--immediate", "a=1e999", "--immediate", "n=1"];
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &large],
+        &["--immediate a=1e999: `1e999` is not a finite f32"],
+    );
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &IMMEDIATES, &["--cast", "z=f32"]],
+        &["--cast z", "x ", "y "],
+    );
+    let words = ["--cast x=u8", "array<f32>", "--cast x=f32"];
+    assert_usage_error(&place, &[&X, &Y, &IMMEDIATES, &["--cast", "x=u8"]], &words);
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &IMMEDIATES, &["--cast", "x=byte"]],
+        &["--cast x=byte", "u16"],
+    );
+    assert_usage_error(&place, &[&X, &Y, &IMMEDIATES, &["--set", "N=1"]], &["`N`", "--set"]);
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &IMMEDIATES, &["--entry", "other"]],
         &["`other`", "--entry", "main"],
     );
 }
@@ -76,17 +92,17 @@ fn other_data_types_are_refused() {
     let place = place();
     place.write("x.npy", npy("<f8", "(8,)", &[0; 64]));
     let words = ["x=x.npy", "f64", "array<f32>", "astype(\"float32\")"];
-    assert_usage_error(&place, &[&["--in", "x=x.npy"], &Y, &PUSH], &words);
+    assert_usage_error(&place, &[&["--in", "x=x.npy"], &Y, &IMMEDIATES], &words);
     let words = ["u32", "array<f32>", "x=rand:f32:8"];
-    assert_usage_error(&place, &[&["--in", "x=rand:u32:8"], &Y, &PUSH], &words);
-    assert_usage_error(&place, &[&["--in", "x=rand:f32"], &Y, &PUSH], &["zeros:u32:1000x10"]);
-    assert_usage_error(&place, &[&["--in", "x=x.jpg"], &Y, &PUSH], &["x.jpg", ".png"]);
+    assert_usage_error(&place, &[&["--in", "x=rand:u32:8"], &Y, &IMMEDIATES], &words);
+    assert_usage_error(&place, &[&["--in", "x=rand:f32"], &Y, &IMMEDIATES], &["zeros:u32:1000x10"]);
+    assert_usage_error(&place, &[&["--in", "x=x.jpg"], &Y, &IMMEDIATES], &["x.jpg", ".png"]);
     place.write("x.bin", [0; 7]);
-    assert_usage_error(&place, &[&["--in", "x=x.bin"], &Y, &PUSH], &["7 bytes"]);
+    assert_usage_error(&place, &[&["--in", "x=x.bin"], &Y, &IMMEDIATES], &["7 bytes"]);
     let empty = ["--in", "x=zeros:f32:0", "-n", "8"];
-    assert_usage_error(&place, &[&empty, &Y, &PUSH], &["the buffer is empty"]);
+    assert_usage_error(&place, &[&empty, &Y, &IMMEDIATES], &["the buffer is empty"]);
     let words = ["--shape x", "has its own shape"];
-    assert_usage_error(&place, &[&X, &Y, &PUSH, &["--shape", "x=2x4"]], &words);
+    assert_usage_error(&place, &[&X, &Y, &IMMEDIATES, &["--shape", "x=2x4"]], &words);
 }
 
 #[test]
@@ -98,13 +114,13 @@ fn images_need_pixel_types() {
     place.write("k.wgsl", source);
     assert_usage_error(
         &place,
-        &[&["--in", "x=i.png"], &Y, &PUSH],
+        &[&["--in", "x=i.png"], &Y, &IMMEDIATES],
         &["array<vec2<f32>>", "array<u32>"],
     );
     place.write("k.wgsl", KERNEL);
     assert_usage_error(
         &place,
-        &[&X, &["--out", "y=o.png"], &PUSH],
+        &[&X, &["--out", "y=o.png"], &IMMEDIATES],
         &["two dimensions", "--shape y="],
     );
 }
@@ -114,23 +130,23 @@ fn directions_are_not_mixed_up() {
     let place = place();
     assert_usage_error(
         &place,
-        &[&["--out", "x", "--shape", "x=8"], &Y, &PUSH],
+        &[&["--out", "x", "--shape", "x=8"], &Y, &IMMEDIATES],
         &["does not write `x`"],
     );
     assert_usage_error(
         &place,
-        &[&X, &["--in", "y=zeros:f32:8"], &PUSH],
+        &[&X, &["--in", "y=zeros:f32:8"], &IMMEDIATES],
         &["writes `y`", "--inout"],
     );
-    assert_usage_error(&place, &[&X, &X, &Y, &PUSH], &["buffer `x` has two inputs"]);
-    assert_usage_error(&place, &[&X, &Y, &Y, &PUSH], &["--out y is repeated"]);
+    assert_usage_error(&place, &[&X, &X, &Y, &IMMEDIATES], &["buffer `x` has two inputs"]);
+    assert_usage_error(&place, &[&X, &Y, &Y, &IMMEDIATES], &["--out y is repeated"]);
 }
 
 #[test]
 fn streams_hold_one_array() {
     let place = place();
     let words = ["`x`, `y`", "standard input"];
-    assert_usage_error(&place, &[&["--in", "x=-", "--inout", "y=bin:-"], &PUSH], &words);
+    assert_usage_error(&place, &[&["--in", "x=-", "--inout", "y=bin:-"], &IMMEDIATES], &words);
     place.write(
         "k.wgsl",
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -149,10 +165,10 @@ fn inputs_are_never_overwritten() {
     place.write("y.npy", &file);
     let x = ["--in", "x=x.npy"];
     for output in ["y=x.npy", "y=./x.npy"] {
-        assert_usage_error(&place, &[&x, &["--out", output], &PUSH], &["is also an input"]);
+        assert_usage_error(&place, &[&x, &["--out", output], &IMMEDIATES], &["is also an input"]);
     }
     let inout = ["--inout", "y=y.npy", "--out", "y=y.npy"];
-    assert_usage_error(&place, &[&x, &inout, &PUSH], &["is also an input"]);
+    assert_usage_error(&place, &[&x, &inout, &IMMEDIATES], &["is also an input"]);
     assert_eq!((place.read("x.npy"), place.read("y.npy")), (file.clone(), file));
     place.write(
         "k2.wgsl",
@@ -160,7 +176,7 @@ fn inputs_are_never_overwritten() {
     );
     let both = ["run", "k2.wgsl", "--out", "x=o.bin", "--out", "y=./o.bin", "--shape", "x=1"];
     place
-        .scry(&[&both[..], &["--shape", "y=1"], &PUSH].concat())
+        .scry(&[&both[..], &["--shape", "y=1"], &IMMEDIATES].concat())
         .exits_with(2)
         .prints(&["write to the same file"]);
 }
@@ -172,26 +188,26 @@ fn failing_files_are_named() {
         let arguments = [&[&["run", "k.wgsl"][..]], arguments].concat().concat();
         place.scry(&arguments).exits_with(1).prints(words);
     };
-    assert_fails(&[&["--in", "x=none.npy"], &Y, &PUSH], &["none.npy"]);
+    assert_fails(&[&["--in", "x=none.npy"], &Y, &IMMEDIATES], &["none.npy"]);
     place.write("x.npy", b"nonsense");
-    assert_fails(&[&["--in", "x=x.npy"], &Y, &PUSH], &["x.npy", "magic number"]);
+    assert_fails(&[&["--in", "x=x.npy"], &Y, &IMMEDIATES], &["x.npy", "magic number"]);
     place.write("x.png", b"nonsense");
-    assert_fails(&[&["--in", "x=x.png"], &Y, &PUSH], &["x.png"]);
+    assert_fails(&[&["--in", "x=x.png"], &Y, &IMMEDIATES], &["x.png"]);
     // The header of an image of 30000x30000 pixels, and no pixels.
     let mut image = png(1, 1, ColorType::Rgba, &[0; 4]);
     image.splice(16..24, [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
     image.splice(29..33, [0x66, 0x27, 0xf8, 0xba]);
     place.write("large.png", image);
     assert_fails(
-        &[&["--in", "x=large.png"], &Y, &PUSH],
+        &[&["--in", "x=large.png"], &Y, &IMMEDIATES],
         &["large.png", "30000x30000 pixels", "help: "],
     );
     let many = "x=rand:f32:99999999999999";
-    assert_fails(&[&["--in", many], &Y, &PUSH], &["399999999999996 bytes", "help: "]);
-    assert_fails(&[&X, &["--out", "y=no/y.npy"], &PUSH], &["no/y.npy", "no folder"]);
+    assert_fails(&[&["--in", many], &Y, &IMMEDIATES], &["399999999999996 bytes", "help: "]);
+    assert_fails(&[&X, &["--out", "y=no/y.npy"], &IMMEDIATES], &["no/y.npy", "no folder"]);
     std::fs::create_dir(place.path("d.npy")).unwrap();
-    assert_fails(&[&X, &["--out", "y=d.npy"], &PUSH], &["d.npy", "folder"]);
-    assert_fails(&[&["--in", "x=d.npy"], &Y, &PUSH], &["d.npy", "folder"]);
+    assert_fails(&[&X, &["--out", "y=d.npy"], &IMMEDIATES], &["d.npy", "folder"]);
+    assert_fails(&[&["--in", "x=d.npy"], &Y, &IMMEDIATES], &["d.npy", "folder"]);
     place.scry(&["run", "none.wgsl"]).exits_with(1).prints(&["none.wgsl"]);
     place.write("bad.wgsl", "fn main( {}");
     place.scry(&["run", "bad.wgsl"]).exits_with(1).prints(&["bad.wgsl:1:", "┌─ bad.wgsl:1:"]);
@@ -202,13 +218,17 @@ fn unclear_invocation_counts_are_refused() {
     let place = place();
     let source = KERNEL.replace("y: array<f32>", "y: array<f32, 8>");
     place.write("k.wgsl", &source);
-    assert_usage_error(&place, &[&X, &Y, &PUSH], &["cannot infer the number of invocations", "-n"]);
+    assert_usage_error(
+        &place,
+        &[&X, &Y, &IMMEDIATES],
+        &["cannot infer the number of invocations", "-n"],
+    );
     let source = KERNEL.replace("@workgroup_size(64)", "@workgroup_size(8, 8)");
     place.write("k.wgsl", source);
-    assert_usage_error(&place, &[&X, &Y, &PUSH], &["2-D", "-n WIDTHxHEIGHT"]);
+    assert_usage_error(&place, &[&X, &Y, &IMMEDIATES], &["2-D", "-n WIDTHxHEIGHT"]);
     let alone = KERNEL.replace("params.a * x[id.x]", "params.a");
     place.write("k.wgsl", alone);
-    assert_usage_error(&place, &[&Y, &PUSH], &["its shape cannot be inferred", "--shape y="]);
+    assert_usage_error(&place, &[&Y, &IMMEDIATES], &["its shape cannot be inferred", "--shape y="]);
 }
 
 #[test]

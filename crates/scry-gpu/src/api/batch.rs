@@ -104,9 +104,9 @@ impl Batch {
         kernel: &Kernel,
         bindings: &[&dyn Binding],
         launch: impl Into<Launch>,
-        params: &P,
+        immediates: &P,
     ) -> Result<&mut Self> {
-        let launch = launch.into().immediates(params);
+        let launch = launch.into().immediates(immediates);
         self.launch("Batch::run_with_immediates", kernel, bindings, &launch)
     }
 
@@ -171,8 +171,9 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As [`Slice::copy_to`](crate::Slice::copy_to); [`GpuError::Range`](crate::GpuError::Range) if
-    /// the elements of two untyped buffers are of different types.
+    /// As [`Slice::copy_to`](crate::Slice::copy_to);
+    /// [`GpuError::BufferAccess`](crate::GpuError::BufferAccess) if the elements of two untyped
+    /// buffers are of different types.
     pub fn copy<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         src: S,
@@ -241,7 +242,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`](crate::GpuError::Range) if `data` has a different length,
+    /// [`GpuError::BufferAccess`](crate::GpuError::BufferAccess) if `data` has a different length,
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "Batch::write";
@@ -281,13 +282,13 @@ impl Batch {
         same_device(&self.context, owner, "Batch::download", role)?;
         let copy = match view.bytes() {
             None => None,
-            Some((source, span)) => {
-                let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back");
+            Some((source, range)) => {
+                let memory = self.context.allocate(MemoryKind::Readback, range.size, "read back");
                 let memory = memory.in_function("Batch::download")?;
-                let dst = BufferRange { size: span.size, ..memory.whole() };
-                self.list.push(Command::Copy { src: span, dst }, [source, &memory]);
+                let dst = BufferRange { size: range.size, ..memory.whole() };
+                self.list.push(Command::Copy { src: range, dst }, [source, &memory]);
                 self.list.read_by_host = true;
-                Some(HostCopy { memory, source: span.memory })
+                Some(HostCopy { memory, source: range.memory })
             }
         };
         let latest = self.latest.clone();
@@ -432,7 +433,7 @@ impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batch")
             .field("device", &self.context.info.name)
-            .field("steps", &self.list.commands.len())
+            .field("commands", &self.list.commands.len())
             .finish()
     }
 }

@@ -195,8 +195,8 @@ impl<'a> BoundKernel<'a> {
     ///
     /// # Errors
     /// The launch fails as [`Device::run_with_immediates`](crate::Device::run_with_immediates).
-    pub fn immediates<P: Element>(mut self, params: &P) -> Self {
-        let given = UntypedArgument(ArgumentKind::Value(ImmediateValue::new(params)));
+    pub fn immediates<P: Element>(mut self, value: &P) -> Self {
+        let given = UntypedArgument(ArgumentKind::Value(ImmediateValue::new(value)));
         self.given.push((BLOCK.to_owned(), given));
         self
     }
@@ -393,7 +393,8 @@ impl<'a> BoundKernel<'a> {
     fn reject(&self, argument: &str, problem: &str, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
             label: self.kernel.label().map(|label| label.to_string()),
-            kernel: self.interface().entry_point.clone(),
+            function: None,
+            kernel: Some(self.interface().entry_point.clone()),
             argument: argument.to_owned(),
             problem: problem.to_owned(),
             help: help.to_owned(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::dtype::ElementType;
 use crate::api::element::{self, Element};
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result};
 use crate::api::slice::Slice;
 use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::context::Context;
@@ -124,7 +124,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has a different length than the buffer.
+    /// [`GpuError::BufferAccess`] if `data` has a different length than the buffer.
     pub fn write(&self, data: &[T]) -> Result<()> {
         Slice::from(self).write_for("Buffer::write", data)
     }
@@ -142,7 +142,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` exceeds the end of the buffer.
+    /// [`GpuError::BufferAccess`] if `data` exceeds the end of the buffer.
     pub fn write_at(&self, offset: usize, data: &[T]) -> Result<()> {
         let range = offset..offset.saturating_add(data.len());
         const NAME: &str = "Buffer::write_at";
@@ -183,7 +183,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has a different length.
+    /// As [`Buffer::download`]; [`GpuError::BufferAccess`] if `out` has a different length.
     pub fn download_into(&self, out: &mut [T]) -> Result<()> {
         Slice::from(self).download_into_for("Buffer::download_into", out)
     }
@@ -202,11 +202,11 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`Buffer::download`]; [`GpuError::Range`] if there is no element of that index.
+    /// As [`Buffer::download`]; [`GpuError::BufferAccess`] if there is no element of that index.
     pub fn get(&self, index: usize) -> Result<T> {
         if index >= self.len() {
             let (name, len) = (quoted(self.label()), self.len());
-            return Err(GpuError::Range(RangeError {
+            return Err(GpuError::BufferAccess(BufferAccessError {
                 operation: "Buffer::get",
                 problem: format!("element {index} of {name}, which has {len}"),
                 help: match len {
@@ -252,7 +252,8 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the lengths differ or the ranges overlap; [`GpuError::WrongDevice`].
+    /// [`GpuError::BufferAccess`] if the lengths differ or the ranges overlap;
+    /// [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
         const NAME: &str = "Buffer::copy_to";
         let (src, dst) = (self.view(), dst.into());
@@ -294,7 +295,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it starts.
+    /// [`GpuError::BufferAccess`] if the range exceeds the buffer or ends before it starts.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
         self.slice_for("Buffer::slice", range)
     }
@@ -335,8 +336,8 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the size is not a multiple of the element size, or if the start is
-    /// not aligned for the elements, as is possible for a [`Buffer::owned_slice`].
+    /// [`GpuError::BufferAccess`] if the size is not a multiple of the element size, or if the
+    /// start is not aligned for the elements, as is possible for a [`Buffer::owned_slice`].
     pub fn view_as<U: Element>(&self) -> Result<Buffer<U>> {
         let whole = (0, self.bytes.size);
         self.bytes.check_view("Buffer::view_as", whole, &ElementType::of::<U>())?;

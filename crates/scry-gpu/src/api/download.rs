@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::api::element::{self, Element};
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result};
 use crate::api::latest_submission::LatestSubmission;
 use crate::core::completion::Completion;
 use crate::core::context::Context;
@@ -62,7 +62,7 @@ impl<T: Element> Download<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the batch was never submitted; else as
+    /// [`GpuError::BufferAccess`] if the batch was never submitted; else as
     /// [`Ticket::wait`](crate::Ticket::wait).
     pub fn get(&self) -> Result<Vec<T>> {
         match &self.copy {
@@ -112,7 +112,7 @@ impl<T: Element> Download<T> {
 }
 
 fn not_submitted(operation: &'static str) -> GpuError {
-    GpuError::Range(RangeError {
+    GpuError::BufferAccess(BufferAccessError {
         operation,
         problem: "the batch that reads these elements was not submitted".to_owned(),
         help: "submit the batch, or replay the recording, first".to_owned(),

@@ -110,7 +110,10 @@ impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recording")
             .field("device", &self.context.info.name)
-            .field("steps", &self.recorded.as_ref().map_or(0, |recorded| recorded.command_count()))
+            .field(
+                "commands",
+                &self.recorded.as_ref().map_or(0, |recorded| recorded.command_count()),
+            )
             .finish()
     }
 }

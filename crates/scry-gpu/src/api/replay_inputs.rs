@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::element;
 use crate::api::elements::Elements;
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result};
 use crate::api::recording::Recording;
 use crate::api::ticket::Ticket;
 use crate::core::command::{BufferRange, Command};
@@ -32,7 +32,7 @@ struct Write {
     /// Offset of its data in [`ReplayInputs::bytes`].
     start: usize,
     memory: Arc<Memory>,
-    span: BufferRange,
+    range: BufferRange,
 }
 
 impl<'r> ReplayInputs<'r> {
@@ -57,9 +57,9 @@ impl<'r> ReplayInputs<'r> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has a different length, or if the data would have no effect:
-    /// no command of the recording uses the elements, or one overwrites some of them before they
-    /// are read, as a recorded [`Batch::write`](crate::Batch::write) does.
+    /// [`GpuError::BufferAccess`] if `data` has a different length, or if the data would have no
+    /// effect: no command of the recording uses the elements, or one overwrites some of them before
+    /// they are read, as a recorded [`Batch::write`](crate::Batch::write) does.
     /// [`GpuError::WrongDevice`]. An error leaves the inputs unchanged.
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "ReplayInputs::write";
@@ -67,17 +67,17 @@ impl<'r> ReplayInputs<'r> {
         let (view, role) = (dst.bytes(), || "the destination".to_owned());
         let owner = (view.context, view.label);
         same_device(self.recording.context(), owner, NAME, role)?;
-        if let Some((memory, span)) = view.bytes() {
+        if let Some((memory, range)) = view.bytes() {
             let reject = |start: &str, end: &str, help: &str| {
                 let (count, name) = (data.len(), quoted(view.label));
-                Err(GpuError::Range(RangeError {
+                Err(GpuError::BufferAccess(BufferAccessError {
                     operation: NAME,
                     problem: format!("the recording {start} the {count} elements of {name}{end}"),
                     help: help.to_owned(),
                 }))
             };
             let recorded = self.recording.recorded();
-            match recorded.map_or(FirstUse::None, |recorded| recorded.first_use(span)) {
+            match recorded.map_or(FirstUse::None, |recorded| recorded.first_use(range)) {
                 FirstUse::Read => {}
                 FirstUse::None => {
                     return reject("does not use", "", "write elements that it reads");
@@ -94,7 +94,7 @@ impl<'r> ReplayInputs<'r> {
             let start = self.bytes.len().next_multiple_of(ALIGNMENT);
             self.bytes.resize(start, 0);
             self.bytes.extend_from_slice(element::bytes_of(data));
-            self.writes.push(Write { start, memory: memory.clone(), span });
+            self.writes.push(Write { start, memory: memory.clone(), range });
         }
         Ok(self)
     }
@@ -135,10 +135,10 @@ fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<Com
     let size = bytes.len() as u64;
     let source = context.allocate(MemoryKind::Upload, size, "inputs of a replay")?;
     context.note_loss(context.driver.write(source.id(), 0, bytes))?;
-    for Write { start, memory, span } in writes {
-        let (offset, size) = (source.whole().offset + *start as u64, span.size);
+    for Write { start, memory, range } in writes {
+        let (offset, size) = (source.whole().offset + *start as u64, range.size);
         let src = BufferRange { memory: source.id(), offset, size };
-        list.push(Command::Copy { src, dst: *span }, [&source, memory]);
+        list.push(Command::Copy { src, dst: *range }, [&source, memory]);
     }
     Ok(list)
 }
@@ -146,13 +146,13 @@ fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<Com
 impl DriverRecording {
     /// Returns how the recorded commands first use a range. Ranges that are read are cached: they
     /// are probably written before each replay.
-    fn first_use(&self, span: BufferRange) -> FirstUse {
-        if self.is_remembered_input(span) {
+    fn first_use(&self, range: BufferRange) -> FirstUse {
+        if self.is_remembered_input(range) {
             return FirstUse::Read;
         }
-        let first_use = self.list().first_use(span);
+        let first_use = self.list().first_use(range);
         if first_use == FirstUse::Read {
-            self.remember_input(span);
+            self.remember_input(range);
         }
         first_use
     }

@@ -6,7 +6,7 @@ use crate::api::binding::{Binding, Sealed, View};
 use crate::api::buffer::Buffer;
 use crate::api::dtype::ElementType;
 use crate::api::element::{self, Element};
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result};
 use crate::core::device_bytes::{self, DeviceBytes};
 use crate::core::encode;
 use crate::core::same_device::quoted;
@@ -97,7 +97,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has a different length.
+    /// [`GpuError::BufferAccess`] if `data` has a different length.
     pub fn write(&self, data: &[T]) -> Result<()> {
         self.write_for("Slice::write", data)
     }
@@ -188,7 +188,8 @@ impl<'a, T: Element> Slice<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the lengths differ or the ranges overlap; [`GpuError::WrongDevice`].
+    /// [`GpuError::BufferAccess`] if the lengths differ or the ranges overlap;
+    /// [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
         const NAME: &str = "Slice::copy_to";
         let (src, dst) = (self.view(), dst.into());
@@ -210,8 +211,8 @@ impl<'a, T: Element> Slice<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the size is not a multiple of the element size, or if the start is
-    /// not aligned for the elements.
+    /// [`GpuError::BufferAccess`] if the size is not a multiple of the element size, or if the
+    /// start is not aligned for the elements.
     pub fn view_as<U: Element>(&self) -> Result<Slice<'a, U>> {
         let element = ElementType::of::<U>();
         self.bytes.check_view("Slice::view_as", (self.start, self.byte_size()), &element)?;
@@ -241,10 +242,10 @@ impl<'a, T: Element> Slice<'a, T> {
             return Ok(());
         }
         let name = quoted(&self.bytes.label);
-        Err(GpuError::Range(RangeError {
+        Err(GpuError::BufferAccess(BufferAccessError {
             operation,
-            problem: format!("{given} elements were given for {} elements of {name}", self.len),
-            help: "give as many as there are, or take a slice of the buffer".to_owned(),
+            problem: format!("{given} elements were passed for {} elements of {name}", self.len),
+            help: format!("pass {} elements, or use a slice of the buffer", self.len),
         }))
     }
 }

@@ -6,7 +6,7 @@ use crate::api::binding::{Binding, Sealed, View};
 use crate::api::buffer::Buffer;
 use crate::api::dtype::{DType, ElementType};
 use crate::api::element::Element;
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result};
 use crate::core::device_bytes::{self, DeviceBytes, resolve};
 use crate::core::encode;
 use crate::core::same_device::quoted;
@@ -143,7 +143,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` and the buffer differ in size.
+    /// [`GpuError::BufferAccess`] if `data` and the buffer differ in size.
     pub fn write_bytes(&self, data: &[u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::write_bytes";
         self.check_size(NAME, data.len())?;
@@ -177,7 +177,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has a different size.
+    /// As [`Buffer::download`]; [`GpuError::BufferAccess`] if `out` has a different size.
     pub fn download_bytes_into(&self, out: &mut [u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::download_bytes_into";
         self.check_size(NAME, out.len())?;
@@ -212,8 +212,8 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if types or lengths differ, or if the two ranges of memory overlap;
-    /// [`GpuError::WrongDevice`].
+    /// [`GpuError::BufferAccess`] if types or lengths differ, or if the two ranges of memory
+    /// overlap; [`GpuError::WrongDevice`].
     pub fn copy_to(&self, dst: &Self) -> Result<()> {
         const NAME: &str = "UntypedBuffer::copy_to";
         check_same_elements(NAME, (self.label(), &self.element), (dst.label(), &dst.element))?;
@@ -251,7 +251,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it starts.
+    /// [`GpuError::BufferAccess`] if the range exceeds the buffer or ends before it starts.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = resolve("UntypedBuffer::slice", range, self.len(), self.label())?;
         let [start, size] = [start, end - start].map(|len| len as u64 * self.element.size);
@@ -273,8 +273,8 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the size is not a multiple of the element size, or if the start is
-    /// not a multiple of it.
+    /// [`GpuError::BufferAccess`] if the size is not a multiple of the element size, or if the
+    /// start is not a multiple of it.
     pub fn view_as(&self, dtype: impl Into<Option<DType>>) -> Result<Self> {
         let element = dtype.into().into();
         self.bytes.check_view("UntypedBuffer::view_as", (0, self.bytes.size), &element)?;
@@ -294,8 +294,8 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `T` is not the type of the elements; for bytes of unknown type as
-    /// [`UntypedBuffer::view_as`].
+    /// [`GpuError::BufferAccess`] if `T` is not the type of the elements; for bytes of unknown type
+    /// as [`UntypedBuffer::view_as`].
     pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
         const NAME: &str = "UntypedBuffer::typed";
         let wanted = ElementType::of::<T>();
@@ -303,7 +303,7 @@ impl UntypedBuffer {
             self.bytes.check_view(NAME, (0, self.bytes.size), &wanted)?;
         } else if !self.element.is_same(&wanted) {
             let (holds, wanted) = (self.element.rust_name(), wanted.rust_name());
-            return Err(GpuError::Range(RangeError {
+            return Err(GpuError::BufferAccess(BufferAccessError {
                 operation: NAME,
                 problem: format!("{} holds {holds}, not {wanted}", quoted(self.label())),
                 help: format!(
@@ -324,7 +324,7 @@ impl UntypedBuffer {
             return Ok(());
         }
         let (name, size) = (quoted(self.label()), self.bytes.size);
-        Err(GpuError::Range(RangeError {
+        Err(GpuError::BufferAccess(BufferAccessError {
             operation,
             problem: format!("{given} bytes were given for the {size} bytes of {name}"),
             help: format!("give {size} bytes, or take a slice of the buffer"),
@@ -342,7 +342,7 @@ pub(crate) fn check_same_elements(
         return Ok(());
     }
     let (from, to) = (quoted(from), quoted(to));
-    Err(GpuError::Range(RangeError {
+    Err(GpuError::BufferAccess(BufferAccessError {
         operation,
         problem: format!(
             "{from} holds {}, but {to} holds {}",

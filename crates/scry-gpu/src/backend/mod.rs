@@ -28,6 +28,11 @@ fn describe_buffer(label: &str) -> String {
     }
 }
 
+/// Returns the error text for a submission without times.
+fn no_times(submission: u64) -> String {
+    format!("submission {submission} was not timed, or its times were read already")
+}
+
 /// The reason why a backend has no device, and what the user can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Absence {

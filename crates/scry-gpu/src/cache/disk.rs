@@ -46,6 +46,13 @@ impl DiskCache {
                 location::warn_once(Path::new("the user's cache folder"), &problem);
                 None
             }
+            Location::NoCurrentFolder(relative) => {
+                let problem = io::Error::other(
+                    "the path in SCRY_CACHE_DIR is relative, and the current folder does not exist",
+                );
+                location::warn_once(&relative, &problem);
+                None
+            }
         }
     }
 

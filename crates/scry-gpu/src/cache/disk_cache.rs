@@ -27,7 +27,8 @@ pub struct CacheEntry {
 }
 
 /// Returns the folder that contains a folder for each device and driver. `None` if the cache is
-/// turned off, or if the user has no home folder. The folder need not exist.
+/// turned off, if the user has no home folder, or if `SCRY_CACHE_DIR` is a relative path and the
+/// current folder does not exist. The folder need not exist.
 #[must_use]
 pub fn directory() -> Option<PathBuf> {
     cache::root()

@@ -16,8 +16,10 @@ use std::sync::{Mutex, PoisonError};
 pub(super) enum Location {
     /// The cache is turned off.
     Off,
-    /// There is no home folder, or `SCRY_CACHE_DIR` cannot be made absolute.
+    /// There is no home folder.
     NoHome,
+    /// `SCRY_CACHE_DIR` is this relative path, and the current folder does not exist.
+    NoCurrentFolder(PathBuf),
     /// In this folder, which may contain other files too.
     In(PathBuf),
 }
@@ -28,7 +30,8 @@ pub(super) fn configured_location(variable: impl Fn(&str) -> Option<OsString>) -
         return if given.is_empty() || given.eq_ignore_ascii_case("off") {
             Location::Off
         } else {
-            std::path::absolute(given).map_or(Location::NoHome, Location::In)
+            let path = PathBuf::from(given);
+            std::path::absolute(&path).map_or(Location::NoCurrentFolder(path), Location::In)
         };
     }
     let folder = |name: &str| {
@@ -55,7 +58,7 @@ pub(super) fn process_location() -> Location {
 pub(crate) fn root() -> Option<PathBuf> {
     match process_location() {
         Location::In(base) => Some(root_in(&base)),
-        Location::Off | Location::NoHome => None,
+        Location::Off | Location::NoHome | Location::NoCurrentFolder(_) => None,
     }
 }
 
@@ -108,8 +111,11 @@ fn private_builder() -> DirBuilder {
 }
 
 /// Returns an error if another user could replace the cache folder: if `base`, or its nearest
-/// existing parent, belongs to a user other than this one and root, or is writable by everyone.
-/// Also prevents a process run as root from using another user's home.
+/// existing parent, belongs to a user other than this one and root, or is writable by others. Also
+/// prevents a process run as root from using another user's home.
+///
+/// A group with the id of the owner is taken for the owner's private group: systems that give users
+/// such groups create folders that are writable by it.
 #[cfg(unix)]
 fn check_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -118,12 +124,15 @@ fn check_base(base: &Path) -> io::Result<()> {
     else {
         return Ok(());
     };
-    let (owner, mode) = (metadata.uid(), metadata.mode());
+    let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode());
+    // In a folder with the sticky bit, such as /tmp, only owners can rename.
+    let is_sticky = mode & 0o1000 != 0;
     let problem = if owner != 0 && owner != effective_user_id() {
         format!("belongs to user {owner} rather than to user {}", effective_user_id())
-    // In a folder with the sticky bit, such as /tmp, only owners can rename.
-    } else if mode & 0o1002 == 0o002 {
+    } else if mode & 0o002 != 0 && !is_sticky {
         format!("is writable by everyone (mode {:o})", mode & 0o7777)
+    } else if mode & 0o020 != 0 && !is_sticky && group != owner {
+        format!("is writable by group {group} (mode {:o})", mode & 0o7777)
     } else {
         return Ok(());
     };

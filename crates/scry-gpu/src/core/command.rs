@@ -36,7 +36,7 @@ pub(crate) enum Command {
 /// The buffer range bound to a binding of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BoundBuffer {
-    pub span: BufferRange,
+    pub range: BufferRange,
     /// Whether the kernel may write it.
     pub writes: bool,
 }
@@ -165,7 +165,7 @@ impl Command {
         match self {
             Self::Fill { dst, .. } | Self::Copy { dst, .. } => Some(*dst),
             Self::Dispatch(dispatch) if dispatch.role == Role::Copy => {
-                Some(dispatch.bindings[1].span)
+                Some(dispatch.bindings[1].range)
             }
             Self::Dispatch(_) => None,
         }
@@ -181,7 +181,7 @@ impl Command {
             }
             Self::Dispatch(dispatch) => {
                 for bound in &dispatch.bindings {
-                    visit(bound.span, bound.writes);
+                    visit(bound.range, bound.writes);
                 }
                 if let Groups::Indirect(counts) = &dispatch.groups {
                     visit(**counts, false);

@@ -107,15 +107,15 @@ impl CommandList {
     }
 
     /// Returns how the list first uses a range of bytes.
-    pub(crate) fn first_use(&self, span: BufferRange) -> FirstUse {
+    pub(crate) fn first_use(&self, range: BufferRange) -> FirstUse {
         // The subranges that no command has accessed so far.
-        let mut untouched = vec![(span.offset, span.end())];
+        let mut untouched = vec![(range.offset, range.end())];
         let mut found = FirstUse::None;
         for command in &self.commands {
             let overwritten = command.overwrites();
             command.for_each_access(|access, writes| {
                 let touches = |(start, end): &(u64, u64)| {
-                    access.memory == span.memory && access.offset < *end && *start < access.end()
+                    access.memory == range.memory && access.offset < *end && *start < access.end()
                 };
                 if found == FirstUse::Overwrite || !untouched.iter().any(touches) {
                     return;
@@ -142,9 +142,9 @@ impl CommandList {
         let mut covered = whole.offset;
         for command in &self.commands {
             let (mut used, mut read) = (false, false);
-            command.for_each_access(|span, writes| {
-                used |= span.memory == whole.memory;
-                read |= span.memory == whole.memory && !writes;
+            command.for_each_access(|range, writes| {
+                used |= range.memory == whole.memory;
+                read |= range.memory == whole.memory && !writes;
             });
             match command.overwrites() {
                 _ if !used => continue,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::api::binding::View;
 use crate::api::dtype::ElementType;
-use crate::api::error::{GpuError, RangeError, Result, TooLargeError};
+use crate::api::error::{BufferAccessError, GpuError, Result, TooLargeError};
 use crate::core::async_transfer;
 use crate::core::command::BufferRange;
 use crate::core::command_list::CommandList;
@@ -126,7 +126,9 @@ impl DeviceBytes {
         (start, size): (u64, u64),
         element: &ElementType,
     ) -> Result<()> {
-        let reject = |problem, help| Err(GpuError::Range(RangeError { operation, problem, help }));
+        let reject = |problem, help| {
+            Err(GpuError::BufferAccess(BufferAccessError { operation, problem, help }))
+        };
         let (name, buffer) = (element.rust_name(), quoted(&self.label));
         let (align, offset) = (element.align, self.offset + start);
         if !offset.is_multiple_of(align) {
@@ -192,7 +194,7 @@ pub(crate) fn resolve(
     if start <= end && end <= len {
         return Ok((start, end));
     }
-    Err(GpuError::Range(RangeError {
+    Err(GpuError::BufferAccess(BufferAccessError {
         operation,
         problem: format!("elements {start}..{end} of {}, which has {len}", quoted(label)),
         help: format!("use a range within 0..{len} that does not end before its start"),

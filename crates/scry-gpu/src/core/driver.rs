@@ -133,7 +133,7 @@ pub(crate) trait Driver: Send + Sync {
     /// Compiles a native kernel. Its grids are never linearised; the immediate block of each launch
     /// has the interface's size.
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
-        Err(native::language_error(job.entry, job.spec.language, &self.info().title()))
+        Err(native::language_error(Some(job.entry), job.spec.language, &self.info().title()))
     }
 
     /// Loads a routine of a vendor library. Its launches are like those of native kernels.
@@ -206,7 +206,8 @@ pub(crate) trait Driver: Send + Sync {
     }
 
     /// Returns the device time of each dispatch of a timed, completed submission, in order. Empty
-    /// if the device has no timestamps. Can be called once for each submission.
+    /// if the device has no timestamps. The times are returned once: a second call for the same
+    /// submission is an error.
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>>;
 
     /// Returns the free device memory in bytes, over all processes; `None` if the backend does not

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use scry_ir::Interface;
 
 use crate::api::binding::{Binding, View};
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, Result};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{self, Grid, Launch, LaunchSize};
 use crate::core::check::{self, Argument};
@@ -48,7 +48,7 @@ pub(crate) fn copy(
     same_device(context, (dst.context, dst.label), operation, || "the destination".to_owned())?;
     if src.size != dst.size {
         let count = |view: &View<'_>| view.size / view.element_size.max(1);
-        return Err(GpuError::Range(RangeError {
+        return Err(GpuError::BufferAccess(BufferAccessError {
             operation,
             problem: format!(
                 "{} elements of {} do not fit the {} elements of {}",
@@ -64,7 +64,7 @@ pub(crate) fn copy(
         return Ok(());
     };
     if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
-        return Err(GpuError::Range(RangeError {
+        return Err(GpuError::BufferAccess(BufferAccessError {
             operation,
             problem: format!(
                 "source bytes {}..{} and destination bytes {}..{} of {} overlap",
@@ -87,24 +87,25 @@ pub(crate) fn fill(
     dst: View<'_>,
     pattern: &[u8],
 ) -> Result<()> {
-    let Some((memory, span)) = dst.bytes() else {
+    let Some((memory, range)) = dst.bytes() else {
         return Ok(());
     };
     if let Some(word) =
-        repeated_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0)
+        repeated_word(pattern).filter(|_| range.offset % 4 == 0 && range.size % 4 == 0)
     {
-        list.push(Command::Fill { dst: span, pattern: word }, [memory]);
+        list.push(Command::Fill { dst: range, pattern: word }, [memory]);
         return Ok(());
     }
     // The host writes the first bytes; the device doubles them until the range is full.
     let element = pattern.len() as u64;
-    let seed = span.size.min(MAX_PATTERN_SEED / element.max(1) * element).max(element);
+    let seed = range.size.min(MAX_PATTERN_SEED / element.max(1) * element).max(element);
     let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
-    let part = |offset: u64, size: u64| BufferRange { offset: span.offset + offset, size, ..span };
+    let part =
+        |offset: u64, size: u64| BufferRange { offset: range.offset + offset, size, ..range };
     write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
     let mut done = seed;
-    while done < span.size {
-        let size = done.min(span.size - done);
+    while done < range.size {
+        let size = done.min(range.size - done);
         list.push(Command::Copy { src: part(0, size), dst: part(done, size) }, [memory]);
         done += size;
     }
@@ -219,14 +220,14 @@ fn append(
     let mut bound = Vec::with_capacity(bindings.len() + extra);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check rejects empty arguments");
-        let span = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
+        let range = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
         list.retain_memory(memory);
-        bound.push(BoundBuffer { span, writes: binding.access.writes() });
+        bound.push(BoundBuffer { range, writes: binding.access.writes() });
     }
-    bound.extend(params.map(|span| BoundBuffer { span, writes: false }));
+    bound.extend(params.map(|range| BoundBuffer { range, writes: false }));
     if let Some(failure_report) = failure_report {
         let command_index = list.commands.len();
-        let (memory, span) = list.reports.add(
+        let (memory, range) = list.reports.add(
             ReportingLaunch {
                 kernel: kernel.entry_point().to_owned(),
                 label: kernel.label().cloned(),
@@ -236,7 +237,7 @@ fn append(
             context.info.binding_alignment,
             |size| context.allocate(MemoryKind::Device, size, "reports of launches"),
         )?;
-        bound.push(BoundBuffer { span, writes: true });
+        bound.push(BoundBuffer { range, writes: true });
         list.retain_memory(&memory);
     }
     list.commands.push(Command::Dispatch(Dispatch {
@@ -301,8 +302,8 @@ fn launch_grid<'a>(
         }
         LaunchSize::Indirect(counts) => {
             kernel.check_indirect()?;
-            let (memory, span) = counts.check(context, operation, interface)?;
-            Ok(Some(LaunchGrid::Indirect(memory, span)))
+            let (memory, range) = counts.check(context, operation, interface)?;
+            Ok(Some(LaunchGrid::Indirect(memory, range)))
         }
     }
 }

@@ -54,9 +54,9 @@ impl ReportReadback {
         for (index, command) in list.commands.iter().enumerate() {
             total +=
                 u64::from(matches!(command, Command::Dispatch(dispatch) if dispatch.is_launch()));
-            command.for_each_access(|span, writes| {
-                if writes && written.last() != Some(&span.memory) {
-                    written.push(span.memory);
+            command.for_each_access(|range, writes| {
+                if writes && written.last() != Some(&range.memory) {
+                    written.push(range.memory);
                 }
             });
             if let Some(launch) = reporting.next_if(|launch| launch.command_index == index) {
@@ -110,7 +110,7 @@ impl ReportReadback {
             device: queue.info.name.clone(),
             driver: queue.info.driver.clone(),
             problem: format!("{which} {problem}"),
-            limit: limit.clone(),
+            limit: Some(limit.clone()),
             help: help.clone(),
         })
     }

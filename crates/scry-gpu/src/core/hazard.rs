@@ -37,9 +37,9 @@ impl Hazards {
         let stage = command.stage();
         let barrier = self.barrier_before(command, stage);
         let [compute, transfer] = &mut self.unordered;
-        command.for_each_access(|span, writes| {
-            compute.record(span, writes, stage);
-            transfer.record(span, writes, stage);
+        command.for_each_access(|range, writes| {
+            compute.record(range, writes, stage);
+            transfer.record(range, writes, stage);
         });
         barrier
     }
@@ -69,7 +69,7 @@ impl Hazards {
         let unordered = &mut self.unordered[index];
         let before = unordered.stages?;
         let mut conflict = false;
-        command.for_each_access(|span, writes| conflict |= unordered.conflicts(span, writes));
+        command.for_each_access(|range, writes| conflict |= unordered.conflicts(range, writes));
         if !conflict {
             return None;
         }
@@ -85,13 +85,13 @@ impl Unordered {
         self.stages = None;
     }
 
-    fn conflicts(&self, span: BufferRange, writes: bool) -> bool {
-        self.writes.overlap(span) || (writes && self.reads.overlap(span))
+    fn conflicts(&self, range: BufferRange, writes: bool) -> bool {
+        self.writes.overlap(range) || (writes && self.reads.overlap(range))
     }
 
-    fn record(&mut self, span: BufferRange, writes: bool, stage: Stages) {
+    fn record(&mut self, range: BufferRange, writes: bool, stage: Stages) {
         self.stages = Some(self.stages.map_or(stage, |stages| stages | stage));
-        if writes { self.writes.insert(span) } else { self.reads.insert(span) }
+        if writes { self.writes.insert(range) } else { self.reads.insert(range) }
     }
 }
 
@@ -114,17 +114,17 @@ impl Ranges {
         self.0.iter_mut().for_each(Vec::clear);
     }
 
-    fn overlap(&self, span: BufferRange) -> bool {
-        let list = &self.0[span.memory.index() % LISTS];
-        let above = list.partition_point(|range| range.key() < (span.memory, span.end()));
+    fn overlap(&self, range: BufferRange) -> bool {
+        let list = &self.0[range.memory.index() % LISTS];
+        let above = list.partition_point(|other| other.key() < (range.memory, range.end()));
         let last = above.checked_sub(1).map(|last| list[last]);
-        last.is_some_and(|last| last.memory == span.memory && last.end > span.offset)
+        last.is_some_and(|last| last.memory == range.memory && last.end > range.offset)
     }
 
     /// Adds a range, merged with those that it overlaps or touches.
-    fn insert(&mut self, span: BufferRange) {
-        let list = &mut self.0[span.memory.index() % LISTS];
-        let (memory, mut start, mut end) = (span.memory, span.offset, span.end());
+    fn insert(&mut self, range: BufferRange) {
+        let list = &mut self.0[range.memory.index() % LISTS];
+        let (memory, mut start, mut end) = (range.memory, range.offset, range.end());
         let above = list.partition_point(|range| range.key() <= (memory, end));
         let touches = |range: &&Range| range.memory == memory && range.end >= start;
         let count = list[..above].iter().rev().take_while(touches).count();
@@ -168,11 +168,11 @@ mod tests {
     #[test]
     fn only_first_read_after_write_waits() {
         let m = memories(3);
-        let span = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
+        let range = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
         let steps = Hazards::default().schedule([
-            copy(span(0), span(1)),
-            copy(span(1), span(2)),
-            copy(span(1), BufferRange { memory: m[0], offset: 32, size: 16 }),
+            copy(range(0), range(1)),
+            copy(range(1), range(2)),
+            copy(range(1), BufferRange { memory: m[0], offset: 32, size: 16 }),
         ]);
         let barriers: Vec<_> = steps.iter().map(|s| matches!(s, Step::Barrier(_))).collect();
         assert_eq!(barriers, [false, true, false, false]);
@@ -181,12 +181,12 @@ mod tests {
     #[test]
     fn barriers_order_only_their_stages() {
         let m = memories(2);
-        let span = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
+        let range = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
         let mut kernels = Slots::default();
-        let dispatch = |kernel, span| {
+        let dispatch = |kernel, range| {
             Command::Dispatch(crate::core::command::Dispatch {
                 kernel,
-                bindings: vec![BoundBuffer { span, writes: true }],
+                bindings: vec![BoundBuffer { range, writes: true }],
                 groups: Groups::Direct([1; 3]),
                 immediates: Vec::new(),
                 role: Role::Launch,
@@ -194,13 +194,13 @@ mod tests {
         };
         let kernel = kernels.insert(());
         let mut hazards = Hazards::default();
-        assert_eq!(hazards.add(&Command::Fill { dst: span(0), pattern: 0 }), None);
+        assert_eq!(hazards.add(&Command::Fill { dst: range(0), pattern: 0 }), None);
         let transfer_to_compute = Barrier { before: Stages::TRANSFER, after: Stages::COMPUTE };
-        assert_eq!(hazards.add(&dispatch(kernel, span(0))), Some(transfer_to_compute));
+        assert_eq!(hazards.add(&dispatch(kernel, range(0))), Some(transfer_to_compute));
         // The copy reads bytes that the fill and the dispatch wrote.
         let both_to_transfer =
             Barrier { before: Stages::COMPUTE | Stages::TRANSFER, after: Stages::TRANSFER };
-        assert_eq!(hazards.add(&copy(span(0), span(1))), Some(both_to_transfer));
+        assert_eq!(hazards.add(&copy(range(0), range(1))), Some(both_to_transfer));
     }
 
     /// (memory, offset, size, written)
@@ -227,7 +227,7 @@ mod tests {
             let mut since_barrier: Vec<Access> = Vec::new();
             for accesses in &commands {
                 let bindings = accesses.iter().map(|&(i, offset, size, writes)| {
-                    BoundBuffer { span: BufferRange { memory: m[i], offset, size }, writes }
+                    BoundBuffer { range: BufferRange { memory: m[i], offset, size }, writes }
                 });
                 let command = Command::Dispatch(crate::core::command::Dispatch {
                     kernel,

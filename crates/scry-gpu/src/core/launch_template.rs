@@ -45,11 +45,11 @@ impl LaunchTemplate {
             {
                 let reporting =
                     ReportingLaunch { command_index: list.commands.len(), ..reporting.clone() };
-                let (memory, span) =
+                let (memory, range) =
                     list.reports.add(reporting, context.info.binding_alignment, |size| {
                         context.allocate(MemoryKind::Device, size, "reports of launches")
                     })?;
-                dispatch.bindings.push(BoundBuffer { span, writes: true });
+                dispatch.bindings.push(BoundBuffer { range, writes: true });
                 list.retain_memory(&memory);
             }
             list.commands.push(command);

@@ -70,8 +70,8 @@ impl Reports {
         self.launches.push(launch);
         let memory = self.blocks[block].clone();
         let offset = slot as u64 * stride;
-        let span = BufferRange { memory: memory.id(), offset, size: REPORT_BYTES };
-        Ok((memory, span))
+        let range = BufferRange { memory: memory.id(), offset, size: REPORT_BYTES };
+        Ok((memory, range))
     }
 
     /// Returns the fills that zero the reports, to be executed before the launches.

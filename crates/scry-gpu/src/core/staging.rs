@@ -68,7 +68,7 @@ pub(crate) struct Lease<'a> {
     ring: &'a Ring,
     slot: usize,
     pub memory: Arc<Memory>,
-    pub span: BufferRange,
+    pub range: BufferRange,
     /// The submission that uses the chunk, until it is done.
     pub submission: Option<SubmissionIndex>,
 }
@@ -168,8 +168,8 @@ impl Ring {
         // Chunks start at multiples of 16 bytes, where host copies are fastest.
         slot.used = (slot.used + size).next_multiple_of(16).min(SLOT_SIZE);
         slot.leases += 1;
-        let span = BufferRange { memory: slot.memory.id(), offset, size: size as u64 };
-        Lease { ring: self, slot: index, memory: slot.memory.clone(), span, submission: None }
+        let range = BufferRange { memory: slot.memory.id(), offset, size: size as u64 };
+        Lease { ring: self, slot: index, memory: slot.memory.clone(), range, submission: None }
     }
 }
 
@@ -257,16 +257,16 @@ mod tests {
         let lease = || context.staging.up.try_lease(context, 100).unwrap().unwrap();
         for _ in 0..3 {
             let (first, second) = (lease(), lease());
-            assert_eq!((first.span.offset, second.span.offset), (0, 112));
+            assert_eq!((first.range.offset, second.range.offset), (0, 112));
             drop(first);
             let third = lease();
-            assert_eq!((third.slot, third.span.offset), (second.slot, 224));
+            assert_eq!((third.slot, third.range.offset), (second.slot, 224));
         }
         let mut last = lease();
-        assert_eq!(last.span.offset, 0);
+        assert_eq!(last.range.offset, 0);
         // Never completes: the device keeps using the slot.
         last.submission = Some(SubmissionIndex(u64::MAX));
         drop(last);
-        assert_eq!(lease().span.offset, 112);
+        assert_eq!(lease().range.offset, 112);
     }
 }

@@ -109,15 +109,15 @@ impl DriverRecording {
     }
 
     /// Returns whether the range is one of those remembered.
-    pub(crate) fn is_remembered_input(&self, span: BufferRange) -> bool {
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&span)
+    pub(crate) fn is_remembered_input(&self, range: BufferRange) -> bool {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&range)
     }
 
     /// Remembers a range that the commands read.
-    pub(crate) fn remember_input(&self, span: BufferRange) {
+    pub(crate) fn remember_input(&self, range: BufferRange) {
         let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        if inputs.len() < MAX_INPUTS && !inputs.contains(&span) {
-            inputs.push(span);
+        if inputs.len() < MAX_INPUTS && !inputs.contains(&range) {
+            inputs.push(range);
         }
     }
 }

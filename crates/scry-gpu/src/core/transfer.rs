@@ -52,8 +52,8 @@ impl Upload<'_> {
     fn capture(&self, chunk: &[u8], index: u64) -> Result<()> {
         let context = self.context;
         let lease = context.staging.up.lease(context, chunk.len(), &mut || self.submit(1))?;
-        let (memory, span) = (lease.memory.id(), lease.span);
-        context.note_loss(context.driver.write(memory, span.offset, chunk))?;
+        let (memory, range) = (lease.memory.id(), lease.range);
+        context.note_loss(context.driver.write(memory, range.offset, chunk))?;
         let to = part(self.dst, index * SLOT_SIZE as u64, chunk.len()).1;
         self.captured.lock().unwrap_or_else(PoisonError::into_inner).push((lease, to));
         self.submit(CHUNKS_PER_GROUP)
@@ -77,7 +77,7 @@ impl Upload<'_> {
 fn copies_to(dst: &Arc<Memory>, group: &[(Lease<'_>, BufferRange)]) -> CommandList {
     let mut list = CommandList::default();
     for (lease, to) in group {
-        list.push(Command::Copy { src: lease.span, dst: *to }, [&lease.memory, dst]);
+        list.push(Command::Copy { src: lease.range, dst: *to }, [&lease.memory, dst]);
     }
     list
 }
@@ -98,7 +98,7 @@ pub(super) fn upload_now(
         return Ok(0);
     }
     let write = |(lease, chunk): (&Lease<'_>, &[u8])| {
-        context.note_loss(context.driver.write(lease.memory.id(), lease.span.offset, chunk))
+        context.note_loss(context.driver.write(lease.memory.id(), lease.range.offset, chunk))
     };
     let leases = group.iter().map(|(lease, _)| lease);
     let size = group.iter().map(|(_, to)| to.size as usize).sum();
@@ -245,7 +245,7 @@ fn submit_fetch<'a>(
 ) -> Result<Group<'a>> {
     let mut list = CommandList { read_by_host: true, ..Default::default() };
     for (Arrival { lease, out }, offset) in &group {
-        let command = Command::Copy { src: part(src, *offset, out.len()).1, dst: lease.span };
+        let command = Command::Copy { src: part(src, *offset, out.len()).1, dst: lease.range };
         list.push(command, [src.0, &lease.memory]);
     }
     let submission = context.submit(list, false)?;
@@ -257,7 +257,7 @@ fn submit_fetch<'a>(
 impl Arrival<'_> {
     fn copy(self, context: &Context) -> Result<()> {
         let Self { lease, out } = self;
-        context.note_loss(context.driver.read(lease.memory.id(), lease.span.offset, out))
+        context.note_loss(context.driver.read(lease.memory.id(), lease.range.offset, out))
     }
 }
 
@@ -327,9 +327,9 @@ fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
 
 /// Returns the part of a range that a chunk is copied to or from.
 pub(super) fn part(whole: MemoryRange<'_>, offset: u64, size: usize) -> MemoryRange<'_> {
-    let (memory, span) = whole;
-    let offset = span.offset + offset;
-    (memory, BufferRange { memory: span.memory, offset, size: size as u64 })
+    let (memory, range) = whole;
+    let offset = range.offset + offset;
+    (memory, BufferRange { memory: range.memory, offset, size: size as u64 })
 }
 
 /// Returns the number of host threads for a transfer: most of the cores, at most 12, if the pages

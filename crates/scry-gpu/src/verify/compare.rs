@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use scry_ir::{Scalar, TypeLayout};
 
 use super::tolerance::Tolerance;
-use super::ulps::{difference, distance, format_scalar};
+use super::ulps::{UNDEFINED_ULPS, difference, distance, format_scalar};
 
 /// Result of a comparison of two contents of a buffer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
     /// Number of compared scalars. Zero means that nothing was verified.
     pub compared: u64,
-    /// Number of scalars that differ. Floats with distance 0, such as the two zeros or two NaNs,
-    /// are equal.
+    /// Number of scalars that differ, or that only one content has. Floats with distance 0, such as
+    /// the two zeros or two NaNs, are equal.
     pub mismatched: u64,
-    /// The largest distance in ULPs; [`UNDEFINED_ULPS`](super::UNDEFINED_ULPS) for unequal integers
-    /// and for a NaN against a number.
+    /// The largest distance in ULPs; [`UNDEFINED_ULPS`] for unequal integers, for a NaN against a
+    /// number, and for a scalar that only one content has.
     pub largest_ulps: u64,
     /// The largest absolute difference of two finite floats.
     pub largest_difference: f64,
@@ -31,9 +31,9 @@ pub struct Difference {
     pub index: u64,
     /// Path in the variable, such as `[12].position.y`; empty if the variable is a scalar.
     pub path: String,
-    /// The value in the reference.
+    /// The value in the reference; `missing` if only the other content has the scalar.
     pub expected: String,
-    /// The value of the other content.
+    /// The value of the other content; `missing` if only the reference has the scalar.
     pub found: String,
     /// Their distance in ULPs.
     pub ulps: u64,
@@ -48,8 +48,8 @@ impl Comparison {
 }
 
 /// Compares two contents of a buffer of a WGSL type. Padding is ignored. Floats may differ by
-/// `tolerance`: ULPs, or a [`Tolerance`]; integers must be equal. Both contents should have the
-/// same size: scalars that one of them lacks count as equal.
+/// `tolerance`: ULPs, or a [`Tolerance`]; integers must be equal. A scalar that only one of the
+/// contents has is a difference; one that both lack is not compared.
 ///
 /// ```
 /// use scry_gpu::verify::Tolerance;
@@ -136,8 +136,12 @@ impl<'a> Walk<'a> {
     }
 
     fn array(&mut self, element: &'a TypeLayout, len: Option<u32>, stride: usize, at: usize) {
-        let available = self.expected.len().saturating_sub(at) / stride.max(1);
-        let len = len.map_or(available, |len| len as usize);
+        let longest = self.expected.len().max(self.found.len());
+        let (available, stride) = (longest.saturating_sub(at), stride.max(1));
+        let len = match len {
+            Some(len) => available.div_ceil(stride).min(len as usize),
+            None => available / stride,
+        };
         let numbers = count(element);
         for i in 0..len {
             let start = at + i * stride;
@@ -156,31 +160,43 @@ impl<'a> Walk<'a> {
 
     fn number(&mut self, scalar: Scalar, at: usize) {
         let bytes = at..at + usize::from(scalar.width);
-        let both = self.expected.get(bytes.clone()).zip(self.found.get(bytes));
-        if let Some((expected, found)) = both {
-            let ulps = distance(scalar, expected, found);
-            if ulps > 0 {
-                self.record_difference(scalar, expected, found, ulps);
+        let (expected, found) = (self.expected.get(bytes.clone()), self.found.get(bytes));
+        match (expected, found) {
+            (None, None) => return,
+            (Some(expected), Some(found)) => {
+                let ulps = distance(scalar, expected, found);
+                if ulps > 0 {
+                    let difference = difference(scalar, expected, found);
+                    if let Some((absolute, _)) = difference {
+                        let largest = &mut self.result.largest_difference;
+                        *largest = largest.max(absolute);
+                    }
+                    let is_allowed = self.tolerance.allows(ulps, difference);
+                    self.record_difference(scalar, [Some(expected), Some(found)], ulps, is_allowed);
+                }
+            }
+            (expected, found) => {
+                self.record_difference(scalar, [expected, found], UNDEFINED_ULPS, false);
             }
         }
         self.index += 1;
     }
 
-    fn record_difference(&mut self, scalar: Scalar, expected: &[u8], found: &[u8], ulps: u64) {
+    fn record_difference(
+        &mut self,
+        scalar: Scalar,
+        values: [Option<&[u8]>; 2],
+        ulps: u64,
+        is_allowed: bool,
+    ) {
         self.result.mismatched += 1;
         self.result.largest_ulps = self.result.largest_ulps.max(ulps);
-        let difference = difference(scalar, expected, found);
-        if let Some((absolute, _)) = difference {
-            self.result.largest_difference = self.result.largest_difference.max(absolute);
-        }
-        if !self.tolerance.allows(ulps, difference) && self.result.first_difference.is_none() {
-            self.result.first_difference = Some(Difference {
-                index: self.index,
-                path: self.format_path(),
-                expected: format_scalar(scalar, expected),
-                found: format_scalar(scalar, found),
-                ulps,
+        if !is_allowed && self.result.first_difference.is_none() {
+            let [expected, found] = values.map(|value| {
+                value.map_or_else(|| "missing".to_owned(), |bytes| format_scalar(scalar, bytes))
             });
+            let (index, path) = (self.index, self.format_path());
+            self.result.first_difference = Some(Difference { index, path, expected, found, ulps });
         }
     }
 
@@ -215,7 +231,6 @@ fn count(layout: &TypeLayout) -> u64 {
 mod tests {
     use scry_ir::Program;
 
-    use super::super::ulps::UNDEFINED_ULPS;
     use super::*;
 
     fn layout(ty: &str) -> TypeLayout {
@@ -264,6 +279,30 @@ mod tests {
         bytes[16] = 1;
         let found = compare(&layout("mat3x3f"), &expected, &bytes, 0);
         assert_eq!(found.first_difference.unwrap().path, "[1].x");
+    }
+
+    #[test]
+    fn missing_scalars_differ() {
+        let element = Box::new(TypeLayout::Scalar(Scalar::U32));
+        let runtime = TypeLayout::Array { element, len: None, stride: 4 };
+        let element = Box::new(TypeLayout::Scalar(Scalar::U32));
+        let fixed = TypeLayout::Array { element, len: Some(4), stride: 4 };
+        let (long, short) = ([[7u8; 4]; 3].concat(), [7u8; 4]);
+        for words in [runtime, fixed] {
+            for (expected, found, values) in [
+                (&long[..], &short[..], ("117901063", "missing")),
+                (&short[..], &long[..], ("missing", "117901063")),
+            ] {
+                let result = compare(&words, expected, found, u64::MAX - 1);
+                assert!(!result.agrees());
+                assert_eq!((result.compared, result.mismatched), (3, 2));
+                let first = result.first_difference.unwrap();
+                assert_eq!((first.path.as_str(), first.index), ("[1]", 1));
+                assert_eq!((first.expected.as_str(), first.found.as_str()), values);
+                assert_eq!(first.ulps, UNDEFINED_ULPS);
+            }
+            assert_eq!(compare(&words, &short, &short, 0).compared, 1);
+        }
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn deep_nesting_works_or_is_rejected() {
                         assert_eq!(found, expected, "{}: {n}\n{source}", gpu.name());
                     }
                     Err(error @ GpuError::Kernel(_))
-                        if has_workaround(gpu, "refuse-deep-nesting") =>
+                        if has_workaround(gpu, "reject-deep-nesting") =>
                     {
                         // 76 levels or fewer must compile.
                         assert!(n > 76, "{error}");

@@ -6,9 +6,9 @@ use scry_test_support::null;
 
 use super::observed;
 
-fn range_error(result: Result<impl std::fmt::Debug, GpuError>) -> String {
+fn access_error(result: Result<impl std::fmt::Debug, GpuError>) -> String {
     match result {
-        Err(error @ GpuError::Range(_)) => error.to_string(),
+        Err(error @ GpuError::BufferAccess(_)) => error.to_string(),
         other => panic!("{other:?} is not a range error"),
     }
 }
@@ -113,27 +113,27 @@ fn rejects_invalid_ranges() {
     let gpu = null();
     let buffer = gpu.upload(&[0u32; 4]).unwrap().with_label("x");
     assert_eq!(
-        range_error(buffer.slice(3..5).map(|_| ())),
+        access_error(buffer.slice(3..5).map(|_| ())),
         "Buffer::slice: elements 3..5 of buffer `x`, which has 4; help: use a range within 0..4 \
          that does not end before its start"
     );
     #[expect(clippy::reversed_empty_ranges, reason = "it must be rejected")]
     let reversed = buffer.slice(3..2).map(|_| ());
-    range_error(reversed);
-    range_error(buffer.slice(..=usize::MAX).map(|_| ()));
-    range_error(buffer.write_at(usize::MAX, &[1]));
+    access_error(reversed);
+    access_error(buffer.slice(..=usize::MAX).map(|_| ()));
+    access_error(buffer.write_at(usize::MAX, &[1]));
     assert_eq!(
-        range_error(buffer.write(&[1; 5])),
-        "Buffer::write: 5 elements were given for 4 elements of buffer `x`; help: give as many as \
-         there are, or take a slice of the buffer"
+        access_error(buffer.write(&[1; 5])),
+        "Buffer::write: 5 elements were passed for 4 elements of buffer `x`; help: pass 4 \
+         elements, or use a slice of the buffer"
     );
     let (part, mut batch) = (buffer.slice(1..).unwrap(), gpu.batch());
     let named = [
-        (range_error(part.write(&[1; 5])), "Slice::write: 5 elements"),
-        (range_error(buffer.download_into(&mut [0; 3])), "Buffer::download_into: 3 elements"),
-        (range_error(part.download_into(&mut [0; 4])), "Slice::download_into: 4 elements"),
-        (range_error(batch.write(&buffer, &[1; 5]).map(|_| ())), "Batch::write: 5 elements"),
-        (range_error(batch.write(part, &[1; 4]).map(|_| ())), "Batch::write: 4 elements"),
+        (access_error(part.write(&[1; 5])), "Slice::write: 5 elements"),
+        (access_error(buffer.download_into(&mut [0; 3])), "Buffer::download_into: 3 elements"),
+        (access_error(part.download_into(&mut [0; 4])), "Slice::download_into: 4 elements"),
+        (access_error(batch.write(&buffer, &[1; 5]).map(|_| ())), "Batch::write: 5 elements"),
+        (access_error(batch.write(part, &[1; 4]).map(|_| ())), "Batch::write: 4 elements"),
     ];
     for (error, prefix) in named {
         assert!(error.starts_with(prefix), "{error}");
@@ -146,19 +146,19 @@ fn rejects_invalid_copies() {
     let a = gpu.upload(&[1u32, 2, 3, 4]).unwrap();
     let b = gpu.alloc::<u32>(3).unwrap().with_label("b");
     assert_eq!(
-        range_error(a.copy_to(&b)),
+        access_error(a.copy_to(&b)),
         "Buffer::copy_to: 4 elements of the buffer do not fit the 3 elements of buffer `b`; help: \
          copy between slices of the same length"
     );
     let (first, last) = (a.slice(0..3).unwrap(), a.slice(1..4).unwrap());
     assert_eq!(
-        range_error(gpu.batch().copy(first, last).map(|_| ())),
+        access_error(gpu.batch().copy(first, last).map(|_| ())),
         "Batch::copy: source bytes 0..12 and destination bytes 4..16 of the buffer overlap; help: \
          copy through another buffer"
     );
     for (error, prefix) in [
-        (range_error(last.copy_to(&a)), "Slice::copy_to: 3 elements"),
-        (range_error(gpu.copy_buffer(first, last)), "Device::copy_buffer: source bytes"),
+        (access_error(last.copy_to(&a)), "Slice::copy_to: 3 elements"),
+        (access_error(gpu.copy_buffer(first, last)), "Device::copy_buffer: source bytes"),
     ] {
         assert!(error.starts_with(prefix), "{error}");
     }

@@ -15,13 +15,13 @@ fn debug_shows_device_label_and_length() {
     let mut batch = gpu.batch();
     batch.fill(&buffer, 7).unwrap();
     let download = batch.download(&buffer).unwrap();
-    assert_eq!(format!("{batch:?}"), "Batch { device: \"null device\", steps: 2 }");
+    assert_eq!(format!("{batch:?}"), "Batch { device: \"null device\", commands: 2 }");
     assert_eq!(
         format!("{download:?}"),
         "Download { len: 4, element: \"u32\", device: \"null device\" }"
     );
     let recording = batch.record().unwrap();
-    assert_eq!(format!("{recording:?}"), "Recording { device: \"null device\", steps: 2 }");
+    assert_eq!(format!("{recording:?}"), "Recording { device: \"null device\", commands: 2 }");
     let ticket = recording.replay().unwrap();
     let text = format!("{ticket:?}");
     assert!(text.starts_with("Ticket { device: \"null device\", submission: Some("), "{text}");

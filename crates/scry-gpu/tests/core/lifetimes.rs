@@ -49,7 +49,7 @@ fn unsubmitted_download_reports_an_error() {
     drop(batch);
     assert!(matches!(
         download.get(),
-        Err(GpuError::Range(error)) if error.operation() == "Download::get"
+        Err(GpuError::BufferAccess(error)) if error.operation() == "Download::get"
     ));
 }
 

@@ -95,7 +95,7 @@ fn other_devices_are_rejected() {
     let text = error.to_string();
     assert!(text.contains("Batch::run_prepared"), "{text}");
     assert!(text.contains("the prepared launch of kernel `step`"), "{text}");
-    assert_eq!(format!("{batch:?}").matches("steps: 1").count(), 1, "{batch:?}");
+    assert_eq!(format!("{batch:?}").matches("commands: 1").count(), 1, "{batch:?}");
     let foreign = gpu.compile(STEP).unwrap().prepare(&[&x, &x], 1).unwrap_err();
     let text = foreign.to_string();
     assert!(text.contains("Kernel::prepare"), "{text}");

@@ -7,9 +7,9 @@ use scry_test_support::{STEP, null};
 use super::observed;
 
 /// Returns the text of a range error.
-fn range_error<T>(result: Result<T, GpuError>) -> String {
+fn access_error<T>(result: Result<T, GpuError>) -> String {
     match result {
-        Err(error @ GpuError::Range(_)) => error.to_string(),
+        Err(error @ GpuError::BufferAccess(_)) => error.to_string(),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("this should have been rejected"),
     }
@@ -66,18 +66,18 @@ fn rejects_inputs_of_another_length() {
         recording.replay_with().write(&a, data)?.submit()
     };
     assert_eq!(
-        range_error(write(&[7; 2])),
-        "ReplayInputs::write: 2 elements were given for 3 elements of buffer `a`; help: give as \
-         many as there are, or take a slice of the buffer"
+        access_error(write(&[7; 2])),
+        "ReplayInputs::write: 2 elements were passed for 3 elements of buffer `a`; help: pass 3 \
+         elements, or use a slice of the buffer"
     );
-    range_error(write(&[7; 4]));
-    range_error(write(&[]));
+    access_error(write(&[7; 4]));
+    access_error(write(&[]));
     assert_eq!(log.take(), Counts::default(), "nothing has run");
     assert_eq!(a.download().unwrap(), [1, 2, 3]);
     // A rejected write keeps those before it.
     let mut inputs = recording.replay_with();
     inputs.write(&a, &[4, 5, 6]).unwrap();
-    range_error(inputs.write(&a, &[0; 9]));
+    access_error(inputs.write(&a, &[0; 9]));
     drop(inputs.submit().unwrap());
     assert_eq!(a.download().unwrap(), [4, 5, 6]);
 }
@@ -96,18 +96,18 @@ fn rejects_inputs_without_effect() {
         recording.replay_with().write(a.slice(range)?, &data)?.submit()
     };
     assert_eq!(
-        range_error(recording.replay_with().write(&c, &[5; 8])),
+        access_error(recording.replay_with().write(&c, &[5; 8])),
         "ReplayInputs::write: the recording does not use the 8 elements of buffer `c`; help: write \
          elements that it reads"
     );
     assert_eq!(
-        range_error(write(3..8)),
+        access_error(write(3..8)),
         "ReplayInputs::write: the recording overwrites some of the 5 elements of buffer `a` before \
          it reads them; help: leave the write, fill or copy of these elements out of the \
          batch that is recorded, and write them for the first replay as well"
     );
-    range_error(write(0..8));
-    range_error(write(2..4));
+    access_error(write(0..8));
+    access_error(write(2..4));
     drop(write(0..2).unwrap());
     drop(write(4..8).unwrap());
     assert_eq!(a.download().unwrap(), [5, 5, 9, 9, 5, 5, 5, 5]);
@@ -118,12 +118,12 @@ fn rejects_inputs_without_effect() {
     let nothing = gpu.alloc::<u8>(0).unwrap();
     recording.replay_with().write(&nothing, &[]).unwrap();
     let empty = gpu.batch().record().unwrap();
-    range_error(empty.replay_with().write(&c, &[5; 8]));
+    access_error(empty.replay_with().write(&c, &[5; 8]));
     empty.replay_with().submit().unwrap().wait().unwrap();
     // An input is also rejected if only a part of it is overwritten before it is read.
     let (low, high) = (c.slice(..4).unwrap(), c.slice(4..).unwrap());
     let recording = gpu.batch().copy(low, high).unwrap().record().unwrap();
-    range_error(recording.replay_with().write(&c, &[5; 8]));
+    access_error(recording.replay_with().write(&c, &[5; 8]));
     drop(recording.replay_with().write(low, &[6; 4]).unwrap().submit().unwrap());
     assert_eq!(c.download().unwrap(), [6; 8]);
 }

@@ -16,7 +16,7 @@ fn problem<T>(result: Result<T>) -> String {
     match result {
         Ok(_) => panic!("no failure was reported"),
         Err(error @ GpuError::Kernel(_)) => {
-            assert_eq!(error.kind(), ErrorKind::Device);
+            assert_eq!(error.kind(), ErrorKind::Kernel);
             let GpuError::Kernel(error) = error else { unreachable!() };
             assert_eq!(error.kernel(), "step");
             error.problem().to_owned()

@@ -6,7 +6,7 @@ use scry_test_support::{STEP, null};
 /// Returns the text of a range or argument error.
 fn error_text(result: Result<impl std::fmt::Debug, GpuError>) -> String {
     match result {
-        Err(error @ (GpuError::Range(_) | GpuError::Argument(_))) => error.to_string(),
+        Err(error @ (GpuError::BufferAccess(_) | GpuError::Argument(_))) => error.to_string(),
         other => panic!("{other:?} should have been rejected"),
     }
 }

@@ -77,7 +77,8 @@ fn rejects_other_devices_buffers_and_batches() {
     let error = op.add_to(&mut other.device().batch()).unwrap_err();
     assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
     let text = error.to_string();
-    let expected = "PreparedOp::add_to: what Kernels::prepare of `own` prepared belongs to ";
+    let expected = "PreparedOp::add_to: the operation prepared by Kernels::prepare of `own` \
+                    belongs to ";
     assert!(text.starts_with(expected), "{text}");
 }
 
@@ -159,8 +160,8 @@ fn rejects_steps_with_missing_buffers() {
     };
     assert_eq!(
         error_of(BufferSlot::Argument(2)),
-        "kernel `plan`, steps: one of them uses Argument(2), which the plan does not have; help: \
-         arguments and scratch buffers are counted from 0"
+        "Kernels::prepare: `plan` has a step that uses Argument(2), which the plan does not have; \
+         help: arguments and scratch buffers are counted from 0"
     );
     assert!(error_of(BufferSlot::Scratch(0)).contains("Scratch(0)"));
 }

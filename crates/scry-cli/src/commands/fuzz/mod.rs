@@ -149,8 +149,8 @@ fn verify_command(seed: u64, case: &Case, interface: &Interface) -> String {
         command.push_str(&format!(" {flag} {}={seed}.{at}.bin", binding.name));
     }
     if let (Some(immediates), Some(bytes)) = (&interface.immediates, &case.immediates) {
-        let values = push_values(&immediates.layout, bytes).join(",");
-        command.push_str(&format!(" --push {}={values}", immediates.name));
+        let values = immediate_values(&immediates.layout, bytes).join(",");
+        command.push_str(&format!(" --immediate {}={values}", immediates.name));
     }
     let [x, y, z]: [u32; 3] =
         std::array::from_fn(|axis| case.groups[axis] * interface.workgroup_size[axis]);
@@ -158,8 +158,8 @@ fn verify_command(seed: u64, case: &Case, interface: &Interface) -> String {
     command
 }
 
-/// Formats a scalar or vector of 32-bit numbers for `--push`.
-fn push_values(layout: &TypeLayout, bytes: &[u8]) -> Vec<String> {
+/// Formats a scalar or vector of 32-bit numbers for `--immediate`.
+fn immediate_values(layout: &TypeLayout, bytes: &[u8]) -> Vec<String> {
     let (TypeLayout::Scalar(scalar) | TypeLayout::Vector { scalar, .. }) = layout else {
         return Vec::new();
     };

@@ -6,9 +6,9 @@
 mod execute;
 mod fit;
 pub(super) mod grid;
+mod immediates;
 mod output;
 pub(super) mod plan;
-mod push;
 mod repeat;
 pub(super) mod request;
 mod results;

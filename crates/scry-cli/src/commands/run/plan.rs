@@ -8,7 +8,7 @@ use scry_ir::{BindingInfo, Interface};
 use super::fit::{InitialContent, fit};
 use super::request::{Output, Request};
 use super::slot::Slot;
-use super::{grid, push};
+use super::{grid, immediates};
 use crate::commands::{reflect, table};
 use crate::data::png::Pixels;
 use crate::data::{Dtype, Format, Loaded, Shape};
@@ -116,9 +116,9 @@ pub fn make(
         (Err(_), Some(default)) => default,
         (invocations, _) => invocations?,
     };
-    let immediates = match &request.immediates {
+    let immediates = match &request.generated_immediates {
         Some(generated) => Some(generated.clone()),
-        None => push::immediate_bytes(&request.pushes, interface.immediates.as_ref())?,
+        None => immediates::immediate_bytes(&request.immediates, interface.immediates.as_ref())?,
     };
     Ok(Plan { buffers, invocations, immediates })
 }

@@ -19,14 +19,14 @@ pub struct Request {
     pub casts: Vec<(String, Dtype)>,
     /// `--shape`.
     pub shapes: HashMap<String, Shape>,
-    /// `--push`.
-    pub pushes: Vec<(String, String)>,
+    /// `--immediate`.
+    pub immediates: Vec<(String, String)>,
     /// `-n`.
     pub invocations: Option<Counts>,
     /// Invocations if neither `-n` nor an output determines them; `None` makes that an error.
     pub default_invocations: Option<[u64; 3]>,
     /// Generated immediates, if none were set.
-    pub immediates: Option<Vec<u8>>,
+    pub generated_immediates: Option<Vec<u8>>,
     seed: u64,
 }
 
@@ -88,10 +88,10 @@ impl Request {
             outputs,
             casts: parse_casts(args)?,
             shapes: parse_shapes(args)?,
-            pushes: args.pushes.clone(),
+            immediates: args.immediates.clone(),
             invocations: args.invocations.clone(),
             default_invocations: None,
-            immediates: None,
+            generated_immediates: None,
             seed: args.seed,
         };
         request.refuse_repetition()?;

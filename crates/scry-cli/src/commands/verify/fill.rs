@@ -25,8 +25,8 @@ pub fn fill(
     let elements = elements(loaded, interface);
     let [x, y, z] = [0, 1, 2].map(|axis| axis_len(&elements, axis));
     request.default_invocations = Some([x, y, z]);
-    if request.pushes.is_empty() {
-        request.immediates = immediates(interface, seed);
+    if request.immediates.is_empty() {
+        request.generated_immediates = immediates(interface, seed);
     }
     for binding in &interface.bindings {
         if request.input(&binding.name).is_some() {

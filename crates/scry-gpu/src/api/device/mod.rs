@@ -449,9 +449,9 @@ impl Device {
         kernel: &Kernel,
         bindings: &[&dyn Binding],
         launch: impl Into<Launch>,
-        params: &P,
+        immediates: &P,
     ) -> Result<()> {
-        let launch = launch.into().immediates(params);
+        let launch = launch.into().immediates(immediates);
         self.launch("Device::run_with_immediates", kernel, bindings, &launch)
     }
 

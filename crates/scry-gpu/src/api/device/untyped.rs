@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::api::dtype::DType;
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result};
 use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::device_bytes::DeviceBytes;
 
@@ -46,7 +46,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the size is not a multiple of the element size; otherwise as
+    /// [`GpuError::BufferAccess`] if the size is not a multiple of the element size; otherwise as
     /// [`Device::upload`].
     pub fn upload_bytes(
         &self,
@@ -57,7 +57,7 @@ impl Device {
         let each = dtype.map_or(1, DType::size);
         if let Some(dtype) = dtype.filter(|_| !data.len().is_multiple_of(each)) {
             let (given, rest) = (data.len(), data.len() % each);
-            return Err(GpuError::Range(RangeError {
+            return Err(GpuError::BufferAccess(BufferAccessError {
                 operation: "Device::upload_bytes",
                 problem: format!("{given} bytes are not a multiple of the {each} bytes of {dtype}"),
                 help: format!("give {} or {} bytes", given - rest, given - rest + each),

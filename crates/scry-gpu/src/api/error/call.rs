@@ -1,21 +1,27 @@
 //! Errors caused by the arguments of a call.
 
 use super::function::{Function, function_prefix};
-use super::label::{Label, label_prefix};
+use super::label::{EntryPoint, Label, label_prefix};
 
 type StaticStr = &'static str;
 
 error_structs! {
     /// An argument of a launch does not fit the kernel, or one of a function of the kernel library
     /// does not fit the others.
-    #[error("{}; help: {help}", argument_problem(.label, .kernel, .argument, .problem))]
+    #[error(
+        "{}{argument}{}{problem}; help: {help}",
+        argument_prefix(.label, .function, .kernel),
+        if .kernel.is_some() { ": " } else { " " }
+    )]
     ArgumentError {
         /// Returns the name of the kernel's source, if
         /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
         label: Label,
-        /// Returns the entry point of the kernel, or the function that was called, such as
-        /// `Kernels::matmul`.
-        kernel: String,
+        /// Returns the function that was called, such as `Kernels::matmul`, if its argument is
+        /// wrong. `None` for an argument of a kernel.
+        function: Function,
+        /// Returns the entry point of the kernel, if its argument is wrong.
+        kernel: EntryPoint,
         /// Returns the argument: a binding with its WGSL name, a parameter of the function, or what
         /// is set for the launch, such as `immediates`.
         argument: String,
@@ -52,10 +58,10 @@ error_structs! {
         help: String,
     }
 
-    /// A range, length or element type does not fit the buffer, or a range is not aligned. Also
-    /// returned for a [`Download`](crate::Download) whose batch was not submitted.
+    /// An access to a buffer is invalid: its range, length, alignment or element type does not fit
+    /// the buffer, or it reads a [`Download`](crate::Download) whose batch was not submitted.
     #[error("{operation}: {problem}; help: {help}")]
-    RangeError {
+    BufferAccessError {
         /// Returns the function that was called.
         operation: StaticStr,
         /// Returns what is wrong, with the numbers of elements or bytes.
@@ -124,12 +130,11 @@ fn await_instead(function: Option<&str>) -> String {
     }
 }
 
-/// Joins the parts of the text: for a function, its path (which contains `::`, unlike an entry
-/// point), the argument as subject and the problem as predicate; for a kernel, its name and the
-/// argument before a colon.
-fn argument_problem(label: &Label, kernel: &str, argument: &str, problem: &str) -> String {
-    match kernel.contains("::") {
-        true => format!("{kernel}: {argument} {problem}"),
-        false => format!("{}kernel `{kernel}`, {argument}: {problem}", label_prefix(label)),
+/// Returns the beginning of the text. For a function it is followed by the argument as subject and
+/// the problem as predicate, for a kernel by the argument and a colon.
+fn argument_prefix(label: &Label, function: &Function, kernel: &EntryPoint) -> String {
+    match kernel {
+        None => function_prefix(function),
+        Some(kernel) => format!("{}kernel `{kernel}`, ", label_prefix(label)),
     }
 }

@@ -7,6 +7,9 @@ use super::label::{Label, label_prefix};
 
 type StaticStr = &'static str;
 
+/// A limit of a driver, with its unit.
+type DriverLimit = Option<String>;
+
 /// The help for a driver call that failed without an explanation.
 pub(crate) const DRIVER_FAILED: &str =
     "update the driver; if it still fails, report it with the output of `scry doctor`";
@@ -16,11 +19,12 @@ pub(crate) const DEFECT: &str =
     "report this defect of scry-gpu, with the kernel and the output of `scry doctor`";
 
 error_structs! {
-    /// A kernel exceeds an undocumented limit of this driver.
+    /// A kernel exceeds an undocumented limit of this driver, or uses what the driver computes
+    /// wrongly.
     #[error(
-        "{}kernel `{kernel}` on {device}: {problem}; the limit of the driver, {driver}, is \
-         {limit}; help: {help}",
-        label_prefix(.label)
+        "{}kernel `{kernel}` on {device}: {problem}; {}; help: {help}",
+        label_prefix(.label),
+        driver_and_limit(.driver, .limit)
     )]
     KernelError {
         /// Returns the name of the kernel's source, if
@@ -34,8 +38,8 @@ error_structs! {
         driver: String,
         /// Returns what happened, and to which launch of a batch.
         problem: String,
-        /// Returns the limit, with its unit.
-        limit: String,
+        /// Returns the limit, with its unit; `None` if the driver computes wrongly.
+        limit: DriverLimit,
         /// Returns what to do.
         help: String,
     }
@@ -138,6 +142,14 @@ impl DriverError {
     /// Returns the text without function and help.
     pub(crate) fn problem(&self) -> String {
         format!("{} failed on {}: {}", self.call, self.device, self.code)
+    }
+}
+
+/// Returns the part of a text that names the driver, and its limit if it has one.
+fn driver_and_limit(driver: &str, limit: &DriverLimit) -> String {
+    match limit {
+        Some(limit) => format!("the limit of the driver, {driver}, is {limit}"),
+        None => format!("the driver is {driver}"),
     }
 }
 

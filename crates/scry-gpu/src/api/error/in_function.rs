@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::{
-    DeviceLostError, DriverError, GpuError, InterruptedError, LibraryError, OutOfMemoryError,
-    Result, SourceError, TimeoutError, TooLargeError, UnsupportedError, WouldBlockError,
+    DeviceLostError, DriverError, GpuError, InterruptedError, LanguageError, LibraryError,
+    OutOfMemoryError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
+    WouldBlockError,
 };
 
 /// Names the public function in the error of a result.
@@ -21,12 +22,13 @@ impl<T> InFunction for Result<T> {
 }
 
 impl GpuError {
-    /// Sets the function that was called, in variants that have one. The others contain it already,
+    /// Sets the function that was called, in variants that need it. The others contain it already,
     /// or name the kernel or source instead.
     pub(crate) fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self {
         let function = Some(function.into());
         match self {
             Self::Unsupported(error) => Self::Unsupported(UnsupportedError { function, ..error }),
+            Self::Language(error) => Self::Language(LanguageError { function, ..error }),
             Self::Source(error) => Self::Source(SourceError { function, ..error }),
             Self::Library(error) => Self::Library(LibraryError { function, ..error }),
             Self::OutOfMemory(error) => Self::OutOfMemory(OutOfMemoryError { function, ..error }),

@@ -3,7 +3,7 @@
 use scry_ir::Features;
 
 use super::function::{Function, function_prefix};
-use super::label::{Label, label_prefix};
+use super::label::{EntryPoint, Label, label_prefix};
 use crate::api::native::Language;
 
 type StaticStr = &'static str;
@@ -32,11 +32,16 @@ error_structs! {
     }
 
     /// A kernel of the kernel library uses instructions that the device lacks.
-    #[error("{} needs {needed}, but {device} has {present}; help: {help}", subject(.kernel))]
+    #[error(
+        "{} needs {needed}, but {device} has {present}; help: {help}",
+        capability_subject(.function, .kernel)
+    )]
     CapabilityError {
-        /// Returns the name of the kernel, or the function that was called, such as
-        /// `Kernels::matmul`.
-        kernel: String,
+        /// Returns the function that was called, such as `Kernels::matmul`, if it selected the
+        /// kernel.
+        function: Function,
+        /// Returns the name of the kernel, if the program selected it.
+        kernel: EntryPoint,
         /// Returns the requirement, such as `compute capability 9.0`.
         needed: String,
         /// Returns the name of the device.
@@ -49,13 +54,15 @@ error_structs! {
 
     /// The kernel is not WGSL, and the device only runs WGSL.
     #[error(
-        "{} written in {language}, but this backend runs WGSL only: {device}; help: {help}",
-        subject_and_verb(.kernel)
+        "{}{} written in {language}, but this backend runs WGSL only: {device}; help: {help}",
+        function_prefix(.function),
+        language_subject(.kernel)
     )]
     LanguageError {
-        /// Returns the entry point of the kernel, or the function that was called, such as
-        /// `Kernels::new`.
-        kernel: String,
+        /// Returns the function that was called, such as `Kernels::new`.
+        function: Function,
+        /// Returns the entry point of the kernel; `None` for the kernel library.
+        kernel: EntryPoint,
         /// Returns the language of the kernel.
         language: Language,
         /// Returns the name of the device.
@@ -98,15 +105,19 @@ error_structs! {
     }
 }
 
-/// Returns the subject of an error: a function, whose path contains `::`, or a kernel.
-fn subject(kernel: &str) -> String {
-    if kernel.contains("::") { kernel.to_owned() } else { format!("kernel `{kernel}`") }
+/// Returns the subject of the text: the kernel, or the function that selected it.
+fn capability_subject(function: &Function, kernel: &EntryPoint) -> String {
+    match (kernel, function) {
+        (Some(kernel), function) => format!("{}kernel `{kernel}`", function_prefix(function)),
+        (None, Some(function)) => function.to_string(),
+        (None, None) => "the kernel".to_owned(),
+    }
 }
 
-/// Returns [`subject`] with a verb, to be followed by "written in".
-fn subject_and_verb(kernel: &str) -> String {
-    match kernel.contains("::") {
-        true => format!("{kernel}: its kernels are"),
-        false => format!("kernel `{kernel}` is"),
+/// Returns the subject of the text and its verb, to be followed by "written in".
+fn language_subject(kernel: &EntryPoint) -> String {
+    match kernel {
+        Some(kernel) => format!("kernel `{kernel}` is"),
+        None => "its kernels are".to_owned(),
     }
 }

@@ -14,7 +14,9 @@ use std::fmt;
 
 use scry_ir::ShaderError;
 
-pub use call::{ArgumentError, RangeError, TooLargeError, WouldBlockError, WrongDeviceError};
+pub use call::{
+    ArgumentError, BufferAccessError, TooLargeError, WouldBlockError, WrongDeviceError,
+};
 pub(crate) use device::{DEFECT, DRIVER_FAILED};
 pub use device::{
     DeviceLostError, DriverError, InterruptedError, KernelError, OutOfMemoryError, TimeoutError,
@@ -26,14 +28,14 @@ pub use search::{Attempt, NoDevice};
 /// The result of most calls.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
-/// The cause of an error: the caller, the shader or the device.
+/// The cause of an error: the caller, the kernel or the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The caller: the arguments of the call are wrong.
     Usage,
-    /// The shader: it was rejected, or the device lacks what it needs.
-    Shader,
+    /// The kernel: it was rejected, or the device lacks what it needs.
+    Kernel,
     /// The device, its driver or a library; also time limits and interrupted waits.
     Device,
 }
@@ -101,16 +103,17 @@ pub enum GpuError {
     /// does not fit the others.
     Argument(ArgumentError),
 
-    /// A kernel exceeds an undocumented limit of this driver: the kernel is rejected, or a launch
-    /// was terminated early. The output of such a launch is incomplete; the device still works.
+    /// A kernel exceeds an undocumented limit of this driver, or uses what the driver computes
+    /// wrongly: the kernel is rejected, or a launch was terminated early. The output of such a
+    /// launch is incomplete; the device still works.
     Kernel(KernelError),
 
     /// A request exceeds a limit of the device.
     TooLarge(TooLargeError),
 
-    /// A range, length or element type does not fit the buffer, or a range is not aligned. Also
-    /// returned for a [`Download`](crate::Download) whose batch was not submitted.
-    Range(RangeError),
+    /// An access to a buffer is invalid: its range, length, alignment or element type does not fit
+    /// the buffer, or it reads a [`Download`](crate::Download) whose batch was not submitted.
+    BufferAccess(BufferAccessError),
 
     /// A buffer or kernel of one device was used with another.
     WrongDevice(WrongDeviceError),
@@ -138,14 +141,14 @@ pub enum GpuError {
 }
 
 impl GpuError {
-    /// Returns what is at fault: the caller, the shader, or the device.
+    /// Returns what is at fault: the caller, the kernel, or the device.
     ///
     /// ```
     /// use scry_gpu::{Device, ErrorKind};
     ///
     /// let gpu = Device::open("cpu")?;
     /// let error = gpu.compile("fn").unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::Shader);
+    /// assert_eq!(error.kind(), ErrorKind::Kernel);
     /// let error = gpu.alloc::<u8>(2)?.write(&[0; 3]).unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::Usage);
     /// # Ok::<(), scry_gpu::GpuError>(())
@@ -155,14 +158,15 @@ impl GpuError {
         match self {
             Self::Argument(_)
             | Self::TooLarge(_)
-            | Self::Range(_)
+            | Self::BufferAccess(_)
             | Self::WrongDevice(_)
             | Self::WouldBlock(_) => ErrorKind::Usage,
             Self::Shader(_)
             | Self::Unsupported(_)
             | Self::Capability(_)
             | Self::Language(_)
-            | Self::Source(_) => ErrorKind::Shader,
+            | Self::Source(_)
+            | Self::Kernel(_) => ErrorKind::Kernel,
             _ => ErrorKind::Device,
         }
     }

@@ -2,8 +2,8 @@
 
 /// Declares error structs with fields that are private to the crate, and an accessor for each.
 ///
-/// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label` or a `Function`, and a
-/// copy for other types.
+/// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label`, an `EntryPoint`, a
+/// `Function` or a `DriverLimit`, and a copy for other types.
 macro_rules! error_structs {
     ($(
         $(#[$attribute:meta])*
@@ -31,10 +31,14 @@ macro_rules! error_structs {
 macro_rules! accessor {
     (returns String) => { &str };
     (returns Label) => { Option<&str> };
+    (returns EntryPoint) => { Option<&str> };
+    (returns DriverLimit) => { Option<&str> };
     (returns Function) => { Option<&str> };
     (returns StaticStr) => { &'static str };
     (returns $type:ident) => { $type };
     (Label, $field:expr) => { $field.as_deref() };
+    (EntryPoint, $field:expr) => { $field.as_deref() };
+    (DriverLimit, $field:expr) => { $field.as_deref() };
     (Function, $field:expr) => { $field.as_deref() };
     (String, $field:expr) => { &$field };
     ($type:ident, $field:expr) => { $field };

@@ -4,8 +4,8 @@ use std::error::Error;
 
 use super::*;
 
-fn range() -> GpuError {
-    GpuError::Range(RangeError {
+fn buffer_access() -> GpuError {
+    GpuError::BufferAccess(BufferAccessError {
         operation: "Buffer::slice",
         problem: "elements 2..9 of buffer `x`, which has 4".into(),
         help: "stay within 0..4".into(),
@@ -31,7 +31,7 @@ fn no_device() -> GpuError {
 
 #[test]
 fn debug_is_the_text() {
-    for error in [range(), shader(), no_device()] {
+    for error in [buffer_access(), shader(), no_device()] {
         assert_eq!(format!("{error:?}"), error.to_string());
         assert_eq!(format!("{error:#?}"), error.to_string());
         assert!(!error.to_string().contains("Error {"), "{error}");
@@ -49,8 +49,8 @@ fn structs_display_like_variants() {
     let GpuError::NoDevice(inner) = &error else { panic!("{error}") };
     assert_eq!(text(inner), text(&error));
     assert_eq!(text(&inner.attempts()[0]).lines().next(), Some("vulkan: no libvulkan.so.1"));
-    let error = range();
-    let GpuError::Range(inner) = &error else { panic!("{error}") };
+    let error = buffer_access();
+    let GpuError::BufferAccess(inner) = &error else { panic!("{error}") };
     assert_eq!(text(inner), text(&error));
     let error = shader();
     let GpuError::Shader(inner) = &error else { panic!("{error}") };
@@ -59,7 +59,7 @@ fn structs_display_like_variants() {
 
 #[test]
 fn accessors_return_the_parts() {
-    let GpuError::Range(error) = range() else { unreachable!() };
+    let GpuError::BufferAccess(error) = buffer_access() else { unreachable!() };
     assert_eq!(error.operation(), "Buffer::slice");
     assert_eq!(error.problem(), "elements 2..9 of buffer `x`, which has 4");
     assert_eq!(error.help(), "stay within 0..4");
@@ -104,7 +104,7 @@ fn the_outermost_function_is_named() {
         error.to_string(),
         "Buffer::fill: GPU is lost: reset; help: drop it and open a new Device"
     );
-    assert_eq!(range().in_function("Buffer::fill"), range(), "the function of a range error stays");
+    assert_eq!(buffer_access().in_function("Buffer::fill"), buffer_access(), "the operation stays");
 }
 
 #[test]
@@ -135,8 +135,58 @@ fn source_and_library_errors_name_functions() {
 }
 
 #[test]
+fn errors_name_kernel_or_function() {
+    let argument = |function: Option<&'static str>, kernel: Option<&str>| {
+        let error = ArgumentError {
+            label: None,
+            function: function.map(Into::into),
+            kernel: kernel.map(str::to_owned),
+            argument: "`n`".into(),
+            problem: "is 0".into(),
+            help: "pass more".into(),
+        };
+        assert_eq!((error.function(), error.kernel()), (function, kernel));
+        error.to_string()
+    };
+    assert_eq!(argument(Some("f"), None), "f: `n` is 0; help: pass more");
+    assert_eq!(argument(None, Some("a::b")), "kernel `a::b`, `n`: is 0; help: pass more");
+    let language = crate::api::native::language_error;
+    let ptx = crate::api::native::Language::Ptx;
+    let text = language(None, ptx, "CPU").in_function("Kernels::new").to_string();
+    assert!(text.starts_with("Kernels::new: its kernels are written in PTX, but"), "{text}");
+    let text = language(Some("k"), ptx, "CPU").in_function("Device::compile_ptx").to_string();
+    assert!(text.starts_with("Device::compile_ptx: kernel `k` is written in PTX, but"), "{text}");
+}
+
+#[test]
+fn limit_of_the_driver_is_optional() {
+    let text = |limit: Option<&str>| {
+        let error = KernelError {
+            label: None,
+            kernel: "k".into(),
+            device: "GPU".into(),
+            driver: "Mesa 25".into(),
+            problem: "nests 90 levels deep".into(),
+            limit: limit.map(str::to_owned),
+            help: "nest less".into(),
+        };
+        assert_eq!(error.limit(), limit);
+        error.to_string()
+    };
+    assert_eq!(
+        text(Some("30 levels")),
+        "kernel `k` on GPU: nests 90 levels deep; the limit of the driver, Mesa 25, is 30 levels; \
+         help: nest less"
+    );
+    assert_eq!(
+        text(None),
+        "kernel `k` on GPU: nests 90 levels deep; the driver is Mesa 25; help: nest less"
+    );
+}
+
+#[test]
 fn kinds_say_what_is_at_fault() {
-    assert_eq!(range().kind(), ErrorKind::Usage);
-    assert_eq!(shader().kind(), ErrorKind::Shader);
+    assert_eq!(buffer_access().kind(), ErrorKind::Usage);
+    assert_eq!(shader().kind(), ErrorKind::Kernel);
     assert_eq!(no_device().kind(), ErrorKind::Device);
 }

@@ -277,8 +277,8 @@ impl Launch {
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
     #[must_use]
-    pub fn immediates<P: Element>(mut self, params: &P) -> Self {
-        self.immediates = Some(ImmediateValue::new(params));
+    pub fn immediates<P: Element>(mut self, value: &P) -> Self {
+        self.immediates = Some(ImmediateValue::new(value));
         self
     }
 
@@ -357,7 +357,8 @@ fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]
         let count = u128::try_from(count[axis]).map_err(|_| {
             GpuError::Argument(ArgumentError {
                 label: None,
-                kernel: interface.entry_point.clone(),
+                function: None,
+                kernel: Some(interface.entry_point.clone()),
                 argument: "size of the launch".into(),
                 problem: format!("{} invocations along {}", count[axis], AXES[axis]),
                 help: "give a number from 0 to 4294967295".into(),
@@ -469,7 +470,8 @@ pub(crate) fn native_grid_too_large(
 pub(crate) fn native_kernel_indirect(interface: &Interface) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: interface.entry_point.clone(),
+        function: None,
+        kernel: Some(interface.entry_point.clone()),
         argument: "size of the launch".into(),
         problem: "an indirect launch needs a WGSL kernel".into(),
         help: "launch it with Launch::workgroups, and return from the workgroups that have no \

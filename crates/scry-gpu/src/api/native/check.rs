@@ -39,6 +39,18 @@ impl NativeInterface {
     /// [`GpuError::Argument`](crate::GpuError::Argument),
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
     pub fn check(&self, device: &Device, function: &str, buffers: &[&dyn Binding]) -> Result<()> {
+        self.check_for(device, function, None, buffers)
+    }
+
+    /// [`NativeInterface::check`] for a function whose arguments determine the minimum lengths:
+    /// errors name them, as in `m=3, n=5`.
+    pub(crate) fn check_for(
+        &self,
+        device: &Device,
+        function: &str,
+        sizes: Option<&str>,
+        buffers: &[&dyn Binding],
+    ) -> Result<()> {
         let bindings = &self.bindings.0;
         check_count(function, bindings, buffers.len())?;
         let interface = self.reflect(function);
@@ -62,7 +74,7 @@ impl NativeInterface {
                     &help,
                 ));
             }
-            check_length(function, declared, &argument)?;
+            check_length(function, sizes, declared, &argument)?;
             check_alignment(function, device, declared, &argument)?;
             arguments.push((declared, check::bound_size(binding, argument.size), argument));
         }

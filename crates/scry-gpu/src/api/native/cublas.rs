@@ -15,7 +15,9 @@ use crate::api::binding::{Sealed as _, View};
 use crate::api::buffer::Buffer;
 use crate::api::device::Device;
 use crate::api::element::{Element, ElementLayout};
-use crate::api::error::{ArgumentError, GpuError, InFunction, RangeError, Result, TooLargeError};
+use crate::api::error::{
+    ArgumentError, BufferAccessError, GpuError, InFunction, Result, TooLargeError,
+};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{Count, Launch};
 use crate::api::slice::Slice;
@@ -115,9 +117,9 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`] for sizes
-    /// beyond 2³¹ − 1; [`GpuError::Argument`] if `c` overlaps `a` or `b`, or if a matrix does not
-    /// begin at a multiple of [`DeviceInfo::binding_alignment`](crate::DeviceInfo);
+    /// [`GpuError::BufferAccess`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`]
+    /// for sizes beyond 2³¹ − 1; [`GpuError::Argument`] if `c` overlaps `a` or `b`, or if a matrix
+    /// does not begin at a multiple of [`DeviceInfo::binding_alignment`](crate::DeviceInfo);
     /// [`GpuError::Library`] without cuBLAS, and on devices of other backends.
     pub fn cublas_matmul<T: GemmElement>(
         &self,
@@ -249,7 +251,8 @@ fn check_alignment(
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
-        kernel: operation.to_owned(),
+        function: Some(operation.to_owned().into()),
+        kernel: None,
         argument: format!("`{name}`"),
         problem: format!(
             "begins at byte {} of its memory, but matrices must begin at multiples of {multiple} \
@@ -269,7 +272,8 @@ fn check_disjoint(operation: &str, (name, operand): &(&str, View<'_>), c: &View<
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
-        kernel: operation.to_owned(),
+        function: Some(operation.to_owned().into()),
+        kernel: None,
         argument: "`c`".to_owned(),
         problem: format!("is written, but shares bytes {start}..{end} of its memory with `{name}`"),
         help: "pass buffers or slices that do not overlap".to_owned(),
@@ -334,7 +338,7 @@ fn matrix<'a, T: GemmElement>(
     let count = u64::from(rows) * u64::from(columns);
     let fits = usize::try_from(count).ok().filter(|count| *count <= buffer.len());
     let Some(count) = fits else {
-        return Err(GpuError::Range(RangeError {
+        return Err(GpuError::BufferAccess(BufferAccessError {
             operation,
             problem: format!(
                 "`{name}` is {shape} = {rows} × {columns} = {count} elements, but {} has {}",

@@ -16,28 +16,48 @@ pub(crate) fn check_lengths(
     interface: &NativeInterface,
     arguments: &[Argument<'_>],
 ) -> Result<()> {
-    let pairs = interface.bindings.0.iter().zip(arguments);
-    pairs.into_iter().try_for_each(|(declared, argument)| check_length(kernel, declared, argument))
+    let mut pairs = interface.bindings.0.iter().zip(arguments);
+    pairs.try_for_each(|(declared, argument)| {
+        let Some(problem) = length_problem(None, declared, argument) else { return Ok(()) };
+        Err(GpuError::Argument(ArgumentError {
+            label: None,
+            function: None,
+            kernel: Some(kernel.to_owned()),
+            argument: describe_buffer(declared, argument),
+            problem,
+            help: "pass a longer buffer".to_owned(),
+        }))
+    })
 }
 
-/// Rejects a buffer that is shorter than its binding declares.
+/// Rejects a buffer that is shorter than its binding declares, because of `sizes` if given.
 pub(super) fn check_length(
     function: &str,
+    sizes: Option<&str>,
     declared: &NativeBinding,
     argument: &Argument<'_>,
 ) -> Result<()> {
+    let Some(problem) = length_problem(sizes, declared, argument) else { return Ok(()) };
+    let help = match sizes {
+        Some(_) => "pass a longer buffer, or smaller sizes",
+        None => "pass a longer buffer",
+    };
+    Err(argument_error(function, describe_buffer(declared, argument), problem, help))
+}
+
+/// Returns what is wrong with a buffer that is shorter than its binding declares.
+fn length_problem(
+    sizes: Option<&str>,
+    declared: &NativeBinding,
+    argument: &Argument<'_>,
+) -> Option<String> {
     let given = argument.size / u64::from(declared.stride());
     if given >= declared.min_len {
-        return Ok(());
+        return None;
     }
     let unit = if declared.element.is_some() { "elements" } else { "bytes" };
-    let problem = format!("has {given} {unit}, but needs at least {}", declared.min_len);
-    Err(argument_error(
-        function,
-        describe_buffer(declared, argument),
-        problem,
-        "pass a longer buffer",
-    ))
+    let needs = sizes.map_or_else(|| "needs".to_owned(), |sizes| format!("{sizes} needs"));
+    Some(format!("has {given} {unit}, but {needs} at least {}", declared.min_len))
 }
 
 /// Names a buffer by its binding, and by its label if that differs.
@@ -59,7 +79,8 @@ pub(super) fn argument_error(
 ) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: function.to_owned(),
+        function: Some(function.to_owned().into()),
+        kernel: None,
         argument,
         problem,
         help: help.to_owned(),

@@ -209,6 +209,26 @@ impl NativeInterface {
     ///
     /// Each launch decides whether PDL applies: not if its predecessor writes one of these
     /// bindings, nor if its predecessor is not a launch.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, NativeBinding, NativeInterface, Scalar};
+    ///
+    /// // The kernel reads `weights` before `griddepcontrol.wait`, and `x` after it.
+    /// let bindings = [
+    ///     NativeBinding::read("weights", Scalar::F32),
+    ///     NativeBinding::read("x", Scalar::F32),
+    ///     NativeBinding::read_write("y", Scalar::F32),
+    /// ];
+    /// let interface = NativeInterface::new(bindings, [256, 1, 1]);
+    /// let gpu = Device::open("null")?;
+    /// # let ptx = "";
+    /// // SAFETY: the null device executes no kernels.
+    /// unsafe { gpu.compile_ptx(ptx, "scale", &interface.clone().pdl([0]))? };
+    /// // A binding that the kernel writes cannot be read early.
+    /// // SAFETY: as above.
+    /// assert!(unsafe { gpu.compile_ptx(ptx, "scale", &interface.pdl([0, 2])) }.is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn pdl(mut self, reads: impl Into<Vec<usize>>) -> Self {
         self.pdl_reads = Some(reads.into());
@@ -356,7 +376,8 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     let reject = |argument: &str, problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
-            kernel: entry.to_owned(),
+            function: None,
+            kernel: Some(entry.to_owned()),
             argument: argument.to_owned(),
             problem,
             help: help.to_owned(),
@@ -376,7 +397,8 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     let mut pdl_reads = spec.interface.pdl_reads().unwrap_or_default().iter();
     if let Some(at) = pdl_reads.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
         let problem = format!("binding {at} of {} is not read-only", bindings.len());
-        return reject("reads of pdl", problem, "pass indices of read-only bindings, from 0");
+        let help = "pass indices of read-only bindings, from 0";
+        return reject("`reads` of NativeInterface::pdl", problem, help);
     }
     let bytes = spec.interface.immediates;
     if !bytes.is_multiple_of(4) {
@@ -387,9 +409,10 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
 }
 
 /// Returns the error of a driver that only runs WGSL.
-pub(crate) fn language_error(kernel: &str, language: Language, device: &str) -> GpuError {
+pub(crate) fn language_error(kernel: Option<&str>, language: Language, device: &str) -> GpuError {
     GpuError::Language(LanguageError {
-        kernel: kernel.to_owned(),
+        function: None,
+        kernel: kernel.map(str::to_owned),
         language,
         device: device.to_owned(),
         help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the kernel \

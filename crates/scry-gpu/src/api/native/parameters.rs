@@ -62,6 +62,23 @@ impl NativeInterface {
     /// [`U32`](NativeParameter::U32), 8 for each [`U64`](NativeParameter::U64), and
     /// [`TensorMap::to_bytes`] for each tensor map. Pointers have none: they follow from the
     /// bindings.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch, NativeBinding, NativeInterface, NativeParameter, Scalar};
+    ///
+    /// // .visible .entry scale(.param .u32 n, .param .u64 x)
+    /// let x = NativeBinding::read_write("x", Scalar::F32);
+    /// let interface = NativeInterface::new([x], [64, 1, 1])
+    ///     .with_parameters([NativeParameter::U32, NativeParameter::Pointer(0)]);
+    /// let gpu = Device::open("null")?;
+    /// # let ptx = "";
+    /// // SAFETY: the null device executes no kernels.
+    /// let scale = unsafe { gpu.compile_ptx(ptx, "scale", &interface)? };
+    /// let x = gpu.alloc::<f32>(100)?;
+    /// let launch = Launch::invocations(100).immediate_bytes(100u32.to_ne_bytes());
+    /// gpu.run(&scale, &[&x], launch)?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn with_parameters(mut self, parameters: impl Into<Vec<NativeParameter>>) -> Self {
         let parameters = parameters.into();
@@ -92,7 +109,8 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let reject = |problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
-            kernel: entry.to_owned(),
+            function: None,
+            kernel: Some(entry.to_owned()),
             argument: "parameters".to_owned(),
             problem,
             help: help.to_owned(),
@@ -135,7 +153,8 @@ pub(crate) fn check_maps(
         checked.map_err(|problem| {
             GpuError::Argument(ArgumentError {
                 label: None,
-                kernel: kernel.to_owned(),
+                function: None,
+                kernel: Some(kernel.to_owned()),
                 argument: format!("tensor map at parameter {index}, of binding {binding}"),
                 problem,
                 help: "describe a tensor within the buffer and the limits of TensorMap".to_owned(),

@@ -62,6 +62,35 @@ impl TensorSwizzle {
 /// It contains no address: each launch encodes it for the buffer that is bound, and rejects a
 /// tensor that exceeds the limits below, or the buffer, with
 /// [`GpuError::Argument`](crate::GpuError::Argument), which names the value and its limit.
+///
+/// ```
+/// use scry_gpu::{
+///     Device, Launch, NativeBinding, NativeInterface, NativeParameter, Scalar, TensorElement,
+///     TensorMap, TensorSwizzle,
+/// };
+///
+/// // A row-major matrix of 256 rows and 128 columns, in tiles of 16 rows and 32 columns.
+/// let map = TensorMap {
+///     element: TensorElement::F32,
+///     offset: 0,
+///     dims: vec![128, 256],
+///     strides: vec![128 * 4],
+///     tile: vec![32, 16],
+///     swizzle: TensorSwizzle::B128,
+/// };
+/// // .visible .entry sum(.param .align 64 .b8 x[128])
+/// let interface = NativeInterface::new([NativeBinding::read("x", Scalar::F32)], [128, 1, 1])
+///     .with_parameters([NativeParameter::TensorMap(0)]);
+/// let gpu = Device::open("null")?;
+/// # let ptx = "";
+/// // SAFETY: the null device executes no kernels.
+/// let sum = unsafe { gpu.compile_ptx(ptx, "sum", &interface)? };
+/// let launch = Launch::workgroups([16, 4, 1]).immediate_bytes(map.to_bytes());
+/// gpu.run(&sum, &[&gpu.alloc::<f32>(256 * 128)?], launch.clone())?;
+/// // The tensor exceeds this buffer.
+/// assert!(gpu.run(&sum, &[&gpu.alloc::<f32>(255 * 128)?], launch).is_err());
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMap {
     /// The element type.

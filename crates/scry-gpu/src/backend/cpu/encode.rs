@@ -106,8 +106,8 @@ impl Tables<'_> {
             groups: self.workgroups(&dispatch.groups)?,
             immediates: dispatch.immediates.clone(),
         };
-        for BoundBuffer { span, writes } in &dispatch.bindings {
-            let BlockRange { block, bytes } = self.range(*span)?;
+        for BoundBuffer { range, writes } in &dispatch.bindings {
+            let BlockRange { block, bytes } = self.range(*range)?;
             launch.bindings.push(bytes);
             launch.blocks.push((block, *writes));
         }

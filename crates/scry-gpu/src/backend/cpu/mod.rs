@@ -23,8 +23,8 @@ use self::compile::Kernel;
 use self::encode::{Operations, Tables};
 use self::memory::{Block, Heap};
 use self::submit::Queue;
-use super::Absence;
 use super::shared::locks::{lock, read, write};
+use super::{Absence, no_times};
 use crate::api::error::{DEFECT, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
@@ -203,7 +203,8 @@ impl Driver for CpuDriver {
     }
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
-        Ok(self.queue.timings(submission.0))
+        let times = self.queue.timings(submission.0);
+        times.ok_or_else(|| self.defect_error("timings", no_times(submission.0)))
     }
 
     fn abandon(&self) {

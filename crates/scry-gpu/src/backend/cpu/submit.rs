@@ -158,13 +158,12 @@ impl Queue {
         Ok(Some(stopped.unwrap_or(number + 1)))
     }
 
-    /// Returns the durations of the launches of a finished submission, once.
-    pub(super) fn timings(&self, number: u64) -> Vec<Duration> {
+    /// Returns the durations of the launches of a finished timed submission; `None` if they were
+    /// read already.
+    pub(super) fn timings(&self, number: u64) -> Option<Vec<Duration>> {
         let timings = &mut self.shared.lock().timings;
-        match timings.binary_search_by_key(&number, |(timed, _)| *timed) {
-            Ok(index) => timings.remove(index).1,
-            Err(_) => Vec::new(),
-        }
+        let index = timings.binary_search_by_key(&number, |(timed, _)| *timed).ok()?;
+        Some(timings.remove(index).1)
     }
 
     /// Returns whether all submissions so far were executed by the submitting thread.
@@ -290,9 +289,14 @@ impl Shared {
         let mut state = self.lock();
         state.busy = false;
         match outcome {
-            Ok(Ok(times)) if timed => state.timings.push((number, times)),
-            Ok(Err(_)) => drop(state.first_stopped.get_or_insert(number)),
-            Ok(Ok(_)) => {}
+            Ok(result) => {
+                if result.is_err() {
+                    state.first_stopped.get_or_insert(number);
+                }
+                if timed {
+                    state.timings.push((number, result.unwrap_or_default()));
+                }
+            }
             Err(()) => return state,
         }
         self.reached.store(number, Ordering::Release);

@@ -19,6 +19,8 @@ use crate::lifecycle::fork_guard::{FORKED, Process};
 /// An open device. Everything created on it holds an `Arc` of it.
 pub(super) struct Gpu {
     pub(super) api: &'static Api,
+    /// The CUDA version that the driver supports: 12080 is 12.8.
+    pub(super) cuda_version: c_int,
     pub(super) device: Device,
     /// The primary context, shared with other libraries of the process.
     pub(super) context: Context,
@@ -49,6 +51,7 @@ impl Gpu {
         code.ok().map_err(|code| error::failed(api, name, "cuDevicePrimaryCtxRetain", code))?;
         let mut gpu = Self {
             api,
+            cuda_version: probe.cuda.version,
             device: probe.device,
             context,
             info: probe.info.clone(),

@@ -131,17 +131,13 @@ impl Driver for CudaDriver {
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
-        let cuda =
-            Cuda::shared().map_err(|absence| self.gpu.defect_error("compile", absence.reason))?;
-        let kernel = compile::native::compile(&self.gpu, cuda.version, job)?;
+        let kernel = compile::native::compile(&self.gpu, job)?;
         Ok(write(&self.kernels).insert(kernel))
     }
 
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
-        let cuda =
-            Cuda::shared().map_err(|absence| self.gpu.defect_error("compile", absence.reason))?;
-        let kernel = compile::native::load_routine(&self.gpu, &self.blas, cuda.version, job)?;
+        let kernel = compile::native::load_routine(&self.gpu, &self.blas, job)?;
         Ok(write(&self.kernels).insert(kernel))
     }
 

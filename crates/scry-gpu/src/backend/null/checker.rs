@@ -15,12 +15,6 @@ struct Executed {
     visible_to: Stages,
 }
 
-impl Default for Stages {
-    fn default() -> Self {
-        Self::empty()
-    }
-}
-
 impl Checker {
     /// Checks a step against everything before it.
     pub(crate) fn check(&mut self, step: &Step) -> Result<(), String> {
@@ -76,7 +70,7 @@ fn check_command(command: &Command) -> Result<(), String> {
         Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
         Command::Dispatch(dispatch) => {
             are_groups_valid(&dispatch.groups)
-                && dispatch.bindings.iter().all(|bound| bound.span.size > 0)
+                && dispatch.bindings.iter().all(|bound| bound.range.size > 0)
                 && dispatch.immediates.len() % 4 == 0
         }
     };

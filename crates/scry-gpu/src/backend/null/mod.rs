@@ -14,7 +14,7 @@ use std::time::Duration;
 use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
-use super::Absence;
+use super::{Absence, no_times};
 use crate::api::error::{DEFECT, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::native::Routine;
@@ -134,16 +134,16 @@ impl Driver for NullDriver {
 
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.state();
-        let span = BufferRange { memory, offset, size: data.len() as u64 };
-        let target = state.bytes_mut(span).map_err(|why| self.defect_error("write", why))?;
+        let range = BufferRange { memory, offset, size: data.len() as u64 };
+        let target = state.bytes_mut(range).map_err(|why| self.defect_error("write", why))?;
         target.copy_from_slice(data);
         Ok(())
     }
 
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut state = self.state();
-        let span = BufferRange { memory, offset, size: out.len() as u64 };
-        let source = state.bytes_mut(span).map_err(|why| self.defect_error("read", why))?;
+        let range = BufferRange { memory, offset, size: out.len() as u64 };
+        let source = state.bytes_mut(range).map_err(|why| self.defect_error("read", why))?;
         out.copy_from_slice(source);
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Driver for NullDriver {
                 let fails = failing.contains(&state.launched);
                 state.launched += 1;
                 let report = dispatch.bindings.last().filter(|_| fails);
-                if let Some(report) = report.and_then(|it| state.bytes_mut(it.span).ok()) {
+                if let Some(report) = report.and_then(|it| state.bytes_mut(it.range).ok()) {
                     // The launch has failed if the first word is not zero.
                     report[..4].copy_from_slice(&1u32.to_ne_bytes());
                 }
@@ -251,8 +251,8 @@ impl Driver for NullDriver {
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         let mut state = self.state();
         let index = state.timed.iter().position(|(timed, _)| *timed == submission);
-        let launches = index.map_or(0, |index| state.timed.swap_remove(index).1);
-        Ok(vec![Duration::ZERO; launches])
+        let index = index.ok_or_else(|| self.defect_error("timings", no_times(submission.0)))?;
+        Ok(vec![Duration::ZERO; state.timed.swap_remove(index).1])
     }
 
     fn abandon(&self) {}
@@ -280,19 +280,20 @@ impl State {
                 if bindings != Some(dispatch.bindings.len()) {
                     return Err(format!("{dispatch:?} does not fit its kernel: {bindings:?}"));
                 }
-                let mut spans: Vec<BufferRange> =
-                    dispatch.bindings.iter().map(|it| it.span).collect();
+                let mut ranges: Vec<BufferRange> =
+                    dispatch.bindings.iter().map(|it| it.range).collect();
                 if let Groups::Indirect(counts) = &dispatch.groups {
-                    spans.push(**counts);
+                    ranges.push(**counts);
                 }
-                spans.into_iter().try_for_each(|span| self.bytes_mut(span).map(|_| ()))
+                ranges.into_iter().try_for_each(|range| self.bytes_mut(range).map(|_| ()))
             }
         }
     }
 
-    fn bytes_mut(&mut self, span: BufferRange) -> Result<&mut [u8], String> {
-        let bytes = self.memories.get_mut(span.memory).ok_or(format!("{span:?} does not exist"))?;
-        let range = span.offset as usize..span.end() as usize;
-        bytes.get_mut(range).ok_or(format!("{span:?} is out of bounds"))
+    fn bytes_mut(&mut self, range: BufferRange) -> Result<&mut [u8], String> {
+        let bytes =
+            self.memories.get_mut(range.memory).ok_or(format!("{range:?} does not exist"))?;
+        let bounds = range.offset as usize..range.end() as usize;
+        bytes.get_mut(bounds).ok_or(format!("{range:?} is out of bounds"))
     }
 }

@@ -193,20 +193,20 @@ fn compute(
     let kernel = compile_product(compile, product)?;
     let [a, b, c] = product.operands();
     let inputs = [(product.operand, a), (product.operand, b), (product.accumulator, c)];
-    let mut spans = Vec::new();
+    let mut ranges = Vec::new();
     for (element, numbers) in inputs {
         let bytes = element.to_bytes(&numbers);
         let memory = driver.allocate(MemoryKind::Upload, bytes.len() as u64, "self-test")?;
         driver.write(memory, 0, &bytes)?;
-        spans.push(BufferRange { memory, offset: 0, size: bytes.len() as u64 });
+        ranges.push(BufferRange { memory, offset: 0, size: bytes.len() as u64 });
     }
     let size = (2 * product.rows * product.rows * product.accumulator.size()) as u64;
     let memory = driver.allocate(MemoryKind::Device, size, "self-test")?;
     let out = BufferRange { memory, offset: 0, size };
     let memory = driver.allocate(MemoryKind::Readback, size, "self-test")?;
     let readback = BufferRange { memory, offset: 0, size };
-    let bindings = spans.iter().map(|span| BoundBuffer { span: *span, writes: false });
-    let result = BoundBuffer { span: out, writes: true };
+    let bindings = ranges.iter().map(|range| BoundBuffer { range: *range, writes: false });
+    let result = BoundBuffer { range: out, writes: true };
     let launch = Command::Dispatch(Dispatch {
         kernel,
         bindings: bindings.chain([result]).collect(),
@@ -227,8 +227,8 @@ fn compute(
     }
     let mut bytes = vec![0; size as usize];
     driver.read(readback.memory, 0, &mut bytes)?;
-    for span in spans.into_iter().chain([out, readback]) {
-        driver.free(span.memory);
+    for range in ranges.into_iter().chain([out, readback]) {
+        driver.free(range.memory);
     }
     driver.free_kernel(kernel);
     let elements = bytes.chunks_exact(product.accumulator.size());

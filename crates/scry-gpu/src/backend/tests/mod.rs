@@ -27,7 +27,7 @@ pub(super) const DOUBLE: &str = "
     }";
 
 /// Returns a range at the start of an allocation.
-pub(super) fn span(memory: MemoryId, size: u64) -> BufferRange {
+pub(super) fn range(memory: MemoryId, size: u64) -> BufferRange {
     BufferRange { memory, offset: 0, size }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn dispatch_with(
 ) -> Step {
     run(Command::Dispatch(Dispatch {
         kernel,
-        bindings: bindings.iter().map(|&(span, writes)| BoundBuffer { span, writes }).collect(),
+        bindings: bindings.iter().map(|&(range, writes)| BoundBuffer { range, writes }).collect(),
         groups: Groups::Direct(groups),
         immediates: immediates.to_vec(),
         role: Role::Launch,
@@ -131,11 +131,11 @@ pub(super) trait DriverExt: Driver {
     }
 
     /// Returns the words of a range, copied after all earlier submissions.
-    fn words(&self, range: BufferRange) -> Vec<u32> {
-        let out = self.allocate(MemoryKind::Readback, range.size, "out").unwrap();
+    fn words(&self, src: BufferRange) -> Vec<u32> {
+        let out = self.allocate(MemoryKind::Readback, src.size, "out").unwrap();
         let host = barrier(Stages::TRANSFER, Stages::HOST);
-        self.run_steps(&[full_barrier(), copy(range, span(out, range.size)), host]);
-        let mut bytes = vec![0; range.size as usize];
+        self.run_steps(&[full_barrier(), copy(src, range(out, src.size)), host]);
+        let mut bytes = vec![0; src.size as usize];
         Driver::read(self, out, 0, &mut bytes).unwrap();
         self.free(out);
         let words = bytes.chunks_exact(4);
@@ -173,9 +173,9 @@ pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
         let job =
             CompileJob { program, grid: GridSource::Native, checked: true, key, cache, dump: None };
         let kernel = driver.compile(&job).unwrap();
-        let bindings = [(span(src, 256), false), (span(dst, 256), true)];
+        let bindings = [(range(src, 256), false), (range(dst, 256), true)];
         driver.run_steps(&[dispatch(kernel, &bindings, [1; 3])]);
-        assert_eq!(driver.words(span(dst, 256)), [5 * factor; 64]);
+        assert_eq!(driver.words(range(dst, 256)), [5 * factor; 64]);
         driver.free_kernel(kernel);
         // Some drivers store no entries.
         let entries = files_of(Kind::Entry).len();

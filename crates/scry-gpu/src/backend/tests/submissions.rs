@@ -39,16 +39,16 @@ const SLOW: &str = "
 pub(in crate::backend) fn dispatch_chains_run_in_order(driver: &dyn Driver) {
     let data = driver.upload(&[0; 256]);
     let kernel = driver.compile_source(INCREMENT, GridSource::Native);
-    let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
+    let step = dispatch(kernel, &[(range(data, 1024), true)], [4, 1, 1]);
     let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
     driver.run_steps(&chain);
-    assert_eq!(driver.words(span(data, 1024)), [100; 256]);
+    assert_eq!(driver.words(range(data, 1024)), [100; 256]);
 }
 
 /// The lengths are around those of the chunks that the Vulkan driver submits, and of several
 /// chunks.
 pub(in crate::backend) fn step_lists_run_once_in_order(driver: &dyn Driver) {
-    let data = span(driver.upload(&[0; 16]), 64);
+    let data = range(driver.upload(&[0; 16]), 64);
     let kernel = driver.compile_source(APPEND, GridSource::Native);
     for len in [1u32, 63, 64, 65, 127, 128, 129, 383, 384, 385, 895, 896, 897, 3000] {
         driver.run_steps(&[run(Command::Fill { dst: data, pattern: 0 }), full_barrier()]);
@@ -68,7 +68,7 @@ pub(in crate::backend) fn step_lists_run_once_in_order(driver: &dyn Driver) {
 
 pub(in crate::backend) fn each_launch_uses_its_own_bindings(driver: &dyn Driver) {
     let (a, b) = (driver.upload(&[1; 64]), driver.upload(&[0; 64]));
-    let (a, b) = (span(a, 256), span(b, 256));
+    let (a, b) = (range(a, 256), range(b, 256));
     let double = driver.compile_source(DOUBLE, GridSource::Native);
     let increment = driver.compile_source(INCREMENT, GridSource::Native);
     let double = |from, to| dispatch(double, &[(from, false), (to, true)], [1; 3]);
@@ -93,7 +93,7 @@ pub(in crate::backend) fn each_launch_uses_its_own_bindings(driver: &dyn Driver)
 pub(in crate::backend) fn submission_indices_increase(driver: &dyn Driver) {
     let data = driver.upload(&[0; 4]);
     let kernel = driver.compile_source(INCREMENT, GridSource::Native);
-    let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
+    let steps = [compute_barrier(), dispatch(kernel, &[(range(data, 16), true)], [1, 1, 1])];
     let mut last = SubmissionIndex(0);
     for _ in 0..200 {
         let submission = driver.submit(Work::Once(&steps), false).unwrap();
@@ -105,7 +105,7 @@ pub(in crate::backend) fn submission_indices_increase(driver: &dyn Driver) {
     }
     assert!(driver.wait(last, LONG).unwrap());
     assert!(driver.wait(SubmissionIndex(1), Duration::ZERO).unwrap());
-    assert_eq!(driver.words(span(data, 16)), [200; 4]);
+    assert_eq!(driver.words(range(data, 16)), [200; 4]);
 }
 
 pub(in crate::backend) fn empty_submissions_finish_in_order(driver: &dyn Driver) {
@@ -119,12 +119,12 @@ pub(in crate::backend) fn empty_submissions_finish_in_order(driver: &dyn Driver)
 pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
     let data = driver.upload(&[0; 64]);
     let kernel = driver.compile_source(INCREMENT, GridSource::Native);
-    let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
+    let steps = [compute_barrier(), dispatch(kernel, &[(range(data, 256), true)], [1, 1, 1])];
     let recording = driver.record(&steps).unwrap();
     for _ in 0..50 {
         driver.submit(Work::Replay(recording), false).unwrap();
     }
-    assert_eq!(driver.words(span(data, 256)), [50; 64]);
+    assert_eq!(driver.words(range(data, 256)), [50; 64]);
     driver.free_recording(recording);
     let error = driver.submit(Work::Replay(recording), false).unwrap_err();
     assert!(matches!(error, GpuError::Driver(_)), "{error}");
@@ -139,10 +139,10 @@ pub(in crate::backend) fn submit_slow(driver: &dyn Driver, timed: bool) -> Submi
         DeviceKind::Software => (60_000u32, 1000),
         _ => (40_000_000, 1),
     };
-    let mut bindings = vec![(span(data, 4), true)];
+    let mut bindings = vec![(range(data, 4), true)];
     if driver.report(kernel).is_some() {
         let words = driver.device_memory(report::REPORT_BYTES);
-        bindings.push((span(words, report::REPORT_BYTES), true));
+        bindings.push((range(words, report::REPORT_BYTES), true));
     }
     let step = dispatch_with(kernel, &bindings, [groups, 1, 1], &iterations.to_le_bytes());
     driver.submit(Work::Once(&[step]), timed).unwrap()
@@ -189,9 +189,9 @@ fn double_repeatedly(driver: &dyn Driver, thread: u32) {
         let words = vec![thread * 1000 + round; 100];
         let src = driver.upload(&words);
         let dst = driver.device_memory(400);
-        let bindings = [(span(src, 400), false), (span(dst, 400), true)];
+        let bindings = [(range(src, 400), false), (range(dst, 400), true)];
         driver.run_steps(&[dispatch(kernel, &bindings, [2, 1, 1])]);
-        assert_eq!(driver.words(span(dst, 400)), vec![2 * words[0]; 100]);
+        assert_eq!(driver.words(range(dst, 400)), vec![2 * words[0]; 100]);
         driver.free(src);
         driver.free(dst);
     }

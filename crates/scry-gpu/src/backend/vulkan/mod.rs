@@ -123,8 +123,10 @@ impl VulkanDriver {
             kernel: interface.entry_point.clone(),
             device: self.gpu.info.name.clone(),
             driver: self.gpu.info.driver.clone(),
-            problem: "has cooperative matrices, which this driver computes wrongly".to_owned(),
-            limit: defect.clone(),
+            problem: format!(
+                "has cooperative matrices, which this driver computes wrongly: {defect}"
+            ),
+            limit: None,
             help: "update the driver, or use a CUDA or CPU device".to_owned(),
         }))
     }
@@ -237,10 +239,7 @@ impl Driver for VulkanDriver {
 
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
         self.gpu.check_alive()?;
-        match self.stop.get() {
-            Some(stop) => self.queue.cancel(&self.timeline, submission, stop),
-            None => Ok(None),
-        }
+        self.queue.cancel(&self.timeline, submission, self.stop.get())
     }
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {

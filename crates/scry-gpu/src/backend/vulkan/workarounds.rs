@@ -27,7 +27,7 @@ pub(super) enum Fix {
     /// fails.
     ReportAbortedLoops,
     /// Reject kernels whose control flow nests more deeply than [`MAX_DEPTH`].
-    RefuseDeepNesting,
+    RejectDeepNesting,
     /// Reuse an opened device instead of destroying it.
     ReuseDevices,
     /// Keep the driver's libraries loaded until the process exits.
@@ -82,11 +82,11 @@ const ROWS: [Row; 11] = [
         test: ("crates/scry-conformance/src/cases/limits.rs", "long_loops_finish_or_fail"),
     },
     Row {
-        fix: Fix::RefuseDeepNesting,
+        fix: Fix::RejectDeepNesting,
         driver: LAVAPIPE,
         fixed_in: None,
         tested_versions: "22.3.6",
-        name: "refuse-deep-nesting",
+        name: "reject-deep-nesting",
         reason: "conditions nested more than 80 deep are ignored, so their code is executed",
         test: ("crates/scry-gpu/tests/conformance/limits.rs", "deep_nesting_works_or_is_rejected"),
     },

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::*;
 use crate::cache::disk_cache;
-use crate::cache::location::{Location, configured_location};
+use crate::cache::location::{Location, configured_location, process_location};
 
 /// Returns the location for these environment variables.
 fn location_with(variables: &[(&str, &str)]) -> Location {
@@ -55,7 +55,8 @@ pub(super) fn list_and_print() {
     if let Some(cache) = DiskCache::open(&device_identity()) {
         cache.store(&key("@compute fn main() {}"), PLAIN, b"payload");
     }
-    println!("\ndirectory {:?}", disk_cache::directory());
+    println!("\nlocation {:?}", process_location());
+    println!("directory {:?}", disk_cache::directory());
     for entry in disk_cache::entries() {
         assert!(entry.path.starts_with(disk_cache::directory().unwrap()));
         assert!(entry.bytes > 0);
@@ -83,5 +84,17 @@ fn disabled_caches_have_no_entries() {
     let text = run_child(command.env("SCRY_CACHE_DIR", "off"));
     assert!(text.contains("directory None") && text.contains("cleared 0"), "{text}");
     assert!(!text.contains("entry "), "{text}");
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn relative_folder_needs_current_folder() {
+    let folder = temporary_folder();
+    let mut command = child("list", folder.path(), "mkdir gone; cd gone; rmdir ../gone");
+    command.current_dir(folder.path()).env("SCRY_CACHE_DIR", "kernels");
+    let text = run_child(&mut command);
+    assert!(text.contains("location NoCurrentFolder(\"kernels\")"), "{text}");
+    assert!(text.contains("directory None") && text.contains("cleared 0"), "{text}");
     assert!(names(folder.path()).is_empty());
 }

@@ -68,6 +68,23 @@ fn fault_42_replaceable_folders_are_not_used() {
 }
 
 #[test]
+fn fault_42_group_writable_bases_are_not_used() {
+    let folder = temporary_folder();
+    set_mode(folder.path(), 0o770);
+    let metadata = fs::metadata(folder.path()).unwrap();
+    // The user's private group is the user.
+    assert_eq!(opens(folder.path()), metadata.gid() == metadata.uid());
+    if effective_user_id() != 0 {
+        return;
+    }
+    chown(folder.path(), None, Some(OTHER_USER)).unwrap();
+    assert!(!opens(folder.path()));
+    assert!(problem(folder.path()).contains("is writable by group 54321 (mode 770)"));
+    set_mode(folder.path(), 0o1770);
+    assert!(opens(folder.path()));
+}
+
+#[test]
 fn fault_42_writable_entries_are_misses() {
     let folder = temporary_folder();
     let cache = open(folder.path());

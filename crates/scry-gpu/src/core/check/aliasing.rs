@@ -38,7 +38,8 @@ pub(crate) fn overwritten_counts(
         if argument.memory == Some(counts.memory) && start < end {
             return Err(GpuError::Argument(ArgumentError {
                 label: None,
-                kernel: interface.entry_point.clone(),
+                function: None,
+                kernel: Some(interface.entry_point.clone()),
                 argument: describe_argument(binding, argument),
                 problem: format!(
                     "it shares bytes {start} to {} of its buffer with the counts of \
@@ -79,7 +80,8 @@ fn reject(
     };
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: interface.entry_point.clone(),
+        function: None,
+        kernel: Some(interface.entry_point.clone()),
         argument: describe_argument(second, argument),
         problem: format!(
             "it shares bytes {start} to {} of its buffer with {}, and {writer}",

@@ -96,7 +96,8 @@ fn check_count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> 
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
-        kernel: interface.entry_point.clone(),
+        function: None,
+        kernel: Some(interface.entry_point.clone()),
         argument: "buffers".into(),
         problem: format!(
             "the kernel uses {expected}, but {} given",
@@ -236,7 +237,8 @@ fn reject(
 ) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: interface.entry_point.clone(),
+        function: None,
+        kernel: Some(interface.entry_point.clone()),
         argument: describe_argument(binding, argument),
         problem,
         help,

@@ -16,7 +16,8 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     let reject = |problem: String, help: String| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
-            kernel: interface.entry_point.clone(),
+            function: None,
+            kernel: Some(interface.entry_point.clone()),
             argument: argument_name(argument),
             problem,
             help,

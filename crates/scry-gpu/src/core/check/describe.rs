@@ -60,8 +60,8 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
         DifferenceKind::Unused { is_element: true, .. } if holds_struct(host.layout) => {
             size_mismatch(host, wgsl)
         }
-        DifferenceKind::Unused { start, end, is_element, value_at } => {
-            value_in_padding(it, host, wgsl, (start, end), value_at, is_element)
+        DifferenceKind::Unused { start, end, is_element, value } => {
+            value_in_padding(it, host, wgsl, (start, end), value, is_element)
         }
         DifferenceKind::Moved { name, rust, wgsl } => swapped_field(name, rust, wgsl),
     }
@@ -167,7 +167,7 @@ fn value_in_padding(
     host: &Host<'_>,
     wgsl: &TypeLayout,
     (start, end): (u64, u64),
-    value_at: u64,
+    (value_at, size): (u64, u64),
     is_element: bool,
 ) -> Mismatch {
     let name = rust_name(host.layout, host.type_name);
@@ -184,10 +184,9 @@ fn value_in_padding(
             ),
             help: format!("add a padding field of {} bytes before it", end - at),
         },
-        // The help assumes values of 12 bytes, the size of a `vec3<f32>`.
         Some((field, _)) => Mismatch {
             problem: format!("field `{field}` has data where WGSL leaves {gap} unused{why}"),
-            help: format!("pad the values inside of it to {} bytes", end - value_at + 12),
+            help: format!("pad the values inside of it to {} bytes", end - value_at + size),
         },
         None => Mismatch {
             problem: format!("{wgsl} leaves {gap} unused, where the data has {name}{why}"),

@@ -42,7 +42,8 @@ pub(crate) fn immediate(
 fn reject(interface: &Interface, (argument, mismatch): Rejection) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: interface.entry_point.clone(),
+        function: None,
+        kernel: Some(interface.entry_point.clone()),
         argument,
         problem: mismatch.problem,
         help: mismatch.help,

@@ -59,7 +59,8 @@ impl Check<'_> {
             if size[axis] == 0 {
                 return Err(GpuError::Argument(ArgumentError {
                     label: None,
-                    kernel: self.interface.entry_point.clone(),
+                    function: None,
+                    kernel: Some(self.interface.entry_point.clone()),
                     argument: "@workgroup_size".into(),
                     problem: format!("0 invocations along {}", AXES[axis]),
                     help: "give each axis at least 1".into(),

@@ -224,8 +224,8 @@ pub(super) enum DifferenceKind<'w> {
     /// Different scalars at an offset; `rust` is `None` if no scalar begins there.
     Scalar { rust: Option<Scalar>, wgsl: Scalar, at: u64 },
     /// A value that begins in padding of the WGSL type and extends beyond it, or a whole element
-    /// that begins in padding.
-    Unused { value_at: u64, start: u64, end: u64, is_element: bool },
+    /// that begins in padding; `value` is its offset and size.
+    Unused { value: (u64, u64), start: u64, end: u64, is_element: bool },
     /// A field with a different offset than the member of the same name.
     Moved { name: &'w str, rust: u64, wgsl: u64 },
 }
@@ -406,7 +406,7 @@ fn check_padding<'w>(
     };
     Err(Difference {
         kind: DifferenceKind::Unused {
-            value_at,
+            value: (value_at, value.size),
             start: part.base + start,
             end: part.base + end,
             is_element: value.field.is_none() && !matches!(value.layout, ElementLayout::Scalar(_))

@@ -9,14 +9,24 @@ struct Params {
     size: vec3<u32>,
 }
 
+/// The fields up to `padding` are those of `scry_ir::LinearisedGrid`, in the same order: they are
+/// bound as the uniform buffer of the linearised kernel.
 struct Grid {
+    /// Logical workgroups of the launch along x, y and z.
     groups: vec3<u32>,
+    /// Native workgroups in a row, along x.
     width: u32,
+    /// Native rows along y.
     height: u32,
+    /// Rows that contain workgroups of the launch.
     rows: u32,
+    /// Workgroups of the launch in the last of those rows.
     last_row: u32,
+    /// Keeps the size of these fields a multiple of 16 bytes.
     padding: u32,
+    /// The native grid: the workgroup counts that the device reads.
     native: vec3<u32>,
+    /// Pads the native grid to 16 bytes.
     unused: u32,
 }
 

@@ -40,7 +40,8 @@ pub(super) fn missing_capability(info: &DeviceInfo, kernel: String, needed: Targ
         ),
     };
     GpuError::Capability(CapabilityError {
-        kernel,
+        function: None,
+        kernel: Some(kernel),
         needed: format!("compute capability {major}.{minor}{rest}"),
         device: info.title(),
         present: info.compute_capability.map_or_else(
@@ -71,9 +72,10 @@ pub(super) fn scratch_too_large(error: GpuError) -> GpuError {
 pub(super) fn missing_buffer(place: BufferSlot) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: "plan".to_owned(),
-        argument: "steps".to_owned(),
-        problem: format!("one of them uses {place:?}, which the plan does not have"),
+        function: Some("Kernels::prepare".into()),
+        kernel: None,
+        argument: "`plan`".to_owned(),
+        problem: format!("has a step that uses {place:?}, which the plan does not have"),
         help: "arguments and scratch buffers are counted from 0".to_owned(),
     })
 }
@@ -84,7 +86,8 @@ pub(super) fn partial_cluster(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuE
     let [a, b, c] = cluster;
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: kernel.name(),
+        function: None,
+        kernel: Some(kernel.name()),
         argument: "grid".to_owned(),
         problem: format!(
             "{x} x {y} x {z} blocks, not a multiple of the cluster, {a} x {b} x {c} blocks"

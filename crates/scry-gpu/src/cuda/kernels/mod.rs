@@ -30,7 +30,7 @@ use crate::api::binding::Binding;
 use crate::api::buffer::Buffer;
 use crate::api::device::Device;
 use crate::api::element::ElementLayout;
-use crate::api::error::Result;
+use crate::api::error::{InFunction, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::native::{self, GemmElement, Language};
 use scry_ir::ScalarKind;
@@ -90,7 +90,8 @@ impl Kernels {
     pub fn new(device: &Device) -> Result<Self> {
         let info = device.info();
         let spec = gpu_spec(info)
-            .ok_or_else(|| native::language_error("Kernels::new", Language::Ptx, &info.title()))?;
+            .ok_or_else(|| native::language_error(None, Language::Ptx, &info.title()))
+            .in_function("Kernels::new")?;
         let shared = Shared {
             device: device.clone(),
             spec,

@@ -165,7 +165,7 @@ impl<'a> PreparedOp<'a> {
         }
         Err(GpuError::WrongDevice(WrongDeviceError {
             operation: operation.to_owned(),
-            what: format!("what {} prepared", self.call),
+            what: format!("the operation prepared by {}", self.call),
             owner: self.context.info.name.clone(),
             user: context.info.name.clone(),
             help: "add it to a batch of the Device that it was prepared for".to_owned(),

@@ -23,9 +23,9 @@ fn cancel_stops_only_earlier_work() {
     let a = driver.allocate_with(&[1; 16]);
     let kernel = driver.kernel(&endless_kernel());
     let hung = submit_endless(&driver);
-    let uploaded = driver.submit_once(&[fill(span(a, 0, 16), 0x0202_0202)]);
+    let uploaded = driver.submit_once(&[fill(range(a, 0, 16), 0x0202_0202)]);
     let skipped = driver.submit_once(&[dispatch(kernel, &[], [1; 3])]);
-    let later = driver.submit_once(&[fill(span(a, 0, 4), 0x0303_0303)]);
+    let later = driver.submit_once(&[fill(range(a, 0, 4), 0x0303_0303)]);
     let start = Instant::now();
     assert_eq!(cancel_up_to(&driver, skipped), hung);
     assert!(start.elapsed() < Duration::from_millis(400), "{:?}", start.elapsed());
@@ -66,11 +66,11 @@ fn machine_panic_loses_device() {
     let a = driver.allocate_with(&[1; 32]);
     let kernel = driver.kernel(&empty_kernel(1));
     // The machine panics when a binding is not aligned.
-    let submission = driver.submit_once(&[dispatch(kernel, &[span(a, 1, 16)], [1; 3])]);
+    let submission = driver.submit_once(&[dispatch(kernel, &[range(a, 1, 16)], [1; 3])]);
     let lost = driver.wait(submission, LONG).unwrap_err();
     assert!(matches!(lost, GpuError::DeviceLost(_)), "{lost}");
     assert!(lost.to_string().contains("not aligned to 16 bytes"), "{lost}");
-    let result = driver.submit(Work::Once(&[fill(span(a, 0, 4), 1)]), false);
+    let result = driver.submit(Work::Once(&[fill(range(a, 0, 4), 1)]), false);
     assert!(matches!(result, Err(GpuError::DeviceLost(_))));
     driver.abandon();
 }

@@ -59,7 +59,7 @@ impl CpuDriver {
 }
 
 /// Returns a range of an allocation.
-fn span(memory: MemoryId, offset: u64, size: u64) -> BufferRange {
+fn range(memory: MemoryId, offset: u64, size: u64) -> BufferRange {
     BufferRange { memory, offset, size }
 }
 
@@ -71,8 +71,8 @@ fn fill(dst: BufferRange, pattern: u32) -> Step {
     Step::Run(Command::Fill { dst, pattern })
 }
 
-fn dispatch(kernel: KernelId, spans: &[BufferRange], groups: [u32; 3]) -> Step {
-    let bindings = spans.iter().map(|span| BoundBuffer { span: *span, writes: true }).collect();
+fn dispatch(kernel: KernelId, ranges: &[BufferRange], groups: [u32; 3]) -> Step {
+    let bindings = ranges.iter().map(|range| BoundBuffer { range: *range, writes: true }).collect();
     Step::Run(Command::Dispatch(Dispatch {
         kernel,
         bindings,

@@ -13,7 +13,7 @@ fn submit_blocked(driver: &CpuDriver) -> [SubmissionIndex; 2] {
     let kernel = driver.kernel(&endless_kernel());
     let a = driver.allocate_with(&[1; 16]);
     let hung = driver.submit_once(&[dispatch(kernel, &[], [100, 1, 1])]);
-    [hung, driver.submit_once(&[fill(span(a, 0, 16), 2)])]
+    [hung, driver.submit_once(&[fill(range(a, 0, 16), 2)])]
 }
 
 /// A waker that counts its calls.
@@ -89,7 +89,7 @@ fn wakers_may_drop_the_driver() {
     let driver = Arc::new(driver());
     let has_ended = driver.queue.exit_check();
     let memory = driver.allocate(MemoryKind::Device, 128 << 20, "").unwrap();
-    let submission = driver.submit_once(&[fill(span(memory, 0, 128 << 20), 1)]);
+    let submission = driver.submit_once(&[fill(range(memory, 0, 128 << 20), 1)]);
     let (sender, dropped) = channel();
     let owner = Arc::new(Owner(Mutex::new(Some(driver.clone())), sender));
     assert_eq!(driver.notify(submission, &Waker::from(owner)), Ok(true));

@@ -10,9 +10,9 @@ fn transfers_move_exactly_their_bytes() {
     let driver = driver();
     let (a, b) = (driver.allocate_with(&[1, 2, 3, 4, 5, 6, 7, 8]), driver.allocate_with(&[9; 8]));
     let steps = [
-        copy(span(a, 1, 3), span(b, 2, 3)),
-        fill(span(a, 4, 4), 0x0403_0201),
-        copy(span(a, 6, 2), span(b, 6, 2)),
+        copy(range(a, 1, 3), range(b, 2, 3)),
+        fill(range(a, 4, 4), 0x0403_0201),
+        copy(range(a, 6, 2), range(b, 6, 2)),
     ];
     driver.wait_for(driver.submit_once(&steps));
     let pattern = 0x0403_0201u32.to_ne_bytes();
@@ -28,15 +28,15 @@ fn submissions_of_any_size_stay_ordered() {
     let mut last = SubmissionIndex(0);
     for round in 1..=20u32 {
         for (memory, size) in [(a, LARGE), (b, 4)] {
-            let submission = driver.submit_once(&[fill(span(memory, 0, size as u64), round)]);
+            let submission = driver.submit_once(&[fill(range(memory, 0, size as u64), round)]);
             assert!(submission > last);
             last = submission;
         }
         // All that is copied is `round`, so the copies change nothing if they follow both fills.
         let word = LARGE as u64 - 4;
         last = driver.submit_once(&[
-            copy(span(a, word, 4), span(a, 0, 4)),
-            copy(span(b, 0, 4), span(a, word, 4)),
+            copy(range(a, word, 4), range(a, 0, 4)),
+            copy(range(b, 0, 4), range(a, word, 4)),
         ]);
     }
     driver.wait_for(last);
@@ -50,7 +50,7 @@ fn small_submissions_execute_synchronously() {
     let driver = driver();
     let a = driver.allocate_with(&[1; 16]);
     for _ in 0..100 {
-        let submission = driver.submit_once(&[fill(span(a, 0, 16), 3)]);
+        let submission = driver.submit_once(&[fill(range(a, 0, 16), 3)]);
         assert_eq!(driver.wait(submission, Duration::ZERO), Ok(true));
     }
     assert!(driver.queue.has_no_worker());
@@ -60,7 +60,7 @@ fn small_submissions_execute_synchronously() {
 fn recordings_are_executed_each_time() {
     let driver = driver();
     let (a, b) = (driver.allocate_with(&[1, 2, 3, 4]), driver.allocate_with(&[0; 4]));
-    let recording = driver.record(&[copy(span(a, 0, 4), span(b, 0, 4))]).unwrap();
+    let recording = driver.record(&[copy(range(a, 0, 4), range(b, 0, 4))]).unwrap();
     for value in 0..5 {
         driver.write(a, 0, &[value; 4]).unwrap();
         driver.wait_for(driver.submit(Work::Replay(recording), false).unwrap());
@@ -77,8 +77,8 @@ fn memory_may_be_freed_while_used() {
         let device = || driver.allocate(MemoryKind::Device, LARGE as u64, "").unwrap();
         let (a, b) = (device(), device());
         let steps = [
-            fill(span(a, 0, LARGE as u64), 7),
-            copy(span(a, 0, LARGE as u64), span(b, 0, LARGE as u64)),
+            fill(range(a, 0, LARGE as u64), 7),
+            copy(range(a, 0, LARGE as u64), range(b, 0, LARGE as u64)),
         ];
         let submission = driver.submit_once(&steps);
         driver.free(a);
@@ -95,20 +95,20 @@ fn invalid_steps_are_rejected() {
     let a = driver.allocate_with(&[1; 8]);
     let kernel = driver.kernel(&empty_kernel(1));
     let invalid = [
-        vec![fill(span(a, 4, 8), 1)],
-        vec![copy(span(a, 0, 4), span(a, u64::MAX, 4))],
+        vec![fill(range(a, 4, 8), 1)],
+        vec![copy(range(a, 0, 4), range(a, u64::MAX, 4))],
         vec![dispatch(kernel, &[], [1; 3])],
-        vec![dispatch(kernel, &[span(a, 0, 9)], [1; 3])],
-        vec![dispatch(kernel, &[span(a, 0, 8)], [u32::MAX; 3])],
+        vec![dispatch(kernel, &[range(a, 0, 9)], [1; 3])],
+        vec![dispatch(kernel, &[range(a, 0, 8)], [u32::MAX; 3])],
         // No step is executed if only the last one is invalid.
-        vec![fill(span(a, 0, 8), 0), dispatch(kernel, &[], [1; 3])],
+        vec![fill(range(a, 0, 8), 0), dispatch(kernel, &[], [1; 3])],
     ];
     for steps in invalid {
         assert!(is_driver_error(driver.submit(Work::Once(&steps), false)), "{steps:?}");
         assert!(is_driver_error(driver.record(&steps)), "{steps:?}");
     }
     driver.free_kernel(kernel);
-    let freed = [dispatch(kernel, &[span(a, 0, 8)], [1; 3])];
+    let freed = [dispatch(kernel, &[range(a, 0, 8)], [1; 3])];
     assert!(is_driver_error(driver.submit(Work::Once(&freed), false)));
     assert!(is_driver_error(driver.write(a, 1, &[0; 8])));
     assert!(is_driver_error(driver.read(a, 9, &mut [])));
@@ -148,14 +148,14 @@ fn each_launch_is_timed() {
     let driver = driver();
     let a = driver.allocate_with(&[1; 16]);
     let kernel = driver.kernel(&empty_kernel(1));
-    let launch = || dispatch(kernel, &[span(a, 0, 16)], [4, 1, 1]);
-    let steps = [launch(), fill(span(a, 0, 16), 0), launch(), launch()];
+    let launch = || dispatch(kernel, &[range(a, 0, 16)], [4, 1, 1]);
+    let steps = [launch(), fill(range(a, 0, 16), 0), launch(), launch()];
     let timed = driver.submit(Work::Once(&steps), true).unwrap();
     let untimed = driver.submit_once(&steps);
     driver.wait_for(untimed);
     assert_eq!(driver.timings(timed).unwrap().len(), 3);
-    assert!(driver.timings(timed).unwrap().is_empty(), "times are returned once");
-    assert!(driver.timings(untimed).unwrap().is_empty());
+    assert!(driver.timings(timed).is_err(), "times are returned once");
+    assert!(driver.timings(untimed).is_err());
 }
 
 #[test]
@@ -164,13 +164,13 @@ fn zeroing_untouched_memory_is_skipped() {
     let memory = driver.allocate(MemoryKind::Device, 64, "").unwrap();
     let is_untouched =
         || super::super::read(&driver.blocks).get(memory).is_some_and(|block| block.is_untouched());
-    driver.wait_for(driver.submit_once(&[fill(span(memory, 0, 64), 0)]));
+    driver.wait_for(driver.submit_once(&[fill(range(memory, 0, 64), 0)]));
     assert!(is_untouched());
     let kernel = driver.kernel(&empty_kernel(1));
-    driver.wait_for(driver.submit_once(&[dispatch(kernel, &[span(memory, 0, 64)], [1; 3])]));
+    driver.wait_for(driver.submit_once(&[dispatch(kernel, &[range(memory, 0, 64)], [1; 3])]));
     assert!(!is_untouched());
-    driver.wait_for(driver.submit_once(&[fill(span(memory, 0, 32), 1)]));
-    driver.wait_for(driver.submit_once(&[fill(span(memory, 16, 32), 0)]));
+    driver.wait_for(driver.submit_once(&[fill(range(memory, 0, 32), 1)]));
+    driver.wait_for(driver.submit_once(&[fill(range(memory, 16, 32), 0)]));
     let expected = [1u32.to_ne_bytes(); 4].concat();
     assert_eq!(driver.bytes(memory, 64), [expected, vec![0; 48]].concat());
 }

@@ -60,7 +60,7 @@ pub(super) struct Image {
     /// Kernel parameters, in order.
     pub(super) params: Vec<Param>,
     /// Threads of a block along x, y and z.
-    pub(super) workgroup: [u32; 3],
+    pub(super) block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(super) dynamic_shared: u32,
     /// A cubin, which the disk cache stores; or zero-terminated PTX.
@@ -147,7 +147,7 @@ fn image_for(job: &CompileJob<'_>, translation: &Translation, code: Vec<u8>) -> 
     Image {
         entry: translation.entry.clone(),
         params: translation.params.clone(),
-        workgroup: job.program.interface().workgroup_size,
+        block: job.program.interface().workgroup_size,
         dynamic_shared: translation.dynamic_shared,
         code,
     }
@@ -167,7 +167,7 @@ impl Kernel {
     pub(super) fn load(gpu: &Arc<Gpu>, image: &Image, signature: Signature) -> Result<Self> {
         let mut kernel = Self::empty(gpu, signature);
         kernel.params = image.params.clone();
-        kernel.block = image.workgroup;
+        kernel.block = image.block;
         kernel.dynamic_shared = image.dynamic_shared;
         // From here on, the drop unloads it.
         kernel.module = match CStr::from_bytes_with_nul(&image.code) {

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::jit;
-use super::nvrtc::{Device, Failure, Nvrtc, Output};
+use super::nvrtc::{self, Device, Failure, Nvrtc, Output};
 use super::{Image, Kernel, Signature};
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, Function, attribute, function_attribute};
@@ -38,16 +38,15 @@ impl Native {
     }
 }
 
-/// Compiles a kernel, through the disk cache if there is one. `driver` is the driver's CUDA
-/// version.
-pub(crate) fn compile(gpu: &Arc<Gpu>, driver: c_int, job: &NativeJob<'_>) -> Result<Kernel> {
+/// Compiles a kernel, through the disk cache if there is one.
+pub(crate) fn compile(gpu: &Arc<Gpu>, job: &NativeJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
     let interface = &job.spec.interface;
     let signature = Signature::for_interface(interface);
     let image_for = |code| Image {
         entry: job.entry.to_owned(),
         params: Vec::new(),
-        workgroup: interface.block(),
+        block: interface.block(),
         dynamic_shared: interface.shared_bytes(),
         code,
     };
@@ -55,14 +54,14 @@ pub(crate) fn compile(gpu: &Arc<Gpu>, driver: c_int, job: &NativeJob<'_>) -> Res
     let variant = Variant { grid: GridSource::Native, part: Part::Compiled(b"") };
     let cached = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image_for);
     if let Some(cached) = cached.filter(Image::is_cubin) {
-        match load(gpu, driver, &cached, job, signature) {
+        match load(gpu, &cached, job, signature) {
             Ok(kernel) => return Ok(kernel),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is unusable: {error}"),
         }
         gpu.check_alive()?;
     }
-    let image = image_for(compile_source(gpu, driver, job)?);
-    let loaded = load(gpu, driver, &image, job, signature);
+    let image = image_for(compile_source(gpu, job)?);
+    let loaded = load(gpu, &image, job, signature);
     let kernel = loaded.map_err(|error| to_source_error(job, error))?;
     if let Some(disk) = job.cache.filter(|_| image.is_cubin()) {
         disk.store(job.key, variant, &image.code);
@@ -74,14 +73,13 @@ pub(crate) fn compile(gpu: &Arc<Gpu>, driver: c_int, job: &NativeJob<'_>) -> Res
 pub(crate) fn load_routine(
     gpu: &Arc<Gpu>,
     blas: &LazyBlas,
-    driver: c_int,
     job: &RoutineJob<'_>,
 ) -> Result<Kernel> {
     let _current = gpu.current()?;
     let unknown =
         || gpu.defect_error("load_routine", format!("there is no routine `{}`", job.name));
     let routine = Routine::from_name(job.name).ok_or_else(unknown)?;
-    let native = Native::Product(blas.get(gpu, driver)?, routine);
+    let native = Native::Product(blas.get(gpu)?, routine);
     Ok(Kernel::without_code(gpu, native, Signature::for_interface(job.interface)))
 }
 
@@ -98,7 +96,6 @@ impl Signature {
 /// parameters differ from the declared ones.
 fn load(
     gpu: &Arc<Gpu>,
-    driver: c_int,
     image: &Image,
     job: &NativeJob<'_>,
     signature: Signature,
@@ -114,7 +111,7 @@ fn load(
     kernel.native = Some(match interface.declared_parameters() {
         Some(_) => {
             declared_params::check(job.entry, interface, actual.as_deref())?;
-            Native::Declared(DeclaredParams::new(gpu, driver, interface)?)
+            Native::Declared(DeclaredParams::new(gpu, interface)?)
         }
         None => {
             let size = parameter_block_size(job.entry, interface, actual)?;
@@ -173,7 +170,8 @@ fn is_filled_by(actual: usize, declared: usize) -> bool {
 fn size_mismatch(entry: &str, interface: &NativeInterface, actual: usize) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
-        kernel: entry.to_owned(),
+        function: None,
+        kernel: Some(entry.to_owned()),
         argument: "parameters".to_owned(),
         problem: format!(
             "the kernel has {actual} bytes of parameters, but {} are declared: {} for {} buffers \
@@ -206,9 +204,9 @@ fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, max_threads: u32) -> G
 
 /// Compiles a source to a cubin, or to zero-terminated PTX that the driver compiles when it is
 /// loaded.
-fn compile_source(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
+fn compile_source(gpu: &Gpu, job: &NativeJob<'_>) -> Result<Vec<u8>> {
     let ptx = match job.spec.language {
-        Language::CudaC => match compile_cuda_c(gpu, driver, job)? {
+        Language::CudaC => match compile_cuda_c(gpu, job)? {
             Output::Ptx(ptx) => ptx,
             Output::Cubin(cubin) => return Ok(cubin),
         },
@@ -240,9 +238,10 @@ fn is_arch_specific(ptx: &str) -> bool {
 }
 
 /// Compiles CUDA C by NVRTC.
-fn compile_cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Output> {
+fn compile_cuda_c(gpu: &Gpu, job: &NativeJob<'_>) -> Result<Output> {
     let [major, minor] =
         [gpu.attribute(attribute::CAPABILITY_MAJOR)?, gpu.attribute(attribute::CAPABILITY_MINOR)?];
+    let driver = gpu.cuda_version;
     let device = Device { capability: (major * 10 + minor) as c_int, driver };
     let nvrtc = Nvrtc::shared(driver)?;
     let output = nvrtc.compile(job.source, job.entry, device);
@@ -251,7 +250,9 @@ fn compile_cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Outpu
             let help = format!("correct the source; NVRTC {} says", nvrtc.version_text());
             source_error(gpu, job, log, help)
         }
-        Failure::Failed(call, why) => gpu.defect_error(call, why),
+        Failure::Failed(call, why) => {
+            GpuError::Driver(DriverError::new(&gpu.info.name, call, why, nvrtc::FAILED))
+        }
     })
 }
 

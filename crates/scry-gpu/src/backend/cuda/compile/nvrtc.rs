@@ -26,6 +26,10 @@ const NVRTC: ToolkitLibrary = ToolkitLibrary {
              in WGSL and PTX need nothing of that",
 };
 
+/// The help for a call of NVRTC that failed without an explanation.
+pub(crate) const FAILED: &str =
+    "install another NVRTC or driver; if it persists, report it with the output of `scry doctor`";
+
 /// The status that an NVRTC call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]

@@ -121,7 +121,11 @@ impl Heap {
         }
         let address = address.map_err(|code| match code {
             Code::OUT_OF_MEMORY => self.out_of_device_memory(size, label),
-            code => self.gpu.failed("cuMemAllocFromPoolAsync", code),
+            code => {
+                let call =
+                    if self.pool.is_null() { "cuMemAlloc" } else { "cuMemAllocFromPoolAsync" };
+                self.gpu.failed(call, code)
+            }
         })?;
         self.allocated.fetch_add(capacity, Ordering::Relaxed);
         Ok(address)
@@ -164,13 +168,13 @@ impl Heap {
         self.allocated.fetch_sub(capacity, Ordering::Relaxed);
         let api = self.gpu.api;
         // SAFETY: the address is that of an allocation whose owner is being dropped.
-        let code = unsafe {
+        let (call, code) = unsafe {
             match self.pool.is_null() {
-                true => (api.mem_free)(address),
-                false => (api.mem_free_async)(address, self.stream),
+                true => ("cuMemFree", (api.mem_free)(address)),
+                false => ("cuMemFreeAsync", (api.mem_free_async)(address, self.stream)),
             }
         };
-        self.gpu.log_failed_free("cuMemFreeAsync", code);
+        self.gpu.log_failed_free(call, code);
     }
 
     /// Returns a free block of pinned memory, or allocates one.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::capture::{CapturedGraph, capture};
 use super::params::Range;
-use crate::api::error::{GpuError, OutOfMemoryError, Result};
+use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::native::Routine;
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::library::functions;
@@ -69,21 +69,34 @@ impl Status {
     const SUCCESS: Self = Self(0);
     const ALLOC_FAILED: Self = Self(3);
 
-    /// Returns cuBLAS's name of the status, with advice where there is some.
+    /// Returns cuBLAS's name of the status.
     fn name(self) -> String {
         let name = match self.0 {
-            1 => "CUBLAS_STATUS_NOT_INITIALIZED: the library does not work with this driver",
+            1 => "CUBLAS_STATUS_NOT_INITIALIZED",
             3 => "CUBLAS_STATUS_ALLOC_FAILED",
             7 => "CUBLAS_STATUS_INVALID_VALUE",
-            8 => "CUBLAS_STATUS_ARCH_MISMATCH: the GPU is too old for this element type",
+            8 => "CUBLAS_STATUS_ARCH_MISMATCH",
             11 => "CUBLAS_STATUS_MAPPING_ERROR",
             13 => "CUBLAS_STATUS_EXECUTION_FAILED",
             14 => "CUBLAS_STATUS_INTERNAL_ERROR",
-            15 => "CUBLAS_STATUS_NOT_SUPPORTED: this GPU or library lacks it",
+            15 => "CUBLAS_STATUS_NOT_SUPPORTED",
             16 => "CUBLAS_STATUS_LICENSE_ERROR",
             code => return format!("code {code}"),
         };
         name.to_owned()
+    }
+
+    /// Returns what the user can do about a failure with this status.
+    fn help(self) -> &'static str {
+        match self.0 {
+            1 => "install a cuBLAS for the CUDA version of the driver, or update the driver",
+            8 => {
+                "the GPU is too old for this element type: use f32 elements, or \
+                 scry_gpu::shaders::matmul"
+            }
+            15 => "the GPU or this cuBLAS lacks this product: use f32 elements, or a newer cuBLAS",
+            _ => DRIVER_FAILED,
+        }
     }
 }
 
@@ -141,14 +154,13 @@ pub(crate) fn file_and_version(driver: c_int) -> Result<(String, String)> {
 pub(crate) struct LazyBlas(Mutex<Option<Arc<Blas>>>);
 
 impl LazyBlas {
-    /// Returns the handle; creates it at the first call. `driver` is the CUDA version that the
-    /// driver supports.
-    pub(crate) fn get(&self, gpu: &Arc<Gpu>, driver: c_int) -> Result<Arc<Blas>> {
+    /// Returns the handle; creates it at the first call.
+    pub(crate) fn get(&self, gpu: &Arc<Gpu>) -> Result<Arc<Blas>> {
         let mut blas = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(blas) = &*blas {
             return Ok(Arc::clone(blas));
         }
-        let created = Arc::new(Blas::new(gpu, shared(driver)?)?);
+        let created = Arc::new(Blas::new(gpu, shared(gpu.cuda_version)?)?);
         *blas = Some(Arc::clone(&created));
         Ok(created)
     }
@@ -317,7 +329,7 @@ fn status_error(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
             help: "drop buffers".to_owned(),
         });
     }
-    gpu.defect_error(call, status.name())
+    GpuError::Driver(DriverError::new(&gpu.info.name, call, status.name(), status.help()))
 }
 
 impl Drop for Blas {
@@ -366,6 +378,16 @@ mod tests {
         let bindings = [Range { address: 0, size: 9 }; 3];
         assert_eq!(Product::new(Routine::F16, &bindings, &words([1, 1, 1])[..8]), None);
         assert_eq!(Product::new(Routine::F16, &bindings[..2], &words([1, 1, 1])), None);
+    }
+
+    #[test]
+    fn failures_are_no_defects() {
+        for code in [1, 7, 8, 11, 13, 14, 15, 16, 99] {
+            let help = Status(code).help();
+            assert!(!help.contains("defect"), "{code}: {help}");
+        }
+        assert!(Status(8).help().contains("too old for this element type"));
+        assert_eq!(Status(13).help(), DRIVER_FAILED);
     }
 
     #[test]

@@ -41,10 +41,10 @@ pub(crate) struct DeclaredParams {
 
 impl DeclaredParams {
     /// Creates the encoder of an interface; an error if the driver is too old for its parameters.
-    pub(crate) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu, interface: &NativeInterface) -> Result<Self> {
         let parameters = interface.declared_parameters().unwrap_or_default();
         let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::TensorMap(_)));
-        let encode = if has_maps { Some(find_encode(gpu, driver)?) } else { None };
+        let encode = if has_maps { Some(find_encode(gpu)?) } else { None };
         Ok(Self { interface: interface.clone(), encode })
     }
 
@@ -95,7 +95,8 @@ pub(crate) fn check(
     match actual.map(sizes) {
         Some(actual) if actual != declared => Err(GpuError::Argument(ArgumentError {
             label: None,
-            kernel: entry.to_owned(),
+            function: None,
+            kernel: Some(entry.to_owned()),
             argument: "parameters".to_owned(),
             problem: format!(
                 "the kernel has parameters of {actual:?} bytes, but those of {declared:?} are \
@@ -174,9 +175,9 @@ fn swizzle_code(swizzle: TensorSwizzle) -> c_uint {
 }
 
 /// Looks up the driver's function, which was added for Hopper.
-fn find_encode(gpu: &Gpu, driver: c_int) -> Result<EncodeTiled> {
+fn find_encode(gpu: &Gpu) -> Result<EncodeTiled> {
     let Some(symbol) = gpu.api.optional_function(c"cuTensorMapEncodeTiled") else {
-        return Err(too_old(gpu.api.library_name(), driver));
+        return Err(too_old(gpu.api.library_name(), gpu.cuda_version));
     };
     // SAFETY: the signature is that of the driver's header.
     Ok(unsafe { std::mem::transmute::<*const std::ffi::c_void, EncodeTiled>(symbol) })

@@ -65,8 +65,8 @@ impl Tables<'_> {
         !self.is_product(before) && overlap::uses_pdl(reads, dispatch, before)
     }
 
-    /// Returns the number of threads in a workgroup of a dispatch.
-    pub(crate) fn workgroup_threads(&self, dispatch: &Dispatch) -> u64 {
+    /// Returns the number of threads in a block of a dispatch.
+    pub(crate) fn block_threads(&self, dispatch: &Dispatch) -> u64 {
         let size = self.kernels.get(dispatch.kernel).map_or([0; 3], |kernel| kernel.block);
         size.iter().map(|n| u64::from(*n)).product()
     }
@@ -90,9 +90,9 @@ pub(crate) struct Launch<'s> {
     pub(crate) indirect: bool,
     pub(crate) function: Function,
     /// Blocks of the grid along x, y and z.
-    pub(crate) groups: [u32; 3],
+    pub(crate) grid: [u32; 3],
     /// Threads of a block along x, y and z.
-    pub(crate) workgroup: [u32; 3],
+    pub(crate) block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u32,
     pub(crate) params: KernelParams<'s>,
@@ -173,23 +173,23 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the address of a range; an error unless it is within a live allocation.
-    fn range(&self, call: &'static str, span: BufferRange) -> Result<Range> {
-        let Some(block) = self.tables.blocks.get(span.memory) else {
-            return Err(self.gpu.defect_error(call, no_allocation(span.memory)));
+    fn range(&self, call: &'static str, range: BufferRange) -> Result<Range> {
+        let Some(block) = self.tables.blocks.get(range.memory) else {
+            return Err(self.gpu.defect_error(call, no_allocation(range.memory)));
         };
-        check_range(span, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
-        Ok(Range { address: block.address + span.offset, size: span.size })
+        check_range(range, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
+        Ok(Range { address: block.address + range.offset, size: range.size })
     }
 
     fn dispatch(&mut self, dispatch: &Dispatch) -> Result<Op<'_>> {
         let kernel = self.kernel(dispatch)?;
         self.scratch.bindings.clear();
         for bound in &dispatch.bindings {
-            let range = self.range("cuLaunchKernel", bound.span)?;
+            let range = self.range("cuLaunchKernel", bound.range)?;
             self.scratch.bindings.push(range);
         }
         let (polled, immediates) = (self.polled, dispatch.immediates.as_slice());
-        let (groups, counts) = self.groups(kernel, dispatch)?;
+        let (grid, counts) = self.grid(kernel, dispatch)?;
         let Scratch { bindings, parameters, packed } = &mut *self.scratch;
         let params = match &kernel.native {
             Some(Native::Product(blas, routine)) => {
@@ -218,8 +218,8 @@ impl<'a> Encoder<'a> {
         Ok(Op::Launch(Launch {
             indirect: dispatch.is_indirect(),
             function: kernel.function,
-            groups,
-            workgroup: kernel.block,
+            grid,
+            block: kernel.block,
             dynamic_shared: kernel.dynamic_shared,
             params,
         }))
@@ -227,10 +227,10 @@ impl<'a> Encoder<'a> {
 
     /// Returns the grid of a launch. An indirect launch has a grid of all resident blocks; its
     /// kernel reads the workgroup counts at the address that is also returned.
-    fn groups(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
+    fn grid(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
         let defect = |why: String| Err(self.gpu.defect_error("cuLaunchKernel", why));
         match (&dispatch.groups, kernel.resident_blocks) {
-            (Groups::Direct(groups), _) => Ok((*groups, None)),
+            (Groups::Direct(grid), _) => Ok((*grid, None)),
             (Groups::Indirect(counts), Some(resident)) => {
                 let Range { address, size } = self.range("cuLaunchKernel", **counts)?;
                 if size != Groups::SIZE || !address.is_multiple_of(4) {

@@ -364,8 +364,8 @@ fn launch_node(launch: Launch<'_>) -> KernelNode {
     let [params, extra] = launch.params.pointers();
     KernelNode {
         function: launch.function,
-        grid: launch.groups,
-        block: launch.workgroup,
+        grid: launch.grid,
+        block: launch.block,
         shared_bytes: launch.dynamic_shared,
         params,
         extra,

@@ -21,8 +21,8 @@ impl Stream {
     fn launch_kernel(&self, launch: Launch<'_>, pdl: bool) -> Result<()> {
         let [params, extra] = launch.params.pointers();
         let config = LaunchConfig {
-            grid: launch.groups,
-            block: launch.workgroup,
+            grid: launch.grid,
+            block: launch.block,
             shared_bytes: launch.dynamic_shared,
             stream: self.raw,
             attributes: &LaunchAttribute::PROGRAMMATIC_STREAM_SERIALIZATION,

@@ -59,8 +59,8 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 pub(crate) fn uses_pdl(pdl_reads: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
     let reads = pdl_reads.iter().filter_map(|index| dispatch.bindings.get(*index));
     let is_written =
-        |read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read));
-    !reads.map(|bound| bound.span).any(is_written)
+        |read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.range, read));
+    !reads.map(|bound| bound.range).any(is_written)
 }
 
 /// Returns whether two ranges share a byte.
@@ -85,18 +85,18 @@ pub(crate) struct Distribution {
 
 impl Distribution {
     /// Returns the number of streams, up to [`MAX_STREAMS`], to distribute a segment over.
-    /// `workgroup_threads` returns the number of threads in a workgroup of a dispatch; `is_busy`
+    /// `block_threads` returns the number of threads in a block of a dispatch; `is_busy`
     /// whether the device is busy with earlier work.
     pub(crate) fn stream_count(
         &self,
         segment: &[Step],
-        workgroup_threads: impl Fn(&Dispatch) -> u64,
+        block_threads: impl Fn(&Dispatch) -> u64,
         is_busy: impl FnOnce() -> bool,
     ) -> usize {
         if segment.len() < MIN_DISPATCHES_BUSY {
             return 1;
         }
-        let small = dispatches(segment).filter(|it| self.is_small(it, workgroup_threads(it)));
+        let small = dispatches(segment).filter(|it| self.is_small(it, block_threads(it)));
         let count = small.take(MIN_DISPATCHES).count();
         match count >= MIN_DISPATCHES || count >= MIN_DISPATCHES_BUSY && is_busy() {
             true => count.min(MAX_STREAMS),
@@ -104,15 +104,13 @@ impl Distribution {
         }
     }
 
-    fn is_small(&self, dispatch: &Dispatch, workgroup_threads: u64) -> bool {
-        let groups = match dispatch.groups {
-            Groups::Direct(groups) => {
-                groups.map(u64::from).into_iter().fold(1, u64::saturating_mul)
-            }
+    fn is_small(&self, dispatch: &Dispatch, block_threads: u64) -> bool {
+        let blocks = match dispatch.groups {
+            Groups::Direct(grid) => grid.map(u64::from).into_iter().fold(1, u64::saturating_mul),
             // Large: its grid has all blocks that can be resident.
             Groups::Indirect(_) => u64::MAX,
         };
-        let threads = groups.saturating_mul(workgroup_threads);
+        let threads = blocks.saturating_mul(block_threads);
         threads.saturating_mul(SMALL_FRACTION) <= self.resident_threads
     }
 }
@@ -136,9 +134,9 @@ mod tests {
         Slots::default().insert(())
     }
 
-    /// Returns a launch of `groups` workgroups.
-    fn run(groups: u32) -> Step {
-        let groups = Groups::Direct([1, groups, 1]);
+    /// Returns a launch of `blocks` blocks.
+    fn run(blocks: u32) -> Step {
+        let groups = Groups::Direct([1, blocks, 1]);
         let (bindings, immediates) = (Vec::new(), Vec::new());
         let dispatch =
             Dispatch { kernel: kernel(), bindings, groups, immediates, role: Role::Launch };
@@ -154,7 +152,7 @@ mod tests {
     /// kernel writes them.
     fn launch(bindings: &[(MemoryId, u64, u64, bool)]) -> Dispatch {
         let bound = |&(memory, offset, size, writes): &(MemoryId, u64, u64, bool)| BoundBuffer {
-            span: BufferRange { memory, offset, size },
+            range: BufferRange { memory, offset, size },
             writes,
         };
         let bindings = bindings.iter().map(bound).collect();
@@ -162,7 +160,7 @@ mod tests {
         Dispatch { kernel: kernel(), bindings, groups, immediates, role: Role::Launch }
     }
 
-    /// Returns the number of streams on an idle and on a busy device, for workgroups of 64 threads.
+    /// Returns the number of streams on an idle and on a busy device, for blocks of 64 threads.
     fn stream_counts(segment: &[Step]) -> (usize, usize) {
         let count = |is_busy| DISTRIBUTION.stream_count(segment, |_| 64, || is_busy);
         (count(false), count(true))
@@ -233,7 +231,7 @@ mod tests {
 
     #[test]
     fn large_dispatches_are_not_distributed() {
-        // 8 workgroups of 64 threads are half of the resident threads.
+        // 8 blocks of 64 threads are half of the resident threads.
         assert_eq!(stream_counts(&vec![run(8); 100]), (MAX_STREAMS, MAX_STREAMS));
         assert_eq!(stream_counts(&vec![run(9); 100]), (1, 1));
         assert_eq!(stream_counts(&vec![run(u32::MAX); 100]), (1, 1));

@@ -13,6 +13,7 @@ use crate::api::error::{GpuError, Result};
 use crate::backend::cuda::device::{Current, Gpu};
 use crate::backend::cuda::ffi::types::attribute;
 use crate::backend::cuda::lock;
+use crate::backend::no_times;
 use crate::core::command::{Command, Dispatch, Step};
 
 /// Maximum number of finished timed submissions whose times can still be read.
@@ -177,8 +178,7 @@ impl Queue {
         let mut state = lock(&self.state);
         let index = state.timers.iter().position(|(timed, _)| *timed == number);
         let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
-            let why = format!("submission {number} was not timed, or its times were read already");
-            return Err(self.gpu.defect_error("timings", why));
+            return Err(self.gpu.defect_error("timings", no_times(number)));
         };
         drop(state);
         let durations = timer.durations();
@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
             Some(_) => 1,
             None => distribution.stream_count(
                 segment,
-                |dispatch| self.tables.workgroup_threads(dispatch),
+                |dispatch| self.tables.block_threads(dispatch),
                 is_busy,
             ),
         }

@@ -28,7 +28,7 @@ fn endless(driver: &dyn Driver) -> Step {
 fn endless_with_groups(driver: &dyn Driver, groups: u32) -> Step {
     let kernel = driver.compile_source(ENDLESS, GridSource::Native);
     let data = driver.upload(&[0, 0]);
-    dispatch(kernel, &[(span(data, 8), true)], [groups, 1, 1])
+    dispatch(kernel, &[(range(data, 8), true)], [groups, 1, 1])
 }
 
 /// Returns a step that writes `pattern` to the first word of a range.
@@ -56,7 +56,7 @@ fn next(submission: SubmissionIndex) -> SubmissionIndex {
 #[test]
 fn cancellation_keeps_the_device_usable() {
     let Some(driver) = driver() else { return };
-    let marked = span(driver.device_memory(4), 4);
+    let marked = range(driver.device_memory(4), 4);
     let endless = endless(&*driver);
     for round in 1..4 {
         let before = submit(&*driver, &[mark(marked, 0)]);
@@ -72,7 +72,7 @@ fn cancellation_keeps_the_device_usable() {
 #[test]
 fn cancels_queued_but_not_later_submissions() {
     let Some(driver) = driver() else { return };
-    let marked = span(driver.device_memory(4), 4);
+    let marked = range(driver.device_memory(4), 4);
     let endless = endless(&*driver);
     let first = submit(&*driver, std::slice::from_ref(&endless));
     let second = submit(&*driver, &[endless.clone(), full_barrier(), endless.clone()]);
@@ -133,7 +133,7 @@ fn queue_accepts_submissions_behind_endless_kernel() {
 #[test]
 fn completed_work_is_not_cancelled() {
     let Some(driver) = driver() else { return };
-    let marked = span(driver.device_memory(4), 4);
+    let marked = range(driver.device_memory(4), 4);
     let submission = submit(&*driver, &[mark(marked, 3)]);
     assert!(driver.wait(submission, LONG).unwrap());
     assert_eq!(cancel_up_to(&*driver, submission), Some(next(submission)));
@@ -152,7 +152,7 @@ fn cancels_endless_kernel_among_launches() {
     let submission = submit(&*driver, &steps);
     assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
     assert_eq!(cancel_up_to(&*driver, submission), Some(submission));
-    assert_eq!(driver.words(span(data, 20 * 256)), [1; 20 * 64]);
+    assert_eq!(driver.words(range(data, 20 * 256)), [1; 20 * 64]);
 }
 
 #[test]

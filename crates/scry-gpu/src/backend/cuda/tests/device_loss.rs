@@ -69,7 +69,7 @@ fn child() {
     }
     let driver = driver().expect("the parent process found the device");
     let kernel = compile_unchecked(&*driver, STRAY);
-    let data = span(driver.upload(&[0]), 4);
+    let data = range(driver.upload(&[0]), 4);
     let far = (u32::MAX - 16).to_le_bytes();
     let stray = dispatch_with(kernel, &[(data, true)], [1; 3], &far);
     let recording = driver.record(&[compute_barrier()]).unwrap();

@@ -57,13 +57,13 @@ fn bound_range_appears_as_whole_buffer() {
     let Some(driver) = driver() else { return };
     let (src, dst) = (driver.upload(&[3; 1024]), driver.device_memory(4096));
     let kernel = driver.compile_source(DOUBLE, GridSource::Native);
-    let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
+    let fill = Command::Fill { dst: range(dst, 4096), pattern: 9 };
     let part = BufferRange { memory: dst, offset: 16, size: 20 };
-    let bindings = [(span(src, 4096), false), (part, true)];
+    let bindings = [(range(src, 4096), false), (part, true)];
     driver.run_steps(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
     let mut expected = vec![9; 1024];
     expected[4..9].fill(6);
-    assert_eq!(driver.words(span(dst, 4096)), expected);
+    assert_eq!(driver.words(range(dst, 4096)), expected);
     driver.free_kernel(kernel);
 }
 
@@ -84,10 +84,10 @@ fn passes_uniforms_immediates_and_workgroup_memory() {
     let kernel = driver.compile_source(source, GridSource::Native);
     let data = driver.upload(&(0..32).collect::<Vec<u32>>());
     let scale = driver.upload(&[10, 1]);
-    let bindings = [(span(data, 128), true), (span(scale, 8), false)];
+    let bindings = [(range(data, 128), true), (range(scale, 8), false)];
     driver.run_steps(&[dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]))]);
     let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
-    assert_eq!(driver.words(span(data, 128)), expected);
+    assert_eq!(driver.words(range(data, 128)), expected);
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn workgroup_memory_reaches_the_limit() {
     let kernel = driver.compile_source(&source, GridSource::Native);
     let size = u64::from(words) * 4;
     let data = driver.device_memory(size);
-    driver.run_steps(&[dispatch(kernel, &[(span(data, size), true)], [1, 1, 1])]);
+    driver.run_steps(&[dispatch(kernel, &[(range(data, size), true)], [1, 1, 1])]);
     let expected: Vec<u32> = (0..words).rev().collect();
-    assert_eq!(driver.words(span(data, size)), expected);
+    assert_eq!(driver.words(range(data, size)), expected);
 }
 
 #[test]

@@ -10,11 +10,11 @@ fn odd_copy_moves_exactly_its_bytes() {
     let Some(driver) = driver() else { return };
     let up = driver.upload(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
-    let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
+    let fill = Command::Fill { dst: range(memory, 12), pattern: 0 };
     let three_bytes = |memory, offset| BufferRange { memory, offset, size: 3 };
     let copy = Command::Copy { src: three_bytes(up, 3), dst: three_bytes(memory, 5) };
     driver.run_steps(&[run(fill), full_barrier(), run(copy)]);
-    assert_eq!(driver.words(span(memory, 12)), [0, 0x0605_0400, 0]);
+    assert_eq!(driver.words(range(memory, 12)), [0, 0x0605_0400, 0]);
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn partial_fill_keeps_the_rest() {
         run(Command::Fill { dst, pattern })
     };
     driver.run_steps(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 7)]);
-    assert_eq!(driver.words(span(memory, 32)), [1, 1, 7, 7, 7, 1, 1, 1]);
+    assert_eq!(driver.words(range(memory, 32)), [1, 1, 7, 7, 7, 1, 1, 1]);
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn out_of_memory_error_has_sizes() {
     let text = error.to_string();
     assert!(text.contains("`everything`") && text.contains("bytes are free"), "{text}");
     let memory = driver.device_memory(64);
-    driver.run_steps(&[run(Command::Fill { dst: span(memory, 64), pattern: 3 })]);
-    assert_eq!(driver.words(span(memory, 64)), [3; 16]);
+    driver.run_steps(&[run(Command::Fill { dst: range(memory, 64), pattern: 3 })]);
+    assert_eq!(driver.words(range(memory, 64)), [3; 16]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::device::Gpu;
 use super::ffi::driver_api::Cuda;
 use crate::backend::tests::submissions::APPEND;
 use crate::backend::tests::{
-    DriverExt, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, run, span,
+    DriverExt, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, range, run,
     submissions as bodies,
 };
 use crate::core::command::{BufferRange, Command, Step};

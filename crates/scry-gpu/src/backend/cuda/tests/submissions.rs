@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn dispatch_chain_runs_in_order() {
+fn dispatch_chains_run_in_order() {
     let Some(driver) = driver() else { return };
     bodies::dispatch_chains_run_in_order(&*driver);
 }
@@ -15,25 +15,25 @@ fn step_lists_run_once_in_order() {
 }
 
 #[test]
-fn each_launch_has_own_bindings() {
+fn each_launch_uses_its_own_bindings() {
     let Some(driver) = driver() else { return };
     bodies::each_launch_uses_its_own_bindings(&*driver);
 }
 
 #[test]
-fn submission_numbers_grow_and_complete() {
+fn submission_indices_increase() {
     let Some(driver) = driver() else { return };
     bodies::submission_indices_increase(&*driver);
 }
 
 #[test]
-fn empty_submission_completes_in_order() {
+fn empty_submissions_finish_in_order() {
     let Some(driver) = driver() else { return };
     bodies::empty_submissions_finish_in_order(&*driver);
 }
 
 #[test]
-fn recordings_replay_and_may_overlap() {
+fn replays_may_overlap() {
     let Some(driver) = driver() else { return };
     bodies::replays_may_overlap(&*driver);
 }
@@ -63,7 +63,7 @@ fn dropping_a_busy_driver_waits() {
 }
 
 #[test]
-fn abandoned_driver_neither_waits_nor_submits() {
+fn abandoned_driver_rejects_work() {
     let Some(driver) = driver() else { return };
     bodies::abandoned_driver_rejects_work(driver.driver);
 }
@@ -124,7 +124,7 @@ fn distributed_launches_respect_barriers() {
     let (mut a, mut b): (Vec<u32>, Vec<u32>) =
         ((0..count as u32).collect(), (0..count as u32).map(|n| n * 7).collect());
     let (on_a, on_b) = (driver.upload(&a), driver.upload(&b));
-    let (on_a, on_b) = (span(on_a, count * 4), span(on_b, count * 4));
+    let (on_a, on_b) = (range(on_a, count * 4), range(on_b, count * 4));
     let steps = mix_steps(&*driver, on_a, on_b, 50);
     driver.run_steps(&steps);
     mix_on_host(&mut a, &mut b, 50);
@@ -138,7 +138,7 @@ fn distributed_launches_respect_barriers() {
 fn partial_submission_completes_its_prefix() {
     let Some(driver) = driver() else { return };
     let data = driver.upload(&[0; 24 * 64]);
-    let all = span(data, PARTS * WORDS * 4);
+    let all = range(data, PARTS * WORDS * 4);
     let (kernel, stale) = (
         driver.compile_source(APPEND, GridSource::Native),
         driver.compile_source(MIX, GridSource::Native),
@@ -186,10 +186,10 @@ fn recorded_transfers_move_exactly_their_bytes() {
     let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
     let expected: Vec<u32> = words.collect();
     driver.run_steps(&steps);
-    assert_eq!(driver.words(span(to, 400)), expected);
-    driver.run_steps(&[run(Command::Fill { dst: span(to, 400), pattern: 0 })]);
+    assert_eq!(driver.words(range(to, 400)), expected);
+    driver.run_steps(&[run(Command::Fill { dst: range(to, 400), pattern: 0 })]);
     replay(&*driver, &steps, 2);
-    assert_eq!(driver.words(span(to, 400)), expected);
+    assert_eq!(driver.words(range(to, 400)), expected);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn empty_recording_can_be_replayed() {
 #[test]
 fn long_recording_replays_in_order() {
     let Some(driver) = driver() else { return };
-    let data = span(driver.upload(&[0; 16]), 64);
+    let data = range(driver.upload(&[0; 16]), 64);
     let kernel = driver.compile_source(APPEND, GridSource::Native);
     let step = |n: u32| dispatch_with(kernel, &[(data, true)], [1; 3], &n.to_le_bytes());
     let steps: Vec<Step> = (0..3000).flat_map(|n| [step(n), compute_barrier()]).collect();
@@ -215,7 +215,7 @@ fn long_recording_replays_in_order() {
 fn timed_submission_times_each_launch() {
     // Exclusive, because launches may be delayed while the driver loads code for other tests.
     let Some(driver) = open(Access::exclusive()) else { return };
-    let data = span(driver.upload(&[0; 16]), 64);
+    let data = range(driver.upload(&[0; 16]), 64);
     let kernel = driver.compile_source(APPEND, GridSource::Native);
     let step = dispatch_with(kernel, &[(data, true)], [1; 3], &[0; 4]);
     let fill = run(Command::Fill { dst: data, pattern: 0 });

@@ -118,7 +118,7 @@ fn failure_report(
     flow: ControlFlow,
 ) -> Result<Option<Arc<FailureReport>>> {
     let [aborts_loops, drops_conditions] =
-        [Fix::ReportAbortedLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
+        [Fix::ReportAbortedLoops, Fix::RejectDeepNesting].map(|fix| gpu.workarounds.has(fix));
     if !(aborts_loops || drops_conditions) {
         return Ok(None);
     }
@@ -155,7 +155,9 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
             "its control flow nests {depth} levels deep, counting early returns, `continue` and \
              the cases of `switch`, and the driver would drop the innermost conditions"
         ),
-        limit: format!("{MAX_DEPTH} levels, of which the driver may need {DEPTH_MARGIN} itself"),
+        limit: Some(format!(
+            "{MAX_DEPTH} levels, of which the driver may need {DEPTH_MARGIN} itself"
+        )),
         help: "nest less, look cases up in an array, or use the CPU device, which has no such \
                  limit"
             .to_owned(),
@@ -175,7 +177,7 @@ fn check_subgroups(gpu: &Gpu, interface: &Interface) -> Result<()> {
         device: gpu.info.name.clone(),
         driver: gpu.info.driver.clone(),
         problem: format!("has cooperative matrices and workgroups of {width} invocations along x"),
-        limit: format!("Vulkan has matrices in full subgroups only, of {SUBGROUP_SIZE} along x"),
+        limit: Some(format!("full subgroups for matrices, of {SUBGROUP_SIZE} along x")),
         help: format!("make x of `@workgroup_size` a multiple of {SUBGROUP_SIZE}"),
     }))
 }

@@ -164,11 +164,11 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the buffer of a range, which must be within its allocation.
-    fn buffer(&self, call: &'static str, span: BufferRange) -> Result<vk::Buffer> {
-        let Some(block) = self.tables.blocks.get(span.memory) else {
-            return Err(self.gpu.defect_error(call, no_allocation(span.memory)));
+    fn buffer(&self, call: &'static str, range: BufferRange) -> Result<vk::Buffer> {
+        let Some(block) = self.tables.blocks.get(range.memory) else {
+            return Err(self.gpu.defect_error(call, no_allocation(range.memory)));
         };
-        check_range(span, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
+        check_range(range, block.size).map_err(|why| self.gpu.defect_error(call, why))?;
         Ok(block.buffer)
     }
 
@@ -302,12 +302,12 @@ impl<'a> Encoder<'a> {
         bindings: &[BoundBuffer],
     ) -> Result<*const c_void> {
         self.bindings.clear();
-        for BoundBuffer { span, .. } in bindings {
-            let buffer = self.buffer("vkCmdDispatch", *span)?;
+        for BoundBuffer { range, .. } in bindings {
+            let buffer = self.buffer("vkCmdDispatch", *range)?;
             let info = vk::DescriptorBufferInfo::default()
                 .buffer(buffer)
-                .offset(span.offset)
-                .range(span.size);
+                .offset(range.offset)
+                .range(range.size);
             self.bindings.push(info);
         }
         if kernel.polls {

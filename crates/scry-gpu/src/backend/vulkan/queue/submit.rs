@@ -12,6 +12,7 @@ use super::timeline::Timeline;
 use super::timing::Timer;
 use crate::api::error::{GpuError, Result};
 use crate::api::info::DeviceKind;
+use crate::backend::no_times;
 use crate::backend::shared::cancellation::{
     CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
 };
@@ -107,7 +108,7 @@ impl Queue {
                 drop(state);
                 return Err(match value == before {
                     true => error,
-                    false => self.partial_failure(timeline, value, (done, steps.len()), &error),
+                    false => self.partial_failure(timeline, value, (done, steps.len()), error),
                 });
             }
             done += chunk.len();
@@ -117,19 +118,16 @@ impl Queue {
     }
 
     /// Handles a failure after a part of the steps was submitted: waits for that part, because the
-    /// core frees the resources of failed work.
+    /// core frees the resources of failed work. Returns the error unless the device is lost.
     fn partial_failure(
         &self,
         timeline: &Timeline,
         value: u64,
         (done, total): (usize, usize),
-        error: &GpuError,
+        error: GpuError,
     ) -> GpuError {
         match timeline.wait(value, crate::backend::vulkan::DROP_TIMEOUT) {
-            Ok(true) => {
-                let why = format!("{error}; the first {done} of {total} steps were executed");
-                self.gpu.defect_error("vkQueueSubmit", why)
-            }
+            Ok(true) => error,
             Ok(false) => {
                 let why = format!("{error}; the first {done} of {total} steps did not finish");
                 self.gpu.mark_lost(why)
@@ -222,12 +220,19 @@ impl Queue {
     /// Cancels the submissions up to `submission`, and all later ones: one stop word serves all
     /// kernels. Holds the lock of the queue until they have ended, so that nothing is submitted
     /// meanwhile. Returns those that were cancelled; `None` if they do not end.
+    ///
+    /// Without a stop word no kernel polls: launches are not skipped, but may end by themselves.
     pub(crate) fn cancel(
         &self,
         timeline: &Timeline,
         submission: SubmissionIndex,
-        stop: &Block,
+        stop: Option<&Block>,
     ) -> Result<Option<Cancelled>> {
+        let Some(stop) = stop else {
+            let has_ended = timeline.wait(submission.0, CANCEL_TIMEOUT)?;
+            let none = Cancelled { first: SubmissionIndex(submission.0 + 1), last: submission };
+            return Ok(has_ended.then_some(none));
+        };
         let state = lock(&self.state);
         let before = timeline.poll()?;
         let cancelled = |last| {
@@ -255,8 +260,7 @@ impl Queue {
         let mut state = lock(&self.state);
         let index = state.timers.iter().position(|(timed, _)| *timed == value);
         let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
-            let why = format!("submission {value} was not timed, or its times were read already");
-            return Err(self.gpu.defect_error("timings", why));
+            return Err(self.gpu.defect_error("timings", no_times(value)));
         };
         drop(state);
         timer.map_or(Ok(Vec::new()), |timer| timer.durations())

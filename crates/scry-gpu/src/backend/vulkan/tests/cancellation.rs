@@ -39,8 +39,8 @@ const GROUPS: u32 = 512;
 /// Returns a step that launches a kernel on `data` and, if the kernel has one, on a failure report.
 fn launch(driver: &VulkanDriver, kernel: KernelId, data: MemoryId, groups: u32) -> Step {
     let report = driver.report(kernel).map(|_| driver.upload(&[0; 4]));
-    let mut bindings = vec![(span(data, 12), true)];
-    bindings.extend(report.map(|report| (span(report, 16), true)));
+    let mut bindings = vec![(range(data, 12), true)];
+    bindings.extend(report.map(|report| (range(report, 16), true)));
     dispatch(kernel, &bindings, [groups, 1, 1])
 }
 
@@ -69,7 +69,7 @@ fn check_cancellation(driver: &VulkanDriver, source: &str) {
     let kernel = driver.compile_source(source, GridSource::Native);
     let data = driver.upload(&[0; 3]);
     let endless = launch(driver, kernel, data, GROUPS);
-    let marked = span(driver.device_memory(4), 4);
+    let marked = range(driver.device_memory(4), 4);
     for pattern in 1..4 {
         let mark = run(Command::Fill { dst: marked, pattern });
         let submission = submit(driver, &[endless.clone(), full_barrier(), mark]);
@@ -80,9 +80,9 @@ fn check_cancellation(driver: &VulkanDriver, source: &str) {
         assert_eq!(driver.words(marked), [pattern], "transfers are not skipped");
     }
     // The same kernel still works, and its loop ends if the buffer contains 7.
-    driver.run_steps(&[run(Command::Fill { dst: span(data, 12), pattern: 7 })]);
+    driver.run_steps(&[run(Command::Fill { dst: range(data, 12), pattern: 7 })]);
     driver.run_steps(&[launch(driver, kernel, data, 2)]);
-    assert_eq!(driver.words(span(data, 12)), [7, 7, 7 + 128]);
+    assert_eq!(driver.words(range(data, 12)), [7, 7, 7 + 128]);
 }
 
 #[test]
@@ -95,6 +95,19 @@ fn later_submissions_are_cancelled_too() {
     assert_eq!(cancel_up_to(&driver, first), Some(Cancelled { first, last }));
     let none = Cancelled { first: SubmissionIndex(last.0 + 1), last };
     assert_eq!(cancel_up_to(&driver, last), Some(none));
+}
+
+/// Without loops no kernel polls, and there is no stop word.
+#[test]
+fn short_kernels_end_by_themselves() {
+    let Some(driver) = driver() else { return };
+    let kernel = driver.compile_source(bodies::INCREMENT, GridSource::Native);
+    let data = range(driver.upload(&[0; 16]), 64);
+    let last = submit(&driver, &[dispatch(kernel, &[(data, true)], [1; 3])]);
+    assert!(driver.stop.get().is_none());
+    let none = Cancelled { first: SubmissionIndex(last.0 + 1), last };
+    assert_eq!(cancel_up_to(&driver, last), Some(none));
+    assert_eq!(driver.words(data), [1; 16]);
 }
 
 #[test]

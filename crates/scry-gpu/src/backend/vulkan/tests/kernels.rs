@@ -10,10 +10,10 @@ fn a_kernel_doubles_its_input() {
         let words: Vec<u32> = (0..1000).collect();
         let (src, dst) = (driver.upload(&words), driver.device_memory(4000));
         let kernel = driver.compile_source(DOUBLE, GridSource::Native);
-        let bindings = [(span(src, 4000), false), (span(dst, 4000), true)];
+        let bindings = [(range(src, 4000), false), (range(dst, 4000), true)];
         driver.run_steps(&[dispatch(kernel, &bindings, [16, 1, 1])]);
         let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
-        assert_eq!(driver.words(span(dst, 4000)), doubled);
+        assert_eq!(driver.words(range(dst, 4000)), doubled);
         driver.free_kernel(kernel);
     }
 }
@@ -32,12 +32,12 @@ fn bound_range_appears_as_whole_buffer() {
         let words = vec![3; 1024];
         let (src, dst) = (driver.upload(&words), driver.device_memory(4096));
         let kernel = driver.compile_source(DOUBLE, GridSource::Native);
-        let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
+        let fill = Command::Fill { dst: range(dst, 4096), pattern: 9 };
         let part = BufferRange { memory: dst, offset: alignment, size: 20 };
-        let bindings = [(span(src, 4096), false), (part, true)];
+        let bindings = [(range(src, 4096), false), (part, true)];
         driver.run_steps(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
         let first = alignment as usize / 4;
-        let actual = driver.words(span(dst, 4096));
+        let actual = driver.words(range(dst, 4096));
         for (at, word) in actual.into_iter().enumerate() {
             let inside = (first..first + 5).contains(&at);
             assert_eq!(word, if inside { 6 } else { 9 }, "word {at}");
@@ -63,11 +63,11 @@ fn kernels_read_uniforms_and_immediates() {
         let data = driver.upload(&(0..32).collect::<Vec<u32>>());
         let scale = driver.upload(&[10, 1]);
         // In the order of the interface: group 1 before group 3.
-        let bindings = [(span(data, 128), true), (span(scale, 8), false)];
+        let bindings = [(range(data, 128), true), (range(scale, 8), false)];
         let step = dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]));
         driver.run_steps(&[step]);
         let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
-        assert_eq!(driver.words(span(data, 128)), expected);
+        assert_eq!(driver.words(range(data, 128)), expected);
     }
 }
 
@@ -89,10 +89,10 @@ fn linearised_kernels_see_the_requested_grid() {
         let words: Vec<u32> = (0..640).collect();
         let (src, dst) = (driver.upload(&words), driver.device_memory(2560));
         let bindings =
-            [(span(src, 2560), false), (span(dst, 2560), true), (span(params, 32), false)];
+            [(range(src, 2560), false), (range(dst, 2560), true), (range(params, 32), false)];
         driver.run_steps(&[dispatch(kernel, &bindings, [4, 3, 1])]);
         let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
-        assert_eq!(driver.words(span(dst, 2560)), doubled);
+        assert_eq!(driver.words(range(dst, 2560)), doubled);
     }
 }
 
@@ -123,14 +123,14 @@ fn check_sum_of(driver: &VulkanDriver, count: usize) {
     let out = driver.device_memory(stride * REPEATS as u64);
     let part = |i: usize| BufferRange { memory: out, offset: i as u64 * stride, size: 16 };
     let step = |i: usize| {
-        let mut bindings: Vec<_> = ins.iter().map(|memory| (span(*memory, 16), false)).collect();
+        let mut bindings: Vec<_> = ins.iter().map(|memory| (range(*memory, 16), false)).collect();
         bindings.push((part(i), true));
         dispatch(kernel, &bindings, [1, 1, 1])
     };
     let steps: Vec<Step> = (0..REPEATS).map(step).collect();
     for _ in 0..2 {
         driver.run_steps(&steps);
-        driver.run_steps(&[run(Command::Fill { dst: span(out, 16), pattern: 0 })]);
+        driver.run_steps(&[run(Command::Fill { dst: range(out, 16), pattern: 0 })]);
     }
     driver.run_steps(&steps);
     let sum: u32 = (0..count as u32).sum();
@@ -158,7 +158,7 @@ fn repeated_bindings_reuse_their_sets() {
         let kernel = driver.compile_source(DOUBLE, GridSource::Native);
         let all: Vec<_> = (0..count).map(|i| driver.upload(&[i + 1; 16])).collect();
         let double = |from: u32, to: u32| {
-            let [from, to] = [from, to].map(|i| span(all[i as usize], 64));
+            let [from, to] = [from, to].map(|i| range(all[i as usize], 64));
             dispatch(kernel, &[(from, false), (to, true)], [1; 3])
         };
         // Around a ring of buffers, with a growing number of them, forwards and backwards.
@@ -174,7 +174,7 @@ fn repeated_bindings_reuse_their_sets() {
         }
         driver.run_steps(&steps);
         for (memory, word) in all.iter().zip(expected) {
-            assert_eq!(driver.words(span(*memory, 64)), [word; 16]);
+            assert_eq!(driver.words(range(*memory, 64)), [word; 16]);
         }
     }
 }
@@ -184,7 +184,7 @@ fn dispatch_must_match_its_kernel() {
     for driver in drivers() {
         let kernel = driver.compile_source(DOUBLE, GridSource::Native);
         let memory = driver.device_memory(64);
-        let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
+        let (whole, beyond) = ((range(memory, 64), true), (range(memory, 65), true));
         let stale = driver.compile_source(DOUBLE, GridSource::Native);
         driver.free_kernel(stale);
         let invalid = [
@@ -274,7 +274,7 @@ fn every_reported_feature_works() {
         }
         let kernel = driver.compile_source(source, GridSource::Native);
         let data = driver.upload(&[1, 2, 3, 4]);
-        driver.run_steps(&[dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])]);
-        assert_eq!(driver.words(span(data, 16)), expected, "{feature}");
+        driver.run_steps(&[dispatch(kernel, &[(range(data, 16), true)], [1, 1, 1])]);
+        assert_eq!(driver.words(range(data, 16)), expected, "{feature}");
     }
 }

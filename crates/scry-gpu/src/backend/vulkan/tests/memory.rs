@@ -9,8 +9,8 @@ fn copy_round_trip() {
     let words: Vec<u32> = (0..1000).map(|i| i * 7919).collect();
     let up = driver.upload(&words);
     let memory = driver.device_memory(4000);
-    driver.run_steps(&[copy(span(up, 4000), span(memory, 4000))]);
-    assert_eq!(driver.words(span(memory, 4000)), words);
+    driver.run_steps(&[copy(range(up, 4000), range(memory, 4000))]);
+    assert_eq!(driver.words(range(memory, 4000)), words);
 }
 
 #[test]
@@ -18,12 +18,12 @@ fn copies_change_only_their_range() {
     let Some(driver) = driver() else { return };
     let up = driver.upload(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
-    let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
+    let fill = Command::Fill { dst: range(memory, 12), pattern: 0 };
     let three_odd_bytes = |memory, offset| BufferRange { memory, offset, size: 3 };
     let odd = copy(three_odd_bytes(up, 3), three_odd_bytes(memory, 5));
     driver.run_steps(&[run(fill), full_barrier(), odd]);
     assert_eq!(
-        driver.words(span(memory, 12)),
+        driver.words(range(memory, 12)),
         [0, 0x0605_0400, 0],
         "three bytes are at 5, 6 and 7, and nothing else changed"
     );
@@ -39,7 +39,7 @@ fn fills_change_only_their_range() {
     };
     driver.run_steps(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 0xdead_beef)]);
     let x = 0xdead_beef;
-    assert_eq!(driver.words(span(memory, 32)), [1, 1, x, x, x, 1, 1, 1]);
+    assert_eq!(driver.words(range(memory, 32)), [1, 1, x, x, x, 1, 1, 1]);
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn invalid_steps_are_rejected() {
     let up = driver.upload(&[5, 6]);
     let stale = driver.device_memory(8);
     driver.free(stale);
-    let all = span(up, 8);
+    let all = range(up, 8);
     let overlapping = BufferRange { offset: 2, size: 4, ..all };
     let invalid = [
-        copy(all, span(stale, 8)),
-        copy(all, span(up, 16)),
-        copy(span(up, 4), overlapping),
-        copy(all, span(up, 4)),
-        run(Command::Fill { dst: span(up, 6), pattern: 0 }),
+        copy(all, range(stale, 8)),
+        copy(all, range(up, 16)),
+        copy(range(up, 4), overlapping),
+        copy(all, range(up, 4)),
+        run(Command::Fill { dst: range(up, 6), pattern: 0 }),
     ];
     for step in invalid {
         let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
@@ -120,7 +120,7 @@ fn live_allocations_never_overlap() {
     let Some(driver) = driver() else { return };
     let size = |i: u64| 16 + i % 13 * 4096 + i % 3 * 4;
     let fill = |memory, i| {
-        let dst = span(memory, size(i));
+        let dst = range(memory, size(i));
         run(Command::Fill { dst, pattern: i as u32 })
     };
     let mut live: Vec<(u64, MemoryId)> = Vec::new();
@@ -134,7 +134,7 @@ fn live_allocations_never_overlap() {
         }
     }
     for (i, memory) in live {
-        let words = driver.words(span(memory, size(i)));
+        let words = driver.words(range(memory, size(i)));
         assert!(words.iter().all(|word| *word == i as u32), "allocation {i} was overwritten");
         driver.free(memory);
     }

@@ -14,7 +14,7 @@ use super::adapter;
 use super::ffi::instance::Instance;
 use crate::backend::tests::{
     DOUBLE, DriverExt, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with,
-    full_barrier, run, span, submissions as bodies,
+    full_barrier, range, run, submissions as bodies,
 };
 use crate::core::command::{BufferRange, Command, Stages, Step};
 use crate::core::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};

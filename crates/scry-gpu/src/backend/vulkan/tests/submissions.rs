@@ -64,6 +64,25 @@ fn abandoned_driver_rejects_work() {
     bodies::abandoned_driver_rejects_work(Box::new(driver));
 }
 
+#[test]
+fn partial_submission_keeps_its_error() {
+    for driver in drivers() {
+        let data = range(driver.upload(&[0; 16]), 64);
+        let kernel = driver.compile_source(bodies::INCREMENT, GridSource::Native);
+        let freed = driver.compile_source(DOUBLE, GridSource::Native);
+        driver.free_kernel(freed);
+        let step = dispatch(kernel, &[(data, true)], [1; 3]);
+        let mut steps: Vec<Step> =
+            (0..300).flat_map(|_| [step.clone(), compute_barrier()]).collect();
+        steps.push(dispatch(freed, &[(data, true)], [1; 3]));
+        let expected = driver.submit(Work::Once(&steps[600..]), false).unwrap_err();
+        assert_eq!(driver.submit(Work::Once(&steps), false).unwrap_err(), expected);
+        // The chunks before the one with the failing step were executed.
+        let words = driver.words(data);
+        assert!(words[0] > 0 && words == [words[0]; 16], "{words:?}");
+    }
+}
+
 /// NVIDIA's driver deadlocked here before its devices were reused.
 #[test]
 fn devices_close_while_threads_exit() {
@@ -76,9 +95,9 @@ fn devices_close_while_threads_exit() {
                 std::thread::spawn(|| {
                     let driver = driver().unwrap();
                     let memory = driver.device_memory(64);
-                    let fill = Command::Fill { dst: span(memory, 64), pattern: 7 };
+                    let fill = Command::Fill { dst: range(memory, 64), pattern: 7 };
                     driver.run_steps(&[run(fill)]);
-                    assert_eq!(driver.words(span(memory, 64)), [7; 16]);
+                    assert_eq!(driver.words(range(memory, 64)), [7; 16]);
                 })
             })
             .collect();

@@ -14,12 +14,12 @@ fn race() {
         let before = message_count();
         let memory = driver.device_memory(64);
         let fill = |pattern| {
-            let dst = span(memory, 64);
+            let dst = range(memory, 64);
             run(Command::Fill { dst, pattern })
         };
         let kernel = driver.compile_source(DOUBLE, GridSource::Native);
         let src = driver.upload(&[1; 16]);
-        let bindings = [(span(src, 64), false), (span(memory, 64), true)];
+        let bindings = [(range(src, 64), false), (range(memory, 64), true)];
         let double = dispatch(kernel, &bindings, [1, 1, 1]);
         let between = barrier(Stages::TRANSFER, Stages::COMPUTE);
         driver.run_steps(&[fill(1), between, double.clone()]);

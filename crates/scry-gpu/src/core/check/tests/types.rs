@@ -143,6 +143,46 @@ fn misplaced_renamed_field_is_named() {
 }
 
 #[test]
+fn padded_size_of_values_is_in_help() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Item {
+        at: [f32; 2],
+        more: [f32; 3],
+    }
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Halves {
+        values: [[f16; 3]; 2],
+    }
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Floats {
+        values: [[f32; 3]; 2],
+    }
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Items {
+        values: [Item; 2],
+    }
+    let values = |element: TypeLayout, stride| {
+        structure("Values", 2 * stride, &[("values", 0, fixed(element, 2, stride))])
+    };
+    let half = Scalar { kind: ScalarKind::Float, width: 2 };
+    assert_eq!(
+        rejection::<Halves>(&values(TypeLayout::Vector { len: 3, scalar: half }, 8)),
+        "field `values` has data where WGSL leaves bytes 6 to 7 unused: array<vec3<f16>, 2> is \
+         aligned to 8 bytes; pad the values inside of it to 8 bytes"
+    );
+    let text = rejection::<Floats>(&values(vec(3), 16));
+    assert!(text.ends_with("; pad the values inside of it to 16 bytes"), "{text}");
+    let more = fixed(TypeLayout::Scalar(Scalar::F32), 3, 4);
+    let item = structure("Item", 24, &[("at", 0, vec(2)), ("more", 8, more)]);
+    let text = rejection::<Items>(&values(item, 24));
+    assert!(text.ends_with("; pad the values inside of it to 24 bytes"), "{text}");
+}
+
+#[test]
 fn explicit_padding_matches() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]

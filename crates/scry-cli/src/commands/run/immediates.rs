@@ -1,11 +1,11 @@
-//! The immediates of a kernel, from `--push NAME=VALUE` options.
+//! The immediates of a kernel, from `--immediate NAME=VALUE` options.
 
 use half::f16;
 use scry_ir::{Immediates, Scalar, ScalarKind, TypeLayout};
 
 use crate::report::Failure;
 
-/// The target of one `--push`: a scalar, vector or matrix.
+/// The target of one `--immediate`: a scalar, vector or matrix.
 struct Leaf {
     name: String,
     type_text: String,
@@ -23,7 +23,7 @@ pub fn immediate_bytes(
         return match given.first() {
             None => Ok(None),
             Some((name, _)) => Err(Failure::usage(format!(
-                "--push {name}: the kernel has no immediates (`var<immediate>`)"
+                "--immediate {name}: the kernel has no immediates (`var<immediate>`)"
             ))),
         };
     };
@@ -43,11 +43,11 @@ pub fn immediate_bytes(
         let Some(at) = leaves.iter().position(|leaf| leaf.name == *name) else {
             let list = list_leaves(leaves.iter());
             return Err(Failure::usage(format!(
-                "--push {name}: the kernel's immediates have no `{name}`; they have {list}"
+                "--immediate {name}: the kernel's immediates have no `{name}`; they have {list}"
             )));
         };
         if !std::mem::replace(&mut missing[at], false) {
-            return Err(Failure::usage(format!("--push {name} is repeated")));
+            return Err(Failure::usage(format!("--immediate {name} is repeated")));
         }
         encode_leaf(&leaves[at], text, &mut bytes)?;
     }
@@ -56,7 +56,7 @@ pub fn immediate_bytes(
     if missing.is_empty() {
         Ok(Some(bytes))
     } else {
-        Err(Failure::usage(format!("the kernel needs --push NAME=VALUE for {missing}")))
+        Err(Failure::usage(format!("the kernel needs --immediate NAME=VALUE for {missing}")))
     }
 }
 
@@ -99,12 +99,13 @@ fn collect_leaves(leaves: &mut Vec<Leaf>, name: String, layout: &TypeLayout, bas
 
 fn encode_leaf(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-    let wrong = |problem: String| Failure::usage(format!("--push {}={text}: {problem}", leaf.name));
+    let wrong =
+        |problem: String| Failure::usage(format!("--immediate {}={text}: {problem}", leaf.name));
     if parts.len() != leaf.offsets.len() {
         let (given, wanted) = (parts.len(), leaf.offsets.len());
         let example: Vec<String> = (1..=wanted).map(|value| value.to_string()).collect();
         return Err(wrong(format!(
-            "{given} values were given, but {} has {wanted}; help: write --push {}={}",
+            "{given} values were given, but {} has {wanted}; help: write --immediate {}={}",
             leaf.type_text,
             leaf.name,
             example.join(",")
@@ -175,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    fn push(ty: &str, given: &[(&str, &str)]) -> Result<Vec<u8>, String> {
+    fn encode_all(ty: &str, given: &[(&str, &str)]) -> Result<Vec<u8>, String> {
         let source = format!(
             "struct Inner {{ k: i32, v: vec2f }}
              struct P {{ a: f32, n: u32, inner: Inner, m: mat2x2f }}
@@ -195,17 +196,17 @@ mod tests {
 
     #[test]
     fn scalar_uses_the_variable_name() {
-        assert_eq!(push("f32", &[("p", "2.5")]).unwrap(), 2.5f32.to_le_bytes());
-        assert_eq!(push("i32", &[("p", "-2")]).unwrap(), (-2i32).to_le_bytes());
-        assert_eq!(push("u32", &[("p", "0xff")]).unwrap(), 255u32.to_le_bytes());
-        assert_eq!(push("vec2u", &[("p", "1, 2")]).unwrap(), [1, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(encode_all("f32", &[("p", "2.5")]).unwrap(), 2.5f32.to_le_bytes());
+        assert_eq!(encode_all("i32", &[("p", "-2")]).unwrap(), (-2i32).to_le_bytes());
+        assert_eq!(encode_all("u32", &[("p", "0xff")]).unwrap(), 255u32.to_le_bytes());
+        assert_eq!(encode_all("vec2u", &[("p", "1, 2")]).unwrap(), [1, 0, 0, 0, 2, 0, 0, 0]);
     }
 
     #[test]
     fn members_are_stored_at_their_offsets() {
         let given =
             [("m", "5,6,7,8"), ("n", "2"), ("inner.v", "3,4"), ("inner.k", "-1"), ("a", "1")];
-        let bytes = push("P", &given).unwrap();
+        let bytes = encode_all("P", &given).unwrap();
         let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         assert_eq!(float(0), 1.0);
         assert_eq!(bytes[4], 2);
@@ -215,13 +216,13 @@ mod tests {
 
     #[test]
     fn missing_and_wrong_values_are_named() {
-        let missing = push("P", &[("a", "1")]).unwrap_err();
+        let missing = encode_all("P", &[("a", "1")]).unwrap_err();
         assert!(missing.contains("`n` (u32), `inner.k` (i32)"), "{missing}");
-        let unknown = push("f32", &[("q", "1")]).unwrap_err();
+        let unknown = encode_all("f32", &[("q", "1")]).unwrap_err();
         assert!(unknown.contains("`p` (f32)"), "{unknown}");
-        let large = push("f32", &[("p", "1e999")]).unwrap_err();
+        let large = encode_all("f32", &[("p", "1e999")]).unwrap_err();
         assert!(large.contains("`1e999` is not a finite f32 (the largest is 3.4"), "{large}");
-        let range = push("u32", &[("p", "4294967296")]).unwrap_err();
+        let range = encode_all("u32", &[("p", "4294967296")]).unwrap_err();
         assert!(range.contains("out of the range of u32, 0 to 4294967295"), "{range}");
         for (ty, value) in [
             ("f32", "inf"),
@@ -235,8 +236,8 @@ mod tests {
             ("vec2f", "1"),
             ("f32", "1,2"),
         ] {
-            assert!(push(ty, &[("p", value)]).is_err(), "{ty} {value}");
+            assert!(encode_all(ty, &[("p", value)]).is_err(), "{ty} {value}");
         }
-        assert!(push("f32", &[("p", "1"), ("p", "2")]).unwrap_err().contains("is repeated"));
+        assert!(encode_all("f32", &[("p", "1"), ("p", "2")]).unwrap_err().contains("is repeated"));
     }
 }
