@@ -81,7 +81,7 @@ impl Trial {
                 if unpolled.is_empty() {
                     return Err(GpuError::DeviceLost(error));
                 }
-                let what = format!("no poll in the loop at {}: {error}", unpolled.join(", "));
+                let what = format!("loops without a poll: {}; {error}", unpolled.join(", "));
                 return Ok(failed("unpolled", what));
             }
             Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && self.aborts_loops() => {
@@ -234,7 +234,7 @@ mod tests {
 
     /// A device that is lost in a kernel with an endless loop and an unpolled one.
     #[test]
-    fn loss_in_unpolled_loop_is_a_problem() {
+    fn loss_in_unpolled_loop_fails() {
         let is_suitable = |kernel: &HostileKernel| {
             kernel.may_not_terminate() && !unpolled_loops(&kernel.case().source).is_empty()
         };
@@ -248,7 +248,7 @@ mod tests {
         let Outcome::Failed(problem) = trial.run_kernel(&kernel) else { panic!("it is lost") };
         assert_eq!(problem.kind, "unpolled");
         let position = &unpolled_loops(&kernel.case().source)[0];
-        let start = format!("no poll in the loop at {position}");
+        let start = format!("loops without a poll: {position}");
         assert!(problem.what.starts_with(&start), "{}", problem.what);
         let small = trial.smallest(&kernel, &problem, MINIMISE_LIMIT, |_| {});
         assert_eq!(small.case().source, kernel.case().source, "a lost device runs no candidates");
