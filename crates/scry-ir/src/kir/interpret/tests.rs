@@ -248,6 +248,19 @@ fn values_are_invisible_before_definition() {
 }
 
 #[test]
+fn subgroup_size_has_bounds() {
+    let (kir, _) = store_kernel(0);
+    for (size, is_valid) in [(0, false), (1, true), (128, true), (129, false)] {
+        let mut interpreter = Interpreter::new(&kir, vec![vec![0; 12]]);
+        interpreter.subgroup_size = size;
+        let result = interpreter.run([1; 3]);
+        assert_eq!(result, if is_valid { Ok(()) } else { Err(InterpretError::SubgroupSize(size)) });
+    }
+    let text = InterpretError::SubgroupSize(200).to_string();
+    assert_eq!(text, "the subgroup size is 200, but must be 1 to 128");
+}
+
+#[test]
 fn endless_loops_are_errors() {
     let mut b = Builder::new("endless", [1; 3]);
     let label = crate::kir::Label(1);
