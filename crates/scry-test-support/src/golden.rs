@@ -49,7 +49,9 @@ fn compare(path: &Path, text: &str) {
             line + 1
         );
     }
-    assert_eq!(blessed.len(), text.len(), "{} ends early", path.display());
+    // All lines of the shorter text are the same.
+    let (old, new) = (blessed.len(), text.len());
+    assert_eq!(old, new, "{} has {old} bytes, but the new text {new}", path.display());
 }
 
 #[cfg(test)]
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a.txt ends early")]
+    #[should_panic(expected = "a.txt has 4 bytes, but the new text 2")]
     fn missing_lines_fail() {
         compare_with_blessed("a\n");
     }
