@@ -177,8 +177,8 @@ fn to_number(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box
     }
     if value < low || value > high {
         return cannot_be(match scalar.kind {
-            ScalarKind::Float => format!("the type holds {low:e} to {high:e}"),
-            _ => format!("the type holds {low} to {high}"),
+            ScalarKind::Float => format!("the range is {low:e} to {high:e}"),
+            _ => format!("the range is {low} to {high}"),
         });
     }
     Ok(value)
