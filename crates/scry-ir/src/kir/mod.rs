@@ -11,8 +11,8 @@
 
 pub mod builder;
 
+pub(crate) mod f16_usage;
 mod fragments;
-pub(crate) mod half_floats;
 mod inst;
 #[cfg(feature = "interpreter")]
 pub mod interpret;
