@@ -34,6 +34,6 @@ pub use interface::{
 pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use matrix_products::MatrixProducts;
 pub use program::{Options, Program};
-pub use similar_names::nearest;
+pub use similar_names::nearest_name;
 pub use spirv::{ControlFlow, SpirvOptions, SpirvWorkarounds, spirv_text};
 pub use wgsl::outline::Outline;
