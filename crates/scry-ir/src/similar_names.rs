@@ -12,7 +12,10 @@
 /// assert_eq!(scry_ir::nearest_name("WIDTH", names), None);
 /// ```
 #[must_use]
-pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let name: Vec<char> = name.to_lowercase().chars().take(MAX_CHARS).collect();
     let max_edits = (name.len() / 3).max(1);
     let distances = candidates.into_iter().map(|candidate| {
