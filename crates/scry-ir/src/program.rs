@@ -149,6 +149,10 @@ impl Program {
     /// stopped, even if the kernel claims that they are `finite`. The minimum size of a buffer is
     /// that of its accesses without an index, or at index 0; launches are checked against it.
     ///
+    /// The layout of a buffer is a runtime-sized array of its element type. If it needs more than
+    /// one element, it is a structure of two arrays: `_first`, of all needed elements but the last,
+    /// and the runtime-sized `_others`.
+    ///
     /// ```
     /// use scry_ir::Program;
     /// use scry_ir::kir::{BinaryOp, Builder, Type, Var};
