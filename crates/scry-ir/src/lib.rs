@@ -36,4 +36,4 @@ pub use matrix_products::MatrixProducts;
 pub use program::{Options, Program};
 pub use similar_names::nearest_name;
 pub use spirv::{ControlFlow, SpirvOptions, SpirvWorkarounds, spirv_text};
-pub use wgsl::outline::Outline;
+pub use wgsl::outline::{AssumedOverrides, Outline};
