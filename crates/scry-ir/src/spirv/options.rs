@@ -28,10 +28,7 @@ pub struct SpirvOptions {
     /// Rewrites the kernel to run on a linearised grid: an additional uniform buffer, a
     /// [`LinearisedGrid`](crate::LinearisedGrid), is bound after the last one of the interface.
     pub linearised: bool,
-    /// Workarounds for defects of the driver. Of these, only
-    /// [`EXPAND_SIGNS`](SpirvWorkarounds::EXPAND_SIGNS) and
-    /// [`EXPAND_TANH`](SpirvWorkarounds::EXPAND_TANH) concern SPIR-V from the kernel IR, which has
-    /// none of the instructions that the others replace.
+    /// Workarounds for defects of the driver.
     pub workarounds: SpirvWorkarounds,
     /// Makes the kernel report loops that a driver aborted: an additional storage buffer of
     /// [`SpirvOptions::ABORTED_LOOPS_SIZE`] zeroed bytes is bound after those of the interface and
