@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use scry_ir::kir::{AtomicOp, Extent, Reduction, Type};
+use scry_ir::kir::{AtomicOp, GroupOperation, Reduction, Type};
 
 use crate::lanes::{Args, LaneOp, Sizes, Src};
 
@@ -226,7 +226,7 @@ pub(crate) struct Atomic {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SubgroupExchange {
     Ballot { word: u8 },
-    Reduce { op: Reduction, extent: Extent },
+    Reduce { op: Reduction, group: GroupOperation },
     First,
     Lane(Src),
     Xor(Src),

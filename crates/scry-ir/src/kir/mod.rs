@@ -42,7 +42,7 @@ mod visit;
 pub use builder::Builder;
 pub use fragments::{FragmentLayout, LaneBits, MatrixFragments};
 pub use inst::{
-    AddressSpace, AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction,
+    AddressSpace, AtomicOp, BinaryOp, Builtin, Definition, GroupOperation, Inst, Place, Reduction,
     ShuffleSource, SubgroupOp, UnaryOp,
 };
 pub use lower::KirOptions;

@@ -1,8 +1,8 @@
 //! Tests of printing: each kind of statement, instruction and constant.
 
 use crate::kir::{
-    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Label, Place,
-    Reduction, ShuffleSource, SubgroupOp, Type, UnaryOp, Value, Var,
+    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, GroupOperation, Inst,
+    Label, Place, Reduction, ShuffleSource, SubgroupOp, Type, UnaryOp, Value, Var,
 };
 
 #[test]
@@ -75,7 +75,8 @@ fn instruction_text() {
     let place = Place::new(AddressSpace::Local(2), None, 4, 4);
     let atomic = |op, value, compare| Inst::Atomic { op, place, value, compare };
     let shuffle = |source| Inst::Subgroup(SubgroupOp::Shuffle { source, value: a });
-    let reduce = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::Exclusive, value: a };
+    let reduce =
+        SubgroupOp::Reduce { op: Reduction::Add, group: GroupOperation::ExclusiveScan, value: a };
     let expected = [
         (Inst::Unary(UnaryOp::InverseSqrt, a), "inverse_sqrt %7"),
         (Inst::Binary(BinaryOp::Dot4I8, a, b), "dot4_i8 %7, %8"),
@@ -94,7 +95,7 @@ fn instruction_text() {
             atomic(AtomicOp::CompareExchange, Some(a), Some(b)),
             "atomic compare_exchange local2[4], %7, %8",
         ),
-        (Inst::Subgroup(reduce), "subgroup add exclusive %7"),
+        (Inst::Subgroup(reduce), "subgroup add exclusive_scan %7"),
         (Inst::Subgroup(SubgroupOp::Ballot { value: a, word: 1 }), "subgroup ballot %7 word 1"),
         (shuffle(ShuffleSource::First), "subgroup shuffle %7 from first"),
         (shuffle(ShuffleSource::Xor(b)), "subgroup shuffle %7 from xor %8"),

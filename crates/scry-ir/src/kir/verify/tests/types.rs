@@ -4,8 +4,8 @@ use super::support::{
     BUFFER, assert_error, assert_valid, is_valid, valid_operands, value_of, verify_built,
 };
 use crate::kir::{
-    BinaryOp, Builtin, Const, Extent, Inst, Place, Reduction, ShuffleSource, SubgroupOp, Type,
-    UnaryOp, Var,
+    BinaryOp, Builtin, Const, GroupOperation, Inst, Place, Reduction, ShuffleSource, SubgroupOp,
+    Type, UnaryOp, Var,
 };
 
 #[test]
@@ -145,8 +145,11 @@ fn other_pure_instructions_check_types() {
 fn subgroup_operations_check_types() {
     use Type::{Bool, F32, I32, U32};
     let ballot = |word| move |value, _| Inst::Subgroup(SubgroupOp::Ballot { value, word });
-    let reduce =
-        |op| move |value, _| Inst::Subgroup(SubgroupOp::Reduce { op, extent: Extent::All, value });
+    let reduce = |op| {
+        move |value, _| {
+            Inst::Subgroup(SubgroupOp::Reduce { op, group: GroupOperation::Reduce, value })
+        }
+    };
     let quad = |by| {
         move |value, _| {
             Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::QuadXor(by), value })
