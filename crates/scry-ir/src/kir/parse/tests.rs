@@ -79,7 +79,7 @@ fn errors_name_line_and_cause() {
         ("kernel k [1, 1, 1]\nL1: loop {", "line 2: 1 blocks are not closed"),
         ("kernel k [1, 1, 1]\n}", "line 2: no block is open"),
         ("kernel k [1, 1, 1]\n} else {", "line 2: there is no `if` for this `else`"),
-        ("kernel k [1, 1, 1]\nleave L4294967295", "line 2: L4294967295 is out of range"),
+        ("kernel k [1, 1, 1]\nbreak L4294967295", "line 2: L4294967295 is out of range"),
         ("kernel k [1, 1, 1]\nv0 = %0 %1", "line 2: expected the end of the line, found ` %1`"),
         ("kernel k [1, 1, 1]\n%0: f32 = nan 0x1", "line 2: 0x1 is not the bits of a NaN of f32"),
     ];
