@@ -259,7 +259,7 @@ mod golden {
         let gpu = kernels.device();
         let named = |name: &str| succeed(gpu.alloc::<f32>(12)).with_label(name);
         let (x, y, w) = (named("x"), named("y"), named("w"));
-        let bf16s = succeed(gpu.alloc::<bf16>(12)).with_label("halves");
+        let bf16s = succeed(gpu.alloc::<bf16>(12)).with_label("bf16s");
         let empty: Buffer<f32> = succeed(gpu.alloc(0)).with_label("empty");
         let mut lines = Vec::new();
         products(kernels, [&x, &y, &w], &bf16s, &mut lines);
