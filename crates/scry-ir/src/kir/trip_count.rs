@@ -46,11 +46,9 @@ pub fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> O
 }
 
 /// Returns the trip count, if it is known: an induction variable starts at a constant and has a
-/// constant step, and the exit test compares it with a constant. The iteration must continue if the
-/// comparison is true, as in a `for` loop.
+/// constant step, and the exit test compares it with a constant.
 fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
-    let ExitTest { at: test, condition, .. } =
-        exit_test(kir, label, body).filter(|test| test.holds)?;
+    let ExitTest { at: test, condition, holds } = exit_test(kir, label, body)?;
     let header = &body[..test];
     let Inst::Binary(op, counter, end) = *kir.inst(condition) else { return None };
     let Inst::Get(var) = *kir.inst(counter) else { return None };
@@ -59,7 +57,7 @@ fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Cou
     }
     let first = constant(kir, last_set(before, var)?)?;
     let (end, step) = (constant(kir, end)?, step(kir, body, var)?);
-    let count = count(kir.ty(counter), op, first, end, step)?;
+    let count = count(kir.ty(counter), (op, holds), first, end, step)?;
     Some(CountedLoop { count, test })
 }
 
@@ -130,19 +128,21 @@ fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
     }
 }
 
-/// Returns the trip count: iterations until a comparison is false.
-fn count(ty: Type, op: BinaryOp, first: i64, end: i64, step: i64) -> Option<u32> {
+/// Returns the trip count: iterations until the comparison of the counter and `end` no longer has
+/// the value `holds`.
+fn count(ty: Type, (op, holds): (BinaryOp, bool), first: i64, end: i64, step: i64) -> Option<u32> {
     let mut counter = first;
     for trip in 0..=MAX_TRIP_COUNT {
-        let holds = match op {
+        let is_true = match op {
             BinaryOp::Lt => counter < end,
             BinaryOp::Le => counter <= end,
             BinaryOp::Gt => counter > end,
             BinaryOp::Ge => counter >= end,
+            BinaryOp::Eq => counter == end,
             BinaryOp::Ne => counter != end,
             _ => return None,
         };
-        if !holds {
+        if is_true != holds {
             return Some(trip);
         }
         counter += step;
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn trip_counts_match_execution() {
-        let u32 = |op, first, end, step| count(Type::U32, op, first, end, step);
+        let u32 = |op, first, end, step| count(Type::U32, (op, true), first, end, step);
         assert_eq!(u32(BinaryOp::Lt, 0, 8, 1), Some(8));
         assert_eq!(u32(BinaryOp::Lt, 0, 7, 2), Some(4));
         assert_eq!(u32(BinaryOp::Le, 1, 4, 1), Some(4));
@@ -213,6 +213,11 @@ mod tests {
         assert_eq!(u32(BinaryOp::Lt, 8, 8, 1), Some(0));
         assert_eq!(u32(BinaryOp::Ge, 3, 0, -1), None, "it wraps, and never ends");
         assert_eq!(u32(BinaryOp::Lt, 0, 65, 1), None, "there are too many");
-        assert_eq!(count(Type::I32, BinaryOp::Ge, 3, 0, -1), Some(4));
+        assert_eq!(count(Type::I32, (BinaryOp::Ge, true), 3, 0, -1), Some(4));
+        let until = |op, first, end, step| count(Type::U32, (op, false), first, end, step);
+        assert_eq!(until(BinaryOp::Ge, 0, 8, 1), Some(8));
+        assert_eq!(until(BinaryOp::Gt, 1, 4, 1), Some(4));
+        assert_eq!(until(BinaryOp::Eq, 3, 0, -1), Some(3));
+        assert_eq!(until(BinaryOp::Ne, 3, 0, -1), Some(0));
     }
 }

@@ -44,6 +44,10 @@ fn plain_counters_are_unrolled() {
         for (var j = 0u; j < 2u; j++) { data[i + j] = j; }
     }";
     assert_eq!(trip_counts(nested), [Some(4), Some(2)]);
+    let until = "var i = 2u; loop { if i >= 8u { break; } data[i] = i; i += 1u; }";
+    assert_eq!(trip_counts(until), [Some(6)]);
+    let until_equal = "var i = 8u; loop { if i == 0u { break; } i -= 2u; data[i] = i; }";
+    assert_eq!(trip_counts(until_equal), [Some(4)]);
 }
 
 /// The step is added to a stale value of the counter, so that the inner loop never ends.
