@@ -33,9 +33,9 @@ mod source_map;
 pub(crate) mod staging;
 mod stmt;
 pub(crate) mod termination;
-mod trip_count;
 mod types;
 mod uniformity;
+mod unroll;
 mod verify;
 mod visit;
 
@@ -54,9 +54,9 @@ pub use passes::optimise;
 pub(crate) use passes::optimise_with;
 pub use source_map::SourceMap;
 pub use stmt::{Barrier, Block, Stmt};
-pub use trip_count::{CountedLoop, counted_loop};
 pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Uniformity, VarUniformity, Variability};
+pub use unroll::{UnrolledLoop, unrolled_loop};
 pub use verify::{VerifyError, VerifyErrorKind, verify};
 pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut, needs_barriers};
 

@@ -1,7 +1,7 @@
 //! Tests of which loops are unrolled: only those whose exit test and step read the counter's
 //! current value.
 
-use scry_ir::kir::{Kir, KirOptions, Stmt, counted_loop};
+use scry_ir::kir::{Kir, KirOptions, Stmt, unrolled_loop};
 
 /// Returns a kernel with two buffers and the statements of `body`.
 fn kernel(body: &str) -> Kir {
@@ -23,8 +23,8 @@ fn trip_counts(body: &str) -> Vec<Option<u32>> {
         for (nth, stmt) in block.iter().enumerate() {
             if let Stmt::Loop { label, body, .. } = stmt {
                 counts.push(
-                    counted_loop(kir, &block[..nth], *label, body)
-                        .map(|counted_loop| counted_loop.count),
+                    unrolled_loop(kir, &block[..nth], *label, body)
+                        .map(|unrolled| unrolled.trip_count),
                 );
             }
             stmt.blocks().for_each(|block| collect(kir, block, counts));
