@@ -27,18 +27,15 @@ fn subgroups(
     let x20 = subgroupShuffleXor(x17, 1u);
     let x21 = x17 > 0.0f;
     let x22 = subgroupBallot(x21).x;
-    let x23 = subgroupBallot(x21).y;
-    let x24 = subgroupBallot(x21).z;
-    let x25 = subgroupBallot(x21).w;
-    let x26 = subgroup_invocation_id == 0u;
-    let x27 = x11 - 1u;
-    if x26 {
-        let x28 = min(subgroup_id, x27);
-        let x29 = x18 + x20;
-        let x30 = x29 + x19;
-        sums[x28] = x30;
+    let x23 = subgroup_invocation_id == 0u;
+    let x24 = x11 - 1u;
+    if x23 {
+        let x25 = min(subgroup_id, x24);
+        let x26 = x18 + x20;
+        let x27 = x26 + x19;
+        sums[x25] = x27;
     }
-    let x31 = x12 - 1u;
-    let x32 = min(x14, x31);
-    places[x32] = vec4<u32>(subgroup_size, subgroup_id, num_subgroups, x22);
+    let x28 = x12 - 1u;
+    let x29 = min(x14, x28);
+    places[x29] = vec4<u32>(subgroup_size, subgroup_id, num_subgroups, x22);
 }

@@ -50,7 +50,7 @@ const RUNS: [Run; 9] = [
         name: "passes",
         what: "10,000 hostile kernels before and after the passes of the kernel IR",
         variables: &[("SCRY_FUZZ_SEEDS", "10000")],
-        cargo: "test --release -p scry-ir --lib no_pass_lets_an_index_out",
+        cargo: "test --release -p scry-ir --lib passes_keep_accesses_in_bounds",
     },
     Run {
         name: "execute",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use scry_ir::kir::{AtomicOp, Extent, Reduction, Type};
+use scry_ir::kir::{AtomicOp, GroupOperation, Reduction, Type};
 
 use crate::lanes::{Args, LaneOp, Sizes, Src};
 
@@ -25,8 +25,8 @@ pub struct Code {
     pub(crate) locals: Vec<(Type, u32, u32)>,
     /// Elements of workgroup memory, by size of element.
     pub(crate) shared: Sizes,
-    /// Mask registers of the kernel as a whole.
-    pub(crate) masks: Masks,
+    /// Mask register of the lanes that have not returned.
+    pub(crate) live_mask: u32,
     /// For each binding, the elements that only the invocation of their index accesses, in
     /// one-dimensional launches.
     pub(crate) disjoint: Vec<Option<Disjoint>>,
@@ -62,15 +62,6 @@ impl LaneLayout {
     pub(crate) fn lanes(self) -> usize {
         self.invocations() * self.batch as usize
     }
-}
-
-/// Mask registers with a fixed meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Masks {
-    /// Lanes that have not returned.
-    pub alive: u32,
-    /// Lanes that execute the kernel's outermost block.
-    pub outer: u32,
 }
 
 /// Elements of a binding that are each accessed by the invocation of the same index only.
@@ -235,7 +226,7 @@ pub(crate) struct Atomic {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SubgroupExchange {
     Ballot { word: u8 },
-    Reduce { op: Reduction, extent: Extent },
+    Reduce { op: Reduction, group: GroupOperation },
     First,
     Lane(Src),
     Xor(Src),

@@ -156,7 +156,7 @@ fn map_lanes_with<const BROADCAST: bool, const PREFETCH: bool>(
 /// For each lane, adds the products of all terms to `c`, in order, and stores `last(sum, end)` to
 /// `d`. Without `end`, the second argument of `last` is the lane of `c`.
 #[inline(always)]
-pub(crate) fn fold<const N: usize>(
+pub(crate) fn accumulate<const N: usize>(
     [c, d]: [Words<'_>; 2],
     terms: [(Words<'_>, f32); N],
     multiply_add: impl Fn(f32, f32, f32) -> f32,

@@ -12,6 +12,7 @@
 mod build_id;
 mod error;
 mod features;
+mod grid;
 mod interface;
 pub mod kir;
 mod layout;
@@ -26,15 +27,13 @@ mod wgsl_out;
 pub use build_id::build_id;
 pub use error::{Location, ShaderError, ShaderErrorKind};
 pub use features::Features;
+pub use grid::{GridSource, LinearisedGrid, runnable_workgroups};
 pub use interface::{
     Access, BindingInfo, BufferBindingType, Immediates, Interface, Override, OverrideValue,
 };
 pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use matrix_products::MatrixProducts;
 pub use program::{Options, Program};
-pub use similar_names::nearest;
-pub use spirv::{
-    ControlFlow, GridSource, LinearisedGrid, SpirvOptions, SpirvWorkarounds, runnable_workgroups,
-    spirv_text,
-};
-pub use wgsl::outline::Outline;
+pub use similar_names::nearest_name;
+pub use spirv::{ControlFlow, SpirvOptions, SpirvWorkarounds, spirv_text};
+pub use wgsl::outline::{AssumedOverrides, Outline};

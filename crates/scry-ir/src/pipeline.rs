@@ -1,10 +1,10 @@
-//! The front-end pipeline from source text to [`Inner`].
+//! The front-end pipeline from source text to [`WgslKernel`].
 
 use naga::compact::{KeepUnused, compact};
 use naga::front::wgsl;
 use naga::{Module, Span};
 
-use crate::program::{Inner, Options};
+use crate::program::{Options, WgslKernel};
 use crate::wgsl::declarations::Declarations;
 use crate::wgsl::naga::cooperative;
 use crate::wgsl::naga::scan::Scanned;
@@ -62,7 +62,7 @@ pub(crate) fn read(
     source: &str,
     scanned: &Scanned,
     options: &Options,
-) -> Result<Inner, Box<Report>> {
+) -> Result<WgslKernel, Box<Report>> {
     let ParsedSource { mut module, declarations, enabled } = parse_and_validate(source, scanned)?;
     let declared = overrides::Overrides::collect(&module);
     let values = declared.resolve(&options.overrides)?;
@@ -83,5 +83,5 @@ pub(crate) fn read(
     uniformity::check(&module, &info)?;
     let overrides = declared.into_interface(&values);
     let interface = reflect::interface(&module, &info, features, overrides)?;
-    Ok(Inner { module, info, interface, source: SourceText::new(source) })
+    Ok(WgslKernel { module, info, interface, source: SourceText::new(source) })
 }

@@ -38,13 +38,13 @@ pub struct Program {
 /// The content of a program.
 pub(crate) enum Content {
     /// From WGSL.
-    Wgsl(Box<Inner>),
+    Wgsl(Box<WgslKernel>),
     /// From the kernel IR.
-    Kir(Box<Sanitised>),
+    Kir(Box<SanitisedKir>),
 }
 
-/// A kernel that was built in the kernel IR.
-pub(crate) struct Sanitised {
+/// A kernel that was built in the kernel IR, after [`sanitise`].
+pub(crate) struct SanitisedKir {
     /// The kernel, safe to run, before its optimisation.
     pub(crate) sanitised: Kir,
     /// The kernel, safe to run, and optimised.
@@ -53,8 +53,8 @@ pub(crate) struct Sanitised {
     pub(crate) interface: Interface,
 }
 
-/// A WGSL kernel.
-pub(crate) struct Inner {
+/// A kernel from a WGSL source.
+pub(crate) struct WgslKernel {
     /// The module, with overrides applied, reduced to the selected entry point and the code it
     /// reaches.
     pub(crate) module: naga::Module,
@@ -149,6 +149,10 @@ impl Program {
     /// stopped, even if the kernel claims that they are `finite`. The minimum size of a buffer is
     /// that of its accesses without an index, or at index 0; launches are checked against it.
     ///
+    /// The layout of a buffer is a runtime-sized array of its element type. If it needs more than
+    /// one element, it is a structure of two arrays: `_first`, of all needed elements but the last,
+    /// and the runtime-sized `_others`.
+    ///
     /// ```
     /// use scry_ir::Program;
     /// use scry_ir::kir::{BinaryOp, Builder, Type, Var};
@@ -179,7 +183,7 @@ impl Program {
             let (sanitised, interface) = sanitise::sanitise(kir)?;
             let mut kir = sanitised.clone();
             optimise(&mut kir);
-            Ok(Sanitised { sanitised, kir, interface })
+            Ok(SanitisedKir { sanitised, kir, interface })
         })?;
         Ok(Self { content: Arc::new(Content::Kir(Box::new(content))) })
     }

@@ -7,12 +7,15 @@
 ///
 /// ```
 /// let names = ["TILE", "FACTOR"];
-/// assert_eq!(scry_ir::nearest("FACTR", names), Some("FACTOR"));
-/// assert_eq!(scry_ir::nearest("tile", names), Some("TILE"));
-/// assert_eq!(scry_ir::nearest("WIDTH", names), None);
+/// assert_eq!(scry_ir::nearest_name("FACTR", names), Some("FACTOR"));
+/// assert_eq!(scry_ir::nearest_name("tile", names), Some("TILE"));
+/// assert_eq!(scry_ir::nearest_name("WIDTH", names), None);
 /// ```
 #[must_use]
-pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let name: Vec<char> = name.to_lowercase().chars().take(MAX_CHARS).collect();
     let max_edits = (name.len() / 3).max(1);
     let distances = candidates.into_iter().map(|candidate| {
@@ -67,11 +70,11 @@ mod tests {
 
     #[test]
     fn only_near_names_are_suggested() {
-        assert_eq!(nearest("RADUIS", ["TILE", "RADIUS"]), Some("RADIUS"));
-        assert_eq!(nearest("scr", ["dst", "src"]), Some("src"));
-        assert_eq!(nearest("x", ["y"]), None, "a name of one letter resembles no other");
-        assert_eq!(nearest("", ["y"]), None);
-        assert_eq!(nearest("count", []), None);
-        assert_eq!(nearest("heigth", ["height", "weight"]), Some("height"));
+        assert_eq!(nearest_name("RADUIS", ["TILE", "RADIUS"]), Some("RADIUS"));
+        assert_eq!(nearest_name("scr", ["dst", "src"]), Some("src"));
+        assert_eq!(nearest_name("x", ["y"]), None, "a name of one letter resembles no other");
+        assert_eq!(nearest_name("", ["y"]), None);
+        assert_eq!(nearest_name("count", []), None);
+        assert_eq!(nearest_name("heigth", ["height", "weight"]), Some("height"));
     }
 }

@@ -3,8 +3,8 @@
 mod support;
 
 use scry_ir::kir::{
-    AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Kir, Place, Reduction,
-    ShuffleSource, SubgroupOp, Type, Value,
+    AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, GroupOperation, Inst, Kir, Place,
+    Reduction, ShuffleSource, SubgroupOp, Type, Value,
 };
 use scry_ptx::Target;
 use support::{TARGETS, text};
@@ -19,7 +19,8 @@ const REDUCTIONS: [Reduction; 7] = [
     Reduction::Xor,
 ];
 
-const EXTENTS: [Extent; 3] = [Extent::All, Extent::Inclusive, Extent::Exclusive];
+const GROUP_OPERATIONS: [GroupOperation; 3] =
+    [GroupOperation::Reduce, GroupOperation::InclusiveScan, GroupOperation::ExclusiveScan];
 
 /// The control flow around a subgroup operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,8 +92,8 @@ fn kernel(
     b.finish()
 }
 
-fn reduction(size: u32, flow: Flow, ty: Type, op: Reduction, extent: Extent) -> Kir {
-    kernel(size, flow, ty, &|b, _, value| b.subgroup(SubgroupOp::Reduce { op, extent, value }))
+fn reduction(size: u32, flow: Flow, ty: Type, op: Reduction, group: GroupOperation) -> Kir {
+    kernel(size, flow, ty, &|b, _, value| b.subgroup(SubgroupOp::Reduce { op, group, value }))
 }
 
 fn is_supported(op: Reduction, ty: Type) -> bool {
@@ -106,9 +107,9 @@ fn is_supported(op: Reduction, ty: Type) -> bool {
 fn all_reductions_assemble() {
     for ty in Type::ALL {
         for op in REDUCTIONS.into_iter().filter(|op| is_supported(*op, ty)) {
-            for extent in EXTENTS {
+            for group in GROUP_OPERATIONS {
                 for (size, flow) in [(64, Flow::Plain), (48, Flow::Plain), (64, Flow::Branch)] {
-                    let kir = reduction(size, flow, ty, op, extent);
+                    let kir = reduction(size, flow, ty, op, group);
                     text(&kir, Target::SM_75);
                     text(&kir, Target::SM_90);
                 }
@@ -145,7 +146,7 @@ fn all_shuffles_assemble() {
 
 #[test]
 fn full_subgroups_need_no_active_mask() {
-    let sum = |flow| reduction(64, flow, Type::F32, Reduction::Add, Extent::All);
+    let sum = |flow| reduction(64, flow, Type::F32, Reduction::Add, GroupOperation::Reduce);
     let plain = text(&sum(Flow::Plain), Target::SM_80);
     assert!(!plain.contains("activemask"), "{plain}");
     assert_eq!(plain.matches("shfl.sync.bfly.b32").count(), 5, "{plain}");
@@ -159,7 +160,9 @@ fn full_subgroups_need_no_active_mask() {
 
 #[test]
 fn partial_subgroups_use_their_mask() {
-    let sum = |size| reduction(size, Flow::Plain, Type::F32, Reduction::Add, Extent::Inclusive);
+    let sum = |size| {
+        reduction(size, Flow::Plain, Type::F32, Reduction::Add, GroupOperation::InclusiveScan)
+    };
     let few = text(&sum(20), Target::SM_80);
     assert!(few.contains(", 1048575;") && !few.contains("activemask"), "{few}");
     let more = text(&sum(48), Target::SM_80);
@@ -168,7 +171,7 @@ fn partial_subgroups_use_their_mask() {
 
 #[test]
 fn integers_use_redux_where_available() {
-    let sum = |ty, op| reduction(64, Flow::Branch, ty, op, Extent::All);
+    let sum = |ty, op| reduction(64, Flow::Branch, ty, op, GroupOperation::Reduce);
     let has = |kir: &Kir, target, expected: &str| {
         let text = text(kir, target);
         assert!(text.contains(expected), "no `{expected}` in\n{text}");
@@ -257,7 +260,7 @@ fn kernel_with_loaded_condition(writable: bool, source: ConditionSource) -> Kir 
     let variable = set_condition(&mut b, source, set);
     b.if_then(variable, |b| {
         let value = b.value(Type::F32, Inst::Const(Const::f32(1.0)));
-        let op = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value };
+        let op = SubgroupOp::Reduce { op: Reduction::Add, group: GroupOperation::Reduce, value };
         let sum = b.subgroup(op);
         store_result(b, lane, sum);
         b.barrier(Barrier::Subgroup);

@@ -8,8 +8,17 @@ use std::path::Path;
 /// the first line that differs, and if `folder` has a file with this extension (without a dot) to
 /// which no text belongs. If `SCRY_BLESS=1` is set, writes the files instead of comparing them.
 pub fn compare_all(folder: &Path, extension: &str, texts: &[(String, String)]) {
-    let bless = env::var_os("SCRY_BLESS").is_some_and(|v| v == "1");
-    compare_or_bless(folder, extension, texts, bless);
+    compare_or_bless(folder, extension, texts, is_blessing());
+}
+
+/// Compares a text with a golden file. Panics at the first line that differs. If `SCRY_BLESS=1` is
+/// set, writes the file instead.
+pub fn compare_file(path: &Path, text: &str) {
+    if is_blessing() { write(path, text) } else { compare(path, text) }
+}
+
+fn is_blessing() -> bool {
+    env::var_os("SCRY_BLESS").is_some_and(|v| v == "1")
 }
 
 fn compare_or_bless(folder: &Path, extension: &str, texts: &[(String, String)], bless: bool) {
@@ -49,7 +58,9 @@ fn compare(path: &Path, text: &str) {
             line + 1
         );
     }
-    assert_eq!(blessed.len(), text.len(), "{} ends early", path.display());
+    // All lines of the shorter text are the same.
+    let (old, new) = (blessed.len(), text.len());
+    assert_eq!(old, new, "{} has {old} bytes, but the new text {new}", path.display());
 }
 
 #[cfg(test)]
@@ -79,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a.txt ends early")]
+    #[should_panic(expected = "a.txt has 4 bytes, but the new text 2")]
     fn missing_lines_fail() {
         compare_with_blessed("a\n");
     }

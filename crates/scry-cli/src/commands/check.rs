@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use scry_gpu::{Device, GpuError};
-use scry_ir::{Options, Outline, OverrideValue, Program, ShaderError};
+use scry_ir::{AssumedOverrides, Options, Outline, OverrideValue, Program, ShaderError};
 use serde_json::{Value, json};
 
 use super::{compile_options, open, read_source};
@@ -77,7 +77,7 @@ fn check_file(
             return result;
         }
     };
-    let (overrides, assumed) = outline.assume(&selection.set);
+    let AssumedOverrides { values: overrides, assumed } = outline.assume(&selection.set);
     for ((key, _), used) in selection.set.iter().zip(used) {
         *used |= outline.overrides.iter().any(|declared| declared.matches_key(key));
     }

@@ -26,7 +26,7 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
     };
     // An override without a default is assumed to be 1, so that layouts can be computed; the
     // override itself is listed as `must be set`.
-    let (mut overrides, _) = outline.assume(&args.selection.set);
+    let mut overrides = outline.assume(&args.selection.set).values;
     // Keeps the names that no override has, so that compilation reports them.
     let unknown = args.selection.set.iter().filter(|given| !overrides.contains(given));
     let unknown: Vec<_> = unknown.cloned().collect();

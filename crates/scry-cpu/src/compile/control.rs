@@ -147,11 +147,7 @@ impl Emitter<'_> {
             Some(open) if label != Label::KERNEL => open.depth + usize::from(open.has_mask),
             _ => 0,
         };
-        let mut masks: Vec<u32> = (first..=self.depth).map(|depth| self.mask(depth)).collect();
-        if label == Label::KERNEL {
-            masks.push(self.code.masks.alive);
-        }
-        masks.into()
+        (first..=self.depth).map(|depth| self.mask(depth)).collect()
     }
 
     fn take_empty_exits(&mut self) -> Vec<usize> {

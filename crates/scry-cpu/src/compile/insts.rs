@@ -142,8 +142,8 @@ impl Emitter<'_> {
     fn subgroup(&mut self, value: Value, op: SubgroupOp) {
         let (exchange, operand) = match op {
             SubgroupOp::Ballot { value, word } => (SubgroupExchange::Ballot { word }, value),
-            SubgroupOp::Reduce { op, extent, value } => {
-                (SubgroupExchange::Reduce { op, extent }, value)
+            SubgroupOp::Reduce { op, group, value } => {
+                (SubgroupExchange::Reduce { op, group }, value)
             }
             SubgroupOp::Shuffle { source, value } => (self.shuffle(source), value),
         };

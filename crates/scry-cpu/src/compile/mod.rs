@@ -24,7 +24,7 @@ use self::analysis::{counters, demand, disjoint, liveness};
 use self::emitter::Emitter;
 use self::limits::Vectorization;
 use self::registers::Registers;
-use crate::code::{Code, LimitExceeded, Masks};
+use crate::code::{Code, LimitExceeded};
 use crate::exec::FRAGMENTS;
 use crate::lanes::{BLOCK, Sizes};
 
@@ -59,10 +59,8 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
     let demand = demand::demand(kir, &uniformity, &live_ranges);
     let blocks = lane_layout.lanes().div_ceil(BLOCK) as u32;
     let mut registers = Registers::new(blocks);
-    let masks = Masks {
-        alive: registers.allocate_permanent(Type::Bool),
-        outer: registers.allocate_permanent(Type::Bool),
-    };
+    // The mask of depth 0: only lanes that return leave it.
+    let live_mask = registers.allocate_permanent(Type::Bool);
     let mut emitter = Emitter {
         kir,
         uniformity: &uniformity,
@@ -84,7 +82,7 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
             splats: Vec::new(),
             locals: Vec::new(),
             shared: Sizes::default(),
-            masks,
+            live_mask,
             disjoint: disjoint::disjoint(kir),
             writable: kir.buffers.iter().map(|buffer| buffer.writable).collect(),
             depths: 0,
@@ -94,7 +92,7 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
         registers,
         shared: Vec::new(),
         position: 0,
-        masks: vec![masks.outer],
+        masks: vec![live_mask],
         depth: 0,
         constructs: Vec::new(),
     };

@@ -4,7 +4,7 @@ use super::frame::{Frame, Lanes};
 use super::memory_mul_add::{CommonStrides, StridedWords};
 use crate::code::{Access, Chain, ChainEnd, MemoryMulAdd, Operand};
 use crate::lanes::{Bits, IsaLevel, Src};
-use crate::strided::{Words, fold};
+use crate::strided::{Words, accumulate};
 
 /// Maximum number of stages of a chain.
 pub(crate) const MAX_STAGES: usize = 5;
@@ -133,18 +133,20 @@ fn compute_grid(
     let multiply_add = |sum: f32, x: f32| f(sum, factor, x);
     let scale = |sum: f32, _| sum * factor;
     match (chain.end, count) {
-        (ChainEnd::Addend, 2) => fold([c, d], [t[0], t[1]], f, None, unchanged),
-        (ChainEnd::Addend, 3) => fold([c, d], [t[0], t[1], t[2]], f, None, unchanged),
-        (ChainEnd::Addend, 4) => fold([c, d], [t[0], t[1], t[2], t[3]], f, None, unchanged),
-        (ChainEnd::Addend, _) => fold([c, d], t, f, None, unchanged),
-        (ChainEnd::Factor, 2) => fold([c, d], [t[0]], f, Some(end), multiply_add),
-        (ChainEnd::Factor, 3) => fold([c, d], [t[0], t[1]], f, Some(end), multiply_add),
-        (ChainEnd::Factor, 4) => fold([c, d], [t[0], t[1], t[2]], f, Some(end), multiply_add),
-        (ChainEnd::Factor, _) => fold([c, d], [t[0], t[1], t[2], t[3]], f, Some(end), multiply_add),
-        (ChainEnd::Scaled, 2) => fold([c, d], [t[0]], f, None, scale),
-        (ChainEnd::Scaled, 3) => fold([c, d], [t[0], t[1]], f, None, scale),
-        (ChainEnd::Scaled, 4) => fold([c, d], [t[0], t[1], t[2]], f, None, scale),
-        (ChainEnd::Scaled, _) => fold([c, d], [t[0], t[1], t[2], t[3]], f, None, scale),
+        (ChainEnd::Addend, 2) => accumulate([c, d], [t[0], t[1]], f, None, unchanged),
+        (ChainEnd::Addend, 3) => accumulate([c, d], [t[0], t[1], t[2]], f, None, unchanged),
+        (ChainEnd::Addend, 4) => accumulate([c, d], [t[0], t[1], t[2], t[3]], f, None, unchanged),
+        (ChainEnd::Addend, _) => accumulate([c, d], t, f, None, unchanged),
+        (ChainEnd::Factor, 2) => accumulate([c, d], [t[0]], f, Some(end), multiply_add),
+        (ChainEnd::Factor, 3) => accumulate([c, d], [t[0], t[1]], f, Some(end), multiply_add),
+        (ChainEnd::Factor, 4) => accumulate([c, d], [t[0], t[1], t[2]], f, Some(end), multiply_add),
+        (ChainEnd::Factor, _) => {
+            accumulate([c, d], [t[0], t[1], t[2], t[3]], f, Some(end), multiply_add)
+        }
+        (ChainEnd::Scaled, 2) => accumulate([c, d], [t[0]], f, None, scale),
+        (ChainEnd::Scaled, 3) => accumulate([c, d], [t[0], t[1]], f, None, scale),
+        (ChainEnd::Scaled, 4) => accumulate([c, d], [t[0], t[1], t[2]], f, None, scale),
+        (ChainEnd::Scaled, _) => accumulate([c, d], [t[0], t[1], t[2], t[3]], f, None, scale),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ballots, reductions and shuffles between the invocations of a subgroup.
 
-use scry_ir::kir::{BinaryOp, Extent, Reduction, Type};
+use scry_ir::kir::{BinaryOp, GroupOperation, Reduction, Type};
 
 use super::frame::Frame;
 use crate::SUBGROUP_SIZE;
@@ -24,7 +24,7 @@ impl Frame<'_> {
             let members = self.members(ty, value, first, end);
             match exchange {
                 SubgroupExchange::Ballot { word } => self.ballot(&members, word, d),
-                SubgroupExchange::Reduce { op, extent } => self.reduce(ty, &members, op, extent, d),
+                SubgroupExchange::Reduce { op, group } => self.reduce(ty, &members, op, group, d),
                 _ => self.shuffle(ty, &members, exchange, d),
             }
         });
@@ -91,17 +91,18 @@ impl Frame<'_> {
         }
     }
 
-    fn reduce(&self, ty: Type, members: &Members, op: Reduction, extent: Extent, d: u32) {
+    fn reduce(&self, ty: Type, members: &Members, op: Reduction, group: GroupOperation, d: u32) {
         let Some(combine) = combine_op(op, ty) else { return };
         let mut accumulator = identity(op, ty);
         let mut results = [0; SIZE];
         for number in (0..SIZE).filter(|number| members.active[*number]) {
             let before = accumulator;
             accumulator = combine.scalar(self.isa, [accumulator, members.values[number], 0]);
-            results[number] = if extent == Extent::Exclusive { before } else { accumulator };
+            results[number] =
+                if group == GroupOperation::ExclusiveScan { before } else { accumulator };
         }
         for (number, result) in results.into_iter().enumerate() {
-            let result = if extent == Extent::All { accumulator } else { result };
+            let result = if group == GroupOperation::Reduce { accumulator } else { result };
             self.write_result(ty, members, d, number, result);
         }
     }

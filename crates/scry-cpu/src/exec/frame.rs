@@ -37,7 +37,8 @@ pub(super) struct Frame<'a> {
     pub exit_count: u64,
     /// The value of each condition, if it was uniform when last evaluated.
     pub uniform_conditions: Vec<Cell<Option<bool>>>,
-    /// Number of lanes for which the masks were last initialised; 0 before the first batch.
+    /// Number of lanes for which the mask of live lanes was last initialised; 0 before the first
+    /// batch.
     initialised_lanes: usize,
     /// Whether the lanes of each block are in one row along x.
     pub blocks_within_rows: bool,
@@ -90,7 +91,7 @@ impl<'a> Frame<'a> {
             group: [0; 3],
             count: 1,
             block_count: 0,
-            lanes: Lanes { mask: code.masks.outer, first: 0, end: 0, full: true, dense: true },
+            lanes: Lanes { mask: code.live_mask, first: 0, end: 0, full: true, dense: true },
             depths: Vec::new(),
             exit_count: 0,
             uniform_conditions: vec![Cell::new(None); code.conditions],
@@ -106,10 +107,10 @@ impl<'a> Frame<'a> {
         let lanes = self.code.lane_layout.invocations() * count as usize;
         self.block_count = lanes.div_ceil(BLOCK);
         if lanes != self.initialised_lanes || self.exit_count != 0 {
-            self.fill_masks(lanes);
+            self.fill_live_mask(lanes);
         }
         self.lanes = Lanes {
-            mask: self.code.masks.outer,
+            mask: self.code.live_mask,
             first: 0,
             end: self.block_count,
             full: true,
@@ -123,18 +124,16 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn fill_masks(&mut self, lanes: usize) {
+    fn fill_live_mask(&mut self, lanes: usize) {
         let blocks = self.code.lane_layout.lanes().div_ceil(BLOCK);
         let (full_blocks, part) = (lanes / BLOCK, lanes % BLOCK);
-        for mask in [self.code.masks.alive, self.code.masks.outer] {
-            let mask = &u8::file(self.files())[mask as usize..][..blocks];
-            let (full, others) = mask.split_at(full_blocks);
-            // Whole blocks are written separately: each is one vector.
-            full.iter().for_each(|block| block.set([1; BLOCK]));
-            others.iter().for_each(|block| block.set([0; BLOCK]));
-            if let Some(block) = others.first() {
-                block.set(std::array::from_fn(|lane| u8::from(lane < part)));
-            }
+        let mask = &u8::file(self.files())[self.code.live_mask as usize..][..blocks];
+        let (full, others) = mask.split_at(full_blocks);
+        // Whole blocks are written separately: each is one vector.
+        full.iter().for_each(|block| block.set([1; BLOCK]));
+        others.iter().for_each(|block| block.set([0; BLOCK]));
+        if let Some(block) = others.first() {
+            block.set(std::array::from_fn(|lane| u8::from(lane < part)));
         }
         self.initialised_lanes = lanes;
     }

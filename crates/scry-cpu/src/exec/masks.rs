@@ -81,8 +81,8 @@ impl Frame<'_> {
         let (mut first, mut last, mut full, mut filled) = (usize::MAX, 0, true, 0);
         for block in self.all_blocks() {
             let active = file[mask as usize + block].get();
-            let alive = file[self.code.masks.alive as usize + block].get();
-            full &= active == alive;
+            let live = file[self.code.live_mask as usize + block].get();
+            full &= active == live;
             if active != [0; BLOCK] {
                 first = first.min(block);
                 last = block + 1;

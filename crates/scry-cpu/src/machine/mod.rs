@@ -60,14 +60,17 @@ impl Machine {
     /// completely, partly, or not at all.
     ///
     /// # Panics
-    /// If a range is not aligned to 16 bytes, or because of a bug in this crate. No thread executes
-    /// the launch any more after the panic.
+    /// If the job does not have one range for each buffer of the kernel, if a range is not aligned
+    /// to 16 bytes, or because of a bug in this crate. No thread executes the launch any more after
+    /// the panic.
     ///
     /// # Safety
-    /// The job has a range for each buffer of the kernel, and their memory is alive. Meanwhile only
-    /// the machine writes to it, or reads what the kernel may write. The kernel's IR is valid, as
-    /// that of every program is; check hand-built IR with `scry_ir::kir::verify`.
+    /// The memory of the ranges is alive. Meanwhile only the machine writes to it, or reads what
+    /// the kernel may write. The kernel's IR is valid, as that of every program is; check
+    /// hand-built IR with `scry_ir::kir::verify`.
     pub unsafe fn run(&self, job: &Job<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
+        let (found, needed) = (job.bindings.len(), job.code.writable.len());
+        assert_eq!(found, needed, "Machine::run: number of bindings, and of the kernel's buffers");
         let aligned = |range: &MemoryRange| range.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
         // 2^64 workgroups would run for centuries, so saturation is not observable.

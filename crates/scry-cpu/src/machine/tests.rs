@@ -172,6 +172,16 @@ fn workgroup_count_overflows_to_none() {
     assert_eq!(count([u32::MAX, u32::MAX, 2]), None);
 }
 
+#[test]
+#[should_panic(expected = "number of bindings")]
+fn bindings_must_match_the_buffers() {
+    let code = &Code::compile(&empty_kernel()).unwrap();
+    let memory = Memory::new(64).unwrap();
+    let job = Job { code, bindings: &[memory.whole()], groups: [1; 3], immediates: &[] };
+    // SAFETY: the memory is alive, and nothing else accesses it.
+    let _ = unsafe { Machine::new(1).run(&job, &CancelToken::default()) };
+}
+
 /// A kernel that does nothing.
 fn empty_kernel() -> scry_ir::kir::Kir {
     scry_ir::kir::Kir {

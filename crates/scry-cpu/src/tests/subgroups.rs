@@ -1,7 +1,7 @@
 //! Tests of subgroup operations with all and with some active lanes.
 
 use scry_ir::kir::{
-    BinaryOp, Builder, Builtin, Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value,
+    BinaryOp, Builder, Builtin, GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type, Value,
 };
 
 use super::support::{BuilderExt, Launch, bytes, noise, words};
@@ -59,8 +59,8 @@ fn assert_exchange(
     }
 }
 
-fn reduce(op: Reduction, extent: Extent) -> impl Fn(&mut Builder, Value) -> Value {
-    move |b, value| b.subgroup(SubgroupOp::Reduce { op, extent, value })
+fn reduce(op: Reduction, group: GroupOperation) -> impl Fn(&mut Builder, Value) -> Value {
+    move |b, value| b.subgroup(SubgroupOp::Reduce { op, group, value })
 }
 
 #[test]
@@ -76,14 +76,22 @@ fn reductions_use_active_lanes_only() {
     ];
     for (op, combine, identity) in operations {
         let fold = |of: &[(usize, u32)]| of.iter().fold(identity, |a, b| combine(a, b.1));
-        assert_exchange(reduce(op, Extent::All), |active, _| Some(fold(active)));
+        assert_exchange(reduce(op, GroupOperation::Reduce), |active, _| Some(fold(active)));
     }
     let fold = |of: &[(usize, u32)]| of.iter().fold(0u32, |a, b| a.wrapping_add(b.1));
     let product = |of: &[(usize, u32)]| of.iter().fold(1u32, |a, b| a.wrapping_mul(b.1));
-    assert_exchange(reduce(Reduction::Add, Extent::Inclusive), |all, n| Some(fold(&all[..=n])));
-    assert_exchange(reduce(Reduction::Add, Extent::Exclusive), |all, n| Some(fold(&all[..n])));
-    assert_exchange(reduce(Reduction::Mul, Extent::Inclusive), |all, n| Some(product(&all[..=n])));
-    assert_exchange(reduce(Reduction::Mul, Extent::Exclusive), |all, n| Some(product(&all[..n])));
+    assert_exchange(reduce(Reduction::Add, GroupOperation::InclusiveScan), |all, n| {
+        Some(fold(&all[..=n]))
+    });
+    assert_exchange(reduce(Reduction::Add, GroupOperation::ExclusiveScan), |all, n| {
+        Some(fold(&all[..n]))
+    });
+    assert_exchange(reduce(Reduction::Mul, GroupOperation::InclusiveScan), |all, n| {
+        Some(product(&all[..=n]))
+    });
+    assert_exchange(reduce(Reduction::Mul, GroupOperation::ExclusiveScan), |all, n| {
+        Some(product(&all[..n]))
+    });
 }
 
 #[test]
@@ -106,7 +114,7 @@ fn ballots_count_active_lanes_only() {
     for (op, holds) in [(Reduction::And, false), (Reduction::Or, true)] {
         let vote = |b: &mut Builder, value: Value| {
             let value = odd(b, value);
-            b.subgroup(SubgroupOp::Reduce { op, extent: Extent::All, value })
+            b.subgroup(SubgroupOp::Reduce { op, group: GroupOperation::Reduce, value })
         };
         assert_exchange(vote, |active, _| {
             let (any, all) = (

@@ -1,6 +1,6 @@
 //! Kernels with arguments set by name.
 
-use scry_ir::{Access, Immediates, Interface, TypeLayout, nearest};
+use scry_ir::{Access, Immediates, Interface, TypeLayout, nearest_name};
 
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::{self, Element, ElementLayout};
@@ -368,7 +368,7 @@ impl<'a> BoundKernel<'a> {
             true => "the kernel has no arguments".to_owned(),
             false => format!("the kernel has no argument of this name, but {}", list.join(", ")),
         };
-        let help = match nearest(name, known.iter().copied()) {
+        let help = match nearest_name(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "use a name of the kernel's source; variables that it does not use are left \
                      out"

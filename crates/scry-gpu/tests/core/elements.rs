@@ -23,9 +23,9 @@ fn untyped_transfers_are_ordered() {
 fn views_can_be_transferred() {
     let gpu = null();
     let words = gpu.upload(&[0x0403_0201u32]).unwrap();
-    let halves = words.untyped().view_as(DType::U16).unwrap();
+    let shorts = words.untyped().view_as(DType::U16).unwrap();
     let low = gpu.alloc_untyped(DType::U16, 1).unwrap();
-    gpu.batch().copy(&halves.slice(..1).unwrap(), &low).unwrap().submit().unwrap();
+    gpu.batch().copy(&shorts.slice(..1).unwrap(), &low).unwrap().submit().unwrap();
     assert_eq!(low.download_bytes().unwrap(), [1, 2]);
     let typed = words.slice(..).unwrap();
     gpu.batch().fill(&typed, 5).unwrap().write(typed, &[6]).unwrap().submit().unwrap();
@@ -35,29 +35,29 @@ fn views_can_be_transferred() {
 #[test]
 fn rejects_transfers_that_do_not_fit() {
     let gpu = null();
-    let halves = gpu.alloc_untyped(DType::F16, 4).unwrap().with_label("halves");
+    let f16s = gpu.alloc_untyped(DType::F16, 4).unwrap().with_label("f16s");
     let words = gpu.alloc_untyped(DType::U32, 2).unwrap().with_label("words");
     let short = gpu.alloc_untyped(DType::F16, 3).unwrap().with_label("short");
     let mut batch = gpu.batch();
     let error_of = |refused: Result<(), GpuError>| refused.unwrap_err().to_string();
     assert_eq!(
-        error_of(batch.copy(&halves, &words).map(|_| ())),
-        "Batch::copy: buffer `halves` holds f16, but buffer `words` holds u32; help: view one as \
+        error_of(batch.copy(&f16s, &words).map(|_| ())),
+        "Batch::copy: buffer `f16s` holds f16, but buffer `words` holds u32; help: view one as \
          the other's type (UntypedBuffer::view_as)"
     );
     assert_eq!(
-        error_of(batch.copy(&halves, &short).map(|_| ())),
-        "Batch::copy: 4 elements of buffer `halves` do not fit the 3 elements of buffer `short`; \
+        error_of(batch.copy(&f16s, &short).map(|_| ())),
+        "Batch::copy: 4 elements of buffer `f16s` do not fit the 3 elements of buffer `short`; \
          help: copy between slices of the same length"
     );
     assert_eq!(
-        error_of(batch.copy(&halves.slice(..2).unwrap(), &halves.slice(1..3).unwrap()).map(|_| ())),
-        "Batch::copy: source bytes 0..4 and destination bytes 2..6 of buffer `halves` overlap; \
+        error_of(batch.copy(&f16s.slice(..2).unwrap(), &f16s.slice(1..3).unwrap()).map(|_| ())),
+        "Batch::copy: source bytes 0..4 and destination bytes 2..6 of buffer `f16s` overlap; \
          help: copy through another buffer"
     );
     assert_eq!(
-        error_of(batch.write(&halves, &[0; 4]).map(|_| ())),
-        "Batch::write: 4 bytes were given for the 8 bytes of buffer `halves`; help: give 8 bytes, \
+        error_of(batch.write(&f16s, &[0; 4]).map(|_| ())),
+        "Batch::write: 4 bytes were given for the 8 bytes of buffer `f16s`; help: give 8 bytes, \
          or take a slice of the buffer"
     );
     batch.submit().unwrap();

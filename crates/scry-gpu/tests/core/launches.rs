@@ -7,12 +7,7 @@ use super::observed;
 
 #[test]
 fn compiled_kernel_describes_its_entry_point() {
-    let gpu = null();
-    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    for _ in 0..3 {
-        gpu.dispatch(STEP, &[&a, &b], 8).unwrap();
-    }
-    let kernel = gpu.compile(STEP).unwrap();
+    let kernel = null().compile(STEP).unwrap();
     assert_eq!(kernel.entry_point(), "step");
     assert_eq!(kernel.binding_count(), 2);
     assert_eq!(kernel.workgroup_size(), [64, 1, 1]);

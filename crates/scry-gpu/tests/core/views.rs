@@ -159,8 +159,8 @@ fn empty_views_have_no_effect() {
 fn rejects_overlapping_copies_through_views() {
     let gpu = null();
     let floats = gpu.upload(&[1.0f32; 8]).unwrap().with_label("x");
-    let halves = floats.view_as::<u16>().unwrap();
-    let (src, dst) = (halves.slice(0..8).unwrap(), floats.slice(3..7).unwrap());
+    let shorts = floats.view_as::<u16>().unwrap();
+    let (src, dst) = (shorts.slice(0..8).unwrap(), floats.slice(3..7).unwrap());
     let dst = dst.view_as::<u16>().unwrap();
     assert_eq!(
         error_text(src.copy_to(dst)),

@@ -240,14 +240,12 @@ fn rejects_excessive_shared_memory() {
 
 /// The error texts of each entry point, one per line.
 mod golden {
-    use std::fs;
-
     use scry_gpu::Buffer;
     use scry_gpu::cuda::kernels::{
         Attention, BlockFormat, Engine, Gemm, Layout, MatrixLayout, Norm, NormKind, PreparedOp,
         PtxType, Rows,
     };
-    use scry_test_support::root;
+    use scry_test_support::{golden, root};
 
     use super::*;
 
@@ -264,7 +262,7 @@ mod golden {
         let gpu = kernels.device();
         let named = |name: &str| succeed(gpu.alloc::<f32>(12)).with_label(name);
         let (x, y, w) = (named("x"), named("y"), named("w"));
-        let bf16s = succeed(gpu.alloc::<bf16>(12)).with_label("halves");
+        let bf16s = succeed(gpu.alloc::<bf16>(12)).with_label("bf16s");
         let empty: Buffer<f32> = succeed(gpu.alloc(0)).with_label("empty");
         let mut lines = Vec::new();
         products(kernels, [&x, &y, &w], &bf16s, &mut lines);
@@ -371,17 +369,10 @@ mod golden {
     #[test]
     fn error_texts_match_golden_file() {
         let actual = all_errors(&null_h200_kernels()).concat();
-        let file = root().join(FILE);
-        if std::env::var_os("SCRY_BLESS").is_some() {
-            let folder = file.parent().expect("a file is in a folder");
-            fs::create_dir_all(folder).expect("the corpus can be written");
-            fs::write(&file, &actual).expect("the corpus can be written");
-        }
-        let expected = fs::read_to_string(&file).unwrap_or_default();
         // Words about the library's own kernels, which users did not write.
         let internal = ["@group", "kernel `", "entry point"];
         assert!(internal.iter().all(|word| !actual.contains(word)), "{actual}");
-        assert_eq!(actual, expected, "review {FILE}, and bless it with SCRY_BLESS=1");
+        golden::compare_file(&root().join(FILE), &actual);
     }
 }
 

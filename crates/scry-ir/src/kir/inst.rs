@@ -336,21 +336,21 @@ impl Reduction {
         &[Self::Add, Self::Mul, Self::Min, Self::Max, Self::And, Self::Or, Self::Xor];
 }
 
-/// Whether a reduction is over all invocations, or a scan (SPIR-V's group operation).
+/// Whether a reduction is over all invocations, or a scan: as SPIR-V's group operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Extent {
+pub enum GroupOperation {
     /// A reduction over all active invocations.
-    All,
+    Reduce,
     /// An inclusive scan: over the invocations up to this one, itself included.
-    Inclusive,
+    InclusiveScan,
     /// An exclusive scan: over the invocations before this one; the identity for the first.
-    Exclusive,
+    ExclusiveScan,
 }
 
-impl Extent {
+impl GroupOperation {
     /// Every kind.
     #[cfg(feature = "inspect")]
-    pub(super) const ALL: &[Self] = &[Self::All, Self::Inclusive, Self::Exclusive];
+    pub(super) const ALL: &[Self] = &[Self::Reduce, Self::InclusiveScan, Self::ExclusiveScan];
 }
 
 /// The invocation of the subgroup that a shuffle reads from.
@@ -388,7 +388,7 @@ pub enum SubgroupOp {
         /// The operation on two values.
         op: Reduction,
         /// Whether it is a reduction or a scan.
-        extent: Extent,
+        group: GroupOperation,
         /// This invocation's value.
         value: Value,
     },

@@ -12,8 +12,8 @@
 mod alignment;
 pub mod builder;
 
+pub(crate) mod f16_usage;
 mod fragments;
-pub(crate) mod half_floats;
 mod inst;
 #[cfg(feature = "interpreter")]
 pub mod interpret;
@@ -34,16 +34,16 @@ mod source_map;
 pub(crate) mod staging;
 mod stmt;
 pub(crate) mod termination;
-mod trip_count;
 mod types;
 mod uniformity;
+mod unroll;
 mod verify;
 mod visit;
 
 pub use builder::Builder;
 pub use fragments::{FragmentLayout, LaneBits, MatrixFragments};
 pub use inst::{
-    AddressSpace, AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction,
+    AddressSpace, AtomicOp, BinaryOp, Builtin, Definition, GroupOperation, Inst, Place, Reduction,
     ShuffleSource, SubgroupOp, UnaryOp,
 };
 pub use lower::KirOptions;
@@ -55,9 +55,9 @@ pub use passes::optimise;
 pub(crate) use passes::optimise_with;
 pub use source_map::SourceMap;
 pub use stmt::{Barrier, Block, Stmt};
-pub use trip_count::{CountedLoop, counted_loop};
 pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Uniformity, VarUniformity, Variability};
+pub use unroll::{UnrolledLoop, unrolled_loop};
 pub use verify::{VerifyError, VerifyErrorKind, verify};
 pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut, needs_barriers};
 

@@ -7,6 +7,6 @@ mod options;
 mod text;
 mod workarounds;
 
-pub use options::{ControlFlow, GridSource, LinearisedGrid, SpirvOptions, runnable_workgroups};
+pub use options::{ControlFlow, SpirvOptions};
 pub use text::spirv_text;
 pub use workarounds::SpirvWorkarounds;

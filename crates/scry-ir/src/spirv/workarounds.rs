@@ -3,32 +3,32 @@
 //! The caller decides which of them to use for which driver.
 
 bitflags::bitflags! {
-    /// Workarounds for driver bugs: none of them changes the kernel's behaviour. SPIR-V from the
-    /// kernel IR depends on `EXPAND_SIGNS` and `EXPAND_TANH` only, that of naga's writer on all but
-    /// `EXPAND_TANH`.
+    /// Workarounds for driver bugs: none of them changes the kernel's behaviour. Those marked
+    /// "Naga" affect only naga's writer: SPIR-V from the kernel IR has none of the instructions
+    /// that they replace.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct SpirvWorkarounds: u32 {
-        /// `mix(a, b, c)` becomes `a * (1 - c) + b * c`, for drivers whose `FMix` is less accurate
-        /// than that.
+        /// Naga: `mix(a, b, c)` becomes `a * (1 - c) + b * c`, for drivers whose `FMix` is less
+        /// accurate than that.
         const EXPAND_MIX = 1 << 0;
-        /// `bool` in workgroup memory becomes `u32`, for drivers where an invocation does not see
-        /// values that others have stored to an `OpTypeBool`.
+        /// Naga: `bool` in workgroup memory becomes `u32`, for drivers where an invocation does not
+        /// see values that others have stored to an `OpTypeBool`.
         const WORKGROUP_BOOL_AS_U32 = 1 << 1;
-        /// Initial values of variables that contain several vectors are stored by statements, for
-        /// drivers that forward a later store to an earlier load.
+        /// Naga: initial values of variables that contain several vectors are stored by statements,
+        /// for drivers that forward a later store to an earlier load.
         const STORE_INITIAL_VECTORS = 1 << 2;
-        /// Integer vectors are divided component by component, for drivers that lose quotients of
-        /// splats by constants.
+        /// Naga: integer vectors are divided component by component, for drivers that lose
+        /// quotients of splats by constants.
         const SPLIT_VECTOR_DIVISIONS = 1 << 3;
         /// `sign`, `abs`, negation, 16-bit subtraction, and 16-bit `min`, `max` and `clamp` are
         /// written with other instructions, for drivers that assume that negating an integer does
         /// not overflow, or lose the absolute value of an integer whose minimum is taken.
         const EXPAND_SIGNS = 1 << 4;
-        /// `extractBits` and `insertBits` become shifts and masks, for drivers that get wrong bits
-        /// where the word is uniform.
+        /// Naga: `extractBits` and `insertBits` become shifts and masks, for drivers that get wrong
+        /// bits where the word is uniform.
         const EXPAND_BIT_FIELDS = 1 << 5;
-        /// `tanh(x)` becomes `sign(x)` where the result rounds to -1 or 1, for drivers that divide
-        /// infinities there.
+        /// Kernel IR: `tanh(x)` becomes `sign(x)` where the result rounds to -1 or 1, for drivers
+        /// that divide infinities there.
         const EXPAND_TANH = 1 << 6;
     }
 }

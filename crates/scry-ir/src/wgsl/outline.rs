@@ -16,6 +16,15 @@ pub struct Outline {
     pub without_default: Vec<String>,
 }
 
+/// Values for the overrides of a kernel that is analysed, not run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AssumedOverrides {
+    /// The given values of declared overrides, and 1 for each in [`assumed`](Self::assumed).
+    pub values: Vec<(String, OverrideValue)>,
+    /// Names of the overrides with neither a default nor a given value, which are set to 1.
+    pub assumed: Vec<String>,
+}
+
 impl Outline {
     /// Reads a source.
     ///
@@ -30,14 +39,10 @@ impl Outline {
     }
 
     /// Returns values for [`Options::overrides`](crate::Options::overrides): those in `given` that
-    /// the source declares, and 1 for every override with neither a default nor a given value. The
-    /// second result lists the names of the latter. For tools that analyse kernels without running
-    /// them.
+    /// the source declares, and 1 for every override with neither a default nor a given value. For
+    /// tools that analyse kernels without running them.
     #[must_use]
-    pub fn assume(
-        &self,
-        given: &[(String, OverrideValue)],
-    ) -> (Vec<(String, OverrideValue)>, Vec<String>) {
+    pub fn assume(&self, given: &[(String, OverrideValue)]) -> AssumedOverrides {
         let mut values = Vec::new();
         for (key, value) in given {
             if self.overrides.iter().any(|declared| declared.matches_key(key)) {
@@ -52,7 +57,7 @@ impl Outline {
                 assumed.push(name.clone());
             }
         }
-        (values, assumed)
+        AssumedOverrides { values, assumed }
     }
 }
 
@@ -83,7 +88,7 @@ mod tests {
     fn missing_overrides_default_to_one() {
         let outline = Outline::read(SOURCE).unwrap();
         let given = [("7".to_owned(), 5.into()), ("elsewhere".to_owned(), 2.into())];
-        let (values, assumed) = outline.assume(&given);
+        let AssumedOverrides { values, assumed } = outline.assume(&given);
         assert_eq!(values, [("7".to_owned(), 5.into()), ("width".to_owned(), 1.into())]);
         assert_eq!(assumed, ["width"]);
     }

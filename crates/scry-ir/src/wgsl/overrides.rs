@@ -7,7 +7,7 @@ use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::{EntryPointError, ModuleInfo, ValidationError};
 use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 
-use crate::similar_names::nearest;
+use crate::similar_names::nearest_name;
 use crate::wgsl::naga::diagnostics;
 use crate::wgsl::report::Report;
 use crate::wgsl::validate::MAX_WORKGROUP;
@@ -96,7 +96,7 @@ impl Overrides {
                 true => message.push_str("none"),
                 false => message.push_str(&names.join(", ")),
             }
-            if let Some(near) = nearest(key, self.list.iter().map(|it| it.name.as_str())) {
+            if let Some(near) = nearest_name(key, self.list.iter().map(|it| it.name.as_str())) {
                 message.push_str(&format!("; did you mean `{near}`?"));
             }
             Box::new(Report::new(ShaderErrorKind::Override, message))
@@ -177,8 +177,8 @@ fn to_number(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box
     }
     if value < low || value > high {
         return cannot_be(match scalar.kind {
-            ScalarKind::Float => format!("the type holds {low:e} to {high:e}"),
-            _ => format!("the type holds {low} to {high}"),
+            ScalarKind::Float => format!("the range is {low:e} to {high:e}"),
+            _ => format!("the range is {low} to {high}"),
         });
     }
     Ok(value)

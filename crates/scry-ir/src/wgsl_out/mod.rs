@@ -56,7 +56,7 @@ use self::identifiers::Names;
 use self::levels::Level;
 use self::memories::{Memories, MemoryDeclarer};
 use self::text::Text;
-use crate::kir::half_floats::needs_f16;
+use crate::kir::f16_usage::needs_f16;
 use crate::kir::{Kir, Label, Place, Type, Value};
 use crate::wgsl::naga::guard;
 use crate::{Features, Interface, ShaderError};

@@ -1,8 +1,8 @@
 //! Refuses kernels that WGSL cannot express, with an error that names the missing feature.
 
 use crate::kir::{
-    AtomicOp, Barrier, Const, Definition, Extent, Inst, Kir, Reduction, Stmt, SubgroupOp, Type,
-    any_stmt,
+    AtomicOp, Barrier, Const, Definition, GroupOperation, Inst, Kir, Reduction, Stmt, SubgroupOp,
+    Type, any_stmt,
 };
 use crate::{Features, Interface, ShaderError, ShaderErrorKind};
 
@@ -106,7 +106,7 @@ fn check_value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
         Inst::Atomic { op: AtomicOp::Store, value: Some(stored), .. } => {
             check_type(kir.ty(*stored))
         }
-        Inst::Subgroup(SubgroupOp::Reduce { op, extent, .. }) => check_reduction(*op, *extent, *ty),
+        Inst::Subgroup(SubgroupOp::Reduce { op, group, .. }) => check_reduction(*op, *group, *ty),
         Inst::Convert(a) if *ty == Type::U16 && !is_word(kir.ty(*a)) => Err(no_16_bit_integers()),
         Inst::Const(Const { .. })
         | Inst::Select(..)
@@ -128,14 +128,14 @@ fn check_no_u16(kir: &Kir, ty: Type, inst: &Inst) -> Check {
     if uses_u16 { Err(no_16_bit_integers()) } else { Ok(()) }
 }
 
-fn check_reduction(op: Reduction, extent: Extent, ty: Type) -> Check {
-    match (op, extent) {
+fn check_reduction(op: Reduction, group: GroupOperation, ty: Type) -> Check {
+    match (op, group) {
         _ if ty == Type::U16 => Err(no_16_bit_integers()),
         (Reduction::Xor, _) if ty == Type::Bool => {
             let help = "reduce u32 values of 0 and 1";
             Err(not_in_wgsl("no exclusive disjunction of bools over a subgroup", help))
         }
-        (_, Extent::All) | (Reduction::Add | Reduction::Mul, _) => Ok(()),
+        (_, GroupOperation::Reduce) | (Reduction::Add | Reduction::Mul, _) => Ok(()),
         _ => {
             let help = "scan in workgroup memory";
             Err(not_in_wgsl("prefix scans over a subgroup for sums and products only", help))

@@ -2,7 +2,7 @@
 
 use super::Emitter;
 use super::address::COMPONENTS;
-use crate::kir::{Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value};
+use crate::kir::{GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type, Value};
 
 impl Emitter<'_> {
     pub(super) fn subgroup(&mut self, op: SubgroupOp) -> String {
@@ -11,8 +11,8 @@ impl Emitter<'_> {
                 let component = COMPONENTS[usize::from(word) % 4];
                 format!("subgroupBallot({}).{component}", self.operand(value))
             }
-            SubgroupOp::Reduce { op, extent, value } => {
-                let function = reduction(op, extent, self.kir.ty(value) == Type::Bool);
+            SubgroupOp::Reduce { op, group, value } => {
+                let function = reduction(op, group, self.kir.ty(value) == Type::Bool);
                 format!("{function}({})", self.operand(value))
             }
             SubgroupOp::Shuffle { source, value } => self.shuffle(source, value),
@@ -61,14 +61,14 @@ impl Emitter<'_> {
     }
 }
 
-fn reduction(op: Reduction, extent: Extent, bools: bool) -> &'static str {
-    match (op, extent) {
-        (Reduction::Add, Extent::All) => "subgroupAdd",
-        (Reduction::Add, Extent::Inclusive) => "subgroupInclusiveAdd",
-        (Reduction::Add, Extent::Exclusive) => "subgroupExclusiveAdd",
-        (Reduction::Mul, Extent::All) => "subgroupMul",
-        (Reduction::Mul, Extent::Inclusive) => "subgroupInclusiveMul",
-        (Reduction::Mul, Extent::Exclusive) => "subgroupExclusiveMul",
+fn reduction(op: Reduction, group: GroupOperation, bools: bool) -> &'static str {
+    match (op, group) {
+        (Reduction::Add, GroupOperation::Reduce) => "subgroupAdd",
+        (Reduction::Add, GroupOperation::InclusiveScan) => "subgroupInclusiveAdd",
+        (Reduction::Add, GroupOperation::ExclusiveScan) => "subgroupExclusiveAdd",
+        (Reduction::Mul, GroupOperation::Reduce) => "subgroupMul",
+        (Reduction::Mul, GroupOperation::InclusiveScan) => "subgroupInclusiveMul",
+        (Reduction::Mul, GroupOperation::ExclusiveScan) => "subgroupExclusiveMul",
         (Reduction::Min, _) => "subgroupMin",
         (Reduction::Max, _) => "subgroupMax",
         (Reduction::And, _) if bools => "subgroupAll",

@@ -2,7 +2,7 @@
 
 use rspirv::dr::Instruction;
 use rspirv::spirv::{Capability, Decoration, Op, StorageClass};
-use scry_ir::kir::{Extent, Inst, Kir, KirOptions, Reduction, SubgroupOp};
+use scry_ir::kir::{GroupOperation, Inst, Kir, KirOptions, Reduction, SubgroupOp};
 use scry_ir::{Features, Program, ShaderErrorKind, SpirvOptions};
 use scry_test_support::env_number;
 
@@ -264,7 +264,7 @@ fn f64_functions_are_refused_by_name() {
 }
 
 /// A kernel with a vote, whose operation is replaced by another reduction of bools.
-fn reduction_of_bools(to: Reduction, over: Extent) -> (Program, Kir) {
+fn reduction_of_bools(to: Reduction, over: GroupOperation) -> (Program, Kir) {
     let program = parse(
         "vote",
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
@@ -275,8 +275,8 @@ fn reduction_of_bools(to: Reduction, over: Extent) -> (Program, Kir) {
     let mut kir = program.to_kir(&KirOptions { checked: true }).unwrap();
     let mut votes = 0;
     for definition in &mut kir.values {
-        if let Inst::Subgroup(SubgroupOp::Reduce { op, extent, .. }) = &mut definition.inst {
-            (*op, *extent) = (to, over);
+        if let Inst::Subgroup(SubgroupOp::Reduce { op, group, .. }) = &mut definition.inst {
+            (*op, *group) = (to, over);
             votes += 1;
         }
     }
@@ -287,18 +287,20 @@ fn reduction_of_bools(to: Reduction, over: Extent) -> (Program, Kir) {
 #[test]
 fn bool_scans_are_scans_of_words() {
     let checks = have_validator("bool_scans_are_scans_of_words");
-    for extent in [Extent::All, Extent::Inclusive, Extent::Exclusive] {
+    for group in
+        [GroupOperation::Reduce, GroupOperation::InclusiveScan, GroupOperation::ExclusiveScan]
+    {
         for (reduction, word) in [
             (Reduction::And, Op::GroupNonUniformBitwiseAnd),
             (Reduction::Or, Op::GroupNonUniformBitwiseOr),
             (Reduction::Xor, Op::GroupNonUniformBitwiseXor),
         ] {
-            let (program, kir) = reduction_of_bools(reduction, extent);
+            let (program, kir) = reduction_of_bools(reduction, group);
             let words = kir.to_spirv(program.interface(), &CHECKED).unwrap();
-            let votes = extent == Extent::All && reduction != Reduction::Xor;
-            assert_eq!(count(&load(&words), word), usize::from(!votes), "{reduction:?} {extent:?}");
+            let votes = group == GroupOperation::Reduce && reduction != Reduction::Xor;
+            assert_eq!(count(&load(&words), word), usize::from(!votes), "{reduction:?} {group:?}");
             if checks {
-                validate(&words).unwrap_or_else(|e| panic!("{reduction:?} {extent:?}: {e}"));
+                validate(&words).unwrap_or_else(|e| panic!("{reduction:?} {group:?}: {e}"));
             }
         }
     }

@@ -110,6 +110,7 @@ fn corpus_kernels_round_trip() {
         "i16_min_negation",
         "i16_min_widening",
         "negation_by_subtraction",
+        "nonterminating",
         "sign_of_complement",
         "widening_signedness",
         "int64",

@@ -1,8 +1,8 @@
 //! Lowers statements.
 
 use scry_ir::kir::{
-    Barrier, BinaryOp, Block, CountedLoop, Inst, Kir, Label as KirLabel, Stmt, Value, any_stmt,
-    counted_loop, for_each_stmt, needs_barriers,
+    Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt, UnrolledLoop, Value, any_stmt,
+    for_each_stmt, needs_barriers, unrolled_loop,
 };
 
 use super::Lowering;
@@ -87,8 +87,8 @@ impl Lowering<'_> {
                 self.if_statement(*condition, then_block, else_block)
             }
             Stmt::Loop { label, body, finite } => {
-                match counted_loop(self.kir, before, *label, body) {
-                    Some(counted_loop) => self.unroll(*label, body, &counted_loop),
+                match unrolled_loop(self.kir, before, *label, body) {
+                    Some(unrolled) => self.unroll(*label, body, &unrolled),
                     None => self.loop_statement(*label, body, *finite),
                 }
             }
@@ -173,12 +173,12 @@ impl Lowering<'_> {
     }
 
     /// Unrolls a loop completely, without its exit test.
-    fn unroll(&mut self, label: KirLabel, body: &Block, counted_loop: &CountedLoop) {
+    fn unroll(&mut self, label: KirLabel, body: &Block, unrolled: &UnrolledLoop) {
         let end = self.b.label();
         self.ends[label.0 as usize] = Some(end);
-        for _ in 0..counted_loop.count {
-            self.block(&body[..counted_loop.test]);
-            self.block(&body[counted_loop.test + 1..]);
+        for _ in 0..unrolled.trip_count {
+            self.block(&body[..unrolled.exit_branch]);
+            self.block(&body[unrolled.exit_branch + 1..]);
         }
         self.b.place(end);
     }

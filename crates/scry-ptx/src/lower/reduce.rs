@@ -4,7 +4,7 @@
 //! for products. Otherwise a full warp needs five shuffles, each of which doubles the number of
 //! lanes that a result combines; any other set of active lanes is processed lane by lane.
 
-use scry_ir::kir::{Extent, Reduction, Type, Value};
+use scry_ir::kir::{GroupOperation, Reduction, Type, Value};
 
 use super::Lowering;
 use super::subgroup::{FULL_MASK, Route, wide_type};
@@ -29,7 +29,7 @@ impl Lowering<'_> {
     pub(super) fn reduce(
         &mut self,
         op: Reduction,
-        extent: Extent,
+        group: GroupOperation,
         value: Value,
         converged: bool,
     ) -> Reg {
@@ -37,13 +37,13 @@ impl Lowering<'_> {
         let mask = self.active_mask(converged);
         let register = self.reg(value);
         if ty == Type::Bool {
-            return self.reduce_bools(op, extent, register, mask);
+            return self.reduce_bools(op, group, register, mask);
         }
         let widened = self.widen(ty, register);
         let reducer = Reducer { op, ty: wide_type(ty), identity: identity(op, ty) };
-        let reduced = match self.redux(&reducer, extent) {
+        let reduced = match self.redux(&reducer, group) {
             Some(opcode) => self.b.op(reducer.ty, opcode, &[widened.into(), mask]),
-            None => self.reduce_by_shuffles(&reducer, extent, widened, mask),
+            None => self.reduce_by_shuffles(&reducer, group, widened, mask),
         };
         self.narrow(ty, reduced)
     }
@@ -64,9 +64,15 @@ impl Lowering<'_> {
     }
 
     /// Reduces or scans bools, by the set of lanes whose bool is true.
-    fn reduce_bools(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
+    fn reduce_bools(
+        &mut self,
+        op: Reduction,
+        group: GroupOperation,
+        value: Reg,
+        mask: Operand,
+    ) -> Reg {
         let votes = self.vote(value, mask);
-        let votes = self.contributing_lanes(extent, votes.into());
+        let votes = self.contributing_lanes(group, votes.into());
         match op {
             Reduction::Xor => {
                 let count = self.b.typed("popc", PtxType::B32, &[votes]);
@@ -74,7 +80,7 @@ impl Lowering<'_> {
                 self.b.compare("ne", PtxType::U32, odd.into(), Operand::u32(0))
             }
             Reduction::And | Reduction::Mul | Reduction::Min => {
-                let voters = self.contributing_lanes(extent, mask);
+                let voters = self.contributing_lanes(group, mask);
                 self.b.compare("eq", PtxType::U32, votes, voters)
             }
             Reduction::Or | Reduction::Add | Reduction::Max => {
@@ -84,19 +90,19 @@ impl Lowering<'_> {
     }
 
     /// Returns the lanes of a set that contribute to this lane's result.
-    fn contributing_lanes(&mut self, extent: Extent, set: Operand) -> Operand {
-        match self.scan_lanes(extent) {
+    fn contributing_lanes(&mut self, group: GroupOperation, set: Operand) -> Operand {
+        match self.scan_lanes(group) {
             None => set,
             Some(lanes) => self.b.typed("and", PtxType::B32, &[set, lanes.into()]).into(),
         }
     }
 
     /// Returns the lanes that contribute to this lane's result of a scan; `None` for a reduction.
-    fn scan_lanes(&mut self, extent: Extent) -> Option<Reg> {
-        let name = match extent {
-            Extent::All => return None,
-            Extent::Inclusive => "%lanemask_le",
-            Extent::Exclusive => "%lanemask_lt",
+    fn scan_lanes(&mut self, group: GroupOperation) -> Option<Reg> {
+        let name = match group {
+            GroupOperation::Reduce => return None,
+            GroupOperation::InclusiveScan => "%lanemask_le",
+            GroupOperation::ExclusiveScan => "%lanemask_lt",
         };
         let mask = self.b.reg(PtxType::U32);
         self.b.emit(Opcode::new("mov.u32"), vec![mask.into(), name.into()]);
@@ -104,8 +110,8 @@ impl Lowering<'_> {
     }
 
     /// Returns the `redux.sync` opcode, if it supports the reduction.
-    fn redux(&self, reducer: &Reducer, extent: Extent) -> Option<Opcode> {
-        let fits = extent == Extent::All
+    fn redux(&self, reducer: &Reducer, group: GroupOperation) -> Option<Opcode> {
+        let fits = group == GroupOperation::Reduce
             && matches!(reducer.ty, PtxType::U32 | PtxType::S32)
             && reducer.op != Reduction::Mul
             && self.b.target().has(REDUX_SM);
@@ -118,37 +124,37 @@ impl Lowering<'_> {
     fn reduce_by_shuffles(
         &mut self,
         reducer: &Reducer,
-        extent: Extent,
+        group: GroupOperation,
         value: Reg,
         mask: Operand,
     ) -> Reg {
         if let Operand::Imm { bits, .. } = mask {
             return match bits == u64::from(u32::MAX) {
-                true => self.shuffle_tree(reducer, extent, value),
-                false => self.lane_by_lane(reducer, extent, value, mask),
+                true => self.shuffle_tree(reducer, group, value),
+                false => self.lane_by_lane(reducer, group, value, mask),
             };
         }
         let result = self.b.reg(reducer.ty);
         let (partial, end) = (self.b.label(), self.b.label());
         let is_partial = self.b.compare("ne", PtxType::U32, mask, FULL_MASK);
         self.b.branch_if(is_partial, partial);
-        let all = self.shuffle_tree(reducer, extent, value);
+        let all = self.shuffle_tree(reducer, group, value);
         self.b.assign(result, all.into());
         self.b.branch(end);
         self.b.place(partial);
-        let part = self.lane_by_lane(reducer, extent, value, mask);
+        let part = self.lane_by_lane(reducer, group, value, mask);
         self.b.assign(result, part.into());
         self.b.place(end);
         result
     }
 
     /// Reduces or scans a full warp by shuffle steps.
-    fn shuffle_tree(&mut self, reducer: &Reducer, extent: Extent, value: Reg) -> Reg {
+    fn shuffle_tree(&mut self, reducer: &Reducer, group: GroupOperation, value: Reg) -> Reg {
         let mut steps = [Operand::u32(1); 5];
         for (nth, step) in steps.iter_mut().enumerate() {
             *step = Operand::u32(1 << nth);
         }
-        if extent == Extent::All {
+        if group == GroupOperation::Reduce {
             return steps.into_iter().fold(value, |value, step| {
                 let other = self.shuffle_wide(reducer.ty, value, Route::xor(step), FULL_MASK);
                 self.combine(reducer, value, other)
@@ -160,7 +166,7 @@ impl Lowering<'_> {
             let combined = self.combine(reducer, other, value);
             self.b.select(reducer.ty, is_in_range, combined.into(), value.into())
         });
-        if extent == Extent::Inclusive {
+        if group == GroupOperation::InclusiveScan {
             return scan;
         }
         let previous = Route::up(Operand::u32(1));
@@ -172,13 +178,13 @@ impl Lowering<'_> {
     fn lane_by_lane(
         &mut self,
         reducer: &Reducer,
-        extent: Extent,
+        group: GroupOperation,
         value: Reg,
         mask: Operand,
     ) -> Reg {
         let result = self.b.copy(reducer.ty, reducer.identity);
         let remaining = self.b.copy(PtxType::U32, mask);
-        let included = self.scan_lanes(extent);
+        let included = self.scan_lanes(group);
         let (top, end) = (self.b.label(), self.b.label());
         self.b.place(top);
         let lane = self.lowest_lane(remaining.into());

@@ -56,8 +56,8 @@ impl Lowering<'_> {
                 let (mask, pred) = (self.lane_mask(converged), self.reg(value));
                 self.vote(pred, mask).into()
             }
-            SubgroupOp::Reduce { op, extent, value } => {
-                self.reduce(op, extent, value, converged).into()
+            SubgroupOp::Reduce { op, group, value } => {
+                self.reduce(op, group, value, converged).into()
             }
             SubgroupOp::Shuffle { source, value } => {
                 let mask = self.lane_mask(converged);

@@ -63,7 +63,7 @@ pub(super) fn misspelt_buffer(
     outline: &Outline,
     selection: &Selection,
 ) -> Option<Failure> {
-    let (overrides, _) = outline.assume(&selection.set);
+    let overrides = outline.assume(&selection.set).values;
     let entry = selection.entry.clone();
     let options = Options { entry, overrides, ..Options::default() };
     let program = Program::with_options(source, &options).ok()?;

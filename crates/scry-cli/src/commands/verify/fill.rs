@@ -58,7 +58,7 @@ pub fn overrides(
     outline: &Outline,
     given: &[(String, OverrideValue)],
 ) -> Vec<(String, OverrideValue)> {
-    let (_, missing) = outline.assume(given);
+    let missing = outline.assume(given).assumed;
     let value = |name: &String| {
         let declared = outline.overrides.iter().find(|declared| declared.name == *name);
         match declared.is_some_and(|declared| declared.ty == "bool") {

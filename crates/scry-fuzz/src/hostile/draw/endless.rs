@@ -60,49 +60,67 @@ impl HostileGenerator {
         block.push(Stmt::block("loop", Vec::new(), body));
     }
 
-    /// Adds a loop with one of these heads, in which `@` stands for the counter.
-    fn loop_from_template(&mut self, block: &mut Block, heads: &[&str]) {
+    /// Adds a loop with one of these heads, whose body uses the counter as an index.
+    fn loop_from_template(&mut self, block: &mut Block, heads: &[LoopHead]) {
         let name = self.new_name("c");
-        let head = self.random.pick(heads).replace('@', &name);
-        let kind = if head.contains("0i") || head.contains("1i") { Kind::I32 } else { Kind::U32 };
-        let counter = Counter { name: name.clone(), kind };
+        let LoopHead { text, counter } = self.random.pick(heads);
         let body = self.loop_body(1, |generator, block| {
-            // Other counters than u32 and i32 are not used as indices.
-            if head.contains("var") && !head.contains("lu") && !head.contains("1.0") {
+            if let Some(kind) = counter {
                 generator.add_variable(name.clone(), kind, false);
-                generator.access_with_counter(&counter, block);
+                generator.access_with_counter(&Counter { name: name.clone(), kind }, block);
             }
         });
-        block.push(Stmt::block(head, Vec::new(), body));
+        block.push(Stmt::block(text.replace('@', &name), Vec::new(), body));
     }
 }
 
+/// The head of a loop.
+#[derive(Clone, Copy)]
+struct LoopHead {
+    /// WGSL, in which `@` stands for the counter.
+    text: &'static str,
+    /// The type of its counter, if that is an integer.
+    counter: Option<Kind>,
+}
+
+const fn u32_counter(text: &'static str) -> LoopHead {
+    LoopHead { text, counter: Some(Kind::U32) }
+}
+
+const fn i32_counter(text: &'static str) -> LoopHead {
+    LoopHead { text, counter: Some(Kind::I32) }
+}
+
+const fn no_counter(text: &'static str) -> LoopHead {
+    LoopHead { text, counter: None }
+}
+
 /// Heads of loops with counters that wrap, step over their limit, or do not change.
-const COUNTED: [&str; 16] = [
-    "for (var @ = 0u; @ <= 4294967295u; @ += 1u)",
-    "for (var @ = 7u; @ >= 0u; @ -= 1u)",
-    "for (var @ = 1u; @ != 8u; @ += 2u)",
-    "for (var @ = 0u; @ < 4294967295u; @ += 2u)",
-    "for (var @ = 0u; @ < 2147483649u; @ += 2147483648u)",
-    "for (var @ = 1u; @ != 0u; @ *= 3u)",
-    "for (var @ = 0u; @ < 1000u; @ *= 2u)",
-    "for (var @ = 1u; @ < 3221225472u; @ *= 2u)",
-    "for (var @ = -1i; @ < 0i; @ >>= 1u)",
-    "for (var @ = 5i; @ != 0i; @ -= 2i)",
-    "for (var @ = 0i; @ <= 2147483647i; @ += 1i)",
-    "for (var @ = 3u; @ >= state - state; @ /= 2u)",
-    "for (var @ = 0u; @ < 9u; @ += state)",
-    "for (var @ = 1u; @ < 4000000000u; @ <<= 1u)",
-    "for (var @ = 0i; @ < 9i; @ -= 1i)",
-    "for (var @ = 9u; @ > 3u; @ += arrayLength(&sink))",
+const COUNTED: [LoopHead; 16] = [
+    u32_counter("for (var @ = 0u; @ <= 4294967295u; @ += 1u)"),
+    u32_counter("for (var @ = 7u; @ >= 0u; @ -= 1u)"),
+    u32_counter("for (var @ = 1u; @ != 8u; @ += 2u)"),
+    u32_counter("for (var @ = 0u; @ < 4294967295u; @ += 2u)"),
+    u32_counter("for (var @ = 0u; @ < 2147483649u; @ += 2147483648u)"),
+    u32_counter("for (var @ = 1u; @ != 0u; @ *= 3u)"),
+    u32_counter("for (var @ = 0u; @ < 1000u; @ *= 2u)"),
+    u32_counter("for (var @ = 1u; @ < 3221225472u; @ *= 2u)"),
+    i32_counter("for (var @ = -1i; @ < 0i; @ >>= 1u)"),
+    i32_counter("for (var @ = 5i; @ != 0i; @ -= 2i)"),
+    i32_counter("for (var @ = 0i; @ <= 2147483647i; @ += 1i)"),
+    u32_counter("for (var @ = 3u; @ >= state - state; @ /= 2u)"),
+    u32_counter("for (var @ = 0u; @ < 9u; @ += state)"),
+    u32_counter("for (var @ = 1u; @ < 4000000000u; @ <<= 1u)"),
+    i32_counter("for (var @ = 0i; @ < 9i; @ -= 1i)"),
+    u32_counter("for (var @ = 9u; @ > 3u; @ += arrayLength(&sink))"),
 ];
 
 /// Heads of loops without an integer counter.
-const UNCOUNTED: [&str; 6] = [
-    "while true",
-    "loop",
-    "while state >= 0u",
-    "while next() != 4096u",
-    "for (var @ = 1.0f; @ > 0.0f; @ = @ + 1.0f)",
-    "for (;;)",
+const UNCOUNTED: [LoopHead; 6] = [
+    no_counter("while true"),
+    no_counter("loop"),
+    no_counter("while state >= 0u"),
+    no_counter("while next() != 4096u"),
+    no_counter("for (var @ = 1.0f; @ > 0.0f; @ = @ + 1.0f)"),
+    no_counter("for (;;)"),
 ];

@@ -73,8 +73,7 @@ impl HostileGenerator {
 
     /// Adds a copy of an element within a variable.
     fn copy(&mut self, block: &mut Block) {
-        let global = self.pick_variable(true);
-        let mut variable = Global { ty: global.ty.clone(), ..global.clone() };
+        let mut variable = self.pick_variable(true);
         variable.content.clear();
         let from = self.element(&variable);
         let to = self.element(&variable);

@@ -412,12 +412,12 @@ impl Builder {
     /// Adds a subgroup operation.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Extent, Reduction, SubgroupOp, Type};
+    /// use scry_ir::kir::{Builder, GroupOperation, Reduction, SubgroupOp, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let one = b.u32(1);
     /// let count =
-    ///     b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value: one });
+    ///     b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, group: GroupOperation::Reduce, value: one });
     /// assert_eq!(b.ty(count), Type::U32);
     /// ```
     pub fn subgroup(&mut self, op: SubgroupOp) -> Value {

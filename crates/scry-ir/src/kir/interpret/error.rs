@@ -1,6 +1,6 @@
 //! Errors of the interpreter.
 
-use super::Invocation;
+use super::{Invocation, MAX_SUBGROUP_SIZE};
 use crate::kir::{AddressSpace, Value};
 
 /// Errors of the interpreter.
@@ -69,7 +69,10 @@ pub enum InterpretError {
         /// The limit.
         limit: u64,
     },
-    /// The number of buffers, the size of the immediates or the subgroup size is invalid.
+    /// The subgroup size is invalid.
+    #[error("the subgroup size is {0}, but must be 1 to {MAX_SUBGROUP_SIZE}")]
+    SubgroupSize(u32),
+    /// The number of buffers or the size of the immediates is invalid.
     #[error("{what}: {found}, but the kernel needs {needed}")]
     Setup {
         /// What is invalid.

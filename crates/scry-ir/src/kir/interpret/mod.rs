@@ -67,6 +67,9 @@ pub use error::InterpretError;
 use self::workgroup::Workgroup;
 use super::{AddressSpace, Const, Kir, Value};
 
+/// Maximum number of invocations of a subgroup: the bits of a ballot.
+const MAX_SUBGROUP_SIZE: u32 = 128;
+
 /// An invocation of a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Invocation {

@@ -174,11 +174,21 @@ fn shift(op: BinaryOp, a: Const, by: Const) -> Const {
 
 fn ldexp(a: Const, exponent: Const) -> Const {
     assert_eq!(exponent.ty, Type::I32, "ldexp");
-    // Beyond these bounds the result is zero or infinite or, for an `F64`, one that WGSL leaves
-    // open. A single power of two could overflow.
-    let exponent = exponent.as_i64().clamp(-2000, 2000) as i32;
-    let halfway = exponent / 2;
-    float(a.ty, real(a) * 2f64.powi(halfway) * 2f64.powi(exponent - halfway))
+    // Beyond these bounds every result is zero or infinite: finite numbers other than zero are
+    // between 2^-1074 and 2^1024.
+    let mut exponent = exponent.as_i64().clamp(-2100, 2100) as i32;
+    let mut x = real(a);
+    // Each factor is a normal number. Only the last product may round to a subnormal number other
+    // than zero: it scales down by at least 2^53 if there were others.
+    while exponent > 1023 {
+        x *= 2f64.powi(1023);
+        exponent -= 1023;
+    }
+    while exponent < -1022 {
+        x *= 2f64.powi(53 - 1022);
+        exponent += 1022 - 53;
+    }
+    float(a.ty, x * 2f64.powi(exponent))
 }
 
 fn dot_of_bytes(a: Const, b: Const, to_i32: fn(u8) -> i32) -> i32 {

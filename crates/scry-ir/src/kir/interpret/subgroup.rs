@@ -2,7 +2,9 @@
 
 use super::workgroup::Workgroup;
 use super::{InterpretError, scalar};
-use crate::kir::{BinaryOp, Const, Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value};
+use crate::kir::{
+    BinaryOp, Const, GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type, Value,
+};
 
 impl Workgroup<'_, '_> {
     /// Returns the active invocations of the same subgroup, in order.
@@ -25,11 +27,11 @@ impl Workgroup<'_, '_> {
         let peers = self.peers(lane, active);
         match op {
             SubgroupOp::Ballot { value, word } => self.ballot(&peers, value, word),
-            SubgroupOp::Reduce { op, extent, value } => {
-                let is_included = |other: &u32| match extent {
-                    Extent::All => true,
-                    Extent::Inclusive => *other <= lane,
-                    Extent::Exclusive => *other < lane,
+            SubgroupOp::Reduce { op, group, value } => {
+                let is_included = |other: &u32| match group {
+                    GroupOperation::Reduce => true,
+                    GroupOperation::InclusiveScan => *other <= lane,
+                    GroupOperation::ExclusiveScan => *other < lane,
                 };
                 let peers: Vec<_> = peers.into_iter().filter(is_included).collect();
                 self.reduce(&peers, op, value)

@@ -1,6 +1,6 @@
 //! Tests of the interpreter, on kernels with known results.
 
-use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation};
+use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation, scalar};
 use crate::Program;
 use crate::kir::{
     AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Stmt,
@@ -248,6 +248,19 @@ fn values_are_invisible_before_definition() {
 }
 
 #[test]
+fn subgroup_size_has_bounds() {
+    let (kir, _) = store_kernel(0);
+    for (size, is_valid) in [(0, false), (1, true), (128, true), (129, false)] {
+        let mut interpreter = Interpreter::new(&kir, vec![vec![0; 12]]);
+        interpreter.subgroup_size = size;
+        let result = interpreter.run([1; 3]);
+        assert_eq!(result, if is_valid { Ok(()) } else { Err(InterpretError::SubgroupSize(size)) });
+    }
+    let text = InterpretError::SubgroupSize(200).to_string();
+    assert_eq!(text, "the subgroup size is 200, but must be 1 to 128");
+}
+
+#[test]
 fn endless_loops_are_errors() {
     let mut b = Builder::new("endless", [1; 3]);
     let label = crate::kir::Label(1);
@@ -286,4 +299,24 @@ fn observers_see_each_step() {
     let written = Event::Written { space: AddressSpace::Binding(0), byte: 0, value };
     let expected = [Event::Computed(twice, value), written].map(|event| (invocation, event));
     assert!(events.ends_with(&expected), "{events:?}");
+}
+
+#[test]
+fn ldexp_reaches_all_doubles() {
+    let ldexp = |x: f64, exponent| {
+        let x = Const { ty: Type::F64, bits: x.to_bits() };
+        scalar::real(scalar::binary(BinaryOp::Ldexp, x, Const::i32(exponent)))
+    };
+    let smallest = f64::from_bits(1);
+    assert_eq!(ldexp(2f64.powi(1023), -2050), f64::MIN_POSITIVE / 32.0);
+    assert_eq!(ldexp(2f64.powi(1023), -2097), smallest);
+    assert_eq!(ldexp(2f64.powi(1023), -2099), 0.0);
+    assert_eq!(ldexp(smallest, 2097), 2f64.powi(1023));
+    assert_eq!(ldexp(smallest, 2098), f64::INFINITY);
+    assert_eq!(ldexp(-smallest, i32::MAX), f64::NEG_INFINITY);
+    // Rounding twice would round these to 2.5, and then to 2 times the smallest number.
+    for exponent in [-1000, 0, 1000] {
+        let x = 2f64.powi(exponent) * 2.5f64.next_up();
+        assert_eq!(ldexp(x, -1074 - exponent), 3.0 * smallest, "2^{exponent}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{Event, InterpretError, Interpreter, Invocation, Observer, scalar};
+use super::{Event, InterpretError, Interpreter, Invocation, MAX_SUBGROUP_SIZE, Observer, scalar};
 use crate::kir::{Array, Barrier, Block, Builtin, Const, Inst, Kir, Label, Stmt, Value};
 
 /// A workgroup being executed. A lane is the index of an invocation in the workgroup; lists of
@@ -270,8 +270,8 @@ fn check_setup(kir: &Kir, interpreter: &Interpreter<'_>) -> Result {
         return setup("bytes of immediates", immediates, kir.immediates as usize);
     }
     match interpreter.subgroup_size {
-        1..=128 => Ok(()),
-        size => setup("subgroup size", size as usize, 1),
+        1..=MAX_SUBGROUP_SIZE => Ok(()),
+        size => Err(InterpretError::SubgroupSize(size)),
     }
 }
 

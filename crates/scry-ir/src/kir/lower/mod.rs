@@ -45,7 +45,7 @@ use self::pointers::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise, optimise_with, termination};
-use crate::program::{Content, Inner};
+use crate::program::{Content, WgslKernel};
 use crate::wgsl::naga::guard;
 use crate::wgsl::report::Report;
 use crate::wgsl::source_text::SourceText;
@@ -221,7 +221,7 @@ pub(crate) fn optimised(mut kir: Kir) -> Result<Kir, ShaderError> {
 }
 
 /// Lowers a program, without optimisation.
-fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
+fn lower(program: &WgslKernel, options: &KirOptions) -> Result<Kir, ShaderError> {
     let mut lower = Lower::new(program, options);
     lower.entry_point().map_err(|error| lower.with_location(error))?;
     let mut kir = lower.builder.finish();
@@ -269,8 +269,8 @@ impl<'m> Lower<'m> {
         Report::new(error.kind, error.message).at(self.span, "").render(self.source.text())
     }
 
-    fn new(program: &'m Inner, options: &KirOptions) -> Self {
-        let Inner { module, info, interface, source } = program;
+    fn new(program: &'m WgslKernel, options: &KirOptions) -> Self {
+        let WgslKernel { module, info, interface, source } = program;
         let entry = &module.entry_points[0];
         Self {
             module,

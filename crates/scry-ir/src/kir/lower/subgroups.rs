@@ -5,7 +5,7 @@ use naga::{CollectiveOperation, Direction, GatherMode, SubgroupOperation};
 use super::Lower;
 use super::frame::{Expr, Operand};
 use crate::ShaderError;
-use crate::kir::{Const, Extent, Reduction, ShuffleSource, SubgroupOp};
+use crate::kir::{Const, GroupOperation, Reduction, ShuffleSource, SubgroupOp};
 
 impl Lower<'_> {
     /// Lowers a ballot: four words with one bit per lane, which is set if its condition is true.
@@ -60,16 +60,12 @@ impl Lower<'_> {
         result: Expr,
     ) -> Result<(), ShaderError> {
         let op = reduction(op);
-        let extent = match collective {
-            CollectiveOperation::Reduce => Extent::All,
-            CollectiveOperation::InclusiveScan => Extent::Inclusive,
-            CollectiveOperation::ExclusiveScan => Extent::Exclusive,
+        let group = match collective {
+            CollectiveOperation::Reduce => GroupOperation::Reduce,
+            CollectiveOperation::InclusiveScan => GroupOperation::InclusiveScan,
+            CollectiveOperation::ExclusiveScan => GroupOperation::ExclusiveScan,
         };
-        self.apply_to_components(argument, result, &|value| SubgroupOp::Reduce {
-            op,
-            extent,
-            value,
-        })
+        self.apply_to_components(argument, result, &|value| SubgroupOp::Reduce { op, group, value })
     }
 
     /// Applies an operation to each component.

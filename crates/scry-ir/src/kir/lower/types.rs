@@ -6,9 +6,11 @@ use super::Shape;
 use crate::ShaderError;
 use crate::kir::{MatrixElement, MatrixSize, MatrixType, MatrixUse, Type};
 
-/// The type of a value or variable. A cooperative matrix is a scalar.
+/// The type of a value or variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Ty {
+    /// A type that one [`Value`](crate::kir::Value) holds: a scalar, or a cooperative matrix, which
+    /// `lower` treats as a scalar everywhere.
     Scalar(Type),
     Atomic(Type),
     Vector {

@@ -79,8 +79,8 @@ fn matrix_operator(kir: &Kir, value: Value) -> Option<String> {
 fn subgroup(kir: &Kir, op: SubgroupOp) -> String {
     match op {
         SubgroupOp::Ballot { .. } => "ballot".to_owned(),
-        SubgroupOp::Reduce { op, extent, value } => {
-            format!("reduce.{}.{}.{}", snake(op), snake(extent), kir.ty(value))
+        SubgroupOp::Reduce { op, group, value } => {
+            format!("reduce.{}.{}.{}", snake(op), snake(group), kir.ty(value))
         }
         SubgroupOp::Shuffle { source, value } => {
             format!("shuffle.{}.{}", source_name(source), kir.ty(value))

@@ -1,7 +1,7 @@
 //! Every operator that a kernel in WGSL can have.
 
 use super::operator_names::{MEMORY, snake};
-use crate::kir::{AtomicOp, BinaryOp, Builtin, Extent, Reduction, Type, UnaryOp};
+use crate::kir::{AtomicOp, BinaryOp, Builtin, GroupOperation, Reduction, Type, UnaryOp};
 
 const SIGNED: [Type; 3] = [Type::I16, Type::I32, Type::I64];
 const INTEGERS: [Type; 6] = [Type::I16, Type::U16, Type::I32, Type::U32, Type::I64, Type::U64];
@@ -203,19 +203,21 @@ impl List {
     fn subgroups(&mut self) {
         use Reduction as Op;
         let numbers = &Type::ALL[1..];
-        let mut reduce = |op: Op, extent: Extent, types: &[Type]| {
-            self.typed(&format!("reduce.{}.{}", snake(op), snake(extent)), types);
+        let mut reduce = |op: Op, group: GroupOperation, types: &[Type]| {
+            self.typed(&format!("reduce.{}.{}", snake(op), snake(group)), types);
         };
         for op in [Op::Add, Op::Mul] {
-            [Extent::All, Extent::Inclusive, Extent::Exclusive]
+            [GroupOperation::Reduce, GroupOperation::InclusiveScan, GroupOperation::ExclusiveScan]
                 .into_iter()
-                .for_each(|extent| reduce(op, extent, numbers));
+                .for_each(|group| reduce(op, group, numbers));
         }
-        [Op::Min, Op::Max].into_iter().for_each(|op| reduce(op, Extent::All, numbers));
+        [Op::Min, Op::Max].into_iter().for_each(|op| reduce(op, GroupOperation::Reduce, numbers));
         for op in [Op::And, Op::Or, Op::Xor] {
-            reduce(op, Extent::All, &ATOMIC);
+            reduce(op, GroupOperation::Reduce, &ATOMIC);
         }
-        [Op::And, Op::Or].into_iter().for_each(|op| reduce(op, Extent::All, &[Type::Bool]));
+        [Op::And, Op::Or]
+            .into_iter()
+            .for_each(|op| reduce(op, GroupOperation::Reduce, &[Type::Bool]));
         self.0.push("ballot".to_owned());
         for source in ["first", "lane", "xor", "up", "down", "quad_lane", "quad_xor"] {
             self.typed(&format!("shuffle.{source}"), numbers);

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use super::cursor::{Cursor, ParseResult};
 use crate::kir::{
-    AtomicOp, BinaryOp, Builtin, Const, Extent, Inst, Reduction, ShuffleSource, SubgroupOp, Type,
-    UnaryOp,
+    AtomicOp, BinaryOp, Builtin, Const, GroupOperation, Inst, Reduction, ShuffleSource, SubgroupOp,
+    Type, UnaryOp,
 };
 
 /// Parses the instruction that computes `results` values of a type.
@@ -119,9 +119,9 @@ fn subgroup(cursor: &mut Cursor<'_>) -> ParseResult<SubgroupOp> {
     }
     let op = expect_op(Reduction::ALL, cursor)?;
     cursor.expect(" ")?;
-    let extent = expect_op(Extent::ALL, cursor)?;
+    let group = expect_op(GroupOperation::ALL, cursor)?;
     cursor.expect(" ")?;
-    Ok(SubgroupOp::Reduce { op, extent, value: cursor.value()? })
+    Ok(SubgroupOp::Reduce { op, group, value: cursor.value()? })
 }
 
 fn shuffle_source(cursor: &mut Cursor<'_>) -> ParseResult<ShuffleSource> {

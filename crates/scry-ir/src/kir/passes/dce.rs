@@ -1,10 +1,11 @@
 //! Dead code elimination.
 //!
-//! The roots are the operands of stores, the conditions of branches, and the instructions that are
-//! always kept: atomic and subgroup operations, uniform loads (which contain barriers) and products
-//! of matrix fragments. Their operands are live, transitively. A variable that no live value reads
-//! loses its assignments; an array that is never read loses its stores. Empty blocks and
-//! unreachable statements are removed as well.
+//! The roots are the operands of stores, the conditions of branches, and the instructions with
+//! effects: atomic operations and uniform loads, which contain barriers. Their operands are live,
+//! transitively. A variable that no live value reads loses its assignments; an array that is never
+//! read loses its stores. Empty blocks and unreachable statements are removed as well. Subgroup
+//! operations and matrix products have no effect: removed from all invocations, they change no
+//! other result.
 
 use super::super::{
     AddressSpace, Block, FragmentPlace, Inst, Kir, MatrixPlace, Stmt, Value, Var, for_each_stmt,
@@ -87,13 +88,7 @@ impl ReadArrays {
 
 /// Returns whether an instruction is kept even if its result is unused.
 fn is_root(inst: &Inst) -> bool {
-    matches!(
-        inst,
-        Inst::Atomic { .. }
-            | Inst::WorkgroupUniformLoad { .. }
-            | Inst::Subgroup(_)
-            | Inst::MultiplyFragments { .. }
-    )
+    matches!(inst, Inst::Atomic { .. } | Inst::WorkgroupUniformLoad { .. })
 }
 
 /// The liveness analysis.

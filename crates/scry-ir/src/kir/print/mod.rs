@@ -195,8 +195,8 @@ impl Display for SubgroupOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ballot { value, word } => write!(f, "ballot {value} word {word}"),
-            Self::Reduce { op, extent, value } => {
-                write!(f, "{} {} {value}", Snake(op), Snake(extent))
+            Self::Reduce { op, group, value } => {
+                write!(f, "{} {} {value}", Snake(op), Snake(group))
             }
             Self::Shuffle { source, value } => write!(f, "shuffle {value} from {source}"),
         }

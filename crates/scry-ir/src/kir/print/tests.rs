@@ -1,9 +1,9 @@
 //! Tests of printing: each kind of statement, instruction and constant.
 
 use crate::kir::{
-    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, FragmentPlace,
-    Inst, Label, MatrixElement, MatrixSize, MatrixType, MatrixUse, Place, Reduction, ShuffleSource,
-    SubgroupOp, Type, UnaryOp, Value, Var,
+    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, FragmentPlace,
+    GroupOperation, Inst, Label, MatrixElement, MatrixSize, MatrixType, MatrixUse, Place,
+    Reduction, ShuffleSource, SubgroupOp, Type, UnaryOp, Value, Var,
 };
 
 #[test]
@@ -80,7 +80,8 @@ fn instruction_text() {
         MatrixType { role: MatrixUse::B, size: MatrixSize::M16, element: MatrixElement::F16 };
     let first = Place::new(AddressSpace::Workgroup(1), Some(a), 2, 32);
     let fragment = FragmentPlace { matrix, place: first, stride: b, row_major: false };
-    let reduce = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::Exclusive, value: a };
+    let reduce =
+        SubgroupOp::Reduce { op: Reduction::Add, group: GroupOperation::ExclusiveScan, value: a };
     let expected = [
         (Inst::Unary(UnaryOp::InverseSqrt, a), "inverse_sqrt %7"),
         (Inst::Binary(BinaryOp::Dot4I8, a, b), "dot4_i8 %7, %8"),
@@ -99,7 +100,7 @@ fn instruction_text() {
             atomic(AtomicOp::CompareExchange, Some(a), Some(b)),
             "atomic compare_exchange local2[4], %7, %8",
         ),
-        (Inst::Subgroup(reduce), "subgroup add exclusive %7"),
+        (Inst::Subgroup(reduce), "subgroup add exclusive_scan %7"),
         (Inst::Subgroup(SubgroupOp::Ballot { value: a, word: 1 }), "subgroup ballot %7 word 1"),
         (shuffle(ShuffleSource::First), "subgroup shuffle %7 from first"),
         (shuffle(ShuffleSource::Xor(b)), "subgroup shuffle %7 from xor %8"),

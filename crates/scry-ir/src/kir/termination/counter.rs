@@ -5,14 +5,15 @@
 /// or shifted: each iteration changes it by at least a factor of 2.
 const MAX_BITS: u64 = 64;
 
-/// A closed interval of integers, of up to 64 bits.
+/// A closed interval of integers, of up to 64 bits. That of `passes::range` does not hold all of
+/// `u64`, and may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct Interval {
     pub(crate) min: i128,
     pub(crate) max: i128,
 }
 
-impl Range {
+impl Interval {
     /// Returns the interval of one value.
     pub(crate) fn exactly(value: i128) -> Self {
         Self { min: value, max: value }
@@ -77,7 +78,7 @@ impl Keep {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counter {
     /// All values of its type.
-    pub(crate) all: Range,
+    pub(crate) all: Interval,
     /// Its change in each iteration.
     pub(crate) step: Step,
     /// Its value at loop entry, if known.
@@ -90,7 +91,7 @@ impl Counter {
     /// `bound` contains all values that the bound has during the loop; it may change between
     /// iterations. The counter either moves in one direction without wrapping while the loop
     /// continues, or reaches a value at which the comparison fails.
-    pub(crate) fn ends(self, keep: Keep, bound: Range) -> bool {
+    pub(crate) fn ends(self, keep: Keep, bound: Interval) -> bool {
         match self.step {
             Step::Add(step) if step > 0 => self.rises(keep, bound, |last| last.checked_add(step)),
             Step::Add(step) => self.falls(keep, bound, step),
@@ -111,10 +112,10 @@ impl Counter {
                 first.is_some_and(|first| first <= self.all.max)
                     && self.rises(keep, bound, |last| last.checked_mul(factor))
             }
-            Step::Divide => self.shrinks(keep, bound, Range::exactly(0)),
+            Step::Divide => self.shrinks(keep, bound, Interval::exactly(0)),
             Step::ShiftRight => {
                 let low = self.all.min.max(-1);
-                self.shrinks(keep, bound, Range { min: low, max: 0 })
+                self.shrinks(keep, bound, Interval { min: low, max: 0 })
             }
         }
     }
@@ -122,7 +123,7 @@ impl Counter {
     /// As [`ends`](Self::ends), for a counter that increases. The largest value for which the loop
     /// continues must not wrap in the next step. `next` is `None` if a product exceeds 128 bits,
     /// and so wraps too.
-    fn rises(self, keep: Keep, bound: Range, next: impl Fn(i128) -> Option<i128>) -> bool {
+    fn rises(self, keep: Keep, bound: Interval, next: impl Fn(i128) -> Option<i128>) -> bool {
         let fits = |last| next(last).is_some_and(|next| next <= self.all.max);
         match keep {
             Keep::Less => bound.max - 1 < self.all.min || fits(bound.max - 1),
@@ -134,7 +135,7 @@ impl Counter {
     }
 
     /// As [`ends`](Self::ends), for a counter that decreases by a constant.
-    fn falls(self, keep: Keep, bound: Range, step: i128) -> bool {
+    fn falls(self, keep: Keep, bound: Interval, step: i128) -> bool {
         match keep {
             Keep::Greater => bound.min + 1 > self.all.max || bound.min + 1 + step >= self.all.min,
             Keep::GreaterEqual => bound.min + step >= self.all.min,
@@ -145,18 +146,18 @@ impl Counter {
 
     /// As [`ends`](Self::ends), for a counter that converges to a value in `limit`. The comparison
     /// must fail for each of them.
-    fn shrinks(self, keep: Keep, bound: Range, limit: Range) -> bool {
+    fn shrinks(self, keep: Keep, bound: Interval, limit: Interval) -> bool {
         match keep {
             Keep::Greater => limit.max <= bound.min,
             Keep::GreaterEqual => limit.max < bound.min,
-            Keep::NotEqual => limit == Range::exactly(0) && bound == Range::exactly(0),
+            Keep::NotEqual => limit == Interval::exactly(0) && bound == Interval::exactly(0),
             Keep::Less | Keep::LessEqual => false,
         }
     }
 
     /// Returns an upper bound of the iterations (trip count) of a loop that [`Counter::ends`] by
     /// this comparison; `None` if none is known.
-    pub(crate) fn iterations(self, keep: Keep, bound: Range) -> Option<u64> {
+    pub(crate) fn iterations(self, keep: Keep, bound: Interval) -> Option<u64> {
         // The first step may precede the first comparison, and wrap.
         let wraps = |start: i128| match self.step {
             Step::Add(step) => !(self.all.min..=self.all.max).contains(&(start + step)),

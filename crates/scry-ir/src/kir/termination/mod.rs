@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
-use self::counter::{Counter, Keep, Range, Step};
+use self::counter::{Counter, Interval, Keep, Step};
 pub(crate) use self::iterations::most_iterations;
 use super::passes::range;
 use super::{
@@ -109,7 +109,7 @@ impl<'k> Loop<'k> {
         let counter = Counter { all, step, start };
         let ends = if keep == Keep::NotEqual && matches!(step, Step::Add(1 | -1)) {
             // Unit steps reach every value, so any fixed bound stands for the unknown one.
-            counter.ends(keep, Range::exactly(interval.min))
+            counter.ends(keep, Interval::exactly(interval.min))
         } else {
             counter.ends(keep, interval)
         };
@@ -192,15 +192,15 @@ impl<'k> Loop<'k> {
     }
 
     /// Returns an interval that contains every value of an integer of a type with the values `all`.
-    fn interval(&self, value: Value, all: Range) -> Range {
+    fn interval(&self, value: Value, all: Interval) -> Interval {
         if let Some(constant) = self.constant(value) {
-            return Range::exactly(constant);
+            return Interval::exactly(constant);
         }
         if !range::is_tracked(self.kir.ty(value)) {
             return all;
         }
         let found = tracked_interval(self.kir, value, MAX_BOUND_DEPTH);
-        Range { min: found.lo.into(), max: found.hi.into() }.within(all)
+        Interval { min: found.lo.into(), max: found.hi.into() }.within(all)
     }
 
     /// Returns the value of an integer constant.
@@ -290,8 +290,8 @@ fn assigns(stmt: &Stmt, var: Var) -> bool {
     matches!(stmt, Stmt::Set(set, _) if *set == var)
 }
 
-fn all_values(ty: Type) -> Range {
-    Range::of_integer(ty.is_signed(), ty.size() as u8)
+fn all_values(ty: Type) -> Interval {
+    Interval::of_integer(ty.is_signed(), ty.size() as u8)
 }
 
 /// Returns the comparison that must be true for the loop to continue, if it continues only while

@@ -29,7 +29,7 @@ use super::counter::Step;
 use super::{Keep, Loop, keep};
 use crate::Location;
 use crate::kir::passes;
-use crate::kir::trip_count::{ExitTest, exit_test, has_effect};
+use crate::kir::unroll::{ExitTest, exit_test, has_effect};
 use crate::kir::{
     Barrier, BinaryOp, Block, Const, Definition, Inst, Kir, Label, Stmt, Type, UnaryOp, Value, Var,
     any_stmt,
@@ -261,11 +261,11 @@ impl<'k> Miner<'k> {
         let mut outer = Block::new();
         let limit = self.limit(&mut outer, form, strip);
         let tested = tested_block_mut(&mut body);
-        let at = self.kir.position(&tested[test.at]);
-        let mut header = tested[..test.at].to_vec();
+        let at = self.kir.position(&tested[test.exit_branch]);
+        let mut header = tested[..test.exit_branch].to_vec();
         let condition = self.limited(&mut header, test.condition, MAX_DEPTH, form, limit);
         header.push(exit(condition, test.holds, strip_label, at));
-        tested.splice(..=test.at, header);
+        tested.splice(..=test.exit_branch, header);
         outer.push(Stmt::Loop { label: strip_label, body, finite: true });
         let now = self.get(&mut outer, counter);
         let goes_on = self.compare(&mut outer, keep, [now, end]);

@@ -142,9 +142,16 @@ pub(super) fn exists(kir: &Kir, space: AddressSpace) -> Check {
 
 /// Checks an access to `count` elements of a type.
 fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Check {
-    if ty.matrix().is_some() && (count != 1 || !matches!(place.space, AddressSpace::Local(_))) {
-        let message = format!("{} cannot be accessed as a run of {count} matrices", place.space);
-        return Err(memory_violation(message));
+    if ty.matrix().is_some() {
+        if !matches!(place.space, AddressSpace::Local(_)) {
+            let message = "matrices outside of local arrays are accessed by `matrix_load` and \
+                           `matrix_store`";
+            return Err(memory_violation(message));
+        }
+        if count != 1 {
+            let message = format!("{count} matrices are accessed, not 1");
+            return Err(memory_violation(message));
+        }
     }
     if !(1..=4).contains(&count) {
         return Err(memory_violation(format!("{count} values are accessed, not 1 to 4")));

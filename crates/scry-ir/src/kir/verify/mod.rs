@@ -295,7 +295,7 @@ impl<'a> Walk<'a> {
             let is_scope = matches!(open.kind, Kind::Scope(_));
             visible = if is_scope { visible.min(open.visible_after) } else { open.start };
         }
-        let message = format!("{label} is not around the statement");
+        let message = format!("no enclosing loop or scope has label {label}");
         Err(violation(VerifyErrorKind::Control, message))
     }
 }

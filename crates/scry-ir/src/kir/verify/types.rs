@@ -98,7 +98,9 @@ fn require_result(inst: Type, definition: Type) -> Check {
     if inst == definition {
         return Ok(());
     }
-    Err(type_violation(format!("the result is {inst}, not {definition}")))
+    Err(type_violation(format!(
+        "the instruction results in {inst}, but the value is declared {definition}"
+    )))
 }
 
 fn check_const(constant: Const, ty: Type) -> Check {

@@ -11,8 +11,8 @@ use super::module::Id;
 use super::state::Construct;
 use super::{Emitter, Result};
 use crate::kir::{
-    Barrier, Block, CountedLoop, Inst, Label, Stmt, Type, Value, any_stmt, counted_loop,
-    needs_barriers,
+    Barrier, Block, Inst, Label, Stmt, Type, UnrolledLoop, Value, any_stmt, needs_barriers,
+    unrolled_loop,
 };
 
 impl Emitter<'_> {
@@ -62,8 +62,8 @@ impl Emitter<'_> {
                 self.branch(*condition, then_block, else_block)?;
             }
             Stmt::Loop { label, body, finite } => {
-                match counted_loop(self.kir, before, *label, body) {
-                    Some(counted) => self.unroll(*label, body, &counted)?,
+                match unrolled_loop(self.kir, before, *label, body) {
+                    Some(unrolled) => self.unroll(*label, body, &unrolled)?,
                     None => self.loop_(*label, body, *finite)?,
                 }
             }
@@ -161,13 +161,13 @@ impl Emitter<'_> {
     }
 
     /// Unrolls a loop completely, without its exit test.
-    fn unroll(&mut self, label: Label, body: &Block, counted: &CountedLoop) -> Result<()> {
-        let parts = [&body[..counted.test], &body[counted.test + 1..]];
+    fn unroll(&mut self, label: Label, body: &Block, unrolled: &UnrolledLoop) -> Result<()> {
+        let parts = [&body[..unrolled.exit_branch], &body[unrolled.exit_branch + 1..]];
         let leaves = parts.iter().any(|part| leaves(part, label));
         if leaves {
             self.open_scope(label);
         }
-        for _ in 0..counted.count {
+        for _ in 0..unrolled.trip_count {
             for part in parts {
                 self.block(part)?;
             }

@@ -35,7 +35,7 @@ use self::module::{Id, Module};
 use self::state::{ArrayVariable, Construct, Views, Words};
 use super::options::Lowered;
 use super::{ControlFlow, SpirvOptions};
-use crate::kir::half_floats::needs_f16;
+use crate::kir::f16_usage::needs_f16;
 use crate::kir::{Builtin, Const, Inst, Kir, Type, Value};
 use crate::wgsl::naga::guard;
 use crate::{Features, Interface, Program, ShaderError};

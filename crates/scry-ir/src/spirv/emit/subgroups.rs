@@ -1,10 +1,10 @@
 //! Subgroup operations.
 
-use spirv::{Capability, GroupOperation, Op, Scope};
+use spirv::{Capability, Op, Scope};
 
 use super::module::Id;
 use super::{Emitter, Result, not_covered};
-use crate::kir::{Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value};
+use crate::kir::{GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type, Value};
 
 impl Emitter<'_> {
     /// Emits a subgroup operation.
@@ -12,7 +12,7 @@ impl Emitter<'_> {
         self.m.require(Capability::GroupNonUniform);
         match *op {
             SubgroupOp::Ballot { value, word } => Ok(self.ballot(value, word.into())),
-            SubgroupOp::Reduce { op, extent, value } => self.reduction(op, extent, value),
+            SubgroupOp::Reduce { op, group, value } => self.reduction(op, group, value),
             SubgroupOp::Shuffle { source, value } => Ok(self.shuffle(ty, source, value)),
         }
     }
@@ -38,24 +38,24 @@ impl Emitter<'_> {
         self.m.op(Op::CompositeExtract, u32, &[ballot, word])
     }
 
-    fn reduction(&mut self, op: Reduction, extent: Extent, value: Value) -> Result<Id> {
+    fn reduction(&mut self, op: Reduction, group: GroupOperation, value: Value) -> Result<Id> {
         let ty = self.ty(value);
         let id = self.value(value);
         if ty == Type::Bool {
-            return self.reduction_of_bools(op, extent, id);
+            return self.reduction_of_bools(op, group, id);
         }
-        self.arithmetic_reduction(op, extent, ty, id)
+        self.arithmetic_reduction(op, group, ty, id)
     }
 
     /// Emits a reduction of bools: a vote, or a reduction of them as the words 0 and 1.
-    fn reduction_of_bools(&mut self, op: Reduction, extent: Extent, id: Id) -> Result<Id> {
-        let vote = match (op, extent) {
-            (Reduction::And, Extent::All) => Op::GroupNonUniformAll,
-            (Reduction::Or, Extent::All) => Op::GroupNonUniformAny,
+    fn reduction_of_bools(&mut self, op: Reduction, group: GroupOperation, id: Id) -> Result<Id> {
+        let vote = match (op, group) {
+            (Reduction::And, GroupOperation::Reduce) => Op::GroupNonUniformAll,
+            (Reduction::Or, GroupOperation::Reduce) => Op::GroupNonUniformAny,
             _ => {
                 let [one, zero] = [1, 0].map(|word| self.m.u32(word));
                 let word = self.op(Op::Select, Type::U32, &[id, one, zero]);
-                let result = self.arithmetic_reduction(op, extent, Type::U32, word)?;
+                let result = self.arithmetic_reduction(op, group, Type::U32, word)?;
                 return Ok(self.op(Op::INotEqual, Type::Bool, &[result, zero]));
             }
         };
@@ -67,17 +67,17 @@ impl Emitter<'_> {
     fn arithmetic_reduction(
         &mut self,
         op: Reduction,
-        extent: Extent,
+        group: GroupOperation,
         ty: Type,
         id: Id,
     ) -> Result<Id> {
         let Some(code) = opcode(op, ty) else { return not_covered(op, ty) };
         self.m.require(Capability::GroupNonUniformArithmetic);
         let scope = self.subgroup_scope();
-        let group = match extent {
-            Extent::All => GroupOperation::Reduce,
-            Extent::Inclusive => GroupOperation::InclusiveScan,
-            Extent::Exclusive => GroupOperation::ExclusiveScan,
+        let group = match group {
+            GroupOperation::Reduce => spirv::GroupOperation::Reduce,
+            GroupOperation::InclusiveScan => spirv::GroupOperation::InclusiveScan,
+            GroupOperation::ExclusiveScan => spirv::GroupOperation::ExclusiveScan,
         };
         Ok(self.op(code, ty, &[scope, group as u32, id]))
     }

@@ -6,7 +6,7 @@ use naga::{Block, Function, Handle, Module, Statement};
 use crate::ShaderErrorKind;
 use crate::wgsl::report::Report;
 
-/// Expressions of a kernel, those of a called function counted with each call.
+/// Maximum number of expressions of a kernel, counting those of a function once per call.
 const MAX_EXPANDED: u64 = 1 << 19;
 
 /// Refuses a module with a kernel past the limit.
@@ -57,8 +57,8 @@ fn too_large(module: &Module, function: Handle<Function>) -> Box<Report> {
 
 fn report(name: &str) -> Report {
     let message = format!(
-        "`{name}` has more than {MAX_EXPANDED} expressions, those of the functions that it calls \
-         counted with each call"
+        "`{name}` has more than {MAX_EXPANDED} expressions, counting those of a function once per \
+         call"
     );
     Report::new(ShaderErrorKind::TooComplex, message)
         .note("help: drivers put a copy of the function in place of each call: call it in a loop")

@@ -2,8 +2,8 @@
 
 use half::f16;
 use scry_ir::kir::{
-    AddressSpace, Builder, Builtin, Extent, Kir, Place, Reduction, ShuffleSource, SubgroupOp, Type,
-    Value,
+    AddressSpace, Builder, Builtin, GroupOperation, Kir, Place, Reduction, ShuffleSource,
+    SubgroupOp, Type, Value,
 };
 
 use super::support;
@@ -150,7 +150,7 @@ fn bits_of_infinity(ty: Type) -> u64 {
     }
 }
 
-fn assert_reduction(op: Reduction, extent: Extent, ty: Type) {
+fn assert_reduction(op: Reduction, group: GroupOperation, ty: Type) {
     // Products of floats must be exact, so they have few factors other than 1. Inputs of unsigned
     // types are not negative.
     let input = |lane: usize| match op {
@@ -161,25 +161,25 @@ fn assert_reduction(op: Reduction, extent: Extent, ty: Type) {
     for active in ACTIVE_LANES {
         let kir = kernel(active, |b, lane| {
             let value = load_input(b, ty, lane, 0);
-            let result = b.subgroup(SubgroupOp::Reduce { op, extent, value });
+            let result = b.subgroup(SubgroupOp::Reduce { op, group, value });
             store_result(b, lane, 0, result);
         });
         // The targets only differ where the newer one has `redux.sync`.
-        let has_redux = extent == Extent::All && ty.is_integer() && ty.size() < 8;
+        let has_redux = group == GroupOperation::Reduce && ty.is_integer() && ty.size() < 8;
         for target in &TARGETS[usize::from(!has_redux)..] {
             let results = run(&kir, *target, active, |lane, _| bits(ty, input(lane)));
             for lane in active.lanes() {
-                let contributes = |other: &usize| match extent {
-                    Extent::All => true,
-                    Extent::Inclusive => *other <= lane,
-                    Extent::Exclusive => *other < lane,
+                let contributes = |other: &usize| match group {
+                    GroupOperation::Reduce => true,
+                    GroupOperation::InclusiveScan => *other <= lane,
+                    GroupOperation::ExclusiveScan => *other < lane,
                 };
                 let values: Vec<i64> =
                     active.lanes().into_iter().filter(contributes).map(input).collect();
                 let identity_result = if values.is_empty() { identity(op, ty) } else { None };
                 let expected =
                     identity_result.unwrap_or_else(|| bits(ty, combine(op, ty, &values)));
-                let context = format!("{op:?} {extent:?} {ty} {active:x?} {target} lane {lane}");
+                let context = format!("{op:?} {group:?} {ty} {active:x?} {target} lane {lane}");
                 assert_eq!(results[lane][0], expected, "{context}");
             }
         }
@@ -196,8 +196,12 @@ fn reductions_and_scans_skip_inactive_lanes() {
             _ => &[Add, Mul, Min, Max, And, Or, Xor],
         };
         for op in ops {
-            for extent in [Extent::All, Extent::Inclusive, Extent::Exclusive] {
-                assert_reduction(*op, extent, ty);
+            for group in [
+                GroupOperation::Reduce,
+                GroupOperation::InclusiveScan,
+                GroupOperation::ExclusiveScan,
+            ] {
+                assert_reduction(*op, group, ty);
             }
         }
     }

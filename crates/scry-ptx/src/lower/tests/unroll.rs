@@ -1,7 +1,7 @@
 //! Tests of which loops are unrolled: only those whose exit test and step read the counter's
 //! current value.
 
-use scry_ir::kir::{Kir, KirOptions, Stmt, counted_loop};
+use scry_ir::kir::{Kir, KirOptions, Stmt, unrolled_loop};
 
 /// Returns a kernel with two buffers and the statements of `body`.
 fn kernel(body: &str) -> Kir {
@@ -23,8 +23,8 @@ fn trip_counts(body: &str) -> Vec<Option<u32>> {
         for (nth, stmt) in block.iter().enumerate() {
             if let Stmt::Loop { label, body, .. } = stmt {
                 counts.push(
-                    counted_loop(kir, &block[..nth], *label, body)
-                        .map(|counted_loop| counted_loop.count),
+                    unrolled_loop(kir, &block[..nth], *label, body)
+                        .map(|unrolled| unrolled.trip_count),
                 );
             }
             stmt.blocks().for_each(|block| collect(kir, block, counts));
@@ -44,6 +44,10 @@ fn plain_counters_are_unrolled() {
         for (var j = 0u; j < 2u; j++) { data[i + j] = j; }
     }";
     assert_eq!(trip_counts(nested), [Some(4), Some(2)]);
+    let until = "var i = 2u; loop { if i >= 8u { break; } data[i] = i; i += 1u; }";
+    assert_eq!(trip_counts(until), [Some(6)]);
+    let until_equal = "var i = 8u; loop { if i == 0u { break; } i -= 2u; data[i] = i; }";
+    assert_eq!(trip_counts(until_equal), [Some(4)]);
 }
 
 /// The step is added to a stale value of the counter, so that the inner loop never ends.

@@ -20,7 +20,7 @@ fn execute(kir: &Kir, case: &Case) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_pass_lets_an_index_out() {
+fn passes_keep_accesses_in_bounds() {
     let first = env_number("SCRY_FUZZ_FIRST").unwrap_or(0);
     for seed in first..first + env_number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
         // Every loop must terminate.

@@ -2,7 +2,7 @@
 
 use super::super::super::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place,
-    Stmt, Type, UnaryOp, Value,
+    ShuffleSource, Stmt, SubgroupOp, Type, UnaryOp, Value,
 };
 use super::super::{cse::cse, dce::eliminate, fold::fold, optimise};
 use super::support::{
@@ -275,6 +275,25 @@ fn unused_atomics_are_kept() {
     let mut kir = b.finish();
     optimise(&mut kir);
     assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::Atomic { .. })), 2);
+}
+
+#[test]
+fn unused_collective_operations_are_removed() {
+    let mut b = Builder::new("test", [32, 1, 1]);
+    let out = b.buffer(true);
+    let id = b.builtin(Builtin::LocalId(0));
+    b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value: id });
+    let x = b.convert(Type::F32, id);
+    b.multiply_fragments([x; 4], [x; 2], [x; 4]);
+    let used = b.multiply_fragments([x; 4], [x; 2], [x; 4]);
+    store_result(&mut b, out, used[2]);
+    let mut kir = b.finish();
+    eliminate(&mut kir);
+    let kinds = all_insts(&kir, &kir.body);
+    let is_product = |inst: &Inst| matches!(inst, Inst::MultiplyFragments { .. });
+    assert!(!kinds.iter().any(|inst| matches!(inst, Inst::Subgroup(_))), "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|inst| is_product(inst)).count(), 1, "{kinds:?}");
+    assert_eq!(crate::kir::verify(&kir), Ok(()));
 }
 
 /// A counter that is only read to increment it, and a branch that only assigns an unused variable.

@@ -171,7 +171,7 @@ fn barriers_in_divergent_flow_are_rejected() {
         b.if_then(some, |b| {
             let op = Reduction::Add;
             let value = b.u32(1);
-            b.subgroup(SubgroupOp::Reduce { op, extent: crate::kir::Extent::All, value });
+            b.subgroup(SubgroupOp::Reduce { op, group: crate::kir::GroupOperation::Reduce, value });
         });
     });
 }

@@ -88,9 +88,14 @@ fn matrix_memory_is_checked() {
         let at = MatrixPlace { stride: value_of(v, Type::F32), ..place(BUFFER, v) };
         b.matrix_load(matrix(MatrixUse::A, MatrixElement::F32), at);
     });
-    assert_error_contains("binding1 cannot be accessed as a run of 1 matrices", |b, v| {
+    assert_error_contains("outside of local arrays are accessed by `matrix_load`", |b, v| {
         let product = product(b, v);
         b.store(Place::new(BUFFER, None, 0, 0), vec![product]);
+    });
+    assert_error_contains("2 matrices are accessed, not 1", |b, v| {
+        let product = product(b, v);
+        let array = b.local_array(b.ty(product), 2);
+        b.store(Place::new(array, None, 0, 0), vec![product; 2]);
     });
     assert_error_contains("an array of c8x8_f32 in workgroup memory", |b, v| {
         let product = product(b, v);

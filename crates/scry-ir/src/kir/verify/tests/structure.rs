@@ -196,7 +196,7 @@ fn labels_are_unique_and_enclosing() {
     assert_error("`L7: scope`: L7 is not below 1, the number of labels", |b, _| {
         b.push(Stmt::Scope { label: Label(7), body: Vec::new() });
     });
-    assert_error("`break L1`: L1 is not around the statement", |b, _| {
+    assert_error("`break L1`: no enclosing loop or scope has label L1", |b, _| {
         b.scope(|_, _| ());
         b.break_to(Label(1));
     });

@@ -4,8 +4,8 @@ use super::support::{
     BUFFER, assert_error, assert_valid, is_valid, valid_operands, value_of, verify_built,
 };
 use crate::kir::{
-    BinaryOp, Builtin, Const, Extent, Inst, Place, Reduction, ShuffleSource, SubgroupOp, Type,
-    UnaryOp, Var,
+    BinaryOp, Builtin, Const, GroupOperation, Inst, Place, Reduction, ShuffleSource, SubgroupOp,
+    Type, UnaryOp, Var,
 };
 
 #[test]
@@ -32,9 +32,12 @@ fn constants_fit_their_type() {
     assert_error("`%10: u16 = 65536`: 0x10000 has more bits than a u16", |b, _| {
         b.constant(Const { ty: Type::U16, bits: 0x1_0000 });
     });
-    assert_error("`%10: i32 = 1`: the result is u32, not i32", |b, _| {
-        b.value(Type::I32, Inst::Const(Const::u32(1)));
-    });
+    assert_error(
+        "`%10: i32 = 1`: the instruction results in u32, but the value is declared i32",
+        |b, _| {
+            b.value(Type::I32, Inst::Const(Const::u32(1)));
+        },
+    );
     assert_valid(|b, _| {
         b.constant(Const { ty: Type::U64, bits: u64::MAX });
     });
@@ -45,9 +48,12 @@ fn builtins_are_u32_along_three_axes() {
     assert_error("`%10: u32 = local_id.3`: there is no axis 3", |b, _| {
         b.builtin(Builtin::LocalId(3));
     });
-    assert_error("`%10: i32 = subgroup_size`: the result is u32, not i32", |b, _| {
-        b.value(Type::I32, Inst::Builtin(Builtin::SubgroupSize));
-    });
+    assert_error(
+        "`%10: i32 = subgroup_size`: the instruction results in u32, but the value is declared i32",
+        |b, _| {
+            b.value(Type::I32, Inst::Builtin(Builtin::SubgroupSize));
+        },
+    );
 }
 
 const FLOATS: [Type; 3] = [Type::F16, Type::F32, Type::F64];
@@ -124,9 +130,12 @@ fn other_pure_instructions_check_types() {
     ] {
         assert_eq!(expected, found);
     }
-    assert_error("`%10: f32 = v0`: the result is u32, not f32", |b, _| {
-        b.value(F32, Inst::Get(Var(0)));
-    });
+    assert_error(
+        "`%10: f32 = v0`: the instruction results in u32, but the value is declared f32",
+        |b, _| {
+            b.value(F32, Inst::Get(Var(0)));
+        },
+    );
     assert_error("`%10: u32 = v1`: variable v1 is not declared", |b, _| {
         b.value(U32, Inst::Get(Var(1)));
     });
@@ -136,8 +145,11 @@ fn other_pure_instructions_check_types() {
 fn subgroup_operations_check_types() {
     use Type::{Bool, F32, I32, U32};
     let ballot = |word| move |value, _| Inst::Subgroup(SubgroupOp::Ballot { value, word });
-    let reduce =
-        |op| move |value, _| Inst::Subgroup(SubgroupOp::Reduce { op, extent: Extent::All, value });
+    let reduce = |op| {
+        move |value, _| {
+            Inst::Subgroup(SubgroupOp::Reduce { op, group: GroupOperation::Reduce, value })
+        }
+    };
     let quad = |by| {
         move |value, _| {
             Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::QuadXor(by), value })

@@ -11,7 +11,7 @@ mod ranges;
 
 use std::cell::Cell;
 
-use crate::kir::termination::counter::{Counter, Keep, Range, Step};
+use crate::kir::termination::counter::{Counter, Interval, Keep, Step};
 use facts::{Facts, continues, exits, straight_line};
 use naga::{
     BinaryOperator, Binding, Block, BuiltIn, Expression, Function, Handle, Literal, LocalVariable,
@@ -256,19 +256,19 @@ impl<'a> Prover<'a> {
         let mut bound = self.range(bound, all);
         if keep == Keep::NotEqual && matches!(step, Step::Add(1 | -1)) {
             // Any fixed bound will do, and this one stands still.
-            bound = Range::exactly(bound.min);
+            bound = Interval::exactly(bound.min);
         }
         let counter = Counter { all, step, start };
         Some(counter.ends(keep, bound))
     }
 
     /// Every value of a local's type, if that is an integer.
-    fn integer_range(&self, local: Local) -> Option<Range> {
+    fn integer_range(&self, local: Local) -> Option<Interval> {
         let ty = self.function.local_variables[local].ty;
         match self.module.types[ty].inner {
             TypeInner::Scalar(scalar) => match scalar.kind {
-                ScalarKind::Sint => Some(Range::of_integer(true, scalar.width)),
-                ScalarKind::Uint => Some(Range::of_integer(false, scalar.width)),
+                ScalarKind::Sint => Some(Interval::of_integer(true, scalar.width)),
+                ScalarKind::Uint => Some(Interval::of_integer(false, scalar.width)),
                 _ => None,
             },
             _ => None,
@@ -276,7 +276,7 @@ impl<'a> Prover<'a> {
     }
 
     /// How the only store to a local changes it, if that store runs on every turn.
-    fn step(&self, turn: &Turn<'a>, local: Local, all: Range) -> Option<Step> {
+    fn step(&self, turn: &Turn<'a>, local: Local, all: Interval) -> Option<Step> {
         let value = turn.straight.iter().find_map(|statement| match **statement {
             Statement::Store { pointer, value } if self.is_local(pointer, local) => Some(value),
             _ => None,

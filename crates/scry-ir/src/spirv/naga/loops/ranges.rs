@@ -3,9 +3,9 @@
 use naga::{BinaryOperator, Expression, Literal, MathFunction, TypeInner};
 
 use super::{Expr, Prover};
-use crate::kir::termination::counter::Range;
+use crate::kir::termination::counter::Interval;
 
-impl Range {
+impl Interval {
     /// Returns whether every value of `self` is one of `other`.
     fn fits(self, other: Self) -> bool {
         other.min <= self.min && self.max <= other.max
@@ -31,9 +31,9 @@ impl Prover<'_> {
     }
 
     /// An interval that holds every value of an integer expression of a type with values `all`.
-    pub(super) fn range(&self, expression: Expr, all: Range) -> Range {
+    pub(super) fn range(&self, expression: Expr, all: Interval) -> Interval {
         if let Some(value) = self.constant(expression) {
-            return Range::exactly(value);
+            return Interval::exactly(value);
         }
         match self.function.expressions[expression] {
             Expression::ArrayLength(array) => self.length_range(array).within(all),
@@ -46,35 +46,35 @@ impl Prover<'_> {
             },
             Expression::Math { fun: MathFunction::Min, arg, arg1: Some(other), .. } => {
                 let (a, b) = (self.range(arg, all), self.range(other, all));
-                Range { min: a.min.min(b.min), max: a.max.min(b.max) }
+                Interval { min: a.min.min(b.min), max: a.max.min(b.max) }
             }
             Expression::Math { fun: MathFunction::Max, arg, arg1: Some(other), .. } => {
                 let (a, b) = (self.range(arg, all), self.range(other, all));
-                Range { min: a.min.max(b.min), max: a.max.max(b.max) }
+                Interval { min: a.min.max(b.min), max: a.max.max(b.max) }
             }
             Expression::Binary { op, left, right } => self.binary_range(op, left, right, all),
             _ => all,
         }
     }
 
-    fn binary_range(&self, op: BinaryOperator, left: Expr, right: Expr, all: Range) -> Range {
+    fn binary_range(&self, op: BinaryOperator, left: Expr, right: Expr, all: Interval) -> Interval {
         let known = match (op, self.constant(right)) {
-            (BinaryOperator::And, Some(mask)) if mask >= 0 => Some(Range { min: 0, max: mask }),
+            (BinaryOperator::And, Some(mask)) if mask >= 0 => Some(Interval { min: 0, max: mask }),
             (BinaryOperator::Modulo, Some(by)) if by > 0 => {
-                Some(Range { min: (1 - by).max(all.min), max: by - 1 })
+                Some(Interval { min: (1 - by).max(all.min), max: by - 1 })
             }
             (BinaryOperator::Divide, Some(by)) if by > 0 => {
                 let range = self.range(left, all);
-                Some(Range { min: range.min / by, max: range.max / by })
+                Some(Interval { min: range.min / by, max: range.max / by })
             }
             (BinaryOperator::ShiftRight, Some(by)) if (0..31).contains(&by) => {
                 let range = self.range(left, all);
-                Some(Range { min: range.min >> by, max: range.max >> by })
+                Some(Interval { min: range.min >> by, max: range.max >> by })
             }
             (BinaryOperator::Add | BinaryOperator::Subtract, Some(by)) => {
                 let by = if op == BinaryOperator::Add { by } else { -by };
                 let range = self.range(left, all);
-                Some(Range { min: range.min + by, max: range.max + by })
+                Some(Interval { min: range.min + by, max: range.max + by })
             }
             _ => None,
         };
@@ -82,7 +82,7 @@ impl Prover<'_> {
     }
 
     /// The lengths that a runtime-sized array can have: a binding is shorter than 4 GiB.
-    fn length_range(&self, array: Expr) -> Range {
+    fn length_range(&self, array: Expr) -> Interval {
         let global = match self.function.expressions[array] {
             Expression::AccessIndex { base, .. } => base,
             _ => array,
@@ -99,7 +99,7 @@ impl Prover<'_> {
                 stride = bytes.max(1);
             }
         }
-        Range { min: 0, max: i128::from(u32::MAX / stride) }
+        Interval { min: 0, max: i128::from(u32::MAX / stride) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finds short loops with a known trip count, which code generators unroll fully.
+//! Finds the loops that code generators unroll fully: short ones with a known trip count.
 //!
 //! Drivers' compilers unroll only small bodies. Without unrolling, the multiplications of a tile
 //! are not interleaved with the loads of the next one, and a matrix product loses a third of its
@@ -16,11 +16,11 @@ const MAX_WEIGHT: u32 = 1024;
 
 /// A loop to unroll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CountedLoop {
+pub struct UnrolledLoop {
     /// The trip count.
-    pub count: u32,
-    /// Position in the body of the statement that exits the loop.
-    pub test: usize,
+    pub trip_count: u32,
+    /// Position in the body of the branch that exits the loop.
+    pub exit_branch: usize,
 }
 
 /// The exit test at the start of a loop's iterations.
@@ -29,29 +29,31 @@ pub(super) struct ExitTest {
     /// Position in the body of the branch that exits the loop. The statements before it only
     /// compute values, without side effects, so they may be executed once more or once less: an
     /// unrolled loop omits them after the last iteration.
-    pub(super) at: usize,
+    pub(super) exit_branch: usize,
     /// The condition of the branch.
     pub(super) condition: Value,
     /// The value of the condition with which the iteration continues.
     pub(super) holds: bool,
 }
 
-/// Returns a loop's trip count and exit test, given the statements before it, if it should be
-/// unrolled.
+/// Returns how to unroll a loop, given the statements before it; `None` if it should not be.
 #[must_use]
-pub fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
-    let counted_loop = counted(kir, before, label, body)?;
-    let weight = weight(kir, body)?.checked_mul(counted_loop.count)?;
-    (weight <= MAX_WEIGHT).then_some(counted_loop)
+pub fn unrolled_loop(
+    kir: &Kir,
+    before: &[Stmt],
+    label: Label,
+    body: &Block,
+) -> Option<UnrolledLoop> {
+    let unrolled = counted_loop(kir, before, label, body)?;
+    let weight = weight(kir, body)?.checked_mul(unrolled.trip_count)?;
+    (weight <= MAX_WEIGHT).then_some(unrolled)
 }
 
 /// Returns the trip count, if it is known: an induction variable starts at a constant and has a
-/// constant step, and the exit test compares it with a constant. The iteration must continue if the
-/// comparison is true, as in a `for` loop.
-fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
-    let ExitTest { at: test, condition, .. } =
-        exit_test(kir, label, body).filter(|test| test.holds)?;
-    let header = &body[..test];
+/// constant step, and the exit test compares it with a constant.
+fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<UnrolledLoop> {
+    let ExitTest { exit_branch, condition, holds } = exit_test(kir, label, body)?;
+    let header = &body[..exit_branch];
     let Inst::Binary(op, counter, end) = *kir.inst(condition) else { return None };
     let Inst::Get(var) = *kir.inst(counter) else { return None };
     if !computes(header, condition) || !computes(header, counter) {
@@ -59,22 +61,24 @@ fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Cou
     }
     let first = constant(kir, last_set(before, var)?)?;
     let (end, step) = (constant(kir, end)?, step(kir, body, var)?);
-    let count = count(kir.ty(counter), op, first, end, step)?;
-    Some(CountedLoop { count, test })
+    let trip_count = trip_count(kir.ty(counter), (op, holds), first, end, step)?;
+    Some(UnrolledLoop { trip_count, exit_branch })
 }
 
 /// Returns a loop's exit test, if each iteration starts with one.
 pub(super) fn exit_test(kir: &Kir, label: Label, body: &Block) -> Option<ExitTest> {
-    let at = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
-    let Stmt::If { condition, then_block, else_block, .. } = &body[at] else { return None };
+    let exit_branch = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
+    let Stmt::If { condition, then_block, else_block, .. } = &body[exit_branch] else {
+        return None;
+    };
     let exit = [Stmt::Break(label)];
     let holds = match (then_block.as_slice(), else_block.as_slice()) {
         ([], other) if other == exit => true,
         (other, []) if other == exit => false,
         _ => return None,
     };
-    let has_effect = body[..at].iter().any(|stmt| has_effect(kir, stmt));
-    (!has_effect).then_some(ExitTest { at, condition: *condition, holds })
+    let has_effect = body[..exit_branch].iter().any(|stmt| has_effect(kir, stmt));
+    (!has_effect).then_some(ExitTest { exit_branch, condition: *condition, holds })
 }
 
 /// Returns a constant 32-bit integer.
@@ -131,19 +135,27 @@ fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
     }
 }
 
-/// Returns the trip count: iterations until a comparison is false.
-fn count(ty: Type, op: BinaryOp, first: i64, end: i64, step: i64) -> Option<u32> {
+/// Returns the trip count: iterations until the comparison of the counter and `end` no longer has
+/// the value `holds`.
+fn trip_count(
+    ty: Type,
+    (op, holds): (BinaryOp, bool),
+    first: i64,
+    end: i64,
+    step: i64,
+) -> Option<u32> {
     let mut counter = first;
     for trip in 0..=MAX_TRIP_COUNT {
-        let holds = match op {
+        let is_true = match op {
             BinaryOp::Lt => counter < end,
             BinaryOp::Le => counter <= end,
             BinaryOp::Gt => counter > end,
             BinaryOp::Ge => counter >= end,
+            BinaryOp::Eq => counter == end,
             BinaryOp::Ne => counter != end,
             _ => return None,
         };
-        if !holds {
+        if is_true != holds {
             return Some(trip);
         }
         counter += step;
@@ -165,8 +177,8 @@ fn weight(kir: &Kir, block: &Block) -> Option<u32> {
     for (nth, stmt) in block.iter().enumerate() {
         let inner = match stmt {
             Stmt::Loop { label, body, .. } => {
-                let counted_loop = counted_loop(kir, &block[..nth], *label, body)?;
-                weight(kir, body)?.checked_mul(counted_loop.count)?
+                let unrolled = unrolled_loop(kir, &block[..nth], *label, body)?;
+                weight(kir, body)?.checked_mul(unrolled.trip_count)?
             }
             _ => stmt.blocks().try_fold(0u32, |sum, block| sum.checked_add(weight(kir, block)?))?,
         };
@@ -205,7 +217,7 @@ mod tests {
 
     #[test]
     fn trip_counts_match_execution() {
-        let u32 = |op, first, end, step| count(Type::U32, op, first, end, step);
+        let u32 = |op, first, end, step| trip_count(Type::U32, (op, true), first, end, step);
         assert_eq!(u32(BinaryOp::Lt, 0, 8, 1), Some(8));
         assert_eq!(u32(BinaryOp::Lt, 0, 7, 2), Some(4));
         assert_eq!(u32(BinaryOp::Le, 1, 4, 1), Some(4));
@@ -214,6 +226,11 @@ mod tests {
         assert_eq!(u32(BinaryOp::Lt, 8, 8, 1), Some(0));
         assert_eq!(u32(BinaryOp::Ge, 3, 0, -1), None, "it wraps, and never ends");
         assert_eq!(u32(BinaryOp::Lt, 0, 65, 1), None, "there are too many");
-        assert_eq!(count(Type::I32, BinaryOp::Ge, 3, 0, -1), Some(4));
+        assert_eq!(trip_count(Type::I32, (BinaryOp::Ge, true), 3, 0, -1), Some(4));
+        let until = |op, first, end, step| trip_count(Type::U32, (op, false), first, end, step);
+        assert_eq!(until(BinaryOp::Ge, 0, 8, 1), Some(8));
+        assert_eq!(until(BinaryOp::Gt, 1, 4, 1), Some(4));
+        assert_eq!(until(BinaryOp::Eq, 3, 0, -1), Some(3));
+        assert_eq!(until(BinaryOp::Ne, 3, 0, -1), Some(0));
     }
 }
