@@ -59,7 +59,7 @@ fn check_immediates(module: &naga::Module) -> Result<(), Box<Report>> {
             let name = global.name.as_deref().unwrap_or("");
             let message = format!(
                 "`{name}` is a var<immediate> of {size} bytes, but at most {MAX_IMMEDIATES} are \
-                 supported"
+                 supported (max_immediates)"
             );
             let report = Report::new(ShaderErrorKind::Validation, message);
             let report = report.at(module.global_variables.get_span(handle), "too large");
