@@ -8,11 +8,17 @@ use crate::support::{Launch, emitted_matches_source};
 
 const F16: Features = Features { f16: true, f64: false, i64: false, i16: false };
 
+/// Buffers are padded to words, as WebGPU requires of bindings: the emitted WGSL accesses 16-bit
+/// elements beside atomics in words, and would not see the last half of one.
 fn launch_for(case: Case) -> Launch {
     let immediates = case.immediates.unwrap_or_default();
+    let pad = |mut bytes: Vec<u8>| {
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
     Launch {
         source: case.source,
-        buffers: case.buffers,
+        buffers: case.buffers.into_iter().map(pad).collect(),
         immediates,
         groups: case.groups,
         subgroup_size: 4,
