@@ -41,10 +41,12 @@ impl Row {
     }
 }
 
-/// Returns whether an expression is skipped on a device: `frexp` of 16- and 64-bit floats on
-/// Vulkan, for which naga writes an exponent type that SPIR-V does not allow.
+/// Returns whether an expression is skipped on a device: `frexp` of 16- and 64-bit floats with
+/// naga's SPIR-V writer (`SCRY_SPIRV=naga`), which writes an exponent type that SPIR-V does not
+/// allow.
 pub fn is_skipped(gpu: &DeviceInfo, ty: &str, expression: &str) -> bool {
-    gpu.backend == BackendKind::Vulkan && ty != "f32" && expression.contains("frexp(")
+    let by_naga = || std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
+    gpu.backend == BackendKind::Vulkan && ty != "f32" && expression.contains("frexp(") && by_naga()
 }
 
 /// Returns a skipped case for an expression that [`is_skipped`].
