@@ -45,8 +45,8 @@ impl Default for Rules {
 pub enum Comparable {
     /// None: invocations race, or the kernel may not terminate.
     Nothing,
-    /// Those that execute the kernel IR: no data races, but accesses out of bounds, whose effect
-    /// the compiler chooses.
+    /// Those that execute the kernel IR, which are all but Vulkan devices with SPIR-V that naga
+    /// writes: no data races, but accesses out of bounds, whose effect the compiler chooses.
     SameIr,
     /// All: a single invocation, every index in bounds.
     Everywhere,

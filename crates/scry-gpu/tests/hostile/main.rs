@@ -56,11 +56,16 @@ fn kernels_write_only_their_bindings() {
     assert!(found.is_empty(), "problems, each described above, with the seeds {found:?}");
 }
 
+/// Returns whether the device executes the kernel IR, not SPIR-V that naga writes.
+fn executes_kernel_ir(device: &Device) -> bool {
+    let naga = std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
+    device.backend_kind() != BackendKind::Vulkan || !naga
+}
+
 /// Returns whether launches can be cancelled, so that kernels need not terminate. SPIR-V that naga
 /// writes does not support it: then [`rules`] asks for kernels that terminate.
 fn can_cancel(device: &Device) -> bool {
-    let naga = std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
-    device.backend_kind() != BackendKind::Vulkan || !naga
+    executes_kernel_ir(device)
 }
 
 /// Returns the time limit of a kernel. Software drivers of Vulkan compile kernels during their
@@ -130,10 +135,9 @@ fn difference(
     reference: Option<&Device>,
 ) -> Option<String> {
     let reference = reference.filter(|reference| reference.info() != device.info())?;
-    let same_ir = device.backend_kind() == BackendKind::Cuda;
     match kernel.comparable() {
         Comparable::Nothing => return None,
-        Comparable::SameIr if !same_ir => return None,
+        Comparable::SameIr if !executes_kernel_ir(device) => return None,
         Comparable::SameIr | Comparable::Everywhere => {}
     }
     let expected = run(kernel, reference).ok()?;

@@ -42,11 +42,16 @@ pub(super) struct Trial {
 }
 
 impl Trial {
+    /// Returns whether the device executes the kernel IR, not SPIR-V that naga writes.
+    fn executes_kernel_ir(&self) -> bool {
+        let is_naga = std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
+        self.device.backend_kind() != BackendKind::Vulkan || !is_naga
+    }
+
     /// Returns the rules by which kernels for this device are generated. Loops that may not
     /// terminate need launches that can be cancelled, which naga's SPIR-V writer does not support.
     pub fn rules(&self) -> Rules {
-        let is_naga = std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
-        Rules { endless: self.device.backend_kind() != BackendKind::Vulkan || !is_naga }
+        Rules { endless: self.executes_kernel_ir() }
     }
 
     /// Returns the time limit of kernels that may loop forever. Software drivers of Vulkan compile
@@ -135,7 +140,7 @@ impl Trial {
         let Some(reference) = &self.reference else { return Ok(None) };
         let is_compared = match kernel.comparable() {
             Comparable::Nothing => false,
-            Comparable::SameIr => self.device.backend_kind() == BackendKind::Cuda,
+            Comparable::SameIr => self.executes_kernel_ir(),
             Comparable::Everywhere => true,
         };
         if !is_compared {
