@@ -22,7 +22,7 @@ const DEFAULT_SEEDS: u64 = 100;
 /// Maximum number of candidates when shrinking a failing kernel.
 const MAX_CANDIDATES: usize = 3000;
 /// Time limit of shrinking: drivers may take long to reject a kernel.
-const SHRINKING_LIMIT: Duration = Duration::from_secs(30);
+const SHRINKING_LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
 fn every_device_computes_the_same() {
