@@ -148,7 +148,11 @@ fn prepares_linearised_and_indirect_launches() {
     for _ in 0..3 {
         recording.replay().unwrap().wait().unwrap();
     }
+    // An indirect launch dispatches the kernel that prepares its grid, too.
+    let dispatches = 1 + 2;
+    assert_eq!(log.take().dispatches, 3 * 2 * dispatches);
     large.run().unwrap();
     indirect.run().unwrap();
     gpu.wait().unwrap();
+    assert_eq!(log.take().dispatches, dispatches);
 }

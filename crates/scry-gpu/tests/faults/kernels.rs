@@ -38,21 +38,39 @@ fn default_options() -> CompileOptions {
     CompileOptions::new()
 }
 
+/// Checks that an error has a line and a column, unless the source lacks an entry point.
+fn assert_located(source: &str, error: &GpuError) {
+    let GpuError::Shader(shader) = error else { panic!("{source:?}: {error:?}") };
+    let needs_location = shader.kind != ShaderErrorKind::EntryPoint;
+    assert!(shader.location.is_some() || !needs_location, "{source:?}: {error}");
+}
+
 #[test]
-fn fault_08_truncated_sources_give_shader_errors() {
+fn fault_08_malformed_sources_have_located_errors() {
     let gpu = null();
     let file = root().join("examples/kernels/saxpy.wgsl");
     let source = fs::read_to_string(file).unwrap();
     let ends = source.char_indices().map(|(at, _)| at);
-    for end in ends.step_by(7) {
+    for end in ends.clone().step_by(7) {
         if let Err(error) = gpu.compile(&source[..end]) {
-            assert!(matches!(error, GpuError::Shader(_)), "{end}: {error}");
+            assert_located(&source[..end], &error);
+        }
+    }
+    for at in ends.step_by(5).filter(|at| source.as_bytes()[*at].is_ascii()) {
+        let mut flipped = source.clone().into_bytes();
+        flipped[at] ^= 0x10;
+        let flipped = String::from_utf8(flipped).unwrap();
+        if let Err(error) = gpu.compile(&flipped) {
+            assert_located(&flipped, &error);
         }
     }
     for source in ["\0", "\u{feff}", "\u{feff}fn", "(((((((", "\u{202e}", "/*"] {
-        let error = compile_error(&gpu, source, &default_options());
-        assert!(matches!(error, GpuError::Shader(_)), "{source:?}: {error}");
+        assert_located(source, &compile_error(&gpu, source, &default_options()));
     }
+    let depth = 100_000;
+    let nested = format!("const x = {}1{};", "(".repeat(depth), ")".repeat(depth));
+    let error = compile_error(&gpu, &nested, &default_options());
+    assert_located(&nested[..20], &error);
     check_works(&gpu);
 }
 
