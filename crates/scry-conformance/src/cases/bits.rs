@@ -29,11 +29,13 @@ fn first_leading(word: u32) -> u32 {
     31u32.wrapping_sub(word.leading_zeros())
 }
 
-/// WGSL: the position of the most significant bit that differs from the sign.
+/// WGSL: the position of the most significant bit that differs from the sign bit; all ones if there
+/// is none.
 fn first_leading_signed(word: u32) -> u32 {
     first_leading(if word >> 31 == 1 { !word } else { word })
 }
 
+/// WGSL: the position of the least significant 1; all ones if there is none.
 fn first_trailing(word: u32) -> u32 {
     match word {
         0 => u32::MAX,
@@ -134,8 +136,8 @@ pub(crate) fn bit_fields_of_uniform_words(_: &DeviceInfo) -> Vec<Case> {
     table("", &CASES, &pairs())
 }
 
-/// The functions return -1 for zero. Value ranges that a compiler derives from bit positions must
-/// include it.
+/// For zero, `firstLeadingBit` and `firstTrailingBit` return -1, `countLeadingZeros` and
+/// `countTrailingZeros` 32. Value ranges that a compiler derives for results must include these.
 pub(crate) fn bit_positions_of_possible_zeros(_: &DeviceInfo) -> Vec<Case> {
     fn remainder(x: u32) -> u32 {
         (first_leading_signed(x).cast_signed() % 5).cast_unsigned()

@@ -76,12 +76,15 @@ impl Layout {
         format!("coopStore{}({value}, {});", self.suffix(), self.arguments(array, which))
     }
 
+    /// Returns the length of an array of this many matrices, with three elements after them, which
+    /// must stay unchanged.
     fn len(&self, matrices: usize) -> usize {
-        self.index(matrices - 1, self.n - 1, self.n - 1) + 4
+        let last = self.index(matrices - 1, self.n - 1, self.n - 1);
+        last + 1 + 3
     }
 }
 
-/// Consecutive matrices in memory. Gaps between them contain small integers as well, which must
+/// Consecutive matrices in memory. The gaps around them contain small integers as well, which must
 /// stay unchanged.
 struct Matrices {
     layout: Layout,
@@ -122,6 +125,9 @@ fn declarations(operand: Ty, accumulator: Ty) -> String {
 /// Types of operands and accumulators.
 const TYPES: [(Ty, Ty); 3] = [(Ty::F16, Ty::F16), (Ty::F16, Ty::F32), (Ty::F32, Ty::F32)];
 
+/// The binding of `accumulators` in [`declarations`].
+const ACCUMULATORS_BINDING: usize = 2;
+
 /// Number of workgroups in a launch, and of subgroups in each.
 const GROUPS: usize = 3;
 const SUBGROUPS: usize = 2;
@@ -134,7 +140,9 @@ fn case(name: String, source: String, data: [&Matrices; 3], want: &[f64]) -> Cas
         .fold(Case::new(name, source), |case, matrices| case.buffer(matrices.data()))
         .launch(Launch::workgroups([GROUPS as u32, 1, 1]))
         .rejected_without(NEEDS)
-        .expect_approx(2, data[2].layout.ty, expected, |at| format!("element {at}"))
+        .expect_approx(ACCUMULATORS_BINDING, data[2].layout.ty, expected, |at| {
+            format!("element {at}")
+        })
 }
 
 /// Returns a kernel in which each subgroup multiplies two matrices and adds a third.
@@ -201,8 +209,8 @@ pub(crate) fn products_in_every_type_and_layout(_: &DeviceInfo) -> Cases {
 /// Number of rows and columns of the matrices that are multiplied tile by tile.
 const LARGE: usize = 64;
 
-/// Each workgroup multiplies 16 rows with all columns, which are four tiles; each subgroup computes
-/// two of them.
+/// Each workgroup computes 16 rows of the product, which are four tiles; each subgroup computes two
+/// of them.
 const TILED: &str = "
     var<workgroup> workgroup_data: array<OPERAND, 16 * 16>;
     alias Tile = coop_mat16x16<ACCUMULATOR, C>;
@@ -264,27 +272,27 @@ pub(crate) fn tiles_of_large_matrices(_: &DeviceInfo) -> Vec<Case> {
     TYPES.map(tiled).into()
 }
 
+/// Returns a kernel that computes `3 * accumulators + a - 2 * right` per component, where `a` is
+/// `left`, or `2 * right` in the last workgroup.
 fn component_wise_source(n: usize, ty: Ty) -> String {
     let layout = Layout { n, ty, row_major: true, start: 0, stride: n, matrix_stride: n * n };
+    let load = |array: &str| layout.load('C', array, "at");
+    let (left, right, accumulators) = (load("left"), load("right"), load("accumulators"));
+    let (declarations, store) = (declarations(ty, ty), layout.store("b", "accumulators", "at"));
+    let ty = ty.name();
     format!(
-        "{}
-        alias Matrix = coop_mat{n}x{n}<{1}, C>;
+        "{declarations}
+        alias Matrix = coop_mat{n}x{n}<{ty}, C>;
         var<private> doubled: Matrix;
         @compute @workgroup_size(64)
         fn main(@builtin(workgroup_id) g: vec3<u32>, @builtin(subgroup_id) s: u32) {{
             let at = g.x * {SUBGROUPS}u + s;
-            var a = {2};
-            doubled = {3} * {1}(2) - Matrix();
+            var a = {left};
+            doubled = {right} * {ty}(2) - Matrix();
             if g.x > 1u {{ a = doubled; }}
-            let b = {1}(3) * {4} + a - doubled;
-            {5}
-        }}",
-        declarations(ty, ty),
-        ty.name(),
-        layout.load('C', "left", "at"),
-        layout.load('C', "right", "at"),
-        layout.load('C', "accumulators", "at"),
-        layout.store("b", "accumulators", "at"),
+            let b = {ty}(3) * {accumulators} + a - doubled;
+            {store}
+        }}"
     )
 }
 
@@ -308,7 +316,7 @@ pub(crate) fn component_wise_arithmetic(_: &DeviceInfo) -> Vec<Case> {
     [(8, Ty::F16), (8, Ty::F32), (16, Ty::F16), (16, Ty::F32)].map(component_wise).into()
 }
 
-/// Returns a product in workgroups whose size is not a multiple of the subgroup size.
+/// Returns a product in workgroups of `size` invocations: too few for [`SUBGROUPS`] full subgroups.
 fn few_lanes_source(size: usize, ty: Ty) -> String {
     let layout =
         |ty| Layout { n: 16, ty, row_major: true, start: 0, stride: 16, matrix_stride: 256 };
@@ -325,16 +333,17 @@ fn few_lanes(size: usize, ty: Ty) -> Case {
         (Matrices::new(layout(ty), matrices, 1), Matrices::new(layout(ty), matrices, 2));
     let accumulators = Matrices::new(layout(Ty::F32), matrices, 3);
     let mut want = accumulators.elements.clone();
-    for (matrix, row) in (0..matrices).flat_map(|m| (0..16).map(move |row| (m, row))) {
+    for matrix in 0..matrices {
         let lanes = size.saturating_sub(matrix % SUBGROUPS * 32).min(32);
-        // Four lanes hold each row of the left operand and column of the right one. Lines `i` and
-        // `i + 8` are in the same lanes.
+        // Four lanes hold each row of the left operand and each column of the right one; the same
+        // four hold lines `i` and `i + 8`.
         let is_held = |line: usize| line % 8 < lanes / 4;
-        for column in (0..16).filter(|_| is_held(row)) {
-            let at = |k| left.get(matrix, row, k) * right.get(matrix, k, column);
-            let sum: f64 = (0..16).map(at).sum();
-            want[accumulators.layout.index(matrix, row, column)] +=
-                if is_held(column) { sum } else { 0.0 };
+        for (row, column) in (0..16).flat_map(|row| (0..16).map(move |column| (row, column))) {
+            if is_held(row) && is_held(column) {
+                let at = |k| left.get(matrix, row, k) * right.get(matrix, k, column);
+                want[accumulators.layout.index(matrix, row, column)] +=
+                    (0..16).map(at).sum::<f64>();
+            }
         }
     }
     let source = few_lanes_source(size, ty);

@@ -164,6 +164,7 @@ pub(crate) fn double_precision_floats(_: &DeviceInfo) -> Case {
         ExpectedValue::Number(2_147_483_647.0),
         ExpectedValue::Number(0.0),
         ExpectedValue::Number(f64::from(a[0] as f32)),
+        // Two ULP: the spacing of f64 near 1e15 is 0.125.
         ExpectedValue::WithinAbsolute(2f64.mul_add(a[1], a[0]), 0.25),
     ];
     Case::new("", F64)

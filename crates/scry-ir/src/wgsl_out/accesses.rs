@@ -1,4 +1,4 @@
-//! Collects the accesses of a kernel to each memory.
+//! Collects the accesses of a kernel to each address space.
 
 use std::collections::BTreeMap;
 
@@ -37,6 +37,7 @@ impl Access {
             && (!strided || self.place.stride.is_multiple_of(unit))
     }
 
+    /// Returns whether the index is computed at run time.
     pub(super) fn is_indexed(&self) -> bool {
         self.place.index.is_some()
     }
@@ -76,8 +77,8 @@ impl Accesses {
         self.by_space.entry(place.space).or_default().push(access);
     }
 
-    /// Returns the accesses to a memory.
-    pub(super) fn to_memory(&self, space: AddressSpace) -> &[Access] {
+    /// Returns the accesses to an address space.
+    pub(super) fn to_space(&self, space: AddressSpace) -> &[Access] {
         self.by_space.get(&space).map_or(&[], Vec::as_slice)
     }
 
@@ -89,9 +90,9 @@ impl Accesses {
             .all(|(_, offset, stride)| offset.is_multiple_of(unit) && stride.is_multiple_of(unit))
     }
 
-    /// Returns whether the kernel uses a binding.
+    /// Returns whether the kernel accesses a binding, or uses its array length.
     pub(super) fn uses(&self, binding: u32) -> bool {
-        !self.to_memory(AddressSpace::Binding(binding)).is_empty()
+        !self.to_space(AddressSpace::Binding(binding)).is_empty()
             || self.lengths.iter().any(|(buffer, ..)| *buffer == binding)
     }
 }

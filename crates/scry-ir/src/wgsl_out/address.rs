@@ -76,7 +76,8 @@ impl Emitter<'_> {
         offset: u32,
         stride: u32,
     ) -> Result<String, ShaderError> {
-        let memory = self.memory(&Place::new(AddressSpace::Binding(binding), None, 0, 0))?;
+        let memory =
+            self.memory_variable(&Place::new(AddressSpace::Binding(binding), None, 0, 0))?;
         let Shape::Array(elements) = memory.shape else {
             return Err(ShaderError::compiler("Kir::to_wgsl: a structure has no length".into()));
         };

@@ -2,7 +2,7 @@
 
 use super::Emitter;
 use super::declarations::Shape;
-use super::memory::cast;
+use super::loads_stores::cast;
 use crate::ShaderError;
 use crate::kir::{AtomicOp, Place, Type, Value};
 
@@ -15,7 +15,7 @@ impl Emitter<'_> {
         place: &Place,
         operands: [Option<Value>; 2],
     ) -> Result<(), ShaderError> {
-        let memory = self.memory(place)?;
+        let memory = self.memory_variable(place)?;
         let Shape::Array(elements) = memory.shape else {
             return Err(ShaderError::compiler("Kir::to_wgsl: an atomic of a structure".into()));
         };

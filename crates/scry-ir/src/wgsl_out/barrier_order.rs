@@ -7,29 +7,30 @@ use crate::kir::{AddressSpace, Barrier, Block, Inst, Kir, Stmt, needs_barriers};
 
 /// The barriers of a kernel.
 pub(super) struct Barriers {
-    /// For each barrier, in the order of the text, whether it orders storage.
-    storage: Vec<bool>,
+    /// For each barrier, in the order of the text, whether it orders accesses to storage buffers.
+    orders_storage: Vec<bool>,
+    /// Index of the next barrier to be written.
     next: usize,
     /// Whether the kernel has workgroup memory.
-    pub(super) workgroup: bool,
+    pub(super) has_workgroup_memory: bool,
 }
 
 impl Barriers {
     pub(super) fn new(kir: &Kir) -> Self {
         let mut order = Order::default();
         order.block(kir, &kir.body, None);
-        let storage = order.barriers.iter().map(|at| order.is_between(*at)).collect();
-        Self { storage, next: 0, workgroup: !kir.workgroup.is_empty() }
+        let orders_storage = order.barriers.iter().map(|at| order.is_between(*at)).collect();
+        Self { orders_storage, next: 0, has_workgroup_memory: !kir.workgroup.is_empty() }
     }
 
     /// Returns whether the next barrier orders storage, and advances to the one after it.
     pub(super) fn next_orders_storage(&mut self) -> bool {
         self.next += 1;
-        self.storage.get(self.next - 1).copied().unwrap_or(true)
+        self.orders_storage.get(self.next - 1).copied().unwrap_or(true)
     }
 }
 
-/// The position of a statement: its number in the text, and that of its outermost loop.
+/// The position of a statement: its number in the text, and that of the outermost loop around it.
 #[derive(Debug, Clone, Copy)]
 struct Position {
     number: usize,
@@ -76,7 +77,7 @@ impl Order {
         }
     }
 
-    /// Whether a buffer that is written may be accessed before a barrier and after it.
+    /// Returns whether a buffer that is written may be accessed before a barrier and after it.
     fn is_between(&self, barrier: Position) -> bool {
         let shares_loop =
             |at: &Position| barrier.outer_loop.is_some() && at.outer_loop == barrier.outer_loop;

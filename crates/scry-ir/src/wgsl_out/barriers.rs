@@ -13,7 +13,8 @@ impl Emitter<'_> {
         if storage {
             self.body.line("storageBarrier();");
         }
-        if self.barriers.workgroup || !storage {
+        // At least one of the two is written, so that no barrier disappears.
+        if self.barriers.has_workgroup_memory || !storage {
             self.body.line("workgroupBarrier();");
         }
     }
@@ -45,7 +46,7 @@ impl Emitter<'_> {
         place: &Place,
         count: u32,
     ) -> Result<(), ShaderError> {
-        let memory = self.memory(place)?;
+        let memory = self.memory_variable(place)?;
         let Shape::Array(elements) = memory.shape else {
             return Err(ShaderError::compiler("Kir::to_wgsl: workgroup memory of fields".into()));
         };

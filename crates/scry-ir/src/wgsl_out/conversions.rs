@@ -4,7 +4,7 @@
 //! an `F16` is its bits in a `u32`; a `U16` always is a `u32` below 65536.
 
 use super::Emitter;
-use super::memory::cast;
+use super::loads_stores::cast;
 use crate::kir::{Const, Type};
 
 impl Emitter<'_> {

@@ -1,18 +1,19 @@
-//! How WGSL declares each memory of a kernel.
+//! The types with which WGSL declares the variables of a kernel's address spaces.
 
 use super::accesses::{Access, AccessKind, Accesses};
 use super::fields::Field;
 use crate::kir::{AddressSpace, Array, Buffer, Type};
 use crate::{BindingInfo, BufferBindingType};
 
-/// A memory of the kernel.
+/// The WGSL variable of an address space of the kernel: of a binding, of the immediates, or of a
+/// workgroup or local array.
 #[derive(Debug)]
-pub(super) struct Memory {
-    /// Name of the variable.
+pub(super) struct MemoryVariable {
     pub(super) name: String,
     pub(super) shape: Shape,
 }
 
+/// The type of a variable.
 #[derive(Debug)]
 pub(super) enum Shape {
     Array(Elements),
@@ -64,7 +65,7 @@ pub(super) fn storage_elements(
     accesses: &Accesses,
     native_f16: bool,
 ) -> Elements {
-    let mut own = accesses.to_memory(AddressSpace::Binding(i)).to_vec();
+    let mut own = accesses.to_space(AddressSpace::Binding(i)).to_vec();
     if !buffer.writable {
         // Atomic loads become plain loads: atomics need write access, which the binding lacks.
         own.iter_mut().for_each(|access| access.kind = AccessKind::Load);
@@ -97,8 +98,8 @@ pub(super) fn array_elements(array: &Array, accesses: &[Access], native_f16: boo
     elements
 }
 
-/// Returns the scalar type of a buffer's elements: its own, or `u32` if accesses of other sizes
-/// occur or WGSL lacks it.
+/// Returns the scalar type of a buffer's elements: `element`, or `u32` if accesses of other sizes
+/// occur or WGSL lacks `element`.
 fn scalar_type(element: Type, accesses: &[Access], native_f16: bool) -> Type {
     let all = |size: u32| accesses.iter().all(|access| access.ty.size() == size);
     match element {

@@ -57,8 +57,8 @@ impl Emitter<'_> {
         self.body.line(statement);
     }
 
-    /// Returns the statement that leaves a label or, if there is none, the innermost level: the
-    /// exit then continues after that level, by the label's flag.
+    /// Returns the statement that exits the loop or scope of a label. If there is no single one,
+    /// returns the `break` of the innermost level: code after that level tests the label's flag.
     fn exit_statement(&mut self, label: Label) -> &'static str {
         let direct = self.direct_exit(label);
         let breakable =
@@ -74,7 +74,7 @@ impl Emitter<'_> {
         direct.unwrap_or("break;")
     }
 
-    /// Returns the single statement that leaves a label, if there is one.
+    /// Returns the single statement that exits the loop or scope of a label, if there is one.
     fn direct_exit(&self, label: Label) -> Option<&'static str> {
         let at = self.levels.iter().rposition(|level| level.label == label)?;
         let inner = &self.levels[at + 1..];

@@ -12,12 +12,21 @@ impl Emitter<'_> {
         self.statements(&kir.body)?;
         let mut text = Text::default();
         self.directives(&mut text);
-        self.memories.types.iter().chain(&self.memories.globals).for_each(|line| text.line(line));
-        if !self.memories.globals.is_empty() {
+        self.memory_variables
+            .types
+            .iter()
+            .chain(&self.memory_variables.globals)
+            .for_each(|line| text.line(line));
+        if !self.memory_variables.globals.is_empty() {
             text.line("");
         }
         self.signature(&mut text);
-        for line in self.memories.locals.iter().chain(&self.variables()).chain(&self.memories.uses)
+        for line in self
+            .memory_variables
+            .locals
+            .iter()
+            .chain(&self.variables())
+            .chain(&self.memory_variables.uses)
         {
             text.line(format!("    {line}"));
         }

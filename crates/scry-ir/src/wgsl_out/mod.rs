@@ -8,8 +8,8 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `refusals.rs` | errors for kernels that WGSL cannot express |
-//! | `accesses.rs` | the accesses of the kernel to each memory |
-//! | `declarations.rs`, `fields.rs`, `memories.rs` | how WGSL declares each memory |
+//! | `accesses.rs` | the accesses of the kernel to each address space |
+//! | `declarations.rs`, `fields.rs`, `memory_variables.rs` | the variables of the address spaces |
 //! | `identifiers.rs`, `reserved.rs` | names that are unique and not reserved |
 //! | `kernel.rs`, `text.rs` | the complete text |
 //! | `visibility.rs` | the values that are used outside the braces that compute them |
@@ -17,7 +17,7 @@
 //! | `barriers.rs`, `barrier_order.rs` | barriers for workgroup memory and for storage |
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
 //! | `constants.rs`, `conversions.rs` | constants and types |
-//! | `memory.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
+//! | `loads_stores.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
 
 mod accesses;
 mod address;
@@ -33,8 +33,8 @@ mod fields;
 mod identifiers;
 mod kernel;
 mod levels;
-mod memories;
-mod memory;
+mod loads_stores;
+mod memory_variables;
 mod operators;
 mod refusals;
 mod reserved;
@@ -51,10 +51,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::accesses::Accesses;
 use self::barrier_order::Barriers;
 use self::constants::literal;
-use self::declarations::Memory;
+use self::declarations::MemoryVariable;
 use self::identifiers::Names;
 use self::levels::Level;
-use self::memories::{Memories, MemoryDeclarer};
+use self::memory_variables::{MemoryDeclarer, MemoryVariables};
 use self::text::Text;
 use crate::kir::f16_usage::needs_f16;
 use crate::kir::{Kir, Label, Place, Type, Value};
@@ -108,19 +108,20 @@ struct Emitter<'a> {
     /// Name of the entry point.
     name: String,
     names: Names,
-    memories: Memories,
-    /// Whether `f16` is used; otherwise 16-bit floats are their bits in a `u32`.
+    memory_variables: MemoryVariables,
+    /// Whether the text enables `f16`; if not, an `F16` is its bits in a `u32`.
     native_f16: bool,
     /// The expression of each value.
     texts: Vec<String>,
-    /// Whether each value is a `var`, since it is used outside the block that computes it.
+    /// Whether each value is used outside the block that computes it: it is a `var` then.
     escaping: Vec<bool>,
     prefixes: Prefixes,
+    /// Number of temporaries so far.
     temporaries: u32,
     body: Text,
     /// Loops and scopes around the statement, the outermost first.
     levels: Vec<Level>,
-    /// Labels with a flag, since they are left from within an inner loop or scope.
+    /// Labels of loops and scopes that a `break` within an inner one exits: each needs a flag.
     flags: BTreeSet<Label>,
     barriers: Barriers,
     /// Built-in values in use: the name of the parameter, by the name of the built-in value.
@@ -147,9 +148,9 @@ impl<'a> Emitter<'a> {
             accesses: &accesses,
             names: &mut names,
             native_f16,
-            found: Memories::default(),
+            found: MemoryVariables::default(),
         };
-        let memories = declarer.declare_all()?;
+        let memory_variables = declarer.declare_all()?;
         let prefix = |wanted: &str| names.prefix(wanted);
         let prefixes = Prefixes {
             value: prefix("x"),
@@ -161,7 +162,7 @@ impl<'a> Emitter<'a> {
             kir,
             name,
             names,
-            memories,
+            memory_variables,
             native_f16,
             texts: vec![String::new(); kir.values.len()],
             escaping: visibility::escaping(kir),
@@ -175,18 +176,23 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// Returns the WGSL type of values of a type.
+    /// Returns the WGSL type of values of a KIR type.
     fn type_name(&self, ty: Type) -> &'static str {
         match ty {
+            // Its bits.
             Type::F16 if !self.native_f16 => "u32",
+            // WGSL has no 16-bit integers; the value is below 65536.
             Type::U16 => "u32",
             other => other.name(),
         }
     }
 
-    fn memory(&self, place: &Place) -> Result<&Memory, ShaderError> {
-        let found = self.memories.get(place.space);
-        found.ok_or_else(|| ShaderError::compiler("Kir::to_wgsl: a memory is not declared".into()))
+    /// Returns the variable of a place's address space.
+    fn memory_variable(&self, place: &Place) -> Result<&MemoryVariable, ShaderError> {
+        let found = self.memory_variables.get(place.space);
+        found.ok_or_else(|| {
+            ShaderError::compiler("Kir::to_wgsl: an access to an undeclared variable".into())
+        })
     }
 
     /// Returns the expression of a value: a name, a literal, or a component of a vector.
@@ -218,7 +224,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Sets the expression of a value to one that has the same meaning in the whole kernel.
+    /// Sets the expression of a value to one that has the same meaning in the whole kernel, so that
+    /// it may be repeated even outside the block of the value.
     fn global_alias(&mut self, value: Value, text: String) {
         self.texts[value.index()] = text;
     }
@@ -243,10 +250,12 @@ impl<'a> Emitter<'a> {
         format!("{}{}", self.prefixes.temporary, self.temporaries - 1)
     }
 
+    /// Returns the name of the KIR variable with index `i`.
     fn variable(&self, i: u32) -> String {
         format!("{}{i}", self.prefixes.variable)
     }
 
+    /// Returns the name of the flag that says that an exit of `label` is in progress.
     fn flag(&self, label: Label) -> String {
         format!("{}{}", self.prefixes.flag, label.0)
     }

@@ -6,7 +6,8 @@
 
 use crate::kir::{Block, Inst, Kir, Stmt, Value};
 
-/// Returns for each value whether it is used outside the block that computes it.
+/// Returns for each value (by [`Value::index`]) whether it is used outside the block that computes
+/// it.
 pub(super) fn escaping(kir: &Kir) -> Vec<bool> {
     let mut walk = Walk {
         kir,

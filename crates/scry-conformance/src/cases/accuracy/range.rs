@@ -139,7 +139,7 @@ impl Format {
         self.range(exact - error, exact + error)
     }
 
-    /// Returns all results with at most `count` ULP of error.
+    /// Returns all results with at most `count` ULP of error; [`ANY`] if the exact one overflows.
     pub fn within_ulps(self, exact: f64, count: f64) -> Range {
         if exact.is_nan() || exact.abs() > self.max {
             return ANY;
@@ -152,7 +152,7 @@ impl Format {
         self.within(exact, count * unit)
     }
 
-    /// Applies a rule to both ends of a range: for monotonic functions.
+    /// Applies a rule to both ends of a range, and returns the union: for monotonic functions.
     pub fn over(self, x: Range, rule: impl Fn(f64) -> Range) -> Range {
         if x.is_any() {
             return ANY;
@@ -161,7 +161,8 @@ impl Format {
         low.or(high)
     }
 
-    /// Applies a rule to all ends of two ranges: for functions monotonic in both.
+    /// Applies a rule to all pairs of ends of two ranges, and returns the union: for functions that
+    /// are monotonic in both arguments.
     pub fn over_both(self, x: Range, y: Range, rule: impl Fn(f64, f64) -> Range) -> Range {
         self.over(x, |x| self.over(y, |y| rule(x, y)))
     }
@@ -169,8 +170,10 @@ impl Format {
     pub fn add(self, x: Range, y: Range) -> Range {
         self.over_both(x, y, |x, y| {
             let sum = x + y;
-            let other = sum - x;
-            self.correctly_rounded_sum(sum, (x - (sum - other)) + (y - other))
+            // Knuth's TwoSum: `x + y` is exactly `sum + error`.
+            let rounded_y = sum - x;
+            let error = (x - (sum - rounded_y)) + (y - rounded_y);
+            self.correctly_rounded_sum(sum, error)
         })
     }
 
@@ -179,15 +182,22 @@ impl Format {
     }
 
     pub fn mul(self, x: Range, y: Range) -> Range {
-        self.over_both(x, y, |x, y| self.correctly_rounded_sum(x * y, x.mul_add(y, -(x * y))))
+        self.over_both(x, y, |x, y| {
+            // The fused operation is exact: it returns what `x * y` lost in rounding.
+            let error = x.mul_add(y, -(x * y));
+            self.correctly_rounded_sum(x * y, error)
+        })
     }
 
     /// 2.5 ULP, if the divisor is within the interval for which WGSL specifies the accuracy.
     pub fn div(self, x: Range, y: Range) -> Range {
-        let is_stated = |y: f64| {
+        let has_specified_accuracy = |y: f64| {
             (power_of_two(self.min_exponent)..=power_of_two(-self.min_exponent)).contains(&y.abs())
         };
-        if !is_stated(y.low) || !is_stated(y.high) || y.low.signum() != y.high.signum() {
+        if !has_specified_accuracy(y.low)
+            || !has_specified_accuracy(y.high)
+            || y.low.signum() != y.high.signum()
+        {
             return ANY;
         }
         self.over_both(x, y, |x, y| self.within_ulps(x / y, 2.5))
@@ -200,7 +210,8 @@ impl Format {
         self.over(x, |x| self.within_ulps(1.0 / x.sqrt(), 2.0))
     }
 
-    /// Inherited from `1.0 / inverseSqrt(x)`; zero for zero, where that is undefined.
+    /// WGSL: the accuracy is inherited from `1.0 / inverseSqrt(x)`; zero for zero, where that is
+    /// undefined.
     pub fn sqrt(self, x: Range) -> Range {
         let root = |x: f64| match x {
             0.0 => Range::of(0.0),
@@ -228,9 +239,9 @@ impl Format {
         if x.low <= 0.0 {
             return ANY;
         }
-        let near_one = power_of_two(if self == F16 { -7 } else { -21 });
+        let error_near_one = power_of_two(if self == F16 { -7 } else { -21 });
         self.over(x, |x| match x {
-            0.5..=2.0 => self.within(exact(x), near_one),
+            0.5..=2.0 => self.within(exact(x), error_near_one),
             _ => self.within_ulps(exact(x), 3.0),
         })
     }
@@ -247,13 +258,14 @@ impl Format {
     /// specifies the accuracy.
     pub fn atan2(self, y: Range, x: Range) -> Range {
         let (min, max) = (power_of_two(self.min_exponent), power_of_two(-self.min_exponent));
-        let is_stated = |x: f64, y: f64| (min..=max).contains(&x.abs()) && y.abs() >= min;
+        let has_specified_accuracy =
+            |x: f64, y: f64| (min..=max).contains(&x.abs()) && y.abs() >= min;
         let has_one_sign = |range: Range| range.low.signum() == range.high.signum();
         if !has_one_sign(x) || !has_one_sign(y) {
             return ANY;
         }
         let count = if self == F16 { 5.0 } else { 4096.0 };
-        self.over_both(y, x, |y, x| match is_stated(x, y) {
+        self.over_both(y, x, |y, x| match has_specified_accuracy(x, y) {
             true => self.within_ulps(y.atan2(x), count),
             false => ANY,
         })

@@ -5,7 +5,7 @@ use scry_ir::Scalar;
 use crate::api::native::{NativeBinding, NativeInterface};
 
 /// The interface: bindings `queries`, `points` and `distances` (written); parameters, three `u32`:
-/// n_q, n_t, d.
+/// n_q, n_p, d.
 #[must_use]
 pub fn interface() -> NativeInterface {
     let bindings = [
@@ -17,5 +17,5 @@ pub fn interface() -> NativeInterface {
 }
 
 /// Squared Euclidean distances: `distances[i][j]` = Σ (`queries[i][c]` − `points[j][c]`)²; launch
-/// (⌈n_t/4⌉, ⌈n_q/4⌉) invocations.
+/// (⌈n_p/4⌉, ⌈n_q/4⌉) invocations.
 pub const EUCLIDEAN_SQUARED: &str = include_str!("euclidean_squared.cu");

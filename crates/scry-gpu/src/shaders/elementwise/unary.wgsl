@@ -1,3 +1,5 @@
+// Appended to a file that defines `apply`.
+
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 

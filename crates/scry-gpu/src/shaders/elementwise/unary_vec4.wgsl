@@ -1,3 +1,5 @@
+// Appended to a file that defines `apply`.
+
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
 

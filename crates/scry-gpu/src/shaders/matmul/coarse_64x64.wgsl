@@ -1,14 +1,18 @@
 // C = A × B in tiles of 64×64: 256 invocations, each with 4×4 elements of C in registers.
 // Both operands are staged in workgroup memory, 16 of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough.
+//
+// Appended to io_scalar.wgsl or io_vec4.wgsl, which define `shape` and the loads and stores.
 
 const TILE_K: u32 = 16u;
+// Quads (vec4s) of an operand per stage.
 const STAGE: u32 = 256u;
 
+// Two stages each.
 var<workgroup> tile_a: array<vec4<f32>, 512>;
 var<workgroup> tile_b: array<vec4<f32>, 512>;
 
-// Adds four terms of an inner product to four neighbouring elements of C.
+// Adds four terms of an inner product to four neighbouring elements of a row of C.
 fn accumulate(
     sum: vec4<f32>, a: vec4<f32>, b0: vec4<f32>, b1: vec4<f32>, b2: vec4<f32>, b3: vec4<f32>,
 ) -> vec4<f32> {

@@ -1,13 +1,16 @@
-
 // C = A × B in tiles of 128×128: 256 invocations, each with 8×8 elements of C in registers.
 // Both operands are staged in workgroup memory, 8 of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough. A is stored column by
 // column: the eight rows of an invocation are adjacent. In columns 4 to 7 of a stage, blocks of 16
 // rows are swapped pairwise (an XOR swizzle), which avoids bank conflicts of the stores. The eight
 // columns of an invocation are two quads 64 apart: adjacent invocations read adjacent words.
+//
+// Appended to io_scalar.wgsl or io_vec4.wgsl, which define `shape` and the loads and stores.
 
 const TILE_K: u32 = 8u;
+// Elements of a column of A's stage.
 const COLUMN: u32 = 128u;
+// Elements of A per stage, and quads (vec4s) of B.
 const STAGE_A: u32 = TILE_K * COLUMN;
 const STAGE_B: u32 = TILE_K * 32u;
 
@@ -42,6 +45,7 @@ fn main(
     let b_column = group.x * 128u + (lane % 32u) * 4u;
     let steps = (shape.k + TILE_K - 1u) / TILE_K;
 
+    // The left and the right quad of each of the eight rows of C.
     var left0 = vec4<f32>();
     var left1 = vec4<f32>();
     var left2 = vec4<f32>();

@@ -2,24 +2,29 @@
 // matrices of 16×16 with f32 accumulators. Both operands are staged in workgroup memory, 32 of K at a
 // time, double-buffered: the next stage is loaded into registers while one is multiplied, so one
 // barrier per stage is enough. Rows are padded by 8 elements, which avoids bank conflicts.
+//
+// Appended to cooperative_f16_io_scalar.wgsl or cooperative_f16_io_vec4.wgsl, which define `shape`,
+// `load_a`, `load_b` and `mask_a`.
 
 alias MatrixA = coop_mat16x16<f16, A>;
 alias MatrixB = coop_mat16x16<f16, B>;
 alias MatrixC = coop_mat16x16<f32, C>;
 
 const TILE_K: u32 = 32u;
+// Elements from one row to the next: 32 + 8 and 128 + 8.
 const STRIDE_A: u32 = 40u;
 const STRIDE_B: u32 = 136u;
+// Elements per stage: 128 rows of A, and 32 rows of B.
 const STAGE_A: u32 = 5120u;
 const STAGE_B: u32 = 4352u;
 
-// Two stages of 128 rows of A, and of 32 rows of B.
+// Two stages each.
 var<workgroup> tile_a: array<f16, 10240>;
 var<workgroup> tile_b: array<f16, 8704>;
-// A matrix of each of two subgroups, for tiles that are partly outside of C.
+// A matrix of 16×16 for each of two subgroups, for tiles that are partly outside of C.
 var<workgroup> partial: array<f32, 512>;
 
-// Returns the elements, with zeros if the row is past k.
+// Returns the elements, or zeros if the row is past k.
 fn mask_b(row: u32, value: vec4<f16>) -> vec4<f16> {
     return select(vec4<f16>(), value, row < shape.k);
 }
@@ -38,8 +43,8 @@ fn stage_b(at: u32, value: vec4<f16>) {
     tile_b[at + 3u] = value.w;
 }
 
-// Stores the elements of a matrix that are inside of C. Two subgroups at a time do, which saves
-// workgroup memory.
+// Stores the elements of a matrix that are inside of C, two subgroups at a time, which saves
+// workgroup memory. All invocations of the workgroup must call it.
 fn store_partial(sum: MatrixC, subgroup: u32, lane: u32, row: u32, column: u32) {
     let first = (subgroup & 1u) * 256u;
     let at_column = column + lane % 16u;
@@ -67,7 +72,8 @@ fn main(
     @builtin(subgroup_id) subgroup_id: u32,
     @builtin(subgroup_invocation_id) lane_id: u32,
 ) {
-    // The masks change nothing; they bound the indices, so that no access needs a check.
+    // Ids are below 8 and 32 anyway; the masks let the compiler see that no access needs a bounds
+    // check.
     let subgroup = subgroup_id & 7u;
     let lane = lane_id & 31u;
 

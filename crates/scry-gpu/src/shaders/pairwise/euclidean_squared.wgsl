@@ -1,6 +1,8 @@
 // Squared distances in tiles of 64×64: 256 invocations, each with 4×4 distances in registers.
 // Coordinates are staged in workgroup memory, 16 at a time. Differences are squared directly: close
 // points suffer no cancellation, and no distance is negative.
+//
+// Appended to io_scalar.wgsl or io_vec4.wgsl, which define `shape` and the loads.
 
 const TILE_K: u32 = 16u;
 // `vec4`s from one point to the next in a tile; one of them is padding, which avoids bank

@@ -1,3 +1,6 @@
+// Appended to one.wgsl or one_vec4.wgsl, which define `Value`.
+
+// The largest finite number: WGSL has no literal for infinity.
 const IDENTITY: f32 = 3.40282347e38;
 
 fn combine(a: Value, b: Value) -> Value {

@@ -5,8 +5,8 @@
 //! ([`SUM`] after [`DOT`], the scalar kernel after a `VEC4` one). A single pass with one workgroup
 //! is possible, but slower. Recommended is G = ⌈length/2048⌉, at most 1024, which occupies a large
 //! device. The order of the operations depends only on the length and on G, so equal launches
-//! produce equal bits. A workgroup without elements writes the operation's neutral element; an
-//! empty buffer cannot be bound.
+//! produce equal bits. A workgroup without elements writes the neutral element: 0 for sums,
+//! [`f32::MIN`] for maxima, [`f32::MAX`] for minima. An empty buffer cannot be bound.
 //!
 //! Launch (G, 1, 1) explicit workgroups. No parameters.
 
@@ -16,13 +16,13 @@
 pub const SUM: &str =
     concat!(include_str!("one.wgsl"), include_str!("sum.wgsl"), include_str!("reduce.wgsl"));
 
-/// The largest element; NaNs may be ignored.
+/// The largest element, but at least [`f32::MIN`]; NaNs may be ignored.
 ///
 /// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
 pub const MAX: &str =
     concat!(include_str!("one.wgsl"), include_str!("max.wgsl"), include_str!("reduce.wgsl"));
 
-/// The smallest element; NaNs may be ignored.
+/// The smallest element, but at most [`f32::MAX`]; NaNs may be ignored.
 ///
 /// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
 pub const MIN: &str =

@@ -1,3 +1,5 @@
+// The input of a reduction of one vector, one element at a time.
+
 alias Value = f32;
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -11,6 +13,7 @@ fn load(i: u32) -> Value {
     return x[i];
 }
 
+// Returns the scalar result of a `Value`.
 fn fold(value: Value) -> f32 {
     return value;
 }

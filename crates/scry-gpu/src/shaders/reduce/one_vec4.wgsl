@@ -1,3 +1,5 @@
+// The input of a reduction of one vector, four elements at a time.
+
 alias Value = vec4<f32>;
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -11,6 +13,7 @@ fn load(i: u32) -> Value {
     return x[i];
 }
 
+// Returns the scalar result of a `Value`.
 fn fold(value: Value) -> f32 {
     return combine_scalar(
         combine_scalar(value.x, value.y),

@@ -1,6 +1,10 @@
 // Computes one result per workgroup, over every num_workgroups.x-th run of 2048 values. The eight
 // values of an invocation are 256 apart: loads are coalesced, and eight are in flight at once.
+//
+// Appended to one.wgsl, one_vec4.wgsl or two.wgsl, which define `Value` and its loads, and to
+// sum.wgsl, max.wgsl or min.wgsl, which define the operation.
 
+// Invocations of a workgroup, and values of a run.
 const LANES: u32 = 256u;
 const RUN: u32 = 2048u;
 

@@ -1,3 +1,5 @@
+// Appended to one.wgsl, one_vec4.wgsl or two.wgsl, which define `Value`.
+
 const IDENTITY: f32 = 0.0;
 
 fn combine(a: Value, b: Value) -> Value {

@@ -1,3 +1,5 @@
+// The input of an inner product: the products of two vectors' elements.
+
 alias Value = f32;
 
 @group(0) @binding(0) var<storage, read> a: array<f32>;
@@ -12,6 +14,7 @@ fn load(i: u32) -> Value {
     return a[i] * b[i];
 }
 
+// Returns the scalar result of a `Value`.
 fn fold(value: Value) -> f32 {
     return value;
 }

@@ -57,22 +57,30 @@ pub struct Uniformity {
     pub vars: Vec<VarUniformity>,
 }
 
-/// The invocations that are compared with each other.
+/// The set of invocations that variability compares: those of a workgroup, of a subgroup, or of
+/// several neighbouring workgroups along x.
 #[derive(Debug, Clone, Copy)]
-struct Lanes {
-    /// The variability of the workgroup's position along x.
-    group: Variability,
-    /// The variability of the subgroup's number.
-    subgroup: Variability,
+struct ComparedInvocations {
+    /// The variability of `GroupId(0)`: not uniform if the set spans workgroups.
+    group_id_x: Variability,
+    /// The variability of `SubgroupId`: uniform if the set is a subgroup.
+    subgroup_id: Variability,
     /// Whether a load from a uniform address is executed once for all invocations. If not,
     /// concurrent stores may make its results differ.
     lockstep: bool,
 }
 
-impl Lanes {
+impl ComparedInvocations {
     /// The invocations of a workgroup, each of which executes the kernel independently.
-    const WORKGROUP: Self =
-        Self { group: Variability::Uniform, subgroup: Variability::Varying, lockstep: false };
+    const WORKGROUP: Self = Self {
+        group_id_x: Variability::Uniform,
+        subgroup_id: Variability::Varying,
+        lockstep: false,
+    };
+
+    fn spans_workgroups(self) -> bool {
+        self.group_id_x != Variability::Uniform
+    }
 }
 
 impl Kir {
@@ -82,7 +90,8 @@ impl Kir {
     /// uses this analysis must execute it once for all invocations.
     #[must_use]
     pub fn uniformity(&self) -> Uniformity {
-        self.uniformity_of(Lanes { lockstep: true, ..Lanes::WORKGROUP })
+        let compared = ComparedInvocations { lockstep: true, ..ComparedInvocations::WORKGROUP };
+        self.uniformity_of(compared)
     }
 
     /// Analyses the uniformity of the invocations of a workgroup when each executes the kernel
@@ -93,26 +102,30 @@ impl Kir {
     /// a condition.
     #[must_use]
     pub fn uniformity_despite_races(&self) -> Uniformity {
-        self.uniformity_of(Lanes::WORKGROUP)
+        self.uniformity_of(ComparedInvocations::WORKGROUP)
     }
 
     /// Analyses the uniformity of the invocations of a subgroup, as
     /// [`uniformity_despite_races`](Self::uniformity_despite_races) does for a workgroup.
     pub(crate) fn uniformity_in_subgroup(&self) -> Uniformity {
-        self.uniformity_of(Lanes { subgroup: Variability::Uniform, ..Lanes::WORKGROUP })
+        let subgroup_id = Variability::Uniform;
+        self.uniformity_of(ComparedInvocations { subgroup_id, ..ComparedInvocations::WORKGROUP })
     }
 
     /// Analyses the uniformity of the invocations of several neighbouring workgroups along x: the
-    /// position of the workgroup along x is then affine, with a coefficient of its own, and loads
+    /// position of the workgroup along x then has a factor of its own in affine values, and loads
     /// from workgroup memory are varying.
     #[must_use]
     pub fn uniformity_across_workgroups(&self) -> Uniformity {
-        let group = Variability::Affine;
-        self.uniformity_of(Lanes { group, lockstep: true, ..Lanes::WORKGROUP })
+        self.uniformity_of(ComparedInvocations {
+            group_id_x: Variability::Affine,
+            lockstep: true,
+            ..ComparedInvocations::WORKGROUP
+        })
     }
 
-    fn uniformity_of(&self, lanes: Lanes) -> Uniformity {
-        let mut flow = propagate::Flow::new(self, lanes);
+    fn uniformity_of(&self, compared: ComparedInvocations) -> Uniformity {
+        let mut flow = propagate::Flow::new(self, compared);
         let mut partial_vars = partial_assignments::PartialVars::new(self);
         flow.propagate();
         while partial_vars.iterate(&mut flow) {}

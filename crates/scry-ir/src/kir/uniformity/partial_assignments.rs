@@ -1,5 +1,5 @@
 //! Finds partially assigned variables: those that may be read by an invocation that was inactive at
-//! the latest assignment.
+//! the latest assignment. They are called partial here.
 //!
 //! A forward data-flow analysis. A variable is partial at a point of the kernel if some invocation
 //! that is active there may have been inactive at the latest assignment by any invocation. An

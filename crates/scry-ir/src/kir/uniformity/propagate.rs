@@ -2,7 +2,7 @@
 
 use super::Variability::{self, Uniform};
 use super::transfer::{self, CurrentUniformity};
-use super::{Lanes, Uniformity, VarUniformity};
+use super::{ComparedInvocations, Uniformity, VarUniformity};
 use crate::kir::{Inst, Kir, Stmt, Value, Var, for_each_stmt};
 
 /// The variability of values and variables so far. Each is a node of the def-use graph; the values
@@ -23,11 +23,12 @@ struct Users {
 }
 
 impl<'a> Flow<'a> {
-    /// Initialises the variability of each node as if all operands were uniform.
-    pub(super) fn new(kir: &'a Kir, lanes: Lanes) -> Self {
+    /// Initialises the variability of each value as if its operands were uniform, and of each
+    /// variable as uniform. Nodes that are not uniform enter the worklist.
+    pub(super) fn new(kir: &'a Kir, compared: ComparedInvocations) -> Self {
         let values = vec![Uniform; kir.values.len()];
         let vars = vec![Uniform; kir.vars.len()];
-        let current = CurrentUniformity { values, vars, lanes };
+        let current = CurrentUniformity { values, vars, compared };
         let mut flow = Self { kir, current, users: Users::new(kir), raised: Vec::new() };
         (0..kir.values.len() as u32).for_each(|value| flow.update(Value(value)));
         flow
@@ -43,6 +44,7 @@ impl<'a> Flow<'a> {
         while let Some(node) = self.raised.pop() {
             for at in self.users.starts[node]..self.users.starts[node + 1] {
                 let user = self.users.list[at];
+                // Nodes after the values are variables.
                 match user.checked_sub(self.current.values.len()) {
                     None => self.update(Value(user as u32)),
                     // The node is a value, which is assigned to the variable.
@@ -52,7 +54,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Returns the result of the analysis.
+    /// Returns the result of the analysis. `partial` says whether a variable is partially assigned.
     pub(super) fn into_uniformity(self, partial: impl Fn(Var) -> bool) -> Uniformity {
         let CurrentUniformity { values, vars, .. } = self.current;
         let vars = vars.into_iter().zip(0..);
@@ -101,6 +103,7 @@ impl Users {
     }
 }
 
+/// Calls `visit` for each edge of the def-use graph: with a node, and with one of its users.
 fn for_each_edge(kir: &Kir, visit: &mut dyn FnMut(usize, usize)) {
     let vars = kir.values.len();
     for (user, definition) in kir.values.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Transfer functions: the variability of an instruction's result from that of its operands.
 
-use super::Lanes;
+use super::ComparedInvocations;
 use super::Variability::{self, Affine, Uniform, Varying};
 use crate::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Type, UnaryOp, Value, Var};
 
@@ -8,7 +8,7 @@ use crate::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Type, UnaryO
 pub(super) struct CurrentUniformity {
     pub(super) values: Vec<Variability>,
     pub(super) vars: Vec<Variability>,
-    pub(super) lanes: Lanes,
+    pub(super) compared: ComparedInvocations,
 }
 
 impl CurrentUniformity {
@@ -29,9 +29,7 @@ pub(super) fn variability(kir: &Kir, value: Value, current: &CurrentUniformity) 
     let ty = kir.ty(value);
     match kir.inst(value) {
         Inst::Const(_) | Inst::ArrayLength { .. } => Uniform,
-        Inst::Builtin(Builtin::GroupId(0)) => current.lanes.group,
-        Inst::Builtin(Builtin::SubgroupId) => current.lanes.subgroup,
-        Inst::Builtin(builtin) => builtin_variability(*builtin),
+        Inst::Builtin(builtin) => builtin_variability(*builtin, current.compared),
         Inst::Unary(UnaryOp::Neg | UnaryOp::Not, a) => affine_or_varying(ty, get(*a)),
         Inst::Unary(_, a) => uniform_or_varying(get(*a)),
         Inst::Binary(op, a, b) => binary_variability(*op, ty, get(*a), get(*b)),
@@ -43,12 +41,13 @@ pub(super) fn variability(kir: &Kir, value: Value, current: &CurrentUniformity) 
         Inst::Convert(a) | Inst::Bitcast(a) => affine_or_varying(ty, get(*a)),
         Inst::Get(var) => current.var(*var),
         Inst::Load { place, .. } => load_variability(kir, place, current),
-        // Each workgroup has its own memory.
-        Inst::WorkgroupUniformLoad { .. } if current.lanes.group != Uniform => Varying,
+        // Each workgroup has its own workgroup memory.
+        Inst::WorkgroupUniformLoad { .. } if current.compared.spans_workgroups() => Varying,
         // The barriers around the load exclude races.
         Inst::WorkgroupUniformLoad { place, .. } => {
             uniform_or_varying(place.index.map_or(Uniform, get))
         }
+        // Another result of an instruction with several.
         Inst::Extra(first, _) => get(*first),
         Inst::Atomic { .. }
         | Inst::Subgroup(_)
@@ -60,10 +59,12 @@ pub(super) fn variability(kir: &Kir, value: Value, current: &CurrentUniformity) 
     }
 }
 
-fn builtin_variability(builtin: Builtin) -> Variability {
+fn builtin_variability(builtin: Builtin, compared: ComparedInvocations) -> Variability {
     match builtin {
         Builtin::LocalId(_) => Affine,
-        Builtin::SubgroupLane | Builtin::SubgroupId => Varying,
+        Builtin::GroupId(0) => compared.group_id_x,
+        Builtin::SubgroupId => compared.subgroup_id,
+        Builtin::SubgroupLane => Varying,
         Builtin::GroupId(_)
         | Builtin::GroupCount(_)
         | Builtin::SubgroupSize
@@ -85,22 +86,23 @@ fn binary_variability(op: BinaryOp, ty: Type, a: Variability, b: Variability) ->
 fn load_variability(kir: &Kir, place: &Place, current: &CurrentUniformity) -> Variability {
     match place.space {
         AddressSpace::Local(_) => Varying,
-        AddressSpace::Workgroup(_) if !current.lanes.lockstep => Varying,
+        AddressSpace::Workgroup(_) if !current.compared.lockstep => Varying,
         AddressSpace::Binding(binding)
-            if !current.lanes.lockstep && kir.buffers[binding as usize].writable =>
+            if !current.compared.lockstep && kir.buffers[binding as usize].writable =>
         {
             Varying
         }
-        // Each workgroup has its own memory.
-        AddressSpace::Workgroup(_) if current.lanes.group != Uniform => Varying,
+        // Each workgroup has its own workgroup memory.
+        AddressSpace::Workgroup(_) if current.compared.spans_workgroups() => Varying,
         AddressSpace::Binding(_) | AddressSpace::Immediate | AddressSpace::Workgroup(_) => {
             uniform_or_varying(place.index.map_or(Uniform, |index| current.value(index)))
         }
     }
 }
 
-/// Returns the variability of the result of an operation that maps affine integers of 32 bits to
-/// affine ones. `operands` is the maximum variability of the operands.
+/// Returns the variability of the result of an operation whose 32-bit integer result is classified
+/// as [`Affine`](Variability::Affine) if its operands are. `operands` is the maximum variability of
+/// the operands.
 fn affine_or_varying(ty: Type, operands: Variability) -> Variability {
     if matches!(ty, Type::I32 | Type::U32) { operands } else { uniform_or_varying(operands) }
 }

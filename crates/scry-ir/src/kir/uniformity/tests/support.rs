@@ -37,7 +37,7 @@ impl Kernel {
         store_var(&mut self.b, self.x);
     }
 
-    /// Returns the variability of `x`, and whether it is partial.
+    /// Returns the variability of `x`, and whether it is partially assigned.
     pub fn uniformity_of_x(self) -> (Variability, bool) {
         let VarUniformity { variability, partially_assigned } =
             self.b.finish().uniformity().var(self.x);
@@ -64,7 +64,7 @@ pub fn increment(b: &mut Builder, var: Var) {
     b.set(var, new);
 }
 
-/// Exits a label if a variable is at least ten.
+/// Exits the loop or scope with this label if a variable is at least ten.
 pub fn exit_at_ten(b: &mut Builder, var: Var, label: Label) {
     let (count, ten) = (b.get(var), b.u32(10));
     let done = b.binary(BinaryOp::Ge, count, ten);

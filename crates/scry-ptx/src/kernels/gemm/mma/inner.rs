@@ -11,9 +11,9 @@ use crate::typed::{KernelBuilder, Ptr, Shared, Val, Var};
 pub(super) struct Side<'k> {
     pub k: &'k KernelBuilder,
     pub layout: OperandLayout,
-    /// Whether it is `a`.
+    /// Whether it is the left operand, `a`.
     pub is_a: bool,
-    /// Row pitch in bytes.
+    /// Bytes from one row to the next in a stage.
     pub pitch: u32,
     /// Address of the operand in the first stage.
     pub first: Ptr<'k, Shared, u8>,
@@ -33,6 +33,7 @@ impl<'k> Side<'k> {
     /// Loads all fragments at a K step, from the stage at byte offset `stage`.
     fn read(&self, stage: Val<'k, u32>, step: u32) -> Vec<Fragment<'k>> {
         let stage = self.first.plus_bytes(stage);
+        // `ldmatrix` transposes 16-bit elements only.
         let by_scalars = !self.layout.k_major && self.layout.size == 4;
         let one = |nth: u32| match by_scalars {
             true => self.load_scalars(stage, 16 * nth, step),
@@ -88,14 +89,14 @@ pub(super) struct Block<'k> {
     pub copiers: [Copier<'k>; 2],
     pub sides: [Side<'k>; 2],
     pub stages: Ptr<'k, Shared, u8>,
-    /// Accumulators: for every 16 rows of the warp, every 8 columns.
+    /// Accumulators: for every 16 rows of the warp, and in them every 8 columns, a lane's four.
     pub accumulators: Vec<[Var<'k, f32>; 4]>,
     pub cursor: StageCursor<'k>,
 }
 
 /// The operands of a warp at one K step.
 type Fragments<'k> = [Vec<Fragment<'k>>; 2];
-/// Fragments in variables.
+/// Fragments in variables, which keep them from one iteration over K to the next.
 type Current<'k> = [Vec<[Var<'k, u32>; 4]>; 2];
 
 impl<'k> Block<'k> {

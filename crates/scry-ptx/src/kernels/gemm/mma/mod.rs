@@ -4,8 +4,8 @@
 //! memory, filled by `cp.async`. On Hopper `wgmma`, which reads shared memory itself, is about 1.5
 //! times as fast.
 
-mod choice;
 mod inner;
+mod shapes;
 mod stage;
 mod tile;
 
@@ -15,7 +15,7 @@ use inner::{Block, Side};
 use stage::{Copier, OperandLayout};
 pub(crate) use tile::MmaTile;
 
-pub(super) use choice::{TILES, k_dim, shared_bytes};
+pub(super) use shapes::{TILES, k_dim, shared_bytes};
 
 use super::multistage::StageCursor;
 use super::params::{GemmLaunch, Params, Task};
@@ -35,7 +35,7 @@ pub(crate) struct Mma {
 }
 
 impl Mma {
-    /// Elements of a tile along M or N.
+    /// Elements of a tile along M (`nth` = 0, operand `a`) or N (`nth` = 1, operand `b`).
     fn side(&self, nth: usize) -> u32 {
         [self.tile.rows, self.tile.columns][nth]
     }
@@ -100,6 +100,8 @@ impl Mma {
         }
     }
 
+    /// Stores the accumulators, in the register layout of `mma`: a lane holds two adjacent columns
+    /// of each octet (8 columns), in rows `lane / 4` and `lane / 4 + 8` of each 16.
     fn store<'k>(
         &self,
         k: &'k KernelBuilder,
@@ -126,14 +128,15 @@ impl Mma {
 
 impl PtxKernel for Mma {
     fn name(&self) -> String {
-        let (operands, exact) = match self.mma_type {
+        // The result's type is in the name if it is not that of the operands.
+        let (operands, default_output) = match self.mma_type {
             MmaType::F16 => ("f16", PtxType::F16),
             MmaType::Bf16 => ("bf16", PtxType::Bf16),
             MmaType::Tf32 => ("tf32", PtxType::F32),
         };
         let store = &self.product.store;
         let name = Name::new("gemm_mma").with(operands);
-        let name = name.with_if(store.output != exact, store.output.name());
+        let name = name.with_if(store.output != default_output, store.output.name());
         let name = name.layout(self.layouts[0].k_major, self.layouts[1].k_major);
         store.append_to(self.tile.append_to(name)).build()
     }

@@ -170,6 +170,7 @@ fn pointer(address: Val<'_, u64>) -> Ptr<'_, Global, u8> {
 }
 
 fn to_u64(x: Val<'_, u32>) -> Val<'_, u64> {
+    // Without a rounding modifier: the conversion is exact.
     x.convert("")
 }
 

@@ -8,27 +8,19 @@ use crate::types::PtxType;
 /// Large tiles need fewer reads of shared memory, which is the bottleneck, per MMA; small ones
 /// distribute small GEMMs over all multiprocessors.
 pub(in crate::kernels::gemm) const TILES: [MmaTile; 3] = [
-    tile([128, 256], 3, [2, 4], 1, 950),
-    tile([128, 128], 3, [2, 2], 2, 940),
-    tile([64, 64], 4, [2, 2], 3, 600),
+    MmaTile { rows: 128, columns: 256, stages: 3, warps: [2, 4], blocks: 1, rate: 950 },
+    MmaTile { rows: 128, columns: 128, stages: 3, warps: [2, 2], blocks: 2, rate: 940 },
+    MmaTile { rows: 64, columns: 64, stages: 4, warps: [2, 2], blocks: 3, rate: 600 },
 ];
-
-const fn tile(
-    [rows, columns]: [u32; 2],
-    stages: u32,
-    warps: [u32; 2],
-    blocks: u32,
-    rate: u32,
-) -> MmaTile {
-    MmaTile { rows, columns, stages, warps, blocks, rate }
-}
 
 /// Returns the elements along K per stage, for elements of `size` bytes.
 pub(in crate::kernels::gemm) const fn k_dim(size: u32) -> u32 {
+    // The same for both layouts.
     OperandLayout { k_major: true, size }.k_dim()
 }
 
-/// Returns the operands' layouts.
+/// Returns the operands' layouts: `a` is M × K, so contiguous along M if column-major; `b` is
+/// K × N, so contiguous along N if row-major.
 fn layouts(gemm: &Gemm) -> [OperandLayout; 2] {
     let size = gemm.element.size();
     [
@@ -37,7 +29,7 @@ fn layouts(gemm: &Gemm) -> [OperandLayout; 2] {
     ]
 }
 
-/// Returns the bytes of shared memory that a block needs.
+/// Returns the bytes of shared memory that a block needs for its pipeline stages.
 pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &MmaTile) -> u32 {
     let [a, b] = layouts(gemm);
     tile.stages * (a.stage_bytes(tile.rows) + b.stage_bytes(tile.columns))

@@ -23,7 +23,7 @@ impl Emitter<'_> {
         count: u32,
     ) -> Result<(), ShaderError> {
         let ty = self.kir.ty(first);
-        let memory = self.memory(place)?;
+        let memory = self.memory_variable(place)?;
         let elements = match &memory.shape {
             Shape::Array(elements) => *elements,
             Shape::Fields(_) => return self.load_fields(first, place, count),
@@ -53,7 +53,8 @@ impl Emitter<'_> {
         if elements.atomic { format!("atomicLoad(&{scalar})") } else { scalar }
     }
 
-    /// Loads values as components of one vector, if they are; returns whether they are.
+    /// Loads contiguous values as components of one vector. Returns false, and writes nothing, if
+    /// they are not in one vector.
     fn load_vector(
         &mut self,
         first: Value,
@@ -79,6 +80,7 @@ impl Emitter<'_> {
         true
     }
 
+    /// Loads contiguous values from a structure of fields.
     fn load_fields(&mut self, first: Value, place: &Place, count: u32) -> Result<(), ShaderError> {
         let ty = self.kir.ty(first);
         for i in 0..count {
@@ -91,7 +93,7 @@ impl Emitter<'_> {
 
     /// Returns the value of type `ty` at a byte of a structure.
     fn load_field(&mut self, place: &Place, byte: u32, ty: Type) -> Result<String, ShaderError> {
-        let memory = self.memory(place)?;
+        let memory = self.memory_variable(place)?;
         let Shape::Fields(fields) = &memory.shape else { return Err(no_field_error()) };
         if let Some((found, path)) = Field::scalar_at(fields, byte)
             && found.size() == ty.size()
@@ -138,7 +140,7 @@ impl Emitter<'_> {
     /// Stores contiguous values.
     pub(super) fn store(&mut self, place: &Place, values: &[Value]) -> Result<(), ShaderError> {
         let Some(ty) = values.first().map(|value| self.kir.ty(*value)) else { return Ok(()) };
-        let memory = self.memory(place)?;
+        let memory = self.memory_variable(place)?;
         let Shape::Array(elements) = memory.shape else { return Err(no_field_error()) };
         let name = memory.name.clone();
         if elements.lanes > 1 {
@@ -209,7 +211,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Reinterprets scalars, or a vector of `lanes` of them.
+/// Returns a bitcast of a scalar, or of a vector of `lanes` scalars, to type `to`; the expression
+/// itself if that is its type.
 pub(super) fn cast(text: &str, from: Type, to: Type, lanes: u32) -> String {
     match (from == to, lanes) {
         (true, _) => text.to_owned(),

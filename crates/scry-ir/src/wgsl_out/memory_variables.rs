@@ -1,80 +1,75 @@
-//! The declarations of a kernel's memories.
+//! Declares a variable for each address space of a kernel: the bindings and immediates at module
+//! scope, and the workgroup and local arrays.
 
 use std::collections::BTreeMap;
 
 use super::accesses::Accesses;
-use super::declarations::{self, Elements, Memory, Shape};
+use super::declarations::{self, Elements, MemoryVariable, Shape};
 use super::fields::{self, Field};
 use super::identifiers::Names;
 use crate::kir::{AddressSpace, Kir, Type};
 use crate::{BufferBindingType, Interface, ShaderError, ShaderErrorKind, TypeLayout};
 
-/// The memories of a kernel, and the lines that declare them.
+/// The variables of the kernel's address spaces, and the lines that declare them.
 #[derive(Debug, Default)]
-pub(super) struct Memories {
-    by_space: BTreeMap<AddressSpace, Memory>,
+pub(super) struct MemoryVariables {
+    by_space: BTreeMap<AddressSpace, MemoryVariable>,
     /// Structures, each followed by an empty line.
     pub(super) types: Vec<String>,
     /// Declarations at module scope.
     pub(super) globals: Vec<String>,
     /// Declarations at the top of the kernel.
     pub(super) locals: Vec<String>,
-    /// Statements at the top of the kernel, which keep bindings in its interface.
+    /// Statements `_ = …;` at the top of the kernel, which keep unused variables in its interface.
     pub(super) uses: Vec<String>,
 }
 
-impl Memories {
-    pub(super) fn get(&self, space: AddressSpace) -> Option<&Memory> {
+impl MemoryVariables {
+    pub(super) fn get(&self, space: AddressSpace) -> Option<&MemoryVariable> {
         self.by_space.get(&space)
     }
 }
 
-/// Declares the memories of a kernel.
+/// Declares the variables of the kernel's address spaces.
 pub(super) struct MemoryDeclarer<'a> {
     pub(super) kir: &'a Kir,
     pub(super) interface: &'a Interface,
     pub(super) accesses: &'a Accesses,
     pub(super) names: &'a mut Names,
     pub(super) native_f16: bool,
-    pub(super) found: Memories,
+    pub(super) found: MemoryVariables,
 }
 
-/// A uniform or immediate variable, whose type the interface describes.
+/// A uniform or immediate variable. Its type is that of the interface, since the host writes it.
 struct HostVariable<'a> {
     space: AddressSpace,
     /// `var<uniform>` or `var<immediate>`, with the attributes before it.
     declaration: String,
     name: String,
     layout: &'a TypeLayout,
-    /// The elements to declare it as an array, if WGSL permits that.
+    /// The elements of an array that can replace the type; `None` if WGSL does not permit an array.
     array: Option<Elements>,
 }
 
 impl MemoryDeclarer<'_> {
-    /// Declares all memories.
-    pub(super) fn declare_all(mut self) -> Result<Memories, ShaderError> {
+    /// Declares all variables.
+    pub(super) fn declare_all(mut self) -> Result<MemoryVariables, ShaderError> {
         for i in 0..self.kir.buffers.len() {
             self.binding(i)?;
         }
         self.immediates()?;
         for (i, array) in self.kir.workgroup.iter().enumerate() {
             let space = AddressSpace::Workgroup(i as u32);
-            let elements = declarations::array_elements(
-                array,
-                self.accesses.to_memory(space),
-                self.native_f16,
-            );
+            let elements =
+                declarations::array_elements(array, self.accesses.to_space(space), self.native_f16);
             let name = self.names.unique(&format!("workgroup{i}"));
             self.found.globals.push(format!("var<workgroup> {name}: {};", elements.array_type()));
             self.insert(space, name, Shape::Array(elements));
         }
         for (i, array) in self.kir.locals.iter().enumerate() {
             let space = AddressSpace::Local(i as u32);
-            let elements = declarations::array_elements(
-                array,
-                self.accesses.to_memory(space),
-                self.native_f16,
-            );
+            let elements =
+                declarations::array_elements(array, self.accesses.to_space(space), self.native_f16);
             let name = self.names.unique(&format!("local{i}"));
             self.found.locals.push(format!("var {name}: {};", elements.array_type()));
             self.insert(space, name, Shape::Array(elements));
@@ -83,7 +78,7 @@ impl MemoryDeclarer<'_> {
     }
 
     fn insert(&mut self, space: AddressSpace, name: String, shape: Shape) {
-        self.found.by_space.insert(space, Memory { name, shape });
+        self.found.by_space.insert(space, MemoryVariable { name, shape });
     }
 
     fn binding(&mut self, i: usize) -> Result<(), ShaderError> {
@@ -142,17 +137,17 @@ impl MemoryDeclarer<'_> {
             layout: &immediates.layout,
             array: None,
         })?;
-        if self.accesses.to_memory(space).is_empty() {
+        if self.accesses.to_space(space).is_empty() {
             self.add_use(space);
         }
         Ok(())
     }
 
-    /// Declares a uniform or immediate variable: as a structure of fields, unless it is indexed at
-    /// run time or would have too many.
+    /// Declares a uniform or immediate variable: as a structure of fields, or as an array if it is
+    /// indexed at run time or would have too many fields.
     fn host_variable(&mut self, variable: HostVariable<'_>) -> Result<(), ShaderError> {
         let indexed =
-            self.accesses.to_memory(variable.space).iter().any(|access| access.is_indexed());
+            self.accesses.to_space(variable.space).iter().any(|access| access.is_indexed());
         match (indexed, fields::fields_of(&variable.name, variable.layout)?, variable.array) {
             (false, Some(fields), _) => {
                 let ty = self.structure(variable.layout, &variable.name, &fields);
@@ -219,7 +214,7 @@ impl MemoryDeclarer<'_> {
 
     /// Adds a use of a variable that the kernel does not use, to keep it in the interface.
     fn add_use(&mut self, space: AddressSpace) {
-        let Some(Memory { name, shape }) = self.found.by_space.get(&space) else { return };
+        let Some(MemoryVariable { name, shape }) = self.found.by_space.get(&space) else { return };
         let part = match shape {
             Shape::Array(Elements { len: None, .. }) => format!("arrayLength(&{name})"),
             Shape::Array(_) => format!("{name}[0]"),
