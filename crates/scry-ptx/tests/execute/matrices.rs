@@ -30,9 +30,13 @@ fn product(n: u32, size: u32, load: &str) -> String {
 /// Executes a kernel; returns its PTX.
 #[track_caller]
 fn execute(source: &str, target: Target) -> String {
+    let mut buffers = vec![vec![0; 1024]];
+    if source.contains("flag[") {
+        buffers.push(vec![0; 64]);
+    }
     let launch = TestLaunch {
         source: source.to_owned(),
-        buffers: vec![vec![0; 1024], vec![0; 64]],
+        buffers,
         immediates: Vec::new(),
         groups: [1, 1, 1],
     };
