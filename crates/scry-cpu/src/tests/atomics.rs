@@ -21,7 +21,7 @@ fn first_element(b: &mut Builder, ty: Type) -> Place {
 /// Executes `body` in a loop, so that the kernel has no cost estimate and runs on several threads.
 fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) {
     let count = b.var(Type::U32);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let iteration = b.get(count);
         let done = b.compare(scry_ir::kir::BinaryOp::Ge, iteration, iterations);
         b.if_then(done, |b| b.break_to(label));
@@ -73,7 +73,7 @@ fn compare_exchange_implements_a_lock() {
     // lock.
     let kir = kernel([1, 1, 1], |b| {
         let [zero, one] = [0, 1].map(|value| b.u32(value));
-        b.loop_(false, |b, label| {
+        b.loop_(|b, label| {
             let op = AtomicOp::CompareExchange;
             let lock = first_element(b, Type::U32);
             let old = b.atomic(Type::U32, op, lock, Some(one), Some(zero));

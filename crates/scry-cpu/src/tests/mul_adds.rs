@@ -235,7 +235,7 @@ fn index_changes_between_load_and_use() {
     assert_elementwise_agrees(|b, number, input, out| {
         let index = b.var(Type::U32);
         b.set(index, number);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let (now, one) = (b.get(index), b.u32(1));
             let x = b.load(Type::F32, Place { index: Some(now), ..input }, 1)[0];
             let next = b.add(now, one);
