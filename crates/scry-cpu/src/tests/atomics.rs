@@ -69,8 +69,8 @@ fn atomic_add_returns_unique_values() {
 
 #[test]
 fn compare_exchange_implements_a_lock() {
-    // Each workgroup of one invocation acquires the lock, adds 1 with a separate load and store, and
-    // releases the lock.
+    // Each workgroup of one invocation acquires the lock, adds 1 by a load and a store instead of
+    // an atomic addition, and releases the lock.
     let kir = kernel([1, 1, 1], |b| {
         let [zero, one] = [0, 1].map(|value| b.u32(value));
         b.loop_(|b, label| {
