@@ -84,7 +84,7 @@ fn kernel(
             b.if_then(condition, |b| b.break_to(label));
             exchange_once(b);
         }),
-        Flow::Loop => b.loop_(false, |b, label| {
+        Flow::Loop => b.loop_(|b, label| {
             exchange_once(b);
             b.if_then(condition, |b| b.break_to(label));
         }),
@@ -227,7 +227,7 @@ fn set_condition(b: &mut Builder, source: ConditionSource, flag: Value) -> Value
         }),
         ConditionSource::TripCount => {
             let counter = b.var(Type::U32);
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 b.if_then(flag, |b| b.break_to(label));
                 let (at, one, four) = (b.get(counter), b.u32(1), b.u32(4));
                 let next = b.binary(BinaryOp::Add, at, one);
@@ -287,7 +287,7 @@ fn unrolled_iterations_keep_their_barriers() {
     let (lane, counter) = (b.builtin(Builtin::LocalId(0)), b.var(Type::U32));
     let [zero, one, ten] = [0, 1, 10].map(|number| b.u32(number));
     b.set(counter, zero);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let at = b.get(counter);
         let continues = b.binary(BinaryOp::Lt, at, ten);
         b.if_else(continues, |_| (), |b| b.break_to(label));
@@ -310,7 +310,7 @@ fn exited_lanes_stay_inactive() {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);
     let lane = b.builtin(Builtin::LocalId(0));
-    b.loop_(false, |b, outer| {
+    b.loop_(|b, outer| {
         b.barrier(Barrier::Subgroup);
         b.scope(|b, scope| {
             let ten = b.u32(10);

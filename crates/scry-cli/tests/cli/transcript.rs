@@ -20,6 +20,7 @@ impl Transcript {
         let devices = place.scry(&["devices", "--json"]).exits_with(0).json();
         let cpu = devices["result"]["devices"][0]["name"].as_str().expect("a name").to_owned();
         let memory = devices["result"]["devices"][0]["memory_bytes"].as_f64().expect("a number");
+        // With the parenthesis after it, so that only the size of the device's memory matches.
         let memory = format!("{:.1} GiB)", memory / f64::from(1 << 30));
         let folder = place.path("").display().to_string();
         let masks = vec![(folder, "FOLDER/"), (cpu, "CPU"), (memory, "MEMORY)")];
@@ -63,8 +64,9 @@ impl Transcript {
     }
 }
 
-/// Replaces each time such as `5 s` by `#`, if the number is a word of its own: `60s` and `(5 s)`
-/// are kept.
+/// Replaces each time whose number and unit are words of their own, such as `5 s` or `1.25 ms,`, by
+/// `#` and the punctuation after the unit. Times in command lines and messages, such as `60s` and
+/// `(5 s)`, are kept: they do not vary.
 fn mask_times(text: &str) -> String {
     let is_unit = |word: &str| {
         let unit = word.trim_end_matches(|c: char| !c.is_alphabetic());
@@ -76,12 +78,14 @@ fn mask_times(text: &str) -> String {
             let next = words.get(at + 1).copied().unwrap_or_default();
             match word.parse::<f64>() {
                 Ok(_) if is_unit(next) => "#",
+                // Removes the unit, and keeps the punctuation after it.
                 _ if is_unit(word) && at > 0 && words[at - 1].parse::<f64>().is_ok() => {
                     word.trim_start_matches(char::is_alphabetic)
                 }
                 _ => word,
             }
         });
+        // Each `#` is followed by a space and the rest of the unit's word.
         masked.collect::<Vec<_>>().join(" ").replace("# ", "#")
     });
     lines.collect()

@@ -1,5 +1,6 @@
 //! Out-of-bounds indices: reads return a value of the same variable or zero, writes stay in the
 //! same variable or are dropped, and nothing else changes.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use scry_gpu::{DeviceInfo, Features};
 

@@ -1,4 +1,5 @@
 //! The kernels in `corpus/bounds`, against the results that the comments at their start describe.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use scry_gpu::DeviceInfo;
 

@@ -1,4 +1,5 @@
 //! Out-of-bounds accesses to uniforms and immediates, in linearised and large launches.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use scry_gpu::{DType, DeviceInfo, Launch};
 

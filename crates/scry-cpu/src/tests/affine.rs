@@ -210,7 +210,7 @@ fn variables_affine_or_varying_after_loops() {
             let (index, count) = (b.var(Type::U32), b.var(Type::U32));
             let number = b.global_index();
             b.set(index, number);
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 let iteration = b.get(count);
                 let x = b.local_id(0);
                 let bound = b.u32(2);

@@ -21,7 +21,7 @@ fn first_element(b: &mut Builder, ty: Type) -> Place {
 /// Executes `body` in a loop, so that the kernel has no cost estimate and runs on several threads.
 fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) {
     let count = b.var(Type::U32);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let iteration = b.get(count);
         let done = b.compare(scry_ir::kir::BinaryOp::Ge, iteration, iterations);
         b.if_then(done, |b| b.break_to(label));
@@ -69,11 +69,11 @@ fn atomic_add_returns_unique_values() {
 
 #[test]
 fn compare_exchange_implements_a_lock() {
-    // Each workgroup of one invocation acquires the lock, adds without atomics, and releases the
-    // lock.
+    // Each workgroup of one invocation acquires the lock, adds 1 by a load and a store instead of
+    // an atomic addition, and releases the lock.
     let kir = kernel([1, 1, 1], |b| {
         let [zero, one] = [0, 1].map(|value| b.u32(value));
-        b.loop_(false, |b, label| {
+        b.loop_(|b, label| {
             let op = AtomicOp::CompareExchange;
             let lock = first_element(b, Type::U32);
             let old = b.atomic(Type::U32, op, lock, Some(one), Some(zero));
@@ -112,10 +112,10 @@ fn every_atomic_on_every_type() {
                 let number = b.global_index();
                 let place = Place::new(AddressSpace::Binding(0), Some(number), 2 * ty.size(), 0);
                 let operand = b.load(ty, place, 2);
-                let (value, odd): (Value, _) = (operand[1], b.u32(1));
-                let bit = b.binary(scry_ir::kir::BinaryOp::And, number, odd);
-                let some = b.compare(scry_ir::kir::BinaryOp::Eq, bit, 1);
-                let compare = b.select(some, operand[0], value);
+                let (value, one): (Value, _) = (operand[1], b.u32(1));
+                let bit = b.binary(scry_ir::kir::BinaryOp::And, number, one);
+                let is_odd = b.compare(scry_ir::kir::BinaryOp::Eq, bit, 1);
+                let compare = b.select(is_odd, operand[0], value);
                 let value = (op != Load).then_some(value);
                 let compare = (op == CompareExchange).then_some(compare);
                 let old = b.atomic(ty, op, place, value, compare);
@@ -133,15 +133,18 @@ fn every_atomic_on_every_type() {
 
 #[test]
 fn atomics_run_in_invocation_order() {
-    for (space, array) in [("storage", false), ("workgroup", true)] {
+    for (space, in_workgroup) in [("storage", false), ("workgroup", true)] {
         let kir = kernel([7, 3, 2], |b| {
-            let memory =
-                if array { b.workgroup_array(Type::U32, 1) } else { AddressSpace::Binding(0) };
+            let memory = if in_workgroup {
+                b.workgroup_array(Type::U32, 1)
+            } else {
+                AddressSpace::Binding(0)
+            };
             let index = b.local_index();
             let one = b.u32(1);
-            let odd = b.binary(scry_ir::kir::BinaryOp::And, index, one);
-            let some = b.compare(scry_ir::kir::BinaryOp::Eq, odd, 1);
-            b.if_then(some, |b| {
+            let bit = b.binary(scry_ir::kir::BinaryOp::And, index, one);
+            let is_odd = b.compare(scry_ir::kir::BinaryOp::Eq, bit, 1);
+            b.if_then(is_odd, |b| {
                 let place = Place::new(memory, None, 4, 0);
                 let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(index), None);
                 let next = b.add(index, one);
@@ -155,7 +158,7 @@ fn atomics_run_in_invocation_order() {
             expected[index + 1] = sum;
             sum += index as u32;
         }
-        expected[0] = if array { 0 } else { sum };
+        expected[0] = if in_workgroup { 0 } else { sum };
         assert_eq!(words(&launch.run(&kir, &Machine::new(1))[0]), expected, "{space}");
     }
 }

@@ -74,7 +74,7 @@ fn tree_reduction_in_a_loop() {
         let half = b.var(Type::U32);
         let first = b.u32(width / 2);
         b.set(half, first);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             b.barrier(Barrier::Workgroup);
             let distance = b.get(half);
             let done = b.compare(BinaryOp::Eq, distance, 0);

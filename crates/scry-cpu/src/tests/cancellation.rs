@@ -14,7 +14,7 @@ fn endless(barrier: bool, divergent: bool) -> Kir {
     b.buffer(true);
     let number = b.global_index();
     let count = b.var(Type::U32);
-    b.loop_(false, |b, label| {
+    b.loop_(|b, label| {
         let iteration = b.get(count);
         let two = b.u32(2);
         let next = b.add(iteration, two);

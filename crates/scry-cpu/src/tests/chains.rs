@@ -68,10 +68,15 @@ fn max_stages(kir: &Kir) -> usize {
     stages.max().unwrap_or(0)
 }
 
-/// Returns a kernel in which each invocation accesses its element of three buffers, and writes the
-/// last. With `partial`, only some invocations do.
-fn elementwise(shape: [u32; 3], terms: u32, end: End, partial: bool) -> Kir {
-    let mut b = Builder::new("own", shape);
+/// Returns a kernel in which each invocation accesses its element of three buffers, and writes that
+/// of the last.
+fn elementwise(shape: [u32; 3], terms: u32, end: End) -> Kir {
+    elementwise_if(shape, terms, end, false)
+}
+
+/// As [`elementwise`]; with `partial`, only some invocations access memory.
+fn elementwise_if(shape: [u32; 3], terms: u32, end: End, partial: bool) -> Kir {
+    let mut b = Builder::new("elementwise", shape);
     let buffers = [b.buffer(false), b.buffer(false), b.buffer(true)];
     let number = b.global_index();
     let body = |b: &mut Builder| {
@@ -101,9 +106,9 @@ fn chains_end_at_buffer_bounds() {
         for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
             for (partial, missing) in [(false, 0), (true, 0), (false, 17)] {
                 let buffers = [0, 1 << 8, 1 << 9]
-                    .map(|first| small(first, size.saturating_sub(missing).max(1)));
+                    .map(|salt| small(salt, size.saturating_sub(missing).max(1)));
                 Launch::new([3, 1, 1], &buffers)
-                    .assert_agrees(&elementwise(shape, terms, end, partial));
+                    .assert_agrees(&elementwise_if(shape, terms, end, partial));
             }
         }
     }
@@ -112,11 +117,11 @@ fn chains_end_at_buffer_bounds() {
 #[test]
 fn chains_have_at_most_five_stages() {
     for (terms, stages) in [(1, 0), (2, 2), (3, 3), (4, 4), (5, 5), (6, 5)] {
-        let kir = elementwise([64, 1, 1], terms, End::Addend, false);
+        let kir = elementwise([64, 1, 1], terms, End::Addend);
         assert_eq!(max_stages(&kir), stages, "{terms} terms");
     }
     for end in [End::Factor, End::Scaled] {
-        assert_eq!(max_stages(&elementwise([64, 1, 1], 3, end, false)), 4, "{end:?}");
+        assert_eq!(max_stages(&elementwise([64, 1, 1], 3, end)), 4, "{end:?}");
     }
 }
 
@@ -236,7 +241,7 @@ fn chains_round_like_separate_stages() {
         // In the narrow workgroups, blocks span several rows.
         let runs = [[64, 1, 1], [4, 16, 1], [2, 2, 16]].map(|shape| {
             let launch = Launch::new([3, 1, 1], &[0, 77, 5000].map(fractions));
-            launch.run(&elementwise(shape, terms, end, false), &Machine::new(1))
+            launch.run(&elementwise(shape, terms, end), &Machine::new(1))
         });
         assert!(runs.iter().all(|run| *run == runs[0]), "{terms} terms, {end:?}");
     }

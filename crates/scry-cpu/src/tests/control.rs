@@ -73,7 +73,7 @@ fn lanes_leave_loops_in_different_iterations() {
     assert_agrees(|b, noise, result| {
         let seven = b.u32(7);
         let iterations = b.binary(BinaryOp::And, noise, seven);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let count = b.get(result);
             let done = b.binary(BinaryOp::Ge, count, iterations);
             b.if_then(done, |b| b.break_to(label));
@@ -87,7 +87,7 @@ fn lanes_leave_loops_in_different_iterations() {
 fn loops_with_continue_and_break() {
     assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             b.scope(|b, next| {
                 let iteration = b.get(count);
                 let shifted = b.binary(BinaryOp::Shr, noise, iteration);
@@ -111,7 +111,7 @@ fn lanes_return_from_every_depth() {
         let [first, second] = [0, 1].map(|n| bit(b, noise, n));
         bump(b, result, 1);
         b.if_then(first, |b| b.break_to(Label::KERNEL));
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             bump(b, result, 1);
             b.scope(|b, inner| {
                 b.if_then(second, |b| b.break_to(Label::KERNEL));
@@ -130,11 +130,11 @@ fn lanes_return_from_every_depth() {
 fn lanes_leave_two_levels_at_once() {
     assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
-        b.loop_(true, |b, outer| {
+        b.finite_loop(|b, outer| {
             bump(b, count, 1);
             let iteration = b.get(count);
             b.scope(|b, scope| {
-                b.loop_(true, |b, inner| {
+                b.finite_loop(|b, inner| {
                     let rotated = b.binary(BinaryOp::Shr, noise, iteration);
                     let [out, to_scope] = [0, 4].map(|n| bit(b, rotated, n));
                     bump(b, result, 1);
@@ -190,7 +190,7 @@ fn uniform_control_flow_within_divergent() {
         let count = b.var(Type::U32);
         b.if_then(odd, |b| {
             b.if_else(first_group, |b| bump(b, result, 1), |b| bump(b, result, 2));
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 let iteration = b.get(count);
                 let done = b.binary(BinaryOp::Ge, iteration, group);
                 b.if_then(done, |b| b.break_to(label));
@@ -211,7 +211,7 @@ fn uniform_control_flow_within_divergent() {
 fn divergent_control_flow_within_uniform() {
     assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let iteration = b.get(count);
             let done = b.compare(BinaryOp::Ge, iteration, 5);
             b.if_then(done, |b| b.break_to(label));
@@ -247,7 +247,7 @@ fn inactive_lanes_keep_values_and_variables() {
 fn variables_carry_over_between_iterations() {
     assert_agrees(|b, noise, result| {
         let (inner, count) = (b.var(Type::U32), b.var(Type::U32));
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let before = b.get(inner);
             let sum = b.get(result);
             let sum = b.add(sum, before);

@@ -61,7 +61,7 @@ fn counters_start_at_any_value() {
                 let first = b.u32(first);
                 b.set(parts.result, first);
             }
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 leave_at(b, parts.result, parts.small, |b| b.break_to(label));
                 bump(b, parts.result, 1);
                 bump(b, parts.other, 0x100);
@@ -78,7 +78,7 @@ fn initial_values_differ_between_workgroups() {
         let group = b.builtin(Builtin::GroupId(0));
         let second = b.compare(BinaryOp::Eq, group, 1);
         b.if_then(second, |b| b.set(parts.result, three));
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             leave_at(b, parts.result, parts.small, |b| b.break_to(label));
             bump(b, parts.result, 1);
         });
@@ -90,7 +90,7 @@ fn loops_with_uniform_and_divergent_exits() {
     for (op, exit_if_true) in [(BinaryOp::And, false), (BinaryOp::Or, true)] {
         for iterations in [0, 1, 9, 40] {
             assert_agrees(|b, parts| {
-                b.loop_(true, |b, label| {
+                b.finite_loop(|b, label| {
                     let now = b.get(parts.result);
                     let (uniform_op, varying_op) = if exit_if_true {
                         (BinaryOp::Ge, BinaryOp::Gt)
@@ -118,10 +118,10 @@ fn inner_loop_exits_both_loops() {
     assert_agrees(|b, parts| {
         let (three, zero) = (b.u32(3), b.u32(0));
         let inner = b.var(Type::U32);
-        b.loop_(true, |b, outer| {
+        b.finite_loop(|b, outer| {
             leave_at(b, parts.result, parts.small, |b| b.break_to(outer));
             b.set(inner, zero);
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 leave_at(b, inner, three, |b| b.break_to(label));
                 let bit = b.binary(BinaryOp::And, parts.noise, three);
                 leave_at(b, inner, bit, |b| b.break_to(label));
@@ -143,10 +143,10 @@ fn inner_loop_exits_both_loops() {
 fn counters_of_a_reentered_loop() {
     assert_agrees(|b, parts| {
         let (iteration, two) = (b.var(Type::U32), b.u32(2));
-        b.loop_(true, |b, outer| {
+        b.finite_loop(|b, outer| {
             leave_at(b, iteration, two, |b| b.break_to(outer));
             // The counter continues with its value, which is varying in the second iteration.
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 let (limit, iterations) = (b.get(iteration), parts.small);
                 let limit = b.mul(limit, iterations);
                 leave_at(b, parts.result, limit, |b| b.break_to(label));
@@ -160,7 +160,7 @@ fn counters_of_a_reentered_loop() {
 #[test]
 fn returns_from_loops_with_branch_assignments() {
     assert_agrees(|b, parts| {
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let now = b.get(parts.result);
             let some = b.compare(BinaryOp::Gt, parts.small, 11);
             b.if_then(some, |b| {

@@ -206,7 +206,7 @@ fn miri_machine_with_several_threads() {
     // A kernel with a loop has no cost estimate, so that several threads are used.
     let kir = kernel(16, |b| {
         let x = b.global_x();
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let zero = b.u32(0);
             b.store_word(0, zero, x);
             b.store_word(0, x, x);

@@ -190,8 +190,16 @@ impl KernelGenerator {
         self.b.set(var, value);
     }
 
-    /// Returns a place of `count` words that no other invocation writes; if `is_store`, one that
-    /// this invocation may write.
+    /// Returns a place of `count` words that no other invocation writes.
+    fn readable_place(&mut self, count: u32) -> Place {
+        self.place(count, false)
+    }
+
+    /// Returns a place of `count` words that this invocation may write, and no other accesses.
+    fn writable_place(&mut self, count: u32) -> Place {
+        self.place(count, true)
+    }
+
     fn place(&mut self, count: u32, is_store: bool) -> Place {
         let own = self.random.below((WORDS_PER_INVOCATION - VAR_WORDS - count) as usize) as u32;
         match self.random.below(if is_store { 6 } else { 10 }) {
@@ -223,14 +231,14 @@ impl KernelGenerator {
 
     fn load(&mut self) {
         let count = 1 + self.random.below(4) as u32;
-        let place = self.place(count, false);
+        let place = self.readable_place(count);
         let values = self.b.load(Type::U32, place, count as u8);
         self.visible.extend(values);
     }
 
     fn store(&mut self) {
         let count = 1 + self.random.below(4) as u32;
-        let place = self.place(count, true);
+        let place = self.writable_place(count);
         let values = (0..count).map(|_| self.operand(Type::U32)).collect();
         self.b.store(place, values);
     }

@@ -10,8 +10,8 @@ use crate::{Machine, SUBGROUP_SIZE};
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
 const GROUPS: usize = 3;
 
-/// Executes an operation in all invocations, or only in those whose pseudo-random number is at
-/// least 2^30; the others store 7.
+/// Executes an operation in all invocations if `all`, else in those whose pseudo-random number is
+/// at least 2^30. Returns the result of each invocation, 7 for inactive ones.
 fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: bool) -> Vec<u32> {
     let mut b = Builder::new("subgroups", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
@@ -27,6 +27,11 @@ fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: boo
     let size = shape.iter().product::<u32>() as usize * GROUPS;
     let launch = Launch::new([GROUPS as u32, 1, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
     words(&launch.run(&kir, &Machine::new(2))[1])
+}
+
+/// Executes an operation in all invocations.
+fn exchange_all(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value) -> Vec<u32> {
+    exchange(shape, op, true)
 }
 
 /// Compares the result of each active invocation with `expected`, which is called with the `(lane,
@@ -179,9 +184,9 @@ fn subgroup_ids_restart_in_each_workgroup() {
     assert_exchange(|b, _| b.builtin(Builtin::SubgroupSize), |_, _| Some(SUBGROUP_SIZE));
     for shape in SHAPES {
         let size = shape.iter().product::<u32>();
-        let out = exchange(shape, |b, _| b.builtin(Builtin::SubgroupId), true);
+        let out = exchange_all(shape, |b, _| b.builtin(Builtin::SubgroupId));
         assert!(out.iter().zip(0..).all(|(id, number)| *id == number % size / SUBGROUP_SIZE));
-        let out = exchange(shape, |b, _| b.builtin(Builtin::SubgroupCount), true);
+        let out = exchange_all(shape, |b, _| b.builtin(Builtin::SubgroupCount));
         assert!(out.iter().all(|count| *count == size.div_ceil(SUBGROUP_SIZE)));
     }
 }

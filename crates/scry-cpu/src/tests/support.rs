@@ -9,7 +9,8 @@ use scry_ir::kir::{
 use crate::exec::{self, Scratch};
 use crate::{CancelToken, Code, Job, Machine, Memory};
 
-/// Workgroup shapes: with and without partially filled blocks, with one and several rows.
+/// Workgroup shapes of one and of several rows. Some sizes are multiples of the number of lanes of
+/// a SIMD block (`lanes::BLOCK`), some are not.
 pub(super) const SHAPES: [[u32; 3]; 8] = [
     [1, 1, 1],
     [5, 1, 1],

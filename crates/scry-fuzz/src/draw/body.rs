@@ -11,10 +11,10 @@ impl Generator {
         let lanes = workgroup_size.iter().product::<u32>() as usize;
         self.total_iterations = 0;
         self.context = Context { iterations: 1, ..Context::default() };
-        self.open_scope();
+        self.reset_scope();
         self.add_counter("lane", lanes);
         for root in ["me", "group.x", "groups.x", "groups.y", "id.x", "id.z"] {
-            self.add_variable(root, Type::U32, false, false);
+            self.add_value(root, Type::U32);
         }
         self.add_outputs();
         let mut body = Block::new();
@@ -40,7 +40,7 @@ impl Generator {
                 let (name, at) = (self.new_name("v"), self.random.below(*len));
                 let load = format!("let {name} = atomicLoad(&{}[{at}]);", global.name);
                 loads.push(Stmt::Text(load));
-                self.add_variable(name, (**element).clone(), false, false);
+                self.add_value(name, (**element).clone());
             }
         }
         if !loads.is_empty() {
@@ -69,7 +69,7 @@ impl Generator {
     fn add_outputs(&mut self) {
         for global in self.plain_outputs() {
             for slot in 0..global.count {
-                self.add_variable(own_element(&global, slot), global.ty.clone(), true, false);
+                self.add_writable(own_element(&global, slot), global.ty.clone());
             }
         }
     }
@@ -142,14 +142,14 @@ impl Generator {
         }
         body.push(Stmt::Text("workgroupBarrier();".to_owned()));
         for global in &shared {
-            self.add_variable(global.name.clone(), global.ty.clone(), false, false);
+            self.add_value(global.name.clone(), global.ty.clone());
         }
         for global in &shared {
             if !matches!(global.ty, Type::Array(..)) && self.random.one_in(2) {
                 let name = self.new_name("v");
                 let load = format!("let {name} = workgroupUniformLoad(&{});", global.name);
                 body.push(Stmt::Text(load));
-                self.add_variable(name, global.ty.clone(), false, false);
+                self.add_value(name, global.ty.clone());
             }
         }
         self.statements(body);

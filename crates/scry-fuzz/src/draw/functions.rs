@@ -19,7 +19,7 @@ impl Generator {
     fn function(&mut self) -> Function {
         self.pure = self.random.one_in(2);
         self.total_iterations = 0;
-        self.open_scope();
+        self.reset_scope();
         let pointers: Vec<Type> = match self.pure {
             true => Vec::new(),
             false => (0..self.random.below(3)).map(|_| self.variable_type()).collect(),
@@ -27,10 +27,10 @@ impl Generator {
         let parameters: Vec<Type> =
             (0..self.random.between(1, 3)).map(|_| self.variable_type()).collect();
         for (i, ty) in pointers.iter().enumerate() {
-            self.add_variable(format!("(*q{i})"), ty.clone(), true, false);
+            self.add_writable(format!("(*q{i})"), ty.clone());
         }
         for (i, ty) in parameters.iter().enumerate() {
-            self.add_variable(format!("p{i}"), ty.clone(), false, false);
+            self.add_value(format!("p{i}"), ty.clone());
         }
         let result = self.variable_type();
         self.context =
@@ -97,7 +97,7 @@ impl Generator {
         let pointers = self.pointers(&pointers)?;
         let arguments = parameters.iter().map(|ty| self.storable_value(ty, 2)).collect();
         let name = self.new_name("v");
-        self.add_variable(name.clone(), result, false, false);
+        self.add_value(name.clone(), result);
         Some(Stmt::Call { function: index, pointers, arguments, result: Some(name) })
     }
 

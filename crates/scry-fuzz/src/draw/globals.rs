@@ -8,8 +8,8 @@ use crate::types::{Scalar, Type, for_each_scalar, layout};
 const MIN_INPUT_LEN: usize = 16;
 /// Number of elements of atomic arrays.
 const ATOMIC_ARRAY_LEN: usize = 4;
-/// Maximum bytes of an array in workgroup memory: two of them and the other variables fit in 32 KiB,
-/// which every device has.
+/// Maximum bytes of an array in workgroup memory: two of them and the other variables fit in
+/// 32 KiB, which every device has.
 const MAX_SHARED_SIZE: usize = 15 << 10;
 
 impl Generator {
@@ -51,6 +51,7 @@ impl Generator {
         }
         for _ in 0..self.random.below(3) {
             let ty = self.variable_type();
+            // Private: each invocation has its own copy.
             self.new_global("own", Space::Private, ty, 1);
         }
         let lanes = workgroup_size.iter().product::<u32>() as usize;
@@ -163,8 +164,8 @@ impl Generator {
         }
     }
 
-    /// Adds the globals to the scope that every function may read, and write unless it is pure.
-    pub(super) fn open_scope(&mut self) {
+    /// Resets the scope to the globals that every function may read, and write unless it is pure.
+    pub(super) fn reset_scope(&mut self) {
         self.scope.clear();
         for global in self.globals.clone() {
             if !is_readable_anywhere(global.space) {
@@ -176,14 +177,13 @@ impl Generator {
                 _ => global.ty,
             };
             if global.space == Space::Input {
-                self.add_variable(
-                    format!("arrayLength(&{})", global.name),
-                    Type::U32,
-                    false,
-                    false,
-                );
+                self.add_value(format!("arrayLength(&{})", global.name), Type::U32);
             }
-            self.add_variable(global.name, ty, writable, false);
+            if writable {
+                self.add_writable(global.name, ty);
+            } else {
+                self.add_value(global.name, ty);
+            }
         }
     }
 }

@@ -158,10 +158,25 @@ impl Generator {
         format!("{stem}{}", self.names)
     }
 
-    /// Adds a variable or a value to the scope.
-    fn add_variable(&mut self, root: impl Into<String>, ty: Type, writable: bool, local: bool) {
+    /// Adds a value to the scope.
+    fn add_value(&mut self, root: impl Into<String>, ty: Type) {
         let below = usize::MAX;
-        self.scope.push(Variable { root: root.into(), ty, writable, local, below });
+        let root = root.into();
+        self.scope.push(Variable { root, ty, writable: false, local: false, below });
+    }
+
+    /// Adds a writable variable, or a part of one, to which no pointer may be passed.
+    fn add_writable(&mut self, root: impl Into<String>, ty: Type) {
+        let below = usize::MAX;
+        let root = root.into();
+        self.scope.push(Variable { root, ty, writable: true, local: false, below });
+    }
+
+    /// Adds a local variable, to which pointers may be passed.
+    fn add_local(&mut self, root: impl Into<String>, ty: Type) {
+        let below = usize::MAX;
+        let root = root.into();
+        self.scope.push(Variable { root, ty, writable: true, local: true, below });
     }
 
     /// Adds a value with a known upper bound to the scope.

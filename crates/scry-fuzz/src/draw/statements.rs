@@ -69,15 +69,20 @@ impl Generator {
         // naga evaluates constants through `let`, and rejects errors in them, such as overflow:
         // these need `var`.
         let may_be_constant = value.is_const() || is_constructor_or_swizzle(&value);
-        self.add_variable(name.clone(), ty, may_be_constant, may_be_constant);
-        if may_be_constant { Stmt::Var { name, value } } else { Stmt::Let { name, value } }
+        if may_be_constant {
+            self.add_local(name.clone(), ty);
+            Stmt::Var { name, value }
+        } else {
+            self.add_value(name.clone(), ty);
+            Stmt::Let { name, value }
+        }
     }
 
     pub(super) fn declare_var(&mut self) -> Stmt {
         let ty = self.variable_type();
         let value = self.storable_value(&ty, 3);
         let name = self.new_name("v");
-        self.add_variable(name.clone(), ty, true, true);
+        self.add_local(name.clone(), ty);
         Stmt::Var { name, value }
     }
 
@@ -90,7 +95,7 @@ impl Generator {
         }
         let variable_type = self.random.pick(&writable);
         let ty = self.part_type(&variable_type);
-        let place = self.place(&ty, true, 1)?;
+        let place = self.writable_place(&ty, 1)?;
         let value = self.storable_value(&ty, 3);
         let integer = ty.scalar().is_some_and(|s| !s.is_float() && s != Scalar::Bool);
         // WGSL rejects divisors with a constant component of zero.
@@ -192,9 +197,9 @@ impl Generator {
         if matches!(ty, Type::Scalar(_)) {
             return None;
         }
-        let place = self.place(&ty, true, 1)?;
+        let place = self.writable_place(&ty, 1)?;
         let name = self.new_name("r");
-        self.add_variable(format!("(*{name})"), ty, true, false);
+        self.add_writable(format!("(*{name})"), ty);
         Some(Stmt::Pointer { name, place })
     }
 
@@ -214,7 +219,7 @@ impl Generator {
         let value = self.value(&global.ty, 2);
         let place = Place::variable(own_element(global, self.random.below(global.count)));
         let name = self.new_name("v");
-        self.add_variable(name.clone(), global.ty.clone(), false, false);
+        self.add_value(name.clone(), global.ty.clone());
         Stmt::Atomic { function, place, value, result: Some(name) }
     }
 

@@ -43,7 +43,7 @@ impl Generator {
     /// Returns a value without operators.
     fn leaf(&mut self, ty: &Type, depth: usize) -> Expr {
         if self.random.below(4) > 0
-            && let Some(place) = self.place(ty, false, depth)
+            && let Some(place) = self.readable_place(ty, depth)
         {
             return Expr::read(ty.clone(), place);
         }
@@ -101,7 +101,7 @@ impl Generator {
 
     /// Returns a value that is not a constant expression; an array or structure may be one.
     fn non_constant(&mut self, ty: &Type) -> Expr {
-        if let Some(place) = self.place(ty, false, 0) {
+        if let Some(place) = self.readable_place(ty, 0) {
             return Expr::read(ty.clone(), place);
         }
         match ty {
@@ -132,9 +132,17 @@ impl Generator {
         }
     }
 
-    /// Returns a variable in scope, or a part of one, which is writable if `for_write`; `None` if
-    /// none has this type.
-    pub(super) fn place(&mut self, ty: &Type, for_write: bool, depth: usize) -> Option<Place> {
+    /// Returns a variable in scope, or a part of one; `None` if none has this type.
+    fn readable_place(&mut self, ty: &Type, depth: usize) -> Option<Place> {
+        self.place(ty, false, depth)
+    }
+
+    /// Returns a writable variable in scope, or a part of one; `None` if none has this type.
+    pub(super) fn writable_place(&mut self, ty: &Type, depth: usize) -> Option<Place> {
+        self.place(ty, true, depth)
+    }
+
+    fn place(&mut self, ty: &Type, for_write: bool, depth: usize) -> Option<Place> {
         let mut found = Vec::new();
         for variable in self.scope.iter().filter(|variable| variable.writable || !for_write) {
             let mut path = Vec::new();

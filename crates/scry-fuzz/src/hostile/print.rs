@@ -64,7 +64,7 @@ fn global_text(kernel: &HostileKernel, global: &Global) -> String {
     let declared = match global.extent {
         Extent::One => element,
         Extent::Runtime(_) => format!("array<{element}>"),
-        Extent::Headed(_) => {
+        Extent::RuntimeMember(_) => {
             let rest = format!("    rest: array<{element}>,\n");
             let _ = write!(text, "struct Of_{name} {{\n    n: u32,\n    m: u32,\n{rest}}}\n");
             format!("Of_{name}")

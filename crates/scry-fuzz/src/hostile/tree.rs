@@ -70,8 +70,9 @@ pub(super) enum Extent {
     One,
     /// A runtime-sized array, to which this number of elements is bound.
     Runtime(usize),
-    /// The same as the member `rest` of a structure, after the words `n` and `m`.
-    Headed(usize),
+    /// A structure: the words `n` and `m`, and the runtime-sized array `rest`, to which this number
+    /// of elements is bound.
+    RuntimeMember(usize),
 }
 
 /// A global variable.

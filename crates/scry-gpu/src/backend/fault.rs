@@ -60,6 +60,12 @@ impl FaultPlan {
         })
     }
 
+    /// Creates a plan with [`Fault::CannotBlock`], which applies to all calls.
+    #[must_use]
+    pub fn cannot_block() -> Arc<Self> {
+        Self::new(Fault::CannotBlock, u64::MAX)
+    }
+
     /// Makes a later call fail, after `calls` more calls that succeed.
     pub fn fail_after(&self, calls: u64) {
         self.failing_call.store(self.calls() + calls, Ordering::Relaxed);

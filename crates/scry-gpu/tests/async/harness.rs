@@ -10,7 +10,7 @@ use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Buffer, Device, Ticket};
 use tokio::runtime::{Builder, Runtime};
 
-/// As the number of calls before a fault: more than any test makes.
+/// The number of driver calls before a fault that is not to occur: more than any test makes.
 pub const NEVER: u64 = 1 << 40;
 
 /// Long enough for a future to become pending, and for its watcher to start.

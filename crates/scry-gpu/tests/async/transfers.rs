@@ -17,7 +17,8 @@ const ADD: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
         if id.x < arrayLength(&x) { x[id.x] += 1u; }
     }";
 
-/// More than one chunk of a transfer, and than all chunks that can be in flight at once.
+/// Bytes of a transfer in several chunks: 2 MiB each, 16 MiB for `download_async`. A blocking
+/// download has at most 24 MiB in flight.
 const LARGE: usize = 34 << 20;
 
 /// Maximum memory that a device keeps for later transfers, in bytes: 24 slots of 2 MiB in the
@@ -170,6 +171,7 @@ fn pending_download_returns_later_replay() {
 #[test]
 fn awaited_results_report_launch_failures() {
     let _lock = lock_process();
+    // A null device on which launch 1, counted from 0, reports a failure.
     let (gpu, _) = testing::reporting(testing::null_info(), &[1]);
     let kernel = gpu.compile(ADD).unwrap();
     let [written, other] = [0, 1].map(|_| gpu.alloc::<u32>(4).unwrap());

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
+use scry_gpu::testing::{FaultPlan, open_with_faults};
 use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
 
-use crate::harness::{NEVER, lock_process, on_every_executor};
+use crate::harness::{lock_process, on_every_executor};
 
 /// Maximum number of unfinished submissions.
 const MAX_IN_FLIGHT: u32 = 256;
 
-/// Opens a device that panics in calls that wait; its work completes when a future awaits it.
+/// Opens a device on which calls that would wait return `GpuError::WouldBlock`; the driver panics
+/// if it is asked to block. A submission completes when a future that awaits it is polled.
 fn open_nonblocking(selector: &str) -> Device {
-    open_with_faults(selector, &FaultPlan::new(Fault::CannotBlock, NEVER)).unwrap()
+    open_with_faults(selector, &FaultPlan::cannot_block()).unwrap()
 }
 
 #[test]
@@ -28,7 +29,7 @@ fn all_work_runs_without_blocking() {
              }",
         );
         let double = double.await.unwrap();
-        // More than all chunks that can be in flight at once.
+        // 36 MiB: several chunks of an upload (2 MiB each) and of a download (16 MiB each).
         let numbers: Vec<u32> = (0..9 << 20).collect();
         let x = gpu.upload_async(&numbers).await.unwrap();
         gpu.run(&double, &[&x], numbers.len()).unwrap();
@@ -43,7 +44,7 @@ fn all_work_runs_without_blocking() {
     });
 }
 
-/// A public function that waits, and a call of it.
+/// The name of a public function that waits, and a call of it.
 type Call<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
 
 macro_rules! calls {
@@ -113,6 +114,7 @@ fn full_queue_rejects_blocking_calls() {
         "Batch::submit_async: null device has unfinished work, and this thread must not block; \
          help: await Device::ready_async first"
     );
+    // More than the 48 MiB of the staging ring: the upload would have to wait.
     let large = vec![0u8; 64 << 20];
     let write = Buffer::upload(&gpu, &large).unwrap_err().to_string();
     assert!(write.ends_with("help: await Device::upload_async"), "{write}");
@@ -123,8 +125,7 @@ fn full_queue_rejects_blocking_calls() {
 #[test]
 fn ready_device_accepts_submissions() {
     let _lock = lock_process();
-    let plan = FaultPlan::new(Fault::CannotBlock, NEVER);
-    let gpu = open_with_faults("null", &plan).unwrap();
+    let gpu = open_nonblocking("null");
     let x = Arc::new(gpu.alloc::<u32>(8).unwrap());
     on_every_executor(|| {
         let (gpu, x) = (gpu.clone(), x.clone());

@@ -3,7 +3,7 @@
 use scry_conformance::{
     Case, Data, ExpectedValue, Mismatch, Report, Ty, find, run, run_async, tests,
 };
-use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
+use scry_gpu::testing::{FaultPlan, open_with_faults};
 use scry_gpu::{BackendKind, Device, Launch};
 use scry_test_support::on_each_device;
 
@@ -139,7 +139,7 @@ fn runners_notice_missing_and_wrong_errors() {
     assert_mismatch(&other.launch(Launch::invocations(3)), "`no such text` is missing in");
 }
 
-/// On a device that panics in calls that wait, as in a browser.
+/// On a device whose driver panics if it is asked to block, as a browser's thread must not.
 #[test]
 fn cases_pass_without_blocking() {
     on_each_device(|gpu| {
@@ -148,8 +148,7 @@ fn cases_pass_without_blocking() {
             return;
         }
         let selector = format!("{}:{}", gpu.backend_kind(), gpu.info().index);
-        let gpu =
-            open_with_faults(&selector, &FaultPlan::new(Fault::CannotBlock, u64::MAX)).unwrap();
+        let gpu = open_with_faults(&selector, &FaultPlan::cannot_block()).unwrap();
         for test in tests() {
             for case in (test.cases)(gpu.info()).take(1) {
                 let awaited = pollster::block_on(run_async(&gpu, &case));

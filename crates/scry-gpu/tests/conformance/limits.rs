@@ -95,8 +95,9 @@ fn deep_nesting_works_or_is_rejected() {
                     Err(error @ GpuError::Kernel(_))
                         if has_workaround(gpu, "reject-deep-nesting") =>
                     {
-                        // 76 levels or fewer must compile.
-                        assert!(n > 76, "{error}");
+                        // The limit is 80, less a margin of 2 for the driver, and the measured
+                        // depth may be `n + 1`: up to 77 levels must compile.
+                        assert!(n > 77, "{error}");
                         let driver = &gpu.info().driver;
                         let text = error.to_string();
                         let names_depth =

@@ -93,7 +93,7 @@ fn check_scale(gpu: &Device, kernel: &Kernel) {
         batch.run(kernel, &[&data], launch.clone())?;
         batch.submit()?;
         let submitted = data.download()?;
-        // A recording has a copy of its parameters.
+        // A recording keeps a copy of the immediates for all of its replays.
         let mut batch = gpu.batch();
         batch.run(kernel, &[&data], launch)?;
         let recording = batch.record()?;

@@ -1,4 +1,5 @@
 //! Tests of reading, writing, filling, copying and slicing buffers.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use proptest::prelude::*;
 use scry_gpu::{Device, GpuError};

@@ -8,7 +8,7 @@ use scry_gpu::{Buffer, Device, GpuError, Ticket};
 
 const LIMIT: Duration = Duration::from_millis(50);
 
-/// As the number of calls before the fault: more than any test makes.
+/// The number of driver calls before a fault that is not to occur: more than any test makes.
 const NEVER: u64 = 1 << 40;
 
 /// Opens a device with the time limit `LIMIT` whose work does not terminate until the plan is

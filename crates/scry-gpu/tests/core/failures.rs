@@ -1,5 +1,6 @@
 //! Tests of failing driver calls: each call of `run_job` fails once, which must return a typed
 //! error, leak nothing and leave the device usable.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults}
 use scry_gpu::{Buffer, CompileOptions, DType, Device, Features, GpuError, Launch, Result};
 use scry_test_support::STEP;
 
-/// A public function, and a call of it.
+/// The name of a public function, and a call of it.
 type Call<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
 
 /// Lists calls with the name of the function; their results, but not their errors, are dropped.

@@ -1,4 +1,5 @@
 //! Tests of launches: rejected arguments, empty launches, counts; rejected calls have no effect.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 use scry_test_support::{STEP, null};
@@ -14,7 +15,7 @@ fn compiled_kernel_describes_its_entry_point() {
 }
 
 #[test]
-fn rejected_step_leaves_batch_unchanged() {
+fn rejected_command_leaves_batch_unchanged() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.upload(&[0u32; 8]).unwrap());
@@ -42,7 +43,7 @@ fn rejects_objects_of_another_device() {
     );
     let kernel = gpu.compile(STEP).unwrap();
     let foreign = other.alloc::<u32>(8).unwrap().with_label("theirs");
-    let refused = |what: &str| {
+    let message = |what: &str| {
         format!(
             "{what} belongs to null device, but was used with null device; help: use it with the \
              Device that created it (opening one device twice creates two Devices; clone the \
@@ -51,20 +52,20 @@ fn rejects_objects_of_another_device() {
     };
     let binding = "buffer `theirs` (`output` at @group(0) @binding(1) of kernel `step`)";
     let error = gpu.run(&kernel, &[&a, &foreign], 8).unwrap_err();
-    assert_eq!(error.to_string(), refused(&format!("Device::run: {binding}")));
+    assert_eq!(error.to_string(), message(&format!("Device::run: {binding}")));
     let GpuError::WrongDevice(parts) = &error else { panic!("{error}") };
     assert_eq!((parts.operation(), parts.what()), ("Device::run", binding));
     let mut batch = gpu.batch();
     let error = batch.run(&kernel, &[&a, &foreign], 8).unwrap_err();
-    assert_eq!(error.to_string(), refused(&format!("Batch::run: {binding}")));
+    assert_eq!(error.to_string(), message(&format!("Batch::run: {binding}")));
     let bound = kernel.bind().set("input", &a).set("output", &foreign);
     let error = bound.run(8).unwrap_err();
-    assert_eq!(error.to_string(), refused(&format!("BoundKernel::run: {binding}")));
+    assert_eq!(error.to_string(), message(&format!("BoundKernel::run: {binding}")));
     let error = batch.run_bound(&bound, 8).unwrap_err();
-    assert_eq!(error.to_string(), refused(&format!("Batch::run_bound: {binding}")));
+    assert_eq!(error.to_string(), message(&format!("Batch::run_bound: {binding}")));
     let counts = gpu.run(&kernel, &[&a, &b], Launch::indirect(&foreign)).unwrap_err();
     let what = "Device::run: buffer `theirs` (the counts of Launch::indirect)";
-    assert_eq!(counts.to_string(), refused(what));
+    assert_eq!(counts.to_string(), message(what));
 }
 
 #[test]
@@ -165,5 +166,9 @@ fn launches_are_counted_at_submission() {
         recording.replay().unwrap().wait().unwrap();
     }
     assert_eq!(gpu.launch_count(), 7);
-    assert_eq!(gpu.free_memory(), Ok(None), "this device has no memory");
+}
+
+#[test]
+fn null_device_reports_no_free_memory() {
+    assert_eq!(null().free_memory(), Ok(None));
 }

@@ -1,4 +1,5 @@
 //! Tests of lifetimes: objects may be dropped in any order, also while they are in use.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::time::Duration;
 

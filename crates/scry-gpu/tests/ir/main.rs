@@ -95,7 +95,7 @@ fn endless_loops_are_cancelled() {
     let data = b.named_buffer("data", Type::U32, true);
     let (zero, one) = (b.u32(0), b.u32(1));
     // `true` claims that the loop is finite. The claim is wrong, and must not be relied on.
-    b.loop_(true, |b, _| {
+    b.finite_loop(|b, _| {
         let place = b.element(data, zero);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
     });

@@ -70,8 +70,17 @@ impl<T: TestElement> Case<T> {
         (0..count).step_by(step).chain(count.saturating_sub(2)..count).map(position).collect()
     }
 
-    /// Runs `attention`, or `simple_attention`, and compares rows with the reference.
-    fn check(&self, kernels: &Kernels, is_simple: bool) {
+    /// Runs `attention`, and compares rows with the reference.
+    fn check(&self, kernels: &Kernels) {
+        self.check_function(kernels, false);
+    }
+
+    /// Runs `simple_attention`, and compares rows with the reference.
+    fn check_simple(&self, kernels: &Kernels) {
+        self.check_function(kernels, true);
+    }
+
+    fn check_function(&self, kernels: &Kernels, is_simple: bool) {
         let (gpu, attention) = (kernels.device(), &self.attention);
         let inputs = [&self.q, &self.k, &self.v].map(|data| succeed(gpu.upload(data)));
         let bias: Option<Buffer<f32>> = self.bias.as_ref().map(|bias| succeed(gpu.upload(bias)));
@@ -120,9 +129,9 @@ fn check_all<T: TestElement>(element: PtxType) {
             let plain = Attention::new(heads, queries, keys, head_dim, element);
             for attention in [plain, plain.causal()] {
                 let case = Case::<T>::new(attention);
-                case.check(&kernels, false);
+                case.check(&kernels);
                 if u64::from(queries) * u64::from(keys) < 20_000 {
-                    case.check(&kernels, true);
+                    case.check_simple(&kernels);
                 }
             }
         }
@@ -157,8 +166,8 @@ fn grouped_heads_and_bias_match_reference() {
             let plain = Attention::new([2, heads], queries, keys, 64, element);
             for attention in [plain.grouped(2), plain.biased(bias), plain.grouped(1).causal()] {
                 match element {
-                    PtxType::F16 => Case::<f16>::new(attention).check(&kernels, false),
-                    _ => Case::<f32>::new(attention).check(&kernels, false),
+                    PtxType::F16 => Case::<f16>::new(attention).check(&kernels),
+                    _ => Case::<f32>::new(attention).check(&kernels),
                 }
             }
         }

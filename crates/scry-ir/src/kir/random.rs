@@ -128,7 +128,7 @@ impl Random {
             b.set(counter, first);
         }
         let limit = if self.below(3) == 0 { self.small(b, scene) } else { b.u32(3) };
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let count = b.get(counter);
             let done = b.binary(BinaryOp::Ge, count, limit);
             b.if_then(done, |b| b.break_to(label));

@@ -11,7 +11,8 @@ pub struct Row {
     pub allowed: Allowed,
 }
 
-/// Returns the permitted results. Each argument is the range of a single number, its `low`.
+/// The function that computes the permitted results. The arguments `a`, `b` and `c` are ranges of
+/// one number each: `low` equals `high`.
 pub type Allowed = fn(Format, [Range; 3]) -> Range;
 
 const fn row(wgsl: &'static str, allowed: Allowed) -> Row {

@@ -30,7 +30,7 @@ impl HostileGenerator {
                 None
             }
         };
-        self.push_loop(form, &counter, limit, body, update, false, block);
+        self.push_loop(form, &counter, limit, body, update, None, block);
     }
 
     /// Adds a loop whose limit is computed anew in each iteration, by a call or an atomic.
@@ -66,7 +66,7 @@ impl HostileGenerator {
         let LoopHead { text, counter } = self.random.pick(heads);
         let body = self.loop_body(1, |generator, block| {
             if let Some(kind) = counter {
-                generator.add_variable(name.clone(), kind, false);
+                generator.add_value(name.clone(), kind);
                 generator.access_with_counter(&Counter { name: name.clone(), kind }, block);
             }
         });

@@ -236,7 +236,7 @@ impl HostileGenerator {
         match global.extent {
             Extent::One => None,
             Extent::Runtime(_) => Some(format!("arrayLength(&{})", global.name)),
-            Extent::Headed(_) => Some(format!("arrayLength(&{}.rest)", global.name)),
+            Extent::RuntimeMember(_) => Some(format!("arrayLength(&{}.rest)", global.name)),
         }
     }
 

@@ -49,12 +49,12 @@ impl HostileGenerator {
     /// Declares a function of random statements.
     fn declare_random(&mut self) {
         self.in_main = false;
-        self.open_scope();
-        self.add_variable("a", Kind::U32, false);
-        self.add_variable("b", Kind::I32, false);
+        self.reset_scope();
+        self.add_value("a", Kind::U32);
+        self.add_value("b", Kind::I32);
         self.budget = 6;
         let mut body = self.first_variables();
-        if self.mode != Mode::Own {
+        if self.mode != Mode::OwnElements {
             for _ in 0..self.random.between(1, 3) {
                 self.statement(&mut body);
             }
@@ -78,7 +78,7 @@ impl HostileGenerator {
             let (a, b) = (self.uint(1), self.int(1));
             let name = self.new_name("l");
             block.push(Stmt::line(format!("let {name} = hidden($0, $1)"), vec![a, b]));
-            return self.add_variable(name, Kind::U32, false);
+            return self.add_value(name, Kind::U32);
         }
         let variable = self.random.pick(&locals);
         let by = self.number(variable.kind, 0);

@@ -22,12 +22,13 @@ impl HostileGenerator {
         }
         for _ in 0..self.random.between(1, 2) {
             let ty = self.array_type();
-            self.global("own", Space::Private, ty, Extent::One, false);
+            // Private: each invocation has its own copy.
+            self.global("own", Space::Private, ty, Extent::One);
         }
-        if self.mode != Mode::Own {
+        if self.mode != Mode::OwnElements {
             for _ in 0..self.random.between(0, 2) {
                 let ty = self.array_type();
-                self.global("shared", Space::Workgroup, ty, Extent::One, false);
+                self.global("shared", Space::Workgroup, ty, Extent::One);
             }
             self.declare_atomics();
         }
@@ -35,40 +36,37 @@ impl HostileGenerator {
 
     /// Declares the output `sink`, and inputs of hostile 32-bit numbers.
     fn declare_numbers(&mut self) {
-        let count =
-            if self.mode == Mode::Own { ELEMENTS_PER_INVOCATION * self.invocations } else { 4 };
-        let u32 = Type::U32;
-        self.named_global(
-            "sink",
-            Space::Output,
-            u32.clone(),
-            Extent::Runtime(count as usize),
-            false,
-        );
+        let count = if self.mode == Mode::OwnElements {
+            ELEMENTS_PER_INVOCATION * self.invocations
+        } else {
+            4
+        };
+        let extent = Extent::Runtime(count as usize);
+        self.named_global("sink", Space::Output, Type::U32, extent);
         let count = self.element_count();
-        self.named_global("data", Space::Input, u32, Extent::Runtime(count), false);
+        self.named_global("data", Space::Input, Type::U32, Extent::Runtime(count));
         let count = self.element_count();
-        self.named_global("signed", Space::Input, Type::I32, Extent::Runtime(count), false);
+        self.named_global("signed", Space::Input, Type::I32, Extent::Runtime(count));
         if self.mode != Mode::InBounds {
             let (ty, count) = (Type::Scalar(Scalar::F32), self.element_count());
-            self.named_global("floats", Space::Input, ty, Extent::Runtime(count), false);
+            self.named_global("floats", Space::Input, ty, Extent::Runtime(count));
         }
     }
 
     fn declare_output(&mut self) {
         let ty = self.stored_type();
-        if self.mode == Mode::Own {
+        if self.mode == Mode::OwnElements {
             let count = (ELEMENTS_PER_INVOCATION * self.invocations) as usize;
-            return self.global("out", Space::Output, ty, Extent::Runtime(count), false);
+            return self.global("out", Space::Output, ty, Extent::Runtime(count));
         }
         let count = self.element_count();
         match self.random.below(4) {
-            0 => self.global("out", Space::Output, ty, Extent::Headed(count), false),
+            0 => self.global("out", Space::Output, ty, Extent::RuntimeMember(count)),
             1 => {
                 let ty = self.array_type();
-                self.global("out", Space::Output, ty, Extent::One, false);
+                self.global("out", Space::Output, ty, Extent::One);
             }
-            _ => self.global("out", Space::Output, ty, Extent::Runtime(count), false),
+            _ => self.global("out", Space::Output, ty, Extent::Runtime(count)),
         }
     }
 
@@ -82,7 +80,7 @@ impl HostileGenerator {
                 Type::Array(Box::new(element), self.random.between(1, 5))
             }
         };
-        self.global("constants", Space::Uniform, ty, Extent::One, false);
+        self.global("constants", Space::Uniform, ty, Extent::One);
     }
 
     fn declare_atomics(&mut self) {
@@ -92,10 +90,10 @@ impl HostileGenerator {
                 let fixed = space == Space::Workgroup || self.random.one_in(2);
                 if fixed {
                     let ty = Type::Array(Box::new(element), self.random.between(1, 9));
-                    self.global("cells", space, ty, Extent::One, true);
+                    self.atomic_global("cells", space, ty, Extent::One);
                 } else {
                     let count = self.element_count();
-                    self.global("cells", space, element, Extent::Runtime(count), true);
+                    self.atomic_global("cells", space, element, Extent::Runtime(count));
                 }
             }
         }
@@ -110,12 +108,21 @@ impl HostileGenerator {
         }
     }
 
-    fn global(&mut self, stem: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
+    fn global(&mut self, stem: &str, space: Space, ty: Type, extent: Extent) {
         let name = self.new_name(stem);
-        self.named_global(&name, space, ty, extent, atomic);
+        self.add_global(&name, space, ty, extent, false);
     }
 
-    fn named_global(&mut self, name: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
+    fn atomic_global(&mut self, stem: &str, space: Space, ty: Type, extent: Extent) {
+        let name = self.new_name(stem);
+        self.add_global(&name, space, ty, extent, true);
+    }
+
+    fn named_global(&mut self, name: &str, space: Space, ty: Type, extent: Extent) {
+        self.add_global(name, space, ty, extent, false);
+    }
+
+    fn add_global(&mut self, name: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
         let content = self.content(space, &ty, extent);
         self.record_lengths(&ty, extent);
         let name = name.to_owned();
@@ -124,7 +131,7 @@ impl HostileGenerator {
 
     /// Records the lengths of arrays: bugs are likely near them.
     pub(super) fn record_lengths(&mut self, ty: &Type, extent: Extent) {
-        if let Extent::Runtime(count) | Extent::Headed(count) = extent {
+        if let Extent::Runtime(count) | Extent::RuntimeMember(count) = extent {
             self.lengths.push(count as u32);
         }
         if let Type::Array(element, len) = ty {
@@ -133,7 +140,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Returns a type with several elements.
+    /// Returns an array type of 1 to 33 elements.
     pub(super) fn array_type(&mut self) -> Type {
         let len: usize = self.random.pick(&[1, 2, 3, 4, 5, 7, 8, 8, 9, 16, 33]);
         let element = match self.random.below(6) {
@@ -176,10 +183,11 @@ impl HostileGenerator {
         let (start, count) = match extent {
             Extent::One => (0, 1),
             Extent::Runtime(count) => (0, count),
-            Extent::Headed(count) => (8usize.next_multiple_of(align), count),
+            Extent::RuntimeMember(count) => (8usize.next_multiple_of(align), count),
         };
-        // The minimum size of a structure is that with one element, rounded up to the alignment of
-        // the words before the array.
+        // WGSL's minimum binding size of a structure whose last member is a runtime-sized array
+        // includes one element, and is rounded up to the structure's alignment. The words before
+        // the array make that at least 4.
         let min_size = if start > 0 { (start + stride).next_multiple_of(4) } else { 0 };
         let count = count.max(min_size.saturating_sub(start).div_ceil(stride));
         let end = start + stride * count;
@@ -251,15 +259,15 @@ impl HostileGenerator {
         }
     }
 
-    /// Adds the variables to the scope that every function may use.
-    pub(super) fn open_scope(&mut self) {
+    /// Resets the scope to the variables that every function may use.
+    pub(super) fn reset_scope(&mut self) {
         self.scope.clear();
         self.arrays.clear();
-        self.add_variable("state", Kind::U32, true);
-        self.add_variable("memory", Kind::I32, true);
+        self.add_variable("state", Kind::U32);
+        self.add_variable("memory", Kind::I32);
         if self.in_main {
-            self.add_variable("lane", Kind::U32, false);
-            self.add_variable("me", Kind::U32, false);
+            self.add_value("lane", Kind::U32);
+            self.add_value("me", Kind::U32);
         }
     }
 }

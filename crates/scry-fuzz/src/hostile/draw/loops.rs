@@ -95,7 +95,7 @@ impl HostileGenerator {
         };
         let statements = self.random.between(1, 3);
         let body = self.loop_body(statements, |generator, block| {
-            generator.add_variable(name.clone(), kind, false);
+            generator.add_value(name.clone(), kind);
             generator.store(block);
         });
         let head = Line { required: true, ..Line::new(format!("for (var {head})"), Vec::new()) };
@@ -114,7 +114,7 @@ impl HostileGenerator {
         let update = self.random.one_in(2).then(|| Self::literal(kind, 1));
         let update =
             update.map(|by| Expr::new(Kind::Other, format!("{} += $0", counter.name), vec![by]));
-        self.push_loop(form, &counter, outer, body, update, true, block);
+        self.push_loop(form, &counter, outer, body, update, Some(Stmt::Fuel), block);
     }
 
     fn stale_body(&mut self, counter: &Counter, len: u32, block: &mut Block) {
@@ -124,7 +124,7 @@ impl HostileGenerator {
         }
         let saved = self.new_name("s");
         block.push(Stmt::line(format!("let {saved} = {name}"), Vec::new()));
-        self.add_variable(saved.clone(), kind, false);
+        self.add_value(saved.clone(), kind);
         let first = Self::literal(kind, self.random.below(3) as u32);
         block.push(Stmt::line(format!("{name} = $0"), vec![first]));
         let inner = self.limit(kind, len);
@@ -145,7 +145,7 @@ impl HostileGenerator {
                 None
             }
         };
-        self.push_loop(form, counter, inner, body, update, true, block);
+        self.push_loop(form, counter, inner, body, update, Some(Stmt::Fuel), block);
         let source = self.random.pick(&[saved.clone(), saved, name.clone()]);
         let by = Self::literal(kind, self.random.between(1, 2) as u32);
         block.push(Stmt::line(format!("{name} = {source} + $0"), vec![by]));
@@ -193,7 +193,7 @@ impl HostileGenerator {
         body.push(Stmt::line(format!("{name} = {from} + $0"), vec![one(kind)]));
         self.scope.truncate(scope);
         block.push(Stmt::block("loop", Vec::new(), body));
-        self.add_variable(name, kind, true);
+        self.add_variable(name, kind);
     }
 
     /// Adds a loop whose counter, condition and limit are modified in many ways.
@@ -219,7 +219,7 @@ impl HostileGenerator {
                 None
             }
         };
-        self.push_loop(form, &counter, limit, body, update, true, block);
+        self.push_loop(form, &counter, limit, body, update, Some(Stmt::Fuel), block);
     }
 
     pub(super) fn form(&mut self) -> Form {
@@ -236,7 +236,7 @@ impl HostileGenerator {
         };
         let name = self.new_name("v");
         block.push(Stmt::line(format!("var {name} = $0"), vec![first]));
-        self.add_variable(name.clone(), kind, true);
+        self.add_variable(name.clone(), kind);
         Counter { name, kind }
     }
 
@@ -278,8 +278,8 @@ impl HostileGenerator {
     pub(super) fn access_with_counter(&mut self, counter: &Counter, block: &mut Block) {
         let scope = self.scope.len();
         // Twice, to double the probability that an index uses it.
-        self.add_variable(counter.name.clone(), counter.kind, false);
-        self.add_variable(counter.name.clone(), counter.kind, false);
+        self.add_value(counter.name.clone(), counter.kind);
+        self.add_value(counter.name.clone(), counter.kind);
         self.store(block);
         self.scope.truncate(scope);
     }
@@ -336,13 +336,13 @@ impl HostileGenerator {
 
     /// Adds the statements before a loop's condition; returns the value that it tests.
     fn before_test(&mut self, counter: &Counter, block: &mut Block) -> Expr {
-        let own = Expr::leaf(counter.kind, counter.name.clone());
+        let tested = Expr::leaf(counter.kind, counter.name.clone());
         match self.random.below(8) {
             0 => self.atomic(block),
             1 => {
                 let name = self.new_name("l");
                 block.push(Stmt::line(format!("let {name} = next()"), Vec::new()));
-                self.add_variable(name, Kind::U32, false);
+                self.add_value(name, Kind::U32);
             }
             2 => self.store(block),
             3 => self.assign(block),
@@ -356,10 +356,10 @@ impl HostileGenerator {
             }
             _ => {}
         }
-        own
+        tested
     }
 
-    /// Adds a loop; with `fueled`, it ends when the fuel is used up.
+    /// Adds a loop; with [`Stmt::Fuel`], it ends when the fuel is used up.
     #[expect(clippy::too_many_arguments, reason = "these are the parts of a loop")]
     pub(super) fn push_loop(
         &mut self,
@@ -368,7 +368,7 @@ impl HostileGenerator {
         limit: Expr,
         mut body: Block,
         update: Option<Expr>,
-        fueled: bool,
+        fuel: Option<Stmt>,
         block: &mut Block,
     ) {
         let scope = self.scope.len();
@@ -379,7 +379,6 @@ impl HostileGenerator {
         };
         let test = self.test(tested, limit);
         self.scope.truncate(scope);
-        let fuel = fueled.then_some(Stmt::Fuel);
         let (head, operands) = match form {
             Form::While => ("while $0", vec![test]),
             Form::For => {

@@ -22,12 +22,12 @@ enum Mode {
     /// One invocation accesses all of the memory.
     Alone,
     /// Many invocations, each of which writes its own elements.
-    Own,
+    OwnElements,
     /// One invocation, with accesses in bounds.
     InBounds,
 }
 
-/// A scalar variable.
+/// A scalar variable, or a value that is read like one.
 #[derive(Debug, Clone)]
 struct Variable {
     name: String,
@@ -66,7 +66,7 @@ struct HostileGenerator {
     budget: usize,
 }
 
-/// Number of elements of each output that an invocation owns in [`Mode::Own`].
+/// Number of elements of each output that an invocation owns in [`Mode::OwnElements`].
 const ELEMENTS_PER_INVOCATION: u32 = 4;
 
 /// Generates the kernel of a seed.
@@ -79,7 +79,7 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKern
         Mode::Alone,
         Mode::Alone,
         Mode::Alone,
-        Mode::Own,
+        Mode::OwnElements,
         Mode::InBounds,
         Mode::InBounds,
     ]);
@@ -99,7 +99,7 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKern
     let comparable = match mode {
         _ if endless => Comparable::Nothing,
         Mode::Racy => Comparable::Nothing,
-        Mode::Alone | Mode::Own => Comparable::SameIr,
+        Mode::Alone | Mode::OwnElements => Comparable::SameIr,
         Mode::InBounds => Comparable::Everywhere,
     };
     let fuel = generator.random.pick(&[20, 60, 200]);
@@ -155,7 +155,7 @@ impl HostileGenerator {
         let one = ([1, 1, 1], [1, 1, 1]);
         let (size, groups) = match self.mode {
             Mode::Alone | Mode::InBounds => one,
-            Mode::Racy | Mode::Own => {
+            Mode::Racy | Mode::OwnElements => {
                 let sizes = [[1, 1, 1], [2, 1, 1], [7, 1, 1], [32, 1, 1], [33, 1, 1], [4, 2, 1]];
                 let size = self.random.pick(&sizes);
                 (size, self.random.pick(&[[1, 1, 1], [1, 1, 1], [2, 1, 1], [3, 1, 1]]))
@@ -171,18 +171,23 @@ impl HostileGenerator {
         format!("{stem}{}", self.names)
     }
 
-    /// Adds a variable to the scope. Names of local variables start with `v`.
-    fn add_variable(&mut self, name: impl Into<String>, kind: Kind, mutable: bool) {
+    /// Adds a mutable variable to the scope. Names of local variables start with `v`.
+    fn add_variable(&mut self, name: impl Into<String>, kind: Kind) {
         let name = name.into();
-        let local = mutable && name.starts_with('v');
-        self.scope.push(Variable { name, kind, mutable, local });
+        let local = name.starts_with('v');
+        self.scope.push(Variable { name, kind, mutable: true, local });
+    }
+
+    /// Adds an immutable value, or a variable that statements must not modify, to the scope.
+    fn add_value(&mut self, name: impl Into<String>, kind: Kind) {
+        self.scope.push(Variable { name: name.into(), kind, mutable: false, local: false });
     }
 
     /// Returns the body of the entry point.
     fn entry_point(&mut self, endless: bool) -> Block {
         self.in_main = true;
         self.budget = self.random.between(8, 30);
-        self.open_scope();
+        self.reset_scope();
         let mut body = self.first_variables();
         let statements = self.random.between(3, 7);
         let endless_at = self.random.below(statements);
@@ -215,7 +220,7 @@ impl HostileGenerator {
                 _ => variable.name.clone(),
             };
             let at = match self.mode {
-                Mode::Own => format!("me * {ELEMENTS_PER_INVOCATION}u + {nth}u"),
+                Mode::OwnElements => format!("me * {ELEMENTS_PER_INVOCATION}u + {nth}u"),
                 _ => format!("{nth}u"),
             };
             body.push(Stmt::line(format!("sink[{at}] = {value}"), Vec::<Expr>::new()));

@@ -17,17 +17,29 @@ struct Path {
 }
 
 impl HostileGenerator {
-    /// Returns a scalar in memory, which is writable if `for_write`.
-    pub(super) fn place(&mut self, for_write: bool) -> Place {
-        let global = self.pick_variable(for_write);
+    /// Returns a scalar in memory.
+    pub(super) fn readable_place(&mut self) -> Place {
+        let global = self.pick_variable(false);
         self.place_in(&global, true)
     }
 
+    /// Returns a writable scalar in memory.
+    pub(super) fn writable_place(&mut self) -> Place {
+        let global = self.pick_writable();
+        self.place_in(&global, true)
+    }
+
+    /// Returns a writable variable of a composite type.
+    pub(super) fn pick_writable(&mut self) -> Global {
+        self.pick_variable(true)
+    }
+
     /// Returns a variable of a composite type, which is writable if `for_write`.
-    pub(super) fn pick_variable(&mut self, for_write: bool) -> Global {
+    fn pick_variable(&mut self, for_write: bool) -> Global {
         let fits = |global: &&Global| {
             let writable = !matches!(global.space, Space::Input | Space::Uniform);
-            let reachable = self.in_main || self.mode != Mode::Own || global.space != Space::Output;
+            let reachable =
+                self.in_main || self.mode != Mode::OwnElements || global.space != Space::Output;
             !global.atomic && (writable || !for_write) && is_composite(global) && reachable
         };
         let all: Vec<Global> =
@@ -40,10 +52,10 @@ impl HostileGenerator {
         let mut path = Path { text: global.name.clone(), indices: Vec::new() };
         let mut ty = global.ty.clone();
         if let Some(length) = Self::length_of(global) {
-            if matches!(global.extent, Extent::Headed(_)) {
+            if matches!(global.extent, Extent::RuntimeMember(_)) {
                 path.text.push_str(".rest");
             }
-            let own = self.mode == Mode::Own && global.space == Space::Output;
+            let own = self.mode == Mode::OwnElements && global.space == Space::Output;
             let index = if own { self.own_index() } else { self.index(None, Some(&length)) };
             push(&mut path, index);
         } else if let Type::Array(element, len) = ty {
@@ -144,7 +156,7 @@ impl HostileGenerator {
                 return self.atomic_load(&atomics);
             }
         }
-        let place = self.place(false);
+        let place = self.readable_place();
         let Type::Scalar(scalar) = place.ty else { return Expr::uint(0) };
         self.as_uint(place.expr, scalar)
     }

@@ -62,7 +62,7 @@ impl HostileGenerator {
     }
 
     pub(super) fn store(&mut self, block: &mut Block) {
-        let global = self.pick_variable(true);
+        let global = self.pick_writable();
         let scalar_only = !self.random.one_in(5);
         let place = self.place_in(&global, scalar_only);
         let value = self.uint(1);
@@ -73,7 +73,7 @@ impl HostileGenerator {
 
     /// Adds a copy of an element within a variable.
     fn copy(&mut self, block: &mut Block) {
-        let mut variable = self.pick_variable(true);
+        let mut variable = self.pick_writable();
         variable.content.clear();
         let from = self.element(&variable);
         let to = self.element(&variable);
@@ -99,7 +99,7 @@ impl HostileGenerator {
         let value = if value.constant { self.variable(Kind::U32) } else { value };
         let name = self.new_name("l");
         block.push(Stmt::line(format!("let {name} = $0"), vec![value]));
-        self.add_variable(name, Kind::U32, false);
+        self.add_value(name, Kind::U32);
     }
 
     pub(super) fn variable_declaration(&mut self, block: &mut Block) {
@@ -107,7 +107,7 @@ impl HostileGenerator {
         let value = self.number(kind, 1);
         let name = self.new_name("v");
         block.push(Stmt::line(format!("var {name} = $0"), vec![value]));
-        self.add_variable(name, kind, true);
+        self.add_variable(name, kind);
     }
 
     fn array_declaration(&mut self, block: &mut Block) {
@@ -143,7 +143,7 @@ impl HostileGenerator {
     pub(super) fn copy_of(&mut self, variable: &str, kind: Kind, block: &mut Block) {
         let name = self.new_name("s");
         block.push(Stmt::line(format!("let {name} = {variable}"), Vec::new()));
-        self.add_variable(name, kind, false);
+        self.add_value(name, kind);
     }
 
     /// Adds statements that an almost correct condition guards: it is off by one, or compares with
@@ -203,12 +203,12 @@ impl HostileGenerator {
         let name = self.new_name("l");
         let text = format!("let {name} = atomic{function}(&$0, $1)");
         block.push(Stmt::line(text, vec![place, value]));
-        self.add_variable(name, if is_int { Kind::I32 } else { Kind::U32 }, false);
+        self.add_value(name, if is_int { Kind::I32 } else { Kind::U32 });
     }
 
     /// Adds a pointer to an element, whose index changes before the pointer is used.
     fn pointer(&mut self, block: &mut Block) {
-        let place = self.place(true);
+        let place = self.writable_place();
         if matches!(place.ty, Type::Scalar(_)) && is_component(&place.expr.text) {
             return self.store(block);
         }

@@ -1,4 +1,5 @@
 //! Tests of concurrent writers, and of killed writers.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::thread;

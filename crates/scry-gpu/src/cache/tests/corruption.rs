@@ -1,4 +1,5 @@
 //! Tests of corrupt files.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! Tests of entries of another device, driver, version or kernel.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use super::*;
 

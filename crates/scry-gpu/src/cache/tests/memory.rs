@@ -1,4 +1,5 @@
 //! Tests of the memory cache.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};

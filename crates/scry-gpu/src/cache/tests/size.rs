@@ -1,4 +1,5 @@
 //! Tests of the size limit, and of the removal of abandoned files.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};

@@ -1,5 +1,6 @@
 //! Tests of folders and files that other users can write to, and of folders that cannot be written
 //! to.
+//! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};

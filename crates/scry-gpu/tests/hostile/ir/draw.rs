@@ -194,7 +194,7 @@ impl Draw {
     }
 
     fn load(&mut self) -> Value {
-        let (place, ty) = self.place(true);
+        let (place, ty) = self.load_place();
         let count = self.random.one_of(&[1, 1, 2, 3, 4]);
         let loaded = self.b.load(ty, place, count);
         let value = loaded[self.random.below(loaded.len())];
@@ -202,7 +202,7 @@ impl Draw {
     }
 
     fn store(&mut self) {
-        let (place, ty) = self.place(false);
+        let (place, ty) = self.store_place();
         let count = self.random.one_of(&[1, 1, 2, 3, 4]);
         let mut values = Vec::new();
         for _ in 0..count {
@@ -221,7 +221,16 @@ impl Draw {
         self.visible.push(old);
     }
 
-    /// Returns a place to load from or store to, and the type of its values.
+    /// Returns a place to load from, and the type of its values.
+    fn load_place(&mut self) -> (Place, Type) {
+        self.place(true)
+    }
+
+    /// Returns a place to store to, and the type of its values.
+    fn store_place(&mut self) -> (Place, Type) {
+        self.place(false)
+    }
+
     fn place(&mut self, is_load: bool) -> (Place, Type) {
         let binding = AddressSpace::Binding;
         let (space, ty) = match self.random.below(if is_load { 9 } else { 7 }) {

@@ -223,7 +223,8 @@ fn ir_kernels_translate_to_ptx() {
     let folder = tempfile::tempdir().unwrap();
     let mut accepted = 0;
     for seed in 0..env_number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_PTX_SEEDS) {
-        let Ok(program) = Program::from_kir(&kernel(seed, true).kir) else { continue };
+        let endless = true;
+        let Ok(program) = Program::from_kir(&kernel(seed, endless).kir) else { continue };
         let options = PtxOptions { poll_cancellation: true, ..PtxOptions::new(Target::SM_80) };
         let ptx = program.with_kir(&KirOptions { checked: true }, |kir| translate(&kir, &options));
         let ptx = ptx.unwrap_or_else(|error| panic!("seed {seed}: {error}"));

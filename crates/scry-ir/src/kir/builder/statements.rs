@@ -192,7 +192,29 @@ impl Builder {
         self.if_else(condition, then_block, |_| ());
     }
 
-    /// Adds a loop; the closure receives its label. `finite` claims that the loop terminates;
+    /// Adds a loop; the closure receives its label. There is no claim that the loop terminates:
+    /// [`Builder::finite_loop`] makes one.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Stmt, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let i = b.var(Type::U32);
+    /// let (one, ten) = (b.u32(1), b.u32(10));
+    /// b.loop_(|b, end| {
+    ///     let now = b.get(i);
+    ///     let done = b.binary(BinaryOp::Ge, now, ten);
+    ///     b.if_then(done, |b| b.break_to(end));
+    ///     let next = b.binary(BinaryOp::Add, now, one);
+    ///     b.set(i, next);
+    /// });
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { finite: false, .. })));
+    /// ```
+    pub fn loop_(&mut self, body: impl FnOnce(&mut Self, Label)) {
+        self.add_loop(false, body);
+    }
+
+    /// Adds a loop with the claim that it terminates; the closure receives its label.
     /// [`Program::from_kir`](crate::Program::from_kir) ignores the claim.
     ///
     /// ```
@@ -201,7 +223,7 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let i = b.var(Type::U32);
     /// let (one, ten) = (b.u32(1), b.u32(10));
-    /// b.loop_(true, |b, end| {
+    /// b.finite_loop(|b, end| {
     ///     let now = b.get(i);
     ///     let done = b.binary(BinaryOp::Ge, now, ten);
     ///     b.if_then(done, |b| b.break_to(end));
@@ -210,7 +232,11 @@ impl Builder {
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { finite: true, .. })));
     /// ```
-    pub fn loop_(&mut self, finite: bool, body: impl FnOnce(&mut Self, Label)) {
+    pub fn finite_loop(&mut self, body: impl FnOnce(&mut Self, Label)) {
+        self.add_loop(true, body);
+    }
+
+    fn add_loop(&mut self, finite: bool, body: impl FnOnce(&mut Self, Label)) {
         let label = self.label();
         let body = self.block(|b| body(b, label));
         self.push(Stmt::Loop { label, body, finite });
@@ -241,7 +267,7 @@ impl Builder {
         let counter = self.var(Type::U32);
         let one = self.u32(1);
         self.set(counter, first);
-        self.loop_(false, |b, label| {
+        self.loop_(|b, label| {
             let now = b.get(counter);
             let done = b.binary(BinaryOp::Ge, now, end);
             b.if_then(done, |b| b.break_to(label));

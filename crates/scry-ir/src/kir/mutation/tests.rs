@@ -19,7 +19,7 @@ fn kernel() -> Kir {
     let results: Vec<Value> = pair.iter().map(|x| b.fma(*x, *x, half)).collect();
     b.store(Place::new(AddressSpace::Binding(output), Some(i), 8, 0), results);
     b.barrier(Barrier::Workgroup);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let one = b.u32(1);
         let place = Place::new(AddressSpace::Binding(output), None, 4, 0);
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);

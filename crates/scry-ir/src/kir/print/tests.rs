@@ -17,8 +17,8 @@ fn kernel_text() {
     let var = b.var(Type::U32);
     let i = b.builtin(Builtin::LocalId(1));
     b.set(var, i);
-    b.loop_(true, |b, outer| {
-        b.loop_(false, |b, _| {
+    b.finite_loop(|b, outer| {
+        b.loop_(|b, _| {
             let loaded =
                 b.load(Type::F32, Place::new(AddressSpace::Binding(read), Some(i), 16, 8), 2);
             b.store(Place::new(shared, Some(i), 4, 0), loaded.clone());

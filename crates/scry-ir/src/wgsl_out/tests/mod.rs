@@ -167,7 +167,7 @@ fn functions_that_wgsl_lacks_are_composed() {
 #[test]
 fn endless_loops_are_valid_wgsl() {
     let mut b = Builder::new("main", [1, 1, 1]);
-    b.loop_(false, |b, _| {
+    b.loop_(|b, _| {
         b.u32(7);
     });
     let (text, _) = round_trip(&b.finish());

@@ -94,7 +94,7 @@ fn empty_kernel(buffers: u32) -> Kir {
 /// Returns a kernel that does not terminate.
 fn endless_kernel() -> Kir {
     let mut builder = Builder::new("endless", [1, 1, 1]);
-    builder.loop_(false, |_, _| ());
+    builder.loop_(|_, _| ());
     builder.finish()
 }
 

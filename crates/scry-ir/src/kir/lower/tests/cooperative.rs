@@ -1,7 +1,6 @@
 //! Tests of cooperative matrices.
 
-use super::lower_source;
-use super::{count_clamps, count_insts};
+use super::{count_clamps, count_insts, lower_checked, lower_unchecked};
 use crate::kir::{
     FragmentLayout, Inst, Kir, LaneBits, MatrixFragments, Stmt, for_each_stmt, optimise,
 };
@@ -15,11 +14,25 @@ const FRAGMENTS: MatrixFragments = {
     MatrixFragments { a: rows, b: columns, c: rows, has_load: false }
 };
 
-/// Returns a kernel that copies a matrix from workgroup memory to a buffer of unknown length.
-fn copy_kernel(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
-    let mut kir = lower_source(
-        &format!(
-            "enable wgpu_cooperative_matrix;
+/// Lowers a kernel that copies a matrix from workgroup memory to a buffer of unknown length, with
+/// bounds checks.
+fn checked_copy(matrix: &str, elements: u32, index: &str) -> Kir {
+    split_into_fragments(lower_checked(&copy_source(matrix, elements, index)))
+}
+
+/// Lowers the kernel of [`checked_copy`] without bounds checks.
+fn unchecked_copy(matrix: &str, elements: u32, index: &str) -> Kir {
+    split_into_fragments(lower_unchecked(&copy_source(matrix, elements, index)))
+}
+
+fn split_into_fragments(mut kir: Kir) -> Kir {
+    optimise(&mut kir);
+    kir.with_fragments(&FRAGMENTS)
+}
+
+fn copy_source(matrix: &str, elements: u32, index: &str) -> String {
+    format!(
+        "enable wgpu_cooperative_matrix;
             @group(0) @binding(0) var<storage, read_write> out: array<f32>;
             var<workgroup> shared_array: array<f32, {elements}>;
             @compute @workgroup_size(64) fn main(@builtin(subgroup_id) s: u32) {{
@@ -27,11 +40,7 @@ fn copy_kernel(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
                 let m = coopLoadT<{matrix}<f32, C>>(&shared_array[{index}], 16u);
                 coopStore(m, &out[s * 3u + 1u], s + 2u);
             }}"
-        ),
-        checked,
-    );
-    optimise(&mut kir);
-    kir.with_fragments(&FRAGMENTS)
+    )
 }
 
 /// Counts the statements of a kind, those in nested blocks included.
@@ -51,44 +60,44 @@ fn count_stores(kir: &Kir) -> usize {
 
 #[test]
 fn in_bounds_elements_are_not_clamped() {
-    let both = count_clamps(&copy_kernel("coop_mat16x16", 256, "1u", true));
-    let stores = count_clamps(&copy_kernel("coop_mat16x16", 256, "0u", true));
+    let both = count_clamps(&checked_copy("coop_mat16x16", 256, "1u"));
+    let stores = count_clamps(&checked_copy("coop_mat16x16", 256, "0u"));
     assert!(both > stores, "{both} and {stores}");
     assert_eq!(stores, 8, "a clamp for each element that is stored");
-    assert_eq!(count_clamps(&copy_kernel("coop_mat8x8", 120, "0u", true)), 2);
-    assert_eq!(count_clamps(&copy_kernel("coop_mat8x8", 119, "0u", true)), 2 + 1);
-    assert_eq!(count_clamps(&copy_kernel("coop_mat16x16", 16, "1u", false)), 0);
+    assert_eq!(count_clamps(&checked_copy("coop_mat8x8", 120, "0u")), 2);
+    assert_eq!(count_clamps(&checked_copy("coop_mat8x8", 119, "0u")), 2 + 1);
+    assert_eq!(count_clamps(&unchecked_copy("coop_mat16x16", 16, "1u")), 0);
 }
 
 #[test]
 fn bounds_are_checked_once_per_matrix() {
     // A check of the store's matrix, whose position is unknown, and if it is not wholly in bounds,
     // one of each of the two elements of a lane.
-    assert_eq!(count_branches(&copy_kernel("coop_mat8x8", 120, "0u", true)), 1 + 2);
+    assert_eq!(count_branches(&checked_copy("coop_mat8x8", 120, "0u")), 1 + 2);
     assert_eq!(
-        count_branches(&copy_kernel("coop_mat8x8", 120, "1u", true)),
+        count_branches(&checked_copy("coop_mat8x8", 120, "1u")),
         1 + 2,
         "the load is never wholly in bounds: no branch"
     );
     assert_eq!(
-        count_branches(&copy_kernel("coop_mat8x8", 256, "u32(out[0])", true)),
+        count_branches(&checked_copy("coop_mat8x8", 256, "u32(out[0])")),
         2 + 2,
         "a check of the load too"
     );
     assert_eq!(
-        count_branches(&copy_kernel("coop_mat8x8", 256, "s & 15", true)),
+        count_branches(&checked_copy("coop_mat8x8", 256, "s & 15")),
         1 + 2,
         "the load is always in bounds: no branch"
     );
-    assert_eq!(count_branches(&copy_kernel("coop_mat8x8", 120, "1u", false)), 0);
+    assert_eq!(count_branches(&unchecked_copy("coop_mat8x8", 120, "1u")), 0);
 }
 
 #[test]
 fn lanes_store_their_fragments() {
-    assert_eq!(count_stores(&copy_kernel("coop_mat8x8", 256, "0u", false)), 1 + 2);
-    assert_eq!(count_stores(&copy_kernel("coop_mat16x16", 256, "0u", false)), 1 + 8);
+    assert_eq!(count_stores(&unchecked_copy("coop_mat8x8", 256, "0u")), 1 + 2);
+    assert_eq!(count_stores(&unchecked_copy("coop_mat16x16", 256, "0u")), 1 + 8);
     assert_eq!(
-        count_stores(&copy_kernel("coop_mat16x16", 256, "0u", true)),
+        count_stores(&checked_copy("coop_mat16x16", 256, "0u")),
         1 + 2 * 8,
         "with and without checks"
     );
@@ -97,9 +106,8 @@ fn lanes_store_their_fragments() {
 #[test]
 fn products_are_split_into_fragments() {
     let products = |n: u32| {
-        let kir = lower_source(
-            &format!(
-                "enable f16; enable wgpu_cooperative_matrix;
+        let kir = lower_checked(&format!(
+            "enable f16; enable wgpu_cooperative_matrix;
                 @group(0) @binding(0) var<storage, read_write> out: array<f32>;
                 @group(0) @binding(1) var<storage, read_write> h: array<f16>;
                 @compute @workgroup_size(32) fn main() {{
@@ -107,9 +115,7 @@ fn products_are_split_into_fragments() {
                     let b = coopLoad<coop_mat{n}x{n}<f16, B>>(&h[0]);
                     coopStore(coopMultiplyAdd(a, b, coop_mat{n}x{n}<f32, C>()), &out[0]);
                 }}"
-            ),
-            true,
-        );
+        ));
         let kir = kir.with_fragments(&FRAGMENTS);
         count_insts(&kir, |inst| matches!(inst, Inst::MultiplyFragments { .. }))
     };

@@ -1,6 +1,6 @@
 //! Tests of calls, and of the variables of functions.
 
-use super::{count_statements, kernel, lower_source, run};
+use super::{count_statements, kernel, lower_checked, run};
 use crate::kir::Stmt;
 
 #[test]
@@ -35,10 +35,8 @@ fn final_return_needs_no_scope() {
     let declarations = "
         fn plain(a: u32) -> u32 { var b = a; if a > 3u { b = 1u; } return b; }
         fn both_blocks(a: u32) -> u32 { if a > 3u { return 1u; } else { return a; } }";
-    let kir = lower_source(
-        &kernel(declarations, "out[0] = plain(data[0]) + both_blocks(data[1]);"),
-        true,
-    );
+    let kir =
+        lower_checked(&kernel(declarations, "out[0] = plain(data[0]) + both_blocks(data[1]);"));
     let jumps = |stmt: &Stmt| matches!(stmt, Stmt::Scope { .. } | Stmt::Break(_));
     assert_eq!(count_statements(&kir.body, &jumps), 0);
 }

@@ -5,7 +5,7 @@ use scry_fuzz::hostile::{Rules, kernel};
 use scry_fuzz::{Case, Features};
 use scry_test_support::env_number;
 
-use super::{lower_source, optimise, verify};
+use super::{lower_checked, optimise, verify};
 use crate::kir::Kir;
 use crate::kir::interpret::Interpreter;
 
@@ -26,7 +26,7 @@ fn passes_keep_accesses_in_bounds() {
         // Every loop must terminate.
         let case = kernel(seed, Features::default(), Rules { endless: false }).case();
         eprintln!("seed {seed}:\n{}", case.source);
-        let mut kir = lower_source(&case.source, true);
+        let mut kir = lower_checked(&case.source);
         let expected = execute(&kir, &case);
         optimise(&mut kir);
         verify(&kir).unwrap_or_else(|error| panic!("{error}"));

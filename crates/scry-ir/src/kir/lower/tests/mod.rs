@@ -16,7 +16,16 @@ use crate::kir::{BinaryOp, Block, Inst, Kir, Stmt, optimise, verify};
 use crate::program::Content;
 use crate::wgsl::naga::guard;
 
-/// Lowers a kernel without optimisation.
+/// Lowers a kernel with bounds checks and without optimisation.
+fn lower_checked(source: &str) -> Kir {
+    lower_source(source, true)
+}
+
+/// Lowers a kernel without bounds checks and without optimisation.
+fn lower_unchecked(source: &str) -> Kir {
+    lower_source(source, false)
+}
+
 fn lower_source(source: &str, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
     let Content::Wgsl(inner) = program.content() else { unreachable!("it is WGSL") };
@@ -52,7 +61,7 @@ fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N]
         interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
         <[u32; N]>::try_from(words(&interpreter.buffers[0])).unwrap()
     };
-    let [checked, unchecked] = [true, false].map(|checked| lower_source(&source, checked));
+    let (checked, unchecked) = (lower_checked(&source), lower_unchecked(&source));
     let result = execute(&checked);
     assert_eq!(result, execute(&unchecked), "without bounds checks");
     let mut optimised = checked;

@@ -1,6 +1,6 @@
 //! Tests of addresses in memory, and of bounds checks.
 
-use super::{bytes, count_statements, kernel, lower_source, run, words};
+use super::{bytes, count_statements, kernel, lower_checked, lower_unchecked, run, words};
 use super::{count_clamps, count_insts};
 use crate::kir::interpret::Interpreter;
 use crate::kir::{AddressSpace, Inst, Place, Stmt};
@@ -17,7 +17,7 @@ fn nested_indices_address_elements() {
         odd[i].a[j][k] = 1u; odd[i].b = 2u; odd[1].a[j][0] = 3u; odd[j].a[0] = array(4u, 5u, 6u);
         even[k].v[j] = vec3(7u, 8u, 9u); even[i].v[1][k] = 10u; even[i].w[k].y = 11u;
         even[k].w[i][j] = 12u; even[0].t = even[k].v[j].y;";
-    let kir = lower_source(&kernel(declarations, body), true);
+    let kir = lower_checked(&kernel(declarations, body));
     let buffers = [bytes(&[0]), bytes(&[0, 1, 2]), vec![0; 3 * 28], vec![0; 3 * 64]];
     let mut interpreter = Interpreter::new(&kir, buffers.into());
     interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
@@ -54,7 +54,7 @@ fn arrays_of_structures_are_split() {
         out[1] = copy.parts[2].a[1] * 10u + copy.parts[1].a[1];
         out[2] = u32(copy.parts[1].f) + 10u * u32(copy.parts[2].f) + 100u * copy.n;";
     assert_eq!(run(declarations, body, &[2, 1]), [53, 87, 901]);
-    let kir = lower_source(&kernel(declarations, body), true);
+    let kir = lower_checked(&kernel(declarations, body));
     let sizes: Vec<_> = kir.workgroup.iter().map(|array| (array.ty.name(), array.len)).collect();
     assert_eq!(sizes, [("bool", 3), ("f32", 18), ("u32", 6), ("u32", 1)]);
 }
@@ -78,7 +78,7 @@ fn computed_indices_are_clamped() {
         out[i] = data[i];";
     let source = kernel(declarations, body);
     for data in [[7, 0, 44], [u32::MAX, 0, 44], [2, 0, 44]] {
-        let kir = lower_source(&source, true);
+        let kir = lower_checked(&source);
         let mut table = vec![0; 16];
         (table[15], table[2 * 4 + 2]) = (77, 66);
         let buffers = vec![bytes(&[0; 4]), bytes(&data), vec![0; 24], bytes(&table)];
@@ -93,7 +93,7 @@ fn computed_indices_are_clamped() {
         // `rest` has one element, to which every index is clamped.
         assert_eq!(words(&interpreter.buffers[2]), [0, 0, 0, 0, 8, 3]);
     }
-    assert_eq!(count_clamps(&lower_source(&source, false)), 0);
+    assert_eq!(count_clamps(&lower_unchecked(&source)), 0);
 }
 
 #[test]
@@ -101,13 +101,13 @@ fn in_bounds_indices_are_not_clamped() {
     let declarations = "@group(0) @binding(2) var<storage, read_write> one: array<array<u32, 1>>;";
     let body = "out[0] = data[0]; var a = array(1u, 2u); a[1] = 3u; out[0] += a[data[0] & 1u];
         one[0][data[0]] = 1u;";
-    assert_eq!(count_clamps(&lower_source(&kernel(declarations, body), true)), 1);
+    assert_eq!(count_clamps(&lower_checked(&kernel(declarations, body))), 1);
 }
 
 #[test]
 fn lengths_are_computed_once_at_entry() {
     let body = "for (var i = 0u; i < arrayLength(&out); i++) { out[i] = data[i] + data[i + 1u]; }";
-    let kir = lower_source(&kernel("", body), true);
+    let kir = lower_checked(&kernel("", body));
     assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::ArrayLength { .. })), 2);
     let at_top = kir.body.iter().filter(
         |stmt| matches!(stmt, Stmt::Let(v) if matches!(kir.inst(*v), Inst::ArrayLength { .. })),
@@ -121,7 +121,7 @@ fn vectors_and_columns_are_one_access() {
     let declarations = "
         @group(0) @binding(2) var<storage, read_write> v: array<vec3f>;
         @group(0) @binding(3) var<storage, read_write> m: mat3x3f;";
-    let kir = lower_source(&kernel(declarations, "v[1] = v[0]; m = m;"), true);
+    let kir = lower_checked(&kernel(declarations, "v[1] = v[0]; m = m;"));
     let loads: Vec<_> = kir
         .values
         .iter()
@@ -159,7 +159,7 @@ fn large_values_are_copied_in_loops() {
         out[0] = before.a[7][3] * 10u + sum(before, data[0]);
         out[1] = own.a[7][3] + own.n;
         out[2] = sum(big[2], data[0]) * 100u + sum(big[0], data[0]);";
-    let kir = lower_source(&kernel(declarations, body), true);
+    let kir = lower_checked(&kernel(declarations, body));
     assert!(kir.values.len() < 1000, "{} values", kir.values.len());
     let size = 8 + 4 * 2000 + 8 * 300;
     let buffers = vec![bytes(&[0; 3]), bytes(&[7]), vec![1; 3 * size]];
@@ -182,7 +182,7 @@ fn immediates_and_uniforms_are_loaded() {
             out[0] = immediates.scale.y; out[1] = params.m[1].x;
             out[2] = immediates.m[immediates.n].y;
         }";
-    let kir = lower_source(source, true);
+    let kir = lower_checked(source);
     assert_eq!(kir.immediates, 32);
     let params = |factor: f32| {
         let words = [1, 0, 1, 2, 3, 4, 5, 6].map(|x| (x as f32 * factor).to_bits());

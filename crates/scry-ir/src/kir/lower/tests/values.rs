@@ -1,7 +1,7 @@
 //! Tests of values: indexing, constants, built-in values, atomics and subgroup operations.
 
 use super::count_insts;
-use super::{bytes, count_statements, kernel, lower_source, run, words};
+use super::{bytes, count_statements, kernel, lower_checked, run, words};
 use crate::kir::interpret::Interpreter;
 use crate::kir::{AddressSpace, AtomicOp, Barrier, Builtin, Inst, Stmt};
 
@@ -27,7 +27,7 @@ fn values_are_indexed_like_variables() {
 fn tables_are_filled_once() {
     let declarations = "const SQUARES = array(0u, 1u, 4u, 9u, 16u, 25u, 36u);";
     let body = "for (var i = 0u; i < 6u; i++) { out[i] = SQUARES[data[i]] + SQUARES[6]; }";
-    let kir = lower_source(&kernel(declarations, body), true);
+    let kir = lower_checked(&kernel(declarations, body));
     let to_local = |stmt: &Stmt| match stmt {
         Stmt::Store { place, .. } => matches!(place.space, AddressSpace::Local(_)),
         _ => false,
@@ -84,7 +84,7 @@ fn builtins_are_computed_from_ids() {
             let at = (ids.group.x + groups.x * ids.group.y) * 6u + index;
             out[at] = array(id.x, id.y, id.z, index, ids.local.z, groups.y);
         }";
-    let kir = lower_source(source, true);
+    let kir = lower_checked(source);
     // The workgroup has one invocation along y, so no id is needed.
     let reads = |builtin| count_insts(&kir, |inst| *inst == Inst::Builtin(builtin));
     assert_eq!(reads(Builtin::LocalId(1)), 0);
@@ -113,7 +113,7 @@ fn atomics_return_old_values() {
         atomicSub(&a.s[1], 1);
         out[2] = atomicAdd(&w, 3u) + atomicExchange(&w, 6u) * 10u + atomicLoad(&w) * 100u;
         atomicStore(&a.s[0], 8);";
-    let kir = lower_source(&kernel(declarations, body), true);
+    let kir = lower_checked(&kernel(declarations, body));
     let buffers = vec![bytes(&[0; 3]), bytes(&[2]), bytes(&[5, 1, 2, 3])];
     let mut interpreter = Interpreter::new(&kir, buffers);
     interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
@@ -133,7 +133,7 @@ fn uniform_loads_are_vectorised() {
         let count = workgroupUniformLoad(&w.count);
         out[0] = low.x + 10u * low.y + 100u * count + workgroupUniformLoad(&w.flag) * 1000u;
         storageBarrier(); subgroupBarrier();";
-    let kir = lower_source(&kernel(declarations, body), true);
+    let kir = lower_checked(&kernel(declarations, body));
     let loads: Vec<_> = kir
         .values
         .iter()
@@ -159,7 +159,7 @@ fn uniform_loads_are_vectorised() {
 fn large_uniform_loads_have_two_barriers() {
     let declarations = "var<workgroup> w: array<u32, 300>;";
     let body = "w[299] = data[0]; let all = workgroupUniformLoad(&w); out[0] = all[299];";
-    let kir = lower_source(&kernel(declarations, body), true);
+    let kir = lower_checked(&kernel(declarations, body));
     let barriers = kir.body.iter().filter(|stmt| matches!(stmt, Stmt::Barrier(..))).count();
     assert_eq!(barriers, 2);
     assert_eq!(run(declarations, body, &[3]), [3]);
@@ -174,7 +174,7 @@ fn subgroup_operations_are_component_wise() {
         let ballot = subgroupBallot(data[0] == 2u);
         out[0] = sum.y + ballot.x * 10u + up.z * 100u + swapped * 1000u;
         out[1] = u32(subgroupAll(true)) + subgroupExclusiveMul(1u) + subgroupBroadcastFirst(5u);";
-    let kir = lower_source(&kernel("", body), true);
+    let kir = lower_checked(&kernel("", body));
     assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::Subgroup(_))), 2 + 3 + 1 + 4 + 3);
     assert_eq!(run("", body, &[2]), [2213, 7]);
 }

@@ -192,7 +192,7 @@ fn clamps_in_loop(
         let var = b.var(ty);
         let first = b.constant(Const::int(ty, first));
         b.set(var, first);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let i = b.get(var);
             let limit = b.constant(Const::int(ty, limit));
             let continues = b.binary(op, i, limit);
@@ -228,7 +228,7 @@ fn counters_that_may_wrap_prove_nothing() {
             let var = b.var(Type::I32);
             let limit = unknown(b);
             let limit = b.bitcast(Type::I32, limit);
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 let i = b.get(var);
                 let continues = b.binary(BinaryOp::Lt, i, limit);
                 b.if_else(continues, |_| (), |b| b.break_to(label));
@@ -252,7 +252,7 @@ fn counters_that_may_wrap_prove_nothing() {
         let var = b.var(Type::I32);
         let limit = unknown(&mut b);
         let limit = b.bitcast(Type::I32, limit);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let i = b.get(var);
             let continues = b.binary(BinaryOp::Lt, i, limit);
             b.if_else(continues, |_| (), |b| b.break_to(label));
@@ -280,7 +280,7 @@ fn halving_reductions_need_no_clamps() {
             let id = b.builtin(Builtin::LocalId(0));
             let first = b.u32(first);
             b.set(var, first);
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 let s = b.get(var);
                 let continues = binary_constant(b, BinaryOp::Gt, s, 0);
                 b.if_else(continues, |_| (), |b| b.break_to(label));
@@ -323,7 +323,7 @@ fn toggles_are_bounded_by_both_values() {
         remaining_clamps(|b| {
             let toggle = b.var(Type::U32);
             let id = b.builtin(Builtin::LocalId(0));
-            b.loop_(false, |b, label| {
+            b.loop_(|b, label| {
                 let now = b.get(toggle);
                 access(b, now);
                 let sum = b.u32(sum);
@@ -343,12 +343,12 @@ fn inner_counters_are_unbounded_outside() {
     let remaining = remaining_clamps(|b| {
         let var = b.var(Type::U32);
         let limit = unknown(b);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             let i = b.get(var);
             access(b, i);
             let continues = binary_constant(b, BinaryOp::Lt, i, 16);
             b.if_else(continues, |_| (), |b| b.break_to(label));
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 let i = b.get(var);
                 access(b, i);
                 let next = binary_constant(b, BinaryOp::Add, i, 1);

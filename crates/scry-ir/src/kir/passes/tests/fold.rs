@@ -235,7 +235,7 @@ fn memory_written_in_loops_is_reloaded() {
     let out = b.buffer(true);
     let place = Place::new(AddressSpace::Binding(out), None, 4, 0);
     let before = b.load(Type::U32, place, 1)[0];
-    b.loop_(false, |b, label| {
+    b.loop_(|b, label| {
         let now = b.load(Type::U32, place, 1)[0];
         let more = b.binary(BinaryOp::Add, now, before);
         b.store(place, vec![more]);
@@ -305,7 +305,7 @@ fn dead_code_is_eliminated() {
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
     b.if_then(condition, |b| b.set(unread, id));
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let old = b.get(counter);
         let new = b.binary(BinaryOp::Add, old, id);
         b.set(counter, new);

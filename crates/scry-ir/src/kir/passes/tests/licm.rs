@@ -16,7 +16,7 @@ fn hoist_from_loop(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     let out = b.buffer(true);
     let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::LocalId(0)));
     let condition = b.binary(BinaryOp::Lt, x, y);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         body(b, label, [x, condition]);
         store_result(b, out, y);
         b.if_then(condition, |b| b.break_to(label));
@@ -136,8 +136,8 @@ fn invariant_variable_reads_are_hoisted() {
     let (outer, inner) = (b.var(Type::U32), b.var(Type::U32));
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
-    b.loop_(true, |b, label| {
-        b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
+        b.finite_loop(|b, label| {
             let (x, y) = (b.get(outer), b.get(inner));
             let sum = b.binary(BinaryOp::Add, x, y);
             b.set(inner, sum);
@@ -164,7 +164,7 @@ fn redundant_exits_are_removed() {
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
     b.scope(|b, outer| {
-        b.loop_(false, |b, iteration| {
+        b.loop_(|b, iteration| {
             store_result(b, out, id);
             b.break_to(iteration);
         });

@@ -37,7 +37,7 @@ fn counting_loop(op: BinaryOp, end: Option<u32>, step: BinaryOp, by: u32) -> Kir
             b.load(Type::U32, place, 1)[0]
         }
     };
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let now = b.get(counter);
         let continues = b.binary(op, now, end);
         b.if_else(continues, |_| (), |b| b.break_to(label));
@@ -96,7 +96,7 @@ fn irregular_loops_are_not_proven() {
     let (one, end) = (b.u32(1), b.array_length(data, 0, 4));
     let stale = b.get(counter);
     let next = b.binary(BinaryOp::Add, stale, one);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let now = b.get(counter);
         let done = b.binary(BinaryOp::Gt, now, end);
         b.if_then(done, |b| b.break_to(label));
@@ -108,7 +108,7 @@ fn irregular_loops_are_not_proven() {
     let counter = b.var(Type::U32);
     let (one, end) = (b.u32(1), b.array_length(data, 0, 4));
     let some = b.binary(BinaryOp::Lt, local, one);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         let now = b.get(counter);
         let next = b.binary(BinaryOp::Add, now, one);
         b.set(counter, next);
@@ -154,7 +154,7 @@ fn barriers_in_divergent_flow_are_rejected() {
     });
     // The barrier of the second iteration.
     assert_divergent(|b, _, some| {
-        b.loop_(true, |b, end| {
+        b.finite_loop(|b, end| {
             b.barrier(Barrier::Workgroup);
             b.if_then(some, |b| b.break_to(end));
         });

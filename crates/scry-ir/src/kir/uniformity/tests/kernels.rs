@@ -19,7 +19,7 @@ fn mandelbrot_count_is_partial_after_loop() {
     b.set(zx, zero);
     b.set(zy, zero);
     set(&mut b, count, 0);
-    b.loop_(true, |b, label| {
+    b.finite_loop(|b, label| {
         exit_at_ten(b, count, label);
         let (x, y) = (b.get(zx), b.get(zy));
         let (xx, yy) = (b.binary(BinaryOp::Mul, x, x), b.binary(BinaryOp::Mul, y, y));
@@ -54,7 +54,7 @@ fn tiled_gemm_has_uniform_loops() {
     let (accumulator, inner) = (k.b.var(Type::F32), k.b.var(Type::U32));
     let (source, outer) = (k.buffer, k.x);
     let mut indices = Vec::new();
-    k.b.loop_(true, |b, label| {
+    k.b.finite_loop(|b, label| {
         exit_at_ten(b, outer, label);
         let width = b.u32(8);
         let row = b.binary(BinaryOp::Mul, y, width);
@@ -62,7 +62,7 @@ fn tiled_gemm_has_uniform_loops() {
         let loaded = b.load(Type::F32, Place::new(source, Some(at), 4, 0), 1);
         b.store(Place::new(tile, Some(at), 4, 0), loaded);
         set(b, inner, 0);
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             exit_at_ten(b, inner, label);
             let i = b.get(inner);
             let left = b.binary(BinaryOp::Add, row, i);
@@ -99,7 +99,7 @@ fn long_kernels_are_analysed_quickly() {
     let counter = k.x;
     // In a loop, each variable is assigned from the next one, so that variability propagates
     // against the program order.
-    k.b.loop_(true, |b, label| {
+    k.b.finite_loop(|b, label| {
         exit_at_ten(b, counter, label);
         increment(b, counter);
         for at in 0..50_000 {

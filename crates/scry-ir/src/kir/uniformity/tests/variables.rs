@@ -74,7 +74,7 @@ fn initial_zero_counts_as_assigned() {
 fn loops_carry_partial_assignments() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
-    k.b.loop_(true, |b, label| {
+    k.b.finite_loop(|b, label| {
         exit_at_ten(b, counter, label);
         increment(b, counter);
         store_var(b, x);
@@ -92,7 +92,7 @@ fn loops_carry_partial_assignments() {
 fn divergent_loop(k: &mut Kernel) {
     let x = k.x;
     k.set_x(0);
-    k.b.loop_(true, |b, label| {
+    k.b.finite_loop(|b, label| {
         exit_at_ten(b, x, label);
         b.if_then(k.varying, |b| b.break_to(label));
         increment(b, x);
@@ -119,13 +119,13 @@ fn inner_counter_is_partial_unless_reset() {
     for reset in [true, false] {
         let mut k = kernel();
         let (x, outer) = (k.x, k.b.var(Type::U32));
-        k.b.loop_(true, |b, label| {
+        k.b.finite_loop(|b, label| {
             exit_at_ten(b, outer, label);
             increment(b, outer);
             if reset {
                 set(b, x, 0);
             }
-            b.loop_(true, |b, label| {
+            b.finite_loop(|b, label| {
                 exit_at_ten(b, x, label);
                 b.if_then(k.varying, |b| b.break_to(label));
                 increment(b, x);
@@ -141,7 +141,7 @@ fn uniform_step_keeps_counter_affine() {
     let mut k = kernel();
     let (x, local, size) = (k.x, k.b.builtin(LOCAL_Y), k.b.builtin(Builtin::GroupCount(0)));
     k.b.set(x, local);
-    k.b.loop_(true, |b, label| {
+    k.b.finite_loop(|b, label| {
         exit_at_ten(b, x, label);
         let old = b.get(x);
         let new = b.binary(BinaryOp::Add, old, size);
@@ -156,7 +156,7 @@ fn early_return_keeps_remaining_lanes_converged() {
     let (x, varying) = (k.x, k.varying);
     k.b.if_then(varying, |b| b.break_to(Label::KERNEL));
     k.set_x(0);
-    k.b.loop_(true, |b, label| {
+    k.b.finite_loop(|b, label| {
         b.if_then(varying, |b| b.break_to(Label::KERNEL));
         exit_at_ten(b, x, label);
         increment(b, x);
@@ -181,7 +181,7 @@ fn assignments_before_exit_are_partial() {
 fn divergent_continue_makes_assignment_partial() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
-    k.b.loop_(true, |b, label| {
+    k.b.finite_loop(|b, label| {
         b.scope(|b, next| {
             exit_at_ten(b, counter, label);
             b.if_then(k.varying, |b| b.break_to(next));
@@ -234,7 +234,7 @@ fn divergent_loop_exit_diverges_outer_scope() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, scope| {
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             b.if_then(k.varying, |b| b.break_to(label));
             b.break_to(scope);
         });
@@ -264,7 +264,7 @@ fn exited_lanes_miss_later_assignments() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
     k.b.scope(|b, scope| {
-        b.loop_(true, |b, label| {
+        b.finite_loop(|b, label| {
             set(b, x, 1);
             b.if_then(k.varying, |b| b.break_to(scope));
             exit_at_ten(b, counter, label);

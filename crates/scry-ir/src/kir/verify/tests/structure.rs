@@ -122,7 +122,7 @@ fn values_are_computed_once() {
 fn values_are_visible_in_nested_blocks() {
     assert_valid(|b, v| {
         let one = b.u32(1);
-        b.if_then(value_of(v, Type::Bool), |b| b.loop_(false, |b, _| b.set(Var(0), one)));
+        b.if_then(value_of(v, Type::Bool), |b| b.loop_(|b, _| b.set(Var(0), one)));
     });
     for kind in 0..3 {
         assert_error("`v0 = %10`: %10 is not visible here", |b, v| {
@@ -130,7 +130,7 @@ fn values_are_visible_in_nested_blocks() {
             match kind {
                 0 => b.if_then(value_of(v, Type::Bool), |b| inside = b.u32(1)),
                 1 => b.if_else(value_of(v, Type::Bool), |_| (), |b| inside = b.u32(1)),
-                _ => b.loop_(false, |b, _| inside = b.u32(1)),
+                _ => b.loop_(|b, _| inside = b.u32(1)),
             }
             b.set(Var(0), inside);
         });
@@ -201,7 +201,7 @@ fn labels_are_unique_and_enclosing() {
         b.break_to(Label(1));
     });
     assert_valid(|b, _| {
-        b.loop_(false, |b, outer| b.loop_(false, |b, _| b.break_to(outer)));
+        b.loop_(|b, outer| b.loop_(|b, _| b.break_to(outer)));
         b.break_to(Label::KERNEL);
     });
 }
