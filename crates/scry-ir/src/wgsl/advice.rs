@@ -43,8 +43,8 @@ pub(crate) fn validation(message: &str) -> Option<String> {
     let help = if message.contains("Binding decoration is missing") {
         "a storage or uniform variable needs `@group(…) @binding(…)`; other variables have none"
     } else if message.contains("for address space Uniform") {
-        "`var<uniform>` requires array elements at multiples of 16 bytes: use `var<storage, read>`, \
-         or `array<vec4<…>>`"
+        "`var<uniform>` requires array elements at multiples of 16 bytes: use `var<storage, \
+         read>`, or `array<vec4<…>>`"
     } else if message.contains("valid destination for a store") {
         "a buffer that is written is declared `var<storage, read_write>`"
     } else {

@@ -416,8 +416,8 @@ impl Builder {
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let one = b.u32(1);
-    /// let count =
-    ///     b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, group: GroupOperation::Reduce, value: one });
+    /// let (op, group) = (Reduction::Add, GroupOperation::Reduce);
+    /// let count = b.subgroup(SubgroupOp::Reduce { op, group, value: one });
     /// assert_eq!(b.ty(count), Type::U32);
     /// ```
     pub fn subgroup(&mut self, op: SubgroupOp) -> Value {

@@ -115,8 +115,8 @@ fn numeric_constants_of_every_type() {
     assert_eq!(evaluate_constant(Type::F16, -4095.9), constants(&[f16::from_f32(-4096.0)]));
 }
 
-/// Returns the `f16` that is nearest to a positive number. (`f16::from_f64` may round to `f32` first,
-/// and then a second time.)
+/// Returns the `f16` that is nearest to a positive number. (`f16::from_f64` may round to `f32`
+/// first, and then a second time.)
 fn nearest_f16(x: f64) -> f16 {
     let near = f16::from_f64(x).to_bits();
     let error = |bits: u16| (f16::from_bits(bits).to_f64() - x).abs();
