@@ -255,6 +255,17 @@ fn float_sign_beside_i64_rem() {
     check_where_supported("fuzz/float_sign_beside_i64_rem.wgsl", &expected, "no 64-bit integers");
 }
 
+#[test]
+fn loops_from_their_bound_wrap_around() {
+    let expected = WORDS.map(|bound| {
+        let at_least = bound.wrapping_neg().wrapping_sub(1).min(199) + 1;
+        let at_most = bound.min(199) + 1;
+        let above = (u32::MAX - bound).min(200);
+        [at_least, at_most, above, at_least + at_most + above]
+    });
+    check("fuzz/loop_from_its_bound.wgsl", &expected);
+}
+
 /// NVIDIA's compiler (driver 580) once turned this kernel into one that never ended. The cause was
 /// not found, so it is not minimised: all devices must compute the same.
 #[test]

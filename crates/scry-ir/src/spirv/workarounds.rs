@@ -30,13 +30,17 @@ bitflags::bitflags! {
         /// Kernel IR: `tanh(x)` becomes `sign(x)` where the result rounds to -1 or 1, for drivers
         /// that divide infinities there.
         const EXPAND_TANH = 1 << 6;
+        /// Kernel IR: in loops of kernels with private arrays, `a >= b` of unsigned integers
+        /// becomes `max(a, b) == a`, and others likewise, for drivers that end a loop too early if
+        /// its counter starts at a value that its bound is computed from.
+        const EXPAND_LOOP_COMPARISONS = 1 << 7;
     }
 }
 
 impl SpirvWorkarounds {
     /// Returns the names of the workarounds in the set, for tools.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(SpirvWorkarounds, &str); 7] = [
+        const NAMES: [(SpirvWorkarounds, &str); 8] = [
             (SpirvWorkarounds::EXPAND_MIX, "expand-mix"),
             (SpirvWorkarounds::WORKGROUP_BOOL_AS_U32, "workgroup-bool-as-u32"),
             (SpirvWorkarounds::STORE_INITIAL_VECTORS, "store-initial-vectors"),
@@ -44,6 +48,7 @@ impl SpirvWorkarounds {
             (SpirvWorkarounds::EXPAND_SIGNS, "expand-signs"),
             (SpirvWorkarounds::EXPAND_BIT_FIELDS, "expand-bit-fields"),
             (SpirvWorkarounds::EXPAND_TANH, "expand-tanh"),
+            (SpirvWorkarounds::EXPAND_LOOP_COMPARISONS, "expand-loop-comparisons"),
         ];
         NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| name)
     }

@@ -2,7 +2,7 @@
 
 use rspirv::binary::Disassemble;
 use rspirv::spirv::{ExecutionModel, Op};
-use scry_ir::{Features, Options, Program, ShaderErrorKind, SpirvOptions};
+use scry_ir::{Features, Options, Program, ShaderErrorKind, SpirvOptions, SpirvWorkarounds};
 
 use crate::support::{
     CHECKED, code, corpus, every_option, have_validator, load, parse, sources, validate,
@@ -58,6 +58,30 @@ fn division_is_guarded_even_unchecked() {
         @compute @workgroup_size(1) fn main() { data[0] = data[1] / data[2]; }";
     let module = load(&parse("division", source).to_spirv(&UNCHECKED).unwrap());
     assert!(code(&module).any(|i| i.class.opcode == Op::Select));
+}
+
+/// With the workaround, unsigned comparisons in loops beside a private array become maxima; others,
+/// and those after the loop, stay.
+#[test]
+fn loop_comparisons_become_maxima() {
+    let source = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(1) fn main() {
+            var own: array<u32, 4>;
+            var x = data[0];
+            while x >= data[1] { own[x & 3u] += 1u; x += data[2]; }
+            if x > data[3] { data[0] = own[data[1] & 3u]; }
+        }";
+    let without_array = source.replace("own[x & 3u] += 1u;", "").replace("own[data[1] & 3u]", "x");
+    let workarounds = SpirvWorkarounds::EXPAND_LOOP_COMPARISONS;
+    let comparisons = |source: &str, options: &SpirvOptions| {
+        let module = load(&parse("loop", source).to_spirv(options).unwrap());
+        let count = |op| code(&module).filter(|i| i.class.opcode == op).count();
+        [count(Op::UGreaterThanEqual), count(Op::UGreaterThan)]
+    };
+    let expanding = SpirvOptions { workarounds, ..UNCHECKED };
+    assert_eq!(comparisons(source, &UNCHECKED), [1, 1]);
+    assert_eq!(comparisons(source, &expanding), [0, 1]);
+    assert_eq!(comparisons(&without_array, &expanding), [1, 1]);
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub(super) const DEPTH_MARGIN: u32 = 2;
 
 const REGRESSIONS: &str = "crates/scry-gpu/tests/random/regressions.rs";
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     Row {
         fix: Fix::ReportAbortedLoops,
         driver: LAVAPIPE,
@@ -147,6 +147,16 @@ const ROWS: [Row; 11] = [
         name: "expand-bit-fields",
         reason: "OpBitFieldUExtract and similar instructions return wrong bits for uniform words",
         test: (REGRESSIONS, "bit_fields_use_their_offset"),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::EXPAND_LOOP_COMPARISONS),
+        driver: NVIDIA,
+        fixed_in: None,
+        tested_versions: "580",
+        name: "expand-loop-comparisons",
+        reason: "a loop beside a private array ends after one iteration if its unsigned counter \
+                 starts at its bound, or at a sum with it",
+        test: (REGRESSIONS, "loops_from_their_bound_wrap_around"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_TANH),

@@ -139,9 +139,30 @@ impl Emitter<'_> {
 
     /// Compares two values.
     pub(super) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value) -> Id {
-        let code = comparison_opcode(op, self.ty(a));
+        let ty = self.ty(a);
         let operands = [self.value(a), self.value(b)];
-        self.op(code, Type::Bool, &operands)
+        if matches!(ty, Type::U32 | Type::U64) && self.expands_comparisons() {
+            let equality = match op {
+                BinaryOp::Ge => Some((Op::IEqual, operands[0])),
+                BinaryOp::Lt => Some((Op::INotEqual, operands[0])),
+                BinaryOp::Le => Some((Op::IEqual, operands[1])),
+                BinaryOp::Gt => Some((Op::INotEqual, operands[1])),
+                _ => None,
+            };
+            if let Some((code, operand)) = equality {
+                let max = self.min_max(BinaryOp::Max, ty, operands);
+                return self.op(code, Type::Bool, &[max, operand]);
+            }
+        }
+        self.op(comparison_opcode(op, ty), Type::Bool, &operands)
+    }
+
+    /// Returns whether unsigned comparisons are expanded here: in loops of kernels with private
+    /// arrays, with [`SpirvWorkarounds::EXPAND_LOOP_COMPARISONS`].
+    fn expands_comparisons(&self) -> bool {
+        self.expands(SpirvWorkarounds::EXPAND_LOOP_COMPARISONS)
+            && !self.kir.locals.is_empty()
+            && self.constructs.iter().any(|construct| construct.is_loop)
     }
 }
 
