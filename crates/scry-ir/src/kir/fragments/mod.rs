@@ -55,4 +55,4 @@ impl Kir {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

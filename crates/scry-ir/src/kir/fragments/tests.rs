@@ -10,13 +10,18 @@ use crate::kir::{
 /// Elements of the array in workgroup memory.
 const ELEMENTS: u32 = 1024;
 
-/// The layout of the reference interpreter.
-fn layout(has_load: bool) -> MatrixFragments {
+/// The layout of the reference interpreter, which is that of PTX, for all tests of fragments: the
+/// lanes of a group of four have consecutive pairs of elements of a row, or of a column for right
+/// operands.
+pub(in crate::kir) const FRAGMENTS: MatrixFragments = {
     let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
     let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
     let columns = FragmentLayout { row: pair, column: group, steps: [[1, 0], [8, 0], [0, 8]] };
-    MatrixFragments { a: rows, b: columns, c: rows, has_load }
-}
+    MatrixFragments { a: rows, b: columns, c: rows, has_load: false }
+};
+
+/// [`FRAGMENTS`] with loads of whole fragments.
+const WITH_LOADS: MatrixFragments = MatrixFragments { has_load: true, ..FRAGMENTS };
 
 /// The matrix of a test kernel: its type, and its index, stride and layout in the array.
 #[derive(Debug, Clone, Copy)]
@@ -70,8 +75,8 @@ impl Case {
     /// Executes the kernel with and without loads of fragments; returns how many there are.
     #[track_caller]
     fn loads(self) -> usize {
-        let [scalars, fragments] = [false, true].map(|has_load| {
-            let kir = self.kernel().with_fragments(&layout(has_load));
+        let [scalars, fragments] = [FRAGMENTS, WITH_LOADS].map(|layout| {
+            let kir = self.kernel().with_fragments(&layout);
             verify(&kir).unwrap_or_else(|error| panic!("{error}\n{kir}"));
             (run(&kir).unwrap_or_else(|error| panic!("{error}\n{kir}")), count_loads(&kir))
         });
@@ -153,7 +158,7 @@ fn repeated(stores: bool) -> Kir {
 
 #[test]
 fn loads_merge_unless_memory_changes() {
-    let count = |stores| count_loads(&repeated(stores).with_fragments(&layout(true)));
+    let count = |stores| count_loads(&repeated(stores).with_fragments(&WITH_LOADS));
     assert_eq!([count(false), count(true)], [1, 2]);
 }
 

@@ -3,19 +3,9 @@
 
 use super::stage;
 use crate::Program;
+use crate::kir::fragments::tests::FRAGMENTS;
 use crate::kir::interpret::Interpreter;
-use crate::kir::{
-    AddressSpace, FragmentLayout, Inst, Kir, KirOptions, LaneBits, MatrixFragments, Stmt, Type,
-    for_each_stmt, optimise,
-};
-
-/// Lanes in groups of four hold pairs of elements in a row, or in a column of right operands.
-const FRAGMENTS: MatrixFragments = {
-    let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
-    let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
-    let columns = FragmentLayout { row: pair, column: group, steps: [[1, 0], [8, 0], [0, 8]] };
-    MatrixFragments { a: rows, b: columns, c: rows, has_load: false }
-};
+use crate::kir::{AddressSpace, Inst, Kir, KirOptions, Stmt, Type, for_each_stmt, optimise};
 
 fn lower(source: &str) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));

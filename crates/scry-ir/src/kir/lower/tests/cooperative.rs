@@ -1,18 +1,8 @@
 //! Tests of cooperative matrices.
 
 use super::{count_clamps, count_insts, lower_checked, lower_unchecked};
-use crate::kir::{
-    FragmentLayout, Inst, Kir, LaneBits, MatrixFragments, Stmt, for_each_stmt, optimise,
-};
-
-/// Fragments like those of PTX: the lanes of a group of four have consecutive pairs of elements of
-/// a row, or of a column for right operands.
-const FRAGMENTS: MatrixFragments = {
-    let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
-    let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
-    let columns = FragmentLayout { row: pair, column: group, steps: [[1, 0], [8, 0], [0, 8]] };
-    MatrixFragments { a: rows, b: columns, c: rows, has_load: false }
-};
+use crate::kir::fragments::tests::FRAGMENTS;
+use crate::kir::{Inst, Kir, Stmt, for_each_stmt, optimise};
 
 /// Lowers a kernel that copies a matrix from workgroup memory to a buffer of unknown length, with
 /// bounds checks.

@@ -1,10 +1,11 @@
 //! Tests of cooperative matrices at any address.
 
 use crate::Program;
+use crate::kir::fragments::tests::FRAGMENTS;
 use crate::kir::interpret::Interpreter;
 use crate::kir::{
-    AddressSpace, Builder, FragmentLayout, FragmentPlace, Kir, KirOptions, LaneBits, MatrixElement,
-    MatrixFragments, MatrixPlace, MatrixSize, MatrixType, MatrixUse, Place, Type,
+    AddressSpace, Builder, FragmentPlace, Kir, KirOptions, MatrixElement, MatrixPlace, MatrixSize,
+    MatrixType, MatrixUse, Place, Type,
 };
 
 const LENGTH: u32 = 100;
@@ -28,11 +29,9 @@ fn copy(index: u32, stride: u32, row_major: bool, from: AddressSpace) -> Kir {
 }
 
 fn run(kir: &Kir) -> Vec<f32> {
-    let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
-    let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
     let program = Program::from_kir(kir).unwrap();
     let safe = program.to_kir(&KirOptions { checked: true }).unwrap();
-    let safe = safe.with_fragments(&MatrixFragments { a: rows, b: rows, c: rows, has_load: false });
+    let safe = safe.with_fragments(&FRAGMENTS);
     let source = (0..LENGTH).flat_map(|n| (n as f32 + 1.0).to_le_bytes()).collect();
     let mut interpreter = Interpreter::new(&safe, vec![source, vec![0; 4 * LENGTH as usize]]);
     interpreter.subgroup_size = 32;
