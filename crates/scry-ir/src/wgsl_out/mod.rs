@@ -70,6 +70,8 @@ impl Kir {
     ///
     /// The size of a bound buffer is not in the text: as for the kernel itself, it must be at least
     /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size), which comments state.
+    /// As WebGPU requires, it must also be a multiple of four bytes: 16-bit elements beside atomics
+    /// are accessed in words, so that half a word at the end would be missing.
     ///
     /// ```
     /// use scry_ir::{Program, kir::KirOptions};
