@@ -266,6 +266,11 @@ fn loops_from_their_bound_wrap_around() {
     check("fuzz/loop_from_its_bound.wgsl", &expected);
 }
 
+#[test]
+fn counters_may_wrap_to_a_constant_bound() {
+    check("fuzz/wrap_to_constant_bound.wgsl", &[[200_u32, 200, 200, 1]; 4]);
+}
+
 /// NVIDIA's compiler (driver 580) once turned this kernel into one that never ended. The cause was
 /// not found, so it is not minimised: all devices must compute the same.
 #[test]

@@ -34,13 +34,16 @@ bitflags::bitflags! {
         /// becomes `max(a, b) == a`, and others likewise, for drivers that end a loop too early if
         /// its counter starts at a value that its bound is computed from.
         const EXPAND_LOOP_COMPARISONS = 1 << 7;
+        /// Kernel IR: in loops, the second operand of comparisons becomes a value that compilers
+        /// cannot compute, for drivers that compute wrong trip counts from constants.
+        const HIDE_LOOP_BOUNDS = 1 << 8;
     }
 }
 
 impl SpirvWorkarounds {
     /// Returns the names of the workarounds in the set, for tools.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(SpirvWorkarounds, &str); 8] = [
+        const NAMES: [(SpirvWorkarounds, &str); 9] = [
             (SpirvWorkarounds::EXPAND_MIX, "expand-mix"),
             (SpirvWorkarounds::WORKGROUP_BOOL_AS_U32, "workgroup-bool-as-u32"),
             (SpirvWorkarounds::STORE_INITIAL_VECTORS, "store-initial-vectors"),
@@ -49,6 +52,7 @@ impl SpirvWorkarounds {
             (SpirvWorkarounds::EXPAND_BIT_FIELDS, "expand-bit-fields"),
             (SpirvWorkarounds::EXPAND_TANH, "expand-tanh"),
             (SpirvWorkarounds::EXPAND_LOOP_COMPARISONS, "expand-loop-comparisons"),
+            (SpirvWorkarounds::HIDE_LOOP_BOUNDS, "hide-loop-bounds"),
         ];
         NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| name)
     }

@@ -84,6 +84,25 @@ fn loop_comparisons_become_maxima() {
     assert_eq!(comparisons(&without_array, &expanding), [1, 1]);
 }
 
+/// With the workaround, comparisons in loops have a selected operand; others, and those of loops
+/// that are unrolled, stay.
+#[test]
+fn loop_bounds_are_hidden() {
+    let source = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(1) fn main() {
+            for (var i = 1u; i < 4u; i++) { data[i] += 1u; }
+            if data[0] > 5u { data[1] = 0u; }
+            for (var i = 0u; i < 4000u; i++) { if data[i] == 7u { break; } data[i] += 2u; }
+        }";
+    let selects = |workarounds| {
+        let options = SpirvOptions { workarounds, ..UNCHECKED };
+        let module = load(&parse("loop", source).to_spirv(&options).unwrap());
+        code(&module).filter(|i| i.class.opcode == Op::Select).count()
+    };
+    assert_eq!(selects(SpirvWorkarounds::empty()), 0);
+    assert_eq!(selects(SpirvWorkarounds::HIDE_LOOP_BOUNDS), 2);
+}
+
 #[test]
 fn output_is_deterministic() {
     for (name, source) in sources(&corpus("")) {

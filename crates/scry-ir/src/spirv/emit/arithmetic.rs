@@ -1,6 +1,6 @@
 //! Arithmetic and comparisons.
 
-use spirv::{GlslStd450Op, Op};
+use spirv::{BuiltIn, GlslStd450Op, Op};
 
 use super::convert::bits_of_one;
 use super::module::Id;
@@ -140,7 +140,10 @@ impl Emitter<'_> {
     /// Compares two values.
     pub(super) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value) -> Id {
         let ty = self.ty(a);
-        let operands = [self.value(a), self.value(b)];
+        let mut operands = [self.value(a), self.value(b)];
+        if self.is_in_loop() && self.expands(SpirvWorkarounds::HIDE_LOOP_BOUNDS) {
+            operands[1] = self.hidden_bound(ty, operands);
+        }
         if matches!(ty, Type::U32 | Type::U64) && self.expands_comparisons() {
             let equality = match op {
                 BinaryOp::Ge => Some((Op::IEqual, operands[0])),
@@ -162,7 +165,16 @@ impl Emitter<'_> {
     fn expands_comparisons(&self) -> bool {
         self.expands(SpirvWorkarounds::EXPAND_LOOP_COMPARISONS)
             && !self.kir.locals.is_empty()
-            && self.constructs.iter().any(|construct| construct.is_loop)
+            && self.is_in_loop()
+    }
+
+    /// Emits a value that equals `bound`, though no compiler can prove it: there is always a
+    /// workgroup.
+    fn hidden_bound(&mut self, ty: Type, [counter, bound]: [Id; 2]) -> Id {
+        let workgroups = self.component(BuiltIn::NumWorkgroups, 0);
+        let zero = self.m.u32(0);
+        let is_running = self.op(Op::INotEqual, Type::Bool, &[workgroups, zero]);
+        self.op(Op::Select, ty, &[is_running, bound, counter])
     }
 }
 

@@ -115,6 +115,11 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Returns whether the statement being emitted is in a loop that is not unrolled.
+    pub(super) fn is_in_loop(&self) -> bool {
+        self.constructs.iter().any(|construct| construct.is_loop)
+    }
+
     /// Writes a loop.
     fn loop_(&mut self, label: Label, body: &Block, finite: bool) -> Result<()> {
         let [header, top, next, merge] = [(); 4].map(|()| self.m.id());

@@ -111,7 +111,8 @@ impl Emitter<'_> {
         variable
     }
 
-    fn component(&mut self, builtin: BuiltIn, axis: u8) -> Id {
+    /// Loads a component of a built-in vector.
+    pub(super) fn component(&mut self, builtin: BuiltIn, axis: u8) -> Id {
         let u32 = self.m.u32_ty();
         let vector = self.m.vector(u32, 3);
         let variable = self.input(builtin, vector);
