@@ -20,6 +20,7 @@ use crate::api::error::{
 };
 use crate::api::kernel::Kernel;
 use crate::api::launch::{Count, Launch};
+use crate::api::prepared_launch::PreparedLaunch;
 use crate::api::slice::Slice;
 use crate::core::command_list::CommandList;
 use crate::core::compiled_kernel::CompiledKernel;
@@ -166,6 +167,46 @@ impl Device {
         self.multiply(Routine::Tf32, &Matrices { operation, a, b, c, sizes })
     }
 
+    /// Checks a product as [`Device::cublas_matmul`] does, and keeps it for repeated use. No size may
+    /// be 0.
+    ///
+    /// ```no_run
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cuda")?;
+    /// let (a, b) = (gpu.upload(&[1.0f32; 6])?, gpu.upload(&[2.0f32; 12])?);
+    /// let c = gpu.alloc::<f32>(8)?;
+    /// let product = gpu.prepare_cublas_matmul(&a, &b, &c, 2, 4, 3)?;
+    /// product.run()?;
+    /// gpu.batch().run_prepared(&product)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::cublas_matmul`]; [`GpuError::Argument`] if a size is 0.
+    pub fn prepare_cublas_matmul<T: GemmElement>(
+        &self,
+        a: &Buffer<T>,
+        b: &Buffer<T>,
+        c: &Buffer<T>,
+        m: impl Count,
+        n: impl Count,
+        k: impl Count,
+    ) -> Result<PreparedLaunch> {
+        let operation = "Device::prepare_cublas_matmul";
+        let sizes = [m.count(), n.count(), k.count()];
+        if let Some((name, _)) = ["m", "n", "k"].iter().zip(sizes).find(|(_, size)| *size == 0) {
+            let help = "fill c with zeros (Buffer::fill): there is nothing to multiply";
+            let error = ArgumentError::new(operation, format!("`{name}`"), "is 0", help);
+            return Err(GpuError::Argument(error));
+        }
+        let routine = default_routine::<T>();
+        let mut list = CommandList::default();
+        append(&self.context, &mut list, routine, &Matrices { operation, a, b, c, sizes })
+            .in_function(operation)?;
+        Ok(PreparedLaunch::from_list(kernel(&self.context, routine)?, list))
+    }
+
     fn multiply<T: GemmElement>(&self, routine: Routine, matrices: &Matrices<'_, T>) -> Result<()> {
         let mut list = CommandList::default();
         append(&self.context, &mut list, routine, matrices)
@@ -223,7 +264,8 @@ fn append<T: GemmElement>(
     let sizes = [("m", m), ("n", n), ("k", k)];
     let [m, n, k] = sizes.map(|(name, size)| check_size(context, name, size));
     let (m, n, k) = (m?, n?, k?);
-    let (kernel, launch) = product(context, routine, [m, n, k])?;
+    let launch = Launch::workgroups([1; 3]).immediates(&[m, n, k]);
+    let kernel = kernel(context, routine)?;
     let a = matrix(a, operation, ("a", "m × k"), m, k)?;
     let b = matrix(b, operation, ("b", "k × n"), k, n)?;
     let c = matrix(c, operation, ("c", "m × n"), m, n)?;
@@ -278,16 +320,6 @@ fn check_disjoint(operation: &str, (name, operand): &(&str, View<'_>), c: &View<
         problem: format!("is written, but shares bytes {start}..{end} of its memory with `{name}`"),
         help: "pass buffers or slices that do not overlap".to_owned(),
     }))
-}
-
-/// Returns a routine, and its launch for m, n and k.
-pub(crate) fn product(
-    context: &Arc<Context>,
-    routine: Routine,
-    sizes: [u32; 3],
-) -> Result<(Kernel, Launch)> {
-    let launch = Launch::workgroups([1; 3]).immediates(&sizes);
-    Ok((kernel(context, routine)?, launch))
 }
 
 /// Returns the routine as a kernel of the device.

@@ -1,0 +1,26 @@
+//! Kernels for GPUs and CPUs with one API on every device.
+#![doc = include_str!("../README.md")]
+#![doc(test(attr(deny(unused_must_use))))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod arguments;
+mod call;
+mod elements;
+mod explanation;
+mod kernels;
+mod native;
+mod op;
+mod operation;
+mod ops;
+mod ptx;
+mod scratch;
+mod tuning;
+mod wgsl;
+
+pub use explanation::Explanation;
+pub use kernels::{KernelOptions, Kernels};
+pub use op::Op;
+pub use operation::{OperationInfo, VariantInfo, operations};
+pub use ops::*;
+pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
+pub use scry_ptx::{PtxType, Target};

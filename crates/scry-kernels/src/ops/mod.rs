@@ -1,0 +1,35 @@
+//! The operations, one file each, with their variants.
+
+mod attention;
+mod matmul;
+mod norm;
+mod quantized;
+mod rows;
+mod softmax;
+
+pub use attention::{Attention, AttentionBias, Strides};
+pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
+pub use quantized::BlockFormat;
+
+use crate::operation::{OperationInfo, describe};
+
+/// Returns every operation, in the order of the documentation.
+pub(crate) fn list() -> Vec<OperationInfo> {
+    const FLOATS: &str = "f32, f16, bf16";
+    vec![
+        describe::<matmul::Product>("matmul", "product of matrices", FLOATS),
+        describe::<matmul::Product>("gemm", "batched, strided product with epilogue", FLOATS),
+        describe::<softmax::Softmax>("softmax", "softmax of rows", FLOATS),
+        describe::<softmax::Softmax>("log_softmax", "logarithm of the softmax of rows", FLOATS),
+        describe::<norm::RowNorm>("layer_norm", "layer norm of rows", FLOATS),
+        describe::<norm::RowNorm>("rms_norm", "RMS norm of rows", FLOATS),
+        describe::<attention::Attend>("attention", "attention of heads", FLOATS),
+        describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
+        describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),
+        describe::<quantized::QuantizedProduct>(
+            "quantized_matmul",
+            "product with quantised weights",
+            FLOATS,
+        ),
+    ]
+}

@@ -1,0 +1,227 @@
+//! Layer norm and RMS norm.
+
+use scry_gpu::{Binding, NativeBinding, PreparedLaunch, Result};
+use scry_ptx::kernels::norm::{self, Norm, NormKind};
+
+use super::rows::RowMatrix;
+use crate::arguments;
+use crate::call::Call;
+use crate::elements::{self, FLOATS};
+use crate::kernels::Kernels;
+use crate::op::Op;
+use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::ptx;
+use crate::wgsl::{Immediates, WgslLaunch};
+
+/// A norm of each row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RowNorm {
+    function: &'static str,
+    norm: Norm,
+    matrix: RowMatrix,
+}
+
+/// Norms of rows.
+impl Kernels {
+    /// Prepares layer norm of each row,
+    /// `y = (x - mean) / sqrt(variance + epsilon) * weight + bias`. `x` and `y` are row-major
+    /// matrices without padding, of `f32`, `f16` or `bf16`, computed in `f32`; `weight` and `bias`
+    /// have an element per column. `None` omits the factor or the term; a bias requires a weight.
+    /// Buffers may be longer.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::Kernels;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (x, y) = (gpu.upload(&[1.0f32, 3.0])?, gpu.alloc::<f32>(2)?);
+    /// Kernels::new(&gpu)?.layer_norm(&x, None, None, &y, 1, 2, 0.0)?.run()?;
+    /// assert_eq!(y.download()?, [-1.0, 1.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for a bias without a weight, and
+    /// buffers that are too short, of another type, or that overlap with `y`;
+    /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device supports no variant
+    /// for the type and the sizes.
+    #[expect(clippy::too_many_arguments, reason = "a norm has these")]
+    pub fn layer_norm(
+        &self,
+        x: &dyn Binding,
+        weight: Option<&dyn Binding>,
+        bias: Option<&dyn Binding>,
+        y: &dyn Binding,
+        rows: usize,
+        columns: usize,
+        epsilon: f32,
+    ) -> Result<Op> {
+        const FUNCTION: &str = "Kernels::layer_norm";
+        let kind = match (weight, bias) {
+            (None, None) => NormKind::Layer,
+            (Some(_), None) => NormKind::LayerWeight,
+            (Some(_), Some(_)) => NormKind::LayerWeightBias,
+            (None, Some(_)) => {
+                return Err(Call::new(FUNCTION).argument_error(
+                    "`bias`",
+                    "is given without a weight",
+                    "pass a weight of ones as well",
+                ));
+            }
+        };
+        let buffers: Vec<_> = [Some(x), weight, bias, Some(y)].into_iter().flatten().collect();
+        self.prepare_norm(FUNCTION, Norm { kind, epsilon }, &buffers, [rows, columns])
+    }
+
+    /// Prepares RMS norm of each row, `y = x / sqrt(mean(x²) + epsilon) * weight`. Matrices are
+    /// those of [`Kernels::layer_norm`]; `None` omits the weight.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::Kernels;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (x, y) = (gpu.upload(&[2.0f32, -2.0])?, gpu.alloc::<f32>(2)?);
+    /// Kernels::new(&gpu)?.rms_norm(&x, None, &y, 1, 2, 0.0)?.run()?;
+    /// assert_eq!(y.download()?, [1.0, -1.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernels::layer_norm`].
+    pub fn rms_norm(
+        &self,
+        x: &dyn Binding,
+        weight: Option<&dyn Binding>,
+        y: &dyn Binding,
+        rows: usize,
+        columns: usize,
+        epsilon: f32,
+    ) -> Result<Op> {
+        let kind = if weight.is_some() { NormKind::RmsWeight } else { NormKind::Rms };
+        let buffers: Vec<_> = [Some(x), weight, Some(y)].into_iter().flatten().collect();
+        let norm = Norm { kind, epsilon };
+        self.prepare_norm("Kernels::rms_norm", norm, &buffers, [rows, columns])
+    }
+
+    fn prepare_norm(
+        &self,
+        function: &'static str,
+        norm: Norm,
+        buffers: &[&dyn Binding],
+        [rows, columns]: [usize; 2],
+    ) -> Result<Op> {
+        let dtype = Call::new(function).dtype("x", buffers[0], &FLOATS)?;
+        let matrix = RowMatrix { rows: rows as u64, columns: columns as u64, dtype };
+        self.op(RowNorm { function, norm, matrix }, buffers)
+    }
+}
+
+impl RowNorm {
+    fn has_weight(&self) -> bool {
+        !matches!(self.norm.kind, NormKind::Layer | NormKind::Rms)
+    }
+
+    fn has_bias(&self) -> bool {
+        self.norm.kind == NormKind::LayerWeightBias
+    }
+
+    fn is_centered(&self) -> bool {
+        !matches!(self.norm.kind, NormKind::Rms | NormKind::RmsWeight)
+    }
+
+    /// Returns the declarations that precede `norm.wgsl`.
+    fn declarations(&self) -> String {
+        let mut text = format!(
+            "const CENTERED = {};\n\
+             @group(0) @binding(0) var<storage, read> x: array<Stored>;\n\
+             @group(0) @binding(1) var<storage, read_write> y: array<Stored>;\n",
+            self.is_centered()
+        );
+        for (name, binding, is_present, neutral) in
+            [("weight", 2, self.has_weight(), "1.0"), ("bias", 3, self.has_bias(), "0.0")]
+        {
+            let body = if is_present { format!("widen({name}s[column])") } else { neutral.into() };
+            if is_present {
+                text += &format!(
+                    "@group(0) @binding({binding}) var<storage, read> {name}s: array<Stored>;\n"
+                );
+            }
+            text += &format!("fn {name}(column: u32) -> f32 {{ return {body}; }}\n");
+        }
+        text
+    }
+}
+
+impl Operation for RowNorm {
+    fn function(&self) -> &'static str {
+        self.function
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, u64)> {
+        self.matrix.sizes()
+    }
+
+    fn arguments(&self) -> Vec<NativeBinding> {
+        let RowMatrix { columns, dtype, .. } = self.matrix;
+        let mut arguments = vec![self.matrix.read("x")];
+        arguments.extend(self.has_weight().then(|| arguments::read("weight", dtype, columns)));
+        arguments.extend(self.has_bias().then(|| arguments::read("bias", dtype, columns)));
+        arguments.push(self.matrix.write("y"));
+        arguments
+    }
+
+    fn variants() -> &'static [Variant<Self>] {
+        &[
+            Variant {
+                info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
+                obstacle: |it, kernels| {
+                    ptx::obstacle(kernels, |gpu| norm::plan(it.norm, it.matrix.ptx(), gpu))
+                },
+                suits: |_, _| true,
+                prepare: |it, preparation| {
+                    let plan = |gpu| norm::plan(it.norm, it.matrix.ptx(), gpu);
+                    preparation.plan(ptx::plan(preparation.kernels, plan))
+                },
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
+                suits: |_, _| true,
+                prepare: wgsl,
+            },
+        ]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.matrix.len() == 0
+    }
+
+    fn tolerance(&self) -> f64 {
+        elements::tolerance(self.matrix.dtype)
+    }
+}
+
+fn wgsl(it: &RowNorm, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let matrix = &it.matrix;
+    // `x` and `y`, then the others.
+    let mut buffers: Vec<_> = preparation.buffers.iter().collect();
+    let y = buffers.pop().expect("the last buffer is y");
+    buffers.insert(1, y);
+    let launch = WgslLaunch {
+        source: &[
+            elements::prelude(matrix.dtype),
+            &matrix.constants(),
+            &it.declarations(),
+            include_str!("../shaders/rows.wgsl"),
+            include_str!("../shaders/norm.wgsl"),
+        ],
+        buffers: &buffers,
+        immediates: Immediates::default()
+            .u32(matrix.rows as u32)
+            .u32(matrix.columns as u32)
+            .f32(it.norm.epsilon),
+        workgroups: matrix.workgroups(),
+    };
+    Ok(vec![preparation.wgsl(&launch)?])
+}

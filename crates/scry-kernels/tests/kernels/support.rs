@@ -1,0 +1,143 @@
+//! Devices with their variants, element types, and comparisons with references.
+
+use scry_gpu::{Binding, Buffer, DType, Device, Element, GpuError, bf16, f16};
+use scry_kernels::{KernelOptions, Kernels, Op};
+use scry_test_support::{devices, random_f32, succeed};
+
+/// Sizes near powers of two, primes, and one.
+pub const SIZES: [usize; 9] = [1, 2, 3, 31, 33, 127, 128, 257, 1009];
+
+/// An element type of floats.
+pub trait Float: Element {
+    /// A value that no operation writes.
+    const POISON: Self;
+    /// Half a unit in the last place, relative.
+    const EPSILON: f64;
+    /// Rounds to the nearest value of the type.
+    fn round(number: f32) -> Self;
+    /// Converts exactly.
+    fn wide(self) -> f64;
+}
+
+impl Float for f32 {
+    const POISON: Self = Self::NAN;
+    const EPSILON: f64 = 6e-8;
+
+    fn round(number: f32) -> Self {
+        number
+    }
+
+    fn wide(self) -> f64 {
+        self.into()
+    }
+}
+
+impl Float for f16 {
+    const POISON: Self = Self::NAN;
+    const EPSILON: f64 = 5e-4;
+
+    fn round(number: f32) -> Self {
+        Self::from_f32(number)
+    }
+
+    fn wide(self) -> f64 {
+        self.to_f64()
+    }
+}
+
+impl Float for bf16 {
+    const POISON: Self = Self::NAN;
+    const EPSILON: f64 = 4e-3;
+
+    fn round(number: f32) -> Self {
+        Self::from_f32(number)
+    }
+
+    fn wide(self) -> f64 {
+        self.to_f64()
+    }
+}
+
+/// Calls `check` with the library on each device for each variant of an operation by its name.
+/// Variants that a device does not support fail with [`GpuError::Capability`]: `check` passes the
+/// results of preparing on to [`supported`], which skips them.
+pub fn each_variant(operation: &str, check: impl Fn(&Kernels, &str)) {
+    let info = scry_kernels::operations().into_iter().find(|it| it.name == operation);
+    let info = info.unwrap_or_else(|| panic!("{operation} is an operation"));
+    for gpu in devices() {
+        let kernels = succeed(Kernels::new(&gpu));
+        for variant in &info.variants {
+            let options =
+                KernelOptions { variant: Some(variant.name.to_owned()), ..Default::default() };
+            let name = format!("{operation}, `{}` on {}", variant.name, gpu.name());
+            check(&kernels.having(options), &name);
+        }
+    }
+}
+
+/// Returns the operation; `None` if the device does not support the variant or a library is
+/// missing.
+#[track_caller]
+pub fn supported(prepared: scry_gpu::Result<Op>) -> Option<Op> {
+    match prepared {
+        Ok(op) => Some(op),
+        Err(error @ (GpuError::Capability(_) | GpuError::Library(_))) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Returns random numbers between -1 and 1, the same for the same seed.
+pub fn random<T: Float>(seed: u64, count: usize) -> Vec<T> {
+    random_f32(seed, count).into_iter().map(T::round).collect()
+}
+
+/// Creates a buffer of values that no operation writes.
+pub fn poisoned<T: Float>(gpu: &Device, count: usize) -> Buffer<T> {
+    succeed(gpu.upload(&vec![T::POISON; count]))
+}
+
+/// Checks that each result is within `tolerance` half units in the last place of `scale`, which is
+/// at least the magnitude of the terms that it is computed from. NaN is expected where the reference
+/// is NaN.
+#[track_caller]
+pub fn assert_close<T: Float>(
+    what: &str,
+    tolerance: f64,
+    scale: f64,
+    results: &[T],
+    expected: &[f64],
+) {
+    assert_eq!(results.len(), expected.len(), "{what}");
+    for (i, (result, expected)) in results.iter().zip(expected).enumerate() {
+        let result = result.wide();
+        let limit = tolerance * T::EPSILON * scale + 1e-7;
+        let is_close = match expected.is_nan() {
+            true => result.is_nan(),
+            false => result == *expected || (result - expected).abs() <= limit,
+        };
+        assert!(is_close, "{what}: result {i} is {result}, expected {expected}");
+    }
+}
+
+/// The element types of floats, for tests that are generic over them.
+#[macro_export]
+macro_rules! for_each_float {
+    ($check:ident($($argument:expr),*)) => {
+        $check::<f32>($($argument),*);
+        $check::<scry_gpu::f16>($($argument),*);
+        $check::<scry_gpu::bf16>($($argument),*);
+    };
+}
+
+/// The name of an element type.
+pub fn type_name<T: Element>() -> &'static str {
+    DType::of::<T>().map_or("?", DType::name)
+}
+
+/// Buffers as arguments.
+pub fn bindings<'b>(buffers: &[&'b dyn Binding]) -> Vec<&'b dyn Binding> {
+    buffers.to_vec()
+}
