@@ -1,4 +1,5 @@
-//! Plans of PTX kernels as launches: the only file with unsafe code.
+//! Kernels that are not WGSL: plans of PTX kernels as launches, and products by the crate `gemm`.
+//! The only file with unsafe code.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -335,4 +336,70 @@ fn to_tensor_map(map: TensorMapSpec) -> TensorMap {
         Swizzle::B128 => TensorSwizzle::B128,
     };
     TensorMap { element, offset, dims, strides, tile, swizzle }
+}
+
+/// A matrix of a host product: `get(row, column)` is at `row * rows + column * columns`.
+#[cfg(feature = "cpu")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostStrides {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+#[cfg(feature = "cpu")]
+impl HostStrides {
+    /// Returns the number of elements from the first to the last one of a matrix.
+    fn extent(self, rows: usize, columns: usize) -> usize {
+        match (rows.checked_sub(1), columns.checked_sub(1)) {
+            (Some(row), Some(column)) => {
+                let last = row.checked_mul(self.rows).zip(column.checked_mul(self.columns));
+                last.and_then(|(row, column)| row.checked_add(column)?.checked_add(1))
+                    .expect("the extent of a matrix fits in usize")
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Computes `out = beta * out + alpha * a × b` on all threads, where `a` is m × k and `b` is k × n.
+/// The previous content of `out` is not read if `beta` is 0.
+///
+/// # Panics
+/// If a slice is shorter than its matrix.
+#[cfg(feature = "cpu")]
+pub(crate) fn host_gemm(
+    [m, n, k]: [usize; 3],
+    [alpha, beta]: [f32; 2],
+    (a, a_strides): (&[f32], HostStrides),
+    (b, b_strides): (&[f32], HostStrides),
+    (out, out_strides): (&mut [f32], HostStrides),
+) {
+    assert!(a.len() >= a_strides.extent(m, k) && b.len() >= b_strides.extent(k, n));
+    assert!(out.len() >= out_strides.extent(m, n));
+    let stride = |stride: usize| isize::try_from(stride).expect("a stride fits in isize");
+    // SAFETY: the matrices lie within their slices, as asserted; `out` is exclusive, so it does not
+    // overlap the operands.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            stride(out_strides.columns),
+            stride(out_strides.rows),
+            beta != 0.0,
+            a.as_ptr(),
+            stride(a_strides.columns),
+            stride(a_strides.rows),
+            b.as_ptr(),
+            stride(b_strides.columns),
+            stride(b_strides.rows),
+            beta,
+            alpha,
+            false,
+            false,
+            false,
+            gemm::Parallelism::Rayon(0),
+        );
+    }
 }

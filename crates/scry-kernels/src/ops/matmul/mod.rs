@@ -1,5 +1,8 @@
 //! Products of matrices.
 
+mod host;
+mod shaders;
+
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};
 pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 
@@ -142,6 +145,28 @@ impl Operation for Product {
                 prepare: cublas,
             },
             Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::prepare,
+            },
+            Variant {
+                info: VariantInfo {
+                    name: "wgsl-cooperative",
+                    needs: "cooperative matrices of f16",
+                    deterministic: true,
+                },
+                obstacle: |it, kernels| shaders::cooperative_obstacle(it, kernels),
+                suits: |it, _| it.gemm.m * it.gemm.n >= 128 * 128,
+                prepare: shaders::cooperative,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl-packed", needs: "", deterministic: true },
+                obstacle: |it, kernels| shaders::packed_obstacle(it, kernels),
+                suits: |_, _| true,
+                prepare: shaders::packed,
+            },
+            Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, kernels| it.wgsl_obstacle(kernels),
                 suits: |_, _| true,
@@ -268,7 +293,7 @@ fn wgsl(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunc
         source: &[
             elements::prelude(ptx::dtype(element)),
             &it.declarations(),
-            include_str!("../shaders/gemm.wgsl"),
+            include_str!("../../shaders/gemm.wgsl"),
         ],
         buffers: &buffers.iter().collect::<Vec<_>>(),
         immediates: immediates.f32(epilogue.alpha).f32(epilogue.beta),
