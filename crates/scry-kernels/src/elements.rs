@@ -10,10 +10,6 @@ use crate::kernels::Kernels;
 /// The floating-point types: computed in `f32`.
 pub(crate) const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// The types of 32 bits, which WGSL always has.
-pub(crate) const NUMBERS: [DType; 5] =
-    [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32];
-
 /// Returns the definitions of `Stored`, `Computed`, `widen` and `narrow` for an element type.
 pub(crate) fn prelude(dtype: DType) -> &'static str {
     match dtype {
@@ -22,6 +18,15 @@ pub(crate) fn prelude(dtype: DType) -> &'static str {
         DType::I32 => include_str!("shaders/elements/i32.wgsl"),
         DType::U32 => include_str!("shaders/elements/u32.wgsl"),
         _ => include_str!("shaders/elements/f32.wgsl"),
+    }
+}
+
+/// Returns the definitions of `Output`, `widen_output` and `narrow_output` of results: of the type of
+/// `Stored`, or `f32`.
+pub(crate) fn output_prelude(is_stored: bool) -> &'static str {
+    match is_stored {
+        true => include_str!("shaders/elements/output_stored.wgsl"),
+        false => include_str!("shaders/elements/output_f32.wgsl"),
     }
 }
 

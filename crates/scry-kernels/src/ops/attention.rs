@@ -1,6 +1,6 @@
 //! Attention.
 
-use scry_gpu::{Binding, NativeBinding, Result};
+use scry_gpu::{Binding, NativeBinding, PreparedLaunch, Result};
 pub use scry_ptx::kernels::attention::{Attention, AttentionBias, Strides};
 
 use crate::call::Call;
@@ -8,8 +8,9 @@ use crate::elements;
 use crate::kernels::Kernels;
 use crate::native;
 use crate::op::Op;
-use crate::operation::{Operation, Variant, VariantInfo};
+use crate::operation::{Operation, Preparation, Variant, VariantInfo};
 use crate::ptx;
+use crate::wgsl::{Immediates, WgslLaunch};
 
 /// Attention with its arguments.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,6 +104,12 @@ impl Operation for Attend {
                 suits: |_, _| false,
                 prepare: |it, preparation| preparation.plan(it.attention.naive()),
             },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                suits: |_, _| true,
+                prepare: wgsl,
+            },
         ]
     }
 
@@ -113,4 +120,87 @@ impl Operation for Attend {
     fn tolerance(&self) -> f64 {
         elements::tolerance(ptx::dtype(self.attention.element))
     }
+}
+
+impl Attend {
+    /// Returns why WGSL cannot compute it; `None` if it can.
+    fn wgsl_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        let Attention { element, bias, .. } = self.attention;
+        let lens: Vec<_> = self.attention.buffers().ok()?.iter().map(|it| it.len).collect();
+        elements::obstacle(ptx::dtype(element), kernels)
+            .or_else(|| bias.and_then(|it| elements::obstacle(ptx::dtype(it.element), kernels)))
+            .or_else(|| elements::too_long(&lens))
+    }
+
+    /// Returns the declarations that precede `attention.wgsl`.
+    fn declarations(&self) -> String {
+        let Attention { head_dim, element, causal, bias, .. } = self.attention;
+        let dim = head_dim.next_power_of_two().max(16);
+        let keys = (2048 / dim).min(32);
+        let constants = format!(
+            "const HEAD_DIM = {head_dim}u;\nconst DIM = {dim}u;\nconst QUERIES = {}u;\n\
+             const KEYS = {keys}u;\nconst CAUSAL = {causal};\n",
+            1024 / dim,
+        );
+        let Some(bias) = bias else {
+            return constants
+                + "fn bias(batch: u32, head: u32, query: u32, key: u32) -> f32 { return 0.0; }\n";
+        };
+        let (stored, widen) = match bias.element == element {
+            true => ("Stored", "widen"),
+            false => ("f32", ""),
+        };
+        format!(
+            "{constants}\
+             @group(0) @binding(5) var<storage, read> biases: array<{stored}>;\n\
+             fn bias(batch: u32, head: u32, query: u32, key: u32) -> f32 {{\n\
+             return {widen}(biases[start_of(sizes.bias, batch, head) + query * sizes.bias.row\n\
+             + key * sizes.bias_column]);\n}}\n"
+        )
+    }
+
+    /// Returns the words of `Sizes` in `attention.wgsl`.
+    fn words(&self) -> Vec<u32> {
+        let it = &self.attention;
+        let none = Strides { batch: 0, head: 0, row: 0 };
+        let bias = it.bias.map_or(none, |bias| bias.strides);
+        // Strides that are not 0 or unused are less than the lengths, which fit in 32 bits.
+        let strides = [it.q, it.k, it.v, it.out, bias].into_iter();
+        let mut words: Vec<_> = strides
+            .flat_map(|strides| [strides.batch, strides.head, strides.row])
+            .map(|stride| stride as u32)
+            .collect();
+        words.extend([
+            it.bias.map_or(0, |bias| bias.column_stride),
+            it.heads,
+            it.heads / it.kv_heads.max(1),
+            it.queries,
+            it.keys,
+            it.scale.to_bits(),
+        ]);
+        words
+    }
+}
+
+fn wgsl(it: &Attend, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let Attention { batch, heads, queries, head_dim, element, .. } = it.attention;
+    let words: Vec<u8> = it.words().into_iter().flat_map(u32::to_ne_bytes).collect();
+    let sizes = preparation.kernels.device().upload_bytes(None, &words)?;
+    let [q, k, v] = [0, 1, 2].map(|nth| &preparation.buffers[nth]);
+    let out = preparation.buffers.last().expect("the last buffer is out");
+    let mut buffers = vec![q, k, v, out, &sizes];
+    buffers.extend(it.attention.bias.map(|_| &preparation.buffers[3]));
+    let buffers = preparation.without_empty(&buffers)?;
+    let rows = 1024 / head_dim.next_power_of_two().max(16);
+    let launch = WgslLaunch {
+        source: &[
+            elements::prelude(ptx::dtype(element)),
+            &it.declarations(),
+            include_str!("../shaders/attention.wgsl"),
+        ],
+        buffers: &buffers.iter().collect::<Vec<_>>(),
+        immediates: Immediates::default(),
+        workgroups: [queries.div_ceil(rows), heads, batch],
+    };
+    Ok(vec![preparation.wgsl(&launch)?])
 }

@@ -1,7 +1,9 @@
 //! Tests of every operation on every device, each variant against a reference on the host: odd
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
+mod attention;
 mod matmul;
+mod quantized;
 mod rows;
 mod support;
 mod variants;

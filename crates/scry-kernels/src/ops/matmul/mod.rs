@@ -215,15 +215,7 @@ impl Product {
     /// Returns the declarations that precede `gemm.wgsl`.
     fn declarations(&self) -> String {
         let Gemm { element, output, a, b, epilogue, .. } = self.gemm;
-        let conversions = if element == output {
-            "alias Output = Stored;\n\
-             fn widen_output(value: Output) -> f32 { return widen(value); }\n\
-             fn narrow_output(value: f32) -> Output { return narrow(value); }\n"
-        } else {
-            "alias Output = f32;\n\
-             fn widen_output(value: Output) -> f32 { return value; }\n\
-             fn narrow_output(value: f32) -> Output { return value; }\n"
-        };
+        let conversions = elements::output_prelude(element == output);
         let (bias, out) = match epilogue.bias {
             true => (
                 "@group(0) @binding(2) var<storage, read> biases: array<Output>;\n\

@@ -1,5 +1,8 @@
 //! Quantised weights, in the block formats of GGUF files.
 
+mod host;
+mod shaders;
+
 use scry_gpu::{Binding, DType, NativeBinding, Result};
 use scry_ptx::kernels::quant;
 pub use scry_ptx::kernels::quant::BlockFormat;
@@ -18,7 +21,7 @@ impl Kernels {
     /// Prepares the quantisation of the first `count` elements of `x`, which are `f32`, to
     /// `blocks`, which are bytes; `count` is a multiple of the block length.
     ///
-    /// ```no_run
+    /// ```
     /// use scry_gpu::Buffer;
     /// use scry_kernels::{BlockFormat, Kernels};
     ///
@@ -50,7 +53,7 @@ impl Kernels {
 
     /// Prepares the dequantisation of `count` weights in `blocks` to `y`: `f32`, `f16` or `bf16`.
     ///
-    /// ```no_run
+    /// ```
     /// use scry_gpu::Buffer;
     /// use scry_kernels::{BlockFormat, Kernels};
     ///
@@ -87,12 +90,12 @@ impl Kernels {
     /// 4 columns). Otherwise the weights are first dequantised to the activations' type, for tensor
     /// cores.
     ///
-    /// ```no_run
-    /// use scry_gpu::{BackendKind, Device};
+    /// ```
+    /// use scry_gpu::Device;
     /// use scry_kernels::{BlockFormat, Kernels};
     ///
     /// # fn main() -> scry_gpu::Result<()> {
-    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let gpu = Device::open("cpu")?;
     /// let kernels = Kernels::new(&gpu)?;
     /// let (format, rows, k) = (BlockFormat::Q4K, 100, 512);
     /// let weights = gpu.upload(&vec![0.5f32; rows * k])?;
@@ -157,9 +160,14 @@ fn check_blocks(
     ))
 }
 
-/// Returns the bytes of the blocks of weights, as an argument.
+/// Returns the bytes of the blocks of weights.
+fn block_bytes(format: BlockFormat, weights: u64) -> u64 {
+    weights / format.block_len() as u64 * format.block_bytes() as u64
+}
+
+/// Returns the blocks of weights as an argument.
 fn blocks(name: &str, format: BlockFormat, weights: u64, is_written: bool) -> NativeBinding {
-    let bytes = weights / format.block_len() as u64 * format.block_bytes() as u64;
+    let bytes = block_bytes(format, weights);
     let binding = match is_written {
         true => NativeBinding::read_write_bytes(name),
         false => NativeBinding::read_bytes(name),
@@ -191,14 +199,24 @@ impl Operation for Quantize {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
-            obstacle: |it, kernels| {
-                ptx::obstacle(kernels, |_| quant::quantize_plan(it.format, it.count))
+        &[
+            Variant {
+                info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
+                obstacle: |it, kernels| {
+                    ptx::obstacle(kernels, |_| quant::quantize_plan(it.format, it.count))
+                },
+                suits: |_, _| true,
+                prepare: |it, preparation| {
+                    preparation.plan(quant::quantize_plan(it.format, it.count))
+                },
             },
-            suits: |_, _| true,
-            prepare: |it, preparation| preparation.plan(quant::quantize_plan(it.format, it.count)),
-        }]
+            Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::quantize,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -235,12 +253,26 @@ impl Operation for Dequantize {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
-            obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.plan()),
-            suits: |_, _| true,
-            prepare: |it, preparation| preparation.plan(it.plan()),
-        }]
+        &[
+            Variant {
+                info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
+                obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.plan()),
+                suits: |_, _| true,
+                prepare: |it, preparation| preparation.plan(it.plan()),
+            },
+            Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::dequantize,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: shaders::dequantize_obstacle,
+                suits: |_, _| true,
+                prepare: shaders::dequantize,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -284,14 +316,22 @@ impl Operation for QuantizedProduct {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
-            obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.product.plan(gpu)),
-            suits: |_, _| true,
-            prepare: |it, preparation| {
-                preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
+        &[
+            Variant {
+                info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
+                obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.product.plan(gpu)),
+                suits: |_, _| true,
+                prepare: |it, preparation| {
+                    preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
+                },
             },
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: shaders::matmul_obstacle,
+                suits: |_, _| true,
+                prepare: shaders::matmul,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
