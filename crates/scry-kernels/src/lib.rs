@@ -7,6 +7,7 @@ mod arguments;
 mod call;
 mod elements;
 mod explanation;
+mod host;
 mod kernels;
 mod native;
 mod op;

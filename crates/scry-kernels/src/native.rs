@@ -338,15 +338,13 @@ fn to_tensor_map(map: TensorMapSpec) -> TensorMap {
     TensorMap { element, offset, dims, strides, tile, swizzle }
 }
 
-/// A matrix of a host product: `get(row, column)` is at `row * rows + column * columns`.
-#[cfg(feature = "cpu")]
+/// The strides of a matrix of a host product: an element is at `row * rows + column * columns`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostStrides {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
 }
 
-#[cfg(feature = "cpu")]
 impl HostStrides {
     /// Returns the number of elements from the first to the last one of a matrix.
     fn extent(self, rows: usize, columns: usize) -> usize {
@@ -365,8 +363,7 @@ impl HostStrides {
 /// The previous content of `out` is not read if `beta` is 0.
 ///
 /// # Panics
-/// If a slice is shorter than its matrix.
-#[cfg(feature = "cpu")]
+/// If a slice is shorter than its matrix, or without the feature `cpu`.
 pub(crate) fn host_gemm(
     [m, n, k]: [usize; 3],
     [alpha, beta]: [f32; 2],
@@ -376,10 +373,13 @@ pub(crate) fn host_gemm(
 ) {
     assert!(a.len() >= a_strides.extent(m, k) && b.len() >= b_strides.extent(k, n));
     assert!(out.len() >= out_strides.extent(m, n));
-    let stride = |stride: usize| isize::try_from(stride).expect("a stride fits in isize");
+    #[cfg(not(feature = "cpu"))]
+    unreachable!("host functions need the feature `cpu`: {alpha} {beta}");
     // SAFETY: the matrices lie within their slices, as asserted; `out` is exclusive, so it does not
     // overlap the operands.
+    #[cfg(feature = "cpu")]
     unsafe {
+        let stride = |stride: usize| isize::try_from(stride).expect("a stride fits in isize");
         gemm::gemm(
             m,
             n,

@@ -211,7 +211,7 @@ fn wgsl(it: &RowNorm, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunc
     let launch = WgslLaunch {
         source: &[
             elements::prelude(matrix.dtype),
-            &matrix.constants(),
+            &matrix.constants(preparation.kernels),
             &it.declarations(),
             include_str!("../shaders/rows.wgsl"),
             include_str!("../shaders/norm.wgsl"),

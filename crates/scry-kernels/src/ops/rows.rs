@@ -1,6 +1,6 @@
 //! Matrices whose rows are computed one by one: what softmax and norms have in common.
 
-use scry_gpu::{DType, NativeBinding};
+use scry_gpu::{BackendKind, DType, NativeBinding};
 use scry_ptx::kernels::rows::Rows;
 
 use crate::arguments;
@@ -61,10 +61,12 @@ impl RowMatrix {
     }
 
     /// Returns the constants that precede `rows.wgsl`.
-    pub(crate) fn constants(&self) -> String {
+    pub(crate) fn constants(&self, kernels: &Kernels) -> String {
         let threads = self.threads();
         let values = self.columns.div_ceil(threads.into()).next_power_of_two();
-        let is_cached = values <= MAX_VALUES.into();
+        // On the CPU an array of values is memory too, no faster than the row itself.
+        let is_cpu = kernels.device().backend_kind() == BackendKind::Cpu;
+        let is_cached = values <= MAX_VALUES.into() && !is_cpu;
         let values = if is_cached { values } else { 1 };
         format!(
             "const THREADS = {threads}u;\nconst VALUES = {values}u;\nconst CACHED = {is_cached};\n"

@@ -152,7 +152,7 @@ fn wgsl(it: &Softmax, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunc
     let launch = WgslLaunch {
         source: &[
             elements::prelude(matrix.dtype),
-            &matrix.constants(),
+            &matrix.constants(preparation.kernels),
             logarithm,
             include_str!("../shaders/rows.wgsl"),
             include_str!("../shaders/softmax.wgsl"),

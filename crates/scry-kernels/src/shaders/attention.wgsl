@@ -36,9 +36,15 @@ const THREADS: u32 = 256u;
 // The lowest f32: -infinity - -infinity would be NaN.
 const LOWEST: f32 = -3.40282347e38;
 
+// Invocations of a row.
+const ROW_THREADS: u32 = DIM / 4u;
+// Elements from a row of a block to the next: odd, against bank conflicts.
+const PITCH: u32 = DIM + 1u;
+
 var<workgroup> q_rows: array<f32, QUERIES * DIM>;
 // A block of keys, then of values.
-var<workgroup> block: array<f32, KEYS * DIM>;
+var<workgroup> block: array<f32, KEYS * PITCH>;
+// Scores, then weights.
 var<workgroup> scores: array<f32, QUERIES * KEYS>;
 
 fn start_of(operand: Operand, batch: u32, head: u32) -> u32 {
@@ -64,9 +70,11 @@ fn attention(
         }
         q_rows[at] = value;
     }
-    let row = local_index / (DIM / 4u);
-    let column = local_index % (DIM / 4u) * 4u;
+    let row = local_index / ROW_THREADS;
+    let thread = local_index % ROW_THREADS;
+    let column = thread * 4u;
     let query = first_query + row;
+    let row_scores = row * KEYS;
     var sums = vec4<f32>();
     var largest = LOWEST;
     var weights = 0.0;
@@ -77,24 +85,29 @@ fn attention(
     for (var first_key = 0u; first_key < keys; first_key += KEYS) {
         load_block(local_index, first_key, start_of(sizes.k, batch, kv_head), sizes.k.row, true);
         workgroupBarrier();
-        for (var at = local_index; at < QUERIES * KEYS; at += THREADS) {
-            scores[at] = score(batch, head, first_query + at / KEYS, first_key + at % KEYS, at);
+        for (var key = thread; key < KEYS; key += ROW_THREADS) {
+            let position = vec4<u32>(batch, head, query, first_key + key);
+            scores[row_scores + key] = score(position, row * DIM, key * PITCH);
         }
         workgroupBarrier();
         var block_largest = largest;
         for (var key = 0u; key < KEYS; key++) {
-            block_largest = max(block_largest, scores[row * KEYS + key]);
+            block_largest = max(block_largest, scores[row_scores + key]);
         }
         let correction = exp(largest - block_largest);
         largest = block_largest;
         load_block(local_index, first_key, start_of(sizes.v, batch, kv_head), sizes.v.row, false);
         workgroupBarrier();
+        for (var key = thread; key < KEYS; key += ROW_THREADS) {
+            scores[row_scores + key] = exp(scores[row_scores + key] - largest);
+        }
+        workgroupBarrier();
         sums *= correction;
         weights *= correction;
         for (var key = 0u; key < KEYS; key++) {
-            let weight = exp(scores[row * KEYS + key] - largest);
+            let weight = scores[row_scores + key];
             weights += weight;
-            let at = key * DIM + column;
+            let at = key * PITCH + column;
             sums += weight * vec4<f32>(block[at], block[at + 1u], block[at + 2u], block[at + 3u]);
         }
         workgroupBarrier();
@@ -126,22 +139,22 @@ fn load_block(local_index: u32, first_key: u32, start: u32, row_stride: u32, is_
                 value = widen(v[position]);
             }
         }
-        block[at] = value;
+        block[at / DIM * PITCH + column] = value;
     }
 }
 
-// Returns a score, -infinity for keys that the query does not see.
-fn score(batch: u32, head: u32, query: u32, key: u32, at: u32) -> f32 {
-    let is_visible = key < sizes.keys && query < sizes.queries && (!CAUSAL || key <= query);
-    if !is_visible {
+// Returns the score of a query and a key, -infinity for keys that the query does not see. `position`
+// is their batch, head, query and key; `q_at` and `k_at` are where their rows begin.
+fn score(position: vec4<u32>, q_at: u32, k_at: u32) -> f32 {
+    let query = position.z;
+    let key = position.w;
+    if key >= sizes.keys || query >= sizes.queries || (CAUSAL && key > query) {
         // WGSL rejects constants that are infinite.
         return bitcast<f32>(0xff800000u | (sizes.keys & 0u));
     }
-    let q_at = at / KEYS * DIM;
-    let k_at = at % KEYS * DIM;
     var product = 0.0;
     for (var column = 0u; column < DIM; column++) {
         product += q_rows[q_at + column] * block[k_at + column];
     }
-    return product * sizes.scale + bias(batch, head, query, key);
+    return product * sizes.scale + bias(position);
 }

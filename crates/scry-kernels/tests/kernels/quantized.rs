@@ -7,10 +7,6 @@ use scry_test_support::succeed;
 
 use crate::support::{Float, assert_close, each_variant, poisoned, random, supported, type_name};
 
-fn byte_size(format: BlockFormat, count: usize) -> usize {
-    count / format.block_len() * format.block_bytes()
-}
-
 /// Returns `count` random weights, quantised on the host.
 fn random_blocks(format: BlockFormat, count: usize) -> Vec<u8> {
     quant::quantize(format, &random::<f32>(1, count)).expect("they are whole blocks")

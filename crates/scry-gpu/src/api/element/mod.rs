@@ -326,7 +326,6 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
 ///
 /// # Panics
 /// If the bytes are not aligned for the element type.
-#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only kernels of the host use it"))]
 pub(crate) fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
     let len = bytes.len() / size_of::<T>();
     assert!(bytes.as_ptr().cast::<T>().is_aligned(), "the bytes are not aligned for an element");
@@ -339,7 +338,6 @@ pub(crate) fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
 ///
 /// # Panics
 /// If the bytes are not aligned for the element type.
-#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only kernels of the host use it"))]
 pub(crate) fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
     let len = bytes.len() / size_of::<T>();
     assert!(bytes.as_ptr().cast::<T>().is_aligned(), "the bytes are not aligned for an element");

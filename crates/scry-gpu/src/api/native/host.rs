@@ -24,6 +24,10 @@ pub struct HostArguments<'a> {
 }
 
 /// The bytes of a bound buffer.
+#[cfg_attr(
+    not(feature = "cpu"),
+    expect(dead_code, reason = "only the CPU runs functions of the host")
+)]
 pub(crate) enum HostBuffer<'a> {
     /// A buffer that is only read.
     Read(&'a [u8]),

@@ -146,7 +146,7 @@ impl Operation for Product {
             },
             Variant {
                 info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
-                obstacle: |_, kernels| host::obstacle(kernels),
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::prepare,
             },

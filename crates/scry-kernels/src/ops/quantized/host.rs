@@ -2,27 +2,18 @@
 
 use std::thread;
 
-use scry_gpu::{
-    BackendKind, Binding, DType, HostArguments, Launch, NativeInterface, PreparedLaunch, Result,
-    bf16, f16,
-};
+use scry_gpu::{DType, PreparedLaunch, Result, bf16, f16};
 use scry_ptx::kernels::quant::{self, BlockFormat};
 
 use super::{Dequantize, Quantize};
-use crate::kernels::Kernels;
 use crate::operation::{Operation, Preparation};
-
-pub(super) fn obstacle(kernels: &Kernels) -> Option<String> {
-    let is_cpu = kernels.device().backend_kind() == BackendKind::Cpu;
-    (!is_cpu).then(|| "needs the CPU device".to_owned())
-}
 
 pub(super) fn quantize(
     it: &Quantize,
     preparation: &Preparation<'_>,
 ) -> Result<Vec<PreparedLaunch>> {
     let (format, count) = (it.format, it.count as usize);
-    prepare(it, preparation, "host_quantize", move |arguments| {
+    preparation.host("host_quantize", it.arguments(), move |arguments| {
         let x = &arguments.read::<f32>(0)[..count];
         let blocks = arguments.write::<u8>(1);
         let lens = [format.block_len(), format.block_bytes()];
@@ -39,7 +30,7 @@ pub(super) fn dequantize(
 ) -> Result<Vec<PreparedLaunch>> {
     let (format, dtype) = (it.format, it.dtype);
     let bytes = it.count as usize / format.block_len() * format.block_bytes();
-    prepare(it, preparation, "host_dequantize", move |arguments| {
+    preparation.host("host_dequantize", it.arguments(), move |arguments| {
         let blocks = &arguments.read::<u8>(0)[..bytes];
         match dtype {
             DType::F16 => decode(format, blocks, arguments.write(1), f16::from_f32),
@@ -60,18 +51,6 @@ fn decode<T: Send>(
         let weights = quant::dequantize(format, blocks).expect("parts are whole blocks");
         y.iter_mut().zip(weights).for_each(|(y, weight)| *y = round(weight));
     });
-}
-
-fn prepare(
-    it: &impl Operation,
-    preparation: &Preparation<'_>,
-    name: &str,
-    function: impl Fn(&mut HostArguments<'_>) + Send + Sync + 'static,
-) -> Result<Vec<PreparedLaunch>> {
-    let interface = NativeInterface::new(it.arguments(), [1; 3]);
-    let kernel = preparation.kernels.device().host_kernel(name, &interface, function)?;
-    let bindings: Vec<&dyn Binding> = preparation.buffers.iter().map(|it| it as _).collect();
-    Ok(vec![kernel.prepare(&bindings, Launch::workgroups([1; 3]))?])
 }
 
 /// Calls `convert` with parts of the input and the output, on all threads. A block has `lens`

@@ -212,7 +212,7 @@ impl Operation for Quantize {
             },
             Variant {
                 info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
-                obstacle: |_, kernels| host::obstacle(kernels),
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::quantize,
             },
@@ -262,7 +262,7 @@ impl Operation for Dequantize {
             },
             Variant {
                 info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
-                obstacle: |_, kernels| host::obstacle(kernels),
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::dequantize,
             },

@@ -1,5 +1,7 @@
 //! Attention.
 
+mod host;
+
 use scry_gpu::{Binding, NativeBinding, PreparedLaunch, Result};
 pub use scry_ptx::kernels::attention::{Attention, AttentionBias, Strides};
 
@@ -105,6 +107,12 @@ impl Operation for Attend {
                 prepare: |it, preparation| preparation.plan(it.attention.naive()),
             },
             Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::prepare,
+            },
+            Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, kernels| it.wgsl_obstacle(kernels),
                 suits: |_, _| true,
@@ -143,8 +151,7 @@ impl Attend {
             1024 / dim,
         );
         let Some(bias) = bias else {
-            return constants
-                + "fn bias(batch: u32, head: u32, query: u32, key: u32) -> f32 { return 0.0; }\n";
+            return constants + "fn bias(position: vec4<u32>) -> f32 { return 0.0; }\n";
         };
         let (stored, widen) = match bias.element == element {
             true => ("Stored", "widen"),
@@ -153,9 +160,9 @@ impl Attend {
         format!(
             "{constants}\
              @group(0) @binding(5) var<storage, read> biases: array<{stored}>;\n\
-             fn bias(batch: u32, head: u32, query: u32, key: u32) -> f32 {{\n\
-             return {widen}(biases[start_of(sizes.bias, batch, head) + query * sizes.bias.row\n\
-             + key * sizes.bias_column]);\n}}\n"
+             fn bias(position: vec4<u32>) -> f32 {{\n\
+             return {widen}(biases[start_of(sizes.bias, position.x, position.y)\n\
+             + position.z * sizes.bias.row + position.w * sizes.bias_column]);\n}}\n"
         )
     }
 
@@ -196,7 +203,7 @@ fn wgsl(it: &Attend, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch
         source: &[
             elements::prelude(ptx::dtype(element)),
             &it.declarations(),
-            include_str!("../shaders/attention.wgsl"),
+            include_str!("../../shaders/attention.wgsl"),
         ],
         buffers: &buffers.iter().collect::<Vec<_>>(),
         immediates: Immediates::default(),
