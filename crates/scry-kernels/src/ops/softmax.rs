@@ -1,16 +1,15 @@
 //! Softmax and its logarithm.
 
-use scry_gpu::{Binding, NativeBinding, PreparedLaunch, Result};
+use scry_gpu::{BackendKind, Binding, NativeBinding, PreparedLaunch, Result};
 use scry_ptx::kernels::softmax::{self, SoftmaxKind};
 
-use super::rows::RowMatrix;
+use super::rows::{RowKernel, RowMatrix};
 use crate::call::Call;
 use crate::elements::{self, FLOATS};
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
 use crate::ptx;
-use crate::wgsl::{Immediates, WgslLaunch};
 
 /// Softmax of each row.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,10 +125,21 @@ impl Operation for Softmax {
                 },
             },
             Variant {
+                info: VariantInfo {
+                    name: "wgsl-subgroups",
+                    needs: "subgroups",
+                    deterministic: true,
+                },
+                obstacle: |it, kernels| it.matrix.subgroups_obstacle(kernels),
+                // The CPU has its own kind of subgroups, which workgroup memory is as fast as.
+                suits: |_, kernels| kernels.device().backend_kind() != BackendKind::Cpu,
+                prepare: |it, preparation| wgsl(it, preparation, true),
+            },
+            Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
                 suits: |_, _| true,
-                prepare: wgsl,
+                prepare: |it, preparation| wgsl(it, preparation, false),
             },
         ]
     }
@@ -143,26 +153,22 @@ impl Operation for Softmax {
     }
 }
 
-fn wgsl(it: &Softmax, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let logarithm = match it.kind {
-        SoftmaxKind::Softmax => "const LOGARITHM = false;\n",
-        SoftmaxKind::LogSoftmax => "const LOGARITHM = true;\n",
-    };
-    let matrix = &it.matrix;
-    let launch = WgslLaunch {
-        source: &[
-            elements::prelude(matrix.dtype),
-            &matrix.constants(preparation.kernels),
-            logarithm,
-            include_str!("../shaders/rows.wgsl"),
-            include_str!("../shaders/softmax.wgsl"),
-        ],
+fn wgsl(
+    it: &Softmax,
+    preparation: &Preparation<'_>,
+    by_subgroups: bool,
+) -> Result<Vec<PreparedLaunch>> {
+    let kernel = RowKernel {
+        name: "softmax",
+        row: "softmax_row",
+        declarations: match it.kind {
+            SoftmaxKind::Softmax => "const LOGARITHM = false;\n",
+            SoftmaxKind::LogSoftmax => "const LOGARITHM = true;\n",
+        },
+        body: include_str!("../shaders/rows/softmax.wgsl"),
         buffers: &[&preparation.buffers[0], &preparation.buffers[1]],
-        immediates: Immediates::default()
-            .u32(matrix.rows as u32)
-            .u32(matrix.columns as u32)
-            .f32(0.0),
-        workgroups: matrix.workgroups(),
+        epsilon: 0.0,
+        by_subgroups,
     };
-    Ok(vec![preparation.wgsl(&launch)?])
+    it.matrix.launch(preparation, &kernel)
 }

@@ -27,7 +27,7 @@ fn explanation_names_variant_and_obstacles() {
     assert_eq!(
         op.explain().to_string(),
         "Kernels::softmax (rows=2, columns=4): variant `wgsl`, because it is the first one that \
-         suits the sizes and the device\n  `ptx`: needs CUDA"
+         suits the sizes and the device\n  `ptx`: needs CUDA\n  `wgsl-subgroups`: could be used"
     );
     assert_eq!(op.kernel_names(), ["softmax"]);
 }
@@ -44,7 +44,7 @@ fn unknown_and_unsupported_variants_are_rejected() {
     assert_eq!(
         error("fast"),
         "Kernels::softmax: the option `variant` is `fast`, which this function does not have; \
-         help: use one of ptx, wgsl, or none"
+         help: use one of ptx, wgsl-subgroups, wgsl, or none"
     );
     let text = error("ptx");
     assert!(text.contains("an obstacle: needs CUDA"), "{text}");
