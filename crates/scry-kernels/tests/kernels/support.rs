@@ -1,6 +1,6 @@
 //! Devices with their variants, element types, and comparisons with references.
 
-use scry_gpu::{Binding, Buffer, DType, Device, Element, GpuError, bf16, f16};
+use scry_gpu::{Buffer, DType, Device, Element, GpuError, bf16, f16};
 use scry_kernels::{KernelOptions, Kernels, Op};
 use scry_test_support::{devices, random_f32, succeed};
 
@@ -100,8 +100,8 @@ pub fn poisoned<T: Float>(gpu: &Device, count: usize) -> Buffer<T> {
 }
 
 /// Checks that each result is within `tolerance` half units in the last place of `scale`, which is
-/// at least the magnitude of the terms that it is computed from. NaN is expected where the reference
-/// is NaN.
+/// at least the magnitude of the terms that it is computed from. NaN is expected where the
+/// reference is NaN.
 #[track_caller]
 pub fn assert_close<T: Float>(
     what: &str,
@@ -135,9 +135,4 @@ macro_rules! for_each_float {
 /// The name of an element type.
 pub fn type_name<T: Element>() -> &'static str {
     DType::of::<T>().map_or("?", DType::name)
-}
-
-/// Buffers as arguments.
-pub fn bindings<'b>(buffers: &[&'b dyn Binding]) -> Vec<&'b dyn Binding> {
-    buffers.to_vec()
 }
