@@ -10,8 +10,13 @@ use crate::kernels::Kernels;
 /// The floating-point types: computed in `f32`.
 pub(crate) const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
+/// The types that have definitions in WGSL.
+pub(crate) const NUMBERS: [DType; 5] =
+    [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32];
+
 /// Returns the definitions of `Stored`, `Computed`, `widen` and `narrow` for an element type.
 pub(crate) fn prelude(dtype: DType) -> &'static str {
+    debug_assert!(NUMBERS.contains(&dtype), "{dtype} has definitions");
     match dtype {
         DType::F16 => include_str!("shaders/elements/f16.wgsl"),
         DType::BF16 => include_str!("shaders/elements/bf16.wgsl"),

@@ -5,10 +5,13 @@
 
 mod arguments;
 mod call;
+mod compiled;
 mod elements;
 mod explanation;
 mod host;
 mod kernels;
+#[cfg(doctest)]
+mod must_use;
 mod native;
 mod op;
 mod operation;
@@ -21,7 +24,7 @@ mod wgsl;
 pub use explanation::Explanation;
 pub use kernels::{KernelOptions, Kernels};
 pub use op::Op;
-pub use operation::{OperationInfo, VariantInfo, operations};
+pub use operation::{OperationInfo, VariantInfo};
 pub use ops::*;
 pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
 pub use scry_ptx::{PtxType, Target};

@@ -45,6 +45,28 @@ pub struct UntypedBuffer {
     element: ElementType,
 }
 
+/// Bindings of any type.
+impl dyn Binding + '_ {
+    /// Returns a handle of the same bytes that owns them, whatever type of buffer or slice this is:
+    /// for libraries that keep their arguments.
+    ///
+    /// ```
+    /// use scry_gpu::{Binding, Device, UntypedBuffer};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// let tail: UntypedBuffer = (&x.slice(1..)? as &dyn Binding).to_untyped();
+    /// drop(x);
+    /// assert_eq!(tail.typed::<u32>()?.download()?, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn to_untyped(&self) -> UntypedBuffer {
+        let view = self.view();
+        UntypedBuffer::from_bytes(DeviceBytes::of_view(&view), view.element)
+    }
+}
+
 impl UntypedBuffer {
     pub(crate) fn from_bytes(bytes: DeviceBytes, element: ElementType) -> Self {
         Self { bytes, element }

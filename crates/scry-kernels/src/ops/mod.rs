@@ -13,8 +13,19 @@ pub use quantized::BlockFormat;
 
 use crate::operation::{OperationInfo, describe};
 
+/// Returns every operation of the library, with its variants.
+///
+/// ```
+/// let softmax = scry_kernels::operations().into_iter().find(|it| it.name == "softmax").unwrap();
+/// assert_eq!(softmax.variants.last().unwrap().name, "wgsl");
+/// ```
+#[must_use]
+pub fn operations() -> Vec<OperationInfo> {
+    list()
+}
+
 /// Returns every operation, in the order of the documentation.
-pub(crate) fn list() -> Vec<OperationInfo> {
+fn list() -> Vec<OperationInfo> {
     const FLOATS: &str = "f32, f16, bf16";
     vec![
         describe::<matmul::Product>("matmul", "product of matrices", FLOATS),

@@ -6,11 +6,10 @@ use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use super::rows::{RowKernel, RowMatrix};
 use crate::arguments;
 use crate::call::Call;
-use crate::elements::{self, FLOATS};
+use crate::elements;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
-use crate::ptx;
 
 /// A norm of each row.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,10 +107,9 @@ impl Kernels {
         function: &'static str,
         norm: Norm,
         buffers: &[&dyn Binding],
-        [rows, columns]: [usize; 2],
+        sizes: [usize; 2],
     ) -> Result<Op> {
-        let dtype = Call::new(function).dtype("x", buffers[0], &FLOATS)?;
-        let matrix = RowMatrix { rows: rows as u64, columns: columns as u64, dtype };
+        let matrix = RowMatrix::new(function, buffers[0], sizes)?;
         self.op(RowNorm { function, norm, matrix }, buffers)
     }
 }
@@ -177,12 +175,12 @@ impl Operation for RowNorm {
             Variant {
                 info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
                 obstacle: |it, kernels| {
-                    ptx::obstacle(kernels, |gpu| norm::plan(it.norm, it.matrix.ptx(), gpu))
+                    it.matrix.ptx_obstacle(kernels, |rows, gpu| norm::plan(it.norm, rows, gpu))
                 },
                 suits: |_, _| true,
                 prepare: |it, preparation| {
-                    let plan = |gpu| norm::plan(it.norm, it.matrix.ptx(), gpu);
-                    preparation.plan(ptx::plan(preparation.kernels, plan))
+                    let plan = |rows, gpu| norm::plan(it.norm, rows, gpu);
+                    it.matrix.prepare_ptx(preparation, plan)
                 },
             },
             Variant {

@@ -1,12 +1,14 @@
 //! Matrices whose rows are computed one by one: what softmax and norms have in common.
 
 use scry_gpu::{
-    BackendKind, DType, Features, NativeBinding, PreparedLaunch, Result, UntypedBuffer,
+    BackendKind, Binding, DType, Features, NativeBinding, PreparedLaunch, Result, UntypedBuffer,
 };
 use scry_ptx::kernels::rows::Rows;
+use scry_ptx::kernels::{GpuSpec, Plan, PlanError};
 
 use crate::arguments;
-use crate::elements;
+use crate::call::Call;
+use crate::elements::{self, FLOATS};
 use crate::kernels::Kernels;
 use crate::operation::Preparation;
 use crate::ptx;
@@ -27,14 +29,27 @@ const WORKGROUP: u32 = 256;
 const MAX_VALUES: u64 = 32;
 
 impl RowMatrix {
+    /// Describes the matrix in `x`, of `f32`, `f16` or `bf16`.
+    pub(crate) fn new(
+        function: &'static str,
+        x: &dyn Binding,
+        [rows, columns]: [usize; 2],
+    ) -> Result<Self> {
+        let (rows, columns) = (rows as u64, columns as u64);
+        let call = Call { function: function.into(), sizes: sizes(rows, columns) };
+        let dtype = call.dtype("x", x, &FLOATS)?;
+        call.product("x", &[rows, columns])?;
+        Ok(Self { rows, columns, dtype })
+    }
+
     /// Returns the number of elements.
     pub(crate) fn len(&self) -> u64 {
-        self.rows.saturating_mul(self.columns)
+        self.rows * self.columns
     }
 
     /// Returns the sizes with their names, for errors.
     pub(crate) fn sizes(&self) -> Vec<(&'static str, u64)> {
-        vec![("rows", self.rows), ("columns", self.columns)]
+        sizes(self.rows, self.columns)
     }
 
     /// Returns the matrix as an argument that is read.
@@ -47,8 +62,25 @@ impl RowMatrix {
         arguments::write(name, self.dtype, self.len())
     }
 
-    /// Returns the matrix for scry-ptx.
-    pub(crate) fn ptx(&self) -> Rows {
+    /// Returns why the plan of scry-ptx for the matrix cannot be run; `None` if it can.
+    pub(crate) fn ptx_obstacle(
+        &self,
+        kernels: &Kernels,
+        plan: impl FnOnce(Rows, GpuSpec) -> Result<Plan, PlanError>,
+    ) -> Option<String> {
+        ptx::obstacle(kernels, |gpu| plan(self.ptx(), gpu).map_err(to_parameters))
+    }
+
+    /// Prepares the plan of scry-ptx for the matrix.
+    pub(crate) fn prepare_ptx(
+        &self,
+        preparation: &Preparation<'_>,
+        plan: impl FnOnce(Rows, GpuSpec) -> Result<Plan, PlanError>,
+    ) -> Result<Vec<PreparedLaunch>> {
+        preparation.plan(ptx::plan(preparation.kernels, |gpu| plan(self.ptx(), gpu)))
+    }
+
+    fn ptx(&self) -> Rows {
         Rows { count: self.rows, length: self.columns, element: ptx::element(self.dtype) }
     }
 
@@ -182,4 +214,23 @@ fn subgroups_main(name: &str, row: &str) -> String {
          @builtin(subgroup_invocation_id) lane: u32,\n) {{\n    \
          {row}(group.x, subgroup * SUBGROUP + lane);\n}}\n"
     )
+}
+
+fn sizes(rows: u64, columns: u64) -> Vec<(&'static str, u64)> {
+    vec![("rows", rows), ("columns", columns)]
+}
+
+/// Names the sizes as the functions do that the program calls.
+fn to_parameters(error: PlanError) -> PlanError {
+    match error {
+        PlanError::Argument { kernel, argument, problem, help } => {
+            let argument = match argument {
+                "count" => "rows",
+                "length" => "columns",
+                other => other,
+            };
+            PlanError::Argument { kernel, argument, problem, help }
+        }
+        other => other,
+    }
 }

@@ -4,12 +4,10 @@ use scry_gpu::{BackendKind, Binding, NativeBinding, PreparedLaunch, Result};
 use scry_ptx::kernels::softmax::{self, SoftmaxKind};
 
 use super::rows::{RowKernel, RowMatrix};
-use crate::call::Call;
-use crate::elements::{self, FLOATS};
+use crate::elements;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
-use crate::ptx;
 
 /// Softmax of each row.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,10 +81,9 @@ impl Kernels {
         &self,
         kind: SoftmaxKind,
         [x, y]: [&dyn Binding; 2],
-        [rows, columns]: [usize; 2],
+        sizes: [usize; 2],
     ) -> Result<Op> {
-        let dtype = Call::new(function(kind)).dtype("x", x, &FLOATS)?;
-        let matrix = RowMatrix { rows: rows as u64, columns: columns as u64, dtype };
+        let matrix = RowMatrix::new(function(kind), x, sizes)?;
         self.op(Softmax { kind, matrix }, &[x, y])
     }
 }
@@ -116,12 +113,12 @@ impl Operation for Softmax {
             Variant {
                 info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
                 obstacle: |it, kernels| {
-                    ptx::obstacle(kernels, |gpu| softmax::plan(it.kind, it.matrix.ptx(), gpu))
+                    it.matrix.ptx_obstacle(kernels, |rows, gpu| softmax::plan(it.kind, rows, gpu))
                 },
                 suits: |_, _| true,
                 prepare: |it, preparation| {
-                    let plan = |gpu| softmax::plan(it.kind, it.matrix.ptx(), gpu);
-                    preparation.plan(ptx::plan(preparation.kernels, plan))
+                    let plan = |rows, gpu| softmax::plan(it.kind, rows, gpu);
+                    it.matrix.prepare_ptx(preparation, plan)
                 },
             },
             Variant {

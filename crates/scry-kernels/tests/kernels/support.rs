@@ -100,8 +100,8 @@ pub fn poisoned<T: Float>(gpu: &Device, count: usize) -> Buffer<T> {
 }
 
 /// Checks that each result is within `tolerance` half units in the last place of `scale`, which is
-/// at least the magnitude of the terms that it is computed from. NaN is expected where the reference
-/// is NaN.
+/// at least the magnitude of the terms that it is computed from. NaN is expected where the
+/// reference is NaN.
 #[track_caller]
 pub fn assert_close<T: Float>(
     what: &str,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use scry_gpu::Recording;
-use scry_gpu::cuda::kernels::PreparedOp;
+use scry_kernels::Op;
 
 use crate::Bench;
 use crate::clock::median;
@@ -15,7 +15,7 @@ const LAUNCHES: usize = 400;
 
 impl Bench {
     /// Records the operations in rotation; returns the recording and its number of operations.
-    pub fn record_chain(&self, copies: &[PreparedOp<'_>]) -> Result<(Recording, usize)> {
+    pub fn record_chain(&self, copies: &[Op]) -> Result<(Recording, usize)> {
         let mut batch = self.kernels.device().batch();
         let rounds = LAUNCHES.div_ceil(copies.len());
         for _ in 0..rounds {

@@ -1,4 +1,4 @@
-//! Compares the kernel library for NVIDIA GPUs with PyTorch, which calls cuBLAS, cuDNN and its own
+//! Compares the kernel library on an NVIDIA GPU with PyTorch, which calls cuBLAS, cuDNN and its own
 //! kernels. See README.md.
 
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use clap::Parser;
 use scry_gpu::Device;
-use scry_gpu::cuda::kernels::Kernels;
+use scry_kernels::Kernels;
 
 mod attention;
 mod chain;

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use scry_gpu::Buffer;
-use scry_gpu::cuda::kernels::BlockFormat;
+use scry_kernels::BlockFormat;
 
 use crate::Bench;
 use crate::element::Rng;
@@ -76,8 +76,9 @@ fn compare(
     for columns in COLUMNS {
         let x = device.upload(&rng.elements::<f32>(k * columns))?;
         let y = device.alloc::<f32>(rows * columns)?;
-        let prepare =
-            |weights| kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns);
+        let prepare = |weights: &Buffer<u8>| {
+            kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns)
+        };
         let prepared = copies.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
         let (recording, count) = bench.record_chain(&prepared)?;
         let seconds = bench.median_replay(&recording)? / count as f64;

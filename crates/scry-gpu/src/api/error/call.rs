@@ -108,6 +108,20 @@ impl TooLargeError {
     }
 }
 
+impl WrongDeviceError {
+    /// Names the function and what belongs to the other device, for libraries whose callers do not
+    /// know the kernel, and says what to do instead.
+    #[must_use]
+    pub fn with_subject(
+        self,
+        function: impl Into<String>,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { operation: function.into(), what: what.into(), help: help.into(), ..self }
+    }
+}
+
 impl ArgumentError {
     /// Creates the error for an argument of a function, for libraries of kernels; `problem` is the
     /// predicate of the sentence.

@@ -86,7 +86,8 @@ pub enum GpuError {
     /// The kernel uses features that the device lacks.
     Unsupported(UnsupportedError),
 
-    /// A kernel of the kernel library uses instructions that the device lacks.
+    /// The device supports no variant of an operation of the kernel library, or lacks what a kernel
+    /// needs.
     Capability(CapabilityError),
 
     /// The kernel is not WGSL, and the device only runs WGSL.

@@ -167,8 +167,8 @@ impl Device {
         self.multiply(Routine::Tf32, &Matrices { operation, a, b, c, sizes })
     }
 
-    /// Checks a product as [`Device::cublas_matmul`] does, and keeps it for repeated use. No size may
-    /// be 0.
+    /// Checks a product as [`Device::cublas_matmul`] does, and keeps it for repeated use. No size
+    /// may be 0.
     ///
     /// ```no_run
     /// use scry_gpu::Device;

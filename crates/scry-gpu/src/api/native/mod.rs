@@ -5,6 +5,7 @@ mod check;
 mod compile;
 pub(crate) mod cublas;
 mod host;
+mod host_kernel;
 mod language;
 mod lengths;
 pub(crate) mod parameters;

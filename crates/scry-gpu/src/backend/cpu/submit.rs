@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use scry_cpu::{CancelToken, Machine};
 
 use super::encode::Operations;
-use super::{host_function, lock, panic_text};
+use super::lock;
+use super::panics::{panic_of_function, panic_text};
 use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 
@@ -283,7 +284,7 @@ impl Shared {
         // Releases the resources of the submission before waiting threads are woken.
         drop(operations);
         let outcome = outcome.map_err(|panic| {
-            self.fail(host_function::panic_of_function(&*panic).unwrap_or_else(|| {
+            self.fail(panic_of_function(&*panic).unwrap_or_else(|| {
                 let why = panic_text(&*panic);
                 format!("the lockstep machine panicked: {why}; please report it")
             }));

@@ -47,7 +47,7 @@ impl Kernels {
         count: usize,
     ) -> Result<Op> {
         let operation = Quantize { format, count: count as u64 };
-        check_blocks("Kernels::quantize", ("count", count as u64), format)?;
+        check_blocks("Kernels::quantize", "count", count, format)?;
         self.op(operation, &[x, blocks])
     }
 
@@ -77,7 +77,7 @@ impl Kernels {
     ) -> Result<Op> {
         const FUNCTION: &str = "Kernels::dequantize";
         let dtype = Call::new(FUNCTION).dtype("y", y, &FLOATS)?;
-        check_blocks(FUNCTION, ("count", count as u64), format)?;
+        check_blocks(FUNCTION, "count", count, format)?;
         self.op(Dequantize { format, dtype, count: count as u64 }, &[blocks, y])
     }
 
@@ -125,12 +125,13 @@ impl Kernels {
         const FUNCTION: &str = "Kernels::quantized_matmul";
         let activations = Call::new(FUNCTION).dtype("x", x, &FLOATS)?;
         let output = Call::new(FUNCTION).dtype("y", y, &[activations, DType::F32])?;
-        check_blocks(FUNCTION, ("k", k as u64), format)?;
+        check_blocks(FUNCTION, "k", k, format)?;
         let [rows, k, columns] = [rows, k, columns].map(|size| size as u64);
-        let call = Call::new(FUNCTION);
-        call.product("buffer `weights`", &[rows, k])?;
-        call.product("buffer `x`", &[columns, k])?;
-        call.product("buffer `y`", &[columns, rows])?;
+        let sizes = vec![("rows", rows), ("k", k), ("columns", columns)];
+        let call = Call { function: FUNCTION.into(), sizes };
+        call.product("weights", &[rows, k])?;
+        call.product("x", &[columns, k])?;
+        call.product("y", &[columns, rows])?;
         let product = MatMul {
             format,
             rows,
@@ -146,23 +147,24 @@ impl Kernels {
 /// Rejects counts of weights that are not whole blocks.
 fn check_blocks(
     function: &'static str,
-    (name, count): (&str, u64),
+    name: &str,
+    count: usize,
     format: BlockFormat,
 ) -> Result<()> {
-    let block = format.block_len() as u64;
+    let block = format.block_len();
     if count.is_multiple_of(block) {
         return Ok(());
     }
     Err(Call::new(function).argument_error(
         format!("`{name}`"),
         format!("is {count}, not a multiple of the {block} weights of a block"),
-        "pass whole blocks",
+        format!("pass a multiple of {block}"),
     ))
 }
 
 /// Returns the bytes of the blocks of weights.
 fn block_bytes(format: BlockFormat, weights: u64) -> u64 {
-    weights / format.block_len() as u64 * format.block_bytes() as u64
+    (weights / format.block_len() as u64).saturating_mul(format.block_bytes() as u64)
 }
 
 /// Returns the blocks of weights as an argument.
