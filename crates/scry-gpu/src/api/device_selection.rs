@@ -15,7 +15,7 @@ pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
 const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVICE";
 
 /// Opens the device that a selector names. If it names a backend, the others are searched only if
-/// that backend has no such device, to list their devices in the error.
+/// no such device can be opened, to list their devices in the error.
 pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
     let Some(backend) = backend_of(selector) else {
         return FoundDevices::search_all().open_selected(selector);
@@ -158,7 +158,8 @@ fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
 }
 
 /// Returns the rank of a device in the order of preference: CUDA, then discrete, integrated and
-/// virtual GPUs, the CPU backend, and last other software. Equal ranks keep the backend's order.
+/// virtual GPUs, the CPU backend, devices of other kinds, other software, and last the null device.
+/// Equal ranks keep the backend's order.
 fn rank(info: &DeviceInfo) -> u32 {
     match (info.backend, info.kind) {
         (BackendKind::Cuda, _) => 0,

@@ -100,8 +100,9 @@ impl CompileOptions {
     }
 
     /// Sets the name of the source for errors, such as its file name: errors in the source have the
-    /// location `blur.wgsl:5:5` instead of `wgsl:5:5`, and errors of the kernel and its launches
-    /// start with `blur.wgsl:`. Kernels that differ only in the label are compiled once.
+    /// location `blur.wgsl:5:5` instead of `wgsl:5:5`, and other errors of the kernel and its
+    /// launches start with `blur.wgsl:` or, for a wrong device, contain the name. Kernels that
+    /// differ only in the label are compiled once.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};
@@ -266,7 +267,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Rejects a grid that needs linearisation, if the kernel is not WGSL.
+    /// Rejects a grid that needs linearisation, if the kernel is native.
     pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
         if self.compiled.is_native() && grid.linearised.is_some() {
             return Err(launch::native_grid_too_large(
@@ -278,7 +279,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Rejects indirect launches, if the kernel is not WGSL.
+    /// Rejects indirect launches, if the kernel is native.
     pub(crate) fn check_indirect(&self) -> Result<()> {
         match self.compiled.is_native() {
             true => Err(launch::native_kernel_indirect(self.interface())),
@@ -329,7 +330,7 @@ impl Kernel {
         }))
     }
 
-    /// Returns whether the source is not WGSL.
+    /// Returns whether it is PTX, CUDA C or a library routine, rather than WGSL or the kernel IR.
     pub(crate) fn is_native(&self) -> bool {
         self.compiled.is_native()
     }

@@ -117,7 +117,7 @@ impl<'r> ReplayInputs<'r> {
     ///
     /// # Errors
     /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if staging memory for the data cannot be
-    /// allocated. After an error nothing was submitted.
+    /// allocated. After an error the writes, or even the recorded work, may have been submitted.
     pub fn submit(&mut self) -> Result<Ticket> {
         let (bytes, writes) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.writes));
         capture(self.recording.context(), &bytes, &writes)

@@ -350,8 +350,9 @@ impl Device {
     /// As [`Device::compile`].
     ///
     /// # Safety
-    /// With any arguments, no invocation of the kernel may access a buffer, array, vector or matrix
-    /// out of its bounds, and each of its loops must end.
+    /// In every launch of the kernel, no invocation may access a buffer, array, vector or matrix
+    /// out of its bounds, and each of its loops must end. Launches are safe calls: the caller of
+    /// this function answers for their arguments and sizes.
     pub unsafe fn compile_unchecked(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
         Kernel::compile(&self.context, wgsl, options, false)
             .in_function("Device::compile_unchecked")

@@ -199,9 +199,10 @@ impl Launch {
     /// Creates an indirect launch: the device reads the number of workgroups from a buffer when it
     /// executes the launch.
     ///
-    /// `counts` is a buffer or slice of `u32` (or of elements made of `u32`) that begins with the
-    /// workgroups along x, y and z. The host never waits for them: an earlier launch may compute
-    /// them, in the same [`Batch`](crate::Batch) or [`Recording`](crate::Recording) or before.
+    /// `counts` is a buffer or slice that begins with the workgroups along x, y and z, as `u32`.
+    /// Its elements are those that fit a binding `array<u32>`: [`Element`] has the rules. The host
+    /// never waits for the counts: an earlier launch may compute them, in the same
+    /// [`Batch`](crate::Batch) or [`Recording`](crate::Recording) or before.
     ///
     /// Nothing runs if a count is 0, if an axis has more than 2³² − 1 invocations, or if there are
     /// more than 2³² − 1 workgroups in total; this is not an error. All other counts run in full:
@@ -246,9 +247,9 @@ impl Launch {
     ///
     /// # Errors
     /// The call that runs the launch fails: with [`GpuError::WrongDevice`] if the counts are on
-    /// another device; with [`GpuError::Argument`] if there are fewer than three, if they are of
-    /// another type, if their offset is not a multiple of 4 bytes, if the kernel writes them, or if
-    /// it is not WGSL.
+    /// another device; with [`GpuError::Argument`] if there are fewer than three, if their type
+    /// does not fit, if their offset is not a multiple of 4 bytes, if the kernel writes them, or if
+    /// it is PTX or CUDA C.
     #[must_use]
     pub fn indirect(counts: &dyn Binding) -> Self {
         Self::with_size(LaunchSize::Indirect(Box::new(CountBuffer::new(counts.view()))))
@@ -328,8 +329,8 @@ pub(crate) struct Grid {
 /// Returns the grid of a launch of `interface`'s kernel on a device.
 ///
 /// # Errors
-/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; more than 2³² −
-/// 1 workgroups in total if the grid must be linearised.
+/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; if the grid must
+/// be linearised, more than 2³² − 1 workgroups in total, or more than the device's limits allow.
 pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> Result<Grid> {
     let groups = match size {
         GridSize::Invocations(Invocations(count)) => whole_workgroups(interface, count)?,

@@ -155,7 +155,7 @@ proptest! {
         let total = groups.iter().product::<u32>() as usize;
         let capacity = max_native.iter().product::<u32>() as usize;
         let Some((native, params)) = linearise(groups, max_native) else {
-            // Rows have one width: some capacity may be lost, but never a whole row.
+            // No capacity is lost: only grids above it are rejected.
             let [width, height, depth] = max_native.map(|n| n as usize);
             prop_assert!(total.div_ceil(width) > height * depth);
             return Ok(());
