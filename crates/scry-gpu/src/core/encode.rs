@@ -21,7 +21,8 @@ use crate::core::memory::Memory;
 use crate::core::report::ReportingLaunch;
 use crate::core::same_device::{quoted, same_device};
 
-/// Maximum bytes of a repeated pattern that the host writes; the device copies them to the rest.
+/// Maximum bytes of a repeated pattern that the host writes, unless one element is larger; the
+/// device copies them to the rest.
 const MAX_PATTERN_SEED: u64 = 64 << 10;
 
 /// Submits a single copy; errors name `operation`, the public function.
@@ -113,7 +114,7 @@ pub(crate) fn fill(
 }
 
 /// Returns the 32-bit word whose repetition has the same bytes as that of the pattern, if there is
-/// one.
+/// one and the length of the pattern is 1, 2 or a multiple of 4.
 fn repeated_word(pattern: &[u8]) -> Option<u32> {
     let word: [u8; 4] = match pattern {
         [a] => [*a; 4],

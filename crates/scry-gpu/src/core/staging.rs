@@ -16,7 +16,7 @@ use crate::core::submission_queue::SubmissionQueue;
 /// Bytes of one slot of a ring, and the maximum bytes of one chunk.
 pub(crate) const SLOT_SIZE: usize = 2 << 20;
 
-/// Maximum number of slots of a ring. Together they fit in the host's last-level cache.
+/// Maximum number of slots of a ring: 48 MiB, which fit in the last-level cache of a server.
 const MAX_SLOTS: usize = 24;
 
 /// The two rings of a device, and the readback memory of async downloads.
@@ -88,7 +88,8 @@ impl Drop for Lease<'_> {
 /// The result of a search for room in a ring.
 enum Room {
     Found(usize),
-    /// The device is still using every slot; this submission is the first to free one.
+    /// The device is still using every slot that is not leased; this submission is the first to
+    /// free one.
     Busy(SubmissionIndex),
     /// Every slot is leased.
     Leased,
@@ -128,8 +129,7 @@ impl Ring {
                     has_released = true;
                 }
                 Room::Leased => {
-                    // A lease ends within the time of one chunk; the timeout bounds the cost of a
-                    // lost wake-up.
+                    // The timeout bounds the cost of a lost wake-up, and the delay after a loss.
                     let timeout = Duration::from_millis(10);
                     slots.waiting += 1;
                     let woken = self.returned.wait_timeout(slots, timeout);

@@ -73,7 +73,7 @@ struct InFlight {
 }
 
 impl InFlight {
-    /// Creates the entry of a replay, or of the commands that precede it.
+    /// Creates the entry of a replay, or of the commands that precede or follow it.
     fn for_replay(submission: SubmissionIndex, recorded: &Arc<DriverRecording>) -> Self {
         let _retained: Vec<Retained> = vec![recorded.clone()];
         Self { submission, _retained, _memories: Vec::new(), readback: None }
