@@ -16,7 +16,8 @@ use crate::harness::{
     on_every_executor, open_hanging, poll_and_drop, poll_once,
 };
 
-/// Compiles a kernel that needs some milliseconds on any device, and increments `x[1]`.
+/// Compiles a kernel that executes 20000 dependent operations, so that awaits of it are often
+/// pending, and increments `x[1]`.
 fn compile_slow(gpu: &Device) -> Kernel {
     gpu.compile(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
