@@ -112,8 +112,8 @@ impl Lowering<'_> {
     }
 
     /// Computes the poll schedule of a kernel that loops over workgroups. All warps of a block poll
-    /// at about the same time. The polls of the blocks are evenly spread, so that they cost a few percent
-    /// of the time.
+    /// at about the same time. The polls of the blocks are evenly spread, so that they cost a few
+    /// percent of the time.
     pub(super) fn cancellation_poll_schedule(&mut self) -> Option<PollSchedule> {
         self.entry.poll?;
         let ticks = Operand::u32(WARP_TICKS * self.thread_count().div_ceil(32));
