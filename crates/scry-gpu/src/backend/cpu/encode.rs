@@ -61,8 +61,8 @@ pub(super) struct Operations {
 
 /// Resolves steps. Returns an error text if a resource does not exist or does not fit.
 pub(super) fn resolve(tables: Tables<'_>, steps: &[Step]) -> Result<Operations, String> {
-    // Few steps are barriers, so this is one allocation of almost the exact size; a `filter_map`
-    // has no lower bound of its size.
+    // One allocation, too large only by the number of barriers. A `filter_map` has no lower bound
+    // of its size, so that `collect` would allocate repeatedly.
     let mut list = Vec::with_capacity(steps.len());
     for step in steps {
         if let Step::Run(command) = step {
@@ -146,7 +146,8 @@ impl Launch {
     fn run(&self, machine: &Machine, stop: &CancelToken) -> Result<(), Cancelled> {
         self.blocks.iter().filter(|(_, writes)| *writes).for_each(|(block, _)| block.touch());
         // SAFETY: `self.blocks` keeps the memory alive. Operations are executed one after the
-        // other, and the core keeps the host from accessing the memory that they use.
+        // other, and the core keeps the host from accessing the memory that they use. The kernel
+        // was compiled from a program, whose IR is valid.
         unsafe { machine.run(&self.job(self.groups()), stop) }
     }
 

@@ -102,7 +102,7 @@ impl Drop for Reservation {
 /// An allocation.
 pub(super) struct Block {
     memory: Memory,
-    /// Whether it was never written: it has no physical pages yet, and reads as zero.
+    /// Whether it was never written: it reads as zero and, if it is large, has no physical pages.
     untouched: AtomicBool,
     _reservation: Reservation,
 }

@@ -158,8 +158,8 @@ impl Queue {
         Ok(Some(stopped.unwrap_or(number + 1)))
     }
 
-    /// Returns the durations of the launches of a finished timed submission; `None` if they were
-    /// read already.
+    /// Returns the durations of the launches of a finished submission; `None` if it was not timed,
+    /// or they were read already.
     pub(super) fn timings(&self, number: u64) -> Option<Vec<Duration>> {
         let timings = &mut self.shared.lock().timings;
         let index = timings.binary_search_by_key(&number, |(timed, _)| *timed).ok()?;
@@ -172,7 +172,7 @@ impl Queue {
         self.shared.lock().thread.is_none()
     }
 
-    /// Returns a check for whether all threads have exited.
+    /// Returns a check for whether the queue was dropped and its worker has exited.
     #[cfg(test)]
     pub(super) fn exit_check(&self) -> impl Fn() -> bool + use<> {
         let shared = Arc::downgrade(&self.shared);

@@ -1,8 +1,8 @@
 //! The null driver: checks and logs submissions, and executes no kernels.
 //!
-//! Its memory is real: copies and fills are executed at once. Kernels are compiled to SPIR-V and
-//! not executed. [`checker`] checks every submission independently of how the core places barriers;
-//! submissions are logged for tests.
+//! Its memory is real: copies and fills are executed at once. WGSL kernels are translated to SPIR-V
+//! and native ones checked, but none is executed. [`checker`] checks every submission independently
+//! of how the core places barriers; submissions are logged for tests.
 
 mod checker;
 mod info;

@@ -4,7 +4,8 @@ use crate::api::info::DeviceInfo;
 use crate::api::native::NativeParameter;
 use crate::core::driver::NativeJob;
 
-/// Returns an error text unless a driver could compile the kernel.
+/// Returns an error text unless the key, sizes and parameters are those that drivers accept. The
+/// source is not compiled.
 pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String> {
     let NativeJob { source, entry, spec, key, cache } = job;
     if key.native.as_ref() != Some(*spec) || key.source != *source || source.as_bytes().contains(&0)

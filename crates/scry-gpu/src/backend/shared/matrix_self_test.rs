@@ -15,7 +15,7 @@ use crate::core::command::{
 };
 use crate::core::driver::{CompileJob, Driver, KernelId, MemoryKind, Work};
 
-/// Maximum time that the test of one product may take.
+/// Timeout of the wait for the kernel of one product.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One subgroup computes `a * b + c` twice: all matrices in row-major order (`coopLoadT`), then all
@@ -56,7 +56,7 @@ struct Product {
     accumulator: Element,
 }
 
-/// The elements of a square matrix, small integers, row by row.
+/// The elements of a square matrix, small integers, row by row; or of two, one after the other.
 type Matrix = Vec<i32>;
 
 impl Element {
@@ -129,8 +129,8 @@ impl Product {
         })
     }
 
-    /// Returns what the kernel writes. Column-major order transposes all matrices, and the
-    /// transpose of `transpose(a) * transpose(b)` is `b * a`.
+    /// Returns the two matrices that the kernel writes. Column-major order transposes all matrices,
+    /// and the transpose of `transpose(a) * transpose(b)` is `b * a`.
     fn expected(&self) -> Matrix {
         let [a, b, c] = self.operands();
         let row_major = multiply_add(self.rows, &a, &b, &c);

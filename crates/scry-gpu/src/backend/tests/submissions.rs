@@ -135,7 +135,7 @@ pub(in crate::backend) fn submit_slow(driver: &dyn Driver, timed: bool) -> Submi
     let data = driver.upload(&[1]);
     let kernel = driver.compile_source(SLOW, GridSource::Native);
     let (iterations, groups) = match driver.info().kind {
-        // Mesa's software driver ends invocations after 65535 loop iterations.
+        // Mesa's software driver ends all loops of an invocation after 65535 iterations in total.
         DeviceKind::Software => (60_000u32, 1000),
         _ => (40_000_000, 1),
     };

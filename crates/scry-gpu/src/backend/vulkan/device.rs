@@ -154,7 +154,8 @@ impl Gpu {
         self.abandoned.load(Ordering::Acquire) || self.process.has_forked()
     }
 
-    /// Returns the device memory in bytes that this process may use now, if the driver reports it.
+    /// Returns the device memory in bytes that this process may use now, including what it has
+    /// allocated, if the driver reports it.
     pub(super) fn memory_budget(&self) -> Option<u64> {
         probe::memory_budget(&self.instance.raw, self.physical, &self.extensions)
     }

@@ -1,9 +1,13 @@
 //! The Vulkan backend, for Vulkan 1.2 and newer: the loader is opened at run time.
 //!
-//! `ffi::instance` opens the loader, `adapter` enumerates the devices, `device` opens one.
-//! `memory`, `compile` and `queue::submit` implement the driver's methods, `queue::encode` records
-//! command buffers, `queue::timeline` polls and waits for the timeline semaphore that orders all
-//! submissions. `workarounds` lists driver defects.
+//! `ffi::instance` opens the loader, `adapter` enumerates the devices with their properties
+//! (`probe`), `device` opens one; the rest of `ffi` queries features and matrix products, and
+//! reports errors and messages of the validation layer. `memory` suballocates device memory
+//! (`allocator`, `free_ranges`) and keeps large buffers (`buffer_cache`). `compile` creates
+//! pipelines from the SPIR-V of `compile::writer`. `queue::submit` executes steps: `queue::encode`
+//! records them in `queue::command_buffers`, `queue::timeline` polls and waits for the timeline
+//! semaphore that orders all submissions, `queue::timing` measures launches. `workarounds` lists
+//! driver defects.
 
 mod adapter;
 mod compile;

@@ -25,7 +25,8 @@ const LIBRARY_FOLDERS: [&str; 2] = ["bin", "bin/x64"];
 pub(crate) struct ToolkitLibrary {
     /// The library's common name.
     pub(crate) name: &'static str,
-    /// File names, newest first, each with its major CUDA version.
+    /// File names, newest first, each with its major CUDA version. An unversioned name, which may
+    /// be of any version, is last.
     pub(crate) files: &'static [(c_int, &'static str)],
     /// How to install it.
     pub(crate) help: &'static str,

@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
 }
 
 impl State {
-    /// Keeps a timer until its times are read; drops the oldest ones beyond the limit.
+    /// Keeps a timer until its times are read; drops the oldest finished ones beyond the limit.
     fn keep_timer(&mut self, number: u64, timer: Timer, reached: u64) {
         self.timers.push((number, timer));
         while self.timers.len() > MAX_TIMERS && self.timers[0].0 <= reached {

@@ -99,7 +99,8 @@ impl Drop for Instance {
         if self.process.has_forked() {
             return;
         }
-        // SAFETY: every child object holds an `Arc` of `self`, so none is left.
+        // SAFETY: every child object but the parked devices holds an `Arc` of `self`, so none is
+        // left. Only the instance of the process has parked devices, and a static keeps it alive.
         unsafe {
             if let Some(debug) = &self.debug {
                 debug.destroy_debug_utils_messenger(self.messenger, None);

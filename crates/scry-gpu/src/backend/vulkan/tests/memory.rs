@@ -107,7 +107,7 @@ fn freed_memory_is_reused() {
     let Some(driver) = driver() else { return };
     let size = 8 << 20;
     let total = 4 * driver.info().memory;
-    // Far more than the memory in total, in small allocations.
+    // Four times the memory in total, or 4000 MiB if that is less, in small allocations.
     for _ in 0..(total / size).min(500) {
         let memory = driver.device_memory(size);
         driver.free(memory);
