@@ -62,7 +62,8 @@ pub fn entries() -> Vec<CacheEntry> {
 ///
 /// # Errors
 ///
-/// If another user can write to the folder, or if a file cannot be removed.
+/// If the folder is a link, belongs to another user or can be written to by others, or if a file
+/// cannot be removed.
 pub fn clear() -> io::Result<usize> {
     directory().map_or(Ok(0), |root| cache::clear(&root))
 }
