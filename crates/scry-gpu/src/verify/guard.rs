@@ -128,7 +128,7 @@ pub fn run_guarded_kernel(
     Ok(run)
 }
 
-/// A buffer with guard bytes, and an adjacent buffer that is not bound.
+/// A buffer with guard bytes, and a buffer that is allocated after it and not bound.
 struct GuardedBuffer {
     /// The initial bytes of `buffer`: guard bytes, the content, guard bytes.
     initial: Vec<u8>,
