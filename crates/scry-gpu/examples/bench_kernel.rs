@@ -3,7 +3,8 @@
 //!     cargo run --release -p scry-gpu --example bench_kernel -- [elements]
 //!
 //! A constant in the source changes in every run: the first compilation misses all caches. Times
-//! are wall-clock times of launch and wait; the result is checked after each stage.
+//! are wall-clock times, except those of the last line, which the device measures. The result is
+//! checked after each stage that launches.
 
 use std::env;
 use std::error::Error;

@@ -2,8 +2,8 @@
 
 use scry_gpu::kir::{BinaryOp, UnaryOp};
 
-/// Maximum number of operands and signs of an expression: a limit for the recursive functions that
-/// parse it and build kernels of it.
+/// Maximum number of operands, signs and parentheses of an expression: a limit for the recursive
+/// functions that parse it and build kernels of it.
 const MAX_SIZE: usize = 200;
 
 /// An expression over inputs.
