@@ -60,7 +60,7 @@ pub enum UnaryOp {
     Not,
     /// Absolute value of a float or signed integer; the minimum integer is unchanged.
     Abs,
-    /// Sign of a float or signed integer: -1, 0 or 1. Zeros and NaN are unchanged.
+    /// Sign of a float or signed integer: -1, 0 or 1; of NaN, NaN. Zeros may lose their sign.
     Sign,
     /// Rounding towards negative infinity; floats.
     Floor,
