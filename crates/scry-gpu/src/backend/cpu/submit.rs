@@ -199,6 +199,7 @@ impl Queue {
             // worker exits after the waker has returned.
             return;
         }
+        // 5 s, as the drop of a GPU waits.
         let deadline = Instant::now() + 10 * CANCEL_TIMEOUT;
         while !thread.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_micros(50));

@@ -48,7 +48,7 @@ use crate::core::driver::{
 };
 use crate::core::id::Slots;
 
-/// Timeout for pending work when a device is dropped.
+/// Timeout for pending work when a device is dropped, or when a submission failed halfway.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Enumerates the Vulkan devices.
