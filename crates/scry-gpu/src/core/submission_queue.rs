@@ -24,10 +24,14 @@ use crate::lifecycle::cancellation::{CancellationScope, Cancellations};
 /// limits.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// Maximum number of unfinished submissions. Beyond it the host waits for the oldest, which bounds
-/// the memory of a loop of launches, and avoids blocking inside the driver, where no time limit
-/// applies: NVIDIA's queue holds about 1000 operations, of which a submission needs 3.
+/// Number of unfinished submissions from which a call waits for the oldest ones before it submits.
+/// This bounds the memory of a loop of launches, and avoids blocking inside the driver, where no
+/// time limit applies: NVIDIA's queue holds about 1000 operations, of which a submission needs 3.
 pub(crate) const MAX_IN_FLIGHT: usize = 256;
+
+/// Maximum number of submissions of one call, a replay: fills of reports, zero fills, inputs, the
+/// recorded commands, and copies of reports.
+const MAX_PER_CALL: usize = 5;
 
 /// How long the drop of a device waits for unfinished work before it abandons the device.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -425,11 +429,10 @@ impl SubmissionQueue {
         self.lock().last
     }
 
-    /// Returns the oldest unfinished submission if the maximum number is in flight. Does not wait.
-    pub(super) fn oldest_if_full(&self) -> Option<SubmissionIndex> {
-        let state = self.lock();
-        let oldest = state.in_flight.front().filter(|_| state.in_flight.len() >= MAX_IN_FLIGHT);
-        oldest.map(|entry| entry.submission)
+    /// Returns the submission at whose end fewer than the maximum are in flight; `None` if fewer
+    /// are already. Does not wait.
+    pub(super) fn excess_in_flight(&self) -> Option<SubmissionIndex> {
+        self.lock().excess_in_flight()
     }
 
     /// Returns the device's state, shared with futures and the watcher.
@@ -512,17 +515,18 @@ impl SubmissionQueue {
     /// the caller's work was not submitted.
     fn make_room_in_flight(&self) -> Result<()> {
         self.check_alive()?;
-        let (count, oldest) = {
+        let (excess, polled) = {
             let state = self.lock();
-            let oldest = state.in_flight.front().map(|entry| entry.submission);
-            (state.in_flight.len(), oldest)
+            // A poll of the driver costs time, so it starts only at an eighth of the maximum. Each
+            // frees as many submissions as a call can add.
+            let may_poll = state.in_flight.len() > MAX_IN_FLIGHT / 8;
+            let polled = state.in_flight.get(MAX_PER_CALL - 1).filter(|_| may_poll);
+            (state.excess_in_flight(), polled.map(|entry| entry.submission))
         };
-        // A poll of the driver costs time, so it starts only at an eighth of the maximum.
-        let may_poll = count > MAX_IN_FLIGHT / 8;
-        match oldest {
-            Some(submission) if count >= MAX_IN_FLIGHT => self.wait_for_memory(submission),
-            Some(submission)
-                if may_poll && self.driver.wait(submission, Duration::ZERO).unwrap_or(false) =>
+        match (excess, polled) {
+            (Some(submission), _) => self.wait_for_memory(submission),
+            (None, Some(submission))
+                if self.driver.wait(submission, Duration::ZERO).unwrap_or(false) =>
             {
                 self.reap(submission);
                 Ok(())
@@ -553,6 +557,11 @@ impl QueueState {
         let mut steps = vec![Step::Barrier(self.hazards.order_all())];
         steps.extend(self.hazards.schedule(commands));
         steps
+    }
+
+    fn excess_in_flight(&self) -> Option<SubmissionIndex> {
+        let last = self.in_flight.len().checked_sub(MAX_IN_FLIGHT)?;
+        self.in_flight.get(last).map(|entry| entry.submission)
     }
 
     fn push(&mut self, entry: InFlight) {

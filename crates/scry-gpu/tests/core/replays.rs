@@ -55,6 +55,20 @@ fn input_memory_is_freed() {
 }
 
 #[test]
+fn replays_in_flight_are_bounded() {
+    let gpu = null();
+    let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
+    let recording = gpu.batch().copy(&a, &b).unwrap().record().unwrap();
+    let before = gpu.memory_usage().allocations;
+    // Nothing is waited for, and each replay is two submissions: the inputs and the copy.
+    for _ in 0..2000 {
+        drop(recording.replay_with().write(&a, &[1; 64]).unwrap().submit().unwrap());
+    }
+    let added = gpu.memory_usage().allocations - before;
+    assert!(added <= 256 / 2, "{added} allocations of inputs are kept");
+}
+
+#[test]
 fn rejects_inputs_of_another_length() {
     let (gpu, log) = observed();
     let a = gpu.upload(&[1u32, 2, 3]).unwrap().with_label("a");
