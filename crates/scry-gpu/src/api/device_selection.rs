@@ -173,6 +173,9 @@ fn rank(info: &DeviceInfo) -> u32 {
     }
 }
 
+/// Numbers from here on are parts of names, such as 4090, rather than positions in the list.
+const MAX_POSITION: usize = 100;
+
 /// Returns whether a selector matches the device at `position` of the list: `vulkan`, `vulkan:1`,
 /// the position, a UUID, a PCI address, or part of the name.
 fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
@@ -180,7 +183,9 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
     if selector.is_empty() {
         return false;
     }
-    if let Ok(index) = selector.parse::<usize>() {
+    if let Ok(index) = selector.parse::<usize>()
+        && index < MAX_POSITION
+    {
         return index == position;
     }
     let backend = info.backend.name();
@@ -259,6 +264,7 @@ mod tests {
             "65:00.0",
             "00000000:65:00.0",
             "rx 9000",
+            "9000",
         ] {
             assert!(matches(selector, 3, &device()), "{selector}");
         }
@@ -276,7 +282,9 @@ mod tests {
 
     #[test]
     fn selectors_do_not_name_other_devices() {
-        for selector in ["", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "0123"] {
+        for selector in
+            ["", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "9001", "0123"]
+        {
             assert!(!matches(selector, 3, &device()), "{selector}");
         }
     }

@@ -83,8 +83,8 @@ impl Device {
     }
 
     /// Opens the first device of the list that matches a selector: a backend (`vulkan`, `cpu`), a
-    /// device of a backend (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address
-    /// (`0000:65:00.0`), or part of a name.
+    /// device of a backend (`vulkan:1`), a position in [`Device::list`] below 100, a UUID, a PCI
+    /// address (`0000:65:00.0`), or part of a name.
     ///
     /// If the selector names a backend, the others are not loaded: opening `cpu` costs less than a
     /// millisecond.
