@@ -215,7 +215,9 @@ impl Kernel {
     ) -> Result<Self> {
         context.check_alive()?;
         let text = |kir: Kir| format!("{IR_PREFIX}{kir}");
-        let source = program.with_kir(&KirOptions { checked: true }, text)?;
+        let source = program
+            .with_kir(&KirOptions { checked: true }, text)
+            .map_err(|error| GpuError::from(error).with_label(label))?;
         let key =
             KeyRef { source: &source, entry: None, overrides: &[], checked: true, native: None };
         let build =
