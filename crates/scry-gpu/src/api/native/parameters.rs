@@ -130,6 +130,15 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
             format!("{} bytes, above the limit of {MAX_BYTES} per launch", size(declared));
         return reject(problem, "put some of them into a buffer");
     }
+    // At most the size of all parameters, which the limit above bounds.
+    let immediates: usize = declared.iter().map(|it| it.immediate_size()).sum();
+    if u32::try_from(immediates) != Ok(interface.immediates) {
+        let problem = format!(
+            "immediates of {} bytes are declared, but the list of parameters needs {immediates}",
+            interface.immediates
+        );
+        return reject(problem, "leave out NativeInterface::immediates");
+    }
     if interface.bindings.0.iter().any(|binding| binding.length) {
         let problem = "bindings have `with_length`, which a list of parameters excludes".to_owned();
         return reject(problem, "list the lengths as `U64`, and pass them with each launch");

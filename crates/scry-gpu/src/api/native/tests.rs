@@ -128,6 +128,7 @@ fn overflowing_declarations_are_rejected() {
         one([1; 3]).with_parameters(words(1 << 20)),
         one([1; 3]).with_parameters(vec![NativeParameter::TensorMap(usize::MAX)]),
         one([1; 3]).with_parameters(vec![NativeParameter::Pointer(1)]),
+        one([1; 3]).with_parameters([NativeParameter::U64]).immediates(4),
         NativeInterface::new(1 << 16, [1; 3]),
     ];
     for interface in declared {
