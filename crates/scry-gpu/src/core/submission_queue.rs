@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::api::error::{GpuError, InterruptedError, Result, WouldBlockError};
+use crate::api::error::{GpuError, Result, WouldBlockError};
 use crate::cache::DiskCache;
 use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::command_list::{CommandList, Retained};
@@ -343,39 +343,27 @@ impl SubmissionQueue {
         if !self.driver.can_block() {
             return self.poll_once(submission, timeout, cancellation_scope, failure_scope);
         }
-        let start = Instant::now();
-        let interrupts = self.interrupts();
-        let cancellations_before = self.cancellations.count();
+        let start = self.start_wait();
         loop {
             self.check_alive()?;
-            let elapsed = start.elapsed();
+            let elapsed = start.at.elapsed();
             let limit = self.time_limit();
             let remaining = |limit: Option<Duration>| limit.map(|l| l.saturating_sub(elapsed));
             let slice = [remaining(timeout), remaining(limit)].into_iter().flatten();
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(submission, slice))? {
                 return self
-                    .finish_wait(
-                        submission,
-                        cancellations_before,
-                        cancellation_scope,
-                        failure_scope,
-                    )
+                    .finish_wait(submission, start.cancellations, cancellation_scope, failure_scope)
                     .map(|()| true);
             }
-            if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
+            if timeout.is_some_and(|timeout| start.at.elapsed() >= timeout) {
                 return Ok(false);
             }
-            if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
+            if let Some(limit) = limit.filter(|limit| start.at.elapsed() >= *limit) {
                 self.cancel_or_abandon(submission, limit)?;
                 continue;
             }
-            if self.interrupts() != interrupts {
-                return Err(GpuError::Interrupted(InterruptedError {
-                    function: None,
-                    device: self.info.name.clone(),
-                }));
-            }
+            start.check_interrupts(self)?;
         }
     }
 
@@ -397,11 +385,14 @@ impl SubmissionQueue {
         }
         match timeout {
             Some(Duration::ZERO) => Ok(false),
-            _ => Err(GpuError::WouldBlock(WouldBlockError {
-                function: None,
-                device: self.info.name.clone(),
-            })),
+            _ => Err(self.would_block_error()),
         }
+    }
+
+    /// Returns the error of a call that would wait on a thread that must not block.
+    pub(super) fn would_block_error(&self) -> GpuError {
+        let device = self.info.name.clone();
+        GpuError::WouldBlock(WouldBlockError { function: None, device })
     }
 
     /// Releases the memory of completed submissions up to `submission`. Returns an error if it was
