@@ -217,7 +217,7 @@ fn rejects_devices_of_other_backends() {
     let error = Kernels::new(&succeed(Device::open("null"))).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::new: its kernels are written in PTX, but this backend runs WGSL only: null:0 \
+        "Kernels::new: its kernels are written in PTX, which this backend does not run: null:0 \
          null device; help: open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write \
          the kernel in WGSL, which runs on every device"
     );

@@ -176,7 +176,7 @@ fn wgsl_backends_suggest_cuda() {
     let error = unsafe { gpu.compile_cuda("x", "k", 1, [1; 3]) }.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("kernel `k` is written in CUDA C"), "{text}");
-    assert!(text.contains("runs WGSL only") && text.contains("open a CUDA device"), "{text}");
+    assert!(text.contains("does not run: cpu") && text.contains("open a CUDA device"), "{text}");
     assert_eq!(error.kind(), ErrorKind::Kernel);
 }
 
