@@ -23,7 +23,7 @@ const STICKY: [u32; 18] = [
     718, // INVALID_PC
     719, // LAUNCH_FAILED
     721, // TENSOR_MEMORY_LEAK
-    809, // MPS_CLIENT_TERMINATED
+    810, // MPS_CLIENT_TERMINATED
     911, // EXTERNAL_DEVICE
     999, // UNKNOWN
 ];
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn sticky_codes_lose_the_device() {
-        for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719] {
+        for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 810] {
             let error = error_for(code);
             assert!(matches!(error, GpuError::DeviceLost(_)), "{code}: {error}");
             let expected = format!("GPU is lost: cuCall reported NAME ({code}): meaning");
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn other_codes_keep_the_device() {
-        for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801] {
+        for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801, 809] {
             let error = error_for(code);
             assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
             assert_eq!(error.kind(), ErrorKind::Device);
