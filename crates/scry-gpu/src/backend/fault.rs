@@ -255,6 +255,10 @@ impl Driver for FaultDriver {
         self.inner.timings(submission)
     }
 
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        self.inner.discard_timings(submission);
+    }
+
     fn free_memory(&self) -> Result<Option<u64>> {
         self.count("free_memory")?;
         self.inner.free_memory()

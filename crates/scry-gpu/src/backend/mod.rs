@@ -30,7 +30,7 @@ fn describe_buffer(label: &str) -> String {
 
 /// Returns the error text for a submission without times.
 fn no_times(submission: u64) -> String {
-    format!("submission {submission} was not timed, or its times were read already")
+    format!("submission {submission} was not timed, or its times were read or discarded")
 }
 
 /// The reason why a backend has no device, and what the user can do.

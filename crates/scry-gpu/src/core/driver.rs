@@ -229,6 +229,10 @@ pub(crate) trait Driver: Send + Sync {
     /// submission is an error.
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>>;
 
+    /// Frees the times of a timed submission, done or not, that nothing will read. No effect if
+    /// they were read.
+    fn discard_timings(&self, submission: SubmissionIndex);
+
     /// Returns the free device memory in bytes, over all processes; `None` if the backend does not
     /// report it.
     fn free_memory(&self) -> Result<Option<u64>> {

@@ -3,7 +3,7 @@
 //! A worker thread executes submissions one after the other. If it is idle and a submission is
 //! small, the submitting thread executes it itself: waking the worker would take longer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,6 +64,8 @@ struct State {
     wakers: BTreeMap<u64, Vec<Waker>>,
     /// Number and launch durations of timed submissions that were not read yet, in order.
     timings: Vec<(u64, Vec<Duration>)>,
+    /// The unfinished timed submissions whose times nothing will read.
+    discarded: BTreeSet<u64>,
     thread: Option<JoinHandle<()>>,
     closed: bool,
 }
@@ -164,6 +166,17 @@ impl Queue {
         let timings = &mut self.shared.lock().timings;
         let index = timings.binary_search_by_key(&number, |(timed, _)| *timed).ok()?;
         Some(timings.remove(index).1)
+    }
+
+    /// Frees the durations of a timed submission, done or not.
+    pub(super) fn discard_timings(&self, number: u64) {
+        let shared = &self.shared;
+        let mut state = shared.lock();
+        match state.timings.binary_search_by_key(&number, |(timed, _)| *timed) {
+            Ok(index) => _ = state.timings.remove(index),
+            Err(_) if shared.has_reached(number) => {}
+            Err(_) => _ = state.discarded.insert(number),
+        }
     }
 
     /// Returns whether all submissions so far were executed by the submitting thread.
@@ -296,7 +309,7 @@ impl Shared {
                 if result.is_err() {
                     state.first_stopped.get_or_insert(number);
                 }
-                if timed {
+                if timed && !state.discarded.remove(&number) {
                     state.timings.push((number, result.unwrap_or_default()));
                 }
             }

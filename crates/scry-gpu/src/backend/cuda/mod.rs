@@ -201,6 +201,12 @@ impl Driver for CudaDriver {
         self.queue.timings(submission.0)
     }
 
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        if !self.gpu.is_abandoned() {
+            self.queue.discard_timings(submission.0);
+        }
+    }
+
     fn free_memory(&self) -> Result<Option<u64>> {
         self.gpu.memory().map(|(free, _)| Some(free))
     }

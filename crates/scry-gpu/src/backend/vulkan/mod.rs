@@ -250,6 +250,12 @@ impl Driver for VulkanDriver {
         self.queue.timings(&self.timeline, submission.0)
     }
 
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        if !self.gpu.is_abandoned() {
+            self.queue.discard_timings(&self.timeline, submission.0);
+        }
+    }
+
     fn abandon(&self) {
         self.gpu.abandon();
     }
