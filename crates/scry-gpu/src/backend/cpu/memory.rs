@@ -45,7 +45,11 @@ impl Heap {
             (Some(memory), Some(reservation)) => {
                 Ok(Block { memory, untouched: AtomicBool::new(true), _reservation: reservation })
             }
-            _ => Err(self.out_of_memory(info, size, label, available)),
+            (_, reservation) => {
+                // The error reports the bytes that buffers hold.
+                drop(reservation);
+                Err(self.out_of_memory(info, size, label, available))
+            }
         }
     }
 

@@ -140,6 +140,7 @@ fn allocation_beyond_available_memory_fails() {
     let driver = CpuDriver::new(info, Machine::new(1));
     let size = info::available_memory().unwrap() + (4 << 30);
     let error = driver.allocate(MemoryKind::Device, size, "").unwrap_err().to_string();
+    assert!(error.contains("buffers hold 0 of "), "{error}");
     assert!(error.contains("and the system has "), "{error}");
 }
 
