@@ -177,10 +177,14 @@ fn difference(product: &Product, results: &[f32]) -> Option<String> {
     let is_wrong = |(_, (result, expected)): &(usize, (&f32, &i32))| **result != **expected as f32;
     let (i, (result, expected)) = results.iter().zip(&expected).enumerate().find(is_wrong)?;
     let (name, n) = (product.name, product.rows);
-    let (row, column) = (i / n % n, i % n);
+    let (first, second) = (i / n % n, i % n);
+    let (row, column, order) = match i < n * n {
+        true => (first, second, "row-major"),
+        false => (second, first, "column-major"),
+    };
     Some(format!(
         "a self-test of {name} products computed {result} instead of {expected} at row {row}, \
-         column {column}"
+         column {column} in {order} order"
     ))
 }
 
@@ -307,9 +311,13 @@ mod tests {
         let right = results[16 * 16 + 35];
         results[16 * 16 + 35] = 1000.0;
         let text = format!(
-            "a self-test of f16-16x16 products computed 1000 instead of {right} at row 2, column 3"
+            "a self-test of f16-16x16 products computed 1000 instead of {right} at row 3, column \
+             2 in column-major order"
         );
         assert_eq!(difference(product, &results), Some(text));
+        results[35] = 1000.0;
+        let text = difference(product, &results).unwrap();
+        assert!(text.ends_with("at row 2, column 3 in row-major order"), "{text}");
     }
 
     #[cfg(feature = "cpu")]
