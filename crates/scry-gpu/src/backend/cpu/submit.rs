@@ -157,7 +157,7 @@ impl Queue {
             return Ok(None);
         }
         let stopped = self.shared.lock().first_stopped.take();
-        Ok(Some(stopped.unwrap_or(number + 1)))
+        Ok(Some(stopped.unwrap_or(number.saturating_add(1))))
     }
 
     /// Returns the durations of the launches of a finished submission; `None` if it was not timed,
@@ -362,13 +362,18 @@ impl Shared {
 impl State {
     /// Removes the wakers of submissions up to a number.
     fn take_wakers(&mut self, number: u64) -> BTreeMap<u64, Vec<Waker>> {
-        let later = self.wakers.split_off(&(number + 1));
+        let later = self.wakers.split_off(&number.saturating_add(1));
         std::mem::replace(&mut self.wakers, later)
     }
 }
 
+/// Calls wakers. A panic of one must not end the thread: it is logged, and the others are called.
 fn wake(wakers: BTreeMap<u64, Vec<Waker>>) {
-    wakers.into_values().flatten().for_each(Waker::wake);
+    for waker in wakers.into_values().flatten() {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            log::error!("a waker panicked: {}", panic_text(&*panic));
+        }
+    }
 }
 
 /// Removes the next submission, unless another one is being executed.
