@@ -129,7 +129,7 @@ impl FaultDriver {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
                 function: None,
                 device: device(),
-                requested: 0,
+                requested: None,
                 label: call.to_owned(),
                 detail: "injected".to_owned(),
                 help: "drop buffers".to_owned(),

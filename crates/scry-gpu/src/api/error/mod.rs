@@ -66,7 +66,7 @@ pub enum ErrorKind {
 /// let gpu = Device::open("cpu")?;
 /// match gpu.alloc::<f32>(usize::MAX / 8) {
 ///     Err(GpuError::TooLarge(error)) => assert_eq!(error.limit_name(), "max_buffer_size"),
-///     Err(GpuError::OutOfMemory(error)) => println!("{} bytes", error.requested()),
+///     Err(GpuError::OutOfMemory(error)) => println!("{:?} bytes", error.requested()),
 ///     Err(other) => return Err(other),
 ///     Ok(buffer) => println!("{} elements", buffer.len()),
 /// }

@@ -80,7 +80,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: info.name.clone(),
-            requested: size,
+            requested: Some(size),
             label: describe_buffer(label),
             detail: format!(
                 "this device's buffers hold {allocated} of {capacity} bytes of the machine's \

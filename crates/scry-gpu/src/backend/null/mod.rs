@@ -114,7 +114,7 @@ impl Driver for NullDriver {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
                 function: None,
                 device: self.info.name.clone(),
-                requested: size,
+                requested: Some(size),
                 label: label.to_owned(),
                 detail: format!("{free} of {} bytes are left", self.info.memory),
                 help: "drop buffers".to_owned(),

@@ -264,7 +264,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device,
-            requested: size,
+            requested: Some(size),
             label: describe_buffer(label),
             detail,
             help: help.to_owned(),

@@ -323,7 +323,7 @@ fn status_error(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
         return GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: gpu.info.name.clone(),
-            requested: WORKSPACE_SIZE as u64,
+            requested: None,
             label: "cuBLAS".to_owned(),
             detail: format!("{call} failed with {}", status.name()),
             help: "drop buffers".to_owned(),

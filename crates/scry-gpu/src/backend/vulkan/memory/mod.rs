@@ -223,7 +223,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: self.gpu.info.name.clone(),
-            requested: size,
+            requested: Some(size),
             label: describe_buffer(label),
             detail: format!(
                 "{budget}, and {} allocations hold {} bytes{largest}",
