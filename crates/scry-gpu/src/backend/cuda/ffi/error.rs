@@ -98,7 +98,18 @@ fn advice(code: Code) -> Option<&'static str> {
             "check that this process may open more files (ulimit -n) and more threads \
              (ulimit -u), and that this user may use /dev/nvidia*"
         }
-        700 | 716..=718 => "a kernel accessed memory out of bounds: compile it checked",
+        700 => {
+            "a kernel accessed memory out of bounds: compile WGSL checked, or run a native kernel \
+             under compute-sanitizer"
+        }
+        716 => {
+            "a kernel accessed memory at a misaligned address: run a native kernel under \
+             compute-sanitizer"
+        }
+        717 | 718 => {
+            "a kernel used an invalid address or instruction pointer: run a native kernel under \
+             compute-sanitizer"
+        }
         701 => "use smaller workgroups",
         702 => "the system ends kernels that take long: divide the work among several launches",
         802 => "the machine's fabric manager is not ready: start nvidia-fabricmanager",
@@ -133,6 +144,17 @@ mod tests {
             assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
             assert_eq!(error.kind(), ErrorKind::Device);
             assert!(error.to_string().contains("; help: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn memory_faults_have_their_own_advice() {
+        for (code, advice) in
+            [(700, "out of bounds"), (716, "misaligned"), (717, "invalid"), (718, "invalid")]
+        {
+            let text = error_for(code).to_string();
+            assert!(text.contains(advice) && text.contains("compute-sanitizer"), "{text}");
+            assert_eq!(text.contains("out of bounds"), code == 700, "{text}");
         }
     }
 
