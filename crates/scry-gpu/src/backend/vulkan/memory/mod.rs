@@ -75,6 +75,7 @@ impl Heap {
         if kind == MemoryKind::Device {
             let idle = lock(&self.idle).take(size);
             if let Some((capacity, (buffer, allocation))) = idle {
+                lock(&self.allocator).set_label(&allocation, label);
                 let allocation = ManuallyDrop::new(allocation);
                 self.gpu.set_name(buffer, label);
                 let heap = Arc::clone(self);
@@ -120,6 +121,13 @@ impl Heap {
         }
         self.gpu.set_name(buffer, label);
         Ok(block)
+    }
+
+    /// Empties the cache of unused buffers, and changes its limit in bytes.
+    #[cfg(test)]
+    pub(super) fn set_cache_limit(&self, limit: u64) {
+        self.trim();
+        *lock(&self.idle) = BufferCache::new(limit);
     }
 
     /// Returns the bytes of live allocations.
