@@ -61,7 +61,9 @@ impl Parser<'_> {
     fn signed_operand(&mut self) -> Result<Expression, String> {
         self.size += 1;
         if self.size > MAX_SIZE {
-            return Err(format!("the expression has more than {MAX_SIZE} operands and signs"));
+            return Err(format!(
+                "the expression has more than {MAX_SIZE} operands, signs and parentheses"
+            ));
         }
         match self.one_of("-(") {
             Some('-') => Ok(Expression::Unary(UnaryOp::Neg, Box::new(self.signed_operand()?))),
