@@ -41,7 +41,7 @@ error_structs! {
         driver: String,
         /// Returns what happened, and to which launch of a batch.
         problem: String,
-        /// Returns the limit, with its unit; `None` if the driver computes wrongly.
+        /// Returns the limit, with its unit; `None` if the driver failed a self-test.
         limit: DriverLimit,
         /// Returns what to do.
         help: String,

@@ -110,7 +110,7 @@ impl VulkanDriver {
         Ok(write(&self.kernels).insert(kernel))
     }
 
-    /// Rejects a kernel with cooperative matrices if the driver multiplies them wrongly. Runs the
+    /// Rejects a kernel with cooperative matrices if the driver failed their self-test. Runs the
     /// self-test at the first such kernel of the device.
     fn check_matrices(&self, interface: &Interface) -> Result<()> {
         let defect = match self.matrix_defect.get() {
@@ -128,7 +128,7 @@ impl VulkanDriver {
             device: self.gpu.info.name.clone(),
             driver: self.gpu.info.driver.clone(),
             problem: format!(
-                "has cooperative matrices, which this driver computes wrongly: {defect}"
+                "has cooperative matrices, and this driver failed their self-test: {defect}"
             ),
             limit: None,
             help: "update the driver, or use a CUDA or CPU device".to_owned(),
