@@ -355,7 +355,7 @@ impl<'a> BoundKernel<'a> {
             };
             let of_member = Immediates { name: member.name.clone(), layout: member.layout.clone() };
             let given = (&value.layout, value.type_name, &*value.bytes);
-            let part = check::immediate(self.interface(), &of_member, given)?;
+            let part = check::immediate(self.kernel.checked_interface(), &of_member, given)?;
             let start = member.offset as usize;
             bytes[start..start + part.len()].copy_from_slice(&part);
         }

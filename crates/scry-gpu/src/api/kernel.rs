@@ -8,10 +8,10 @@ use scry_ir::{Interface, OverrideValue, Program, ShaderError, ShaderErrorKind};
 
 use crate::api::binding::Binding;
 use crate::api::error::{GpuError, Result, WrongDeviceError};
-use crate::api::launch::{self, Grid};
+use crate::api::launch;
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{KernelKey, KeyRef};
-use crate::core::check::{self, Argument};
+use crate::core::check::{self, Argument, KernelInterface};
 use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::context::Context;
 use crate::core::logging;
@@ -269,16 +269,9 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Rejects a grid that needs linearisation, if the kernel is native.
-    pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
-        if self.compiled.is_native() && grid.linearised.is_some() {
-            return Err(launch::native_grid_too_large(
-                self.interface(),
-                &context.info,
-                grid.groups,
-            ));
-        }
-        Ok(())
+    /// Returns the interface as launches are checked against it.
+    pub(crate) fn checked_interface(&self) -> KernelInterface<'_> {
+        KernelInterface::new(self.interface(), self.is_native())
     }
 
     /// Rejects indirect launches, if the kernel is native.

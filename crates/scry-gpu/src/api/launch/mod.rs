@@ -6,6 +6,7 @@ use crate::api::binding::Binding;
 use crate::api::element::{Element, ElementLayout};
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
+use crate::core::check::KernelInterface;
 use crate::core::count_buffer::CountBuffer;
 
 /// The largest number of invocations on an axis: `global_invocation_id` is a `vec3<u32>`.
@@ -331,7 +332,15 @@ pub(crate) struct Grid {
 /// # Errors
 /// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; if the grid must
 /// be linearised, more than 2³² − 1 workgroups in total, or more than the device's limits allow.
-pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> Result<Grid> {
+/// For native kernels, whose grids are not linearised, only negative sizes, and more workgroups on
+/// an axis than the device's limits allow.
+pub(crate) fn grid(
+    interface: KernelInterface<'_>,
+    info: &DeviceInfo,
+    size: GridSize,
+) -> Result<Grid> {
+    let is_native = interface.is_native();
+    let interface: &Interface = &interface;
     let groups = match size {
         GridSize::Invocations(Invocations(count)) => whole_workgroups(interface, count)?,
         GridSize::Workgroups(groups) => groups.map(u128::from),
@@ -339,9 +348,16 @@ pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> 
     if groups.contains(&0) {
         return Ok(Grid { groups: [0; 3], native: [0; 3], linearised: None, empty: true });
     }
+    let max_native = info.limits.max_native_workgroups.map(|n| n.max(1));
+    if is_native {
+        let native = groups.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        if groups.iter().zip(max_native).any(|(n, max)| *n > u128::from(max)) {
+            return Err(native_grid_too_large(interface, info, groups));
+        }
+        return Ok(Grid { groups: native, native, linearised: None, empty: false });
+    }
     check_axes(interface, info, size, groups)?;
     let groups = groups.map(|n| u32::try_from(n).expect("no more workgroups than invocations"));
-    let max_native = info.limits.max_native_workgroups.map(|n| n.max(1));
     if groups.iter().zip(max_native).all(|(n, max)| *n <= max) {
         return Ok(Grid { groups, native: groups, linearised: None, empty: false });
     }
@@ -445,12 +461,8 @@ fn linearise(groups: [u32; 3], max_native: [u32; 3]) -> Option<([u32; 3], Linear
     Some((native, params))
 }
 
-/// Returns the error for a native kernel on a grid that needs linearisation.
-pub(crate) fn native_grid_too_large(
-    interface: &Interface,
-    info: &DeviceInfo,
-    groups: [u32; 3],
-) -> GpuError {
+/// Returns the error for a native kernel on a grid with an axis beyond the device's limits.
+fn native_grid_too_large(interface: &Interface, info: &DeviceInfo, groups: [u128; 3]) -> GpuError {
     let [x, y, z] = groups;
     let [max_x, max_y, max_z] = info.limits.max_native_workgroups;
     GpuError::TooLarge(TooLargeError {

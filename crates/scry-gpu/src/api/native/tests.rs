@@ -63,10 +63,16 @@ fn launches_are_checked_against_the_declaration() {
     let error = gpu.run(&kernel, &[&x], good).unwrap_err();
     assert!(error.to_string().contains("the kernel uses 2, but 1 was given"), "{error}");
     let error = gpu.run(&kernel, &[&x, &y], 8).unwrap_err();
-    assert!(error.to_string().contains("the kernel needs a value"), "{error}");
+    assert!(
+        error.to_string().contains("immediates: the kernel needs 8 bytes, but none"),
+        "{error}"
+    );
     let long = Launch::invocations(8).immediates(&[0u32; 3]);
     let error = gpu.run(&kernel, &[&x, &y], long).unwrap_err();
-    assert!(error.to_string().contains("12 bytes were given, but parameters has 8"), "{error}");
+    assert!(
+        error.to_string().contains("12 bytes were given, but the kernel declares 8"),
+        "{error}"
+    );
     let short = Launch::invocations(8).immediates(&1u32);
     assert!(gpu.run(&kernel, &[&x, &y], short).is_err());
 }
@@ -94,6 +100,11 @@ fn native_launches_are_not_linearised() {
     let text = error.to_string();
     assert!(text.contains("17 × 1 × 1 workgroups") && text.contains("16 × 4 × 4"), "{text}");
     assert_eq!(error.kind(), ErrorKind::Usage);
+    // The limits of WGSL's indices and of linearised grids do not apply.
+    for launch in [Launch::workgroups([1, 65536, 65537]), Launch::invocations(1u64 << 40)] {
+        let text = gpu.run(&kernel, &[&data], launch).unwrap_err().to_string();
+        assert!(text.contains("16 × 4 × 4 of a kernel that is not WGSL"), "{text}");
+    }
     assert_eq!(log.take().dispatches, 0);
 }
 

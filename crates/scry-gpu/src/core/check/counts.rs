@@ -48,7 +48,7 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     };
     if !argument.offset.is_multiple_of(4) {
         return reject(
-            format!("the slice begins at byte {}", argument.offset),
+            format!("the slice begins at byte {} of its memory", argument.offset),
             "begin it at a multiple of 4 bytes".into(),
         );
     }
