@@ -280,7 +280,9 @@ mod products {
             assert!(matches!(error, GpuError::BufferAccess(_)), "{error}");
             assert!(error.to_string().contains(&format!("`{name}` is ")), "{sizes:?}: {error}");
         }
-        for (m, n, k) in [(-1i64, 5, 3), (2, 1 << 31, 3), (2, 5, i64::MAX)] {
+        let negative = gpu.cublas_matmul(&a, &b, &c, -1, 5, 3).unwrap_err();
+        assert!(matches!(negative, GpuError::Argument(_)), "{negative}");
+        for (m, n, k) in [(2, 1i64 << 31, 3), (2, 5, i64::MAX)] {
             let error = gpu.cublas_matmul(&a, &b, &c, m, n, k).unwrap_err();
             assert!(matches!(error, GpuError::TooLarge(_)), "{error}");
         }
@@ -329,9 +331,8 @@ mod products {
                     "Device::cublas_matmul: `a` is m × k = 2 × 4 = 8 elements, but buffer `x` has \
                      6; help: {order}"
                 ),
-                "Device::cublas_matmul_tf32: `n` is -3, but null device is limited to 0 to \
-                 2147483647 (rows or columns of a matrix); help: multiply parts of the matrices, \
-                 one after the other"
+                "Device::cublas_matmul_tf32: `n` is negative: -3; help: pass m, n and k from 0 to \
+                 2147483647"
                     .to_owned(),
                 "Device::cublas_matmul_tf32: `c` begins at byte 4 of its memory, but matrices must \
                  begin at multiples of 16 bytes; help: copy the slice to a buffer of its own, or \
