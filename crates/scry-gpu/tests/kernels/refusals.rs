@@ -508,6 +508,6 @@ mod parameter_lists {
         let short = run(&[&[0; 4], &map.to_bytes(), &[0; 4]]).unwrap_err().to_string();
         assert!(short.contains("136 bytes were given, but the kernel declares 140"), "{short}");
         let none = run(&[&[0; 140]]).unwrap_err().to_string();
-        assert!(none.contains("parameter 1, of binding 0: is not a valid tensor map"), "{none}");
+        assert!(none.contains("parameter 1, of binding 0: it has no valid shape"), "{none}");
     }
 }

@@ -146,6 +146,10 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     Ok(())
 }
 
+/// What is wrong with bytes that are not those of a tensor map with a valid shape.
+const INVALID_SHAPE: &str = "it has no valid shape: 2 to 5 dimensions, one stride fewer, and a \
+                             tile of as many dimensions";
+
 /// Rejects tensor maps in the immediates of a launch that exceed their buffers. `sizes` are the
 /// buffers' sizes in bytes.
 pub(crate) fn check_maps(
@@ -156,7 +160,7 @@ pub(crate) fn check_maps(
 ) -> Result<()> {
     for (index, parameter, bytes) in with_immediates(interface, immediates) {
         let NativeParameter::TensorMap(binding) = parameter else { continue };
-        let map = TensorMap::from_bytes(bytes).ok_or("is not a valid tensor map".to_owned());
+        let map = TensorMap::from_bytes(bytes).ok_or_else(|| INVALID_SHAPE.to_owned());
         let writes = interface.bindings.0[binding].writes;
         let checked = map.and_then(|map| map.check(sizes[binding], writes));
         checked.map_err(|problem| {
