@@ -69,7 +69,8 @@ impl<'r> ReplayInputs<'r> {
         same_device(self.recording.context(), owner, NAME, role)?;
         if let Some((memory, range)) = view.bytes() {
             let reject = |start: &str, end: &str, help: &str| {
-                let (count, name) = (data.len(), quoted(view.label));
+                let count = view.size / view.element.size.max(1);
+                let name = quoted(view.label);
                 Err(GpuError::BufferAccess(BufferAccessError {
                     operation: NAME,
                     problem: format!("the recording {start} the {count} elements of {name}{end}"),

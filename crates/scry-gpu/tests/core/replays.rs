@@ -114,6 +114,11 @@ fn rejects_inputs_without_effect() {
         "ReplayInputs::write: the recording does not use the 8 elements of buffer `c`; help: write \
          elements that it reads"
     );
+    let untyped = c.untyped();
+    assert!(
+        access_error(recording.replay_with().write(&untyped, &[5; 32]))
+            .contains("does not use the 8 elements of buffer `c`")
+    );
     assert_eq!(
         access_error(write(3..8)),
         "ReplayInputs::write: the recording overwrites some of the 5 elements of buffer `a` before \
