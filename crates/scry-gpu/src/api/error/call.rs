@@ -52,7 +52,8 @@ error_structs! {
         device: String,
         /// Returns the device's limit, with its unit.
         limit: String,
-        /// Returns the name of the limit, as in [`Limits`](crate::Limits).
+        /// Returns the name of the limit: a field of [`Limits`](crate::Limits), or a description of
+        /// a limit that is the same on all devices.
         limit_name: StaticStr,
         /// Returns what to do.
         help: String,

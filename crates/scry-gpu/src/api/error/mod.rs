@@ -42,8 +42,8 @@ pub enum ErrorKind {
 
 /// The error of a failed call.
 ///
-/// Buffers that the failed call does not name keep their bytes, and the device still works, unless
-/// the error is [`GpuError::DeviceLost`].
+/// Buffers that neither the failed call nor a failed or cancelled launch uses keep their bytes, and
+/// the device still works, unless the error is [`GpuError::DeviceLost`].
 ///
 /// `Debug` prints the same text as `Display`: a `main` that returns [`Result`] prints a readable
 /// error:
