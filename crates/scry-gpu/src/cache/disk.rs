@@ -144,7 +144,8 @@ fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Updates an entry's time of use, for the LRU order. Failures are not errors.
+/// Updates an entry's time of use, for the LRU order. Failures are not errors. Windows does not
+/// allow it for files opened for reading: there the entries written first are evicted.
 fn mark_used(file: &File) {
     let modified = file.metadata().and_then(|metadata| metadata.modified());
     let Ok(age) = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default())

@@ -2,7 +2,8 @@
 //!
 //! The cache is in the platform's cache folder (`$XDG_CACHE_HOME` or `~/.cache`,
 //! `~/Library/Caches`, `%LOCALAPPDATA%`), or in `$SCRY_CACHE_DIR`; `SCRY_CACHE_DIR=off` turns it
-//! off. Its size is limited to about 256 MiB: the least recently used entries are evicted.
+//! off. Its size is limited to about 256 MiB: the least recently used entries are evicted, on
+//! Windows those that were written first.
 
 use std::io;
 use std::path::PathBuf;
