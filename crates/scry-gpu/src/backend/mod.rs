@@ -20,7 +20,6 @@ use crate::api::library::LibraryStatus;
 use crate::core::driver::Adapter;
 
 /// Describes a buffer in errors: its label in backquotes, if it has one.
-#[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
 fn describe_buffer(label: &str) -> String {
     match label {
         "" => "an unnamed buffer".to_owned(),

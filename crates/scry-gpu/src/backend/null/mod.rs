@@ -14,7 +14,7 @@ use std::time::Duration;
 use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
-use super::{Absence, no_times};
+use super::{Absence, describe_buffer, no_times};
 use crate::api::error::{DEFECT, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::native::Routine;
@@ -115,7 +115,7 @@ impl Driver for NullDriver {
                 function: None,
                 device: self.info.name.clone(),
                 requested: Some(size),
-                label: label.to_owned(),
+                label: describe_buffer(label),
                 detail: format!("{free} of {} bytes are left", self.info.memory),
                 help: "drop buffers".to_owned(),
             }));

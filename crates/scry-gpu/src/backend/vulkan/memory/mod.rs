@@ -17,6 +17,7 @@ use super::lock;
 use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::api::info::DeviceKind;
 use crate::backend::describe_buffer;
+use crate::backend::shared::command_checks::host_access_problem;
 use crate::core::driver::MemoryKind;
 
 const MIB: u64 = 1 << 20;
@@ -338,13 +339,10 @@ impl Block {
                 // SAFETY: the offset is within the mapping, so within the address space.
                 Ok(unsafe { mapping.add(offset as usize) }.as_ptr())
             }
-            _ => Err(self.heap.gpu.defect_error(
-                call,
-                format!(
-                    "{len} bytes at {offset} are not in {:?} memory of {} bytes",
-                    self.kind, self.size
-                ),
-            )),
+            _ => {
+                let why = host_access_problem((self.kind, self.size), call, kind, offset, len);
+                Err(self.heap.gpu.defect_error(call, why))
+            }
         }
     }
 }
