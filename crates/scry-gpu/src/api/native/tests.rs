@@ -244,6 +244,7 @@ fn keys_contain_the_whole_declaration() {
         binding(|it| it.name.push('z')),
         binding(|it| it.writes = false),
         binding(|it| it.length = false),
+        binding(|it| it.min_len = 4),
         binding(|it| it.element = None),
         binding(|it| it.element = Some(Scalar::U32)),
     ];

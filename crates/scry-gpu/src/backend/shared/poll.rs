@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_ends_exactly_at_timeout() {
+    fn waits_never_end_early() {
         assert!(!Wait::new(Duration::ZERO).pause());
         assert_eq!(Wait::new(Duration::ZERO).remaining(), None);
         let wait = Wait::new(Duration::from_millis(2));

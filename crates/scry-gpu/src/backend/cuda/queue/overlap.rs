@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn pdl_requires_lone_predecessor() {
+    fn lone_dispatches_are_found() {
         let lone = |steps: &[Step]| {
             segments(steps).map(|segment| lone_dispatch(segment).is_some()).collect::<Vec<_>>()
         };

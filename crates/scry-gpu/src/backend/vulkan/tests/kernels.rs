@@ -152,7 +152,7 @@ fn push_descriptors_and_sets_agree() {
 }
 
 #[test]
-fn repeated_bindings_reuse_their_sets() {
+fn repeated_bindings_use_the_right_buffers() {
     for driver in drivers() {
         let count = 12u32;
         let kernel = driver.compile_source(DOUBLE, GridSource::Native);

@@ -117,7 +117,7 @@ fn invalid_steps_are_rejected() {
 }
 
 #[test]
-fn freed_memory_is_reused() {
+fn frees_return_all_memory() {
     let Some(driver) = driver() else { return };
     let size = 8 << 20;
     let total = 4 * driver.info().memory;
