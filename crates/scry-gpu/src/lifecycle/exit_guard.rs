@@ -18,8 +18,8 @@ use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId,
-    MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob,
+    KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -191,6 +191,10 @@ impl Driver for GuardedDriver {
 
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.load_routine(job))
+    }
+
+    fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {
+        self.call(|driver| driver.load_host_function(job))
     }
 
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {

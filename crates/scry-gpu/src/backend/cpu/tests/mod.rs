@@ -30,7 +30,7 @@ impl CpuDriver {
     fn kernel(&self, kir: &Kir) -> KernelId {
         let code = Code::compile(kir).unwrap();
         write(&self.kernels).insert(Arc::new(Kernel {
-            body: Body::Code(code),
+            body: Body::Code(Box::new(code)),
             workgroup_size: kir.workgroup_size,
             bindings: kir.buffers.len(),
         }))
