@@ -5,6 +5,10 @@
 //! it is exact, for any order and fusion of operations. Values of variables are within the bound
 //! that [`variable_bound`] returns. Larger values are reduced to it before they are stored, by the
 //! functions `tame_…` of the generated source.
+//!
+//! WGSL allows errors in quotients, and so in `%`, and in determinants even if the result is exact.
+//! Kernels divide by powers of two only, and have determinants of small integers: it is assumed
+//! that no device errs there.
 
 use crate::tree::{Expr, Literal, Node};
 use crate::types::{Scalar, Type};
@@ -21,7 +25,8 @@ pub(crate) struct Bound {
 /// The rule that computes the bound of a result from those of the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The result is not a float, or at most as large as an operand.
+    /// The result is not a float, or at most as large as an operand, and a multiple of the same
+    /// power of two.
     Largest,
     /// A sum or difference of two operands.
     Sum,
@@ -107,7 +112,7 @@ pub(crate) fn variable_bound(scalar: Scalar) -> Bound {
 }
 
 /// Returns the bound of a value; `None` if a float in it might be rounded. Values without floats
-/// have the smallest bound.
+/// have the bound of -1, 0 and 1.
 pub(crate) fn bound(expr: &Expr) -> Option<Bound> {
     let operands: Vec<Bound> = expr.children().into_iter().map(bound).collect::<Option<_>>()?;
     let result = match &expr.node {

@@ -208,7 +208,7 @@ pub(crate) struct Global {
     pub owner: &'static str,
 }
 
-/// A well-defined random kernel.
+/// A random kernel, well-defined unless it is a result of [`shrink`](crate::shrink).
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomKernel {
     pub(crate) seed: u64,

@@ -19,7 +19,7 @@ pub struct Location {
 pub enum ShaderErrorKind {
     /// The text is not WGSL.
     Parse,
-    /// The text is WGSL, but breaks one of its rules.
+    /// The text is WGSL, but breaks one of its rules; or a kernel built in KIR breaks one of KIR.
     Validation,
     /// The requested entry point does not exist, there is none, or there are several and none was
     /// requested.
@@ -48,7 +48,8 @@ pub struct ShaderError {
     pub message: String,
     /// Position in the source, if the error has one.
     pub location: Option<Location>,
-    /// The annotated source and the notes, several lines; empty if the error has no position.
+    /// The message, the annotated source and the notes, several lines; empty if the error has
+    /// neither a position nor notes.
     pub rendered: String,
 }
 

@@ -82,7 +82,7 @@ impl Visitor for Fill {
     }
 }
 
-/// Checks whether a type can represent a number.
+/// Checks whether a number is in the range of a type.
 struct Fits(Number);
 
 impl Visitor for Fits {

@@ -11,7 +11,7 @@ use super::{BLOCK, Bits, Block, Files, Lane};
 pub(crate) enum IsaLevel {
     /// The baseline of the target.
     Base,
-    /// x86-64 with AVX2 and fused multiply-add.
+    /// x86-64 with AVX2, FMA, BMI1, BMI2, LZCNT, POPCNT and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }

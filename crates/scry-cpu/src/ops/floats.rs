@@ -8,7 +8,7 @@ use crate::lanes::{
 };
 use crate::math;
 
-/// Operations on `f16` that only inspect bits, and need no promotion to 32 bits.
+/// Operations on `f16` that only change the sign bit, and need no promotion to 32 bits.
 pub(super) fn unary_16(op: UnaryOp) -> Option<&'static dyn LaneOp> {
     Some(match op {
         UnaryOp::Neg => rare_unary(|a: F16| F16(a.0 ^ 0x8000)),

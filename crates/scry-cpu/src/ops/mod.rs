@@ -80,7 +80,8 @@ pub(crate) fn copy(ty: Type) -> &'static dyn LaneOp {
     }
 }
 
-/// Returns the operation of a binary instruction on single values of any type.
+/// Returns the operation of a binary instruction on single values. 16-bit types have only those of
+/// subgroup reductions.
 pub(crate) fn scalar_binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
         Type::F16 => floats::binary_16(op),

@@ -16,8 +16,8 @@ use crate::core::transfer::Pages;
 /// and tools.
 ///
 /// A handle like [`Buffer`]: clones, slices and views share the memory. As a kernel argument it is
-/// checked like a [`Buffer`] of the same elements. A buffer without a [`DType`] holds bytes of
-/// unknown type: only their number is checked, and they fit every binding.
+/// checked like a [`Buffer`] of the same elements. A buffer that was created without a type
+/// (`None`) holds bytes of unknown type: only their number is checked, and they fit every binding.
 ///
 /// ```
 /// use scry_gpu::{DType, Device};

@@ -252,6 +252,10 @@ impl Driver for GuardedDriver {
         self.call(|driver| driver.timings(submission))
     }
 
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        self.call_infallible(|driver| driver.discard_timings(submission));
+    }
+
     fn free_memory(&self) -> Result<Option<u64>> {
         self.call(|driver| driver.free_memory())
     }

@@ -231,9 +231,9 @@ fn rejects_excessive_shared_memory() {
     let error = prepare(&kernels, &tile_copy_plan(&COPY), &[&buffer(), &buffer()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::prepare of `own`: kernel `test_tile_copy_1`, workgroup memory is 65536 bytes, \
-         but null device is limited to 32768 bytes (max_workgroup_memory); help: make its \
-         var<workgroup> arrays smaller"
+        "Kernels::prepare of `own`: kernel `test_tile_copy_1`, dynamic shared memory is 65536 \
+         bytes, but null device is limited to 32768 bytes (max_workgroup_memory); help: declare \
+         less with NativeInterface::dynamic_shared"
     );
 }
 
@@ -519,8 +519,8 @@ mod parameter_lists {
         };
         succeed(run(&[&[0; 4], &map.to_bytes(), &[0; 8]]));
         let short = run(&[&[0; 4], &map.to_bytes(), &[0; 4]]).unwrap_err().to_string();
-        assert!(short.contains("136 bytes were given, but parameters has 140"), "{short}");
+        assert!(short.contains("136 bytes were given, but the kernel declares 140"), "{short}");
         let none = run(&[&[0; 140]]).unwrap_err().to_string();
-        assert!(none.contains("parameter 1, of binding 0: is not a valid tensor map"), "{none}");
+        assert!(none.contains("parameter 1, of binding 0: it has no valid shape"), "{none}");
     }
 }

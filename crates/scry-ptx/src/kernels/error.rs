@@ -8,11 +8,11 @@ use crate::target::Target;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The target lacks a feature that the kernel uses.
+    /// The kernel does not support the target.
     Target {
         /// The kernel.
         kernel: String,
-        /// The lowest target that has the feature.
+        /// The lowest target that the kernel supports.
         needed: Target,
         /// The requested target.
         target: Target,

@@ -62,8 +62,8 @@ impl<'k> MBarrier<'k> {
     }
 
     /// Arrives at the same mbarrier of another block of the cluster, to signal that memory has been
-    /// read. It has no release semantics for this thread's stores, which would need an expensive
-    /// fence.
+    /// read. Its release semantics are those of scope `cta`: for other blocks it does not order
+    /// this thread's stores, which would need an expensive fence.
     pub fn arrive_in(self, block: impl ToOperand<u32>) {
         let args = ["_".into(), self.in_block(block)];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cluster.b64"), args);
@@ -76,7 +76,7 @@ impl<'k> MBarrier<'k> {
 
     /// Waits until the phase of this parity (0 for the first phase) is complete. That is the
     /// current phase, or the preceding one, which is complete already. A thread that falls two
-    /// phases behind waits forever.
+    /// phases behind waits for the current phase instead, which may never be complete.
     pub fn wait(self, parity: impl ToOperand<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
         self.k().loop_(|exit| {
@@ -436,7 +436,8 @@ impl OperandA<'_> {
 
 /// Synchronisation of `wgmma`.
 impl KernelBuilder {
-    /// Orders accesses to registers and shared memory before the MMAs that follow (`wgmma.fence`).
+    /// Orders accesses to registers before the MMAs that follow (`wgmma.fence`). Stores of threads
+    /// to shared memory need [`KernelBuilder::fence_proxy_async`] as well.
     pub fn wgmma_fence(&self) {
         self.emit(Opcode::new("wgmma.fence.sync.aligned"), []);
     }

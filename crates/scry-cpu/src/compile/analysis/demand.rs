@@ -1,7 +1,7 @@
 //! Uniform and affine values that are needed in lane registers.
 //!
-//! Such values have no lane registers of their own. If an operation on lanes uses one, it is
-//! expanded to lanes once, after its definition.
+//! A uniform value has no lane register of its own, and that of an affine value is not filled. If
+//! an operation on lanes uses such a value, it is expanded to lanes once, after its definition.
 
 use scry_ir::kir::{Inst, Kir, Place, Stmt, Type, Uniformity, Value, Variability, for_each_stmt};
 

@@ -8,7 +8,7 @@ fn ulps(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if rounded.is_infinite() || rounded.is_nan() || got.is_nan() {
         let same = got == rounded || (got.is_nan() && rounded.is_nan());
-        // Just below the overflow threshold, the largest finite number is accurate as well.
+        // Just above the overflow threshold, the largest finite number is accurate as well.
         let near = got.abs() == f32::MAX && want.abs() < 3.402_824e38 && got * rounded > 0.0;
         return if same {
             0.0

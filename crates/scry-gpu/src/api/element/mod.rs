@@ -364,10 +364,8 @@ pub fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size_of_val(data)) }
 }
 
-/// Returns a vector of `len` zeros. The system provides its pages on first access.
-///
-/// # Panics
-/// If the host is out of memory, as for every vector.
+/// Returns a vector of `len` zeros. The system provides its pages on first access. Aborts the
+/// process if the host is out of memory, as every vector does.
 pub(crate) fn zeroed<T: Element>(len: usize) -> Vec<T> {
     let layout = std::alloc::Layout::array::<T>(len).expect("a buffer of this length exists");
     if layout.size() == 0 {

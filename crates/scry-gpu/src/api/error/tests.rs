@@ -193,3 +193,16 @@ fn kinds_say_what_is_at_fault() {
     assert_eq!(shader().kind(), ErrorKind::Kernel);
     assert_eq!(no_device().kind(), ErrorKind::Device);
 }
+
+#[test]
+fn blocking_transfers_name_their_future() {
+    for (function, future) in [
+        ("Buffer::write_at", "Slice::write_async"),
+        ("Buffer::from_fn", "Device::upload_async"),
+        ("Device::upload_bytes", "UntypedBuffer::write_bytes_async"),
+    ] {
+        let error = WouldBlockError { function: None, device: "GPU".into() };
+        let text = GpuError::WouldBlock(error).in_function(function).to_string();
+        assert!(text.ends_with(&format!("; help: await {future}")), "{text}");
+    }
+}

@@ -212,6 +212,12 @@ impl Driver for CpuDriver {
         times.ok_or_else(|| self.defect_error("timings", no_times(submission.0)))
     }
 
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        if !self.process.has_forked() {
+            self.queue.discard_timings(submission.0);
+        }
+    }
+
     fn abandon(&self) {
         if !self.process.has_forked() {
             self.queue.abandon();

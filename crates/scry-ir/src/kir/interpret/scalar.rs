@@ -178,8 +178,8 @@ fn ldexp(a: Const, exponent: Const) -> Const {
     // between 2^-1074 and 2^1024.
     let mut exponent = exponent.as_i64().clamp(-2100, 2100) as i32;
     let mut x = real(a);
-    // Each factor is a normal number. Only the last product may round to a subnormal number other
-    // than zero: it scales down by at least 2^53 if there were others.
+    // Each factor is a normal number. No result is rounded twice: if a product before the last one
+    // is subnormal, and so may be rounded, the last one is zero: its factor is at most 2^-53.
     while exponent > 1023 {
         x *= 2f64.powi(1023);
         exponent -= 1023;

@@ -31,7 +31,9 @@ impl Origins {
 /// Copies a valid kernel.
 ///
 /// # Errors
-/// For an access that no clamp makes valid, and for a use of the result of an atomic store.
+/// For an access that no clamp makes valid, for a use of the result of an atomic store, and for
+/// what is valid but not accepted: fragment loads, indices of the arrays of matrices, float atomics
+/// in workgroup memory, and array lengths that are not whole elements.
 pub(super) fn rebuild(kir: &Kir) -> Result<(Kir, Origins), ShaderError> {
     let mut rebuild = Rebuild::new(kir);
     let body = rebuild.block(&kir.body)?;

@@ -19,7 +19,7 @@ impl Interval {
         Self { min: value, max: value }
     }
 
-    /// Returns the interval of all values of an integer type.
+    /// Returns the interval of all values of an integer type of `width` bytes.
     pub(crate) fn of_integer(signed: bool, width: u8) -> Self {
         let bits = u32::from(width) * 8;
         if signed {

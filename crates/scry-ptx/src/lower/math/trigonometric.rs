@@ -1,8 +1,11 @@
 //! Sine, cosine, tangent.
 //!
 //! Range reduction subtracts multiples of π as three terms, which is accurate to the last place up
-//! to 2^23 for `f32` and 2^50 for `f64`. Larger angles, whose neighbouring floats are too far apart
-//! to be meaningful, are treated as zero. WGSL requires nothing beyond π.
+//! to 2^23 for `f32` and 2^50 for `f64`. But the multiple itself is rounded, so that the rest of a
+//! large angle may exceed π/2: that of an `f32` near 2^23 reaches 1.91 for sines and 2.3 for
+//! cosines, beyond the polynomial's range, and cosines are up to 28 ULP off there. Larger angles,
+//! whose neighbouring floats are too far apart to be meaningful, are treated as zero. WGSL requires
+//! nothing beyond π.
 
 use std::f64::consts::{self, FRAC_1_PI};
 
@@ -67,7 +70,8 @@ impl Floats<'_> {
         parts.iter().fold(x, |rest, part| self.fma(n, self.constant(-part), rest))
     }
 
-    /// Returns the sine of an angle of at most π/2, negated if the lowest bit of `bits` is set.
+    /// Returns the sine of an angle of at most about π/2, negated if the lowest bit of `bits` is
+    /// set.
     fn alternating_sin(&mut self, x: Operand, bits: Operand) -> Operand {
         let square = self.mul(x, x);
         let sin = self.odd_polynomial(x, square, &SIN);

@@ -56,7 +56,7 @@ fn run_one(
             // Saved first, since the steps below may crash or hang.
             save_kernel(args, name, &text(&problem), kernel)?;
             send(&Event::found(seed, problem.kind, problem.what.clone()))?;
-            // If the parent has exited, `send` in the next iteration of `run` returns an error.
+            // If the parent has exited, the last `send` of this function returns an error.
             let report = |tried| drop(send(&Event::Minimising { seed, tried }));
             let small = trial.smallest(kernel, &problem, args.timeout, report);
             save_kernel(args, name, &text(&problem), &small)?;

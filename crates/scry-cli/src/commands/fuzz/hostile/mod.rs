@@ -44,7 +44,8 @@ const KINDS: [(&str, &str); 7] = [
     ("refused", "refused"),
     // The time limit expired, although all loops terminate, or the device stopped working after it.
     ("timeout", "timeouts"),
-    // A finite kernel outlasted its limit in a loop without a poll.
+    // The device was lost in a kernel that may not terminate and has loops that do not poll for
+    // cancellation.
     ("unpolled", "unpolled"),
     // The child process made no progress.
     ("hang", "hangs"),

@@ -158,7 +158,8 @@ impl Trial {
 
     /// Returns the smallest kernel found within `limit` that has a problem of the same kind;
     /// `report` periodically receives the number of candidates tried. A refused kernel is returned
-    /// unchanged: a smaller one may be refused for another reason.
+    /// unchanged: a smaller one may be refused for another reason. So is one with an unpolled loop,
+    /// in which the device was lost.
     pub fn smallest(
         &self,
         kernel: &HostileKernel,

@@ -74,6 +74,29 @@ fn lost_device_wakes_all_wakers() {
     assert_eq!(count.get(), 3);
 }
 
+/// A waker that panics.
+struct Panic;
+
+impl Wake for Panic {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker of a test panics");
+    }
+}
+
+#[test]
+fn panicking_wakers_do_not_stop_the_worker() {
+    let driver = driver();
+    let [hung, filled] = submit_blocked(&driver);
+    let count = Arc::new(Count::default());
+    assert_eq!(driver.notify(hung, &Waker::from(Arc::new(Panic))), Ok(true));
+    assert_eq!(driver.notify(hung, &Waker::from(count.clone())), Ok(true));
+    assert_eq!(driver.cancel(hung), Ok(Some(Cancelled { first: hung, last: hung })));
+    count.wait_for(1);
+    driver.wait_for(filled);
+    let memory = driver.allocate(MemoryKind::Device, 64 << 20, "").unwrap();
+    driver.wait_for(driver.submit_once(&[fill(range(memory, 0, 64 << 20), 1)]));
+}
+
 /// A waker that drops a driver, and sends whether it had the last handle.
 struct Owner(Mutex<Option<Arc<CpuDriver>>>, Sender<bool>);
 

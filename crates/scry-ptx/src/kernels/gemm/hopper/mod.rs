@@ -17,8 +17,8 @@
 //! | the transposed GEMM | few rows, since MMA instructions have 64 of them |
 //!
 //! A cost model chooses among them ([`Choice`]). Results are stored through TMA where rows start
-//! and end at multiples of 16 bytes, otherwise as words of two 16-bit floats, or one by one where
-//! `out` is read.
+//! and end at multiples of 16 bytes, otherwise as words of two 16-bit floats; or one by one if they
+//! are `f32`, if tiles are narrow, where `out` is read, and by split-K clusters.
 
 mod choice;
 mod consumer;
@@ -214,7 +214,7 @@ fn write_initialisation<'k>(k: &'k KernelBuilder, variant: Variant, memory: Ptr<
 }
 
 /// Writes code with which one thread executes `init`, and the threads that use the barriers wait
-/// until it has done so. Without a cluster that thread's own warp does not wait.
+/// until it has done so. Without multicast that thread's own warp does not wait.
 fn init_barriers(k: &KernelBuilder, variant: Variant, init: impl FnOnce()) {
     let is_initialising_warp = k.warp().eq(4 * variant.tile.warpgroups);
     let init_by_leader = || {

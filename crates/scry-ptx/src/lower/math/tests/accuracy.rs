@@ -1,5 +1,5 @@
-//! Tests of the errors of `f32` and `f16` functions, with approximate instructions at both ends of
-//! their error bounds in the PTX ISA manual.
+//! Tests of the errors of `f32` and `f16` functions. Those of `f32` are tested with approximate
+//! instructions at both ends of their error bounds in the PTX ISA manual.
 
 use std::f64::consts::PI;
 
