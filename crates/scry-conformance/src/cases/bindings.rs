@@ -103,8 +103,8 @@ fn many(storage: u32, uniforms: u32) -> Case {
         .expect_words(last, vec![want(0), want(1)])
 }
 
-/// Includes the device's limits, which on most devices exceed the maximum number of push
-/// descriptors.
+/// Up to the device's limits, but at most 100 storage buffers and 20 uniform buffers: on most
+/// devices more than the maximum number of push descriptors.
 pub(crate) fn many_bindings(gpu: &DeviceInfo) -> Vec<Case> {
     let storage = gpu.limits.max_storage_bindings.min(100);
     let uniforms = gpu.limits.max_uniform_bindings.min(20);

@@ -1,5 +1,5 @@
 //! Optional features: right results where the device has them; otherwise the kernel is rejected
-//! with an error that names them.
+//! with an error that names them. Also the limits of workgroups.
 
 use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch, f16};
 
@@ -197,8 +197,9 @@ fn nearest_f16(x: f64) -> f64 {
     f16::from_bits(nearest).to_f64()
 }
 
-/// Returns numbers slightly above and below the middle between two f16 values. They are equal as
-/// f32, so rounding to f32 first gives a wrong f16.
+/// Returns middles between two f16 values, and numbers slightly above and below them. The three are
+/// equal as f32, so rounding to f32 first gives a wrong f16 for one of them. Also returns some
+/// other numbers, and the negative of each.
 fn near_middles() -> Vec<f64> {
     let middles = [1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 4101.0 / 2.0, 1e-3];
     let around = |x: f64| [x, x * (1.0 + 2f64.powi(-40)), x * (1.0 - 2f64.powi(-40))];

@@ -1,4 +1,5 @@
-//! f32: operations with exact results, and bit patterns that are copied unchanged.
+//! f32: operations whose results are exact or correctly rounded, and words that are copied
+//! unchanged.
 
 use scry_gpu::DeviceInfo;
 
@@ -73,7 +74,7 @@ pub(crate) fn comparisons(_: &DeviceInfo) -> Vec<Case> {
 pub(crate) fn remainder_has_sign_of_dividend(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [FloatRow; 2] =
         [("a % b", |a, b| a % b), ("(vec2(a, 1.0) % vec2(b, 1.0)).x", |a, b| a % b)];
-    // Small multiples of 0.25 by powers of two: no intermediate result is rounded.
+    // Small multiples of 0.25, divided by 2 or -2: no intermediate result is rounded.
     let dividends: Vec<f32> =
         (-20i8..20).filter(|i| *i % 8 != 0).map(|i| f32::from(i) / 4.0).collect();
     let pair = |a: &f32| [2.0, -2.0].map(|b: f32| [a.to_bits(), b.to_bits()]);
@@ -87,7 +88,7 @@ pub(crate) fn parts_of_floats(_: &DeviceInfo) -> Vec<Case> {
         ("modf(a).fract", |a, _| a.fract()),
         ("ldexp(frexp(a).fract, frexp(a).exp)", |a, _| a),
     ];
-    // The bits of a fraction of at least 0.5 and less than 1, and its exponent.
+    // The bits of a fraction, whose magnitude is at least 0.5 and less than 1, and the exponent.
     const WORDS: [Row; 2] = [
         ("bitcast<u32>(frexp(a).fract)", |x, _| x & 0x807f_ffff | 126 << 23),
         ("bitcast<u32>(frexp(a).exp)", |x, _| (x >> 23 & 255).wrapping_sub(126)),

@@ -211,6 +211,7 @@ pub(crate) fn immediates_of_every_type(_: &DeviceInfo) -> Vec<Case> {
             .expect_values(0, ty, &want.collect::<Vec<_>>())
             .skipped_without(ty.feature())
     };
+    // The immediate block cannot contain 16-bit types.
     NUMBERS.into_iter().filter(|ty| ty.bits() != 16).map(case).collect()
 }
 
