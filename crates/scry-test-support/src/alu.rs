@@ -88,7 +88,9 @@ impl Type {
 #[derive(Debug, Clone, Copy)]
 pub struct Alu {
     op: Op,
-    /// The type of the operands; also that of the result, except for comparisons and conversions.
+    /// The type of the operands, except for shift amounts, predicates and the addend of `mad.wide`.
+    /// Also that of the result, except for comparisons, conversions, counts and positions of bits,
+    /// and `mad.wide`.
     ty: Type,
 }
 
