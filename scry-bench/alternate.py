@@ -4,9 +4,10 @@
     alternate.py OLD NEW [--rounds 3] [--] bench_cuda_compare [ARGUMENTS...]
 
 OLD and NEW are folders with the programs. Each round runs both, in alternating order. A row's value is
-our time divided by the peer's in the same run. A row's ratio is the value of the new build divided by
-that of the old build. The exit status is 0 if the geometric mean of all rows' median ratios is at
-most 1.02 and no row is above 1.05 in two rounds, else 1. Needs only Python's standard library.
+our time divided by the peer's in the same run, or our time if no peer was measured. A row's ratio is the
+value of the new build divided by that of the old build. The exit status is 0 if the geometric mean of
+all rows' median ratios is at most 1.02 and no row is above 1.05 in two rounds, else 1. Needs only
+Python's standard library.
 """
 
 import argparse

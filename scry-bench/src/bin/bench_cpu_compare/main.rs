@@ -127,7 +127,7 @@ fn compare(
     let (mut ours, mut peer) = (ours.context("ours")?, peer.context("the peer")?);
     let mut host = case.host.map(|make| make(&job)).transpose()?;
     let mut times = [const { Vec::new() }; 3];
-    // The first round is not counted: it compiles, touches pages and decides how often to launch.
+    // The first round is not counted: it touches pages, and decides how often to launch.
     for round in 0..=arguments.samples {
         let mut now = [ours.measure()?, peer.measure()?, 0.0];
         if let Some(host) = &mut host {
