@@ -48,7 +48,7 @@ pub(crate) fn run(only: &[&str]) -> Result<()> {
 
 /// The result of a mutation.
 enum Verdict {
-    /// A test failed; the number of tests run.
+    /// A test failed, or the time was up; the number of tests run.
     Detected(usize),
     /// All tests passed; their number.
     Undetected(usize),
