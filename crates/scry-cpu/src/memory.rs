@@ -139,6 +139,28 @@ impl MemoryRange {
         unsafe { self.start.copy_from_nonoverlapping(data.as_ptr(), self.size) };
     }
 
+    /// Returns the bytes.
+    ///
+    /// # Safety
+    /// For `'a`, the memory is alive and nothing writes these bytes.
+    #[must_use]
+    pub unsafe fn as_slice<'a>(self) -> &'a [u8] {
+        // SAFETY: the caller promises that the bytes are alive and not written; they are
+        // initialised, since allocations are zeroed.
+        unsafe { std::slice::from_raw_parts(self.start, self.size) }
+    }
+
+    /// Returns the bytes, to be changed.
+    ///
+    /// # Safety
+    /// For `'a`, the memory is alive and nothing else accesses these bytes.
+    #[must_use]
+    pub unsafe fn as_mut_slice<'a>(self) -> &'a mut [u8] {
+        // SAFETY: the caller promises that the bytes are alive and not accessed by others; they are
+        // initialised, since allocations are zeroed.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.size) }
+    }
+
     /// Copies the bytes of `src`, a range of the same size; the two may overlap.
     ///
     /// # Safety

@@ -2,15 +2,80 @@
 
 use std::sync::Arc;
 
-use crate::api::element::ElementLayout;
+use crate::api::dtype::{DType, ElementType};
+use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::context::Context;
+use crate::core::device_bytes::DeviceBytes;
 use crate::core::memory::Memory;
 
 /// A buffer, or a slice of one, as an argument of a kernel.
 ///
 /// Arguments are passed in the order of the kernel's bindings: by group, then by binding number.
 /// Bindings can be held across an await by tasks that move between threads.
-pub trait Binding: Sealed + Send + Sync {}
+pub trait Binding: Sealed + Send + Sync {
+    /// Returns the number of elements.
+    ///
+    /// ```
+    /// use scry_gpu::{Binding, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<f32>(5)?;
+    /// assert_eq!(Binding::len(&x.slice(1..)?), 4);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    fn len(&self) -> usize {
+        let view = self.view();
+        (view.size / view.element.size) as usize
+    }
+
+    /// Returns whether there are no elements.
+    #[must_use]
+    fn is_empty(&self) -> bool {
+        self.view().size == 0
+    }
+
+    /// Returns the type of the elements; `None` for raw bytes, and for elements that are not
+    /// scalars.
+    ///
+    /// ```
+    /// use scry_gpu::{Binding, DType, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert_eq!(Binding::dtype(&gpu.alloc::<f32>(5)?), Some(DType::F32));
+    /// assert_eq!(Binding::dtype(&gpu.alloc::<[f32; 4]>(5)?), None);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    fn dtype(&self) -> Option<DType> {
+        DType::of_layout(&self.view().element.layout)
+    }
+
+    /// Returns the label of the buffer, empty if it has none.
+    #[must_use]
+    fn label(&self) -> &str {
+        self.view().label
+    }
+
+    /// Returns a handle of the same bytes that owns them, whatever type of buffer or slice this is:
+    /// for libraries that keep their arguments.
+    ///
+    /// ```
+    /// use scry_gpu::{Binding, Device, UntypedBuffer};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// let tail: UntypedBuffer = x.slice(1..)?.to_untyped();
+    /// drop(x);
+    /// assert_eq!(tail.typed::<u32>()?.download()?, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    fn to_untyped(&self) -> UntypedBuffer {
+        let view = self.view();
+        UntypedBuffer::from_bytes(DeviceBytes::of_view(&view), view.element)
+    }
+}
 
 /// Seals [`Binding`]; its methods are private to the crate.
 pub trait Sealed {
@@ -31,7 +96,5 @@ pub struct View<'a> {
     pub(crate) offset: u64,
     /// Number of bytes.
     pub(crate) size: u64,
-    pub(crate) element_size: u64,
-    pub(crate) layout: ElementLayout,
-    pub(crate) type_name: &'static str,
+    pub(crate) element: ElementType,
 }

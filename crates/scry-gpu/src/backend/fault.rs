@@ -11,8 +11,8 @@ use crate::api::error::{
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
-    MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
+    Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob, KernelId,
+    MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
 
 /// The kind of an injected fault.
@@ -176,6 +176,11 @@ impl Driver for FaultDriver {
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.load_routine(job)
+    }
+
+    fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {
+        self.count("compile")?;
+        self.inner.load_host_function(job)
     }
 
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {

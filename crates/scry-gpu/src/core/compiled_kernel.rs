@@ -10,7 +10,9 @@ use crate::api::native::{Language, NativeInterface, NativeSpec};
 use crate::cache::KernelKey;
 use crate::core::check;
 use crate::core::device_state::DeviceState;
-use crate::core::driver::{CompileJob, Driver, FailureReport, GridSource, NativeJob, RoutineJob};
+use crate::core::driver::{
+    CompileJob, Driver, FailureReport, GridSource, HostJob, NativeJob, RoutineJob,
+};
 use crate::core::dump::Dump;
 use crate::core::handles::KernelId;
 
@@ -124,6 +126,24 @@ impl CompiledKernel {
             native: None,
         };
         Ok(Self::new(device, Source::Native(interface.reflect(job.name)), key, variant))
+    }
+
+    /// Loads a function of the host. Its key is never looked up in the caches: two functions may
+    /// have the same name.
+    pub(crate) fn load_host_function(device: &DeviceState, job: &HostJob<'_>) -> Result<Self> {
+        let interface = job.interface.reflect(job.name);
+        check::kernel_limits(&interface, &device.info, device_selection::devices_with)?;
+        let id = device.note_loss(device.driver.load_host_function(job))?;
+        let variant = KernelVariant::new(&device.driver, id);
+        let spec = NativeSpec { language: Language::Host, interface: job.interface.clone() };
+        let key = KernelKey {
+            source: String::new(),
+            entry: Some(job.name.to_owned()),
+            overrides: Vec::new(),
+            checked: false,
+            native: Some(spec),
+        };
+        Ok(Self::new(device, Source::Native(interface), key, variant))
     }
 
     /// Returns the bindings, immediates and workgroup size.

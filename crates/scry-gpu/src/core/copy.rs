@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use crate::api::binding::{Binding, Sealed, View};
+use crate::api::dtype::ElementType;
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
 use crate::api::info::DeviceInfo;
@@ -120,8 +121,9 @@ struct Vectors<'a>(View<'a>);
 
 impl Sealed for Vectors<'_> {
     fn view(&self) -> View<'_> {
-        let layout = ElementLayout::Opaque;
-        View { element_size: VECTOR_BYTES, layout, type_name: "16 bytes", ..self.0 }
+        let (layout, size) = (ElementLayout::Opaque, VECTOR_BYTES);
+        let element = ElementType { layout, size, align: size, name: "16 bytes" };
+        View { element, ..self.0 }
     }
 }
 

@@ -37,9 +37,9 @@ impl CountBuffer {
             label: view.label.to_owned(),
             offset: view.offset,
             size: view.size,
-            element_size: view.element_size,
-            layout: view.layout,
-            type_name: view.type_name,
+            element_size: view.element.size,
+            layout: view.element.layout,
+            type_name: view.element.name,
         }
     }
 

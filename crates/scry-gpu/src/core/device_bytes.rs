@@ -86,6 +86,17 @@ impl DeviceBytes {
         Ok(bytes)
     }
 
+    /// Returns the bytes of a view, sharing the memory.
+    pub(crate) fn of_view(view: &View<'_>) -> Self {
+        Self {
+            context: view.context.clone(),
+            memory: view.memory.cloned(),
+            offset: view.offset,
+            size: view.size,
+            label: view.label.into(),
+        }
+    }
+
     /// Returns the `size` bytes from `start` on, sharing the memory.
     pub(crate) fn part(&self, start: u64, size: u64) -> Self {
         Self { offset: self.offset + start, size, ..self.clone() }
@@ -112,9 +123,7 @@ impl DeviceBytes {
             label: &self.label,
             offset: self.offset + start,
             size,
-            element_size: element.size,
-            layout: element.layout,
-            type_name: element.name,
+            element: *element,
         }
     }
 

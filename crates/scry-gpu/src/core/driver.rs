@@ -12,7 +12,7 @@ use scry_ir::Program;
 
 use crate::DeviceInfo;
 use crate::api::error::Result;
-use crate::api::native::{self, NativeInterface, NativeSpec};
+use crate::api::native::{self, HostFunction, NativeInterface, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
 use crate::core::command::Step;
 use crate::core::dump::Dump;
@@ -83,6 +83,20 @@ pub(crate) struct RoutineJob<'a> {
     pub interface: &'a NativeInterface,
 }
 
+/// A function of the host, launched like a kernel.
+pub(crate) struct HostJob<'a> {
+    /// Its name in errors.
+    pub name: &'a str,
+    /// Buffers and immediates of a launch.
+    pub interface: &'a NativeInterface,
+    /// Called once for each launch.
+    #[cfg_attr(
+        not(feature = "cpu"),
+        expect(dead_code, reason = "only the CPU runs functions of the host")
+    )]
+    pub function: &'a HostFunction,
+}
+
 /// A WGSL kernel for large copies that is faster than the driver's copy command. Binding 0 is the
 /// source, binding 1 the destination, both arrays of `vec4<u32>`; each invocation copies one
 /// element, and workgroups are numbered row by row.
@@ -139,6 +153,11 @@ pub(crate) trait Driver: Send + Sync {
     /// Loads a routine of a vendor library. Its launches are like those of native kernels.
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         Err(native::library_error(job.library, &self.info().title()))
+    }
+
+    /// Loads a function of the host as a kernel. Its launches are like those of native kernels.
+    fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {
+        Err(native::host_function_error(job.name, &self.info().title()))
     }
 
     /// Returns the kernel for large copies within device memory; `None` if the copy command is

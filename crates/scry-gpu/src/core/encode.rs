@@ -48,7 +48,7 @@ pub(crate) fn copy(
     same_device(context, (src.context, src.label), operation, || "the source".to_owned())?;
     same_device(context, (dst.context, dst.label), operation, || "the destination".to_owned())?;
     if src.size != dst.size {
-        let count = |view: &View<'_>| view.size / view.element_size.max(1);
+        let count = |view: &View<'_>| view.size / view.element.size.max(1);
         return Err(GpuError::BufferAccess(BufferAccessError {
             operation,
             problem: format!(
@@ -364,9 +364,9 @@ fn choose_grid(
 pub(crate) fn argument(view: View<'_>) -> Argument<'_> {
     Argument {
         label: view.label,
-        element_size: view.element_size,
-        layout: view.layout,
-        type_name: view.type_name,
+        element_size: view.element.size,
+        layout: view.element.layout,
+        type_name: view.element.name,
         memory: view.memory.map(|memory| memory.id()),
         offset: view.offset,
         size: view.size,

@@ -322,6 +322,32 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
     };
 }
 
+/// Returns the whole elements at the beginning of bytes.
+///
+/// # Panics
+/// If the bytes are not aligned for the element type.
+#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only kernels of the host use it"))]
+pub(crate) fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
+    let len = bytes.len() / size_of::<T>();
+    assert!(bytes.as_ptr().cast::<T>().is_aligned(), "the bytes are not aligned for an element");
+    // SAFETY: the bytes are readable, aligned, and as long as `len` elements; `Element` is valid
+    // for every bit pattern.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), len) }
+}
+
+/// [`elements_of`], to be changed.
+///
+/// # Panics
+/// If the bytes are not aligned for the element type.
+#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only kernels of the host use it"))]
+pub(crate) fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
+    let len = bytes.len() / size_of::<T>();
+    assert!(bytes.as_ptr().cast::<T>().is_aligned(), "the bytes are not aligned for an element");
+    // SAFETY: the bytes are exclusive, aligned, and as long as `len` elements; `Element` is valid
+    // for every bit pattern, and has no uninitialised bytes.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), len) }
+}
+
 /// Returns the bytes of elements.
 #[must_use]
 pub fn bytes_of<T: Element>(data: &[T]) -> &[u8] {

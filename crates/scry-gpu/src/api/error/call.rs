@@ -99,6 +99,48 @@ error_structs! {
     }
 }
 
+impl TooLargeError {
+    /// Renames what is too large, for libraries whose callers know neither the kernel nor its grid,
+    /// and says what to do instead.
+    #[must_use]
+    pub fn with_subject(self, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { what: what.into(), help: help.into(), ..self }
+    }
+}
+
+impl ArgumentError {
+    /// Creates the error for an argument of a function, for libraries of kernels; `problem` is the
+    /// predicate of the sentence.
+    ///
+    /// ```
+    /// use scry_gpu::{ArgumentError, GpuError};
+    ///
+    /// let error = GpuError::Argument(ArgumentError::new(
+    ///     "Library::sort", "`bits`", "is 40, but keys have 32", "pass at most 32",
+    /// ));
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "Library::sort: `bits` is 40, but keys have 32; help: pass at most 32"
+    /// );
+    /// ```
+    #[must_use]
+    pub fn new(
+        function: &str,
+        argument: impl Into<String>,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            label: None,
+            function: Some(function.to_owned().into()),
+            kernel: None,
+            argument: argument.into(),
+            problem: problem.into(),
+            help: help.into(),
+        }
+    }
+}
+
 /// Functions that wait for the device, and the futures to await instead.
 const ASYNC_FUNCTIONS: [(&str, &str); 18] = [
     ("Batch::submit", "the ticket of Batch::submit_async"),

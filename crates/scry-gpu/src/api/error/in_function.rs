@@ -22,9 +22,21 @@ impl<T> InFunction for Result<T> {
 }
 
 impl GpuError {
-    /// Sets the function that was called, in variants that need it. The others contain it already,
-    /// or name the kernel or source instead.
-    pub(crate) fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self {
+    /// Sets the function that was called, in variants that need it: for libraries, whose callers
+    /// know only the library's function. The other variants contain a function already, or name the
+    /// kernel or source instead.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, GpuError};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let error = gpu.alloc::<f32>(usize::MAX / 8).unwrap_err();
+    /// let error = error.in_function("Library::sort");
+    /// assert!(error.to_string().starts_with("Library::sort: "));
+    /// # Ok::<(), GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self {
         let function = Some(function.into());
         match self {
             Self::Unsupported(error) => Self::Unsupported(UnsupportedError { function, ..error }),

@@ -52,9 +52,9 @@ error_structs! {
         help: String,
     }
 
-    /// The kernel is not WGSL, and the device only runs WGSL.
+    /// The kernel is written in a language that the device does not run.
     #[error(
-        "{}{} written in {language}, but this backend runs WGSL only: {device}; help: {help}",
+        "{}{} written in {language}, which this backend does not run: {device}; help: {help}",
         function_prefix(.function),
         language_subject(.kernel)
     )]
@@ -102,6 +102,40 @@ error_structs! {
         problem: String,
         /// Returns how to install it.
         help: String,
+    }
+}
+
+impl CapabilityError {
+    /// Creates the error of a function that selects kernels, for libraries of kernels: `device`,
+    /// its name, has `present`, but the function needs `needed`.
+    ///
+    /// ```
+    /// use scry_gpu::{CapabilityError, GpuError};
+    ///
+    /// let error = GpuError::Capability(CapabilityError::new(
+    ///     "Library::sort", "subgroups", "GPU X", "none", "use Library::simple_sort",
+    /// ));
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "Library::sort needs subgroups, but GPU X has none; help: use Library::simple_sort"
+    /// );
+    /// ```
+    #[must_use]
+    pub fn new(
+        function: &str,
+        needed: impl Into<String>,
+        device: impl Into<String>,
+        present: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            function: Some(function.to_owned().into()),
+            kernel: None,
+            needed: needed.into(),
+            device: device.into(),
+            present: present.into(),
+            help: help.into(),
+        }
     }
 }
 

@@ -8,6 +8,8 @@ pub enum Language {
     Ptx,
     /// CUDA C, compiled by NVRTC.
     CudaC,
+    /// A Rust function that runs on the host, see [`Device::host_kernel`](crate::Device).
+    Host,
 }
 
 impl Language {
@@ -17,6 +19,7 @@ impl Language {
         match self {
             Self::Ptx => "PTX",
             Self::CudaC => "CUDA C",
+            Self::Host => "Rust",
         }
     }
 }

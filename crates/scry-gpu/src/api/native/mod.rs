@@ -1,8 +1,10 @@
-//! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
+//! Kernels that are not WGSL: PTX, CUDA C and functions of the host, with an interface that the
+//! program declares.
 
 mod check;
 mod compile;
 pub(crate) mod cublas;
+mod host;
 mod language;
 mod lengths;
 pub(crate) mod parameters;
@@ -17,6 +19,10 @@ use scry_ir::{
 
 pub use cublas::GemmElement;
 pub(crate) use cublas::Routine;
+pub use host::HostArguments;
+#[cfg(feature = "cpu")]
+pub(crate) use host::HostBuffer;
+pub(crate) use host::HostFunction;
 pub use language::Language;
 pub(crate) use lengths::check_lengths;
 pub use parameters::NativeParameter;
@@ -62,6 +68,18 @@ impl NativeBinding {
     #[must_use]
     pub fn read_write_bytes(name: impl Into<String>) -> Self {
         Self { writes: true, ..Self::read_bytes(name) }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns whether the kernel writes the buffer.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.writes
     }
 
     /// Passes the number of elements as well (of bytes where the element type is not declared): an
@@ -177,6 +195,8 @@ pub struct NativeInterface {
     declared: Option<Vec<NativeParameter>>,
     /// The bindings that are read before `griddepcontrol.wait`, if the kernel uses PDL.
     pdl_reads: Option<Vec<usize>>,
+    /// What determines the minimum lengths of buffers, for errors; empty if unknown.
+    sizes: String,
 }
 
 impl NativeInterface {
@@ -184,7 +204,15 @@ impl NativeInterface {
     #[must_use]
     pub fn new(bindings: impl Into<NativeBindings>, block: [u32; 3]) -> Self {
         let bindings = bindings.into();
-        Self { bindings, block, immediates: 0, dynamic_shared: 0, declared: None, pdl_reads: None }
+        Self {
+            bindings,
+            block,
+            immediates: 0,
+            dynamic_shared: 0,
+            declared: None,
+            pdl_reads: None,
+            sizes: String::new(),
+        }
     }
 
     /// Declares the size of the immediates in bytes, a multiple of 4.
@@ -232,6 +260,14 @@ impl NativeInterface {
     #[must_use]
     pub fn pdl(mut self, reads: impl Into<Vec<usize>>) -> Self {
         self.pdl_reads = Some(reads.into());
+        self
+    }
+
+    /// Names what determines the minimum lengths of buffers, such as `m=3, n=5`, for the errors of
+    /// [`NativeInterface::check`].
+    #[must_use]
+    pub fn sizes(mut self, sizes: impl Into<String>) -> Self {
+        self.sizes = sizes.into();
         self
     }
 
@@ -338,8 +374,16 @@ impl NativeSpec {
     /// Returns an injective encoding for cache keys.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let NativeInterface { bindings, block, immediates, dynamic_shared, declared, pdl_reads } =
-            &self.interface;
+        // `sizes` is only used in errors.
+        let NativeInterface {
+            bindings,
+            block,
+            immediates,
+            dynamic_shared,
+            declared,
+            pdl_reads,
+            sizes: _,
+        } = &self.interface;
         let numbers = [*immediates, *dynamic_shared, bindings.0.len() as u32];
         for number in block.iter().chain(&numbers) {
             out.extend_from_slice(&number.to_le_bytes());
@@ -417,6 +461,19 @@ pub(crate) fn language_error(kernel: Option<&str>, language: Language, device: &
         device: device.to_owned(),
         help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the kernel \
                  in WGSL, which runs on every device"
+            .to_owned(),
+    })
+}
+
+/// Returns the error of a driver that does not run functions of the host.
+pub(crate) fn host_function_error(kernel: &str, device: &str) -> GpuError {
+    GpuError::Language(LanguageError {
+        function: None,
+        kernel: Some(kernel.to_owned()),
+        language: Language::Host,
+        device: device.to_owned(),
+        help: "open the CPU (Device::with_backend(BackendKind::Cpu)), or write the kernel in \
+               WGSL, which runs on every device"
             .to_owned(),
     })
 }

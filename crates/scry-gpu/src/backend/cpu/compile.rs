@@ -1,4 +1,4 @@
-//! Compiles WGSL programs to code of the lockstep machine.
+//! Kernels: WGSL programs, compiled to code of the lockstep machine, and functions of the host.
 //!
 //! The disk cache is not used: compiling is faster than reading and verifying a file.
 
@@ -10,14 +10,30 @@ use scry_ir::kir::{KirOptions, mutation};
 
 use crate::api::error::{DEFECT, DriverError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
-use crate::core::driver::{CompileJob, GridSource};
+use crate::api::native::HostFunction;
+use crate::core::driver::{CompileJob, GridSource, HostJob};
 
-/// A compiled kernel.
+/// A kernel.
 pub(super) struct Kernel {
-    pub(super) code: Code,
+    pub(super) body: Body,
     /// Workgroup size along x, y and z.
     pub(super) workgroup_size: [u32; 3],
     pub(super) bindings: usize,
+}
+
+/// What a kernel executes.
+pub(super) enum Body {
+    /// Code of the lockstep machine.
+    Code(Code),
+    /// A function of the host, with its name.
+    Function(String, HostFunction),
+}
+
+/// Makes a kernel of a function of the host.
+pub(super) fn host_function(job: &HostJob<'_>) -> Kernel {
+    let body = Body::Function(job.name.to_owned(), job.function.clone());
+    let (workgroup_size, bindings) = (job.interface.block(), job.interface.binding_count());
+    Kernel { body, workgroup_size, bindings }
 }
 
 /// Compiles a program.
@@ -30,7 +46,8 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
     let code = code(job.program, job.checked)?;
     let code = code.map_err(|excess| too_large(info, &interface.entry_point, excess))?;
     let workgroup_size = interface.workgroup_size;
-    Ok(Kernel { code, workgroup_size, bindings: interface.bindings.len() })
+    let bindings = interface.bindings.len();
+    Ok(Kernel { body: Body::Code(code), workgroup_size, bindings })
 }
 
 /// Compiles a program to code of the lockstep machine, on a stack that is large enough. A panic of

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scry_cpu::{CancelToken, Cancelled, Job, Machine, MemoryRange};
+use scry_cpu::{CancelToken, Cancelled, Code, Job, Machine, MemoryRange};
 use scry_ir::runnable_workgroups;
 
-use super::compile::Kernel;
+use super::compile::{Body, Kernel};
+use super::host_function;
 use super::memory::Block;
 use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Step};
 use crate::core::driver::{KernelMark, MemoryMark};
@@ -111,8 +112,9 @@ impl Tables<'_> {
             launch.bindings.push(bytes);
             launch.blocks.push((block, *writes));
         }
-        if let Workgroups::Direct(groups) = launch.groups
-            && launch.job(groups).workgroups().is_none()
+        if let (Body::Code(code), Workgroups::Direct(groups)) =
+            (&launch.kernel.body, &launch.groups)
+            && launch.job(code, *groups).workgroups().is_none()
         {
             let [x, y, z] = groups;
             return Err(format!("{x} × {y} × {z} workgroups are too many to execute"));
@@ -134,21 +136,30 @@ impl Tables<'_> {
 }
 
 impl Launch {
-    fn job(&self, groups: [u32; 3]) -> Job<'_> {
-        Job {
-            code: &self.kernel.code,
-            bindings: &self.bindings,
-            groups,
-            immediates: &self.immediates,
-        }
+    fn job<'l>(&'l self, code: &'l Code, groups: [u32; 3]) -> Job<'l> {
+        Job { code, bindings: &self.bindings, groups, immediates: &self.immediates }
     }
 
     fn run(&self, machine: &Machine, stop: &CancelToken) -> Result<(), Cancelled> {
         self.blocks.iter().filter(|(_, writes)| *writes).for_each(|(block, _)| block.touch());
-        // SAFETY: `self.blocks` keeps the memory alive. Operations are executed one after the
-        // other, and the core keeps the host from accessing the memory that they use. The kernel
-        // was compiled from a program, whose IR is valid.
-        unsafe { machine.run(&self.job(self.groups()), stop) }
+        let groups = self.groups();
+        match &self.kernel.body {
+            // SAFETY: `self.blocks` keeps the memory alive. Operations are executed one after the
+            // other, and the core keeps the host from accessing the memory that they use. The
+            // kernel was compiled from a program, whose IR is valid.
+            Body::Code(code) => unsafe { machine.run(&self.job(code, groups), stop) },
+            Body::Function(_, _) if stop.requested() => Err(Cancelled),
+            Body::Function(name, function) => {
+                let bindings = self.bindings.iter().zip(&self.blocks);
+                let bindings = bindings.map(|(range, (_, writes))| (*range, *writes));
+                // SAFETY: as above. The core rejects launches whose written bindings overlap
+                // others.
+                unsafe {
+                    host_function::call(name, function, bindings, &self.immediates, groups);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Returns the workgroup counts; those of an indirect launch are read now.
@@ -169,9 +180,9 @@ impl Launch {
 
     /// Returns the approximate time on one thread; `None` if it depends on data.
     fn cost(&self) -> Option<Duration> {
-        match self.groups {
-            Workgroups::Direct(groups) => self.job(groups).cost(),
-            Workgroups::Indirect(_) => None,
+        match (&self.kernel.body, &self.groups) {
+            (Body::Code(code), Workgroups::Direct(groups)) => self.job(code, *groups).cost(),
+            _ => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod compile;
 mod encode;
+mod host_function;
 mod info;
 mod memory;
 mod submit;
@@ -29,8 +30,8 @@ use crate::api::error::{DEFECT, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, Cancelled, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
-    MemoryMark, RecordingId, RecordingMark, SubmissionIndex, Work,
+    Adapter, Cancelled, CompileJob, Driver, GridSource, HostJob, KernelId, KernelMark, MemoryId,
+    MemoryKind, MemoryMark, RecordingId, RecordingMark, SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 use crate::lifecycle::fork_guard::Process;
@@ -149,6 +150,10 @@ impl Driver for CpuDriver {
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         let kernel = compile::compile(&self.info, job)?;
         Ok(write(&self.kernels).insert(Arc::new(kernel)))
+    }
+
+    fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {
+        Ok(write(&self.kernels).insert(Arc::new(compile::host_function(job))))
     }
 
     fn indirect(&self) -> GridSource {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use scry_cpu::{CancelToken, Machine};
 
 use super::encode::Operations;
-use super::{lock, panic_text};
+use super::{host_function, lock, panic_text};
 use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 
@@ -284,8 +284,10 @@ impl Shared {
         // Releases the resources of the submission before waiting threads are woken.
         drop(operations);
         let outcome = outcome.map_err(|panic| {
-            let why = panic_text(&*panic);
-            self.fail(format!("the lockstep machine panicked: {why}; please report it"));
+            self.fail(host_function::panic_of_function(&*panic).unwrap_or_else(|| {
+                let why = panic_text(&*panic);
+                format!("the lockstep machine panicked: {why}; please report it")
+            }));
         });
         let mut state = self.lock();
         state.busy = false;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use scry_ir::{Interface, LinearisedGrid};
 
 use crate::api::binding::{Binding, Sealed, View};
+use crate::api::dtype::ElementType;
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
 use crate::api::kernel::{CompileOptions, Kernel};
@@ -103,9 +104,7 @@ impl Sealed for Words<'_> {
             label: "",
             offset: self.offset,
             size: self.size,
-            element_size: 4,
-            layout: ElementLayout::Opaque,
-            type_name: "u32",
+            element: ElementType { layout: ElementLayout::Opaque, size: 4, align: 4, name: "u32" },
         }
     }
 }

@@ -1,0 +1,51 @@
+//! Calls of host functions.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use scry_cpu::MemoryRange;
+
+use super::panic_text;
+
+use crate::api::native::{HostArguments, HostBuffer, HostFunction};
+
+/// Calls a function with the memory of its bindings, and whether each is written.
+///
+/// # Safety
+/// The memory is alive, nothing else accesses it meanwhile, and ranges that are written do not
+/// overlap others.
+///
+/// # Panics
+/// If the function does.
+pub(super) unsafe fn call(
+    name: &str,
+    function: &HostFunction,
+    bindings: impl Iterator<Item = (MemoryRange, bool)>,
+    immediates: &[u8],
+    workgroups: [u32; 3],
+) {
+    let buffers = bindings.map(|(range, writes)| {
+        if writes {
+            // SAFETY: the caller guarantees exclusive access during the call; the slices do not
+            // outlive it, since the function is called with any lifetime.
+            HostBuffer::Write(unsafe { range.as_mut_slice() })
+        } else {
+            // SAFETY: as above; nothing writes the range.
+            HostBuffer::Read(unsafe { range.as_slice() })
+        }
+    });
+    let mut arguments = HostArguments::new(name, buffers.collect(), immediates, workgroups);
+    let called = catch_unwind(AssertUnwindSafe(|| function(&mut arguments)));
+    if let Err(panic) = called {
+        let text = panic_text(&*panic);
+        resume_unwind(Box::new(HostPanic(format!("host function `{name}` panicked: {text}"))));
+    }
+}
+
+/// The panic of a host function: what happened.
+struct HostPanic(String);
+
+/// Returns what happened if a panic is one of a host function.
+pub(super) fn panic_of_function(panic: &(dyn Any + Send)) -> Option<String> {
+    panic.downcast_ref::<HostPanic>().map(|HostPanic(text)| text.clone())
+}
