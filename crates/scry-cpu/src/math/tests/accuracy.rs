@@ -1,9 +1,9 @@
 //! Tests of accuracy: errors in units in the last place, relative to the functions on `f64`.
 
-use std::f64::consts::FRAC_PI_2;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, SQRT_2};
 
 use super::samples;
-use crate::math::{self, f64 as math64};
+use crate::math::{self, double, f64 as math64};
 
 /// Returns the distance from an exact value, in units in the last place of `f32`.
 fn ulps(got: f32, want: f64) -> f64 {
@@ -64,6 +64,16 @@ fn exp_and_log_are_accurate() {
     assert_accurate("log", math::log, math64::log, EVERYWHERE, 0.8);
     assert_accurate("log2", math::log2, math64::log2, EVERYWHERE, 1.5);
     assert_accurate("inverse_sqrt", math::inverse_sqrt, math64::inverse_sqrt, EVERYWHERE, 1.5);
+}
+
+#[test]
+fn log2_in_double_precision_is_accurate() {
+    let errors = (1..100_000).map(|i| {
+        let x = FRAC_1_SQRT_2 + (SQRT_2 - FRAC_1_SQRT_2) * f64::from(i) / 100_000.0;
+        ((double::log2(x) - x.log2()) / x.log2()).abs()
+    });
+    let error = errors.fold(0.0, f64::max);
+    assert!(error <= 2f64.powi(-45), "2^{}", error.log2());
 }
 
 #[test]
