@@ -76,7 +76,7 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
         let parts = ["main", &missing.to_string(), gpu.name()].map(str::to_owned);
         return match names_all {
             true => contains_parts(error, &parts)
-                .map(|()| Verdict::Skipped(format!("refused as it must be: no {missing}"))),
+                .map(|()| Verdict::Skipped(format!("rejected as it must be: no {missing}"))),
             false => Err(format!("{missing} is missing in: {error}")),
         };
     }
@@ -85,7 +85,8 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
         let accepted = "the device accepted products of matrices that it does not have";
         let error = attempt.error.as_ref().ok_or(accepted)?;
         let parts = [format!("its products are: {offered}")];
-        let reason = || Verdict::Skipped(format!("refused as it must be: {}", case.needs.products));
+        let reason =
+            || Verdict::Skipped(format!("rejected as it must be: {}", case.needs.products));
         return contains_parts(error, &parts).map(|()| reason());
     }
     match (&attempt.error, &case.failure) {

@@ -71,7 +71,7 @@ macro_rules! each_test {
             integers: arithmetic_of_every_width comparisons_of_every_width bits_of_every_width;
             launches: each_invocation_exactly_once every_way_to_set_the_size zero_axis_runs_nothing
                 linearised_launches_keep_every_id linearised_launches_support_workgroup_memory
-                rejects_invocation_ids_beyond_u32;
+                rejects_more_invocations_than_u32_counts;
             layouts: vec3_is_aligned_like_vec4 nested_arrays_and_structures attributes_move_members
                 member_alignment_aligns_the_structure matrix_columns_have_vector_stride;
             limits: long_loops_finish_or_fail divergent_loops_share_one_limit;

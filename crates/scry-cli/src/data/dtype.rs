@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_range_numbers_are_refused() {
+    fn out_of_range_numbers_are_rejected() {
         use Number::{Float, Int};
         assert_eq!(u8::from_number(Int(256)), None);
         assert_eq!(u8::from_number(Float(255.9)), Some(255));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn arange_out_of_range_is_refused() {
+    fn arange_out_of_range_is_rejected() {
         let count = |dtype, count| generate(Generator::Arange, dtype, Shape(vec![count]), 0, "x");
         assert!(count(Dtype::F16, 65_505).is_ok());
         assert!(matches!(count(Dtype::F16, 65_600), Err(Failure::Usage(_))));

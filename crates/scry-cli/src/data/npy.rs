@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_files_are_refused() {
+    fn unreadable_files_are_rejected() {
         let header = |descr: &str, order: &str, shape: &str| {
             format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}")
         };

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_archives_are_refused() {
+    fn damaged_archives_are_rejected() {
         let good = archive(&["x", "y"]);
         for len in 0..good.len() {
             assert!(read(Cursor::new(&good[..len]), Some("x"), "x").is_err(), "{len} bytes");
@@ -208,7 +208,7 @@ mod tests {
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x55;
-            // Refused, unless the damaged byte is not read.
+            // Rejected, unless the damaged byte is not read.
             if let Ok(array) = read(Cursor::new(&bad), Some("x"), "x") {
                 assert_eq!(array.bytes.as_slice(), [1, 0, 3, 4], "byte {at}");
             }
@@ -217,7 +217,7 @@ mod tests {
 
     /// A header that claims more than the archive can contain.
     #[test]
-    fn oversized_headers_are_refused_before_allocation() {
+    fn oversized_headers_are_rejected_before_allocation() {
         let mut file = Cursor::new(Vec::new());
         let mut writer = ZipWriter::new(&mut file);
         writer

@@ -164,7 +164,7 @@ fn archives_hold_several_arrays() {
 /// The input is an endless stream.
 #[cfg(unix)]
 #[test]
-fn endless_streams_are_refused() {
+fn endless_streams_are_rejected() {
     let place = place();
     let sized = ["--in", "src=bin:/dev/zero", "--shape", "src=16", "--out", "dst"];
     let words = ["`--in src=bin:/dev/zero` has more than the 64 bytes of --shape src=16", "help: "];

@@ -84,8 +84,8 @@ fn folder_is_checked_first() {
     // More kernels than could run in a test: the check of the folder must fail first.
     for hostile in [&[][..], &["--hostile"]] {
         let arguments = ["fuzz", "--seeds", "1000000000", "-o", "file/found", "--device", "null"];
-        let refused = place.scry(&[&arguments[..], hostile].concat()).exits_with(2);
-        refused.prints(&["--output file/found: file is not a folder", "help: "]);
+        let rejected = place.scry(&[&arguments[..], hostile].concat()).exits_with(2);
+        rejected.prints(&["--output file/found: file is not a folder", "help: "]);
     }
 }
 

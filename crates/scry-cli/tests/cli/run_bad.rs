@@ -88,7 +88,7 @@ fn unknown_names_list_valid_names() {
 }
 
 #[test]
-fn other_data_types_are_refused() {
+fn other_data_types_are_rejected() {
     let place = place();
     place.write("x.npy", npy("<f8", "(8,)", &[0; 64]));
     let words = ["x=x.npy", "f64", "array<f32>", "astype(\"float32\")"];
@@ -214,7 +214,7 @@ fn failing_files_are_named() {
 }
 
 #[test]
-fn unclear_invocation_counts_are_refused() {
+fn unclear_invocation_counts_are_rejected() {
     let place = place();
     let source = KERNEL.replace("y: array<f32>", "y: array<f32, 8>");
     place.write("k.wgsl", &source);

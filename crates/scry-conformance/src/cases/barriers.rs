@@ -207,9 +207,9 @@ pub(crate) fn rejects_barriers_in_divergent_control_flow(_: &DeviceInfo) -> Vec<
         ("switch out[0] { case 1u: { textureBarrier(); } default: {} }", "textureBarrier();"),
     ];
     let cases = |(wrong, right): (&str, &str)| {
-        let refused =
+        let rejected =
             Case::new(wrong, source(wrong)).expect_error(&["uniform control flow", wrong]);
-        [refused, Case::new(right, source(right))]
+        [rejected, Case::new(right, source(right))]
     };
     pairs.into_iter().flat_map(cases).collect()
 }

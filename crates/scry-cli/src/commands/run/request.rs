@@ -94,7 +94,7 @@ impl Request {
             generated_immediates: None,
             seed: args.seed,
         };
-        request.refuse_repetition()?;
+        request.reject_repetition()?;
         request.check_outputs(shaders)?;
         Ok(request)
     }
@@ -129,8 +129,8 @@ impl Request {
         casts.find(|(_, to)| Some(*to) != slot.dtype).map(|(_, to)| *to)
     }
 
-    /// Refuses several inputs or outputs for a buffer, and several inputs from standard input.
-    fn refuse_repetition(&self) -> Result<(), Failure> {
+    /// Rejects several inputs or outputs for a buffer, and several inputs from standard input.
+    fn reject_repetition(&self) -> Result<(), Failure> {
         let inputs: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         if let Some(name) = first_repeated(&inputs) {
             return Err(Failure::usage(format!(
@@ -159,7 +159,7 @@ impl Request {
         files.any(|file| file.path.is_none())
     }
 
-    /// Refuses outputs that cannot be written, or that would overwrite inputs or each other.
+    /// Rejects outputs that cannot be written, or that would overwrite inputs or each other.
     fn check_outputs(&self, shaders: &[&Path]) -> Result<(), Failure> {
         let files: Vec<&Location> = self.outputs.iter().filter_map(|o| o.file.as_ref()).collect();
         for (i, file) in files.iter().enumerate() {
