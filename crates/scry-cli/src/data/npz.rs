@@ -45,9 +45,9 @@ fn choose_member(
         names.iter().find(|name| name.strip_suffix(".npy").unwrap_or(name) == wanted)
     };
     let listed = || {
-        let names = names.iter().take(20).map(|name| name.strip_suffix(".npy").unwrap_or(name));
-        let more = if names.len() < 20 { "" } else { ", …" };
-        format!("{}{more}", names.collect::<Vec<_>>().join(", "))
+        let shown = names.iter().take(20).map(|name| name.strip_suffix(".npy").unwrap_or(name));
+        let more = if names.len() > 20 { ", …" } else { "" };
+        format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
     };
     match (member, names) {
         (_, []) => Err("the archive is empty".to_owned()),
@@ -123,6 +123,15 @@ mod tests {
         let unclear = first(&two, None, "y").unwrap_err();
         assert!(unclear.contains("FILE.npz:y") && unclear.contains("x, long"), "{unclear}");
         assert!(first(&archive(&[]), None, "x").unwrap_err().contains("empty"));
+    }
+
+    #[test]
+    fn twenty_arrays_are_listed() {
+        let names: Vec<String> = (0..21).map(|number| format!("a{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let listed = |count: usize| first(&archive(&names[..count]), Some("y"), "x").unwrap_err();
+        assert!(listed(20).ends_with("a18, a19"), "{}", listed(20));
+        assert!(listed(21).ends_with("a18, a19, …"), "{}", listed(21));
     }
 
     #[test]
