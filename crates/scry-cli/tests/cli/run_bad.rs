@@ -221,14 +221,17 @@ fn unclear_invocation_counts_are_rejected() {
     assert_usage_error(
         &place,
         &[&X, &Y, &IMMEDIATES],
-        &["cannot infer the number of invocations", "-n"],
+        &["cannot infer the number of invocations: no output is a runtime-sized array", "-n"],
     );
     let source = KERNEL.replace("@workgroup_size(64)", "@workgroup_size(8, 8)");
     place.write("k.wgsl", source);
     assert_usage_error(&place, &[&X, &Y, &IMMEDIATES], &["2-D", "-n WIDTHxHEIGHT"]);
     let alone = KERNEL.replace("params.a * x[id.x]", "params.a");
     place.write("k.wgsl", alone);
-    assert_usage_error(&place, &[&Y, &IMMEDIATES], &["its shape cannot be inferred", "--shape y="]);
+    let words = ["its shape cannot be inferred", "no input other than uniform", "--shape y="];
+    assert_usage_error(&place, &[&Y, &IMMEDIATES], &words);
+    place.write("k.wgsl", KERNEL.replace("<storage, read> x: array<f32>", "<uniform> x: vec4f"));
+    assert_usage_error(&place, &[&["--in", "x=zeros:f32:4"], &Y, &IMMEDIATES], &words);
 }
 
 #[test]

@@ -262,8 +262,8 @@ fn zeroed_output(
     let shape = shape.cloned().or_else(|| slot.fixed_shape()).or_else(same_elements);
     let Some(shape) = shape else {
         return Err(Failure::usage(format!(
-            "--out {}: its shape cannot be inferred, because there is no input; \
-             set it with --shape {}=1000 or --shape {}=HEIGHTxWIDTH",
+            "--out {}: its shape cannot be inferred, because there is no input other than uniform \
+             buffers; set it with --shape {}=1000 or --shape {}=HEIGHTxWIDTH",
             slot.name, slot.name, slot.name
         )));
     };
