@@ -154,7 +154,11 @@ fn streams_hold_one_array() {
          @compute @workgroup_size(1) fn main() { x[0] = 1; y[0] = 2; }",
     );
     let outputs = ["--out", "x=-", "--out", "y=bin:-", "--shape", "x=1", "--shape", "y=1"];
-    assert_usage_error(&place, &[&outputs], &["- and - write to the same file"]);
+    assert_usage_error(&place, &[&outputs], &["only one output can go to standard output"]);
+    let outputs =
+        ["--out", "x=o.npz:a", "--out", "y=./o.npz:a", "--shape", "x=1", "--shape", "y=1"];
+    let words = ["./o.npz:a is the destination of two outputs", "FILE.npz:NAME"];
+    assert_usage_error(&place, &[&outputs], &words);
 }
 
 #[test]

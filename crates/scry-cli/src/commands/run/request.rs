@@ -11,7 +11,7 @@ use crate::report::Failure;
 
 /// The data and outputs that the user requested.
 pub struct Request {
-    /// `--in` and `--inout`.
+    /// `--in` and `--inout`; for `scry verify` also generated data.
     pub inputs: Vec<Input>,
     /// `--out`.
     pub outputs: Vec<Output>,
@@ -36,9 +36,9 @@ pub struct Input {
     pub name: String,
     /// The source of the data; `None` if it was generated because none was set.
     pub source: Option<Source>,
-    /// The option as the user typed it, for messages.
+    /// What to call it in messages: the option, such as `--in x=x.npy`, or `generated data for x`.
     pub argument: String,
-    /// True for `--inout`.
+    /// True for `--inout`, and for generated data of a buffer that the kernel writes.
     pub inout: bool,
 }
 
@@ -164,9 +164,7 @@ impl Request {
         let files: Vec<&Location> = self.outputs.iter().filter_map(|o| o.file.as_ref()).collect();
         for (i, file) in files.iter().enumerate() {
             if let Some(other) = files[..i].iter().find(|other| overwrites(file, other)) {
-                return Err(Failure::usage(format!(
-                    "{other} and {file} write to the same file; only an .npz holds several arrays"
-                )));
+                return Err(Failure::usage(shared_destination(other, file)));
             }
             let Some(path) = &file.path else {
                 if io::stdout().is_terminal() {
@@ -198,6 +196,24 @@ fn overwrites(a: &Location, b: &Location) -> bool {
     };
     let are_archives = a.format == Format::Npz && b.format == Format::Npz;
     is_same_file && !(are_archives && a.member != b.member)
+}
+
+/// Returns the problem of two outputs of which one would replace the other.
+fn shared_destination(first: &Location, second: &Location) -> String {
+    if first.path.is_none() {
+        return "only one output can go to standard output; write the others to files".to_owned();
+    }
+    match (first.format, second.format) {
+        (Format::Npz, Format::Npz) => format!(
+            "{second} is the destination of two outputs; give each its own array, as in \
+             FILE.npz:NAME"
+        ),
+        _ => {
+            format!(
+                "{first} and {second} write to the same file; only an .npz holds several arrays"
+            )
+        }
+    }
 }
 
 fn parse_casts(args: &DataArgs) -> Result<Vec<(String, Dtype)>, Failure> {
