@@ -315,9 +315,22 @@ impl Value for f16 {
     }
 
     fn from_number(number: Number) -> Option<Self> {
+/// Rounds to the nearest `f16`. `f16::from_f64` rounds to `f32` first, and thus twice.
+fn nearest_f16(value: f64) -> f16 {
+    let single = value as f32;
+    let (bits, is_exact) = (single.to_bits(), f64::from(single) == value);
+    // Rounded to odd: the second rounding is then correct.
+    let odd = match !is_exact && bits & 1 == 0 {
+        true if f64::from(single).abs() > value.abs() => bits - 1,
+        true => bits + 1,
+        false => bits,
+    };
+    f16::from_f32(f32::from_bits(odd))
+}
+
         let value = match number {
-            Number::Int(value) => Self::from_f64(value as f64),
-            Number::Float(value) => Self::from_f64(value),
+            Number::Int(value) => nearest_f16(value as f64),
+            Number::Float(value) => nearest_f16(value),
         };
         unless_overflow(number, value)
     }
@@ -443,6 +456,26 @@ mod tests {
     #[test]
     fn out_of_range_numbers_are_rejected() {
         use Number::{Float, Int};
+    #[test]
+    fn f16s_are_rounded_once() {
+        let above_middle = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        let below_middle = 1.0 + 3.0 * 2f64.powi(-11) - 2f64.powi(-40);
+        let upper = f16::from_f32(1.0 + 1.0 / 1024.0);
+        for (value, nearest) in [
+            (above_middle, upper),
+            (below_middle, upper),
+            (-above_middle, -upper),
+            (65519.99, f16::MAX),
+            (1e300, f16::INFINITY),
+            (-f64::INFINITY, f16::NEG_INFINITY),
+            (2f64.powi(-25) + 2f64.powi(-60), f16::from_bits(1)),
+            (f64::MIN_POSITIVE, f16::ZERO),
+        ] {
+            assert_eq!(nearest_f16(value).to_bits(), nearest.to_bits(), "{value:e}");
+        }
+        assert!(nearest_f16(f64::NAN).is_nan());
+    }
+
         assert_eq!(u8::from_number(Int(256)), None);
         assert_eq!(u8::from_number(Float(255.9)), Some(255));
         assert_eq!(u8::from_number(Float(-0.5)), Some(0));
