@@ -123,8 +123,8 @@ A SOURCE is one of
   ones:TYPE:SHAPE     ones
   arange:TYPE:SHAPE   0, 1, 2 and so on, in row-major order
   rand:TYPE:SHAPE     floats from [0, 1), integers from their whole range; see --seed
-TYPE is one of f16, f32, f64, i32, u32, i64 and u64. A format before the name of a file, or
-before -, replaces the extension: npy:data, bin:-.
+TYPE is one of f16, f32, f64, i16, u16, i32, u32, i64 and u64. A format before the name of a file,
+or before -, replaces the extension: npy:data, bin:-.
 
 Values are converted to the kernel's element type where each is kept exactly: bool, u8 and u16 to
 u32 or f32, i8 and i16 to i32, f16 to f32. Other conversions have to be asked for, such as
