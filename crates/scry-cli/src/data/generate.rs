@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_and_arange_support_every_type() {
+    fn ones_and_arange_generate_values() {
         let generated =
             |generator, dtype| generate(generator, dtype, Shape(vec![2, 3]), 0, "x").unwrap();
         assert_eq!(generated(Generator::Ones, Dtype::F32).bytes.values::<f32>(), [1.0; 6]);
