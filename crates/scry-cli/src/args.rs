@@ -161,7 +161,7 @@ pub enum Target {
     Spirv,
     /// PTX, the virtual assembly language of NVIDIA GPUs, as text.
     Ptx,
-    /// WGSL of the optimised kernel, with its bounds checks, as text.
+    /// WGSL of the optimised kernel, as text.
     Wgsl,
     /// The optimised kernel as kernel IR, with line and column in the WGSL file, as text.
     Kir,
