@@ -176,10 +176,18 @@ fn compare(expected: &Expected, outputs: &Outputs) -> Result<(), String> {
             }
             let wrong = got.iter().zip(values).position(|(got, want)| !want.accepts(*ty, *got));
             let Some(at) = wrong else { return Ok(()) };
-            let (bits, float) = (got[at], ty.float(got[at]));
-            Err(format!("{} is {bits:#x} ({float:e}), not {:x?}", describe(at), values[at]))
+            let number = describe_number(*ty, got[at]);
+            Err(format!("{} is {number}, not {:x?}", describe(at), values[at]))
         }
         Expected::Holds(property) => property(outputs),
+    }
+}
+
+/// Formats the bits of a number and its value.
+fn describe_number(ty: Ty, bits: u64) -> String {
+    match ty.is_float() {
+        true => format!("{bits:#x} ({:e})", ty.float(bits)),
+        false => format!("{bits:#x} ({})", ty.integer(bits)),
     }
 }
 
@@ -210,5 +218,17 @@ impl ExpectedValue {
             Self::Between(min, max) => min <= number() && number() <= max,
             Self::Any => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_described_by_type() {
+        assert_eq!(describe_number(Ty::F32, 0x4000_0000), "0x40000000 (2e0)");
+        assert_eq!(describe_number(Ty::U32, 5), "0x5 (5)");
+        assert_eq!(describe_number(Ty::I16, 0xffff), "0xffff (-1)");
     }
 }
