@@ -189,7 +189,7 @@ pub(crate) fn uniform_buffers_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     })
 }
 
-pub(crate) fn immediates_of_every_type(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn immediates_of_32_and_64_bits(_: &DeviceInfo) -> Vec<Case> {
     let case = |ty: Ty| {
         let name = ty.name();
         let source = format!(

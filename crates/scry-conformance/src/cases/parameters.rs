@@ -68,7 +68,7 @@ pub(crate) fn overrides_by_name_and_by_id(_: &DeviceInfo) -> Vec<Case> {
     ]
 }
 
-pub(crate) fn override_errors_name_the_override(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn override_errors_name_their_cause(_: &DeviceInfo) -> Vec<Case> {
     let scale = || CompileOptions::new().set("SCALE", 1.0);
     let cases: [(CompileOptions, &[&str]); 12] = [
         (CompileOptions::new(), &["SCALE"]),
