@@ -68,7 +68,8 @@ fn run(arguments: &Arguments) -> Result<bool> {
     println!("ours: {} ({})", ours.name(), ours.info().driver);
     println!("peer: {} ({})", peer.name(), peer.info().driver);
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|n| n == name);
-    let mut table = Table::new(arguments.quick);
+    let peer_label = if arguments.peer.is_some() { "peer" } else { "lavapipe" };
+    let mut table = Table::new(arguments.quick, peer_label);
     for case in CASES.iter().filter(|case| wanted(case.name)) {
         compare(case, [&ours, &peer], arguments, &mut table)
             .with_context(|| case.name.to_owned())?;
