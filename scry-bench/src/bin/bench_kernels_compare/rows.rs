@@ -14,7 +14,7 @@ type Case = ([usize; 2], [f64; 2]);
 const CASES: [Case; 3] =
     [([16384, 4096], [1.4, 1.3]), ([128, 131_072], [2.0, 4.0]), ([65536, 128], [1.2, 4.0])];
 
-/// Number of random row lengths, their minimum and approximate maximum, and elements of a matrix.
+/// Number of random row lengths, their minimum and maximum, and elements of a matrix.
 const RANDOM: (usize, [usize; 2], usize) = (20, [32, 1 << 20], 1 << 26);
 
 /// Minimum ratio of random shapes.
@@ -32,7 +32,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     };
     let (mut rng, (count, [min, max], elements)) = (Rng(seed), RANDOM);
     (0..count).try_for_each(|_| {
-        let length = rng.log_uniform(max / min) * min + rng.log_uniform(min) - 1;
+        let length = (rng.log_uniform(max / min) * min + rng.log_uniform(min) - 1).min(max);
         compare::<f32>(bench, [(elements / length).max(1), length], [Goal::AtLeast(MIN_RATIO); 2])
     })
 }
