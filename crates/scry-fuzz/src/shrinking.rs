@@ -9,7 +9,7 @@ use crate::walk;
 /// most `attempts` candidates.
 ///
 /// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: `fails` must be false
-/// for kernels that a device refuses. They may also race, since barriers are removed like other
+/// for kernels that a device rejects. They may also race, since barriers are removed like other
 /// statements: the result need not be well defined.
 #[must_use]
 pub fn shrink(

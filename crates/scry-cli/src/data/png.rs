@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_images_are_refused() {
+    fn damaged_images_are_rejected() {
         assert!(read(b"no image".to_vec()).is_err());
         let mut file = Vec::new();
         let bytes = Bytes::zeroed(64 * 64 * 4).unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn false_image_sizes_are_refused() {
+    fn false_image_sizes_are_rejected() {
         let claims =
             |color, width, height| read(with_false_size(color, width, height)).unwrap_err();
         let problem = claims(ColorType::Rgba, 16384, 16384);

@@ -62,7 +62,7 @@ impl RunOptions<'_> {
         Self { ptx: options, budget, is_compared: true, ulps: 0, ticks: TICKS, edit: None }
     }
 
-    /// Derives all options from a seed.
+    /// Derives the target and the source of the grid from a seed.
     pub fn from_seed(seed: u64) -> Self {
         let targets = [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90];
         let mut run_options = Self::for_target(targets[seed as usize % 4]);

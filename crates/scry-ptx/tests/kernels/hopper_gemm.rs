@@ -17,8 +17,8 @@ const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
 
-/// Warpgroups, columns and blocks of split-K clusters: with a separate receive buffer, with one
-/// that reuses the stages, and single blocks with few or many accumulators.
+/// Warpgroups, columns and blocks of split-K clusters: with a receive buffer, with accumulators in
+/// the memory of the stages, and single blocks with few or many accumulators.
 const SPLIT_TILES: [(u32, u32, u32); 5] =
     [(1, 16, 8), (2, 32, 8), (3, 192, 2), (1, 16, 1), (1, 128, 1)];
 

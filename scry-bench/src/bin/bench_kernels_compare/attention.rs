@@ -67,7 +67,7 @@ fn check<T: Element>(
     let out = out.download()?;
     ensure!(
         out.iter().all(|x| x.widen().is_finite()),
-        "{attention:?}: some elements were not written"
+        "{attention:?}: some elements are not finite: not written, or NaN or infinite results"
     );
     let (rows, columns) = (attention.queries as usize, attention.head_dim as usize);
     let count = out.len() / columns;

@@ -10,7 +10,7 @@ use scry_kernels::Op;
 use crate::Bench;
 use crate::clock::median;
 
-/// Approximate number of launches of a chain: enough to hide the start and the end of a replay.
+/// Minimum number of operations of a chain: enough to hide the start and the end of a replay.
 const LAUNCHES: usize = 400;
 
 impl Bench {
@@ -31,8 +31,8 @@ impl Bench {
     }
 }
 
-/// Returns the mean seconds of a replay, over several: the latency of the wait is a fraction of a
-/// millisecond.
+/// Returns the mean seconds of a replay, over several with one wait, whose latency is a fraction of
+/// a millisecond.
 pub fn replay(recording: &Recording) -> Result<f64> {
     const REPLAYS: u32 = 4;
     let start = Instant::now();

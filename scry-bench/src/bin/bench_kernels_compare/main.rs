@@ -28,7 +28,7 @@ struct Arguments {
     /// Only this part: gemm, rows, attention or quant; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Use random shapes where a part supports them, instead of the shapes with goals.
+    /// Use random shapes instead of the fixed ones, in the parts gemm and rows; omit the others.
     #[arg(long)]
     shapes: bool,
     /// Seed of the random shapes; by default a new one for each run.

@@ -1,5 +1,5 @@
-//! Quantised matrix times vector, compared with the copy bandwidth of our own device: the operation
-//! is bound by the read of the weights.
+//! Products of quantised matrices and one to eight columns, compared with the copy bandwidth of our
+//! own device: the operation is bound by the read of the weights.
 
 use anyhow::{Result, ensure};
 use scry_gpu::Buffer;
@@ -12,7 +12,7 @@ use scry_bench::table::{Goal, Row};
 /// Rows and columns of the weights.
 const SHAPES: [[usize; 2]; 2] = [[4096, 14336], [14336, 4096]];
 
-/// Minimum ratio of each format to the rate of a copy.
+/// Minimum ratio of each format to the rate of a copy, for one column.
 const GOALS: [(BlockFormat, f64); 4] = [
     (BlockFormat::Q4K, 0.75),
     (BlockFormat::Q5K, 0.70),

@@ -32,7 +32,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     };
     let (mut rng, (count, [min, max], elements)) = (Rng(seed), RANDOM);
     (0..count).try_for_each(|_| {
-        let length = rng.log_uniform(max / min) * min + rng.log_uniform(min) - 1;
+        let length = (rng.log_uniform(max / min) * min + rng.log_uniform(min) - 1).min(max);
         compare::<f32>(bench, [(elements / length).max(1), length], [Goal::AtLeast(MIN_RATIO); 2])
     })
 }

@@ -41,8 +41,8 @@ pub fn invocations(
     }
     inferred.map(|(_, count)| count).ok_or_else(|| {
         Failure::usage(
-            "cannot infer the number of invocations: no output has a known length; set it with \
-             -n, such as -n 1000 or -n 512x512",
+            "cannot infer the number of invocations: no output is a runtime-sized array; set it \
+             with -n, such as -n 1000 or -n 512x512",
         )
     })
 }

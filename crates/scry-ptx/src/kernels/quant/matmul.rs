@@ -35,7 +35,8 @@ impl MatMul {
     ///
     /// # Errors
     /// [`PlanError::Argument`] if a size is out of range or a type not supported;
-    /// [`PlanError::Target`] before `sm_80`, for 16-bit activations.
+    /// [`PlanError::Target`] before `sm_80`, for 16-bit activations that are not multiplied as a
+    /// [`MatVec`].
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MAX_COLUMNS.into() && self.output == PtxType::F32 {
             return self.as_matvec().plan(gpu);
