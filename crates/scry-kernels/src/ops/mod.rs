@@ -6,6 +6,7 @@ mod norm;
 mod quantized;
 mod rows;
 mod softmax;
+mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
@@ -16,6 +17,7 @@ use crate::operation::{OperationInfo, describe};
 /// Returns every operation, in the order of the documentation.
 pub(crate) fn list() -> Vec<OperationInfo> {
     const FLOATS: &str = "f32, f16, bf16";
+    const NUMBERS: &str = "f32, f16, bf16, i32, u32";
     vec![
         describe::<matmul::Product>("matmul", "product of matrices", FLOATS),
         describe::<matmul::Product>("gemm", "batched, strided product with epilogue", FLOATS),
@@ -31,5 +33,8 @@ pub(crate) fn list() -> Vec<OperationInfo> {
             "product with quantised weights",
             FLOATS,
         ),
+        describe::<transpose::Permute>("transpose", "transpose of a matrix", NUMBERS),
+        describe::<transpose::Permute>("transpose_batch", "transposes of matrices", NUMBERS),
+        describe::<transpose::Permute>("permute", "permutation of axes", NUMBERS),
     ]
 }

@@ -4,4 +4,5 @@
 mod matmul;
 mod rows;
 mod support;
+mod transpose;
 mod variants;
