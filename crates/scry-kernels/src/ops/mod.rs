@@ -1,10 +1,12 @@
 //! The operations, one file each, with their variants.
 
 mod attention;
+mod gather;
 mod matmul;
 mod norm;
 mod quantized;
 mod rows;
+mod scatter_add;
 mod softmax;
 mod transpose;
 
@@ -36,5 +38,13 @@ pub(crate) fn list() -> Vec<OperationInfo> {
         describe::<transpose::Permute>("transpose", "transpose of a matrix", NUMBERS),
         describe::<transpose::Permute>("transpose_batch", "transposes of matrices", NUMBERS),
         describe::<transpose::Permute>("permute", "permutation of axes", NUMBERS),
+        describe::<gather::MoveRows>("gather_rows", "rows selected by indices", NUMBERS),
+        describe::<gather::MoveRows>("gather", "elements selected by indices", NUMBERS),
+        describe::<gather::MoveRows>("scatter_rows", "copies to rows by indices", NUMBERS),
+        describe::<scatter_add::ScatterAdd>(
+            "scatter_add_rows",
+            "additions to rows by indices",
+            "f32, i32, u32",
+        ),
     ]
 }

@@ -1,6 +1,7 @@
 //! Tests of every operation on every device, each variant against a reference on the host: odd
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
+mod gather;
 mod matmul;
 mod rows;
 mod support;
