@@ -5,6 +5,7 @@ mod gather;
 mod matmul;
 mod norm;
 mod quantized;
+mod rope;
 mod rows;
 mod scatter_add;
 mod softmax;
@@ -13,6 +14,7 @@ mod transpose;
 pub use attention::{Attention, AttentionBias, Strides};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
+pub use rope::Rope;
 
 use crate::operation::{OperationInfo, describe};
 
@@ -46,5 +48,6 @@ pub(crate) fn list() -> Vec<OperationInfo> {
             "additions to rows by indices",
             "f32, i32, u32",
         ),
+        describe::<rope::Rotate>("rope", "rotary position embedding", FLOATS),
     ]
 }

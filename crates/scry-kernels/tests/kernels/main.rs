@@ -3,6 +3,7 @@
 
 mod gather;
 mod matmul;
+mod rope;
 mod rows;
 mod support;
 mod transpose;
