@@ -35,6 +35,17 @@ pub(crate) fn output_prelude(is_stored: bool) -> &'static str {
     }
 }
 
+/// Returns the definitions of `Quad`, four elements of a float type that are loaded and stored
+/// together, of `widen_quad` and `narrow_quad`; [`prelude`] precedes it. A binding of quads needs
+/// [`Preparation::quads`](crate::operation::Preparation::quads).
+pub(crate) fn quads(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => include_str!("shaders/elements/quad_f16.wgsl"),
+        DType::BF16 => include_str!("shaders/elements/quad_bf16.wgsl"),
+        _ => include_str!("shaders/elements/quad_f32.wgsl"),
+    }
+}
+
 /// Returns why WGSL kernels cannot store an element type on a device; `None` if they can.
 pub(crate) fn obstacle(dtype: DType, kernels: &Kernels) -> Option<String> {
     let (needed, name) = match dtype {

@@ -1,15 +1,20 @@
 //! The operations, one file each, with their variants.
 
 mod attention;
+mod gather;
 mod matmul;
 mod norm;
 mod quantized;
+mod rope;
 mod rows;
+mod scatter_add;
 mod softmax;
+mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
+pub use rope::Rope;
 
 use crate::operation::{OperationInfo, describe};
 
@@ -27,6 +32,7 @@ pub fn operations() -> Vec<OperationInfo> {
 /// Returns every operation, in the order of the documentation.
 fn list() -> Vec<OperationInfo> {
     const FLOATS: &str = "f32, f16, bf16";
+    const NUMBERS: &str = "f32, f16, bf16, i32, u32";
     vec![
         describe::<matmul::Product>("matmul", "product of matrices", FLOATS),
         describe::<matmul::Product>("gemm", "batched, strided product with epilogue", FLOATS),
@@ -42,5 +48,17 @@ fn list() -> Vec<OperationInfo> {
             "product with quantised weights",
             FLOATS,
         ),
+        describe::<transpose::Permute>("transpose", "transpose of a matrix", NUMBERS),
+        describe::<transpose::Permute>("transpose_batch", "transposes of matrices", NUMBERS),
+        describe::<transpose::Permute>("permute", "permutation of axes", NUMBERS),
+        describe::<gather::MoveRows>("gather_rows", "rows selected by indices", NUMBERS),
+        describe::<gather::MoveRows>("gather", "elements selected by indices", NUMBERS),
+        describe::<gather::MoveRows>("scatter_rows", "copies to rows by indices", NUMBERS),
+        describe::<scatter_add::ScatterAdd>(
+            "scatter_add_rows",
+            "additions to rows by indices",
+            "f32, i32, u32",
+        ),
+        describe::<rope::Rotate>("rope", "rotary position embedding", FLOATS),
     ]
 }

@@ -2,8 +2,11 @@
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
 mod attention;
+mod gather;
 mod matmul;
 mod quantized;
+mod rope;
 mod rows;
 mod support;
+mod transpose;
 mod variants;
