@@ -2,6 +2,8 @@
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
 mod matmul;
+mod numbers;
+mod reduce;
 mod rows;
 mod support;
 mod variants;
