@@ -5,6 +5,7 @@ mod gather;
 mod matmul;
 mod norm;
 mod quantized;
+mod reduce;
 mod rope;
 mod rows;
 mod scatter_add;
@@ -14,6 +15,7 @@ mod transpose;
 pub use attention::{Attention, AttentionBias, Strides};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
+pub use reduce::Reduction;
 pub use rope::Rope;
 
 use crate::operation::{OperationInfo, describe};
@@ -40,6 +42,10 @@ fn list() -> Vec<OperationInfo> {
         describe::<softmax::Softmax>("log_softmax", "logarithm of the softmax of rows", FLOATS),
         describe::<norm::RowNorm>("layer_norm", "layer norm of rows", FLOATS),
         describe::<norm::RowNorm>("rms_norm", "RMS norm of rows", FLOATS),
+        describe::<reduce::Reduce>("reduce", "reduction of all elements", NUMBERS),
+        describe::<reduce::Reduce>("reduce_rows", "reduction of each row", NUMBERS),
+        describe::<reduce::Reduce>("reduce_columns", "reduction of each column", NUMBERS),
+        describe::<reduce::Reduce>("reduce_dot", "inner product", NUMBERS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),

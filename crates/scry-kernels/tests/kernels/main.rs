@@ -4,7 +4,9 @@
 mod attention;
 mod gather;
 mod matmul;
+mod numbers;
 mod quantized;
+mod reduce;
 mod rope;
 mod rows;
 mod support;
