@@ -1,8 +1,10 @@
 //! Tests of every operation on every device, each variant against a reference on the host: odd
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
+mod conv;
 mod gather;
 mod matmul;
+mod pool;
 mod rope;
 mod rows;
 mod support;
