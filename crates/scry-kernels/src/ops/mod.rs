@@ -1,9 +1,12 @@
 //! The operations, one file each, with their variants.
 
 mod attention;
+mod conv;
+mod conv_tiling;
 mod gather;
 mod matmul;
 mod norm;
+mod pool;
 mod quantized;
 mod reduce;
 mod rope;
@@ -13,7 +16,9 @@ mod softmax;
 mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
+pub use conv::{Conv1d, Conv2d};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
+pub use pool::{Pool, Pool2d};
 pub use quantized::BlockFormat;
 pub use reduce::Reduction;
 pub use rope::Rope;
@@ -66,5 +71,8 @@ fn list() -> Vec<OperationInfo> {
             "f32, i32, u32",
         ),
         describe::<rope::Rotate>("rope", "rotary position embedding", FLOATS),
+        describe::<conv::Convolution>("conv2d", "two-dimensional convolution", FLOATS),
+        describe::<conv::Convolution>("conv1d", "one-dimensional convolution", FLOATS),
+        describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
     ]
 }
