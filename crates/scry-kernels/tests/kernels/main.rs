@@ -4,6 +4,7 @@
 mod conv;
 mod gather;
 mod matmul;
+mod pairwise;
 mod pool;
 mod rope;
 mod rows;
