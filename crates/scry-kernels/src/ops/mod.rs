@@ -6,6 +6,7 @@ mod conv_tiling;
 mod gather;
 mod matmul;
 mod norm;
+mod pairwise;
 mod pool;
 mod quantized;
 mod reduce;
@@ -18,6 +19,7 @@ mod transpose;
 pub use attention::{Attention, AttentionBias, Strides};
 pub use conv::{Conv1d, Conv2d};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
+pub use pairwise::{Metric, Nearest};
 pub use pool::{Pool, Pool2d};
 pub use quantized::BlockFormat;
 pub use reduce::Reduction;
@@ -74,5 +76,7 @@ fn list() -> Vec<OperationInfo> {
         describe::<conv::Convolution>("conv2d", "two-dimensional convolution", FLOATS),
         describe::<conv::Convolution>("conv1d", "one-dimensional convolution", FLOATS),
         describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
+        describe::<pairwise::Pairwise>("pairwise_distances", "distances of points", FLOATS),
+        describe::<pairwise::NearestPoints>("nearest", "nearest points of queries", FLOATS),
     ]
 }

@@ -6,6 +6,7 @@ mod conv;
 mod gather;
 mod matmul;
 mod numbers;
+mod pairwise;
 mod pool;
 mod quantized;
 mod reduce;
