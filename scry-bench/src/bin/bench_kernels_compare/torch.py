@@ -98,7 +98,17 @@ def conv2d(dtype, inputs, outputs, height, width, side):
     return lambda: F.conv2d(x, weights, padding=side // 2)
 
 
-calls = {"transpose": transpose, "sum": total, "conv2d": conv2d, "gemm": gemm, "chain": chain, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
+def cdist(dtype, count, dim):
+    a, b = uniform(dtype, count, dim), uniform(dtype, count, dim)
+    return lambda: torch.cdist(a, b)
+
+
+def knn(dtype, points, dim, queries, k):
+    p, q = uniform(dtype, points, dim), uniform(dtype, queries, dim)
+    return lambda: torch.topk(torch.cdist(q, p), k, largest=False)
+
+
+calls = {"transpose": transpose, "sum": total, "cdist": cdist, "knn": knn, "conv2d": conv2d, "gemm": gemm, "chain": chain, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
 print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
 for line in sys.stdin:
     caches, name, dtype, *numbers = line.split()
