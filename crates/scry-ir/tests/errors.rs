@@ -69,3 +69,11 @@ fn error_texts_match_golden_files() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn errors_without_a_position_begin_with_the_label() {
+    let error = Program::parse("").err().expect("no entry point").with_label("a.wgsl");
+    assert!(error.to_string().starts_with("a.wgsl: error: the source has no entry"), "{error}");
+    let error = Program::parse("fn f() { x }").err().expect("not WGSL").with_label("a.wgsl");
+    assert_eq!(error.to_string().matches("a.wgsl").count(), 1, "{error}");
+}
