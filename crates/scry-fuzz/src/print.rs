@@ -324,7 +324,6 @@ fn operation(op: Op, ty: &Type, operands: &[Expr]) -> String {
         match placeholder {
             "T" => text.push_str(&ty.to_string()),
             "W" => text.push_str(&ty.identifier()),
-            "A" => text.push_str(&operands[0].ty.to_string()),
             "*" => text.push_str(&list(operands)),
             digit => {
                 let index = usize::from(digit.as_bytes()[0] - b'0');

@@ -44,15 +44,14 @@ enum Change {
     OneIteration,
 }
 
-/// Changes in the order in which they are tried. No generated statement has more than six blocks.
-const CHANGES: [Change; 8] = [
+/// Changes in the order in which they are tried. No generated statement has more than five blocks.
+const CHANGES: [Change; 7] = [
     Change::Remove,
     Change::Unwrap(0),
     Change::Unwrap(1),
     Change::Unwrap(2),
     Change::Unwrap(3),
     Change::Unwrap(4),
-    Change::Unwrap(5),
     Change::OneIteration,
 ];
 

@@ -15,7 +15,7 @@ pub(crate) enum Literal {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Op {
     /// The text: `$0`, `$1`, … are the operands, and `$*` is the list of all. `$T` is the type of
-    /// the result, `$W` an identifier for it, and `$A` the type of the first operand.
+    /// the result, and `$W` an identifier for it.
     pub text: &'static str,
     /// The bound of the result, if it is a float.
     pub rule: Rule,
