@@ -172,7 +172,8 @@ fn apply_rule(rule: Rule, ty: &Type, arguments: &[Expr], operands: &[Bound]) -> 
         }
         Rule::Integer => Bound::new(first.magnitude.max(0), first.fraction.min(0)),
         Rule::Fraction => Bound::new(0, first.fraction.max(0)),
-        Rule::Significand => Bound::new(0, (first.magnitude + first.fraction).max(0)),
+        // That of a power of two is ±0.5.
+        Rule::Significand => Bound::new(0, (first.magnitude + first.fraction).max(1)),
         Rule::Scale(power) => Bound::new(first.magnitude + power, first.fraction - power),
         Rule::Fixed(magnitude, fraction) => Bound::new(magnitude, fraction),
         Rule::VariableBound => variable_bound(ty.scalar()?),
@@ -202,6 +203,9 @@ mod tests {
         assert_eq!(bound(&fma), Some(Bound::new(3, 1)));
         let products = op(Rule::Products(4), &[number(8.0), number(0.25)]);
         assert_eq!(bound(&products), Some(Bound::new(5, 2)));
+        // The significand of 1 is 0.5.
+        let significand = op(Rule::Significand, &[number(1.0)]);
+        assert_eq!(bound(&significand), Some(Bound::new(0, 1)));
     }
 
     #[test]

@@ -93,7 +93,9 @@ impl ShaderError {
 
 impl fmt::Display for ShaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let (true, Some(label)) = (self.rendered.is_empty(), &self.label) {
+        // Rendered errors with a position name the source in their heading.
+        let is_named = self.location.is_some() && !self.rendered.is_empty();
+        if let (false, Some(label)) = (is_named, &self.label) {
             write!(f, "{label}: ")?;
         }
         if self.rendered.is_empty() {

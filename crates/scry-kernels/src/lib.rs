@@ -16,6 +16,7 @@ mod native;
 mod op;
 mod operation;
 mod ops;
+mod ordering;
 mod ptx;
 mod scratch;
 mod tuning;

@@ -1,10 +1,15 @@
 //! The operations, one file each, with their variants.
 
 mod attention;
+mod conv;
+mod conv_tiling;
 mod gather;
 mod matmul;
 mod norm;
+mod pairwise;
+mod pool;
 mod quantized;
+mod reduce;
 mod rope;
 mod rows;
 mod scatter_add;
@@ -12,8 +17,12 @@ mod softmax;
 mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
+pub use conv::{Conv1d, Conv2d};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
+pub use pairwise::{Metric, Nearest};
+pub use pool::{Pool, Pool2d};
 pub use quantized::BlockFormat;
+pub use reduce::Reduction;
 pub use rope::Rope;
 
 use crate::operation::{OperationInfo, describe};
@@ -40,6 +49,10 @@ fn list() -> Vec<OperationInfo> {
         describe::<softmax::Softmax>("log_softmax", "logarithm of the softmax of rows", FLOATS),
         describe::<norm::RowNorm>("layer_norm", "layer norm of rows", FLOATS),
         describe::<norm::RowNorm>("rms_norm", "RMS norm of rows", FLOATS),
+        describe::<reduce::Reduce>("reduce", "reduction of all elements", NUMBERS),
+        describe::<reduce::Reduce>("reduce_rows", "reduction of each row", NUMBERS),
+        describe::<reduce::Reduce>("reduce_columns", "reduction of each column", NUMBERS),
+        describe::<reduce::Reduce>("reduce_dot", "inner product", NUMBERS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),
@@ -60,5 +73,10 @@ fn list() -> Vec<OperationInfo> {
             "f32, i32, u32",
         ),
         describe::<rope::Rotate>("rope", "rotary position embedding", FLOATS),
+        describe::<conv::Convolution>("conv2d", "two-dimensional convolution", FLOATS),
+        describe::<conv::Convolution>("conv1d", "one-dimensional convolution", FLOATS),
+        describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
+        describe::<pairwise::Pairwise>("pairwise_distances", "distances of points", FLOATS),
+        describe::<pairwise::NearestPoints>("nearest", "nearest points of queries", FLOATS),
     ]
 }

@@ -2,9 +2,14 @@
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
 mod attention;
+mod conv;
 mod gather;
 mod matmul;
+mod numbers;
+mod pairwise;
+mod pool;
 mod quantized;
+mod reduce;
 mod rope;
 mod rows;
 mod support;

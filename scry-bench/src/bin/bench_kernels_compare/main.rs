@@ -14,6 +14,7 @@ mod chain;
 mod clock;
 mod element;
 mod gemm;
+mod primitives;
 mod quant;
 mod rows;
 
@@ -25,7 +26,7 @@ use scry_bench::torch::Torch;
 /// result is wrong or something could not be measured.
 #[derive(Parser)]
 struct Arguments {
-    /// Only this part: gemm, rows, attention or quant; may be given several times.
+    /// Only this part: gemm, rows, attention, quant or primitives; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Use random shapes instead of the fixed ones, in the parts gemm and rows; omit the others.
@@ -59,11 +60,12 @@ pub struct Bench {
 /// A part of the comparison.
 type Part = fn(&mut Bench) -> Result<()>;
 
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("gemm", gemm::run),
     ("rows", rows::run),
     ("attention", attention::run),
     ("quant", quant::run),
+    ("primitives", primitives::run),
 ];
 
 fn main() -> ExitCode {

@@ -69,7 +69,6 @@ impl Floats<'_> {
         let e = clamp_integer(self.b, e, -2200, 2200);
         let (x, e) = self.ldexp_step(x, e);
         let (x, e) = self.ldexp_step(x, e);
-        let e = clamp_integer(self.b, e, -1022, 1023);
         let power = self.integer_power_of_2(e);
         self.mul(x, power)
     }
