@@ -57,15 +57,16 @@ impl Call {
         ))
     }
 
-    /// Returns the product of sizes, the elements of a buffer; an error if it exceeds 64 bits.
-    pub(crate) fn product(&self, buffer: &str, factors: &[u64]) -> Result<u64> {
+    /// Returns the product of sizes, the elements of `what`; an error if it exceeds 64 bits.
+    pub(crate) fn product(&self, what: &str, factors: &[u64]) -> Result<u64> {
         let product = factors.iter().try_fold(1u64, |product, size| product.checked_mul(*size));
         product.ok_or_else(|| {
-            self.argument_error(
-                format!("buffer `{buffer}`"),
-                format!("needs more than 2^64 - 1 elements for {}", self.list_sizes()),
-                "pass smaller sizes",
-            )
+            let sizes = match self.sizes.as_slice() {
+                [] => String::new(),
+                _ => format!(" with {}", self.list_sizes()),
+            };
+            let problem = format!("has more than 2^64 - 1 elements{sizes}");
+            self.argument_error(what, problem, "pass smaller sizes")
         })
     }
 }

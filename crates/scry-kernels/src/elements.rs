@@ -26,8 +26,8 @@ pub(crate) fn prelude(dtype: DType) -> &'static str {
     }
 }
 
-/// Returns the definitions of `Output`, `widen_output` and `narrow_output` of results: of the type of
-/// `Stored`, or `f32`.
+/// Returns the definitions of `Output`, `widen_output` and `narrow_output` of results: of the type
+/// of `Stored`, or `f32`.
 pub(crate) fn output_prelude(is_stored: bool) -> &'static str {
     match is_stored {
         true => include_str!("shaders/elements/output_stored.wgsl"),

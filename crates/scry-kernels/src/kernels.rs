@@ -15,7 +15,8 @@ use crate::scratch::Scratch;
 /// cached.
 ///
 /// Each function checks its arguments, chooses the variant that suits the sizes and the device, and
-/// returns an [`Op`]: run it at once, or add it to a batch or a recording, as often as you like.
+/// returns an [`Op`](crate::Op): run it at once, or add it to a batch or a recording, as often as
+/// you like.
 /// Cheap to clone, usable from any thread.
 #[derive(Clone)]
 pub struct Kernels {

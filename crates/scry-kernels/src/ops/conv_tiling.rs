@@ -34,8 +34,8 @@ const SUMS: u64 = 32;
 /// Most products in the code of a column of a kernel.
 const PRODUCTS: u64 = 512;
 
-/// Workgroups below which invocations compute fewer positions: two for each multiprocessor of a large
-/// GPU.
+/// Workgroups below which invocations compute fewer positions: two for each multiprocessor of a
+/// large GPU.
 const FEW_WORKGROUPS: u64 = 264;
 
 impl Tiling {
@@ -265,7 +265,8 @@ mod tests {
                 let mut conv = Conv2d::new([32, 32], [1000, 1000], [kernel, kernel]);
                 (conv.stride, conv.dilation) = ([stride; 2], [dilation; 2]);
                 let Some(it) = Tiling::of(&conv) else {
-                    assert!(kernel * dilation > 15, "{kernel} {stride} {dilation}");
+                    // The inputs of 16 × 16 results are too many.
+                    assert!(kernel * dilation > 15 || stride > 3, "{kernel} {stride} {dilation}");
                     continue;
                 };
                 assert!(it.words() * it.depth <= WORDS && it.products() <= PRODUCTS, "{it:?}");

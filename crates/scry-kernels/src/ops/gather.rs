@@ -43,9 +43,9 @@ const INDICES: [DType; 2] = [DType::U32, DType::I32];
 /// Rows selected by indices.
 impl Kernels {
     /// Prepares the gathering of rows, such as the lookup of embeddings: row i of `y` is row
-    /// `indices[i]` of `x`. `x` is a row-major matrix of rows × columns, `y` one of count × columns,
-    /// of `f32`, `f16`, `bf16`, `i32` or `u32`, copied bit by bit; `indices` are `u32` or `i32`.
-    /// Buffers may be longer.
+    /// `indices[i]` of `x`. `x` is a row-major matrix of rows × columns, `y` one of
+    /// count × columns, of `f32`, `f16`, `bf16`, `i32` or `u32`, copied bit by bit; `indices` are
+    /// `u32` or `i32`. Buffers may be longer.
     ///
     /// An index that is negative, or at least `rows`, selects a row of zeros.
     ///

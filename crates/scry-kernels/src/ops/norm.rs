@@ -143,7 +143,8 @@ impl RowNorm {
                 if is_present { format!("widen_chunk({name}s[at])") } else { neutral.into() };
             if is_present {
                 text += &format!(
-                    "@group(0) @binding({binding}) var<storage, read> {name}s: array<StoredChunk>;\n"
+                    "@group(0) @binding({binding})\n\
+                     var<storage, read> {name}s: array<StoredChunk>;\n"
                 );
             }
             text += &format!("fn {name}(at: u32) -> Chunk {{ return {body}; }}\n");

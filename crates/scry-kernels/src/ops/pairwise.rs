@@ -15,8 +15,8 @@ use crate::wgsl::{Immediates, WgslLaunch};
 /// The distance between two points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// The sum of the squares of the differences. Differences are squared, not expanded to products:
-    /// distances of close points lose no precision, and those of equal points are 0.
+    /// The sum of the squares of the differences. Differences are squared, not expanded to
+    /// products: distances of close points lose no precision, and those of equal points are 0.
     SquaredEuclidean,
     /// 1 minus the cosine of the angle between the points as vectors, from 0 to 2; 1 if one of them
     /// is zero. The squares of their lengths must not exceed the largest `f32`.
@@ -77,8 +77,8 @@ const MAX_SLICES: u64 = 512;
 /// Distances between points.
 impl Kernels {
     /// Prepares the distances between all points of two sets: `out[i][j]` is the distance between
-    /// row i of `a` and row j of `b`. `a` is a row-major matrix of m × dim and `b` one of n × dim, of
-    /// `f32`, `f16` or `bf16`, computed in `f32`; `out` is m × n, of `f32`. Without coordinates
+    /// row i of `a` and row j of `b`. `a` is a row-major matrix of m × dim and `b` one of n × dim,
+    /// of `f32`, `f16` or `bf16`, computed in `f32`; `out` is m × n, of `f32`. Without coordinates
     /// distances are 0, or 1 by cosine. Buffers may be longer.
     ///
     /// ```
@@ -126,8 +126,8 @@ impl Kernels {
     /// Prepares the search for the `k` nearest points of each query. `points` and `queries` are
     /// row-major matrices with a point per row, of `f32`, `f16` or `bf16`, computed in `f32`.
     /// `indices`, of `u32` or `i32`, and `distances`, of `f32`, are queries × k: the nearest points
-    /// by increasing distance, and of points with equal distances the first ones. A distance that is
-    /// NaN is larger than all others. Buffers may be longer.
+    /// by increasing distance, and of points with equal distances the first ones. A distance that
+    /// is NaN is larger than all others. Buffers may be longer.
     ///
     /// The distances are the same as those of [`Kernels::pairwise_distances`], but those of other
     /// points are not stored: the memory that is needed does not grow with the number of points.
@@ -211,7 +211,8 @@ impl PointSets {
         self.dim.is_multiple_of(4)
     }
 
-    /// Returns the declarations that precede `point_tiles.wgsl`, with this one; `memory` is in quads.
+    /// Returns the declarations that precede `point_tiles.wgsl`, with this one; `memory` is in
+    /// quads.
     fn sources(&self, memory: u32, fields: &str) -> String {
         let metric = match self.metric {
             Metric::SquaredEuclidean => 0,
@@ -340,7 +341,7 @@ impl Operation for NearestPoints {
             info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
             obstacle: |it, kernels| {
                 let exceeds = 8 * it.list_len(it.slices(kernels)[0]) > u64::from(u32::MAX);
-                let limit = "needs more than 4 GiB of scratch memory for so many queries";
+                let limit = "needs more than 4 GiB of scratch memory for this many queries";
                 let obstacle = it.sets.obstacle(kernels, &[it.len()]);
                 obstacle.or_else(|| exceeds.then(|| limit.to_owned()))
             },
@@ -363,8 +364,8 @@ impl NearestPoints {
         self.sets.queries * self.k
     }
 
-    /// Returns the number of slices of the points, and their tiles: slices occupy the device if there
-    /// are few queries.
+    /// Returns the number of slices of the points, and their tiles: slices occupy the device if
+    /// there are few queries.
     fn slices(&self, kernels: &Kernels) -> [u64; 2] {
         let multiprocessors = kernels.device().info().multiprocessors.unwrap_or(8);
         let wanted = u64::from(multiprocessors) * 4;

@@ -51,8 +51,8 @@ impl Pool2d {
         Self { planes, size, kernel, stride: kernel, padding: [0, 0] }
     }
 
-    /// Returns height and width of the output: the windows inside of the padded input. 0 if there is
-    /// none, and for invalid sizes.
+    /// Returns height and width of the output: the windows inside of the padded input. 0 if there
+    /// is none, and for invalid sizes.
     #[must_use]
     pub const fn output_size(&self) -> [usize; 2] {
         [self.output_len(0), self.output_len(1)]

@@ -60,14 +60,14 @@ const HEADS: u64 = 4;
 
 /// Rotary position embedding.
 impl Kernels {
-    /// Prepares rotary position embedding (RoPE): rotates each pair (a, b) of elements of each head,
-    /// as [`Rope::interleaved`] says, by the angle `position * theta^(-2 i / head_dim)`, to
-    /// `(a cos - b sin, b cos + a sin)`. `x` and `y` are rows × heads × head_dim, of `f32`, `f16` or
-    /// `bf16`, computed in `f32`. `positions` has one position per row, of `u32` or `i32`. Buffers
-    /// may be longer.
+    /// Prepares rotary position embedding (RoPE): rotates each pair (a, b) of elements of each
+    /// head, as [`Rope::interleaved`] says, by the angle `position * theta^(-2 i / head_dim)`, to
+    /// `(a cos - b sin, b cos + a sin)`. `x` and `y` are rows × heads × head_dim, of `f32`, `f16`
+    /// or `bf16`, computed in `f32`. `positions` has one position per row, of `u32` or `i32`.
+    /// Buffers may be longer.
     ///
-    /// Angles are computed in fixed point: they are as accurate at large positions as at small ones.
-    /// Negative positions rotate backwards.
+    /// Angles are computed in fixed point: they are as accurate at large positions as at small
+    /// ones. Negative positions rotate backwards.
     ///
     /// ```
     /// use scry_gpu::Device;

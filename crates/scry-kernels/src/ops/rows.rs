@@ -38,7 +38,7 @@ impl RowMatrix {
         let (rows, columns) = (rows as u64, columns as u64);
         let call = Call { function: function.into(), sizes: sizes(rows, columns) };
         let dtype = call.dtype("x", x, &FLOATS)?;
-        call.product("x", &[rows, columns])?;
+        call.product("buffer `x`", &[rows, columns])?;
         Ok(Self { rows, columns, dtype })
     }
 

@@ -32,16 +32,17 @@ const CHUNK: u64 = 64;
 
 /// Rows added by index.
 impl Kernels {
-    /// Prepares the addition of rows to those that indices select: row `indices[i]` of `y` increases
-    /// by row i of `x`, also if several indices are equal. `x` is a row-major matrix of
+    /// Prepares the addition of rows to those that indices select: row `indices[i]` of `y`
+    /// increases by row i of `x`, also if several indices are equal. `x` is a row-major matrix of
     /// count × columns, `y` one of rows × columns, of `f32`, `i32` or `u32`; `indices` are `u32` or
     /// `i32`. Integers wrap. Buffers may be longer.
     ///
     /// Rows whose index is negative, or at least `rows`, are dropped.
     ///
-    /// With `f32`, the variant `wgsl-atomics` adds in any order, so that results differ between runs
-    /// in their last places. The variant `wgsl` adds the rows of `x` with equal indices in a fixed
-    /// order; [`KernelOptions::deterministic`](crate::KernelOptions::deterministic) requests it.
+    /// With `f32`, the variant `wgsl-atomics` adds in any order, so that results differ between
+    /// runs in their last places. The variant `wgsl` adds the rows of `x` with equal indices in a
+    /// fixed order; [`KernelOptions::deterministic`](crate::KernelOptions::deterministic) requests
+    /// it.
     ///
     /// ```
     /// use scry_gpu::Device;

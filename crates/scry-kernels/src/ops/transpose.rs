@@ -105,8 +105,8 @@ impl Kernels {
         self.prepare_permute(FUNCTION, sizes, [x, y], &[batch, rows, columns], &[0, 2, 1])
     }
 
-    /// Prepares a permutation of the axes of a row-major array: `x` has the sizes `dims`, and axis i
-    /// of `y` is axis `axes[i]` of `x`. Elements are those of [`Kernels::transpose`].
+    /// Prepares a permutation of the axes of a row-major array: `x` has the sizes `dims`, and axis
+    /// i of `y` is axis `axes[i]` of `x`. Elements are those of [`Kernels::transpose`].
     ///
     /// There may be any number of axes, of which at most 6 remain after those of size 1 are dropped
     /// and axes that are adjacent in `x` and in `y` are merged. Without axes, the array is one
@@ -127,8 +127,8 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// As [`Kernels::transpose`], and [`GpuError::Argument`](scry_gpu::GpuError::Argument) if `axes`
-    /// is not a permutation of the axes, or if more than 6 remain.
+    /// As [`Kernels::transpose`], and [`GpuError::Argument`](scry_gpu::GpuError::Argument) if
+    /// `axes` is not a permutation of the axes, or if more than 6 remain.
     pub fn permute(
         &self,
         x: &dyn Binding,

@@ -259,19 +259,20 @@ fn invalid_arguments_are_refused() {
     );
     assert_eq!(
         gather(&x, &x, [3, 2, 3]),
-        "Kernels::gather_rows: buffer `indices` has elements of f32, but u32, i32 are supported; \
-         help: pass a buffer of u32, i32"
+        "Kernels::gather_rows: buffer `indices` has elements of f32, but u32 or i32 is needed; \
+         help: pass a buffer of u32 or i32"
     );
     assert_eq!(
         gather(&x, &indices, [usize::MAX, 2, 3]),
-        "Kernels::gather_rows: the table has more than 2^64 - 1 elements; help: pass smaller sizes"
+        "Kernels::gather_rows: the table has more than 2^64 - 1 elements with \
+         rows=18446744073709551615, columns=2, count=3; help: pass smaller sizes"
     );
     let halves = succeed(gpu.alloc::<scry_gpu::f16>(6));
     let error = kernels.scatter_add_rows(&halves, &indices, &halves, 3, 2, 3).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::scatter_add_rows: buffer `x` has elements of f16, but f32, i32, u32 are \
-         supported; help: pass a buffer of f32, i32, u32"
+        "Kernels::scatter_add_rows: buffer `x` has elements of f16, but f32, i32 or u32 \
+         is needed; help: pass a buffer of f32, i32 or u32"
     );
     let error = kernels.gather(&x, &indices, &x, 6, 3).unwrap_err();
     assert_eq!(

@@ -123,12 +123,12 @@ fn partial_blocks_are_rejected() {
     assert_eq!(
         error.to_string(),
         "Kernels::quantize: `count` is 300, not a multiple of the 256 weights of a block; help: \
-         pass whole blocks"
+         pass a multiple of 256"
     );
     let product = kernels.quantized_matmul(BlockFormat::Q8_0, &blocks, &x, &x, [2, 33], 1);
     assert_eq!(
         product.unwrap_err().to_string(),
         "Kernels::quantized_matmul: `k` is 33, not a multiple of the 32 weights of a block; help: \
-         pass whole blocks"
+         pass a multiple of 32"
     );
 }

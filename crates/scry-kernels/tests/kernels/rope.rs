@@ -144,8 +144,8 @@ fn invalid_arguments_are_refused() {
     );
     assert_eq!(
         error(2, Rope::new(1, 4)),
-        "Kernels::rope: buffer `positions` has 1 elements, but rows=2, heads=1, head_dim=4 needs at \
-         least 2; help: pass a longer buffer, or smaller sizes"
+        "Kernels::rope: buffer `positions` has 1 elements, but rows=2, heads=1, head_dim=4 needs \
+         at least 2; help: pass a longer buffer, or smaller sizes"
     );
     assert_eq!(
         error(1, Rope::new(4, 4)),

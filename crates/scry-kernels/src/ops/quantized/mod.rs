@@ -129,9 +129,9 @@ impl Kernels {
         let [rows, k, columns] = [rows, k, columns].map(|size| size as u64);
         let sizes = vec![("rows", rows), ("k", k), ("columns", columns)];
         let call = Call { function: FUNCTION.into(), sizes };
-        call.product("weights", &[rows, k])?;
-        call.product("x", &[columns, k])?;
-        call.product("y", &[columns, rows])?;
+        call.product("buffer `weights`", &[rows, k])?;
+        call.product("buffer `x`", &[columns, k])?;
+        call.product("buffer `y`", &[columns, rows])?;
         let product = MatMul {
             format,
             rows,

@@ -5,7 +5,8 @@ use super::floats::Table;
 
 /// `sin r = r + r³ P(r²)`, for r in [-1.59, 1.59]: slightly beyond π/2. The coefficients for `f32`
 /// are chosen among neighbouring floats so that the sine of π/2 is 1, and no sine up to there
-/// exceeds 1; some slightly beyond are 1 + 2^-23, which `alternating_sin` clamps. Errors 2^-27.2 and 2^-54.6.
+/// exceeds 1; some slightly beyond are 1 + 2^-23, which `alternating_sin` clamps. Errors 2^-27.2
+/// and 2^-54.6.
 pub(super) const SIN: Table = Table {
     single: &[
         -2.404_975_95e-8,

@@ -1,5 +1,5 @@
-//! An exhaustive test of the arithmetic of termination proofs: all counters of 3 and 4 bits, against
-//! the execution of the loop.
+//! An exhaustive test of the arithmetic of termination proofs: all counters of 3 and 4 bits,
+//! against the execution of the loop.
 
 use crate::kir::termination::counter::{Counter, Interval, Keep, Step};
 
