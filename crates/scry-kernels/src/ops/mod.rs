@@ -6,12 +6,14 @@ mod norm;
 mod quantized;
 mod reduce;
 mod rows;
+mod scan;
 mod softmax;
 
 pub use attention::{Attention, AttentionBias, Strides};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
 pub use reduce::Reduction;
+pub use scan::ScanKind;
 
 use crate::operation::{OperationInfo, describe};
 
@@ -30,6 +32,8 @@ pub(crate) fn list() -> Vec<OperationInfo> {
         describe::<reduce::Reduce>("reduce_rows", "reduction of each row", NUMBERS),
         describe::<reduce::Reduce>("reduce_columns", "reduction of each column", NUMBERS),
         describe::<reduce::Reduce>("reduce_dot", "inner product", NUMBERS),
+        describe::<scan::Scan>("scan", "prefix sums of all elements", NUMBERS),
+        describe::<scan::Scan>("scan_rows", "prefix sums of each row", NUMBERS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),

@@ -5,5 +5,6 @@ mod matmul;
 mod numbers;
 mod reduce;
 mod rows;
+mod scan;
 mod support;
 mod variants;
