@@ -13,6 +13,7 @@ mod reduce;
 mod rope;
 mod rows;
 mod scatter_add;
+mod scan;
 mod softmax;
 mod transpose;
 
@@ -24,6 +25,7 @@ pub use pool::{Pool, Pool2d};
 pub use quantized::BlockFormat;
 pub use reduce::Reduction;
 pub use rope::Rope;
+pub use scan::ScanKind;
 
 use crate::operation::{OperationInfo, describe};
 
@@ -53,6 +55,8 @@ fn list() -> Vec<OperationInfo> {
         describe::<reduce::Reduce>("reduce_rows", "reduction of each row", NUMBERS),
         describe::<reduce::Reduce>("reduce_columns", "reduction of each column", NUMBERS),
         describe::<reduce::Reduce>("reduce_dot", "inner product", NUMBERS),
+        describe::<scan::Scan>("scan", "prefix sums of all elements", NUMBERS),
+        describe::<scan::Scan>("scan_rows", "prefix sums of each row", NUMBERS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),

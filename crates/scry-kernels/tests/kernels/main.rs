@@ -12,6 +12,7 @@ mod quantized;
 mod reduce;
 mod rope;
 mod rows;
+mod scan;
 mod support;
 mod transpose;
 mod variants;
