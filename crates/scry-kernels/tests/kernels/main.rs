@@ -6,6 +6,7 @@ mod gather;
 mod matmul;
 mod pairwise;
 mod pool;
+mod random;
 mod rope;
 mod rows;
 mod support;
