@@ -10,6 +10,7 @@ mod pairwise;
 mod pool;
 mod quantized;
 mod reduce;
+mod random;
 mod rope;
 mod rows;
 mod scatter_add;
@@ -82,5 +83,8 @@ fn list() -> Vec<OperationInfo> {
         describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
         describe::<pairwise::Pairwise>("pairwise_distances", "distances of points", FLOATS),
         describe::<pairwise::NearestPoints>("nearest", "nearest points of queries", FLOATS),
+        describe::<random::Random>("random_bits", "random bits", "i32, u32"),
+        describe::<random::Random>("random_uniform", "uniform random numbers", FLOATS),
+        describe::<random::Random>("random_normal", "normal random numbers", FLOATS),
     ]
 }

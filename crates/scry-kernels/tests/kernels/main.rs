@@ -10,6 +10,7 @@ mod pairwise;
 mod pool;
 mod quantized;
 mod reduce;
+mod random;
 mod rope;
 mod rows;
 mod scan;
