@@ -226,8 +226,17 @@ fn unsuitable_shapes_use_the_tiled_kernel() {
     let bf16 = Gemm::new(100, 100, 100, PtxType::Bf16);
     let error = bf16.plan(T4).unwrap_err();
     assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
-    let zero_k = Gemm::new(100, 100, 0, PtxType::F32);
-    assert!(matches!(zero_k.plan(T4), Err(PlanError::Target { .. })));
+}
+
+#[test]
+fn products_without_terms_run_on_any_target() {
+    let zero_k = |element| Gemm::new(100, 100, 0, element);
+    for element in [PtxType::F32, PtxType::F16] {
+        let plan = zero_k(element).plan(T4).unwrap();
+        assert_eq!(plan.steps[0].kernel.default_target(), Target::SM_75);
+    }
+    let error = zero_k(PtxType::Bf16).plan(T4).unwrap_err();
+    assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl PtxKernel for Reduce {
     }
 
     fn default_target(&self) -> Target {
-        Target::SM_80
+        if self.output() == PtxType::Bf16 { Target::SM_80 } else { Target::SM_75 }
     }
 
     fn write(&self, target: Target) -> PtxEntry {

@@ -19,7 +19,7 @@ impl Gemm {
     ///
     /// # Errors
     /// [`PlanError::Argument`] for an invalid GEMM, see [`Gemm::buffers`], or one with too many
-    /// tiles. [`PlanError::Target`] before `sm_80` if results are `bf16`, or K is 0.
+    /// tiles. [`PlanError::Target`] before `sm_80` if results are `bf16`.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.plan_with(gpu, None)
     }
