@@ -37,8 +37,8 @@ impl fmt::Display for PlanError {
                 let newer = if needed.is_specific() { "" } else { " or newer" };
                 write!(
                     f,
-                    "kernel `{kernel}` uses instructions of {needed}, which {target} lacks; help: \
-                     pass {needed}{newer} as the target"
+                    "kernel `{kernel}` needs {needed}{newer}; the target is {target}; help: pass \
+                     {needed}{newer} as the target"
                 )
             }
             Self::Argument { kernel, argument, problem, help } => {

@@ -267,7 +267,7 @@ fn unsupported_operands_are_rejected() {
     let without_wgmma = GpuSpec { target: Target::SM_90, ..H200 };
     let text = error_text(Gemm::new(3, 5, 7, PtxType::F16), without_wgmma);
     assert!(
-        text.contains("uses instructions of sm_90a, which sm_90 lacks; help: pass sm_90a as"),
+        text.contains("needs sm_90a; the target is sm_90; help: pass sm_90a as the target"),
         "{text}"
     );
     let text = error_text(Gemm::new(3, 5, 7, PtxType::F32), H200);

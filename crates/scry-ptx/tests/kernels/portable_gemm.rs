@@ -261,6 +261,19 @@ fn unsupported_gemms_are_rejected() {
 }
 
 #[test]
+fn errors_name_the_batch_that_is_too_large() {
+    let error = |gemm: Gemm| gemm.plan(A100).unwrap_err().to_string();
+    let no_terms = Gemm { batch: 70_000, ..Gemm::new(3, 3, 0, PtxType::F32) };
+    let packed = MatrixLayout::packed(Layout::RowMajor, 3, 3);
+    let error = error(Gemm { out: packed, ..no_terms });
+    assert!(error.contains("out is 70000 matrices of 3 by 3, above the limit"), "{error}");
+    assert!(error.contains("a smaller batch"), "{error}");
+    let side = (1 << 31) - 512;
+    let error = Gemm::new(side, side, 8, PtxType::F32).plan(A100).unwrap_err().to_string();
+    assert!(error.contains("together 2^60 elements or more"), "{error}");
+}
+
+#[test]
 fn huge_products_are_planned_or_rejected() {
     for [m, n, k] in [[1 << 28, 1 << 28, 1 << 20], [1 << 20, 1 << 20, 1 << 30], [1, 1, 1 << 30]] {
         for element in [PtxType::F32, PtxType::F16] {

@@ -44,7 +44,7 @@ pub use schedule::WorkDivision;
 use split_k::ReceiveBuffer;
 use store::Results;
 
-use crate::kernels::gemm::{Gemm, argument_error};
+use crate::kernels::gemm::{Gemm, SPLIT_PRODUCT, argument_error};
 use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
@@ -103,13 +103,12 @@ impl HopperGemm {
         let work_items = work_items.into_iter().try_fold(1u64, u64::checked_mul);
         match work_items.filter(|work_items| *work_items < schedule::MAX_WORK_ITEMS.into()) {
             None => {
-                let problem =
-                    format!("{tile_rows} by {tile_columns} tiles with split-K {splits}, too many");
-                Err(argument_error(
-                    "out",
-                    problem,
-                    "split the product into several with fewer rows or columns",
-                ))
+                let batch = gemm.batch;
+                let problem = format!(
+                    "{tile_rows} by {tile_columns} tiles with split-K {splits} in a batch of \
+                     {batch}, too many"
+                );
+                Err(argument_error("out", problem, SPLIT_PRODUCT))
             }
             Some(work_items) => {
                 let clusters = match variant.store {
