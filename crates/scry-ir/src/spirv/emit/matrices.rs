@@ -298,7 +298,7 @@ impl Emitter<'_> {
         let index = match place.index {
             None => self.m.u32((place.offset / u64::from(ty.size() * array.width)) as u32),
             Some(_) => {
-                let scalar = self.unit(place, ty.size(), 0);
+                let scalar = self.unit(place, ty.size());
                 self.divide_by_power_of_two(scalar, array.width)
             }
         };
