@@ -146,7 +146,7 @@ impl Emitter<'_> {
         let past_last = self.op(Op::LogicalAnd, Type::Bool, &[in_last, past_end]);
         let excess = self.op(Op::LogicalOr, Type::Bool, &[past, past_last]);
         let [exit, go_on] = [(); 2].map(|()| self.m.id());
-        self.select(excess, [exit, go_on], go_on);
+        self.branch_conditional(excess, [exit, go_on], go_on);
         self.begin(exit);
         self.m.run(Op::Return, &[]);
         self.begin(go_on);
@@ -206,29 +206,29 @@ impl Emitter<'_> {
         let counter = self.m.local_word();
         self.m.run(Op::Store, &[counter, first]);
         let [header, top, body, exit, next, merge] = [(); 6].map(|()| self.m.id());
-        self.go(header);
+        self.branch(header);
         self.begin(header);
         self.m.run(Op::LoopMerge, &[merge, next, 0]);
-        self.go(top);
+        self.branch(top);
         self.begin(top);
         let index = self.m.op(Op::Load, u32, &[counter]);
         let count = self.m.u32(array.elements);
         let in_bounds = self.op(Op::ULessThan, Type::Bool, &[index, count]);
-        self.select(in_bounds, [body, exit], body);
+        self.branch_conditional(in_bounds, [body, exit], body);
         self.begin(exit);
-        self.go(merge);
+        self.branch(merge);
         self.begin(body);
         let scalar = self.spirv_ty(memory_type(array.ty));
         let element = self.m.vector(scalar, array.width);
         let pointer = self.pointer_to(array.class, element, &[array.variable, index]);
         let zero = self.m.null(element);
         self.store_to(array.class, pointer, zero);
-        self.go(next);
+        self.branch(next);
         self.begin(next);
         let invocations = self.m.u32(self.kir.workgroup_size.iter().product());
         let next_index = self.m.op(Op::IAdd, u32, &[index, invocations]);
         self.m.run(Op::Store, &[counter, next_index]);
-        self.go(header);
+        self.branch(header);
         self.begin(merge);
     }
 }
