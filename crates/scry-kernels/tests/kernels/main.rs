@@ -3,6 +3,7 @@
 
 mod conv;
 mod gather;
+mod gemv;
 mod matmul;
 mod pairwise;
 mod pool;
