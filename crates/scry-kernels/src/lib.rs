@@ -12,7 +12,9 @@ mod host;
 mod kernels;
 #[cfg(doctest)]
 mod must_use;
+mod lookback;
 mod native;
+mod occupancy;
 mod op;
 mod operation;
 mod ops;

@@ -10,9 +10,11 @@ mod pairwise;
 mod pool;
 mod quantized;
 mod reduce;
+mod random;
 mod rope;
 mod rows;
 mod scatter_add;
+mod scan;
 mod softmax;
 mod transpose;
 
@@ -24,6 +26,7 @@ pub use pool::{Pool, Pool2d};
 pub use quantized::BlockFormat;
 pub use reduce::Reduction;
 pub use rope::Rope;
+pub use scan::ScanKind;
 
 use crate::operation::{OperationInfo, describe};
 
@@ -53,6 +56,8 @@ fn list() -> Vec<OperationInfo> {
         describe::<reduce::Reduce>("reduce_rows", "reduction of each row", NUMBERS),
         describe::<reduce::Reduce>("reduce_columns", "reduction of each column", NUMBERS),
         describe::<reduce::Reduce>("reduce_dot", "inner product", NUMBERS),
+        describe::<scan::Scan>("scan", "prefix sums of all elements", NUMBERS),
+        describe::<scan::Scan>("scan_rows", "prefix sums of each row", NUMBERS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),
@@ -78,5 +83,8 @@ fn list() -> Vec<OperationInfo> {
         describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
         describe::<pairwise::Pairwise>("pairwise_distances", "distances of points", FLOATS),
         describe::<pairwise::NearestPoints>("nearest", "nearest points of queries", FLOATS),
+        describe::<random::Random>("random_bits", "random bits", "i32, u32"),
+        describe::<random::Random>("random_uniform", "uniform random numbers", FLOATS),
+        describe::<random::Random>("random_normal", "normal random numbers", FLOATS),
     ]
 }

@@ -1,10 +1,10 @@
 //! The launches of a reduction: one pass, or two if there are few results and many elements.
 
-use scry_gpu::{BackendKind, DType, PreparedLaunch, Result, UntypedBuffer};
+use scry_gpu::{DType, PreparedLaunch, Result, UntypedBuffer};
 
 use super::{Axis, Reduce, Reduction};
 use crate::elements;
-use crate::kernels::Kernels;
+use crate::occupancy::{power_of_4, resident_workgroups};
 use crate::operation::Preparation;
 use crate::wgsl::{Immediates, WgslLaunch};
 
@@ -90,22 +90,6 @@ impl Pass {
     }
 }
 
-/// Returns the smallest power of 4 that is at least `size`.
-fn power_of_4(size: u64) -> u64 {
-    let power = size.next_power_of_two();
-    if power.trailing_zeros().is_multiple_of(2) { power } else { 2 * power }
-}
-
-/// Returns how many workgroups are resident on a device together, or enough to occupy it.
-fn resident_workgroups(kernels: &Kernels) -> u64 {
-    let info = kernels.device().info();
-    match (info.multiprocessors, info.backend) {
-        (Some(multiprocessors), _) => u64::from(multiprocessors) * 4,
-        (None, BackendKind::Cpu) => 32,
-        (None, _) => 512,
-    }
-}
-
 /// Prepares the launches.
 pub(super) fn prepare(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let (out, inputs) = preparation.buffers.split_last().expect("the last buffer is the output");
@@ -114,7 +98,7 @@ pub(super) fn prepare(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<
     let is_of_columns = it.axis == Axis::Column && it.columns > 1;
     let (results, length) = (it.results(), it.length());
     let width = if is_of_columns { 1 } else { load_width(results, length) };
-    let workgroups = resident_workgroups(preparation.kernels);
+    let workgroups = resident_workgroups(preparation.kernels, 4);
     let first = Pass::new(is_of_columns, results, length / width, width, workgroups);
     let input = Input::Elements(&inputs);
     if first.segments == 1 {

@@ -54,7 +54,12 @@ fn each_waker_is_woken_once() {
     driver.wait_for(filled);
     second.wait_for(2);
     assert_eq!((first.get(), second.get()), (1, 2));
-    assert_eq!(Arc::strong_count(&second), 1, "no waker is kept");
+    // The thread that wakes drops a waker after it was woken.
+    let start = Instant::now();
+    while Arc::strong_count(&second) > 1 {
+        assert!(start.elapsed() < LONG, "a waker is kept");
+        std::thread::sleep(Duration::from_micros(100));
+    }
     // A submission that is already done wakes immediately.
     assert_eq!(driver.notify(hung, &Waker::from(first.clone())), Ok(true));
     assert_eq!(first.get(), 2);
