@@ -34,7 +34,7 @@ struct Sizes {
 
 const THREADS: u32 = 256u;
 // The lowest f32: -infinity - -infinity would be NaN.
-const LOWEST: f32 = -3.40282347e38;
+const LOWEST: f32 = -0x1.fffffep+127;
 
 // Invocations of a row.
 const ROW_THREADS: u32 = DIM / 4u;

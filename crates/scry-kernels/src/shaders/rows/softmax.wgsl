@@ -4,7 +4,7 @@
 @group(0) @binding(1) var<storage, read_write> y: array<StoredChunk>;
 
 // The lowest f32, at least which every maximum is: -infinity - -infinity would be NaN.
-const LOWEST: f32 = -3.40282347e38;
+const LOWEST: f32 = -0x1.fffffep+127;
 
 // Returns what the results of a row are computed with: the sum of exponentials, or its logarithm.
 fn finish(sum: f32) -> f32 {
