@@ -15,7 +15,6 @@ mod backend;
 )]
 mod cache;
 mod core;
-pub mod cuda;
 pub mod guide;
 mod lifecycle;
 #[cfg(doctest)]

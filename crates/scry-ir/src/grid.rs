@@ -4,8 +4,8 @@
 ///
 /// A launch with more workgroups on an axis than the device supports is laid out as rows of `width`
 /// physical workgroups along x, stacked along y and z. The kernel linearises its physical workgroup
-/// id, exits at once if it is in excess, and computes its logical ids. The linear index has 32
-/// bits: a launch has at most 2^32 - 1 workgroups in total, including the excess ones in its rows.
+/// id, exits at once if it is in excess, and computes its logical ids. The numbers of rows and the
+/// linear index have 32 bits: a launch has at most 2^32 - 1 workgroups, without those in excess.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearisedGrid {
@@ -18,7 +18,7 @@ pub struct LinearisedGrid {
     /// Rows that contain workgroups of the launch.
     pub rows: u32,
     /// Workgroups of the launch in the last of those rows.
-    pub last_row: u32,
+    pub last_row_len: u32,
     /// Unused; keeps the size a multiple of 16 bytes.
     pub padding: u32,
 }
@@ -28,7 +28,7 @@ impl LinearisedGrid {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
         let [x, y, z] = self.groups;
-        let words = [x, y, z, self.width, self.height, self.rows, self.last_row, self.padding];
+        let words = [x, y, z, self.width, self.height, self.rows, self.last_row_len, self.padding];
         let mut bytes = [0; 32];
         for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());

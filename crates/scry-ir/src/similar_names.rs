@@ -2,8 +2,9 @@
 
 /// Returns the candidate that is most similar to a misspelt name, the first of several, or `None`
 /// if none is similar enough. Names of up to five characters may differ by one edit, longer ones by
-/// one edit per three characters; an edit is an insertion, deletion, substitution or transposition.
-/// Case is ignored.
+/// one edit per three characters, and all by fewer edits than the candidate has characters; an edit
+/// is an insertion, deletion, substitution or transposition. Case is ignored, and so is what
+/// follows the 64th character.
 ///
 /// ```
 /// let names = ["TILE", "FACTOR"];
@@ -72,7 +73,7 @@ mod tests {
     fn only_near_names_are_suggested() {
         assert_eq!(nearest_name("RADUIS", ["TILE", "RADIUS"]), Some("RADIUS"));
         assert_eq!(nearest_name("scr", ["dst", "src"]), Some("src"));
-        assert_eq!(nearest_name("x", ["y"]), None, "a name of one letter resembles no other");
+        assert_eq!(nearest_name("x", ["y"]), None, "all characters differ");
         assert_eq!(nearest_name("", ["y"]), None);
         assert_eq!(nearest_name("count", []), None);
         assert_eq!(nearest_name("heigth", ["height", "weight"]), Some("height"));

@@ -142,7 +142,12 @@ impl PreparedLaunch {
         let mut list = CommandList::default();
         encode::dispatch(&kernel.context, &mut list, function, kernel, bindings, launch)
             .in_function(function)?;
-        Ok(Self { kernel: kernel.clone(), template: Arc::new(LaunchTemplate::new(list)) })
+        Ok(Self::from_list(kernel.clone(), list))
+    }
+
+    /// Keeps the only launch of a list, one of the kernel.
+    pub(crate) fn from_list(kernel: Kernel, list: CommandList) -> Self {
+        Self { kernel, template: Arc::new(LaunchTemplate::new(list)) }
     }
 
     /// Runs it on its device. Returns once the work is submitted.

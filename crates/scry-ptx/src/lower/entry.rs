@@ -14,7 +14,8 @@ const MAX_STATIC_SHARED: u32 = 48 << 10;
 /// Maximum bytes of a local array that are zeroed by unrolled stores rather than in a loop.
 const MAX_UNROLLED_ZEROS: u32 = 4096;
 
-/// Maximum 16-byte stores per thread that zero shared memory unrolled rather than in a loop.
+/// Maximum 16-byte stores of every thread that zero shared memory unrolled rather than in a loop;
+/// some threads make one more.
 const MAX_UNROLLED_STORES: u32 = 16;
 
 /// The state set up by the prologue.
@@ -285,7 +286,7 @@ impl Lowering<'_> {
         };
         let (first, second) = (load_four(0), load_four(16));
         let (groups, width) = (&first[..3], first[3]);
-        let (height, rows, last_row) = (second[0], second[1], second[2]);
+        let (height, rows, last_row_len) = (second[0], second[1], second[2]);
         let (x, y) = (self.b.special("%ctaid.x"), self.b.special("%ctaid.y"));
         let z = self.b.special("%ctaid.z");
         // The index of the block's row in the launched grid, over y and z.
@@ -294,7 +295,7 @@ impl Lowering<'_> {
         self.b.ret_if(is_surplus);
         let last = self.b.typed("sub", PtxType::U32, &[rows.into(), Operand::u32(1)]);
         let in_last = self.b.compare("eq", PtxType::U32, row.into(), last.into());
-        let end = self.b.select(PtxType::U32, in_last, last_row.into(), width.into());
+        let end = self.b.select(PtxType::U32, in_last, last_row_len.into(), width.into());
         let is_surplus = self.b.compare("ge", PtxType::U32, x.into(), end.into());
         self.b.ret_if(is_surplus);
         let linear = self.b.typed("mad.lo", PtxType::U32, &[row.into(), width.into(), x.into()]);

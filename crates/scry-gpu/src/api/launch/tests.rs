@@ -8,19 +8,19 @@ use crate::core::check::tests::{device, kernel};
 
 fn size(workgroup: [u32; 3], count: impl Into<Invocations>) -> Result<Grid> {
     let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
-    grid(&interface, &device(), GridSize::Invocations(count.into()))
+    grid((&interface).into(), &device(), GridSize::Invocations(count.into()))
 }
 
 fn workgroups(workgroup: [u32; 3], groups: [u32; 3]) -> Result<Grid> {
     let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
-    grid(&interface, &device(), GridSize::Workgroups(groups))
+    grid((&interface).into(), &device(), GridSize::Workgroups(groups))
 }
 
 /// Returns the workgroup that a physical workgroup runs, as a kernel on a linearised grid computes
 /// it.
 fn workgroup_id(grid: &LinearisedGrid, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
     let row = y.checked_add(z.checked_mul(grid.height)?).expect("rows are numbered in 32 bits");
-    if row >= grid.rows || (row == grid.rows - 1 && x >= grid.last_row) {
+    if row >= grid.rows || (row == grid.rows - 1 && x >= grid.last_row_len) {
         return None;
     }
     let flat = row.checked_mul(grid.width).and_then(|it| it.checked_add(x));
@@ -113,7 +113,7 @@ fn one_workgroup_more_is_linearised() {
     assert_eq!((grid.groups, grid.native), ([65536, 1, 1], [32768, 2, 1]));
     let params = grid.linearised.unwrap();
     assert_eq!((params.groups, params.width, params.rows), ([65536, 1, 1], 32768, 2));
-    assert_eq!((params.height, params.last_row), (2, 32768));
+    assert_eq!((params.height, params.last_row_len), (2, 32768));
 }
 
 #[test]
@@ -136,6 +136,20 @@ fn grids_beyond_the_device_are_rejected() {
 }
 
 #[test]
+fn native_grids_may_exceed_32_bit_indices() {
+    let interface = Interface { workgroup_size: [64, 1, 1], ..kernel(Vec::new()) };
+    let mut info = device();
+    info.limits.max_native_workgroups[0] = i32::MAX as u32;
+    let native = |count| {
+        let size = GridSize::Invocations(Invocations::from(count));
+        grid(KernelInterface::new(&interface, true), &info, size)
+    };
+    assert_eq!(native(1u64 << 36).unwrap().native, [1 << 30, 1, 1]);
+    assert!(native(1u64 << 37).unwrap_err().to_string().contains("2147483648 × 1 × 1 workgroups"));
+    assert!(native(0).unwrap().empty);
+}
+
+#[test]
 fn immediates_keep_their_bytes_and_type() {
     let launch = Launch::workgroups([1, 2, 3]).immediates(&[1u32, 2]);
     let given = launch.immediates.unwrap();
@@ -155,9 +169,8 @@ proptest! {
         let total = groups.iter().product::<u32>() as usize;
         let capacity = max_native.iter().product::<u32>() as usize;
         let Some((native, params)) = linearise(groups, max_native) else {
-            // Rows have one width: some capacity may be lost, but never a whole row.
-            let [width, height, depth] = max_native.map(|n| n as usize);
-            prop_assert!(total.div_ceil(width) > height * depth);
+            // No capacity is lost: only grids above it are rejected.
+            prop_assert!(total > capacity);
             return Ok(());
         };
         prop_assert!(total <= capacity);
@@ -205,12 +218,12 @@ proptest! {
         // No workgroup runs twice: all rows except the last are full, and the last one ends with
         // the last workgroup.
         let full = u64::from(params.rows - 1) * u64::from(params.width);
-        prop_assert_eq!(full + u64::from(params.last_row), u64::from(total));
-        prop_assert!(params.last_row >= 1 && params.last_row <= params.width);
+        prop_assert_eq!(full + u64::from(params.last_row_len), u64::from(total));
+        prop_assert!(params.last_row_len >= 1 && params.last_row_len <= params.width);
         let rows = u64::from(native[1]) * u64::from(native[2]);
         prop_assert!(u64::from(params.rows) <= rows && rows <= u64::from(u32::MAX));
         let last = native.map(|n| n - 1);
         prop_assert_eq!(workgroup_id(&params, last).is_some(),
-            rows == u64::from(params.rows) && params.last_row == params.width);
+            rows == u64::from(params.rows) && params.last_row_len == params.width);
     }
 }

@@ -13,7 +13,8 @@ impl NativeInterface {
     /// Checks buffers against the interface before a kernel is compiled or launched: their number,
     /// device, element types, lengths ([`NativeBinding::with_min_len`]), the alignment of slices,
     /// and overlaps of written buffers. Errors name `function`, such as the function of a library
-    /// that the program called, and the bindings.
+    /// that the program called, the bindings, and what determines the lengths
+    /// ([`NativeInterface::sizes`]).
     ///
     /// A launch makes the same checks, and rejects empty buffers, which pass here if no minimum
     /// length is declared. Immediates and the size of the grid are checked by the launch only.
@@ -39,18 +40,7 @@ impl NativeInterface {
     /// [`GpuError::Argument`](crate::GpuError::Argument),
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
     pub fn check(&self, device: &Device, function: &str, buffers: &[&dyn Binding]) -> Result<()> {
-        self.check_for(device, function, None, buffers)
-    }
-
-    /// [`NativeInterface::check`] for a function whose arguments determine the minimum lengths:
-    /// errors name them, as in `m=3, n=5`.
-    pub(crate) fn check_for(
-        &self,
-        device: &Device,
-        function: &str,
-        sizes: Option<&str>,
-        buffers: &[&dyn Binding],
-    ) -> Result<()> {
+        let sizes = Some(self.sizes.as_str()).filter(|sizes| !sizes.is_empty());
         let bindings = &self.bindings.0;
         check_count(function, bindings, buffers.len())?;
         let interface = self.reflect(function);

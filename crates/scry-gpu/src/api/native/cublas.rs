@@ -20,6 +20,7 @@ use crate::api::error::{
 };
 use crate::api::kernel::Kernel;
 use crate::api::launch::{Count, Launch};
+use crate::api::prepared_launch::PreparedLaunch;
 use crate::api::slice::Slice;
 use crate::core::command_list::CommandList;
 use crate::core::compiled_kernel::CompiledKernel;
@@ -118,8 +119,9 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::BufferAccess`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`]
-    /// for sizes beyond 2³¹ − 1; [`GpuError::Argument`] if `c` overlaps `a` or `b`, or if a matrix
-    /// does not begin at a multiple of [`DeviceInfo::binding_alignment`](crate::DeviceInfo);
+    /// for sizes beyond 2³¹ − 1; [`GpuError::Argument`] if a size is negative, if `c` overlaps `a`
+    /// or `b`, or if a matrix does not begin at a multiple of
+    /// [`DeviceInfo::binding_alignment`](crate::DeviceInfo); [`GpuError::WrongDevice`];
     /// [`GpuError::Library`] without cuBLAS, and on devices of other backends.
     pub fn cublas_matmul<T: GemmElement>(
         &self,
@@ -164,6 +166,46 @@ impl Device {
         let sizes = [m.count(), n.count(), k.count()];
         let operation = "Device::cublas_matmul_tf32";
         self.multiply(Routine::Tf32, &Matrices { operation, a, b, c, sizes })
+    }
+
+    /// Checks a product as [`Device::cublas_matmul`] does, and keeps it for repeated use. No size
+    /// may be 0.
+    ///
+    /// ```no_run
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cuda")?;
+    /// let (a, b) = (gpu.upload(&[1.0f32; 6])?, gpu.upload(&[2.0f32; 12])?);
+    /// let c = gpu.alloc::<f32>(8)?;
+    /// let product = gpu.prepare_cublas_matmul(&a, &b, &c, 2, 4, 3)?;
+    /// product.run()?;
+    /// gpu.batch().run_prepared(&product)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::cublas_matmul`]; [`GpuError::Argument`] if a size is 0.
+    pub fn prepare_cublas_matmul<T: GemmElement>(
+        &self,
+        a: &Buffer<T>,
+        b: &Buffer<T>,
+        c: &Buffer<T>,
+        m: impl Count,
+        n: impl Count,
+        k: impl Count,
+    ) -> Result<PreparedLaunch> {
+        let operation = "Device::prepare_cublas_matmul";
+        let sizes = [m.count(), n.count(), k.count()];
+        if let Some((name, _)) = ["m", "n", "k"].iter().zip(sizes).find(|(_, size)| *size == 0) {
+            let help = "fill c with zeros (Buffer::fill): there is nothing to multiply";
+            let error = ArgumentError::new(operation, format!("`{name}`"), "is 0", help);
+            return Err(GpuError::Argument(error));
+        }
+        let routine = default_routine::<T>();
+        let mut list = CommandList::default();
+        append(&self.context, &mut list, routine, &Matrices { operation, a, b, c, sizes })
+            .in_function(operation)?;
+        Ok(PreparedLaunch::from_list(kernel(&self.context, routine)?, list))
     }
 
     fn multiply<T: GemmElement>(&self, routine: Routine, matrices: &Matrices<'_, T>) -> Result<()> {
@@ -221,9 +263,10 @@ fn append<T: GemmElement>(
         same_device(context, owner, operation, || format!("`{name}`"))?;
     }
     let sizes = [("m", m), ("n", n), ("k", k)];
-    let [m, n, k] = sizes.map(|(name, size)| check_size(context, name, size));
+    let [m, n, k] = sizes.map(|size| check_size(context, operation, size));
     let (m, n, k) = (m?, n?, k?);
-    let (kernel, launch) = product(context, routine, [m, n, k])?;
+    let launch = Launch::workgroups([1; 3]).immediates(&[m, n, k]);
+    let kernel = kernel(context, routine)?;
     let a = matrix(a, operation, ("a", "m × k"), m, k)?;
     let b = matrix(b, operation, ("b", "k × n"), k, n)?;
     let c = matrix(c, operation, ("c", "m × n"), m, n)?;
@@ -280,16 +323,6 @@ fn check_disjoint(operation: &str, (name, operand): &(&str, View<'_>), c: &View<
     }))
 }
 
-/// Returns a routine, and its launch for m, n and k.
-pub(crate) fn product(
-    context: &Arc<Context>,
-    routine: Routine,
-    sizes: [u32; 3],
-) -> Result<(Kernel, Launch)> {
-    let launch = Launch::workgroups([1; 3]).immediates(&sizes);
-    Ok((kernel(context, routine)?, launch))
-}
-
 /// Returns the routine as a kernel of the device.
 fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
     let element = match routine {
@@ -310,17 +343,25 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
 }
 
 /// Checks a size against the range of cuBLAS.
-fn check_size(context: &Context, name: &str, size: i128) -> Result<u32> {
+fn check_size(context: &Context, operation: &str, (name, size): (&str, i128)) -> Result<u32> {
     const MAX_SIZE: u32 = i32::MAX as u32;
     match u32::try_from(size) {
         Ok(size) if size <= MAX_SIZE => Ok(size),
+        _ if size < 0 => Err(GpuError::Argument(ArgumentError {
+            label: None,
+            function: Some(operation.to_owned().into()),
+            kernel: None,
+            argument: format!("`{name}`"),
+            problem: format!("is negative: {size}"),
+            help: format!("pass m, n and k from 0 to {MAX_SIZE}"),
+        })),
         _ => Err(GpuError::TooLarge(TooLargeError {
             label: None,
             function: None,
             what: format!("`{name}`"),
             requested: size.to_string(),
             device: context.info.name.clone(),
-            limit: format!("0 to {MAX_SIZE}"),
+            limit: MAX_SIZE.to_string(),
             limit_name: "rows or columns of a matrix",
             help: "multiply parts of the matrices, one after the other".to_owned(),
         })),

@@ -1,7 +1,7 @@
 // Appended to one.wgsl or one_vec4.wgsl, which define `Value`.
 
 // The largest finite number: WGSL has no literal for infinity.
-const IDENTITY: f32 = 3.40282347e38;
+const IDENTITY: f32 = 0x1.fffffep+127;
 
 fn combine(a: Value, b: Value) -> Value {
     return min(a, b);

@@ -31,8 +31,8 @@ pub fn mutate_as_requested(kir: &mut Kir, caller: &Thread) {
     }
 }
 
-/// Returns whether a mutation is requested: then kernels must not be read from or written to
-/// caches.
+/// Returns whether a mutation or the log is requested: then kernels must not be read from or
+/// written to caches.
 #[must_use]
 pub fn is_requested() -> bool {
     let request = Request::shared();
@@ -49,7 +49,7 @@ impl Request {
         let value = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let request = Self { operator: value("SCRY_MUTATION"), log: value("SCRY_MUTATION_LOG") };
         if let Some(operator) = &request.operator {
-            eprintln!("SCRY_MUTATION is set: every `{operator}` returns a wrong result");
+            eprintln!("SCRY_MUTATION is set: every `{operator}` has a wrong result");
         }
         if let Some(log) = &request.log {
             // The list of all operators, which belong to no thread.

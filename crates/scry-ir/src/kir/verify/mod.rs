@@ -57,7 +57,7 @@ const MAX_WORKGROUP_AXIS: u32 = 1 << 16;
 /// ```
 ///
 /// # Errors
-/// The first statement or definition that breaks a rule.
+/// The first declaration, statement or unused definition that breaks a rule.
 pub fn verify(kir: &Kir) -> Result<(), VerifyError> {
     declarations::check(kir).map_err(|violation| violation.in_declaration(&kir.name))?;
     let mut walk = Walk {
@@ -230,8 +230,8 @@ impl<'a> Walk<'a> {
         let definition = &self.kir.values[value.index()];
         self.check_all_usable(|visit| definition.inst.for_each_operand(visit))?;
         types::check(self.kir, definition)?;
-        if let Inst::Extra(first, _) = definition.inst {
-            let message = format!("{first} computes it already");
+        if let Inst::Extra(..) = definition.inst {
+            let message = "`extra` results have no statement of their own".to_owned();
             return Err(violation(VerifyErrorKind::Value, message));
         }
         let count = definition.inst.results();

@@ -43,7 +43,8 @@ const LAUNCH_CYCLES: u128 = 4000;
 const SPLIT_CYCLES: u128 = 125;
 /// Overhead per block, in cycles.
 const BLOCK_CYCLES: u128 = 1500;
-/// Maximum leading dimension: element offsets within a tile are 32-bit integers.
+/// Upper bound, exclusive, of leading dimensions: element offsets within a tile are 32-bit
+/// integers.
 const MAX_LD: u64 = 1 << 24;
 
 /// Maximum number of results and maximum K of a small GEMM, which the tiled reference kernel
@@ -64,7 +65,7 @@ fn is_small(gemm: &Gemm) -> bool {
 }
 
 /// Whether a GEMM is computed in `f32`. Without `wgmma`, TF32x3 is computed in `f32` too, which is
-/// at least as accurate.
+/// about as accurate.
 fn computes_in_f32(gemm: &Gemm, gpu: GpuSpec) -> bool {
     let hopper = gpu.is_hopper();
     gemm.element == PtxType::F32
@@ -119,8 +120,8 @@ impl Unit {
     /// Maximum resident blocks per multiprocessor (occupancy).
     fn max_resident_blocks(self) -> u32 {
         match self {
-            Self::Ffma(tile) => tile.blocks,
-            Self::Mma(tile) => tile.blocks,
+            Self::Ffma(tile) => tile.resident_blocks,
+            Self::Mma(tile) => tile.resident_blocks,
         }
     }
 
@@ -128,9 +129,9 @@ impl Unit {
     /// operands of `size` bytes per element.
     fn multiply_adds_per_cycle(self, size: u32) -> u32 {
         match (self, size) {
-            (Self::Ffma(tile), _) => tile.rate,
-            (Self::Mma(tile), 2) => tile.rate,
-            (Self::Mma(tile), _) => tile.rate / 2,
+            (Self::Ffma(tile), _) => tile.mul_adds_per_cycle,
+            (Self::Mma(tile), 2) => tile.mul_adds_per_cycle,
+            (Self::Mma(tile), _) => tile.mul_adds_per_cycle / 2,
         }
     }
 
@@ -151,8 +152,8 @@ impl Product {
     }
 
     /// Returns the GEMM or its transpose if the skinny-GEMM kernel ([`Dot`]) supports it and is
-    /// faster: than tensor cores that need repacked operands; or without `wgmma`, for K-major
-    /// operands with enough columns for all multiprocessors.
+    /// faster: than tensor cores that need repacked operands; or for `f32`, and 16-bit types
+    /// without `wgmma`, if operands are K-major with enough columns for all multiprocessors.
     fn as_skinny(&self, gpu: GpuSpec) -> Option<Self> {
         let both = [Self { ..*self }, self.transposed()];
         let is_16bit = self.gemm.element.size() == 2;

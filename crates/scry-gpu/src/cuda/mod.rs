@@ -1,4 +1,0 @@
-//! Features of CUDA devices only.
-
-#[cfg(feature = "kernels")]
-pub mod kernels;

@@ -1,0 +1,33 @@
+//! Kernels for GPUs and CPUs with one API on every device.
+#![doc = include_str!("../README.md")]
+#![doc(test(attr(deny(unused_must_use))))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod arguments;
+mod call;
+mod compiled;
+mod elements;
+mod explanation;
+mod host;
+mod kernels;
+mod lookback;
+#[cfg(doctest)]
+mod must_use;
+mod native;
+mod occupancy;
+mod op;
+mod operation;
+mod ops;
+mod ordering;
+mod ptx;
+mod scratch;
+mod tuning;
+mod wgsl;
+
+pub use explanation::Explanation;
+pub use kernels::{KernelOptions, Kernels};
+pub use op::Op;
+pub use operation::{OperationInfo, VariantInfo};
+pub use ops::*;
+pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
+pub use scry_ptx::{PtxType, Target};

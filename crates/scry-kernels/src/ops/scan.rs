@@ -1,0 +1,327 @@
+//! Prefix sums.
+
+use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
+
+use crate::call::Call;
+use crate::elements::{self, NUMBERS};
+use crate::kernels::Kernels;
+use crate::lookback;
+use crate::occupancy::{power_of_4, resident_workgroups};
+use crate::op::Op;
+use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::wgsl::{Immediates, WgslLaunch};
+
+use super::rows::RowMatrix;
+
+/// Which elements a prefix sum contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScanKind {
+    /// The elements up to the position of the sum, with the one there.
+    Inclusive,
+    /// The elements before the position of the sum. The first sum is 0.
+    Exclusive,
+}
+
+/// Prefix sums of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Scan {
+    function: &'static str,
+    kind: ScanKind,
+    matrix: RowMatrix,
+}
+
+/// Prefix sums.
+impl Kernels {
+    /// Prepares the prefix sums of all elements of `x`: each element of `y` is the sum of the
+    /// elements of `x` up to it, or before it. Both have elements of `f32`, `f16`, `bf16`, `i32` or
+    /// `u32`; `y` may be longer.
+    ///
+    /// Integers wrap. Floats are summed in `f32` and rounded once, in an order that depends only on
+    /// the variant, the sizes and the device. A sum that contains NaN, or infinities of both signs,
+    /// is NaN; those before it are not.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::{Kernels, ScanKind};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// let (x, y) = (gpu.upload(&[3u32, 1, 4, 1])?, gpu.alloc::<u32>(4)?);
+    /// kernels.scan(ScanKind::Inclusive, &x, &y)?.run()?;
+    /// assert_eq!(y.download()?, [3, 4, 8, 9]);
+    /// kernels.scan(ScanKind::Exclusive, &x, &y)?.run()?;
+    /// assert_eq!(y.download()?, [0, 3, 4, 8]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers that are too short, of
+    /// another type, or that overlap; [`GpuError::Capability`](scry_gpu::GpuError::Capability) if
+    /// the device supports no variant for the type and the sizes.
+    pub fn scan(&self, kind: ScanKind, x: &dyn Binding, y: &dyn Binding) -> Result<Op> {
+        self.prepare_scan("Kernels::scan", kind, [x, y], [1, x.len()])
+    }
+
+    /// Prepares the prefix sums of each row of `x`, see [`Kernels::scan`]. `x` and `y` are
+    /// row-major matrices without padding; buffers may be longer.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::{Kernels, ScanKind};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (x, y) = (gpu.upload(&[1.0f32; 6])?, gpu.alloc::<f32>(6)?);
+    /// Kernels::new(&gpu)?.scan_rows(ScanKind::Inclusive, &x, &y, 2, 3)?.run()?;
+    /// assert_eq!(y.download()?, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernels::scan`].
+    pub fn scan_rows(
+        &self,
+        kind: ScanKind,
+        x: &dyn Binding,
+        y: &dyn Binding,
+        rows: usize,
+        columns: usize,
+    ) -> Result<Op> {
+        self.prepare_scan("Kernels::scan_rows", kind, [x, y], [rows, columns])
+    }
+
+    fn prepare_scan(
+        &self,
+        function: &'static str,
+        kind: ScanKind,
+        [x, y]: [&dyn Binding; 2],
+        [rows, columns]: [usize; 2],
+    ) -> Result<Op> {
+        let call = Call::new(function);
+        let dtype = call.dtype("x", x, &NUMBERS)?;
+        let matrix = RowMatrix { rows: rows as u64, columns: columns as u64, dtype };
+        call.product("the matrix", &[matrix.rows, matrix.columns])?;
+        self.op(Scan { function, kind, matrix }, &[x, y])
+    }
+}
+
+impl Operation for Scan {
+    fn function(&self) -> &'static str {
+        self.function
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, u64)> {
+        match self.function {
+            "Kernels::scan" => vec![("len", self.matrix.columns)],
+            _ => self.matrix.sizes(),
+        }
+    }
+
+    fn arguments(&self) -> Vec<NativeBinding> {
+        vec![self.matrix.read("x"), self.matrix.write("y")]
+    }
+
+    fn variants() -> &'static [Variant<Self>] {
+        &[
+            Variant {
+                info: VariantInfo {
+                    name: "wgsl-lookback",
+                    needs: lookback::NEEDS,
+                    deterministic: true,
+                },
+                obstacle: |it, kernels| {
+                    lookback::obstacle(kernels).or_else(|| it.matrix.wgsl_obstacle(kernels))
+                },
+                suits: |it, kernels| Chunks::new(&it.matrix, kernels).count > 1,
+                prepare: lookback_launches,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
+                suits: |_, _| true,
+                prepare: chunk_launches,
+            },
+        ]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.matrix.len() == 0
+    }
+
+    fn tolerance(&self) -> f64 {
+        elements::tolerance(self.matrix.dtype)
+    }
+}
+
+/// Invocations of a workgroup.
+const WORKGROUP: u64 = 256;
+
+/// Vectors of four elements per invocation in a tile of a chunk.
+const VECTORS: u64 = 4;
+
+/// Vectors per invocation in a tile of the look-back.
+const LOOKBACK_VECTORS: u64 = 8;
+
+/// The fewest tiles of a row for which it is split into chunks, which takes a second launch.
+const MIN_TILES: u64 = 8;
+
+/// How rows are split into chunks, each scanned by one workgroup.
+struct Chunks {
+    /// Invocations of a row.
+    threads: u64,
+    /// Tiles of a row.
+    tiles: u64,
+    /// Chunks of a row.
+    count: u64,
+    /// Tiles of a chunk.
+    tiles_each: u64,
+}
+
+impl Chunks {
+    fn new(matrix: &RowMatrix, kernels: &Kernels) -> Self {
+        let vectors = matrix.columns.div_ceil(4);
+        let threads = match matrix.rows {
+            1 => WORKGROUP,
+            _ => power_of_4(vectors.div_ceil(VECTORS)).min(WORKGROUP),
+        };
+        let tiles = vectors.div_ceil(VECTORS * threads);
+        let groups = matrix.rows.div_ceil(WORKGROUP / threads).max(1);
+        let wanted = match tiles >= MIN_TILES {
+            true => (resident_workgroups(kernels, 5) / groups).clamp(1, tiles),
+            false => 1,
+        };
+        let tiles_each = tiles.div_ceil(wanted);
+        Self { threads, tiles, count: tiles.div_ceil(tiles_each.max(1)), tiles_each }
+    }
+}
+
+/// How a kernel accesses the matrix.
+struct Access {
+    /// `x` and `y`; then the elements after their last whole vectors, if there are any.
+    buffers: Vec<UntypedBuffer>,
+    /// Vectors of a row that are accessed as such.
+    body: u64,
+    source: &'static str,
+    tail: &'static str,
+}
+
+impl Access {
+    fn new(matrix: &RowMatrix, preparation: &Preparation<'_>) -> Result<Self> {
+        const VECTORS: &str = include_str!("../shaders/scan/vectors.wgsl");
+        const TAIL: &str = include_str!("../shaders/scan/tail.wgsl");
+        const NO_TAIL: &str = "fn load_tail(column: u32) -> Computed { return Computed(0); }\n\
+             fn store_tail(column: u32, value: Computed) {}\n";
+        let (x, y) = (&preparation.buffers[0], &preparation.buffers[1]);
+        let columns = matrix.columns;
+        if columns.is_multiple_of(4) {
+            let buffers = vec![x.clone(), y.clone()];
+            return Ok(Self { buffers, body: columns / 4, source: VECTORS, tail: NO_TAIL });
+        }
+        // A slice must be aligned, for any device and type.
+        let body = columns / 128 * 128;
+        if matrix.rows > 1 || body == 0 {
+            let source = include_str!("../shaders/scan/elements.wgsl");
+            return Ok(Self { buffers: vec![x.clone(), y.clone()], body: 0, source, tail: "" });
+        }
+        let (start, end) = (body as usize, columns as usize);
+        let buffers =
+            vec![x.slice(..start)?, y.slice(..start)?, x.slice(start..end)?, y.slice(start..end)?];
+        Ok(Self { buffers, body: body / 4, source: VECTORS, tail: TAIL })
+    }
+
+    /// Returns the access of a kernel that only reads.
+    fn reading(&self) -> Self {
+        let buffers = self.buffers.iter().step_by(2).cloned().collect();
+        Self { buffers, ..*self }
+    }
+
+    /// Prepares a kernel that accesses the matrix.
+    fn launch(
+        &self,
+        it: &Scan,
+        preparation: &Preparation<'_>,
+        [enabled, constants, kernel]: [&str; 3],
+        chunks: &Chunks,
+        (scratch, workgroups): (Option<&UntypedBuffer>, [u64; 2]),
+    ) -> Result<PreparedLaunch> {
+        let matrix = &it.matrix;
+        let exclusive = match it.kind {
+            ScanKind::Inclusive => "const EXCLUSIVE = false;\n",
+            ScanKind::Exclusive => "const EXCLUSIVE = true;\n",
+        };
+        let mut immediates = Immediates::default();
+        let sizes = [matrix.rows, matrix.columns, matrix.columns.div_ceil(4), self.body];
+        for size in sizes.into_iter().chain([chunks.tiles, chunks.count, chunks.tiles_each]) {
+            immediates = immediates.u32(size as u32);
+        }
+        preparation.wgsl(&WgslLaunch {
+            source: &[
+                enabled,
+                elements::prelude(matrix.dtype),
+                include_str!("../shaders/scan/parameters.wgsl"),
+                self.tail,
+                self.source,
+                exclusive,
+                constants,
+                include_str!("../shaders/scan/tiles.wgsl"),
+                kernel,
+            ],
+            buffers: &self.buffers.iter().chain(scratch).collect::<Vec<_>>(),
+            immediates,
+            workgroups: [workgroups[0] as u32, workgroups[1] as u32, 1],
+        })
+    }
+}
+
+const NO_CHUNKS: &str = "fn sum_before(row: u32, chunk: u32, local_index: u32) -> Computed {
+    return Computed(0);
+}
+";
+
+/// Reduces the chunks of rows, then scans each with the sum of those before it.
+fn chunk_launches(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let matrix = &it.matrix;
+    let chunks = Chunks::new(matrix, preparation.kernels);
+    let access = Access::new(matrix, preparation)?;
+    let sum_before = match chunks.count {
+        0 | 1 => NO_CHUNKS,
+        _ => include_str!("../shaders/scan/sum_before.wgsl"),
+    };
+    let constants =
+        format!("const LOADS = {VECTORS}u;\nconst THREADS = {}u;\n{sum_before}", chunks.threads);
+    let scan = ["", constants.as_str(), include_str!("../shaders/scan/scan_chunks.wgsl")];
+    let rows = matrix.rows.div_ceil(WORKGROUP / chunks.threads);
+    if chunks.count <= 1 {
+        return Ok(vec![access.launch(it, preparation, scan, &chunks, (None, [1, rows]))?]);
+    }
+    let sums = preparation.kernels.scratch(0, matrix.rows * chunks.count * 4)?;
+    let sums = sums.view_as(match matrix.dtype {
+        dtype @ (DType::I32 | DType::U32) => dtype,
+        _ => DType::F32,
+    })?;
+    let on = (Some(&sums), [chunks.count, rows]);
+    let loads = format!("const LOADS = {VECTORS}u;\n");
+    let sum = ["", loads.as_str(), include_str!("../shaders/scan/sum_chunks.wgsl")];
+    Ok(vec![
+        access.reading().launch(it, preparation, sum, &chunks, on)?,
+        access.launch(it, preparation, scan, &chunks, on)?,
+    ])
+}
+
+/// Clears the states of tiles, then scans in one pass.
+fn lookback_launches(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let matrix = &it.matrix;
+    let access = Access::new(matrix, preparation)?;
+    let tiles = matrix.columns.div_ceil(4 * LOOKBACK_VECTORS * WORKGROUP);
+    let chunks = Chunks { threads: WORKGROUP, tiles, count: 1, tiles_each: tiles };
+    let groups = tiles.div_ceil(32);
+    let states = 1 + matrix.rows * (tiles + groups + groups.div_ceil(32));
+    let states = states.next_multiple_of(2) * 8;
+    let states = preparation.kernels.scratch(0, states)?.slice(..states as usize)?;
+    let clear = preparation.clear(&states)?;
+    let states = states.view_as(DType::U64)?;
+    let constants = format!("const LOADS = {LOOKBACK_VECTORS}u;\n");
+    let kernel = include_str!("../shaders/scan/lookback.wgsl");
+    let scan = ["enable subgroups;\n", constants.as_str(), kernel];
+    let on = (Some(&states), [matrix.rows * tiles, 1]);
+    Ok(vec![clear, access.launch(it, preparation, scan, &chunks, on)?])
+}

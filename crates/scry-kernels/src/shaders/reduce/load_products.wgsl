@@ -1,0 +1,30 @@
+// The input of a reduction: products of elements. Preceded by the reduction.
+
+@group(0) @binding(0) var<storage, read> x: array<Stored>;
+@group(0) @binding(1) var<storage, read> other: array<Stored>;
+
+struct Loaded {
+    x: Stored,
+    other: Stored,
+}
+
+const WIDTH: u32 = 1u;
+
+fn load(at: u32) -> Loaded {
+    return Loaded(x[at], other[at]);
+}
+
+// Returns a value near the elements of a result, whose first load is `at`.
+fn reference_at(at: u32) -> Computed {
+    return Computed(0);
+}
+
+// Returns the state of what was loaded. The first element is at `position`.
+fn state_of(loaded: Loaded, position: u32) -> State {
+    return lift(widen(loaded.x) * widen(loaded.other), position);
+}
+
+fn merge_loaded(a: State, b: State, count: f32) -> State {
+    return merge_equal(a, b, count);
+}
+

@@ -1,0 +1,144 @@
+//! Tests of matrix products.
+
+use scry_gpu::Binding;
+use scry_kernels::{Activation, Epilogue, Gemm, Kernels, Layout, MatrixLayout, PtxType};
+use scry_test_support::succeed;
+
+use crate::for_each_float;
+use crate::support::{Float, assert_close, each_variant, poisoned, random, supported, type_name};
+
+/// m, n and k: below, at and above tiles, and flat, tall and wide matrices.
+const SHAPES: [[usize; 3]; 8] = [
+    [1, 1, 1],
+    [7, 33, 5],
+    [64, 64, 16],
+    [65, 129, 17],
+    [1, 513, 127],
+    [257, 1, 33],
+    [5, 3, 1001],
+    [130, 70, 64],
+];
+
+fn check_matmul<T: Float>(kernels: &Kernels, what: &str) {
+    let gpu = kernels.device();
+    for [m, n, k] in SHAPES {
+        let (a, b) = (random::<T>(1, m * k), random::<T>(2, k * n));
+        let (device_a, device_b) = (succeed(gpu.upload(&a)), succeed(gpu.upload(&b)));
+        let out = poisoned::<T>(gpu, m * n + 1);
+        let op = kernels.matmul(&device_a, &device_b, &out, m, n, k);
+        let Some(op) = supported(op) else { return };
+        succeed(op.run());
+        let out = succeed(out.download());
+        let sum = |at: usize| {
+            (0..k).map(|l| a[at / n * k + l].wide() * b[l * n + at % n].wide()).sum::<f64>()
+        };
+        let expected: Vec<f64> = (0..m * n).map(sum).collect();
+        let what = format!("{what}, {} {m} x {n} x {k}", type_name::<T>());
+        assert_close(&what, 8.0, (k as f64).sqrt().max(1.0), &out[..m * n], &expected);
+        assert!(out[m * n].wide().is_nan(), "{what}: wrote beyond the matrix");
+    }
+}
+
+#[test]
+fn matmul_matches_reference() {
+    each_variant("matmul", |kernels, what| {
+        for_each_float!(check_matmul(kernels, what));
+    });
+}
+
+/// A position in a batch of matrices.
+fn position(layout: MatrixLayout, [batch, row, column]: [usize; 3]) -> usize {
+    let (row, column) = match layout.order {
+        Layout::RowMajor => (row * layout.ld as usize, column),
+        Layout::ColMajor => (row, column * layout.ld as usize),
+    };
+    batch * layout.stride as usize + row + column
+}
+
+/// The activation of a number, as documented.
+fn activate(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::None => x,
+        Activation::Relu => x.max(0.0),
+        Activation::Gelu => {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+            x / 2.0 * (1.0 + inner.tanh())
+        }
+        Activation::Silu => x / (1.0 + (-x).exp()),
+    }
+}
+
+fn check_gemm(kernels: &Kernels, what: &str, gemm: &Gemm) -> bool {
+    let gpu = kernels.device();
+    let lens: Vec<_> = gemm.buffers().expect("it is valid").iter().map(|it| it.len).collect();
+    let data: Vec<Vec<f32>> =
+        (1..).zip(&lens).map(|(seed, len)| random(seed, *len as usize)).collect();
+    let buffers: Vec<_> = data.iter().map(|data| succeed(gpu.upload(data))).collect();
+    let arguments: Vec<&dyn Binding> = buffers.iter().map(|buffer| buffer as _).collect();
+    let Some(op) = supported(kernels.gemm(gemm, &arguments)) else { return false };
+    succeed(op.run());
+    let (out, previous) = (succeed(buffers[lens.len() - 1].download()), &data[lens.len() - 1]);
+    let mut expected: Vec<f64> = previous.iter().map(|x| f64::from(*x)).collect();
+    let [m, n, k, batch] = [gemm.m, gemm.n, gemm.k, gemm.batch].map(|size| size as usize);
+    let Epilogue { alpha, beta, bias, activation } = gemm.epilogue;
+    for (z, i, j) in (0..batch * m * n).map(|at| (at / (m * n), at / n % m, at % n)) {
+        let product = |l: usize| {
+            f64::from(data[0][position(gemm.a, [z, i, l])])
+                * f64::from(data[1][position(gemm.b, [z, l, j])])
+        };
+        let at = position(gemm.out, [z, i, j]);
+        let mut value = f64::from(alpha) * (0..k).map(product).sum::<f64>();
+        value += f64::from(beta) * f64::from(previous[at]);
+        value += if bias { f64::from(data[2][j]) } else { 0.0 };
+        expected[at] = activate(activation, value);
+    }
+    assert_close(&format!("{what}, {gemm:?}"), 32.0, 8.0, &out, &expected);
+    true
+}
+
+#[test]
+fn gemm_of_any_layout_matches_reference() {
+    each_variant("gemm", |kernels, what| {
+        for a in [Layout::RowMajor, Layout::ColMajor] {
+            for b in [Layout::RowMajor, Layout::ColMajor] {
+                let mut gemm = Gemm::new(37, 70, 19, PtxType::F32).with_layouts(a, b);
+                gemm.batch = 3;
+                gemm.a.ld += 5;
+                gemm.a.stride = 40 * 50;
+                gemm.b.stride = 0;
+                gemm.out.ld += 2;
+                gemm.out.stride = 40 * 80;
+                if !check_gemm(kernels, what, &gemm) {
+                    return;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn gemm_epilogues_match_reference() {
+    each_variant("gemm", |kernels, what| {
+        for activation in [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu] {
+            for (bias, beta) in [(false, 0.5), (true, 0.0), (true, -2.0)] {
+                let mut gemm = Gemm::new(17, 65, 33, PtxType::F32);
+                gemm.epilogue = Epilogue { alpha: 0.25, beta, bias, activation };
+                if !check_gemm(kernels, what, &gemm) {
+                    return;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn product_over_nothing_is_zero() {
+    each_variant("matmul", |kernels, what| {
+        let gpu = kernels.device();
+        let none = succeed(gpu.alloc::<f32>(0));
+        let out = poisoned::<f32>(gpu, 6);
+        let Some(op) = supported(kernels.matmul(&none, &none, &out, 2, 3, 0)) else { return };
+        succeed(op.run());
+        assert_eq!(succeed(out.download()), [0.0; 6], "{what}");
+    });
+}

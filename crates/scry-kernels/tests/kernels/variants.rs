@@ -1,0 +1,103 @@
+//! Tests of the choice of variants.
+
+use scry_kernels::{KernelOptions, Kernels, OperationInfo, VariantInfo, operations};
+use scry_test_support::{golden, on_each_device, root, succeed};
+
+use crate::support::{poisoned, random};
+
+#[test]
+fn every_operation_has_a_portable_reference() {
+    // These have PTX variants only, so far.
+    const WITHOUT: [&str; 1] = ["quantize"];
+    for operation in operations().iter().filter(|it| !WITHOUT.contains(&it.name)) {
+        let last = operation.variants.last().expect("there is a variant");
+        assert_eq!((last.name, last.needs), ("wgsl", ""), "{}", operation.name);
+        let mut names: Vec<_> = operation.variants.iter().map(|it| it.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), operation.variants.len(), "{}", operation.name);
+    }
+}
+
+/// The file with the table of operations, and the lines around the table.
+const README: &str = "crates/scry-kernels/README.md";
+const TABLE_START: &str =
+    "<!-- operations: SCRY_BLESS=1 cargo test -p scry-kernels --test kernels -->\n";
+const TABLE_END: &str = "<!-- end of operations -->\n";
+
+fn describe_variant(variant: &VariantInfo) -> String {
+    let order = (!variant.deterministic).then_some("not deterministic");
+    let notes = [Some(variant.needs), order].into_iter().flatten().filter(|it| !it.is_empty());
+    match notes.collect::<Vec<_>>().join("; ") {
+        notes if notes.is_empty() => format!("`{}`", variant.name),
+        notes => format!("`{}` ({notes})", variant.name),
+    }
+}
+
+fn table_row(operation: &OperationInfo) -> String {
+    let OperationInfo { name, summary, types, variants, .. } = operation;
+    let variants: Vec<_> = variants.iter().map(describe_variant).collect();
+    format!("| `{name}` | {summary} | {types} | {} |\n", variants.join(", "))
+}
+
+#[test]
+fn readme_lists_all_operations() {
+    let path = root().join(README);
+    let readme = std::fs::read_to_string(&path).expect("the README exists");
+    let (before, rest) = readme.split_once(TABLE_START).expect("the table has a start");
+    let (_, after) = rest.split_once(TABLE_END).expect("the table has an end");
+    let rows: String = operations().iter().map(table_row).collect();
+    let head = "| function | computes | element types | variants |\n| --- | --- | --- | --- |\n";
+    let text = format!("{before}{TABLE_START}\n{head}{rows}\n{TABLE_END}{after}");
+    golden::compare_file(&path, &text);
+}
+
+#[test]
+fn explanation_names_variant_and_obstacles() {
+    let gpu = succeed(scry_gpu::Device::open("cpu"));
+    let (x, y) = (poisoned::<f32>(&gpu, 8), poisoned::<f32>(&gpu, 8));
+    let op = succeed(succeed(Kernels::new(&gpu)).softmax(&x, &y, 2, 4));
+    assert_eq!(
+        op.explain().to_string(),
+        "Kernels::softmax (rows=2, columns=4): variant `wgsl`, because it is the first one that \
+         suits the sizes and the device\n  `ptx`: needs CUDA\n  `wgsl-subgroups`: could be used"
+    );
+    assert_eq!(op.kernel_names(), ["softmax"]);
+}
+
+#[test]
+fn unknown_and_unsupported_variants_are_rejected() {
+    let gpu = succeed(scry_gpu::Device::open("cpu"));
+    let (x, y) = (poisoned::<f32>(&gpu, 8), poisoned::<f32>(&gpu, 8));
+    let error = |variant: &str| {
+        let options = KernelOptions { variant: Some(variant.to_owned()), ..Default::default() };
+        let kernels = succeed(Kernels::with_options(&gpu, options));
+        kernels.softmax(&x, &y, 2, 4).unwrap_err().to_string()
+    };
+    assert_eq!(
+        error("fast"),
+        "Kernels::softmax: the option `variant` is `fast`, which this function does not have; \
+         help: use one of ptx, wgsl-subgroups, wgsl, or none"
+    );
+    let text = error("ptx");
+    let start = "Kernels::softmax (rows=2, columns=4) needs support for its variant `ptx`, which \
+                 the options request, but ";
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.contains(" has none: it needs CUDA; help: leave the choice"), "{text}");
+}
+
+#[test]
+fn tuned_variant_matches_and_is_kept() {
+    on_each_device(|gpu| {
+        let kernels = succeed(Kernels::new(gpu));
+        let x = succeed(gpu.upload(&random::<f32>(1, 300 * 70)));
+        let y = poisoned::<f32>(gpu, 300 * 70);
+        let tuned = succeed(succeed(kernels.softmax(&x, &y, 300, 70)).tune());
+        assert_eq!(tuned.explain().reason(), "it was the fastest when tuned");
+        assert!(succeed(y.download()).iter().all(|y| y.is_nan()), "the output was written");
+        let again = succeed(kernels.softmax(&x, &y, 300, 70));
+        assert_eq!(again.explain(), tuned.explain());
+        let other = succeed(kernels.softmax(&x, &y, 30, 70));
+        assert_ne!(other.explain().reason(), tuned.explain().reason());
+    });
+}
