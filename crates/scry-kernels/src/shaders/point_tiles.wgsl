@@ -121,6 +121,10 @@ fn cosine_distances(products: vec4<f32>, norms: vec4<f32>) -> vec4<f32> {
     let is_zero = norms == vec4<f32>();
     let cosines = products / select(norms, vec4<f32>(1.0), is_zero);
     let distances = 1.0 - select(cosines, vec4<f32>(), is_zero);
-    return select(distances, vec4<f32>(), distances < vec4<f32>());
+    // By their bits: compilers replace a comparison with 0 and a selection by a maximum, which drops
+    // NaN.
+    let bits = bitcast<vec4<u32>>(distances);
+    let is_negative = (bits > vec4<u32>(0x80000000u)) & (bits <= vec4<u32>(0xff800000u));
+    return select(distances, vec4<f32>(), is_negative);
 }
 
