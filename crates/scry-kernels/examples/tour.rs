@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     let default = if is_software { 64 } else { 1 };
     let scale = arguments.next().and_then(|scale| scale.parse().ok()).unwrap_or(default);
     println!("{} ({}), sizes divided by {scale}", gpu.name(), gpu.backend_kind());
-    println!("{:<44} {:<18} {:>10}  {}", "operation", "variant", "time", "rate");
+    println!("{:<44} {:<18} {:>10}  rate", "operation", "variant", "time");
     let tour = Tour { kernels: Kernels::new(&gpu)?, gpu, scale };
     tour.products()?;
     tour.rows()?;

@@ -10,9 +10,9 @@ mod elements;
 mod explanation;
 mod host;
 mod kernels;
+mod lookback;
 #[cfg(doctest)]
 mod must_use;
-mod lookback;
 mod native;
 mod occupancy;
 mod op;

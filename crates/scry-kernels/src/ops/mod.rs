@@ -9,12 +9,12 @@ mod norm;
 mod pairwise;
 mod pool;
 mod quantized;
-mod reduce;
 mod random;
+mod reduce;
 mod rope;
 mod rows;
-mod scatter_add;
 mod scan;
+mod scatter_add;
 mod softmax;
 mod transpose;
 

@@ -28,8 +28,8 @@ enum Distribution {
 
 /// Random numbers.
 impl Kernels {
-    /// Prepares random bits for all elements of `y`, of `u32` or `i32`, by the counter-based generator
-    /// Philox 4×32-10 of Random123.
+    /// Prepares random bits for all elements of `y`, of `u32` or `i32`, by the counter-based
+    /// generator Philox 4×32-10 of Random123.
     ///
     /// An element depends only on the seed and its index, so that numbers are the same on every
     /// device: element i is word i mod 4 of the counter i / 4 (64 bits, followed by zeros) with the
@@ -48,18 +48,18 @@ impl Kernels {
     ///
     /// # Errors
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for a buffer of another type;
-    /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device lacks the element type,
-    /// or if there are more than 2^32 - 1 elements.
+    /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device lacks the element
+    /// type, or if there are more than 2^32 - 1 elements.
     pub fn random_bits(&self, y: &dyn Binding, seed: u64) -> Result<Op> {
         self.random(Distribution::Bits, &[DType::U32, DType::I32], y, seed)
     }
 
-    /// Prepares random numbers that are uniformly distributed from 0, inclusive, to 1, exclusive, for
-    /// all elements of `y`, of `f32`, `f16` or `bf16`.
+    /// Prepares random numbers that are uniformly distributed from 0, inclusive, to 1, exclusive,
+    /// for all elements of `y`, of `f32`, `f16` or `bf16`.
     ///
     /// A number consists of the upper 24 bits (`f16`: 11, `bf16`: 8) of the random bits of
-    /// [`Kernels::random_bits`] for its index, divided by 2^24 (2^11, 2^8): it is exactly the same on
-    /// every device.
+    /// [`Kernels::random_bits`] for its index, divided by 2^24 (2^11, 2^8): it is exactly the same
+    /// on every device.
     ///
     /// ```
     /// use scry_gpu::Device;

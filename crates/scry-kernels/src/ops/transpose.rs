@@ -444,7 +444,7 @@ fn permute_elements(
             continue;
         }
         immediates = immediates.u32(size(*axis) as u32);
-        let _ = write!(fields, "    size{nth}: u32,\n");
+        let _ = writeln!(fields, "    size{nth}: u32,");
         let _ = write!(
             steps,
             "    at += rest % shape.size{nth} * shape.stride{nth};\n    rest /= shape.size{nth};\n"

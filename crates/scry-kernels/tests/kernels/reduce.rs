@@ -381,12 +381,9 @@ fn invalid_reductions_are_rejected() {
          pass columns of at least one element"
     );
     assert_eq!(
-        error(|it| it.mean(&succeed(it.device().alloc::<i32>(3)))),
+        error_on_cpu(|it| it.mean(&succeed(it.device().alloc::<i32>(3)))),
         "Kernels::mean: buffer `x` has elements of i32, but f32, f16 or bf16 is needed; help: \
          pass a buffer of f32, f16 or bf16"
-        error_on_cpu(|it| it.mean(&succeed(it.device().alloc::<i32>(3)))),
-        "Kernels::mean: buffer `x` has elements of i32, but f32, f16, bf16 are supported; help: \
-         pass a buffer of f32, f16, bf16"
     );
     assert_eq!(
         error_on_cpu(|it| {

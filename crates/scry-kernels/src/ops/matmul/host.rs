@@ -70,7 +70,7 @@ fn activate(activation: Activation, x: f32) -> f32 {
     match activation {
         Activation::None => x,
         Activation::Relu => x.max(0.0),
-        Activation::Gelu => x / (1.0 + (-1.595_769_1 * x * (1.0 + 0.044_715 * x * x)).exp()),
+        Activation::Gelu => x / (1.0 + (-1.595_769 * x * (1.0 + 0.044_715 * x * x)).exp()),
         Activation::Silu => x / (1.0 + (-x).exp()),
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn cooperative_obstacle(it: &Product, kernels: &Kernels) -> Option<St
 pub(super) fn packed(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let Gemm { m, n, k, .. } = it.gemm;
     let is_large = m.min(n) >= 2000;
-    let is_vec4 = n % 4 == 0 && k % 4 == 0;
+    let is_vec4 = n.is_multiple_of(4) && k.is_multiple_of(4);
     let (source, tile) = match (is_large, is_vec4) {
         (true, true) => (matmul::COARSE_8X8_VEC4, 128),
         (true, false) => (matmul::COARSE_8X8, 128),
@@ -61,7 +61,7 @@ pub(super) fn cooperative(
     it: &Product,
     preparation: &Preparation<'_>,
 ) -> Result<Vec<PreparedLaunch>> {
-    let is_vec4 = it.gemm.n % 4 == 0 && it.gemm.k % 4 == 0;
+    let is_vec4 = it.gemm.n.is_multiple_of(4) && it.gemm.k.is_multiple_of(4);
     let source = if is_vec4 { matmul::COOPERATIVE_F16_VEC4 } else { matmul::COOPERATIVE_F16 };
     launch(it, preparation, source, 128)
 }
