@@ -18,7 +18,7 @@ pub struct LinearisedGrid {
     /// Rows that contain workgroups of the launch.
     pub rows: u32,
     /// Workgroups of the launch in the last of those rows.
-    pub last_row: u32,
+    pub last_row_len: u32,
     /// Unused; keeps the size a multiple of 16 bytes.
     pub padding: u32,
 }
@@ -28,7 +28,7 @@ impl LinearisedGrid {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
         let [x, y, z] = self.groups;
-        let words = [x, y, z, self.width, self.height, self.rows, self.last_row, self.padding];
+        let words = [x, y, z, self.width, self.height, self.rows, self.last_row_len, self.padding];
         let mut bytes = [0; 32];
         for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());

@@ -73,7 +73,7 @@ mod tests {
     fn only_near_names_are_suggested() {
         assert_eq!(nearest_name("RADUIS", ["TILE", "RADIUS"]), Some("RADIUS"));
         assert_eq!(nearest_name("scr", ["dst", "src"]), Some("src"));
-        assert_eq!(nearest_name("x", ["y"]), None, "a name of one letter resembles no other");
+        assert_eq!(nearest_name("x", ["y"]), None, "all characters differ");
         assert_eq!(nearest_name("", ["y"]), None);
         assert_eq!(nearest_name("count", []), None);
         assert_eq!(nearest_name("heigth", ["height", "weight"]), Some("height"));

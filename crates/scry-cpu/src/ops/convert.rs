@@ -1,4 +1,7 @@
 //! Conversions between types.
+//!
+//! The constructors of operations differ in the ISA levels that their loops are compiled for:
+//! [`unary`] for all, [`plain_unary`] for the baseline, [`rare_unary`] for none, lane by lane.
 
 use scry_ir::kir::Type;
 
@@ -17,7 +20,8 @@ const U64_MAX: f32 = 18_446_742_974_197_923_840.0;
 const I64_MAX_AS_F64: f64 = 9_223_372_036_854_774_784.0;
 const U64_MAX_AS_F64: f64 = 18_446_744_073_709_549_568.0;
 
-/// Returns the direct conversion, if there is one; others go through a wider type.
+/// Returns the direct conversion. `None` if the types are equal, for matrices, and for conversions
+/// that go through `f32`: `f16` to `f64`, and integers to `f16`.
 pub(crate) fn convert(from: Type, to: Type) -> Option<&'static dyn LaneOp> {
     match from {
         Type::Bool => from_bool(to),

@@ -67,7 +67,8 @@ fn absent_error(
     if compute.is_empty() {
         return no_compute_error(module, declarations);
     }
-    entry_point_error(format!("no entry point `{name}`: the source has {}", format_names(compute)))
+    let names = format_names(compute);
+    entry_point_error(format!("no entry point `{name}`: the compute entry points are {names}"))
 }
 
 /// The error for a source without a compute entry point.

@@ -58,8 +58,8 @@ fn check_immediates(module: &naga::Module) -> Result<(), Box<Report>> {
         if size > MAX_IMMEDIATES {
             let name = global.name.as_deref().unwrap_or("");
             let message = format!(
-                "`{name}` is a var<immediate> of {size} bytes, but at most {MAX_IMMEDIATES} are \
-                 supported (max_immediates)"
+                "`{name}` is a var<immediate> of {size} bytes, but the compiler supports at most \
+                 {MAX_IMMEDIATES}, and devices may support less (max_immediates)"
             );
             let report = Report::new(ShaderErrorKind::Validation, message);
             let report = report.at(module.global_variables.get_span(handle), "too large");

@@ -32,18 +32,18 @@ impl Emitter<'_> {
                 cast(&self.operand(operand), self.kir.ty(operand), stored, 1)
             })
         });
-        match op {
-            AtomicOp::Load => {
-                let loaded = self.read_scalar(&name, &elements, &index);
-                self.define(result, &cast(&loaded, stored, ty, 1));
+        match (op, function(op)) {
+            (_, Some(function)) => {
+                let call = format!("{function}({at}, {value})");
+                self.define(result, &cast(&call, stored, ty, 1));
             }
-            AtomicOp::Store => self.body.line(format!("atomicStore({at}, {value});")),
-            AtomicOp::CompareExchange => {
+            (AtomicOp::Store, _) => self.body.line(format!("atomicStore({at}, {value});")),
+            (AtomicOp::CompareExchange, _) => {
                 self.compare_exchange(result, &at, &compare, &value, stored)
             }
             _ => {
-                let call = format!("{}({at}, {value})", function(op));
-                self.define(result, &cast(&call, stored, ty, 1));
+                let loaded = self.read_scalar(&name, &elements, &index);
+                self.define(result, &cast(&loaded, stored, ty, 1));
             }
         }
         Ok(())
@@ -111,18 +111,18 @@ impl Emitter<'_> {
     }
 }
 
-/// Returns the WGSL function of an atomic operation.
-fn function(op: AtomicOp) -> &'static str {
+/// Returns the WGSL function that combines a value with an atomic and returns the old one; `None`
+/// for a load, a store and a compare-exchange.
+fn function(op: AtomicOp) -> Option<&'static str> {
     match op {
-        AtomicOp::Add => "atomicAdd",
-        AtomicOp::Sub => "atomicSub",
-        AtomicOp::Min => "atomicMin",
-        AtomicOp::Max => "atomicMax",
-        AtomicOp::And => "atomicAnd",
-        AtomicOp::Or => "atomicOr",
-        AtomicOp::Xor => "atomicXor",
-        AtomicOp::Load => "atomicLoad",
-        AtomicOp::Store => "atomicStore",
-        AtomicOp::Exchange | AtomicOp::CompareExchange => "atomicExchange",
+        AtomicOp::Add => Some("atomicAdd"),
+        AtomicOp::Sub => Some("atomicSub"),
+        AtomicOp::Min => Some("atomicMin"),
+        AtomicOp::Max => Some("atomicMax"),
+        AtomicOp::And => Some("atomicAnd"),
+        AtomicOp::Or => Some("atomicOr"),
+        AtomicOp::Xor => Some("atomicXor"),
+        AtomicOp::Exchange => Some("atomicExchange"),
+        AtomicOp::Load | AtomicOp::Store | AtomicOp::CompareExchange => None,
     }
 }

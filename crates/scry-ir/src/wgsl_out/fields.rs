@@ -5,7 +5,7 @@ use crate::kir::Type;
 use crate::{Scalar, ScalarKind, ShaderError, ShaderErrorKind, TypeLayout};
 
 /// Maximum number of fields; a larger structure becomes an array.
-const MAX_FIELDS: usize = 64;
+pub(super) const MAX_FIELDS: usize = 64;
 
 /// A scalar or vector in a structure.
 #[derive(Debug, Clone)]

@@ -175,8 +175,9 @@ impl MemoryDeclarer<'_> {
         if !size.is_multiple_of(4) {
             let message = format!(
                 "WGSL has no uniform array of the {size} bytes of `{}`, which is indexed at run \
-                 time; help: pad it to a multiple of 4 bytes",
-                variable.name
+                 time or has more than {} fields; help: pad it to a multiple of 4 bytes",
+                variable.name,
+                fields::MAX_FIELDS
             );
             return Err(ShaderError::new(ShaderErrorKind::UnsupportedConstruct, message));
         }

@@ -46,6 +46,8 @@ impl Emitter<'_> {
             }
             Inst::Get(var) => self.variable(var.0),
             Inst::Subgroup(op) => self.subgroup(op),
+            // Matrices were rejected (`refusals.rs`), `statements` writes uniform loads, and no `Let`
+            // computes an `Extra`.
             Inst::Extra(..)
             | Inst::MatrixFill(_)
             | Inst::MatrixLoad(_)
@@ -53,13 +55,13 @@ impl Emitter<'_> {
             | Inst::MultiplyAdd(..)
             | Inst::MultiplyFragments { .. }
             | Inst::WorkgroupUniformLoad { .. } => {
-                return Err(ShaderError::compiler("Kir::to_wgsl: an invalid kernel".into()));
+                let message = "Kir::to_wgsl: an instruction that it does not lower";
+                return Err(ShaderError::compiler(message.into()));
             }
         };
+        // A conversion without effect, such as a bitcast to the same WGSL type, is its operand.
         let mut is_copy = false;
-        if !matches!(kir.inst(value), Inst::Get(_)) {
-            kir.inst(value).for_each_operand(|operand| is_copy |= self.operand(operand) == text);
-        }
+        kir.inst(value).for_each_operand(|operand| is_copy |= self.operand(operand) == text);
         match is_copy {
             true => self.alias(value, text),
             false => self.define(value, &text),

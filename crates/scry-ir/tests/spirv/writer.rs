@@ -166,7 +166,7 @@ fn writing_time_is_linear_in_length() {
 
 #[test]
 fn aborted_loop_report_is_last_binding() {
-    let validates = have_validator("aborted loops");
+    let validates = have_validator("aborted_loop_report_is_last_binding");
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
         for linearised in [false, true] {
@@ -190,7 +190,7 @@ fn aborted_loop_report_is_last_binding() {
 
 #[test]
 fn only_loops_without_proof_poll() {
-    let validates = have_validator("polls");
+    let validates = have_validator("only_loops_without_proof_poll");
     let mut polling = 0;
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);

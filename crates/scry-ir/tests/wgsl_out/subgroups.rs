@@ -66,7 +66,7 @@ fn subgroup_operations_round_trip() {
 }
 
 #[test]
-fn shuffle_deltas_above_127_become_variables() {
+fn shuffle_deltas_above_127_become_lets() {
     let source = kernel(&["subgroupShuffleXor(x, 200u)", "subgroupShuffleUp(x, 128u)"]);
     let (text, _) = round_trip(&parse(&source), &source);
     assert!(text.contains("= 200u;") && text.contains("= 128u;"), "{text}");

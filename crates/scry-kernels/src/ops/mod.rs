@@ -4,6 +4,7 @@ mod attention;
 mod conv;
 mod conv_tiling;
 mod gather;
+mod gemv;
 mod matmul;
 mod norm;
 mod pairwise;
@@ -83,6 +84,8 @@ fn list() -> Vec<OperationInfo> {
         describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
         describe::<pairwise::Pairwise>("pairwise_distances", "distances of points", FLOATS),
         describe::<pairwise::NearestPoints>("nearest", "nearest points of queries", FLOATS),
+        describe::<gemv::Gemv>("gemv", "product of a matrix and a vector", FLOATS),
+        describe::<gemv::Gemv>("gemv_transposed", "product of a transposed matrix", FLOATS),
         describe::<random::Random>("random_bits", "random bits", "i32, u32"),
         describe::<random::Random>("random_uniform", "uniform random numbers", FLOATS),
         describe::<random::Random>("random_normal", "normal random numbers", FLOATS),

@@ -4,6 +4,7 @@
 mod attention;
 mod conv;
 mod gather;
+mod gemv;
 mod matmul;
 mod numbers;
 mod pairwise;

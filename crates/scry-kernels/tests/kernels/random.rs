@@ -198,8 +198,8 @@ fn other_buffers_are_refused() {
     let error = kernels.random_uniform(&succeed(gpu.alloc::<u32>(4)), 1).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::random_uniform: buffer `y` has elements of u32, but f32, f16, bf16 are \
-         supported; help: pass a buffer of f32, f16, bf16"
+        "Kernels::random_uniform: buffer `y` has elements of u32, but f32, f16 or bf16 is needed; \
+         help: pass a buffer of f32, f16 or bf16"
     );
     let error = kernels.random_bits(&succeed(gpu.alloc::<f32>(4)), 1).unwrap_err();
     assert_eq!(

@@ -188,11 +188,6 @@ pub fn type_name<T: Element>() -> &'static str {
     DType::of::<T>().map_or("?", DType::name)
 }
 
-/// Buffers as arguments.
-pub fn bindings<'b>(buffers: &[&'b dyn Binding]) -> Vec<&'b dyn Binding> {
-    buffers.to_vec()
-}
-
 /// Returns the text of the error with which a call on the CPU is rejected.
 pub fn error_on_cpu<T>(call: impl Fn(&Kernels) -> scry_gpu::Result<T>) -> String {
     let gpu = succeed(Device::open("cpu"));

@@ -286,7 +286,7 @@ impl Lowering<'_> {
         };
         let (first, second) = (load_four(0), load_four(16));
         let (groups, width) = (&first[..3], first[3]);
-        let (height, rows, last_row) = (second[0], second[1], second[2]);
+        let (height, rows, last_row_len) = (second[0], second[1], second[2]);
         let (x, y) = (self.b.special("%ctaid.x"), self.b.special("%ctaid.y"));
         let z = self.b.special("%ctaid.z");
         // The index of the block's row in the launched grid, over y and z.
@@ -295,7 +295,7 @@ impl Lowering<'_> {
         self.b.ret_if(is_surplus);
         let last = self.b.typed("sub", PtxType::U32, &[rows.into(), Operand::u32(1)]);
         let in_last = self.b.compare("eq", PtxType::U32, row.into(), last.into());
-        let end = self.b.select(PtxType::U32, in_last, last_row.into(), width.into());
+        let end = self.b.select(PtxType::U32, in_last, last_row_len.into(), width.into());
         let is_surplus = self.b.compare("ge", PtxType::U32, x.into(), end.into());
         self.b.ret_if(is_surplus);
         let linear = self.b.typed("mad.lo", PtxType::U32, &[row.into(), width.into(), x.into()]);

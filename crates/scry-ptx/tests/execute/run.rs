@@ -217,8 +217,8 @@ fn physical_grid(run_options: &RunOptions<'_>, groups: [u32; 3]) -> ([u32; 3], L
     let total = groups.iter().fold(1u32, |total, count| total.wrapping_mul(*count));
     let [width, height] = LINEARISED;
     let rows = total.div_ceil(width);
-    let last_row = total - rows.saturating_sub(1) * width;
-    let params = LinearisedGrid { groups, width, height, rows, last_row, padding: 0 };
+    let last_row_len = total - rows.saturating_sub(1) * width;
+    let params = LinearisedGrid { groups, width, height, rows, last_row_len, padding: 0 };
     let grid = match run_options.ptx.grid {
         GridSource::Native => groups,
         GridSource::Linearised => [width, height, rows.div_ceil(height)],

@@ -104,7 +104,8 @@ fn activations_are_quantised_once() {
     let expected =
         ["matvec_limbs_f32_n8_limbs1_sums32", "matvec_stream_q4k_prepared_n8_limbs1_sums32"];
     assert_eq!(names(&wide), expected);
-    // For each of 56 spans of 256 values of 8 columns: limbs, 32 bytes of sums, a scale.
+    // For each of 56 spans of 256 values of 8 columns: limbs, their sums (one for every 32 limbs,
+    // hence `sums32`; 32 bytes in all), a scale.
     assert_eq!(wide.scratch, [56 * 8 * (256 + 32 + 4)]);
     assert_eq!(wide.steps[0].buffers, [BufferSlot::Argument(1), BufferSlot::Scratch(0)]);
     assert_eq!(
@@ -130,7 +131,9 @@ fn columns_split_for_memory_or_precision() {
         launched_columns(&product(BlockFormat::Q6K, 64, k, columns).plan(HOPPER).unwrap())
     };
     assert_eq!(split(14336, 8), [(0, 8)]);
+    // Short columns (K up to 2048) need two limbs per value, which fit for at most 4 columns.
     assert_eq!(split(512, 7), [(0, 4), (4, 3)]);
+    // The activations of 4 long columns do not fit in shared memory.
     assert_eq!(split(28672, 5), [(0, 2), (2, 2), (4, 1)]);
     let huge_k = product(BlockFormat::Q6K, 64, 1 << 20, 1).plan(HOPPER).unwrap();
     assert_eq!(names(&huge_k)[1], "matvec_dot_q6k_n1");
@@ -145,7 +148,7 @@ fn static_shared_bytes(kernel: &dyn PtxKernel) -> u32 {
         let (align, array) = declaration.split_once(' ').expect("a type follows the alignment");
         let size = array.split(['[', ']']).nth(1).expect("the size is in brackets");
         let [align, size] = [align, size].map(|number| number.parse::<u32>().expect("a number"));
-        size.next_multiple_of(align)
+        size + align - 1
     });
     bytes.sum()
 }
@@ -243,8 +246,8 @@ fn errors_of_products_name_their_arguments() {
         let error = product.plan(HOPPER).unwrap_err().to_string();
         assert!(error.starts_with(&format!("`matmul`: {expected}")), "{error}");
     }
-    let error = quantize_plan(BlockFormat::Q8_0, 1 << 42).unwrap_err().to_string();
-    assert!(error.contains("count is 4398046511104, above the limit of a launch"), "{error}");
+    let error = quantize_plan(BlockFormat::Q8_0, 1 << 50).unwrap_err().to_string();
+    assert!(error.contains("count is 1125899906842624, above the limit of a launch"), "{error}");
 }
 
 #[test]

@@ -3,6 +3,10 @@
 //! A load whose only use is a multiply-add in the same block, with no write between them, is
 //! executed by that operation; so is the store of the result, if that is its only use. This avoids
 //! copies through lane registers.
+//!
+//! A multiply-add whose result is used only by the next one forms a *chain* with it
+//! (`code::Chain`): up to `MAX_STAGES` multiply-adds, the *stages*, that are computed in one pass.
+//! All stages but the last use the previous result as addend.
 
 use std::collections::HashMap;
 
@@ -62,6 +66,7 @@ pub(crate) fn as_mul_add(kir: &Kir, fused: &[bool], value: Value) -> Option<MulA
 pub(crate) struct ChainLink {
     /// The value that is fused into the stage, or may be.
     pub(crate) from: Value,
+    /// Which operand of the stage that value is. Anything but `Addend` ends the chain.
     pub(crate) end: ChainEnd,
 }
 
@@ -100,6 +105,8 @@ impl MulAdd {
             MulAddOperand::Value(value) => uniformity.values[value.index()] == Variability::Varying,
             MulAddOperand::One | MulAddOperand::NegZero => false,
         };
+        // In a * 1 + c both are addends. The one that may continue a chain, or else the one that was
+        // not uniform, becomes c: a chain that continues through an addend may grow further.
         if mul_add.operands[1] == MulAddOperand::One
             && from(mul_add.operands[2]).is_none()
             && !mul_add.negated[0]

@@ -447,7 +447,7 @@ fn linearise(groups: [u32; 3], max_native: [u32; 3]) -> Option<([u32; 3], Linear
     u32::try_from(height * depth).ok()?;
     let width = total.div_ceil(height * depth);
     let rows = total.div_ceil(width);
-    let last_row = total - (rows - 1) * width;
+    let last_row_len = total - (rows - 1) * width;
     let to_u32 = |n: u64| u32::try_from(n).expect("at most the total, which fits");
     let native = [to_u32(width), to_u32(height), to_u32(depth)];
     let params = LinearisedGrid {
@@ -455,7 +455,7 @@ fn linearise(groups: [u32; 3], max_native: [u32; 3]) -> Option<([u32; 3], Linear
         width: native[0],
         height: native[1],
         rows: to_u32(rows),
-        last_row: to_u32(last_row),
+        last_row_len: to_u32(last_row_len),
         padding: 0,
     };
     Some((native, params))

@@ -20,7 +20,7 @@ fn workgroups(workgroup: [u32; 3], groups: [u32; 3]) -> Result<Grid> {
 /// it.
 fn workgroup_id(grid: &LinearisedGrid, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
     let row = y.checked_add(z.checked_mul(grid.height)?).expect("rows are numbered in 32 bits");
-    if row >= grid.rows || (row == grid.rows - 1 && x >= grid.last_row) {
+    if row >= grid.rows || (row == grid.rows - 1 && x >= grid.last_row_len) {
         return None;
     }
     let flat = row.checked_mul(grid.width).and_then(|it| it.checked_add(x));
@@ -113,7 +113,7 @@ fn one_workgroup_more_is_linearised() {
     assert_eq!((grid.groups, grid.native), ([65536, 1, 1], [32768, 2, 1]));
     let params = grid.linearised.unwrap();
     assert_eq!((params.groups, params.width, params.rows), ([65536, 1, 1], 32768, 2));
-    assert_eq!((params.height, params.last_row), (2, 32768));
+    assert_eq!((params.height, params.last_row_len), (2, 32768));
 }
 
 #[test]
@@ -218,12 +218,12 @@ proptest! {
         // No workgroup runs twice: all rows except the last are full, and the last one ends with
         // the last workgroup.
         let full = u64::from(params.rows - 1) * u64::from(params.width);
-        prop_assert_eq!(full + u64::from(params.last_row), u64::from(total));
-        prop_assert!(params.last_row >= 1 && params.last_row <= params.width);
+        prop_assert_eq!(full + u64::from(params.last_row_len), u64::from(total));
+        prop_assert!(params.last_row_len >= 1 && params.last_row_len <= params.width);
         let rows = u64::from(native[1]) * u64::from(native[2]);
         prop_assert!(u64::from(params.rows) <= rows && rows <= u64::from(u32::MAX));
         let last = native.map(|n| n - 1);
         prop_assert_eq!(workgroup_id(&params, last).is_some(),
-            rows == u64::from(params.rows) && params.last_row == params.width);
+            rows == u64::from(params.rows) && params.last_row_len == params.width);
     }
 }

@@ -62,12 +62,12 @@ fn expected(interface: &Interface, max_native: [u32; 3], counts: [u32; 3]) -> ([
         width: x,
         height: y,
         rows: y.wrapping_mul(z),
-        last_row: x,
+        last_row_len: x,
         padding: 0,
     };
-    let LinearisedGrid { groups: [x, y, z], width, height, rows, last_row, padding } =
+    let LinearisedGrid { groups: [x, y, z], width, height, rows, last_row_len, padding } =
         grid.linearised.unwrap_or(plain);
-    ([x, y, z, width, height, rows, last_row, padding], grid.native)
+    ([x, y, z, width, height, rows, last_row_len, padding], grid.native)
 }
 
 const SIZES: [[u32; 3]; 4] = [[1, 1, 1], [64, 1, 1], [8, 8, 4], [3, 1, 1]];

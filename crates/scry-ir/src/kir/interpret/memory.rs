@@ -156,7 +156,8 @@ impl Workgroup<'_, '_> {
     }
 }
 
-/// Returns the row and column of element `nth` of a lane.
+/// Returns the row and column of element `nth` of a lane, in the interpreter's own fragment layout,
+/// which is that of PTX's `mma`. Backends may have others.
 fn fragment_position(role: MatrixUse, lane: u32, nth: u32) -> [u32; 2] {
     let (group, pair) = (lane / 4, lane % 4 * 2 + nth % 2);
     let (second_pair, second_half) = (nth / 2 % 2 * 8, nth / 4 * 8);

@@ -117,8 +117,8 @@ fn check_product(types: [Ty; 3]) -> Result<(), ShaderError> {
 /// that invocations share.
 fn not_an_array_element() -> ShaderError {
     invalid(
-        "cooperative matrices are read from and written to arrays of numbers in storage, uniform \
-         or workgroup memory: pass `&array[index]`",
+        "cooperative matrices are loaded from and stored to arrays of numbers that invocations \
+         share, such as storage buffers or workgroup memory: pass `&array[index]`",
     )
 }
 

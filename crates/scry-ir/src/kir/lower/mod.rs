@@ -235,7 +235,7 @@ fn lower(program: &WgslKernel, options: &KirOptions) -> Result<Kir, ShaderError>
 fn check_lowered(kir: &Kir) -> Result<(), ShaderError> {
     if cfg!(debug_assertions) {
         super::verify(kir).map_err(|error| {
-            ShaderError::compiler(format!("the kernel was lowered wrongly: {error}"))
+            ShaderError::compiler(format!("the kernel was lowered or optimised wrongly: {error}"))
         })?;
     }
     Ok(())

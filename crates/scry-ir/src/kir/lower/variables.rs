@@ -68,7 +68,7 @@ impl Lower<'_> {
         let shared = memory == ArrayMemory::Workgroup;
         let first = if shared { kir.workgroup.len() } else { kir.locals.len() } as u32;
         self.allocate_leaves(ty, 1, memory)?;
-        Ok(Pointer { offset: 0, ..Pointer::new(Root::Leaves { shared, first }, ty) })
+        Ok(Pointer::new(Root::Leaves { shared, first }, ty))
     }
 
     /// Allocates an array for each leaf of a type, with room for `times` values of the type.

@@ -49,7 +49,7 @@ impl Request {
         let value = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let request = Self { operator: value("SCRY_MUTATION"), log: value("SCRY_MUTATION_LOG") };
         if let Some(operator) = &request.operator {
-            eprintln!("SCRY_MUTATION is set: every `{operator}` returns a wrong result");
+            eprintln!("SCRY_MUTATION is set: every `{operator}` has a wrong result");
         }
         if let Some(log) = &request.log {
             // The list of all operators, which belong to no thread.

@@ -54,7 +54,9 @@ impl List {
     fn unary(&mut self) {
         use UnaryOp as Op;
         for op in [Op::Neg, Op::Abs, Op::Sign] {
-            self.typed(&snake(op), &SIGNED);
+            // `0u - x` is folded to `neg`.
+            let integers = if op == Op::Neg { &INTEGERS[..] } else { &SIGNED };
+            self.typed(&snake(op), integers);
             self.typed(&snake(op), &FLOATS);
         }
         let float_ops = [

@@ -29,6 +29,9 @@ impl<'a> Cursor<'a> {
     pub(super) fn expect(&mut self, token: &str) -> ParseResult<()> {
         match self.eat(token) {
             true => Ok(()),
+            false if token.trim().is_empty() => {
+                Err(format!("expected a space, found `{}`", self.0))
+            }
             false => Err(format!("expected `{}`, found `{}`", token.trim(), self.0)),
         }
     }

@@ -22,7 +22,9 @@ pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> 
     if let Some(builtin) = builtin(name, cursor)? {
         return Ok(Inst::Builtin(builtin));
     }
-    cursor.expect(" ")?;
+    if !cursor.eat(" ") {
+        return Err(format!("`{line}` is not an instruction"));
+    }
     match name {
         "fma" => cursor.array().map(|[a, b, c]| Inst::Fma(a, b, c)),
         "select" => cursor.array().map(|[condition, a, b]| Inst::Select(condition, a, b)),
@@ -45,7 +47,7 @@ pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> 
 }
 
 fn to_u8(results: usize) -> ParseResult<u8> {
-    results.try_into().map_err(|_| format!("{results} results"))
+    results.try_into().map_err(|_| format!("{results} values are more than an instruction has"))
 }
 
 fn operation(name: &str, cursor: &mut Cursor<'_>, line: &str) -> ParseResult<Inst> {

@@ -196,7 +196,10 @@ impl Body {
         let first = values[0];
         let inst = instruction(cursor, ty, values.len())?;
         if inst.results() as usize != values.len() {
-            return Err(format!("{} results, not {}", inst.results(), values.len()));
+            let (results, listed) = (inst.results(), values.len());
+            return Err(format!(
+                "the instruction has {results} results, but {listed} values are listed"
+            ));
         }
         self.define(first, ty, inst)?;
         for (n, value) in values.iter().enumerate().skip(1) {

@@ -53,7 +53,7 @@ fn random_kernels_round_trip() {
 }
 
 #[test]
-fn every_instruction_round_trips() {
+fn instruction_forms_round_trip() {
     let text = include_str!("every.kir");
     let kir: Kir = text.parse().unwrap();
     assert_eq!(kir.to_string(), text);
@@ -88,7 +88,12 @@ fn errors_name_line_and_cause() {
         ),
         ("kernel k [1, 1, 1]\n%0: u32 = 1\n%0: u32 = 1", "line 3: %0 is defined twice"),
         ("kernel k [1, 1, 1]\n%0, %2: u32 = load binding0[0]", "line 2: %2 does not follow %0"),
-        ("kernel k [1, 1, 1]\n%0, %1: u32 = v0", "line 2: 1 results, not 2"),
+        (
+            "kernel k [1, 1, 1]\n%0, %1: u32 = v0",
+            "line 2: the instruction has 1 results, but 2 values are listed",
+        ),
+        ("kernel k [1, 1, 1]\n%0: u32 = group_idx", "line 2: `group_idx` is not an instruction"),
+        ("kernel k [1, 1, 1]\n%0: u32 = atomic add", "line 2: expected a space, found ``"),
         ("kernel k [1, 1, 1]\nL1: loop {", "line 2: 1 blocks are not closed"),
         ("kernel k [1, 1, 1]\n}", "line 2: no block is open"),
         ("kernel k [1, 1, 1]\n} else {", "line 2: there is no `if` for this `else`"),

@@ -46,11 +46,11 @@ pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(),
     while std::mem::take(&mut walk.changed) {
         walk.exited.fill(None);
         walk.block(&kir.body).map_err(|Divergent { what, at, cause }| {
-            let cause = cause.map_or_else(String::new, |cause| {
-                format!(": {} may differ between the invocations of a workgroup", describe(cause))
-            });
-            let at = kir.source.parenthesised(at);
-            invalid(format!("{what}{at} is in control flow that is not uniform{cause}"))
+            let (at, cause) = (kir.source.parenthesised(at), describe(cause));
+            invalid(format!(
+                "{what}{at} is in control flow that is not uniform: {cause} may differ between \
+                 the invocations of a workgroup"
+            ))
         })?;
     }
     Ok(())
@@ -63,7 +63,7 @@ struct Divergent {
     /// Its source location.
     at: Option<Location>,
     /// The condition that made the control flow diverge.
-    cause: Cause,
+    cause: Value,
 }
 
 struct Walk<'k> {
@@ -74,15 +74,12 @@ struct Walk<'k> {
     /// The labels of enclosing loops and scopes.
     enclosing: Vec<Label>,
     /// For each label that only some invocations may have exited, the condition of that exit.
-    exited: Vec<Option<Cause>>,
+    exited: Vec<Option<Value>>,
     /// For each loop, the labels that only some invocations may have exited when an iteration ends.
-    carried: Vec<Vec<(Label, Cause)>>,
+    carried: Vec<Vec<(Label, Value)>>,
     /// Whether `carried` has grown.
     changed: bool,
 }
-
-/// The condition that made control flow diverge.
-type Cause = Option<Value>;
 
 impl Walk<'_> {
     fn block(&mut self, block: &Block) -> Result<(), Divergent> {
@@ -140,12 +137,10 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Returns the cause if control flow may have diverged.
-    fn divergence(&self) -> Option<Cause> {
-        if let Some(condition) = self.conditions.last() {
-            return Some(Some(*condition));
-        }
-        self.enclosing.iter().rev().find_map(|label| self.exited[label.0 as usize])
+    /// Returns the condition that made control flow diverge; `None` if it cannot have.
+    fn divergence(&self) -> Option<Value> {
+        let exits = || self.enclosing.iter().rev().find_map(|label| self.exited[label.0 as usize]);
+        self.conditions.last().copied().or_else(exits)
     }
 
     /// Records which labels only some invocations may have exited at the end of a loop's body: they

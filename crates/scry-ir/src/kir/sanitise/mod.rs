@@ -6,7 +6,8 @@
 //! - `limits` bounds the size of the kernel, before anything recurses over it;
 //! - [`verify`](super::verify()) checks the rules of the IR;
 //! - `rebuild` and `places` copy the kernel, with a clamp for every index;
-//! - `divergence` rejects barriers that only some invocations reach;
+//! - `divergence` rejects barriers, subgroup operations, operations on cooperative matrices and
+//!   uniform loads that only some invocations may reach;
 //! - [`termination`](super::termination) proves that loops end;
 //! - `interface` derives the interface, against which launches are checked.
 

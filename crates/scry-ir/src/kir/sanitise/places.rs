@@ -22,15 +22,15 @@ impl Rebuild<'_> {
         match place.space {
             AddressSpace::Binding(binding) => self.clamp_in_buffer(place, binding, end, out),
             AddressSpace::Immediate => {
-                self.clamp_in_array(place, self.kir.immediates.into(), end, out)
+                Ok(self.clamp_in_array(place, self.kir.immediates.into(), end, out))
             }
             AddressSpace::Workgroup(nth) => {
                 let size = self.kir.workgroup[nth as usize].size();
-                self.clamp_in_array(place, size, end, out)
+                Ok(self.clamp_in_array(place, size, end, out))
             }
             AddressSpace::Local(nth) => {
                 let size = self.kir.locals[nth as usize].size();
-                self.clamp_in_array(place, size, end, out)
+                Ok(self.clamp_in_array(place, size, end, out))
             }
         }
     }
@@ -62,28 +62,20 @@ impl Rebuild<'_> {
     }
 
     /// Clamps an index into memory of a constant size. `end` is the end of the access at index 0.
-    fn clamp_in_array(
-        &mut self,
-        place: &Place,
-        size: u64,
-        end: u64,
-        out: &mut Block,
-    ) -> Result<Place, ShaderError> {
-        let Some(remaining) = size.checked_sub(end) else {
-            let problem = format!("{} has {size} bytes, and is accessed up to {end}", place.space);
-            return Err(invalid(problem));
-        };
+    fn clamp_in_array(&mut self, place: &Place, size: u64, end: u64, out: &mut Block) -> Place {
+        // The verifier has checked the access at index 0.
+        let remaining = size.saturating_sub(end);
         let (Some(index), true) = (place.index, place.stride > 0) else {
-            return Ok(Place { index: None, stride: 0, ..*place });
+            return Place { index: None, stride: 0, ..*place };
         };
         // Arrays are smaller than 4 GiB.
         let last = (remaining / u64::from(place.stride)) as u32;
         if last == 0 {
-            return Ok(Place { index: None, stride: 0, ..*place });
+            return Place { index: None, stride: 0, ..*place };
         }
         let last = self.constant(Const::u32(last));
         let index = self.clamp_index(index, last, out);
-        Ok(Place { index: Some(index), ..*place })
+        Place { index: Some(index), ..*place }
     }
 
     /// Clamps an index into a buffer. `end` is the end of the access at index 0, which the buffer
@@ -128,7 +120,7 @@ impl Rebuild<'_> {
         if !offset.is_multiple_of(unit) || !stride.is_multiple_of(unit) {
             return Err(invalid(format!(
                 "the length of an array in binding{binding} from byte {offset} by {stride} bytes \
-                 is not a number of elements of {unit} bytes"
+                 is not aligned to {unit} bytes"
             )));
         }
         self.require_size(binding, u64::from(offset) + u64::from(stride))?;

@@ -295,7 +295,7 @@ impl<'k> Rebuild<'k> {
     pub(super) fn require_size(&mut self, binding: u32, bytes: u64) -> Result<(), ShaderError> {
         if bytes > u64::from(u32::MAX) {
             let space = AddressSpace::Binding(binding);
-            return Err(invalid(format!("{space} would need {bytes} bytes, more than 4 GiB")));
+            return Err(invalid(format!("{space} would need {bytes} bytes, 4 GiB or more")));
         }
         let buffer = &mut self.out.buffers[binding as usize];
         buffer.min_size = buffer.min_size.max(bytes);

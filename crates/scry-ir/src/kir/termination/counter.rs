@@ -3,7 +3,7 @@
 
 /// Maximum number of iterations of a loop whose counter, of up to 64 bits, is multiplied, divided
 /// or shifted: each iteration changes it by at least a factor of 2.
-const MAX_BITS: u64 = 64;
+const MAX_SCALING_ITERATIONS: u64 = 64;
 
 /// A closed interval of integers, of up to 64 bits. That of `passes::range` does not hold all of
 /// `u64`, and may be empty.
@@ -178,7 +178,7 @@ impl Counter {
             }
             (Step::Stride, _) => (bound.max + 1, 1),
             (Step::Multiply(_) | Step::Divide | Step::ShiftRight, _) => {
-                return Some(MAX_BITS);
+                return Some(MAX_SCALING_ITERATIONS);
             }
         };
         let distance = u64::try_from(distance.max(0)).ok()?;

@@ -267,12 +267,8 @@ fn tracked_interval(kir: &Kir, value: Value, depth: u32) -> range::Range {
 }
 
 /// Collects the statements that each iteration executes, unless it exits the loop before. `open`
-/// are the scopes of the loop around the block. Returns whether the end of the block is certain.
-fn collect_certain<'k>(
-    block: &'k Block,
-    open: &mut Vec<Label>,
-    certain: &mut Vec<&'k Stmt>,
-) -> bool {
+/// are the scopes of the loop around the block.
+fn collect_certain<'k>(block: &'k Block, open: &mut Vec<Label>, certain: &mut Vec<&'k Stmt>) {
     for stmt in block {
         if let Stmt::Scope { label, body } = stmt {
             open.push(*label);
@@ -281,11 +277,10 @@ fn collect_certain<'k>(
         }
         let skips = |stmt: &Stmt| matches!(stmt, Stmt::Break(label) if open.contains(label));
         if any_stmt(std::slice::from_ref(stmt), &mut |stmt| skips(stmt)) {
-            return false;
+            return;
         }
         certain.push(stmt);
     }
-    true
 }
 
 fn assigns(stmt: &Stmt, var: Var) -> bool {

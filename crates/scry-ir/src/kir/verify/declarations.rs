@@ -12,7 +12,10 @@ pub(super) fn check(kir: &Kir) -> Check {
     }
     let size = kir.workgroup_size;
     if size.contains(&0) || size.iter().any(|axis| *axis > MAX_WORKGROUP_AXIS) {
-        return invalid(format!("the workgroup size is {size:?}"));
+        let message = format!(
+            "the workgroup size is {size:?}, but each axis must be 1 to {MAX_WORKGROUP_AXIS}"
+        );
+        return invalid(message);
     }
     if kir.labels == 0 {
         return invalid("the kernel's own label is not counted".to_owned());

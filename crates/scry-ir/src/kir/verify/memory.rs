@@ -172,7 +172,10 @@ fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Ch
     let end = end.saturating_add(u64::from(size) * count as u64);
     match memory_size {
         Some(size) if end > size => {
-            Err(memory_violation(format!("byte {end} is past the {size} bytes of {}", place.space)))
+            let space = place.space;
+            let message =
+                format!("the access ends at byte {end}, past the {size} bytes of {space}");
+            Err(memory_violation(message))
         }
         _ => Ok(()),
     }

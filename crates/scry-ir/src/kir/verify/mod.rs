@@ -230,8 +230,8 @@ impl<'a> Walk<'a> {
         let definition = &self.kir.values[value.index()];
         self.check_all_usable(|visit| definition.inst.for_each_operand(visit))?;
         types::check(self.kir, definition)?;
-        if let Inst::Extra(first, _) = definition.inst {
-            let message = format!("{first} computes it already");
+        if let Inst::Extra(..) = definition.inst {
+            let message = "`extra` results have no statement of their own".to_owned();
             return Err(violation(VerifyErrorKind::Value, message));
         }
         let count = definition.inst.results();

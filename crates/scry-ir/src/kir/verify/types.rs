@@ -17,22 +17,22 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
         Inst::Unary(op, a) => check_unary(*op, type_of(a), *ty),
         Inst::Binary(op, a, b) => check_binary(*op, [type_of(a), type_of(b)], *ty),
         Inst::Fma(a, b, c) => {
-            let all = [type_of(a), type_of(b), type_of(c), *ty];
-            require(ty.is_float() && all.iter().all(|one| one == ty), "fma", &all)
+            let all = [type_of(a), type_of(b), type_of(c)];
+            require(ty.is_float() && all.iter().all(|one| one == ty), "fma", &all, *ty)
         }
         Inst::Select(condition, a, b) => {
             require_same_type(type_of(condition), Type::Bool, "the condition")?;
             let is_valid = type_of(a) == *ty && type_of(b) == *ty && !is_matrix(*ty);
-            require(is_valid, "select", &[type_of(a), type_of(b), *ty])
+            require(is_valid, "select", &[type_of(a), type_of(b)], *ty)
         }
         Inst::Convert(a) => {
             let are_scalars = !is_matrix(type_of(a)) && !is_matrix(*ty);
-            require(are_scalars && type_of(a) != *ty, "convert", &[type_of(a), *ty])
+            require(are_scalars && type_of(a) != *ty, "convert", &[type_of(a)], *ty)
         }
         Inst::Bitcast(a) => {
             let are_scalars = !is_matrix(type_of(a)) && !is_matrix(*ty);
             let is_valid = are_scalars && type_of(a) != *ty && type_of(a).bits() == ty.bits();
-            require(is_valid, "bitcast", &[type_of(a), *ty])
+            require(is_valid, "bitcast", &[type_of(a)], *ty)
         }
         Inst::ArrayLength { binding, offset: _, stride } => {
             memory::array_length(kir, *binding, *stride)?;
@@ -49,7 +49,7 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
         Inst::MatrixFill(element) => {
             let is_valid =
                 ty.matrix().is_some_and(|matrix| matrix.element.ty() == type_of(element));
-            require(is_valid, "matrix_fill", &[type_of(element), *ty])
+            require(is_valid, "matrix_fill", &[type_of(element)], *ty)
         }
         Inst::MatrixLoad(place) => memory::matrix_load(kir, place, *ty),
         Inst::LoadFragment(from) => memory::load_fragment(kir, from, *ty),
@@ -60,7 +60,7 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
                 _ => false,
             };
             let [a, b, c] = types;
-            require(is_supported && c == *ty, "multiply_add", &[a, b, c, *ty])
+            require(is_supported && c == *ty, "multiply_add", &[a, b, c], *ty)
         }
         Inst::MultiplyFragments { a, b, c } => {
             let (operand, accumulator) = (kir.ty(a[0]), kir.ty(c[0]));
@@ -72,7 +72,8 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
             require(
                 is_product_supported(operand, accumulator) && accumulator == *ty,
                 "multiply_fragments",
-                &[operand, accumulator, *ty],
+                &[operand, accumulator],
+                *ty,
             )
         }
     }
@@ -82,12 +83,11 @@ fn type_violation(message: String) -> Violation {
     violation(VerifyErrorKind::Type, message)
 }
 
-/// Fails unless `is_valid`. `types` are those of the operands, and last that of the result.
-fn require(is_valid: bool, op: &str, types: &[Type]) -> Check {
+/// Fails unless `is_valid`, with the types of the operands and of the result in the message.
+fn require(is_valid: bool, op: &str, operands: &[Type], result: Type) -> Check {
     if is_valid {
         return Ok(());
     }
-    let [operands @ .., result] = types else { return Ok(()) };
     let operands: Vec<_> = operands.iter().map(|ty| ty.name()).collect();
     let operands = operands.join(", ");
     Err(type_violation(format!("`{op}` is not defined for ({operands}) -> {result}")))
@@ -146,7 +146,7 @@ fn check_unary(op: UnaryOp, a: Type, result: Type) -> Check {
         | UnaryOp::FirstTrailingBit => a.is_integer(),
         _ => a.is_float(),
     };
-    require(is_supported && op.result(a) == result, &format!("{op:?}"), &[a, result])
+    require(is_supported && op.result(a) == result, &format!("{op:?}"), &[a], result)
 }
 
 fn check_binary(op: BinaryOp, [a, b]: [Type; 2], result: Type) -> Check {
@@ -155,7 +155,7 @@ fn check_binary(op: BinaryOp, [a, b]: [Type; 2], result: Type) -> Check {
         BinaryOp::Ldexp => a.is_float() && b == Type::I32,
         _ => a == b && supports_type(op, a),
     };
-    require(is_supported && op.result(a) == result, &format!("{op:?}"), &[a, b, result])
+    require(is_supported && op.result(a) == result, &format!("{op:?}"), &[a, b], result)
 }
 
 /// Returns whether a binary operation supports operands of a type.
@@ -179,11 +179,11 @@ fn check_subgroup(kir: &Kir, op: &SubgroupOp, result: Type) -> Check {
         }
         SubgroupOp::Reduce { op, value, .. } => {
             let ty = kir.ty(*value);
-            require(supports_reduction(*op, ty) && ty == result, &format!("{op:?}"), &[ty, result])
+            require(supports_reduction(*op, ty) && ty == result, &format!("{op:?}"), &[ty], result)
         }
         SubgroupOp::Shuffle { source, value } => {
             require_result(kir.ty(*value), result)?;
-            require(!is_matrix(result), "shuffle", &[result, result])?;
+            require(!is_matrix(result), "shuffle", &[result], result)?;
             check_source(kir, *source)
         }
     }
@@ -211,6 +211,8 @@ fn check_source(kir: &Kir, source: ShuffleSource) -> Check {
         | ShuffleSource::Xor(by)
         | ShuffleSource::Up(by)
         | ShuffleSource::Down(by)
-        | ShuffleSource::QuadLane(by) => require_same_type(kir.ty(by), Type::U32, "the lane"),
+        | ShuffleSource::QuadLane(by) => {
+            require_same_type(kir.ty(by), Type::U32, "the operand of the shuffle")
+        }
     }
 }

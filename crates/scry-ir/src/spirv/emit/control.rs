@@ -59,7 +59,7 @@ impl Emitter<'_> {
             Stmt::Store { place, values, .. } => self.store(place, values)?,
             Stmt::MatrixStore { place, value, .. } => self.matrix_store(place, *value)?,
             Stmt::If { condition, then_block, else_block, .. } => {
-                self.branch(*condition, then_block, else_block)?;
+                self.if_statement(*condition, then_block, else_block)?;
             }
             Stmt::Loop { label, body, finite } => {
                 match unrolled_loop(self.kir, before, *label, body) {
@@ -81,21 +81,27 @@ impl Emitter<'_> {
     }
 
     /// Ends the current block with a branch, unless it has ended.
-    pub(super) fn go(&mut self, label: Id) {
+    pub(super) fn branch(&mut self, label: Id) {
         if !self.terminated {
             self.m.run(Op::Branch, &[label]);
             self.terminated = true;
         }
     }
 
-    /// Ends the current block with the header of a selection.
-    pub(super) fn select(&mut self, condition: Id, [yes, no]: [Id; 2], merge: Id) {
+    /// Ends the current block with the header of a selection: a merge instruction and a conditional
+    /// branch.
+    pub(super) fn branch_conditional(&mut self, condition: Id, [yes, no]: [Id; 2], merge: Id) {
         self.m.run(Op::SelectionMerge, &[merge, SelectionControl::NONE.bits()]);
         self.m.run(Op::BranchConditional, &[condition, yes, no]);
         self.terminated = true;
     }
 
-    fn branch(&mut self, condition: Value, then_block: &Block, else_block: &Block) -> Result<()> {
+    fn if_statement(
+        &mut self,
+        condition: Value,
+        then_block: &Block,
+        else_block: &Block,
+    ) -> Result<()> {
         if then_block.is_empty() && else_block.is_empty() {
             return Ok(());
         }
@@ -103,12 +109,12 @@ impl Emitter<'_> {
         let merge = self.m.id();
         let labels = [then_block, else_block]
             .map(|block| if block.is_empty() { merge } else { self.m.id() });
-        self.select(condition, labels, merge);
+        self.branch_conditional(condition, labels, merge);
         for (label, block) in labels.into_iter().zip([then_block, else_block]) {
             if label != merge {
                 self.begin(label);
                 self.block(block)?;
-                self.go(merge);
+                self.branch(merge);
             }
         }
         self.begin(merge);
@@ -123,10 +129,10 @@ impl Emitter<'_> {
     /// Writes a loop.
     fn loop_(&mut self, label: Label, body: &Block, finite: bool) -> Result<()> {
         let [header, top, next, merge] = [(); 4].map(|()| self.m.id());
-        self.go(header);
+        self.branch(header);
         self.begin(header);
         self.m.run(Op::LoopMerge, &[merge, next, LoopControl::NONE.bits()]);
-        self.go(top);
+        self.branch(top);
         self.begin(top);
         if !finite && self.options.checked {
             if self.options.polls {
@@ -137,9 +143,9 @@ impl Emitter<'_> {
         }
         self.constructs.push(Construct { label, is_loop: true, merge, passing: Vec::new() });
         self.block(body)?;
-        self.go(next);
+        self.branch(next);
         self.begin(next);
-        self.go(header);
+        self.branch(header);
         self.close();
         Ok(())
     }
@@ -153,9 +159,9 @@ impl Emitter<'_> {
         let both = self.m.op(Op::BitwiseAnd, u32, &[low, high]);
         let done = self.op(Op::IEqual, Type::Bool, &[both, max]);
         let [exit, go_on] = [(); 2].map(|()| self.m.id());
-        self.select(done, [exit, go_on], go_on);
+        self.branch_conditional(done, [exit, go_on], go_on);
         self.begin(exit);
-        self.go(merge);
+        self.branch(merge);
         self.begin(go_on);
         let next = self.m.op(Op::IAdd, u32, &[low, one]);
         let carries = self.op(Op::IEqual, Type::Bool, &[next, zero]);
@@ -211,7 +217,7 @@ impl Emitter<'_> {
 
     fn close_scope(&mut self) {
         let merge = self.constructs.last().map_or(0, |scope| scope.merge);
-        self.go(merge);
+        self.branch(merge);
         self.close();
     }
 
@@ -223,7 +229,7 @@ impl Emitter<'_> {
             let flag = self.leaving[label.0 as usize];
             let condition = self.op(Op::Load, Type::Bool, &[flag]);
             let [exit, go_on] = [(); 2].map(|()| self.m.id());
-            self.select(condition, [exit, go_on], go_on);
+            self.branch_conditional(condition, [exit, go_on], go_on);
             self.begin(exit);
             self.break_to(label);
             self.begin(go_on);
@@ -248,7 +254,7 @@ impl Emitter<'_> {
         };
         let Some(hop) = hop else {
             self.set_leaving(label, false);
-            self.go(self.constructs[at].merge);
+            self.branch(self.constructs[at].merge);
             return;
         };
         if self.leaving[label.0 as usize] == 0 {
@@ -261,7 +267,7 @@ impl Emitter<'_> {
         if !construct.passing.contains(&label) {
             construct.passing.push(label);
         }
-        self.go(self.constructs[hop].merge);
+        self.branch(self.constructs[hop].merge);
     }
 
     /// Sets the flag of a label, if it has one.

@@ -13,7 +13,7 @@ const GROUPS: u32 = 0;
 const WIDTH: u32 = 3;
 const HEIGHT: u32 = 4;
 const ROWS: u32 = 5;
-const LAST_ROW: u32 = 6;
+const LAST_ROW_LEN: u32 = 6;
 /// Words of a `LinearisedGrid`.
 const GRID_WORDS: u32 = 8;
 
@@ -133,20 +133,20 @@ impl Emitter<'_> {
         let u32 = self.m.u32_ty();
         let grid = self.grid_buffer();
         let [x, y, z] = [0, 1, 2].map(|axis| self.component(BuiltIn::WorkgroupId, axis));
-        let [gx, gy, gz, width, height, rows, last_row] =
-            [GROUPS, GROUPS + 1, GROUPS + 2, WIDTH, HEIGHT, ROWS, LAST_ROW]
+        let [gx, gy, gz, width, height, rows, last_row_len] =
+            [GROUPS, GROUPS + 1, GROUPS + 2, WIDTH, HEIGHT, ROWS, LAST_ROW_LEN]
                 .map(|member| self.grid_word(grid, member));
         let rows_before = self.m.op(Op::IMul, u32, &[z, height]);
         let row = self.m.op(Op::IAdd, u32, &[y, rows_before]);
         let one = self.m.u32(1);
-        let last = self.m.op(Op::ISub, u32, &[rows, one]);
+        let last_row = self.m.op(Op::ISub, u32, &[rows, one]);
         let past = self.op(Op::UGreaterThanEqual, Type::Bool, &[row, rows]);
-        let in_last = self.op(Op::IEqual, Type::Bool, &[row, last]);
-        let past_end = self.op(Op::UGreaterThanEqual, Type::Bool, &[x, last_row]);
+        let in_last = self.op(Op::IEqual, Type::Bool, &[row, last_row]);
+        let past_end = self.op(Op::UGreaterThanEqual, Type::Bool, &[x, last_row_len]);
         let past_last = self.op(Op::LogicalAnd, Type::Bool, &[in_last, past_end]);
         let excess = self.op(Op::LogicalOr, Type::Bool, &[past, past_last]);
         let [exit, go_on] = [(); 2].map(|()| self.m.id());
-        self.select(excess, [exit, go_on], go_on);
+        self.branch_conditional(excess, [exit, go_on], go_on);
         self.begin(exit);
         self.m.run(Op::Return, &[]);
         self.begin(go_on);
@@ -206,29 +206,29 @@ impl Emitter<'_> {
         let counter = self.m.local_word();
         self.m.run(Op::Store, &[counter, first]);
         let [header, top, body, exit, next, merge] = [(); 6].map(|()| self.m.id());
-        self.go(header);
+        self.branch(header);
         self.begin(header);
         self.m.run(Op::LoopMerge, &[merge, next, 0]);
-        self.go(top);
+        self.branch(top);
         self.begin(top);
         let index = self.m.op(Op::Load, u32, &[counter]);
         let count = self.m.u32(array.elements);
         let in_bounds = self.op(Op::ULessThan, Type::Bool, &[index, count]);
-        self.select(in_bounds, [body, exit], body);
+        self.branch_conditional(in_bounds, [body, exit], body);
         self.begin(exit);
-        self.go(merge);
+        self.branch(merge);
         self.begin(body);
         let scalar = self.spirv_ty(memory_type(array.ty));
         let element = self.m.vector(scalar, array.width);
         let pointer = self.pointer_to(array.class, element, &[array.variable, index]);
         let zero = self.m.null(element);
         self.store_to(array.class, pointer, zero);
-        self.go(next);
+        self.branch(next);
         self.begin(next);
         let invocations = self.m.u32(self.kir.workgroup_size.iter().product());
         let next_index = self.m.op(Op::IAdd, u32, &[index, invocations]);
         self.m.run(Op::Store, &[counter, next_index]);
-        self.go(header);
+        self.branch(header);
         self.begin(merge);
     }
 }

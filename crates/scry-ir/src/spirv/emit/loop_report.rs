@@ -35,13 +35,13 @@ impl Emitter<'_> {
         let count = self.last_loop([start, end, count]);
         let was_aborted = self.op(Op::INotEqual, Type::Bool, &[count, iterations]);
         let [report_block, merge] = [(); 2].map(|()| self.m.id());
-        self.select(was_aborted, [report_block, merge], merge);
+        self.branch_conditional(was_aborted, [report_block, merge], merge);
         self.begin(report_block);
         let pointer = self.report_word(report, 0);
         let words = [Scope::Device as u32, MemorySemantics::RELAXED.bits(), 1];
         let [scope, relaxed, one] = words.map(|word| self.m.u32(word));
         self.m.run(Op::AtomicStore, &[pointer, scope, relaxed, one]);
-        self.go(merge);
+        self.branch(merge);
         self.begin(merge);
         self.m.end_function()
     }
@@ -53,16 +53,16 @@ impl Emitter<'_> {
         self.m.run(Op::Store, &[index_variable, start]);
         self.m.run(Op::Store, &[count_variable, count]);
         let [header, top, body, exit, next, merge] = [(); 6].map(|()| self.m.id());
-        self.go(header);
+        self.branch(header);
         self.begin(header);
         self.m.run(Op::LoopMerge, &[merge, next, 0]);
-        self.go(top);
+        self.branch(top);
         self.begin(top);
         let index = self.m.op(Op::Load, u32, &[index_variable]);
         let in_range = self.op(Op::ULessThan, Type::Bool, &[index, end]);
-        self.select(in_range, [body, exit], body);
+        self.branch_conditional(in_range, [body, exit], body);
         self.begin(exit);
-        self.go(merge);
+        self.branch(merge);
         self.begin(body);
         let one = self.m.u32(1);
         for variable in [index_variable, count_variable] {
@@ -70,9 +70,9 @@ impl Emitter<'_> {
             let after = self.m.op(Op::IAdd, u32, &[before, one]);
             self.m.run(Op::Store, &[variable, after]);
         }
-        self.go(next);
+        self.branch(next);
         self.begin(next);
-        self.go(header);
+        self.branch(header);
         self.begin(merge);
         self.m.op(Op::Load, u32, &[count_variable])
     }

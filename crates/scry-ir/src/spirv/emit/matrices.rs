@@ -26,16 +26,18 @@ const SUBGROUP_SIZE: u32 = 32;
 ///
 /// # Errors
 /// [`UnsupportedFeatures`](ShaderErrorKind::UnsupportedFeatures) for matrices that the device does
-/// not have, for workgroups whose subgroups would not all be full, and if there is too little
-/// workgroup memory for the tiles.
+/// not have, and if there is too little workgroup memory for the tiles;
+/// [`UnsupportedConstruct`](ShaderErrorKind::UnsupportedConstruct) for workgroups whose subgroups
+/// would not all be full.
 pub(super) fn prepare(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Kir> {
     check_types(kir, options.matrices)?;
     let [width, ..] = kir.workgroup_size;
     if !width.is_multiple_of(SUBGROUP_SIZE) {
-        return Err(unsupported(&format!(
+        let message = format!(
             "a workgroup with cooperative matrices has {width} invocations along x: subgroups \
              that are all full need a multiple of {SUBGROUP_SIZE}; help: change `@workgroup_size`"
-        )));
+        );
+        return Err(ShaderError::new(ShaderErrorKind::UnsupportedConstruct, message));
     }
     let is_accessible = |space| match space {
         AddressSpace::Binding(i) => interface.bindings[i as usize].ty == BufferBindingType::Storage,
@@ -77,13 +79,13 @@ fn check_types(kir: &Kir, offered: MatrixProducts) -> Result<()> {
 }
 
 fn unavailable(what: &str, offered: MatrixProducts) -> ShaderError {
-    let products = match offered.is_empty() {
-        true => "none".to_owned(),
-        false => offered.to_string(),
+    let (products, alternative) = match offered.is_empty() {
+        true => ("none".to_owned(), ""),
+        false => (offered.to_string(), "use one of these, "),
     };
     unsupported(&format!(
-        "the device has no {what}; its products are: {products}; help: use one of these, use a \
-         CUDA or CPU device, or multiply tiles in workgroup memory"
+        "the device has no {what}; its products are: {products}; help: {alternative}use a CUDA or \
+         CPU device, or multiply tiles in workgroup memory"
     ))
 }
 
@@ -126,9 +128,9 @@ fn check_memory(kir: &Kir, staged: &Kir, options: &SpirvOptions) -> Result<()> {
     if all == own + stop || all <= max {
         return Ok(());
     }
-    let tiles = all - own;
+    let (own, tiles) = (own + stop, all - own - stop);
     Err(unsupported(&format!(
-        "the kernel has {own} bytes of workgroup memory, and its matrices need {tiles} more, of at \
+        "the kernel needs {own} bytes of workgroup memory, and its matrices {tiles} more, of at \
          most {max}, since they may be partly outside of their arrays or misaligned; help: use \
          smaller arrays or fewer invocations in a workgroup"
     )))
@@ -296,7 +298,7 @@ impl Emitter<'_> {
         let index = match place.index {
             None => self.m.u32((place.offset / u64::from(ty.size() * array.width)) as u32),
             Some(_) => {
-                let scalar = self.unit(place, ty.size(), 0);
+                let scalar = self.unit(place, ty.size());
                 self.divide_by_power_of_two(scalar, array.width)
             }
         };

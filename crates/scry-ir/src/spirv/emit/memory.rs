@@ -92,10 +92,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the index of the unit of `size` bytes at a place, `ahead` units further on. The
-    /// stride is a multiple of the size.
-    pub(super) fn unit(&mut self, place: &Resolved, size: u32, ahead: u32) -> Id {
-        let offset = (place.offset / u64::from(size)) as u32 + ahead;
+    /// Returns the index of the unit of `size` bytes at a place. The stride is a multiple of the
+    /// size.
+    pub(super) fn unit(&mut self, place: &Resolved, size: u32) -> Id {
+        let offset = (place.offset / u64::from(size)) as u32;
         let Some(index) = place.index else { return self.m.u32(offset) };
         let u32 = self.m.u32_ty();
         let mut unit = self.value(index);
@@ -254,7 +254,7 @@ impl Emitter<'_> {
         let view = self.views.get(binding, memory_ty, width);
         let shifted =
             Resolved { offset: place.offset + u64::from(first * memory_ty.size()), ..*place };
-        let index = self.unit(&shifted, view.size(), 0);
+        let index = self.unit(&shifted, view.size());
         let scalar = self.spirv_ty(memory_ty);
         let element = self.m.vector(scalar, width);
         let member = self.m.u32(0);
@@ -280,12 +280,12 @@ impl Emitter<'_> {
         let shifted = Resolved { offset, ..*place };
         let stride = if place.index.is_some() { place.stride } else { 0 };
         let chain = if stride.is_multiple_of(element) {
-            let index = self.unit(&shifted, element, 0);
+            let index = self.unit(&shifted, element);
             let component = (offset % u64::from(element)) as u32 / size;
             vec![index, self.m.u32(component)]
         } else {
             let u32 = self.m.u32_ty();
-            let scalar = self.unit(&shifted, size, 0);
+            let scalar = self.unit(&shifted, size);
             let [by, mask] =
                 [array.width.trailing_zeros(), array.width - 1].map(|word| self.m.u32(word));
             let index = self.m.op(Op::ShiftRightLogical, u32, &[scalar, by]);

@@ -124,6 +124,7 @@ impl Program {
                 Ok(options) => options,
                 Err(error) => return Ok(Err(error)),
             };
+            debug_assert_eq!(options.checked, checked, "clamps and loop bounds go together");
             Ok(Ok((emit(lowered.kernel(&options), interface, &options)?, options)))
         })?
     }

@@ -59,7 +59,7 @@ impl Emitter<'_> {
         self.m.run(Op::Store, &[iterations, now]);
         let due = self.op(Op::UGreaterThanEqual, Type::Bool, &[now, period]);
         let [look, exit, go_on, after] = [(); 4].map(|()| self.m.id());
-        self.select(due, [look, after], after);
+        self.branch_conditional(due, [look, after], after);
         self.begin(look);
         let stop = self.stop_word();
         let stop = match together {
@@ -68,13 +68,13 @@ impl Emitter<'_> {
             Together::Workgroup => self.agree_on(stop),
         };
         let stopped = self.op(Op::INotEqual, Type::Bool, &[stop, zero]);
-        self.select(stopped, [exit, go_on], go_on);
+        self.branch_conditional(stopped, [exit, go_on], go_on);
         // The count stays: the next loop that uses the variable polls in its first iteration.
         self.begin(exit);
-        self.go(merge);
+        self.branch(merge);
         self.begin(go_on);
         self.m.run(Op::Store, &[iterations, zero]);
-        self.go(after);
+        self.branch(after);
         self.begin(after);
     }
 

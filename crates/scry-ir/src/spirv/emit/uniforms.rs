@@ -91,11 +91,11 @@ impl Emitter<'_> {
             None => WordPosition::Constant(word),
             Some(_) if stride.is_multiple_of(16) => {
                 let aligned = Resolved { offset: 0, ..*place };
-                WordPosition::Quad(self.unit(&aligned, 16, 0), word)
+                WordPosition::Quad(self.unit(&aligned, 16), word)
             }
             Some(_) => {
                 let aligned = Resolved { offset: 0, ..*place };
-                WordPosition::Dynamic(self.unit(&aligned, 4, 0), word)
+                WordPosition::Dynamic(self.unit(&aligned, 4), word)
             }
         };
         let low = self.word(words, position, 0);
@@ -115,7 +115,7 @@ impl Emitter<'_> {
     /// Loads a 16-bit value whose stride is not a multiple of a word.
     fn indexed_half(&mut self, words: &Words, place: &Resolved, ty: Type) -> Id {
         let u32 = self.m.u32_ty();
-        let half = self.unit(place, 2, 0);
+        let half = self.unit(place, 2);
         let one = self.m.u32(1);
         let word = self.m.op(Op::ShiftRightLogical, u32, &[half, one]);
         let loaded = self.word(words, WordPosition::Dynamic(word, 0), 0);
@@ -215,7 +215,8 @@ impl Emitter<'_> {
             let (index, component) = (self.m.u32(word / 4), self.m.u32(word % 4));
             return self.quad_word(words, index, component);
         }
-        let member = (word - quads * 4).min(words.rest - 1) + u32::from(quads > 0);
+        debug_assert!(word - quads * 4 < words.rest, "constant accesses are in bounds");
+        let member = word - quads * 4 + u32::from(quads > 0);
         let (u32, member) = (self.m.u32_ty(), self.m.u32(member));
         let pointer = self.pointer_to(words.class, u32, &[words.variable, member]);
         self.m.op(Op::Load, u32, &[pointer])

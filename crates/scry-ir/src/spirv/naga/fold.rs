@@ -105,7 +105,7 @@ impl Types {
             member("width", u32, 12),
             member("height", u32, 16),
             member("rows", u32, 20),
-            member("last_row", u32, 24),
+            member("last_row_len", u32, 24),
             member("padding", u32, 28),
         ];
         let params = insert(Some("FoldParams"), TypeInner::Struct { members, span: 32 });
@@ -198,7 +198,7 @@ impl Caller {
         use BinaryOperator as Op;
         let physical = self.workgroup_id.expect("taken first of all");
         let params = self.emit(Expression::Load { pointer: params });
-        let [groups, width, height, rows, last_row] =
+        let [groups, width, height, rows, last_row_len] =
             [GROUPS, WIDTH, HEIGHT, ROWS, LAST_ROW].map(|member| self.component(params, member));
         let [x, y, z] = [0, 1, 2].map(|axis| self.component(physical, axis));
 
@@ -208,7 +208,7 @@ impl Caller {
         let one = self.add(Expression::Literal(Literal::U32(1)));
         let last = self.binary(Op::Subtract, rows, one);
         let in_last = self.binary(Op::Equal, row, last);
-        let past_end = self.binary(Op::GreaterEqual, x, last_row);
+        let past_end = self.binary(Op::GreaterEqual, x, last_row_len);
         let past_last = self.binary(Op::LogicalAnd, in_last, past_end);
         let excess = self.binary(Op::LogicalOr, past, past_last);
         let mut leave = Block::new();

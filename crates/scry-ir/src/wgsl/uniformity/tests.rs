@@ -460,6 +460,16 @@ fn work_is_bounded() {
         Err(error) => assert_eq!(error.kind, crate::ShaderErrorKind::TooComplex, "{error}"),
     }
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    // Each function calls the one before twice: 2^14 calls of the first if each were analysed.
+    let first = "fn f0(x: u32) { if x == 1u { workgroupBarrier(); } } ";
+    let chain = (1..14).map(|n| format!("fn f{n}(x: u32) {{ f{0}(x); f{0}(x); }} ", n - 1));
+    let chain = format!("{first}{}", chain.collect::<String>());
+    let start = std::time::Instant::now();
+    match compile(&chain, "f13(g.x);") {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind, crate::ShaderErrorKind::TooComplex, "{error}"),
+    }
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     // Two calls use the same summary.
     let calls = many(10, "fn f#(x: u32) { if x == 1u { workgroupBarrier(); } }");
     assert_accepted_with(&calls, "f9(g.x); f9(g.y);");

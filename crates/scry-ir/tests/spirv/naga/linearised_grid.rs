@@ -19,7 +19,14 @@ const LOCAL_INDEX: u32 = 53;
 fn params(groups: [u32; 3], width: u32, height: u32) -> LinearisedGrid {
     let total = groups.iter().product::<u32>();
     let rows = total.div_ceil(width);
-    LinearisedGrid { groups, width, height, rows, last_row: total - (rows - 1) * width, padding: 0 }
+    LinearisedGrid {
+        groups,
+        width,
+        height,
+        rows,
+        last_row_len: total - (rows - 1) * width,
+        padding: 0,
+    }
 }
 
 /// The kernel `gaps` on a linearised grid: it has a structure of builtins and one more builtin.
@@ -163,7 +170,7 @@ impl<'a> Machine<'a> {
                 && i.operands[1] == Operand::LiteralString("fold_params".into())
         };
         let uniform = module.debug_names.iter().find(name).unwrap();
-        let rest = [params.width, params.height, params.rows, params.last_row, 0];
+        let rest = [params.width, params.height, params.rows, params.last_row_len, 0];
         let mut members = vec![Value::vec(params.groups)];
         members.extend(rest.map(Value::Scalar));
         let wrapper = Value::Composite(vec![Value::Composite(members)]);

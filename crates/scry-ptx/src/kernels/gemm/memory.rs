@@ -1,4 +1,4 @@
-//! Loads and stores elements of any type, converting from and to `f32` registers.
+//! Loads and stores `f16`, `bf16` and `f32` elements, converting from and to `f32` registers.
 
 use crate::typed::{Bf16, F16, Global, Ptr, Val};
 use crate::types::PtxType;
@@ -15,7 +15,8 @@ pub(crate) fn load_element<'k>(
             let bits: Val<'_, u32> = load::<u16>(at, constant).convert("");
             (bits << 16).cast()
         }
-        _ => load::<f32>(at, constant),
+        PtxType::F32 => load::<f32>(at, constant),
+        other => unreachable!("matrices hold no {}", other.name()),
     }
 }
 
@@ -32,7 +33,8 @@ pub(crate) fn load_element_if<'k>(
     let [bits] = at.cast::<u16>().load_constant_if(Some(condition), 0);
     match element {
         PtxType::F16 => bits.cast::<F16>().convert(""),
-        _ => (bits.convert::<u32>("") << 16).cast(),
+        PtxType::Bf16 => (bits.convert::<u32>("") << 16).cast(),
+        other => unreachable!("no 16-bit float: {}", other.name()),
     }
 }
 
@@ -48,7 +50,8 @@ pub(crate) fn store_element(at: Ptr<'_, Global, u8>, element: PtxType, value: Va
     match element {
         PtxType::F16 => at.cast::<F16>().store(value.convert::<F16>("rn")),
         PtxType::Bf16 => at.cast::<Bf16>().store(value.convert::<Bf16>("rn")),
-        _ => at.cast::<f32>().store(value),
+        PtxType::F32 => at.cast::<f32>().store(value),
+        other => unreachable!("matrices hold no {}", other.name()),
     }
 }
 

@@ -82,14 +82,16 @@ impl Split {
         k_tiles * mn_tiles < 1 << 31 && self.batch <= 65535
     }
 
+    /// Returns the elements of the operand's buffer, gaps included.
     fn len(&self) -> u64 {
         let (line, lines) = if self.is_k_major {
             (self.k_dim, self.mn_extent)
         } else {
             (self.mn_extent, self.k_dim)
         };
-        let packed = MatrixLayout { order: Layout::RowMajor, ..self.layout };
-        packed.extent(lines, line, self.batch).expect("the product's buffers were checked")
+        // With lines as rows, whatever the order.
+        let lines_as_rows = MatrixLayout { order: Layout::RowMajor, ..self.layout };
+        lines_as_rows.extent(lines, line, self.batch).expect("the product's buffers were checked")
     }
 }
 

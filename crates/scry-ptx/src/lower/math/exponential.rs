@@ -59,11 +59,11 @@ impl Floats<'_> {
         self.power_of_2(sum, fraction)
     }
 
-    /// `2^(k + fraction)`, with k in the lowest bits of `sum`; `f64`.
-    pub(super) fn power_of_2(&mut self, sum: Operand, fraction: Operand) -> Operand {
+    /// `2^(k + fraction)`, with k in the lowest bits of `integer_bits`; `f64`.
+    pub(super) fn power_of_2(&mut self, integer_bits: Operand, fraction: Operand) -> Operand {
         let natural = self.times(fraction, LN_2);
         let power = self.exp_near_0(natural);
-        let k = self.low_32_bits(sum);
+        let k = self.low_32_bits(integer_bits);
         self.scale(power, k)
     }
 

@@ -10,8 +10,8 @@ use crate::types::{Operand, PtxType};
 /// The difference between 2/3 and its `f64`.
 const TWO_THIRDS_LOW: f64 = 3.700_743_415_417_188e-17;
 
-/// A number as the sum of two parts (double-double arithmetic). The second is at most a few units
-/// in the last place of the first.
+/// A number as the sum of two parts (double-double arithmetic, not normalised): the second is at
+/// most a few units in the last place of the first.
 #[derive(Clone, Copy)]
 struct Pair {
     high: Operand,
@@ -61,10 +61,11 @@ impl Floats<'_> {
         let low = self.fma(y, log.high, minus_bounded);
         let low = self.fma(y, log.low, low);
         let low = self.select(is_bounded, self.constant(0.0), low);
-        let (sum, integer) = self.nearest(bounded, 1.0);
+        // The integer is in the lowest bits of `integer_bits`, and as a float in `integer`.
+        let (integer_bits, integer) = self.nearest(bounded, 1.0);
         let fraction = self.sub(bounded, integer);
         let fraction = self.add(fraction, low);
-        self.power_of_2(sum, fraction)
+        self.power_of_2(integer_bits, fraction)
     }
 
     /// Returns the logarithm to base 2.

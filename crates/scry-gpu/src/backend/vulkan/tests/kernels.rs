@@ -81,7 +81,7 @@ fn linearised_kernels_see_the_requested_grid() {
             width: 4,
             height: 3,
             rows: 3,
-            last_row: 2,
+            last_row_len: 2,
             padding: 0,
         };
         let LinearisedGrid { groups, .. } = params;

@@ -138,7 +138,7 @@ fn strips_of_nested_loops_are_shorter() {
 }
 
 #[test]
-fn short_loops_are_unchanged() {
+fn only_long_loops_are_changed() {
     mined("for (var i = 0u; i < 15u; i++) { data[lane] += i; }", &[true]);
     mined("for (var i = n; i > 0u; i >>= 3u) { data[lane] += i; }", &[false]);
     let long = kernel("for (var i = 0u; i < 4000u; i++) { data[lane] += i; }");

@@ -128,8 +128,11 @@ fn fragments_are_checked() {
         let tile = Place::new(b.workgroup_array(Type::F16, 64), None, 0, 0);
         b.load_fragment(load(MatrixElement::F16, tile, value_of(v, Type::F32)));
     });
-    assert_error_contains("byte 130 is past the 128 bytes of workgroup", |b, v| {
-        let tile = Place::new(b.workgroup_array(Type::F16, 64), None, 0, 128);
-        b.load_fragment(load(MatrixElement::F16, tile, value_of(v, Type::U32)));
-    });
+    assert_error_contains(
+        "the access ends at byte 130, past the 128 bytes of workgroup",
+        |b, v| {
+            let tile = Place::new(b.workgroup_array(Type::F16, 64), None, 0, 128);
+            b.load_fragment(load(MatrixElement::F16, tile, value_of(v, Type::U32)));
+        },
+    );
 }

@@ -33,10 +33,10 @@ fn accesses_are_aligned_and_in_bounds() {
     assert_eq!(load(Type::F32, at(BUFFER, 1 << 20)), Ok(()));
     let prefix = "`%10, %11: f32 = load ";
     for (place, error) in [
-        (at(local, 12), "local0[12]`: byte 20 is past the 16 bytes of local0"),
+        (at(local, 12), "local0[12]`: the access ends at byte 20, past the 16 bytes of local0"),
         (
             at(AddressSpace::Immediate, 12),
-            "immediate[12]`: byte 20 is past the 16 bytes of immediate",
+            "immediate[12]`: the access ends at byte 20, past the 16 bytes of immediate",
         ),
         (at(BUFFER, 2), "binding1[2]`: binding1[2] is not a multiple of 4 bytes, the size of f32"),
         (at(shared, 0), "workgroup0[0]`: an element of workgroup0 must be u32, but is f32"),
@@ -67,7 +67,7 @@ fn uniform_loads_are_from_workgroup_memory() {
         },
     );
     assert_error(
-        "`%10: u32 = workgroup_uniform_load workgroup0[16]`: byte 20 is past the 16 bytes of \
+        "`%10: u32 = workgroup_uniform_load workgroup0[16]`: the access ends at byte 20, past the 16 bytes of \
          workgroup0",
         |b, _| {
             let place = Place::new(AddressSpace::Workgroup(0), None, 0, 16);
@@ -79,7 +79,7 @@ fn uniform_loads_are_from_workgroup_memory() {
 #[test]
 fn constant_indices_are_in_bounds() {
     assert_error(
-        "`%11: f32 = load local0[%10 * 4]`: byte 20 is past the 16 bytes of local0",
+        "`%11: f32 = load local0[%10 * 4]`: the access ends at byte 20, past the 16 bytes of local0",
         |b, _| {
             let four = b.u32(4);
             b.load(Type::F32, Place::new(AddressSpace::Local(0), Some(four), 4, 0), 1);
@@ -88,7 +88,7 @@ fn constant_indices_are_in_bounds() {
 }
 
 #[test]
-fn buffer_stores_check_type_and_access() {
+fn buffers_and_immediates_check_access() {
     let place = |space| Place::new(space, None, 4, 0);
     assert_error("`%10: bool = load binding1[0]`: binding1 cannot contain bool", |b, _| {
         b.load(Type::Bool, place(BUFFER), 1);
@@ -144,10 +144,13 @@ fn extra_results_follow_their_load() {
         block.truncate(1);
         block.into_iter().for_each(|stmt| b.push(stmt));
     });
-    assert_error("`%11: u32 = extra 1 of %10`: %10 computes it already", |b, _| {
-        let loaded = b.load(Type::U32, Place::new(BUFFER, None, 4, 0), 2);
-        b.push(Stmt::Let(loaded[1]));
-    });
+    assert_error(
+        "`%11: u32 = extra 1 of %10`: `extra` results have no statement of their own",
+        |b, _| {
+            let loaded = b.load(Type::U32, Place::new(BUFFER, None, 4, 0), 2);
+            b.push(Stmt::Let(loaded[1]));
+        },
+    );
     assert_valid(|b, _| {
         let loaded = b.load(Type::U32, Place::new(BUFFER, None, 4, 0), 2);
         b.set(Var(0), loaded[1]);

@@ -22,10 +22,16 @@ fn random_kernels_are_valid() {
 #[test]
 fn declarations_are_checked() {
     let size = verify_changed(|kir| kir.workgroup_size[1] = 0);
-    assert_eq!(size, Err("the workgroup size is [64, 0, 1]".to_owned()));
+    assert_eq!(
+        size,
+        Err("the workgroup size is [64, 0, 1], but each axis must be 1 to 65536".to_owned())
+    );
     for (size, error) in [
-        ([1 << 17, 1, 1], "the workgroup size is [131072, 1, 1]"),
-        ([u32::MAX; 3], "the workgroup size is [4294967295, 4294967295, 4294967295]"),
+        ([1 << 17, 1, 1], "the workgroup size is [131072, 1, 1], but each axis must be 1 to 65536"),
+        (
+            [u32::MAX; 3],
+            "the workgroup size is [4294967295, 4294967295, 4294967295], but each axis must be 1 to 65536",
+        ),
     ] {
         assert_eq!(verify_changed(|kir| kir.workgroup_size = size), Err(error.to_owned()));
     }
@@ -213,7 +219,7 @@ fn exits_end_a_block() {
 }
 
 #[test]
-fn operands_of_instructions_are_visible() {
+fn operands_of_instructions_are_defined() {
     let result = verify_changed(|kir| {
         let inst = Inst::Unary(UnaryOp::Neg, Value(11));
         kir.values.push(Definition { ty: Type::U32, inst });

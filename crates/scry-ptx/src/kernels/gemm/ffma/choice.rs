@@ -21,10 +21,10 @@ const fn tile(
     k_dim: u32,
     warps: [u32; 2],
     lanes: [u32; 2],
-    blocks: u32,
-    rate: u32,
+    resident_blocks: u32,
+    mul_adds_per_cycle: u32,
 ) -> FfmaTile {
-    FfmaTile { rows, columns, k_dim, stages: 4, warps, lanes, blocks, rate }
+    FfmaTile { rows, columns, k_dim, stages: 4, warps, lanes, resident_blocks, mul_adds_per_cycle }
 }
 
 /// Returns how each operand is copied into a tile's pipeline stages.

@@ -38,9 +38,9 @@ pub(crate) struct FfmaTile {
     /// Rows and columns of lanes in a warp: 2 × 16, 4 × 8, or transposed.
     pub lanes: [u32; 2],
     /// Resident blocks per multiprocessor (occupancy).
-    pub blocks: u32,
+    pub resident_blocks: u32,
     /// Multiply-adds per cycle and multiprocessor, measured on an H200.
-    pub rate: u32,
+    pub mul_adds_per_cycle: u32,
 }
 
 impl FfmaTile {
@@ -120,7 +120,7 @@ impl PtxKernel for Ffma {
     fn write(&self, target: Target) -> PtxEntry {
         let block = [self.tile.threads(), 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| self.body(k));
-        kernel.min_blocks = Some(self.tile.blocks);
+        kernel.min_blocks = Some(self.tile.resident_blocks);
         kernel
     }
 

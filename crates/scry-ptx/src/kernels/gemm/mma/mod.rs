@@ -148,7 +148,7 @@ impl PtxKernel for Mma {
     fn write(&self, target: Target) -> PtxEntry {
         let block = [self.tile.threads(), 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| self.body(k));
-        kernel.min_blocks = Some(self.tile.blocks);
+        kernel.min_blocks = Some(self.tile.resident_blocks);
         kernel
     }
 

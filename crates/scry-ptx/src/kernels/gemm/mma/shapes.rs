@@ -8,9 +8,30 @@ use crate::types::PtxType;
 /// Large tiles need fewer reads of shared memory, which is the bottleneck, per MMA; small ones
 /// distribute small GEMMs over all multiprocessors.
 pub(in crate::kernels::gemm) const TILES: [MmaTile; 3] = [
-    MmaTile { rows: 128, columns: 256, stages: 3, warps: [2, 4], blocks: 1, rate: 950 },
-    MmaTile { rows: 128, columns: 128, stages: 3, warps: [2, 2], blocks: 2, rate: 940 },
-    MmaTile { rows: 64, columns: 64, stages: 4, warps: [2, 2], blocks: 3, rate: 600 },
+    MmaTile {
+        rows: 128,
+        columns: 256,
+        stages: 3,
+        warps: [2, 4],
+        resident_blocks: 1,
+        mul_adds_per_cycle: 950,
+    },
+    MmaTile {
+        rows: 128,
+        columns: 128,
+        stages: 3,
+        warps: [2, 2],
+        resident_blocks: 2,
+        mul_adds_per_cycle: 940,
+    },
+    MmaTile {
+        rows: 64,
+        columns: 64,
+        stages: 4,
+        warps: [2, 2],
+        resident_blocks: 3,
+        mul_adds_per_cycle: 600,
+    },
 ];
 
 /// Returns the elements along K per stage, for elements of `size` bytes.

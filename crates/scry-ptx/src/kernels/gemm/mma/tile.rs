@@ -13,9 +13,9 @@ pub(crate) struct MmaTile {
     /// Warps of a block along the rows (M) and the columns (N) of its tile.
     pub warps: [u32; 2],
     /// Resident blocks per multiprocessor (occupancy): registers are limited so that as many fit.
-    pub blocks: u32,
+    pub resident_blocks: u32,
     /// 16-bit multiply-adds per cycle and multiprocessor, measured on an H200.
-    pub rate: u32,
+    pub mul_adds_per_cycle: u32,
 }
 
 impl MmaTile {

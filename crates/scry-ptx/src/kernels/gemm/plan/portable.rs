@@ -120,8 +120,8 @@ impl Unit {
     /// Maximum resident blocks per multiprocessor (occupancy).
     fn max_resident_blocks(self) -> u32 {
         match self {
-            Self::Ffma(tile) => tile.blocks,
-            Self::Mma(tile) => tile.blocks,
+            Self::Ffma(tile) => tile.resident_blocks,
+            Self::Mma(tile) => tile.resident_blocks,
         }
     }
 
@@ -129,9 +129,9 @@ impl Unit {
     /// operands of `size` bytes per element.
     fn multiply_adds_per_cycle(self, size: u32) -> u32 {
         match (self, size) {
-            (Self::Ffma(tile), _) => tile.rate,
-            (Self::Mma(tile), 2) => tile.rate,
-            (Self::Mma(tile), _) => tile.rate / 2,
+            (Self::Ffma(tile), _) => tile.mul_adds_per_cycle,
+            (Self::Mma(tile), 2) => tile.mul_adds_per_cycle,
+            (Self::Mma(tile), _) => tile.mul_adds_per_cycle / 2,
         }
     }
 
