@@ -46,8 +46,8 @@ impl Emitter<'_> {
             }
             Inst::Get(var) => self.variable(var.0),
             Inst::Subgroup(op) => self.subgroup(op),
-            // Matrices were rejected (`refusals.rs`), `statements` writes uniform loads, and no `Let`
-            // computes an `Extra`.
+            // Matrices were rejected (`refusals.rs`), `statements` writes uniform loads, and no
+            // `Let` computes an `Extra`.
             Inst::Extra(..)
             | Inst::MatrixFill(_)
             | Inst::MatrixLoad(_)

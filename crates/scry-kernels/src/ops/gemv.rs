@@ -27,12 +27,12 @@ const MIN_LOADS: u64 = 8;
 
 /// Products of a matrix and a vector.
 impl Kernels {
-    /// Prepares `y = a × x` (GEMV): `a` is a row-major matrix of rows × columns without gaps, `x` has
-    /// `columns` and `y` has `rows` elements, of `f32`, `f16` or `bf16`. Accumulators are `f32`,
-    /// rounded once at the end. Without columns, `y` becomes 0. Buffers may be longer.
+    /// Prepares `y = a × x` (GEMV): `a` is a row-major matrix of rows × columns without gaps, `x`
+    /// has `columns` and `y` has `rows` elements, of `f32`, `f16` or `bf16`. Accumulators are
+    /// `f32`, rounded once at the end. Without columns, `y` becomes 0. Buffers may be longer.
     ///
-    /// Rows that are a multiple of 16 bytes long are the fastest. A few long rows are split over the
-    /// device, and their parts added in a fixed order.
+    /// Rows that are a multiple of 16 bytes long are the fastest. A few long rows are split over
+    /// the device, and their parts added in a fixed order.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -62,8 +62,8 @@ impl Kernels {
         self.prepare_gemv([a, x, y], [rows, columns], false)
     }
 
-    /// Prepares `y = aᵀ × x`: `a` is rows × columns as that of [`Kernels::gemv`], `x` has `rows` and
-    /// `y` has `columns` elements. Without rows, `y` becomes 0.
+    /// Prepares `y = aᵀ × x`: `a` is rows × columns as that of [`Kernels::gemv`], `x` has `rows`
+    /// and `y` has `columns` elements. Without rows, `y` becomes 0.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -163,8 +163,8 @@ impl Gemv {
         }
     }
 
-    /// Returns the splits of sums that occupy the device if each needs this many workgroups, and has
-    /// this many loads of an invocation.
+    /// Returns the splits of sums that occupy the device if each needs this many workgroups, and
+    /// has this many loads of an invocation.
     fn splits(kernels: &Kernels, workgroups: u64, loads: u64) -> u64 {
         let multiprocessors = kernels.device().info().multiprocessors.unwrap_or(8);
         let wanted = (u64::from(multiprocessors) * WORKGROUPS).div_ceil(workgroups.max(1));

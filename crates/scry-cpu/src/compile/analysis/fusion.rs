@@ -105,8 +105,8 @@ impl MulAdd {
             MulAddOperand::Value(value) => uniformity.values[value.index()] == Variability::Varying,
             MulAddOperand::One | MulAddOperand::NegZero => false,
         };
-        // In a * 1 + c both are addends. The one that may continue a chain, or else the one that was
-        // not uniform, becomes c: a chain that continues through an addend may grow further.
+        // In a * 1 + c both are addends. The one that may continue a chain, or else the one that
+        // was not uniform, becomes c: a chain that continues through an addend may grow further.
         if mul_add.operands[1] == MulAddOperand::One
             && from(mul_add.operands[2]).is_none()
             && !mul_add.negated[0]

@@ -67,8 +67,8 @@ fn uniform_loads_are_from_workgroup_memory() {
         },
     );
     assert_error(
-        "`%10: u32 = workgroup_uniform_load workgroup0[16]`: the access ends at byte 20, past the 16 bytes of \
-         workgroup0",
+        "`%10: u32 = workgroup_uniform_load workgroup0[16]`: the access ends at byte 20, past the \
+         16 bytes of workgroup0",
         |b, _| {
             let place = Place::new(AddressSpace::Workgroup(0), None, 0, 16);
             b.workgroup_uniform_load(Type::U32, place, 1);
@@ -79,7 +79,8 @@ fn uniform_loads_are_from_workgroup_memory() {
 #[test]
 fn constant_indices_are_in_bounds() {
     assert_error(
-        "`%11: f32 = load local0[%10 * 4]`: the access ends at byte 20, past the 16 bytes of local0",
+        "`%11: f32 = load local0[%10 * 4]`: the access ends at byte 20, past the 16 bytes of \
+         local0",
         |b, _| {
             let four = b.u32(4);
             b.load(Type::F32, Place::new(AddressSpace::Local(0), Some(four), 4, 0), 1);

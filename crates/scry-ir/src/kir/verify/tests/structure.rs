@@ -30,7 +30,8 @@ fn declarations_are_checked() {
         ([1 << 17, 1, 1], "the workgroup size is [131072, 1, 1], but each axis must be 1 to 65536"),
         (
             [u32::MAX; 3],
-            "the workgroup size is [4294967295, 4294967295, 4294967295], but each axis must be 1 to 65536",
+            "the workgroup size is [4294967295, 4294967295, 4294967295], but each axis must be 1 \
+             to 65536",
         ),
     ] {
         assert_eq!(verify_changed(|kir| kir.workgroup_size = size), Err(error.to_owned()));
