@@ -130,8 +130,8 @@ fn invalid_arguments_are_refused() {
     );
     assert_eq!(
         error(&succeed(gpu.alloc::<u32>(6))),
-        "Kernels::gemv: buffer `a` has elements of u32, but f32, f16, bf16 are supported; help: \
-         pass a buffer of f32, f16, bf16"
+        "Kernels::gemv: buffer `a` has elements of u32, but f32, f16 or bf16 is needed; help: \
+         pass a buffer of f32, f16 or bf16"
     );
     let error = kernels.gemv_transposed(&a, &x, &x, 2, 2).unwrap_err();
     assert_eq!(

@@ -204,8 +204,8 @@ fn other_buffers_are_refused() {
     let error = kernels.random_bits(&succeed(gpu.alloc::<f32>(4)), 1).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::random_bits: buffer `y` has elements of f32, but u32, i32 are supported; help: \
-         pass a buffer of u32, i32"
+        "Kernels::random_bits: buffer `y` has elements of f32, but u32 or i32 is needed; help: \
+         pass a buffer of u32 or i32"
     );
     let none = succeed(kernels.random_bits(&succeed(gpu.alloc::<u32>(0)), 1));
     assert!(none.kernel_names().is_empty());
