@@ -6,5 +6,6 @@ mod numbers;
 mod reduce;
 mod rows;
 mod scan;
+mod sort;
 mod support;
 mod variants;
