@@ -4,9 +4,10 @@
     alternate.py OLD NEW [--rounds 3] [--] bench_cuda_compare [ARGUMENTS...]
 
 OLD and NEW are folders with the programs. Each round runs both, in alternating order. A row's value is
-our time divided by the peer's in the same run. A row's ratio is the value of the new build divided by
-that of the old build. The exit status is 0 if the geometric mean of all rows' median ratios is at
-most 1.02 and no row is above 1.05 in two rounds, else 1. Needs only Python's standard library.
+our time divided by the peer's in the same run, or our time if no peer was measured. A row's ratio is the
+value of the new build divided by that of the old build. The exit status is 0 if the geometric mean of
+all rows' median ratios is at most 1.02 and no row is above 1.05 in two rounds, else 1. Needs only
+Python's standard library.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 MAX_MEAN, MAX_ROW = 1.02, 1.05
 # Lines of `Table`: name, our time, our rate, peer, its time, ratio (the peer's time over ours).
 TIME = r"[0-9.]+ (?:µs|ms|s)"
-ROW = re.compile(rf"^(.{{34}}) +({TIME}) .*? +({TIME}) +([0-9.]+)(?:  .*)?$")
+ROW = re.compile(rf"^(.{{34}}) +({TIME}) .{{15}}  (.{{14}}) +({TIME}) +[0-9.]+(?:  .*)?$")
 # Lines of `bench_cpu_compare`: name, our time, our rate if any, peer, its time, ratio.
 CPU_ROW = re.compile(rf"^([a-z0-9-]+) +({TIME}) .*?([^ ].{{8}}) +({TIME}) +[0-9.]+× ")
 SECONDS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -34,11 +35,21 @@ def seconds(text):
 
 
 def rows_of_table(text):
+    """Rows of the other programs. A kernel has a row for each of its peers:
+
+    >>> rows_of_table(
+    ...     "gemm f16 4096                           500.00 µs   274.9 TFLOP/s  cuBLAS            "
+    ...     "  1.000 ms   2.000  ≥ 0.9 PASS\\n"
+    ...     "gemm f16 4096                           500.00 µs                  Vulkan            "
+    ...     "  2.000 ms   4.000  \\n"
+    ... )
+    {'gemm f16 4096 cuBLAS': 0.5, 'gemm f16 4096 Vulkan': 0.25}
+    """
     found = {}
     for line in text.splitlines():
         if row := ROW.match(line):
-            name, ours, theirs, _ = row.groups()
-            found[name.strip()] = seconds(ours) / seconds(theirs)
+            name, ours, peer, theirs = row.groups()
+            found[f"{name.strip()} {peer.strip()}"] = seconds(ours) / seconds(theirs)
         elif row := CPU_ROW.match(line):
             name, ours, peer, theirs = row.groups()
             found[f"{name} {peer.strip()}"] = seconds(ours) / seconds(theirs)

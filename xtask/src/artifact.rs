@@ -39,7 +39,7 @@ pub(crate) struct Artifact {
     pub(crate) group: Group,
     /// Unique in its group.
     pub(crate) name: String,
-    /// The package's folder, relative to the root, where cargo would run the program.
+    /// The package's folder, relative to the root, in which the program runs, as cargo runs tests.
     pub(crate) folder: String,
     pub(crate) executable: PathBuf,
     /// What the program needs that a machine without cargo lacks; `None` if it can run there.

@@ -231,8 +231,10 @@ mod tests {
     #[test]
     fn sizes_include_files_in_folders() {
         let bundle = bundle();
+        fs::write(bundle.path().join("root/crates/a/b"), "").unwrap();
         let sizes = sizes(bundle.path()).unwrap();
         assert!(sizes.iter().any(|(_, path)| path.ends_with(PROGRAMS)));
-        assert_eq!(sizes.len(), 5);
+        assert!(sizes.iter().any(|(_, path)| path.ends_with("root/crates/a/b")));
+        assert_eq!(sizes.len(), 6);
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: every check that needs no device.
+//! `cargo xtask ci`: the checks besides `cargo test`; none needs a device.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ pub(crate) fn run() -> Result<()> {
     miri::run()
 }
 
-/// Checks licences, bans and sources of the dependencies, if cargo-deny is installed.
+/// Checks advisories, licences, bans and sources of the dependencies, if cargo-deny is installed.
 fn deny(root: &std::path::Path) -> Result<()> {
     let probe = Command::new("cargo-deny").arg("--version").output();
     if probe.is_err() {

@@ -1,5 +1,5 @@
-//! `cargo xtask full`: runs the complete soak tests and seed ranges, of which CI runs a part, and
-//! prints a table of results.
+//! `cargo xtask full`: runs what takes too long for CI, such as complete soak tests and seed
+//! ranges, of which CI runs a part, and prints a table of results.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -17,8 +17,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci               every check that needs no device: fmt, clippy, tidy, dependency rules,
-                   documentation, packages, miri
+  ci               the checks besides `cargo test`, none of which needs a device: fmt, clippy, tidy,
+                   dependency rules, documentation, packages, miri
   full [RUN..]     the long soaks and seed ranges, or those named; prints a table of results, and
                    writes logs to target/full
   miri             runs a selection of the tests under Miri

@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{artifact, repo};
 
-/// Timeout after which a mutated kernel whose loop no longer terminates counts as detected.
-const TIMEOUT: Duration = Duration::from_secs(20);
+/// Minimum timeout after which a mutated kernel whose loop no longer terminates counts as detected.
+const MIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Number of tests to run first; the others that use the operator follow if none of these fails.
 const FIRST_TESTS: usize = 6;
@@ -26,7 +26,8 @@ type TestsByOperator = BTreeMap<String, BTreeSet<String>>;
 /// CPU device. Fails if a mutation is not detected.
 pub(crate) fn run(only: &[&str]) -> Result<()> {
     let suite = Suite::build(&repo::root())?;
-    let tests_by_operator = suite.tests_by_operator()?;
+    let (tests_by_operator, unmutated) = suite.tests_by_operator()?;
+    let timeout = timeout(unmutated);
     if let Some(unknown) = only.iter().find(|name| !tests_by_operator.contains_key(**name)) {
         let names: Vec<&str> = tests_by_operator.keys().map(String::as_str).collect();
         bail!("there is no operator `{unknown}`, only {}", names.join(", "));
@@ -35,7 +36,7 @@ pub(crate) fn run(only: &[&str]) -> Result<()> {
     let selected: Vec<_> = tests_by_operator.iter().filter(|(name, _)| is_selected(name)).collect();
     let mut undetected = Vec::new();
     for (index, (operator, tests)) in selected.iter().enumerate() {
-        let verdict = suite.verdict(operator, tests)?;
+        let verdict = suite.verdict(operator, tests, timeout)?;
         println!("{:>4}/{} {operator:<40} {verdict}", index + 1, selected.len());
         if !matches!(verdict, Verdict::Detected(_)) {
             undetected.push(operator.as_str());
@@ -46,9 +47,14 @@ pub(crate) fn run(only: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Returns the timeout of mutated tests, from the time of all tests without a mutation.
+fn timeout(unmutated: Duration) -> Duration {
+    MIN_TIMEOUT.max(4 * unmutated)
+}
+
 /// The result of a mutation.
 enum Verdict {
-    /// A test failed; the number of tests run.
+    /// A test failed, or the time was up; the number of tests run.
     Detected(usize),
     /// All tests passed; their number.
     Undetected(usize),
@@ -94,22 +100,30 @@ impl Suite {
         command
     }
 
-    /// Runs all tests without a mutation, and reads the operators that each compiles.
-    fn tests_by_operator(&self) -> Result<TestsByOperator> {
+    /// Runs all tests without a mutation, and reads the operators that each compiles. Also returns
+    /// the duration.
+    fn tests_by_operator(&self) -> Result<(TestsByOperator, Duration)> {
         let log = env::temp_dir().join(format!("scry-mutation-{}.log", std::process::id()));
         let mut command = self.command();
         command.env("SCRY_MUTATION_LOG", &log).stdout(Stdio::inherit());
+        let start = Instant::now();
         let status = command.status().context("the conformance suite could not be started")?;
+        let duration = start.elapsed();
         let text = fs::read_to_string(&log).unwrap_or_default();
         // A leftover log file is harmless.
         let _ = fs::remove_file(&log);
         ensure!(status.success(), "the conformance suite fails without a mutation");
         ensure!(!text.is_empty(), "no test compiled a kernel for the CPU device");
-        Ok(parse(&text))
+        Ok((parse(&text), duration))
     }
 
     /// Mutates an operator, and runs the tests that use it.
-    fn verdict(&self, operator: &str, tests: &BTreeSet<String>) -> Result<Verdict> {
+    fn verdict(
+        &self,
+        operator: &str,
+        tests: &BTreeSet<String>,
+        timeout: Duration,
+    ) -> Result<Verdict> {
         if tests.is_empty() {
             return Ok(Verdict::Unreached);
         }
@@ -120,7 +134,7 @@ impl Suite {
             run += tests.len();
             let mut command = self.command();
             command.env("SCRY_MUTATION", operator).arg("--exact").args(tests);
-            if !passes(&mut command)? {
+            if !passes(&mut command, timeout)? {
                 return Ok(Verdict::Detected(run));
             }
         }
@@ -142,14 +156,14 @@ fn parse(log: &str) -> TestsByOperator {
 }
 
 /// Returns whether a program succeeds within the timeout.
-fn passes(command: &mut Command) -> Result<bool> {
+fn passes(command: &mut Command, timeout: Duration) -> Result<bool> {
     let mut child = command.spawn().context("the conformance suite could not be started")?;
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status.success());
         }
-        if start.elapsed() > TIMEOUT {
+        if start.elapsed() > timeout {
             child.kill()?;
             child.wait()?;
             return Ok(false);
@@ -173,7 +187,16 @@ mod tests {
 
     #[test]
     fn exit_status_decides() {
-        assert!(passes(Command::new("true").stdout(Stdio::null())).unwrap());
-        assert!(!passes(Command::new("false").stdout(Stdio::null())).unwrap());
+        let passes = |program| passes(Command::new(program).stdout(Stdio::null()), MIN_TIMEOUT);
+        assert!(passes("true").unwrap());
+        assert!(!passes("false").unwrap());
+    }
+
+    #[test]
+    fn slow_suites_get_more_time() {
+        assert_eq!(timeout(Duration::from_secs(1)), MIN_TIMEOUT);
+        assert_eq!(timeout(Duration::from_secs(60)), Duration::from_secs(240));
+        let hangs = passes(Command::new("sleep").arg("60"), Duration::from_millis(50));
+        assert!(!hangs.unwrap());
     }
 }

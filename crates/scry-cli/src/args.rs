@@ -161,7 +161,7 @@ pub enum Target {
     Spirv,
     /// PTX, the virtual assembly language of NVIDIA GPUs, as text.
     Ptx,
-    /// WGSL of the optimised kernel, with its bounds checks, as text.
+    /// WGSL of the optimised kernel, as text.
     Wgsl,
     /// The optimised kernel as kernel IR, with line and column in the WGSL file, as text.
     Kir,
@@ -346,7 +346,8 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 /// Parses `NAME` or `NAME=FILE`.
 fn parse_output(text: &str) -> Result<(String, Option<String>), String> {
     if text.contains('=') {
-        parse_pair(text).map(|(name, file)| (name, Some(file)))
+        let pair = parse_pair(text).map_err(|_| "it is neither NAME nor NAME=FILE".to_owned())?;
+        Ok((pair.0, Some(pair.1)))
     } else {
         Ok((text.to_owned(), None))
     }
@@ -388,6 +389,9 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("it must be longer than 0".to_owned()),
         Ok(duration) => Ok(duration),
+        Err(humantime::DurationError::NumberOverflow) => {
+            Err("it is too long, or not a whole number of nanoseconds".to_owned())
+        }
         Err(_) => Err("it is not a time with its unit, such as 500ms, 60s or 2m".to_owned()),
     }
 }
@@ -456,8 +460,12 @@ mod tests {
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(parse_duration("1m 30s"), Ok(Duration::from_secs(90)));
-        for wrong in ["", "60", "0s", "s", "-1s", "1 fortnight", "99999999999999999999s"] {
+        for wrong in ["", "60", "0s", "s", "-1s", "1 fortnight"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+        for beyond in ["99999999999999999999s", "18446744073709551615m", "1.5ns"] {
+            let problem = "it is too long, or not a whole number of nanoseconds";
+            assert_eq!(parse_duration(beyond), Err(problem.to_owned()), "{beyond}");
         }
         assert_eq!(parse_seconds("60"), Ok(Duration::from_secs(60)));
         assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
@@ -477,6 +485,8 @@ mod tests {
     fn outputs_need_no_file() {
         assert_eq!(parse_output("y"), Ok(("y".to_owned(), None)));
         assert_eq!(parse_output("y=a=b.npy"), Ok(("y".to_owned(), Some("a=b.npy".into()))));
-        assert!(parse_output("y=").is_err());
+        let problem = Err("it is neither NAME nor NAME=FILE".to_owned());
+        assert_eq!(parse_output("y="), problem);
+        assert_eq!(parse_output("=y.npy"), problem);
     }
 }

@@ -123,13 +123,13 @@ A SOURCE is one of
   ones:TYPE:SHAPE     ones
   arange:TYPE:SHAPE   0, 1, 2 and so on, in row-major order
   rand:TYPE:SHAPE     floats from [0, 1), integers from their whole range; see --seed
-TYPE is one of f16, f32, f64, i32, u32, i64 and u64. A format before the name of a file, or
-before -, replaces the extension: npy:data, bin:-.
+TYPE is one of f16, f32, f64, i16, u16, i32, u32, i64 and u64. A format before the name of a file,
+or before -, replaces the extension: npy:data, bin:-.
 
-Values are converted to the kernel's element type where each is kept exactly: bool, u8 and u16 to
-u32 or f32, i8 and i16 to i32, f16 to f32. Other conversions have to be asked for, such as
---cast x=f32 for an f64 array: values are rounded or truncated as by NumPy's astype, and refused if
-they are out of range.
+Values are converted to the kernel's element type where each is kept exactly, such as bool, u8 and
+u16 to u32 or f32, i8 and i16 to i32 or f32, f16 to f32. Other conversions have to be asked for,
+such as --cast x=f32 for an f64 array: values are rounded or truncated as by NumPy's astype, and
+rejected if they are out of range.
 
 An output is one of these files too, - being standard output. Arrays in one .npz are written
 together. The type is the kernel's or that of --cast; with --cast NAME=u16 a .png has 16 bits for
@@ -161,8 +161,9 @@ is an error.
 
 Data is given as for `scry run`, to every kernel of every file. Where none is given, it is
 generated from --seed:
-  runtime-sized arrays   the number of elements of the first input; without one 4096, 64x64 or
-                         16x16x16, by the number of axes of the workgroup
+  runtime-sized arrays   the number of elements of the first such array whose input has a shape
+                         (not .bin); without one 4096, 64x64 or 16x16x16, by the number of axes of
+                         the workgroup
   floats                 from [0, 1)
   integers               from their whole range; 64 in uniform buffers, immediates (--immediate) and
                          overrides without a default, since these are usually sizes
@@ -190,6 +191,7 @@ folder with its data and a `scry verify` command line that shows the difference.
 
 With --hostile the kernels index out of bounds and loop without end. None may change a byte outside
 of its bindings, crash its process or hang; results are compared where they are defined. Endless
-loops are cancelled after 0.2 s, or omitted where launches cannot be cancelled.
+loops are cancelled after 0.2 s (20 s on software Vulkan drivers), or omitted where launches cannot
+be cancelled.
 
 Exit codes: 0 no problem was found, 1 one was or the work failed, 2 bad usage.";

@@ -51,7 +51,8 @@ fn text_style(frame: &str, text: &str) -> Style {
     }
 }
 
-/// Returns the end of the frame at the start of a line: line number and bar, or a corner.
+/// Returns the end of the frame at the start of a line: line number and bar, a corner, or the `=`
+/// before a note.
 fn frame_end(line: &str) -> Option<usize> {
     let start =
         line.len() - line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).len();

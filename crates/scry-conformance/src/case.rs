@@ -165,7 +165,7 @@ pub enum OnUnsupportedOp {
     Fail,
     /// Skip the case.
     Skip,
-    /// Run these smaller cases instead.
+    /// Run these smaller cases instead, which must not be split again.
     Split(Box<dyn Fn() -> Vec<Case>>),
 }
 

@@ -76,7 +76,7 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
         let parts = ["main", &missing.to_string(), gpu.name()].map(str::to_owned);
         return match names_all {
             true => contains_parts(error, &parts)
-                .map(|()| Verdict::Skipped(format!("refused as it must be: no {missing}"))),
+                .map(|()| Verdict::Skipped(format!("rejected as it must be: no {missing}"))),
             false => Err(format!("{missing} is missing in: {error}")),
         };
     }
@@ -85,7 +85,8 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
         let accepted = "the device accepted products of matrices that it does not have";
         let error = attempt.error.as_ref().ok_or(accepted)?;
         let parts = [format!("its products are: {offered}")];
-        let reason = || Verdict::Skipped(format!("refused as it must be: {}", case.needs.products));
+        let reason =
+            || Verdict::Skipped(format!("rejected as it must be: {}", case.needs.products));
         return contains_parts(error, &parts).map(|()| reason());
     }
     match (&attempt.error, &case.failure) {
@@ -175,10 +176,18 @@ fn compare(expected: &Expected, outputs: &Outputs) -> Result<(), String> {
             }
             let wrong = got.iter().zip(values).position(|(got, want)| !want.accepts(*ty, *got));
             let Some(at) = wrong else { return Ok(()) };
-            let (bits, float) = (got[at], ty.float(got[at]));
-            Err(format!("{} is {bits:#x} ({float:e}), not {:x?}", describe(at), values[at]))
+            let number = describe_number(*ty, got[at]);
+            Err(format!("{} is {number}, not {:x?}", describe(at), values[at]))
         }
         Expected::Holds(property) => property(outputs),
+    }
+}
+
+/// Formats the bits of a number and its value.
+fn describe_number(ty: Ty, bits: u64) -> String {
+    match ty.is_float() {
+        true => format!("{bits:#x} ({:e})", ty.float(bits)),
+        false => format!("{bits:#x} ({})", ty.integer(bits)),
     }
 }
 
@@ -209,5 +218,17 @@ impl ExpectedValue {
             Self::Between(min, max) => min <= number() && number() <= max,
             Self::Any => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_described_by_type() {
+        assert_eq!(describe_number(Ty::F32, 0x4000_0000), "0x40000000 (2e0)");
+        assert_eq!(describe_number(Ty::U32, 5), "0x5 (5)");
+        assert_eq!(describe_number(Ty::I16, 0xffff), "0xffff (-1)");
     }
 }

@@ -16,7 +16,7 @@ macro_rules! each_test {
             atomics: every_operation_in_buffers every_operation_in_workgroup_memory
                 every_operation_on_one_cell compare_exchanges floats_in_buffers
                 atomics_keep_neighbouring_words;
-            barriers: sums_of_workgroups_of_every_size barriers_order_first_and_last_invocation
+            barriers: sums_of_workgroups_of_many_sizes barriers_order_first_and_last_invocation
                 barriers_within_uniform_control_flow uniform_loads_of_every_type
                 workgroups_after_early_returns rejects_barriers_in_divergent_control_flow;
             between_types: integers_to_every_type floats_to_every_type bitcasts_to_every_type
@@ -71,7 +71,7 @@ macro_rules! each_test {
             integers: arithmetic_of_every_width comparisons_of_every_width bits_of_every_width;
             launches: each_invocation_exactly_once every_way_to_set_the_size zero_axis_runs_nothing
                 linearised_launches_keep_every_id linearised_launches_support_workgroup_memory
-                rejects_invocation_ids_beyond_u32;
+                rejects_more_invocations_than_u32_counts;
             layouts: vec3_is_aligned_like_vec4 nested_arrays_and_structures attributes_move_members
                 member_alignment_aligns_the_structure matrix_columns_have_vector_stride;
             limits: long_loops_finish_or_fail divergent_loops_share_one_limit;
@@ -79,9 +79,9 @@ macro_rules! each_test {
             memory: variables_are_zero_initialised loop_variables_are_reinitialised;
             memory_types: workgroup_arrays_of_every_type local_arrays_of_every_type
                 variables_of_every_type vectors_in_storage_of_every_type
-                uniform_buffers_of_every_type immediates_of_every_type bools_in_memory
+                uniform_buffers_of_every_type immediates_of_32_and_64_bits bools_in_memory
                 bools_in_workgroup_memory;
-            parameters: overrides_by_name_and_by_id override_errors_name_the_override
+            parameters: overrides_by_name_and_by_id override_errors_name_their_cause
                 scalar_immediates rejects_undeclared_immediates
                 full_immediates_with_linearised_launch;
             partial_elements: lengths_are_rounded_down rejects_bindings_below_one_element

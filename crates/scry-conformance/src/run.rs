@@ -17,7 +17,7 @@ pub fn run(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
     }
     for part in report.add_verdict(case, judge(gpu, case, &compile_and_run(gpu, case))?) {
         let verdict = judge(gpu, &part, &compile_and_run(gpu, &part))?;
-        report.add_verdict(&part, verdict);
+        report.add_verdict_of_part(&part, verdict);
     }
     Ok(report)
 }
@@ -35,7 +35,7 @@ pub async fn run_async(gpu: &Device, case: &Case) -> std::result::Result<Report,
     for part in report.add_verdict(case, judge(gpu, case, &compile_and_run_async(gpu, case).await)?)
     {
         let verdict = judge(gpu, &part, &compile_and_run_async(gpu, &part).await)?;
-        report.add_verdict(&part, verdict);
+        report.add_verdict_of_part(&part, verdict);
     }
     Ok(report)
 }
@@ -56,6 +56,15 @@ impl Report {
             }
             Verdict::Split(parts) => parts,
         }
+    }
+
+    /// Adds the verdict of a part of a split case.
+    ///
+    /// # Panics
+    /// If the part was split again: the cases would not be run.
+    fn add_verdict_of_part(&mut self, part: &Case, verdict: Verdict) {
+        let split = self.add_verdict(part, verdict);
+        assert!(split.is_empty(), "{}: split again", part.name);
     }
 }
 

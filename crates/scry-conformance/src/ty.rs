@@ -82,7 +82,8 @@ impl Ty {
         }
     }
 
-    /// Returns the bits of the float that is nearest to a value.
+    /// Returns the bits of the float that is nearest to a value. For f16 the value may be rounded
+    /// to f32 first, so very close to the middle of two f16 values it may be the other one.
     pub(crate) fn nearest(self, value: f64) -> u64 {
         match self {
             Self::F16 => f16::from_f64(value).to_bits().into(),

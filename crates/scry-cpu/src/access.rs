@@ -22,7 +22,7 @@ pub(crate) struct Region {
     /// Size in bytes of the prefix that is accessed non-atomically: no other thread writes what
     /// this thread accesses there.
     plain: u64,
-    /// Whether the CPU has AVX.
+    /// Whether the ISA level is above the baseline. Then the CPU has AVX.
     avx: bool,
 }
 

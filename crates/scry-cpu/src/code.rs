@@ -32,7 +32,7 @@ pub struct Code {
     pub(crate) disjoint: Vec<Option<Disjoint>>,
     /// Whether the kernel may write each buffer.
     pub(crate) writable: Vec<bool>,
-    /// Number of nesting levels of divergent control flow.
+    /// Number of nesting levels of divergent control flow, including that of the kernel.
     pub(crate) depths: usize,
     /// Number of conditions that may be uniform at run time.
     pub(crate) conditions: usize,
@@ -176,7 +176,7 @@ pub(crate) struct MemoryMulAdd {
     /// The operation on registers.
     pub op: &'static dyn LaneOp,
     pub operands: [Operand; 3],
-    /// Whether the product and the addend are negated.
+    /// Whether the product and the addend are negated; at most one of them is.
     pub negated: [bool; 2],
     /// Register of the result.
     pub d: u32,
@@ -236,7 +236,8 @@ pub(crate) enum SubgroupExchange {
     QuadXor(u8),
 }
 
-/// A cooperative matrix multiply-accumulate.
+/// A cooperative matrix multiply-accumulate: the registers with the elements that each lane holds
+/// of 16x8 matrices (`a`, `c`, `d`) and an 8x8 matrix (`b`), as laid out in `exec/cooperative.rs`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MatrixProduct {
     /// Type of the operands.

@@ -185,7 +185,7 @@ impl MemoryRange {
     pub unsafe fn fill(self, pattern: u32) {
         assert!(
             self.is_aligned_to(4) && self.size.is_multiple_of(4),
-            "the span to fill is not aligned to 4 bytes"
+            "the start or the size of the range to fill is not a multiple of 4 bytes"
         );
         // SAFETY: the caller promises that the bytes are alive and not accessed by others. They are
         // initialised, since allocations are zeroed, and aligned to words.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_stay_within_the_memory() {
+    fn ranges_stay_within_the_memory() {
         let memory = Memory::new(100).unwrap();
         assert_eq!(memory.range(0, 100).map(MemoryRange::size), Some(100));
         assert_eq!(memory.range(100, 0).map(MemoryRange::size), Some(0));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_write_copy_fill_and_read() {
+    fn ranges_write_copy_fill_and_read() {
         let (a, b) = (Memory::new(64).unwrap(), Memory::new(64).unwrap());
         let part = |memory: &Memory, offset, size| memory.range(offset, size).unwrap();
         // SAFETY: both are alive, and the test is their only user.

@@ -150,8 +150,11 @@ impl Shared {
 
     /// Ends the threads.
     fn end(&self) {
-        self.lock().ended = true;
+        let mut state = self.lock();
+        state.ended = true;
+        // Under the lock: between its check of `offers` and its sleep, a thread holds it too.
         self.offers.fetch_add(1, Ordering::Release);
+        drop(state);
         self.wake.notify_all();
     }
 }
@@ -266,7 +269,31 @@ mod tests {
     }
 
     #[test]
-    fn pool_wakes_only_requested_helpers() {
+    fn end_is_signalled_under_the_lock() {
+        for _ in 0..500 {
+            let shared = Shared::default();
+            // Several threads: one that sleeps for the lock makes unlocking it slow.
+            thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        loop {
+                            let state = shared.lock();
+                            let signals = shared.offers.load(Relaxed);
+                            if state.ended {
+                                // A helper that sees no signal would sleep forever.
+                                break assert_eq!(signals, 1);
+                            }
+                        }
+                    });
+                }
+                thread::sleep(SPIN);
+                shared.end();
+            });
+        }
+    }
+
+    #[test]
+    fn only_requested_helpers_run() {
         let pool = Pool::new(3);
         for _ in 0..200 {
             let helpers = AtomicUsize::new(0);

@@ -38,7 +38,8 @@ impl Chunks {
         self.total - self.next.load(Ordering::Relaxed)
     }
 
-    /// Claims up to `count` workgroups; `None` if all are claimed.
+    /// Claims up to `count` workgroups, rounded up to a multiple of `unit`; `None` if all are
+    /// claimed.
     fn claim(&self, count: u64) -> Option<Range<u64>> {
         let count = count.clamp(1, self.max_count);
         let count = count.checked_next_multiple_of(self.unit).unwrap_or(count);

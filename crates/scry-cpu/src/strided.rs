@@ -88,7 +88,7 @@ impl<'a> Plain<'a> {
 }
 
 impl Words<'_> {
-    /// Returns the same words, with prefetching.
+    /// Returns the same words; with prefetching if they are sequential.
     #[inline(always)]
     pub(crate) fn with_prefetch(self) -> Self {
         const BYTES: usize = size_of::<u32>() * BLOCK;

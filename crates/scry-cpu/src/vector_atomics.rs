@@ -97,7 +97,7 @@ mod vector {
     }
 }
 
-/// Placeholders for other processors, where [`can_use_vectors`] returns false.
+/// Placeholders for other processors and for Miri, where [`can_use_vectors`] returns false.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod vector {
     /// # Safety

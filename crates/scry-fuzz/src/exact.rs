@@ -5,6 +5,10 @@
 //! it is exact, for any order and fusion of operations. Values of variables are within the bound
 //! that [`variable_bound`] returns. Larger values are reduced to it before they are stored, by the
 //! functions `tame_…` of the generated source.
+//!
+//! WGSL allows errors in quotients, and so in `%`, and in determinants even if the result is exact.
+//! Kernels divide by powers of two only, and have determinants of small integers: it is assumed
+//! that no device errs there.
 
 use crate::tree::{Expr, Literal, Node};
 use crate::types::{Scalar, Type};
@@ -21,7 +25,8 @@ pub(crate) struct Bound {
 /// The rule that computes the bound of a result from those of the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The result is not a float, or at most as large as an operand.
+    /// The result is not a float, or at most as large as an operand, and a multiple of the same
+    /// power of two.
     Largest,
     /// A sum or difference of two operands.
     Sum,
@@ -107,7 +112,7 @@ pub(crate) fn variable_bound(scalar: Scalar) -> Bound {
 }
 
 /// Returns the bound of a value; `None` if a float in it might be rounded. Values without floats
-/// have the smallest bound.
+/// have the bound of -1, 0 and 1.
 pub(crate) fn bound(expr: &Expr) -> Option<Bound> {
     let operands: Vec<Bound> = expr.children().into_iter().map(bound).collect::<Option<_>>()?;
     let result = match &expr.node {
@@ -167,7 +172,8 @@ fn apply_rule(rule: Rule, ty: &Type, arguments: &[Expr], operands: &[Bound]) -> 
         }
         Rule::Integer => Bound::new(first.magnitude.max(0), first.fraction.min(0)),
         Rule::Fraction => Bound::new(0, first.fraction.max(0)),
-        Rule::Significand => Bound::new(0, (first.magnitude + first.fraction).max(0)),
+        // That of a power of two is ±0.5.
+        Rule::Significand => Bound::new(0, (first.magnitude + first.fraction).max(1)),
         Rule::Scale(power) => Bound::new(first.magnitude + power, first.fraction - power),
         Rule::Fixed(magnitude, fraction) => Bound::new(magnitude, fraction),
         Rule::VariableBound => variable_bound(ty.scalar()?),
@@ -197,6 +203,9 @@ mod tests {
         assert_eq!(bound(&fma), Some(Bound::new(3, 1)));
         let products = op(Rule::Products(4), &[number(8.0), number(0.25)]);
         assert_eq!(bound(&products), Some(Bound::new(5, 2)));
+        // The significand of 1 is 0.5.
+        let significand = op(Rule::Significand, &[number(1.0)]);
+        assert_eq!(bound(&significand), Some(Bound::new(0, 1)));
     }
 
     #[test]

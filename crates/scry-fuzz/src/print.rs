@@ -188,7 +188,7 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
         Stmt::Assign { place: to, operator, value } => {
             format!("{} {operator} {};", place(to), expression(value))
         }
-        Stmt::If { condition, then_block, else_block } => {
+        Stmt::If { condition, then_block, else_block, .. } => {
             let condition = expression(condition);
             let mut text = format!("if {condition} {{\n{}{pad}}}", inner(then_block));
             if !else_block.is_empty() {
@@ -324,7 +324,6 @@ fn operation(op: Op, ty: &Type, operands: &[Expr]) -> String {
         match placeholder {
             "T" => text.push_str(&ty.to_string()),
             "W" => text.push_str(&ty.identifier()),
-            "A" => text.push_str(&operands[0].ty.to_string()),
             "*" => text.push_str(&list(operands)),
             digit => {
                 let index = usize::from(digit.as_bytes()[0] - b'0');
@@ -361,7 +360,7 @@ fn place(place: &Place) -> String {
                 let _ = write!(text, ".m{i}");
             }
             Access::Component(i) => text.push_str([".x", ".y", ".z", ".w"][*i]),
-            Access::Index(index, len, reduction) => {
+            Access::Index(index, len, reduction) | Access::Own(index, len, reduction) => {
                 let index = match (&index.node, reduction) {
                     (Node::Literal(Literal::Int(value)), _) => (value % *len as i128).to_string(),
                     (_, IndexReduction::Remainder) => format!("{} % {len}u", expression(index)),

@@ -15,7 +15,7 @@ pub(crate) enum Literal {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Op {
     /// The text: `$0`, `$1`, … are the operands, and `$*` is the list of all. `$T` is the type of
-    /// the result, `$W` an identifier for it, and `$A` the type of the first operand.
+    /// the result, and `$W` an identifier for it.
     pub text: &'static str,
     /// The bound of the result, if it is a float.
     pub rule: Rule,
@@ -57,6 +57,8 @@ pub(crate) enum Access {
     Component(usize),
     /// Element of an array of this length, at an index.
     Index(Box<Expr>, usize, IndexReduction),
+    /// Element of an array of this length that only this invocation writes. The index must stay.
+    Own(Box<Expr>, usize, IndexReduction),
     /// Element of a runtime-sized array, at an index.
     Runtime(Box<Expr>, IndexReduction),
 }
@@ -112,6 +114,8 @@ pub(crate) enum Stmt {
         condition: Expr,
         then_block: Block,
         else_block: Block,
+        /// Whether the kernel races without the condition, so that it must stay.
+        required: bool,
     },
     Loop {
         kind: LoopKind,
@@ -208,7 +212,7 @@ pub(crate) struct Global {
     pub owner: &'static str,
 }
 
-/// A well-defined random kernel.
+/// A random, well-defined kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomKernel {
     pub(crate) seed: u64,
@@ -271,17 +275,19 @@ impl Place {
         Self { root: root.into(), path: Vec::new() }
     }
 
+    /// Returns the indices that may be replaced.
     pub(crate) fn indices(&self) -> impl Iterator<Item = &Expr> {
         self.path.iter().filter_map(|access| match access {
             Access::Index(index, ..) | Access::Runtime(index, _) => Some(&**index),
-            Access::Member(_) | Access::Component(_) => None,
+            Access::Member(_) | Access::Component(_) | Access::Own(..) => None,
         })
     }
 
+    /// As [`Self::indices`], as mutable references.
     pub(crate) fn indices_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         self.path.iter_mut().filter_map(|access| match access {
             Access::Index(index, ..) | Access::Runtime(index, _) => Some(&mut **index),
-            Access::Member(_) | Access::Component(_) => None,
+            Access::Member(_) | Access::Component(_) | Access::Own(..) => None,
         })
     }
 }

@@ -33,8 +33,8 @@ pub(crate) fn inner_blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
     }
 }
 
-/// Calls `f` with every value of a kernel, outer ones before inner ones, and with whether the value
-/// is stored in a variable.
+/// Calls `f` with every value of a kernel that may be replaced, outer ones before inner ones, and
+/// with whether the value is stored in a variable.
 pub(crate) fn for_each_value(kernel: &mut RandomKernel, f: &mut dyn FnMut(&mut Expr, bool)) {
     for_each_block(kernel, &mut |block| {
         for stmt in block {
@@ -67,6 +67,7 @@ fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
             place.indices_mut().map(used).chain([(value, false)]).collect()
         }
         Stmt::Pointer { place, .. } => place.indices_mut().map(used).collect(),
+        Stmt::If { required: true, .. } => Vec::new(),
         Stmt::If { condition, .. } => vec![used(condition)],
         Stmt::Loop { condition, .. } => condition.iter_mut().map(used).collect(),
         Stmt::Switch { selector, .. } => vec![used(selector)],

@@ -48,7 +48,7 @@ fn check_generics(input: &DeriveInput) -> Result<()> {
     ))
 }
 
-/// Requires `repr(C)`, without attributes that move fields or add padding.
+/// Requires `repr(C)`, and rejects `packed`.
 fn check_repr(input: &DeriveInput) -> Result<()> {
     let name = &input.ident;
     let mut is_c = false;

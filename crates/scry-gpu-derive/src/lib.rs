@@ -9,8 +9,8 @@ use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
 /// Implements `scry_gpu::Element` for a `#[repr(C)]` structure of elements, and describes its
-/// layout: when a buffer is bound, type and offset of each field are checked against the member of
-/// the same name in the kernel's `struct`.
+/// layout: when a buffer is bound, the types at each offset are compared with the kernel's
+/// `struct`, and so are the offsets of fields and members with the same name.
 ///
 /// Compile-time errors: structures that are packed or not `#[repr(C)]`, or that have padding bytes,
 /// generic parameters or no fields; enums and unions.

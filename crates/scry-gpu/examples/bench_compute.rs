@@ -4,7 +4,8 @@
 //!     cargo run --release -p scry-gpu --example bench_compute -- [small|full]
 //!
 //! The default is `small` on software devices, else `full`. Each line shows the median time of one
-//! launch, its 10th and 90th percentiles, and the throughput at the median.
+//! pass (one launch, or two for a sum), its 10th and 90th percentiles, and the throughput at the
+//! median.
 
 use std::env;
 use std::error::Error;
@@ -158,7 +159,7 @@ fn matmul(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
 
 /// Checks a thousand elements of C against inner products in f64.
 fn check_product(name: &str, [a, b, c]: [&[f32]; 3], n: usize) -> Result<(), Box<dyn Error>> {
-    // The primes spread the samples over all rows and columns.
+    // The primes spread the samples over the whole matrix.
     for sample in 0..1000 {
         let (row, column) = (sample * 7919 % n, sample * 104_729 % n);
         let term = |i: usize| f64::from(a[row * n + i]) * f64::from(b[i * n + column]);

@@ -38,5 +38,4 @@ must_use! {
     Options: "CompileOptions::new().entry(\"a\")";
     Slice: "x.slice(..)?";
     Labelled: "x.clone().with_label(\"x\")";
-    PreparedOp: "cuda::kernels::Kernels::new(gpu)?.softmax(x, x, [1, 1])?";
 }

@@ -1,12 +1,12 @@
 //! Tests of host functions as kernels of the CPU.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use scry_gpu::{
-    BackendKind, Device, GpuError, Kernel, Launch, NativeBinding, NativeInterface, Scalar,
+    BackendKind, Device, GpuError, HostArguments, Kernel, Launch, NativeBinding, NativeInterface,
+    Scalar,
 };
 use scry_test_support::{null, succeed};
 
@@ -109,7 +109,8 @@ fn several_slices_are_held_at_once() {
 
 #[test]
 fn panic_of_host_function_loses_device() {
-    let wrong: [(fn(&mut scry_gpu::HostArguments<'_>), &str); 3] = [
+    type Function = fn(&mut HostArguments<'_>);
+    let wrong: [(Function, &str); 3] = [
         (|_| panic!("out of {}", "luck"), "host function `f` panicked: out of luck"),
         (
             |it| {

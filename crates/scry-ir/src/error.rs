@@ -19,7 +19,7 @@ pub struct Location {
 pub enum ShaderErrorKind {
     /// The text is not WGSL.
     Parse,
-    /// The text is WGSL, but breaks one of its rules.
+    /// The text is WGSL, but breaks one of its rules; or a kernel built in KIR breaks one of KIR.
     Validation,
     /// The requested entry point does not exist, there is none, or there are several and none was
     /// requested.
@@ -48,7 +48,8 @@ pub struct ShaderError {
     pub message: String,
     /// Position in the source, if the error has one.
     pub location: Option<Location>,
-    /// The annotated source and the notes, several lines; empty if the error has no position.
+    /// The message, the annotated source and the notes, several lines; empty if the error has
+    /// neither a position nor notes.
     pub rendered: String,
 }
 
@@ -92,7 +93,9 @@ impl ShaderError {
 
 impl fmt::Display for ShaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let (true, Some(label)) = (self.rendered.is_empty(), &self.label) {
+        // Rendered errors with a position name the source in their heading.
+        let is_named = self.location.is_some() && !self.rendered.is_empty();
+        if let (false, Some(label)) = (is_named, &self.label) {
             write!(f, "{label}: ")?;
         }
         if self.rendered.is_empty() {

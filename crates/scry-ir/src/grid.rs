@@ -4,8 +4,8 @@
 ///
 /// A launch with more workgroups on an axis than the device supports is laid out as rows of `width`
 /// physical workgroups along x, stacked along y and z. The kernel linearises its physical workgroup
-/// id, exits at once if it is in excess, and computes its logical ids. The linear index has 32
-/// bits: a launch has at most 2^32 - 1 workgroups in total, including the excess ones in its rows.
+/// id, exits at once if it is in excess, and computes its logical ids. The numbers of rows and the
+/// linear index have 32 bits: a launch has at most 2^32 - 1 workgroups, without those in excess.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearisedGrid {

@@ -53,9 +53,9 @@ pub enum BufferBindingType {
 /// How a kernel uses a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Only read.
+    /// Only read; or only its length is used.
     Read,
-    /// Written, or read and written. Atomics count as both.
+    /// Written, or read and written. Atomic operations count as both, except for `atomicLoad`.
     ReadWrite,
 }
 
@@ -78,8 +78,9 @@ pub struct Immediates {
 
 /// A value of an `override`, converted from a `bool`, `i32`, `u32`, `f32` or `f64`.
 ///
-/// A number must be representable in the override's type: 8.0 is valid for a `u32`, 8.5 and -1 are
-/// not. `true` and `false` are for overrides of type `bool`, which accept 1 and 0 too.
+/// A number must be in the range of the override's type, and whole unless that is a float type: 8.0
+/// is valid for a `u32`, 8.5 and -1 are not. `true` and `false` are for overrides of type `bool`,
+/// which accept 1 and 0 too.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OverrideValue {
     /// A `bool`.
@@ -122,7 +123,7 @@ pub struct Override {
     pub name: String,
     /// The `@id`, if it has one.
     pub id: Option<u16>,
-    /// Type as WGSL spells it: `bool`, `i32`, `u32`, `f32` or `f16`.
+    /// Type as WGSL spells it: `bool`, or `i`, `u` or `f` and the number of bits, such as `u32`.
     pub ty: String,
     /// The value in effect: the one from the options, else the default if it is a literal; `None`
     /// otherwise. Bools are 0 or 1.

@@ -104,7 +104,8 @@ pub enum TypeLayout {
         name: String,
         /// Members in order of offset.
         members: Vec<Member>,
-        /// Size in bytes, including trailing padding; a runtime-sized array counts as zero.
+        /// Size in bytes, including trailing padding. A runtime-sized array at the end counts as
+        /// one element if the structure is WGSL's, and as none if the kernel was built in KIR.
         size: u32,
     },
 }
@@ -121,7 +122,8 @@ pub struct Member {
 }
 
 impl TypeLayout {
-    /// Returns the size in bytes of the fixed part: a runtime-sized array counts as zero.
+    /// Returns the size in bytes of the fixed part: a runtime-sized array counts as zero, except in
+    /// the size of a [`TypeLayout::Struct`].
     #[must_use]
     pub fn fixed_size(&self) -> u64 {
         match self {

@@ -106,8 +106,8 @@ impl Program {
     ///
     /// In addition to standard WGSL, `var<immediate>` (parameters of each launch), `f64`, 16-bit
     /// and 64-bit integers, atomics of `f32` and of 64-bit integers, and cooperative matrices are
-    /// supported: see [`Features`]. Textures, samplers and all other resources that are not buffers
-    /// are refused.
+    /// supported: see [`Features`]. Entry points that use textures, samplers or other resources
+    /// that are not buffers are refused.
     ///
     /// # Errors
     /// A [`ShaderError`] with a kind, a message of one line and, if it has a position, line, column

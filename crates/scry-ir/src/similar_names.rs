@@ -2,8 +2,9 @@
 
 /// Returns the candidate that is most similar to a misspelt name, the first of several, or `None`
 /// if none is similar enough. Names of up to five characters may differ by one edit, longer ones by
-/// one edit per three characters; an edit is an insertion, deletion, substitution or transposition.
-/// Case is ignored.
+/// one edit per three characters, and all by fewer edits than the candidate has characters; an edit
+/// is an insertion, deletion, substitution or transposition. Case is ignored, and so is what
+/// follows the 64th character.
 ///
 /// ```
 /// let names = ["TILE", "FACTOR"];

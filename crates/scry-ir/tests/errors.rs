@@ -69,3 +69,23 @@ fn error_texts_match_golden_files() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn errors_without_a_position_begin_with_the_label() {
+    let error = Program::parse("").err().expect("no entry point").with_label("a.wgsl");
+    assert!(error.to_string().starts_with("a.wgsl: error: the source has no entry"), "{error}");
+    let error = Program::parse("fn f() { x }").err().expect("not WGSL").with_label("a.wgsl");
+    assert_eq!(error.to_string().matches("a.wgsl").count(), 1, "{error}");
+}
+
+#[test]
+fn nested_types_without_aliases_have_no_alias_label() {
+    let deep = format!("{}f32{}", "array<".repeat(110), ", 1>".repeat(110));
+    let source = format!(
+        "struct S {{ a: f32 }} var<private> x: {deep};
+        @compute @workgroup_size(1) fn main() {{}}"
+    );
+    let error = Program::parse(&source).err().expect("too deep").to_string();
+    assert!(error.contains("a type is nested more than"), "{error}");
+    assert!(!error.contains("alias"), "{error}");
+}

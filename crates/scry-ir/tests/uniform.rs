@@ -1,5 +1,6 @@
-//! Tests that the uniformity analysis accepts every kernel of the repository: of the corpus, the
-//! examples, scry-gpu and the benchmarks.
+//! Tests that the uniformity analysis accepts every kernel of the repository that has barriers,
+//! uniform loads, matrices or subgroup sums: of the corpus, the examples, scry-gpu and the
+//! benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -49,20 +49,47 @@ impl Call {
             return Ok(dtype);
         }
         let given = dtype.map_or("no scalar type", DType::name);
-        let allowed: Vec<_> = allowed.iter().map(|dtype| dtype.name()).collect();
-        let allowed = allowed.join(", ");
+        let allowed = alternatives(allowed);
         Err(self.argument_error(
             format!("buffer `{name}`"),
-            format!("has elements of {given}, but {allowed} are supported"),
+            format!("has elements of {given}, but {allowed} is needed"),
             format!("pass a buffer of {allowed}"),
         ))
     }
 
-    /// Returns the product of sizes; an error if it exceeds 64 bits.
+    /// Returns the product of sizes, the elements of `what`; an error if it exceeds 64 bits.
     pub(crate) fn product(&self, what: &str, factors: &[u64]) -> Result<u64> {
         let product = factors.iter().try_fold(1u64, |product, size| product.checked_mul(*size));
         product.ok_or_else(|| {
-            self.argument_error(what, "has more than 2^64 - 1 elements", "pass smaller sizes")
+            let sizes = match self.sizes.as_slice() {
+                [] => String::new(),
+                _ => format!(" with {}", self.list_sizes()),
+            };
+            let problem = format!("has more than 2^64 - 1 elements{sizes}");
+            self.argument_error(what, problem, "pass smaller sizes")
         })
+    }
+}
+
+/// Returns types as `f32, f16 or bf16`, each once.
+fn alternatives(types: &[DType]) -> String {
+    let mut names: Vec<_> = types.iter().map(|dtype| dtype.name()).collect();
+    names.dedup();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternatives_are_listed_once() {
+        assert_eq!(alternatives(&[DType::F32, DType::F32]), "f32");
+        assert_eq!(alternatives(&[DType::F16, DType::F32]), "f16 or f32");
+        assert_eq!(alternatives(&[DType::F32, DType::F16, DType::BF16]), "f32, f16 or bf16");
     }
 }

@@ -27,13 +27,13 @@ impl Call {
         GpuError::Argument(ArgumentError::new(&self.function, argument, problem, help))
     }
 
-    /// Converts the error of a launch to one of the function that chose the kernel: the program
+    /// Converts the error of a library kernel to one of the function that chose it: the program
     /// neither wrote the kernel nor chose its grid.
     pub(crate) fn for_function(&self, error: GpuError) -> GpuError {
         match error {
             GpuError::TooLarge(error) if error.limit_name() == "max_native_workgroups" => {
                 let error = error.with_subject(
-                    format!("the grid of {}", self.description()),
+                    format!("the grid for {}", self.list_sizes()),
                     "split the operation over several calls",
                 );
                 GpuError::TooLarge(error).in_function(self.function.clone())

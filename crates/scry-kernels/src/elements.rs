@@ -10,18 +10,39 @@ use crate::kernels::Kernels;
 /// The floating-point types: computed in `f32`.
 pub(crate) const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// The types of 32 bits, which WGSL always has.
+/// The types that have definitions in WGSL.
 pub(crate) const NUMBERS: [DType; 5] =
     [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32];
 
 /// Returns the definitions of `Stored`, `Computed`, `widen` and `narrow` for an element type.
 pub(crate) fn prelude(dtype: DType) -> &'static str {
+    debug_assert!(NUMBERS.contains(&dtype), "{dtype} has definitions");
     match dtype {
         DType::F16 => include_str!("shaders/elements/f16.wgsl"),
         DType::BF16 => include_str!("shaders/elements/bf16.wgsl"),
         DType::I32 => include_str!("shaders/elements/i32.wgsl"),
         DType::U32 => include_str!("shaders/elements/u32.wgsl"),
         _ => include_str!("shaders/elements/f32.wgsl"),
+    }
+}
+
+/// Returns the definitions of `Output`, `widen_output` and `narrow_output` of results: of the type
+/// of `Stored`, or `f32`.
+pub(crate) fn output_prelude(is_stored: bool) -> &'static str {
+    match is_stored {
+        true => include_str!("shaders/elements/output_stored.wgsl"),
+        false => include_str!("shaders/elements/output_f32.wgsl"),
+    }
+}
+
+/// Returns the definitions of `Quad`, four elements of a float type that are loaded and stored
+/// together, of `widen_quad` and `narrow_quad`; [`prelude`] precedes it. A binding of quads needs
+/// [`Preparation::quads`](crate::operation::Preparation::quads).
+pub(crate) fn quads(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => include_str!("shaders/elements/quad_f16.wgsl"),
+        DType::BF16 => include_str!("shaders/elements/quad_bf16.wgsl"),
+        _ => include_str!("shaders/elements/quad_f32.wgsl"),
     }
 }
 

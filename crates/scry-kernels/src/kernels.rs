@@ -4,21 +4,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use scry_gpu::{Binding, Device, DeviceInfo, Result};
+use scry_gpu::{Device, DeviceInfo, Result};
 use scry_ptx::Target;
 use scry_ptx::kernels::GpuSpec;
 
-use crate::arguments;
-use crate::native::PtxCache;
-use crate::op::Op;
-use crate::operation::{self, AnyOperation, Operation};
+use crate::compiled::PtxCache;
 use crate::scratch::Scratch;
 
 /// The kernel library on one device, of any backend: kernels are compiled at their first use, and
 /// cached.
 ///
 /// Each function checks its arguments, chooses the variant that suits the sizes and the device, and
-/// returns an [`Op`]: run it at once, or add it to a batch or a recording, as often as you like.
+/// returns an [`Op`](crate::Op): run it at once, or add it to a batch or a recording, as often as
+/// you like.
 /// Cheap to clone, usable from any thread.
 #[derive(Clone)]
 pub struct Kernels {
@@ -69,6 +67,18 @@ impl Kernels {
 
     /// Opens the kernel library with options for the choice of variants.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::{KernelOptions, Kernels};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let reproducible = KernelOptions { deterministic: true, ..Default::default() };
+    /// let kernels = Kernels::with_options(&gpu, reproducible)?;
+    /// let (x, y) = (gpu.upload(&[1.0f32; 4])?, gpu.alloc::<f32>(4)?);
+    /// kernels.softmax(&x, &y, 2, 2)?.run()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Kernels::new`].
     pub fn with_options(device: &Device, options: KernelOptions) -> Result<Self> {
@@ -117,15 +127,6 @@ impl Kernels {
     #[must_use]
     pub fn gpu_spec(&self) -> Option<GpuSpec> {
         self.shared.spec
-    }
-
-    /// Checks the buffers of an operation, chooses its variant and prepares it.
-    pub(crate) fn op(&self, operation: impl Operation, buffers: &[&dyn Binding]) -> Result<Op> {
-        let operation: Arc<dyn AnyOperation> = Arc::new(operation);
-        arguments::check(&self.shared.device, &*operation, buffers)?;
-        let (variant, explanation) = operation::choose(&*operation, self)?;
-        let buffers: Vec<_> = buffers.iter().map(|buffer| buffer.to_untyped()).collect();
-        Op::new(self, operation, buffers, variant, explanation)
     }
 
     /// Returns the variant that tuning found for an operation.

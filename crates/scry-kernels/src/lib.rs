@@ -5,10 +5,14 @@
 
 mod arguments;
 mod call;
+mod compiled;
 mod elements;
 mod explanation;
+mod host;
 mod kernels;
 mod lookback;
+#[cfg(doctest)]
+mod must_use;
 mod native;
 mod occupancy;
 mod op;
@@ -23,7 +27,7 @@ mod wgsl;
 pub use explanation::Explanation;
 pub use kernels::{KernelOptions, Kernels};
 pub use op::Op;
-pub use operation::{OperationInfo, VariantInfo, operations};
+pub use operation::{OperationInfo, VariantInfo};
 pub use ops::*;
 pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
 pub use scry_ptx::{PtxType, Target};

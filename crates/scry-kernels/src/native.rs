@@ -1,10 +1,8 @@
-//! Plans of PTX kernels as launches: the only file with unsafe code.
-
-use std::collections::HashMap;
-use std::sync::Mutex;
+//! Kernels that are not WGSL: plans of PTX kernels as launches, and products by the crate `gemm`.
+//! The only file with unsafe code.
 
 use scry_gpu::{
-    Binding, Kernel, Launch, NativeBinding, NativeInterface, NativeParameter, PreparedLaunch,
+    Binding, GpuError, Launch, NativeBinding, NativeInterface, NativeParameter, PreparedLaunch,
     Result, Scalar, TensorElement, TensorMap, TensorSwizzle, UntypedBuffer,
 };
 use scry_ptx::kernels::{
@@ -16,6 +14,7 @@ use scry_ptx::{PtxModule, PtxType, Target};
 
 use crate::arguments;
 use crate::call::Call;
+use crate::compiled::Compiled;
 use crate::explanation::Explanation;
 use crate::kernels::{Kernels, lock};
 use crate::op::Op;
@@ -28,18 +27,6 @@ use crate::ptx;
 enum Origin {
     Crate,
     Program,
-}
-
-/// Compiled library kernels, by name and bytes of dynamic shared memory.
-#[derive(Default)]
-pub(crate) struct PtxCache(Mutex<HashMap<(String, u32), Compiled>>);
-
-/// A compiled kernel.
-#[derive(Clone)]
-struct Compiled {
-    kernel: Kernel,
-    /// Blocks of a cluster along x, y and z.
-    cluster: [u32; 3],
 }
 
 impl Kernels {
@@ -86,8 +73,8 @@ impl Kernels {
         arguments::check_declared(self.device(), &call, declared.clone(), buffers)?;
         let buffers: Vec<_> = buffers.iter().map(|buffer| buffer.to_untyped()).collect();
         // SAFETY: the caller guarantees the same requirements; the buffers were checked above.
-        let launches = unsafe { launches(self, plan, Origin::Program, &buffers) };
-        let launches = launches.map_err(|error| call.for_function(error))?;
+        let launches = unsafe { launches(self, &call, plan, Origin::Program, &buffers) };
+        let launches = launches.map_err(|error| error.in_function(call.function.clone()))?;
         let operation = ProgramPlan { call, arguments: declared, launches };
         let candidates = operation.candidates(self);
         let reason = "it is the program's own plan".to_owned();
@@ -141,7 +128,7 @@ impl Preparation<'_> {
         arguments::check_declared(device, self.call, declared, &buffers)?;
         // SAFETY: the kernels of scry-ptx keep to their interfaces: they access nothing beyond the
         // sizes in the plan, which were checked above, and terminate.
-        unsafe { launches(self.kernels, &plan, Origin::Crate, self.buffers) }
+        unsafe { launches(self.kernels, self.call, &plan, Origin::Crate, self.buffers) }
     }
 }
 
@@ -151,6 +138,7 @@ impl Preparation<'_> {
 /// As [`Kernels::prepare`], and the buffers have the types and lengths of the plan's arguments.
 unsafe fn launches(
     kernels: &Kernels,
+    call: &Call,
     plan: &Plan,
     origin: Origin,
     buffers: &[UntypedBuffer],
@@ -158,7 +146,7 @@ unsafe fn launches(
     let sizes = plan.scratch.iter().enumerate();
     let scratch = sizes.map(|(nth, bytes)| kernels.scratch(nth, *bytes));
     let scratch = scratch.collect::<Result<_>>()?;
-    let plan_buffers = PlanBuffers { kernels, origin, buffers, scratch };
+    let plan_buffers = PlanBuffers { kernels, call, origin, buffers, scratch };
     // SAFETY: the caller guarantees the same requirements.
     plan.steps.iter().map(|step| unsafe { plan_buffers.prepare_step(step) }).collect()
 }
@@ -166,6 +154,7 @@ unsafe fn launches(
 /// The buffers that the steps of a plan refer to.
 struct PlanBuffers<'r> {
     kernels: &'r Kernels,
+    call: &'r Call,
     origin: Origin,
     buffers: &'r [UntypedBuffer],
     scratch: Vec<UntypedBuffer>,
@@ -179,13 +168,13 @@ impl PlanBuffers<'_> {
     unsafe fn prepare_step(&self, step: &Step) -> Result<PreparedLaunch> {
         let kernel = &*step.kernel;
         // SAFETY: the caller guarantees the same requirements.
-        let compiled = unsafe { compile(self.kernels, kernel, self.origin) };
+        let compiled = unsafe { compile(self.kernels, self.call, kernel, self.origin) };
         let Compiled { kernel: compiled, cluster } = compiled?;
         let grid = kernel.launch().grid;
         let whole_clusters =
             grid.iter().zip(cluster).all(|(n, blocks)| *n > 0 && n.is_multiple_of(blocks));
         if !whole_clusters {
-            return Err(ptx::partial_cluster(kernel, cluster));
+            return Err(ptx::partial_cluster(self.call, kernel, cluster));
         }
         let buffers = step.buffers.iter().map(|slot| self.buffer(*slot));
         let buffers = buffers.collect::<Result<Vec<_>>>()?;
@@ -200,7 +189,7 @@ impl PlanBuffers<'_> {
             BufferSlot::Argument(nth) => self.buffers.get(nth),
         };
         match found {
-            None => Err(ptx::missing_buffer(slot)),
+            None => Err(ptx::missing_buffer(self.call, slot)),
             // An empty buffer cannot be bound. The kernel does not access it, so another buffer is
             // bound instead.
             Some(buffer) if buffer.is_empty() => self.kernels.device().alloc_untyped(None, 16),
@@ -214,7 +203,12 @@ impl PlanBuffers<'_> {
 ///
 /// # Safety
 /// As [`Kernels::prepare`].
-unsafe fn compile(kernels: &Kernels, kernel: &dyn PtxKernel, origin: Origin) -> Result<Compiled> {
+unsafe fn compile(
+    kernels: &Kernels,
+    call: &Call,
+    kernel: &dyn PtxKernel,
+    origin: Origin,
+) -> Result<Compiled> {
     let cache = &kernels.shared.ptx.0;
     let key = (kernel.name(), kernel.launch().dynamic_shared);
     let cached = lock(cache).get(&key).cloned();
@@ -223,12 +217,14 @@ unsafe fn compile(kernels: &Kernels, kernel: &dyn PtxKernel, origin: Origin) -> 
     }
     let device = kernels.device();
     let needed = kernel.default_target();
-    let Some(spec) = kernels.gpu_spec() else {
-        return Err(ptx::missing_capability(device.info(), &format!("kernel `{}`", key.0), needed));
-    };
-    let target = spec.target;
+    // A device that does not run PTX has no target, and rejects the kernel for its language.
+    let target = kernels.gpu_spec().map_or(needed, |spec| spec.target);
     if !target.supports(needed) {
-        return Err(ptx::missing_capability(device.info(), &format!("kernel `{}`", key.0), needed));
+        let error = ptx::missing_capability(device.info(), call, needed);
+        return Err(GpuError::Capability(match origin {
+            Origin::Crate => error,
+            Origin::Program => error.with_kernel(key.0),
+        }));
     }
     let function = kernel.write(target);
     let cluster = function.cluster.unwrap_or([1; 3]);
@@ -335,4 +331,70 @@ fn to_tensor_map(map: TensorMapSpec) -> TensorMap {
         Swizzle::B128 => TensorSwizzle::B128,
     };
     TensorMap { element, offset, dims, strides, tile, swizzle }
+}
+
+/// The strides of a matrix of a host product: an element is at `row * rows + column * columns`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostStrides {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+impl HostStrides {
+    /// Returns the number of elements from the first to the last one of a matrix.
+    fn extent(self, rows: usize, columns: usize) -> usize {
+        match (rows.checked_sub(1), columns.checked_sub(1)) {
+            (Some(row), Some(column)) => {
+                let last = row.checked_mul(self.rows).zip(column.checked_mul(self.columns));
+                last.and_then(|(row, column)| row.checked_add(column)?.checked_add(1))
+                    .expect("the extent of a matrix fits in usize")
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Computes `out = beta * out + alpha * a × b` on all threads, where `a` is m × k and `b` is k × n.
+/// The previous content of `out` is not read if `beta` is 0.
+///
+/// # Panics
+/// If a slice is shorter than its matrix, or without the feature `cpu`.
+pub(crate) fn host_gemm(
+    [m, n, k]: [usize; 3],
+    [alpha, beta]: [f32; 2],
+    (a, a_strides): (&[f32], HostStrides),
+    (b, b_strides): (&[f32], HostStrides),
+    (out, out_strides): (&mut [f32], HostStrides),
+) {
+    assert!(a.len() >= a_strides.extent(m, k) && b.len() >= b_strides.extent(k, n));
+    assert!(out.len() >= out_strides.extent(m, n));
+    #[cfg(not(feature = "cpu"))]
+    unreachable!("host functions need the feature `cpu`: {alpha} {beta}");
+    // SAFETY: the matrices lie within their slices, as asserted; `out` is exclusive, so it does not
+    // overlap the operands.
+    #[cfg(feature = "cpu")]
+    unsafe {
+        let stride = |stride: usize| isize::try_from(stride).expect("a stride fits in isize");
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            stride(out_strides.columns),
+            stride(out_strides.rows),
+            beta != 0.0,
+            a.as_ptr(),
+            stride(a_strides.columns),
+            stride(a_strides.rows),
+            b.as_ptr(),
+            stride(b_strides.columns),
+            stride(b_strides.rows),
+            beta,
+            alpha,
+            false,
+            false,
+            false,
+            gemm::Parallelism::Rayon(0),
+        );
+    }
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use scry_gpu::{Batch, GpuError, PreparedLaunch, Result, UntypedBuffer};
+use scry_gpu::{Batch, Binding, GpuError, PreparedLaunch, Result, UntypedBuffer};
 
+use crate::arguments;
 use crate::explanation::Explanation;
 use crate::kernels::Kernels;
-use crate::operation::AnyOperation;
+use crate::operation::{self, AnyOperation, Operation};
 
 /// An operation of the kernel library, checked and compiled: run it as often as you like.
 ///
@@ -20,6 +21,17 @@ pub struct Op {
     pub(crate) buffers: Vec<UntypedBuffer>,
     launches: Arc<[PreparedLaunch]>,
     explanation: Explanation,
+}
+
+impl Kernels {
+    /// Checks the buffers of an operation, chooses its variant and prepares it.
+    pub(crate) fn op(&self, operation: impl Operation, buffers: &[&dyn Binding]) -> Result<Op> {
+        let operation: Arc<dyn AnyOperation> = Arc::new(operation);
+        arguments::check(self.device(), &*operation, buffers)?;
+        let (variant, explanation) = operation::choose(&*operation, self)?;
+        let buffers: Vec<_> = buffers.iter().map(|buffer| buffer.to_untyped()).collect();
+        Op::new(self, operation, buffers, variant, explanation)
+    }
 }
 
 impl Op {
@@ -124,7 +136,15 @@ impl Op {
 
     /// Names the functions that the program called.
     fn with_call(&self, function: &str, error: GpuError) -> GpuError {
-        error.in_function(format!("{function} of {}", self.operation.call().description()))
+        let call = self.operation.call().description();
+        match error {
+            GpuError::WrongDevice(error) => GpuError::WrongDevice(error.with_subject(
+                function,
+                format!("the operation prepared by {call}"),
+                "add it to a batch of the Device that it was prepared for",
+            )),
+            other => other.in_function(format!("{function} of {call}")),
+        }
     }
 }
 

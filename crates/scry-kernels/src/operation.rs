@@ -11,7 +11,6 @@ use scry_gpu::{CapabilityError, GpuError, NativeBinding, PreparedLaunch, Result,
 use crate::call::Call;
 use crate::explanation::Explanation;
 use crate::kernels::Kernels;
-use crate::ops;
 
 /// What the library computes with one call.
 pub(crate) trait Operation: Debug + Send + Sync + 'static {
@@ -45,7 +44,8 @@ pub(crate) trait Operation: Debug + Send + Sync + 'static {
 /// A way to compute an operation.
 pub(crate) struct Variant<O> {
     pub(crate) info: VariantInfo,
-    /// Returns why the variant cannot compute the operation on the device; `None` if it can.
+    /// Returns why the variant cannot compute the operation on the device, as the predicate of a
+    /// sentence such as `needs CUDA`; `None` if it can.
     pub(crate) obstacle: fn(&O, &Kernels) -> Option<String>,
     /// Returns whether the variant is expected to be faster than the later ones.
     pub(crate) suits: fn(&O, &Kernels) -> bool,
@@ -78,17 +78,6 @@ pub struct OperationInfo {
     pub types: &'static str,
     /// The variants in order of preference.
     pub variants: Vec<VariantInfo>,
-}
-
-/// Returns every operation of the library, with its variants.
-///
-/// ```
-/// let softmax = scry_kernels::operations().into_iter().find(|it| it.name == "softmax").unwrap();
-/// assert_eq!(softmax.variants.last().unwrap().name, "wgsl");
-/// ```
-#[must_use]
-pub fn operations() -> Vec<OperationInfo> {
-    ops::list()
 }
 
 /// Describes an operation.
@@ -137,7 +126,7 @@ pub(crate) trait AnyOperation: Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) info: VariantInfo,
-    /// Why it cannot be used.
+    /// Why it cannot be used, because of the device, the sizes or the options.
     pub(crate) obstacle: Option<String>,
     pub(crate) suits: bool,
 }
@@ -160,9 +149,12 @@ impl<O: Operation> AnyOperation for O {
     }
 
     fn candidates(&self, kernels: &Kernels) -> Vec<Candidate> {
+        let random = "is not deterministic, as the options request".to_owned();
+        let excludes = |info: &VariantInfo| kernels.options().deterministic && !info.deterministic;
         let candidate = |variant: &Variant<O>| Candidate {
             info: variant.info,
-            obstacle: (variant.obstacle)(self, kernels),
+            obstacle: (variant.obstacle)(self, kernels)
+                .or_else(|| excludes(&variant.info).then(|| random.clone())),
             suits: (variant.suits)(self, kernels),
         };
         O::variants().iter().map(candidate).collect()
@@ -194,34 +186,43 @@ pub(crate) fn choose(
     let candidates = operation.candidates(kernels);
     let call = operation.call();
     let options = kernels.options();
-    let usable = |candidate: &Candidate| {
-        candidate.obstacle.is_none() && (candidate.info.deterministic || !options.deterministic)
+    let (chosen, reason) = match options.variant.as_deref() {
+        Some(name) => (requested(kernels, &call, name, &candidates)?, "the options request it"),
+        None => best(operation, kernels, &candidates)
+            .ok_or_else(|| no_variant(kernels, &call, &candidates))?,
     };
-    let (chosen, reason) = if let Some(name) = options.variant.as_deref() {
-        let position = candidates.iter().position(|candidate| candidate.info.name == name);
-        let Some(position) = position else {
-            return Err(unknown_variant(&call, name, &candidates));
-        };
-        if let Some(obstacle) = &candidates[position].obstacle {
-            return Err(cannot_be_used(kernels, &call, name, obstacle));
-        }
-        (position, "the options request it".to_owned())
-    } else if let Some(tuned) = kernels.tuned(&operation.key()) {
-        let position = candidates.iter().position(|candidate| candidate.info.name == tuned);
-        (position.unwrap_or(candidates.len() - 1), "it was the fastest when tuned".to_owned())
-    } else {
-        let suitable = candidates.iter().position(|it| usable(it) && it.suits);
-        let any = || candidates.iter().position(usable);
-        let Some(position) = suitable.or_else(any) else {
-            return Err(no_variant(kernels, &call, &candidates));
-        };
-        let reason = match suitable {
-            Some(_) => "it is the first one that suits the sizes and the device",
-            None => "it is the first one that the device supports",
-        };
-        (position, reason.to_owned())
+    Ok((chosen, Explanation::new(&call, chosen, reason.to_owned(), &candidates)))
+}
+
+/// Returns the position of the variant that the options request.
+fn requested(
+    kernels: &Kernels,
+    call: &Call,
+    name: &str,
+    candidates: &[Candidate],
+) -> Result<usize> {
+    let position = candidates.iter().position(|candidate| candidate.info.name == name);
+    let position = position.ok_or_else(|| unknown_variant(call, name, candidates))?;
+    match &candidates[position].obstacle {
+        Some(obstacle) => Err(cannot_be_used(kernels, call, name, obstacle)),
+        None => Ok(position),
+    }
+}
+
+/// Returns the position of the best variant that can be used, and why it is the best.
+fn best(
+    operation: &dyn AnyOperation,
+    kernels: &Kernels,
+    candidates: &[Candidate],
+) -> Option<(usize, &'static str)> {
+    let usable = candidates.iter().enumerate().filter(|(_, it)| it.obstacle.is_none());
+    let find = |is_best: &dyn Fn(&Candidate) -> bool, reason| {
+        usable.clone().find(|(_, it)| is_best(it)).map(|(position, _)| (position, reason))
     };
-    Ok((chosen, Explanation::new(&call, chosen, reason, &candidates)))
+    let tuned = kernels.tuned(&operation.key());
+    find(&|it| tuned == Some(it.info.name), "it was the fastest when tuned")
+        .or_else(|| find(&|it| it.suits, "it is the first one that suits the sizes and the device"))
+        .or_else(|| find(&|_| true, "it is the first one that the device supports"))
 }
 
 fn unknown_variant(call: &Call, name: &str, candidates: &[Candidate]) -> GpuError {
@@ -236,25 +237,110 @@ fn unknown_variant(call: &Call, name: &str, candidates: &[Candidate]) -> GpuErro
 fn cannot_be_used(kernels: &Kernels, call: &Call, name: &str, obstacle: &str) -> GpuError {
     GpuError::Capability(CapabilityError::new(
         &call.description(),
-        format!("another variant than `{name}`, which the options request"),
+        format!("support for its variant `{name}`, which the options request"),
         kernels.device().name(),
-        format!("an obstacle: {obstacle}"),
-        "leave the choice to the library: KernelOptions::variant = None",
+        format!("none: it {obstacle}"),
+        "leave the choice to the library (KernelOptions::variant = None)",
     ))
 }
 
 fn no_variant(kernels: &Kernels, call: &Call, candidates: &[Candidate]) -> GpuError {
     let obstacle = |candidate: &Candidate| {
-        let other = "is not deterministic, as the options request";
-        let why = candidate.obstacle.as_deref().unwrap_or(other);
+        let why = candidate.obstacle.as_deref().unwrap_or_default();
         format!("`{}` {why}", candidate.info.name)
     };
     let obstacles: Vec<_> = candidates.iter().map(obstacle).collect();
     GpuError::Capability(CapabilityError::new(
         &call.description(),
-        "a device that supports one of its variants",
+        "support for one of its variants",
         kernels.device().name(),
         format!("none: {}", obstacles.join("; ")),
         "convert the data to f32, use smaller sizes, or another device",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use scry_gpu::testing;
+
+    use super::*;
+    use crate::kernels::KernelOptions;
+
+    /// An operation with two variants, of which the first is not deterministic.
+    #[derive(Debug)]
+    struct Sum;
+
+    fn variant(name: &'static str, deterministic: bool) -> Variant<Sum> {
+        Variant {
+            info: VariantInfo { name, needs: "", deterministic },
+            obstacle: |_, _| None,
+            suits: |_, _| true,
+            prepare: |_, _| Ok(Vec::new()),
+        }
+    }
+
+    impl Operation for Sum {
+        fn function(&self) -> &'static str {
+            "Kernels::sum"
+        }
+
+        fn sizes(&self) -> Vec<(&'static str, u64)> {
+            vec![("count", 9)]
+        }
+
+        fn arguments(&self) -> Vec<NativeBinding> {
+            Vec::new()
+        }
+
+        fn variants() -> &'static [Variant<Self>] {
+            static VARIANTS: LazyLock<[Variant<Sum>; 2]> =
+                LazyLock::new(|| [variant("atomics", false), variant("tree", true)]);
+            &*VARIANTS
+        }
+
+        fn is_empty(&self) -> bool {
+            false
+        }
+
+        fn tolerance(&self) -> f64 {
+            0.0
+        }
+    }
+
+    fn kernels(variant: Option<&str>, deterministic: bool) -> Kernels {
+        let (gpu, _) = testing::observed(testing::null_info());
+        let options = KernelOptions { variant: variant.map(str::to_owned), deterministic };
+        Kernels::with_options(&gpu, options).unwrap()
+    }
+
+    fn chosen(kernels: &Kernels) -> String {
+        match choose(&Sum, kernels) {
+            Ok((_, explanation)) => explanation.to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn deterministic_option_excludes_variants() {
+        assert_eq!(
+            chosen(&kernels(None, true)),
+            "Kernels::sum (count=9): variant `tree`, because it is the first one that suits the \
+             sizes and the device\n  `atomics`: is not deterministic, as the options request"
+        );
+        let text = chosen(&kernels(Some("atomics"), true));
+        assert!(text.contains("none: it is not deterministic, as the options request"), "{text}");
+        let text = chosen(&kernels(Some("atomics"), false));
+        assert!(text.contains("variant `atomics`, because the options request it"), "{text}");
+    }
+
+    #[test]
+    fn tuned_variant_must_suit_options() {
+        let any = kernels(None, false);
+        any.set_tuned(AnyOperation::key(&Sum), "atomics");
+        assert!(chosen(&any).contains("variant `atomics`, because it was the fastest"));
+        let deterministic = KernelOptions { deterministic: true, ..Default::default() };
+        assert!(chosen(&any.having(deterministic)).contains("variant `tree`, because"));
+    }
 }

@@ -7,7 +7,7 @@ use scry_ptx::{PtxType, Target};
 use crate::call::Call;
 use crate::kernels::Kernels;
 
-/// Returns why a device cannot run a plan; `None` if it can.
+/// Returns why a device cannot run a plan, as the predicate of a sentence; `None` if it can.
 pub(crate) fn obstacle(
     kernels: &Kernels,
     plan: impl FnOnce(GpuSpec) -> Result<Plan, PlanError>,
@@ -18,8 +18,8 @@ pub(crate) fn obstacle(
     match plan(spec) {
         Ok(_) => None,
         Err(PlanError::Target { needed, .. }) => Some(format!("needs {}", capability(needed))),
-        Err(PlanError::Argument { argument, problem, .. }) => {
-            Some(format!("does not support {argument} {problem}"))
+        Err(PlanError::Argument { argument, problem, help, .. }) => {
+            Some(format!("rejects an argument: {argument} {problem} ({help})"))
         }
         Err(other) => Some(format!("does not support it: {other}")),
     }
@@ -60,7 +60,9 @@ pub(crate) fn dtype(element: PtxType) -> DType {
 /// Converts the error of planning to one that names the called function.
 pub(crate) fn plan_error(info: &DeviceInfo, call: &Call, error: PlanError) -> GpuError {
     match error {
-        PlanError::Target { needed, .. } => missing_capability(info, &call.description(), needed),
+        PlanError::Target { needed, .. } => {
+            GpuError::Capability(missing_capability(info, call, needed))
+        }
         PlanError::Argument { argument, problem, help, .. } => {
             call.argument_error(argument, problem, help)
         }
@@ -69,9 +71,12 @@ pub(crate) fn plan_error(info: &DeviceInfo, call: &Call, error: PlanError) -> Gp
     }
 }
 
-/// Returns the error for a device that lacks a feature of a kernel; `subject` is the kernel or the
-/// function that selected it.
-pub(crate) fn missing_capability(info: &DeviceInfo, subject: &str, needed: Target) -> GpuError {
+/// Returns the error for a device that lacks a feature of a kernel.
+pub(crate) fn missing_capability(
+    info: &DeviceInfo,
+    call: &Call,
+    needed: Target,
+) -> CapabilityError {
     let help = match needed.is_specific() {
         true => {
             "run it on such a GPU (Device::list shows those present), or make the plan with \
@@ -83,8 +88,8 @@ pub(crate) fn missing_capability(info: &DeviceInfo, subject: &str, needed: Targe
         || "none".to_owned(),
         |[major, minor]| format!("compute capability {major}.{minor}"),
     );
-    let error = CapabilityError::new(subject, capability(needed), info.name.clone(), present, help);
-    GpuError::Capability(error)
+    let needed = capability(needed);
+    CapabilityError::new(&call.description(), needed, info.name.clone(), present, help)
 }
 
 /// Describes a target as `compute capability 9.0, no other (sm_90a)`.
@@ -95,8 +100,8 @@ fn capability(needed: Target) -> String {
 }
 
 /// Returns the error for a step that uses a buffer which its plan does not have.
-pub(crate) fn missing_buffer(slot: BufferSlot) -> GpuError {
-    Call::new("Kernels::prepare").argument_error(
+pub(crate) fn missing_buffer(call: &Call, slot: BufferSlot) -> GpuError {
+    call.argument_error(
         "`plan`",
         format!("has a step that uses {slot:?}, which the plan does not have"),
         "arguments and scratch buffers are counted from 0",
@@ -104,10 +109,10 @@ pub(crate) fn missing_buffer(slot: BufferSlot) -> GpuError {
 }
 
 /// Returns the error for a launch with a partial cluster, or without blocks.
-pub(crate) fn partial_cluster(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuError {
+pub(crate) fn partial_cluster(call: &Call, kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuError {
     let [x, y, z] = kernel.launch().grid;
     let [a, b, c] = cluster;
-    Call::new("Kernels::prepare").argument_error(
+    call.argument_error(
         format!("the grid of kernel `{}`", kernel.name()),
         format!(
             "has {x} x {y} x {z} blocks, not a multiple of the cluster, {a} x {b} x {c} blocks"

@@ -9,9 +9,9 @@ use crate::kernels::{Kernels, lock};
 /// What errors call the scratch memory.
 const SCRATCH: &str = "scratch memory of the kernel library";
 
-/// The scratch buffers of a device: the first one of each operation, the second one, and so on. All
-/// operations share them, ordered by the hazards of their commands. A buffer is replaced by a larger
-/// one when needed; launches that use the old one retain it.
+/// The scratch buffers of a device: the first one of each operation, the second one, and so on.
+/// All operations share them, ordered by the hazards of their commands. A buffer is replaced by a
+/// larger one when needed; launches that use the old one retain it.
 #[derive(Default)]
 pub(crate) struct Scratch(Mutex<Vec<UntypedBuffer>>);
 

@@ -56,10 +56,7 @@ impl Op {
             return Ok(self.clone());
         }
         let candidates = self.operation.candidates(&self.kernels);
-        let usable = |candidate: &Candidate| {
-            candidate.obstacle.is_none() && (candidate.info.deterministic || !options.deterministic)
-        };
-        let usable = candidates.iter().enumerate().filter(|(_, candidate)| usable(candidate));
+        let usable = candidates.iter().enumerate().filter(|(_, it)| it.obstacle.is_none());
         let mut usable: Vec<_> = usable.map(|(position, _)| position).collect();
         // One was chosen when the operation was prepared.
         let Some(reference) = usable.pop() else { return Ok(self.clone()) };

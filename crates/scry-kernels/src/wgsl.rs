@@ -58,6 +58,20 @@ fn bindable(buffer: &UntypedBuffer) -> Result<UntypedBuffer> {
 }
 
 impl Preparation<'_> {
+    /// Returns the first elements of a buffer of the call as 32-bit words, which they fill.
+    pub(crate) fn words(&self, nth: usize, elements: u64) -> Result<UntypedBuffer> {
+        let elements = usize::try_from(elements).unwrap_or(usize::MAX);
+        self.buffers[nth].slice(..elements)?.view_as(DType::U32)
+    }
+
+    /// Returns the first elements of a buffer of the call, a multiple of 4, for a binding of quads.
+    pub(crate) fn quads(&self, nth: usize, elements: u64) -> Result<UntypedBuffer> {
+        match self.buffers[nth].dtype() {
+            Some(DType::BF16) => self.words(nth, elements),
+            _ => Ok(self.buffers[nth].clone()),
+        }
+    }
+
     /// Replaces empty buffers, which cannot be bound, by others: for kernels that do not access
     /// them.
     pub(crate) fn without_empty(&self, buffers: &[&UntypedBuffer]) -> Result<Vec<UntypedBuffer>> {

@@ -5,7 +5,7 @@
 //! cargo run -p scry-ptx --features kernels --example gemm_kernel -- 4096 4096 4096 [f16|bf16|tf32]
 //! ```
 //!
-//! With `--ptx` at the end, it also prints their PTX.
+//! The type is `bf16` by default. With `--ptx` at the end, it also prints their PTX.
 
 use std::process::ExitCode;
 

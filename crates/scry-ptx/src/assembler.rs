@@ -1,4 +1,4 @@
-//! Runs NVIDIA's assembler in tests, if it is installed.
+//! Runs NVIDIA's assembler in tests, if `SCRY_PTXAS` names it.
 
 use std::process::Command;
 

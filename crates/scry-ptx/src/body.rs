@@ -280,7 +280,8 @@ impl Body {
         self.place(end);
     }
 
-    /// Appends a loop that only [`Body::break_if`] exits; the closure receives the exit label.
+    /// Appends an endless loop, which [`Body::break_if`] exits; the closure receives the exit
+    /// label.
     pub fn loop_(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let (top, end) = (self.label(), self.label());
         self.place(top);

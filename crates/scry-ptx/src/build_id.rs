@@ -17,7 +17,7 @@ pub fn build_id() -> u64 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_id_depends_on_both_crates() {
+    fn id_differs_from_that_of_scry_ir() {
         assert_eq!(super::build_id(), super::build_id());
         assert_ne!(super::build_id(), scry_ir::build_id());
     }

@@ -81,7 +81,7 @@ impl Target {
         self.specific
     }
 
-    /// Returns whether code for `older` runs on GPUs of this target.
+    /// Returns whether code for `older` runs on every GPU that runs code for this target.
     #[must_use]
     pub const fn supports(self, older: Self) -> bool {
         if older.specific { self.specific && self.sm == older.sm } else { self.sm >= older.sm }

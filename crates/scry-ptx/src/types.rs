@@ -91,7 +91,7 @@ impl PtxType {
         }
     }
 
-    /// Returns the untyped (`.b`) type of the same size.
+    /// Returns the untyped (`.b`) type of the same size; `pred` has none, and is unchanged.
     #[must_use]
     pub const fn to_bits(self) -> Self {
         match self {

@@ -1,4 +1,5 @@
-//! Tests that the PTX of every kernel of the corpus matches its golden file, and assembles.
+//! Tests that the PTX of every kernel directly in the folder of the corpus matches its golden file,
+//! and that it assembles, as that of the kernels in `bounds/` and `fuzz/` does.
 //!
 //! `SCRY_BLESS=1` replaces the golden files. `SCRY_PTXAS` is the path of NVIDIA's assembler;
 //! without it nothing is assembled.

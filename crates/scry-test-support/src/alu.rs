@@ -77,18 +77,33 @@ impl Type {
     /// second rounding to be correct.
     fn round(self, value: f64) -> u64 {
         match self {
-            Self::Float(16) => f16::from_f64(value).to_bits().into(),
+            Self::Float(16) => nearest_f16(value).to_bits().into(),
             Self::Float(32) => (value as f32).to_bits().into(),
             _ => value.to_bits(),
         }
     }
 }
 
+/// Returns the nearest `f16`. `f16::from_f64` rounds to `f32` first, and thus twice.
+fn nearest_f16(value: f64) -> f16 {
+    let single = value as f32;
+    let (bits, is_exact) = (single.to_bits(), f64::from(single) == value);
+    // Rounded to odd: the second rounding is then correct.
+    let odd = match !is_exact && bits & 1 == 0 {
+        true if f64::from(single).abs() > value.abs() => bits - 1,
+        true => bits + 1,
+        false => bits,
+    };
+    f16::from_f32(f32::from_bits(odd))
+}
+
 /// An instruction that computes one result from up to three operands.
 #[derive(Debug, Clone, Copy)]
 pub struct Alu {
     op: Op,
-    /// The type of the operands; also that of the result, except for comparisons and conversions.
+    /// The type of the operands, except for shift amounts, predicates and the addend of `mad.wide`.
+    /// Also that of the result, except for comparisons, conversions, counts and positions of bits,
+    /// and `mad.wide`.
     ty: Type,
 }
 
@@ -343,7 +358,7 @@ fn divide(
     divide: fn(i128, i128) -> Option<i128>,
 ) -> Result<u64, &'static str> {
     if matches!(ty, Type::Signed(_)) && b == -1 && a == -1 << (ty.bits() - 1) {
-        return Err("the quotient of the minimum integer and -1 is undefined");
+        return Err("a division of the minimum integer by -1 is undefined");
     }
     divide(a, b).map(|result| result as u64).ok_or("a division by zero is undefined")
 }
@@ -435,4 +450,21 @@ fn float_to_int_sat(from: Type, to: Type, value: f64) -> u64 {
         _ => (0, (1i128 << width) - 1),
     };
     (value as i128).clamp(low, high) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f16s_are_rounded_once() {
+        let fma = Alu::parse(&["fma", "rn", "f16"]).unwrap();
+        // The sum is 2^-33 below the middle of the result and its upper neighbour.
+        assert_eq!(fma.compute([0x2401, 0x27fe, 0x3c01]), Ok(0x3c01));
+        let above_middle = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(nearest_f16(above_middle).to_bits(), 0x3c01);
+        assert_eq!(nearest_f16(-above_middle).to_bits(), 0xbc01);
+        assert_eq!(nearest_f16(1e300), f16::INFINITY);
+        assert!(nearest_f16(f64::NAN).is_nan());
+    }
 }

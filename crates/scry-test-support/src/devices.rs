@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use scry_gpu::{BackendKind, Device, Result};
 
-/// Returns every available device, or only the one that the environment variable `SCRY_DEVICE`
-/// selects. They are opened once and shared by all tests of the process.
+/// Returns every available device other than the null device, or only the one that the environment
+/// variable `SCRY_DEVICE` selects. They are opened once and shared by all tests of the process.
 ///
 /// Prints each backend that is skipped and why. If `SCRY_REQUIRE_VULKAN=1` is set, a missing Vulkan
 /// device fails the test instead; `SCRY_REQUIRE_CUDA=1` does the same for CUDA. Neither has an

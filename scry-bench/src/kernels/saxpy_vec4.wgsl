@@ -13,9 +13,9 @@ var<immediate> parameters: Parameters;
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
+    @builtin(local_invocation_index) local_index: u32,
 ) {
-    let i = (group.y * groups.x + group.x) * 256u + lane;
+    let i = (group.y * groups.x + group.x) * 256u + local_index;
     if i < arrayLength(&x) && i < arrayLength(&y) {
         y[i] = fma(vec4(parameters.a), x[i], y[i]);
     }

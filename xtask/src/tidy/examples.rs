@@ -4,7 +4,7 @@
 use super::{Finding, Source};
 
 /// The types whose methods need an example, with their folder.
-const TYPES: [(&str, &[&str]); 2] = [
+const TYPES: [(&str, &[&str]); 3] = [
     (
         "crates/scry-gpu/src/",
         &[
@@ -16,10 +16,8 @@ const TYPES: [(&str, &[&str]); 2] = [
             "Download",
             "GpuError",
             "Kernel",
-            "Kernels",
             "Launch",
             "PreparedLaunch",
-            "PreparedOp",
             "Recording",
             "ReplayInputs",
             "Slice",
@@ -28,6 +26,7 @@ const TYPES: [(&str, &[&str]); 2] = [
         ],
     ),
     ("crates/scry-ir/src/", &["Builder", "Program"]),
+    ("crates/scry-kernels/src/", &["Kernels", "Op"]),
 ];
 
 /// Finds methods without an example. Getters, which are `#[must_use]` without arguments except

@@ -33,7 +33,7 @@ impl Entry<'_> {
     }
 }
 
-/// Finds violations in sources, Markdown files and their names.
+/// Finds violations in Rust sources and their paths, and in shaders and Markdown files.
 pub(super) fn check(
     root: &Path,
     files: &[String],

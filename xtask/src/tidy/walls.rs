@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Finding;
-use super::source::Source;
+use super::source::{Source, is_word, line};
 use crate::repo;
 
 /// Ranks of the crates: each may only depend on crates of a lower rank.
-const RANKS: [(&str, u32); 10] = [
+const RANKS: [(&str, u32); 11] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
@@ -18,6 +18,7 @@ const RANKS: [(&str, u32); 10] = [
     ("scry-cpu", 1),
     ("scry-gpu", 2),
     ("scry-conformance", 3),
+    ("scry-kernels", 3),
     ("scry-cli", 4),
     ("xtask", 5),
     // The highest rank, so that other crates can use it only in tests.
@@ -45,6 +46,10 @@ const DEVICE_CRATES: [&str; 10] = [
 const WITHOUT_UNSAFE: [&str; 5] =
     ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-test-support"];
 
+/// Folders whose unsafe code is in one file.
+const UNSAFE_FILES: [(&str, &str); 1] =
+    [("crates/scry-kernels/src/", "crates/scry-kernels/src/native.rs")];
+
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
 /// Finds all violations.
@@ -65,7 +70,20 @@ fn check_sources(sources: &[Source], findings: &mut Vec<Finding>) {
             let what = format!("the crate must forbid unsafe code with `{FORBID}`");
             findings.push(Finding::new(&source.path, 1, "walls", what));
         }
+        check_unsafe_file(source, findings);
     }
+}
+
+/// Finds unsafe code outside of the file that is for it.
+fn check_unsafe_file(source: &Source, findings: &mut Vec<Finding>) {
+    let folder = UNSAFE_FILES.iter().find(|(folder, _)| source.path.starts_with(folder));
+    let Some((folder, file)) = folder.filter(|(_, file)| source.path != *file) else { return };
+    source.for_each(|tokens| {
+        if is_word(&tokens[0], "unsafe") {
+            let what = format!("unsafe code of {folder} belongs in {file}");
+            findings.push(Finding::new(&source.path, line(&tokens[0]), "walls", what));
+        }
+    });
 }
 
 /// Finds forbidden dependencies in the output of `cargo metadata`.
@@ -131,6 +149,15 @@ mod tests {
         assert_eq!(found(path, "//! Doc.\n"), [("walls", 1)]);
         assert_eq!(found(path, "//! Doc.\n#![forbid(unsafe_code)]\n"), []);
         assert_eq!(found("crates/scry-gpu/src/lib.rs", "//! Doc.\n"), []);
+    }
+
+    #[test]
+    fn unsafe_code_in_other_files_is_found() {
+        let text = "//! Doc: unsafe.\nfn f() {\n    unsafe { g() } // unsafe\n}\n";
+        assert_eq!(found("crates/scry-kernels/src/ops/sort.rs", text), [("walls", 3)]);
+        assert_eq!(found("crates/scry-kernels/src/native.rs", text), []);
+        assert_eq!(found("crates/scry-kernels/tests/cuda/main.rs", text), []);
+        assert_eq!(found("crates/scry-gpu/src/lib.rs", text), []);
     }
 
     #[test]

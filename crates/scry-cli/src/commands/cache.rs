@@ -42,13 +42,24 @@ fn no_folder_report(action: Cache) -> Report {
         Some(value) if value.is_empty() => {
             ("disabled", format!("the cache is disabled: {VARIABLE} is set to an empty value"))
         }
-        Some(value) => {
+        Some(value) if value.eq_ignore_ascii_case("off") => {
             ("disabled", format!("the cache is disabled: {VARIABLE}={}", value.display()))
+        }
+        // `disk_cache::directory` finds a folder for other values, unless they are relative and
+        // cannot be made absolute.
+        Some(value) => {
+            let path = value.display();
+            let reason = format!(
+                "there is no cache: {VARIABLE}={path} is a relative path, and the current folder \
+                 does not exist"
+            );
+            ("no-current-folder", reason)
         }
         None => ("no-home-folder", "there is no cache: the home folder is unknown".to_owned()),
     };
     let help = match cause {
         "disabled" => format!("unset {VARIABLE}, or set it to a folder"),
+        "no-current-folder" => format!("set {VARIABLE} to an absolute path"),
         _ => format!("set {VARIABLE} to a folder"),
     };
     let json = match action {
@@ -84,7 +95,7 @@ fn list_report(folder: &Path, entries: &[CacheEntry]) -> Report {
 /// Returns the reason why a folder is empty: a name for JSON, and a text.
 fn why_empty(folder: &Path) -> (&'static str, String) {
     match fs::read_dir(folder) {
-        Ok(_) => ("no-kernels", format!("no kernel has been stored yet; {CACHING_DEVICES}")),
+        Ok(_) => ("no-kernels", format!("no kernel is stored; {CACHING_DEVICES}")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             ("no-folder", format!("the folder does not exist yet; {CACHING_DEVICES}"))
         }

@@ -22,7 +22,7 @@ struct FileResult {
 /// A problem of a file or of a kernel in it.
 enum Problem {
     Shader(ShaderError),
-    /// The file could not be read, or a device does not support the kernel.
+    /// The file could not be read, or the device could not compile the kernel.
     Other(String),
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use scry_gpu::{Attempt, Device, DeviceInfo, GpuError, LibraryStatus};
+use scry_gpu::{Attempt, BackendKind, Device, DeviceInfo, GpuError, LibraryStatus};
 use serde_json::{Value, json};
 
 use super::{devices, libraries};
@@ -34,8 +34,8 @@ const VARIABLES: [(&str, &str); 19] = [
 ];
 
 /// The rule by which the default device is chosen.
-const PREFERENCE: &str = "order of preference: discrete GPU, integrated or virtual GPU, Scry's CPU \
-                          device, other software devices (such as Mesa's lavapipe)";
+const PREFERENCE: &str = "order of preference: CUDA; discrete, integrated and virtual GPUs; Scry's \
+                          CPU device; other devices (such as Mesa's lavapipe)";
 
 /// The result of examining one device.
 struct DeviceReport {
@@ -97,9 +97,16 @@ fn self_test(device: &Device) -> Option<String> {
     };
     match test() {
         Ok(true) => None,
-        Ok(false) => Some("a test kernel gave wrong results; update the driver".to_owned()),
+        Ok(false) => Some(wrong_results(device.info().backend)),
         Err(error) => Some(format!("a test kernel failed: {error}")),
     }
+}
+
+/// Returns the problem of a device whose results are wrong.
+fn wrong_results(backend: BackendKind) -> String {
+    let has_driver = matches!(backend, BackendKind::Cuda | BackendKind::Vulkan);
+    let help = if has_driver { "; help: update the driver" } else { "" };
+    format!("a test kernel gave wrong results{help}")
 }
 
 /// Returns name, meaning and value of each variable in [`VARIABLES`] that is set.
@@ -169,7 +176,9 @@ fn text(
         Some(folder) => {
             let _ = writeln!(text, "compiled kernels are kept in {}", folder.display());
         }
-        None => text.push_str("compiled kernels are not kept: the cache is off\n"),
+        None => text.push_str(
+            "compiled kernels are not kept: there is no cache folder; `scry cache ls` says why\n",
+        ),
     }
     let mut variables = set_variables().peekable();
     if variables.peek().is_none() {
@@ -226,4 +235,16 @@ fn to_json(
         "cache_folder": folder.map(|folder| folder.display().to_string()),
         "environment": environment,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn driver_updates_are_advised_for_gpus() {
+        let advises = |backend| wrong_results(backend).contains("update the driver");
+        assert!(advises(BackendKind::Cuda) && advises(BackendKind::Vulkan));
+        assert!(!advises(BackendKind::Cpu) && !advises(BackendKind::Null));
+    }
 }

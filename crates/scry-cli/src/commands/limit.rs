@@ -10,7 +10,7 @@ use scry_gpu::{Device, GpuError};
 use crate::args::TimeLimit;
 use crate::report::{Failure, note};
 
-/// The time until the first notice; the interval doubles with each notice.
+/// The time until the first notice; each further one follows at twice the time of the one before.
 const FIRST_NOTICE: Duration = Duration::from_secs(5);
 
 impl TimeLimit {
@@ -34,7 +34,7 @@ impl TimeLimit {
     }
 }
 
-/// Prints notices to a terminal, at doubling intervals, that an operation is still running; stops
+/// Prints notices to a terminal, after times that double, that an operation is still running; stops
 /// when dropped.
 pub struct Notice {
     stop: Option<mpsc::Sender<()>>,

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_beyond_memory_are_refused() {
+    fn shapes_beyond_memory_are_rejected() {
         let shape = Shape(vec![u64::MAX, 2]);
         assert_eq!(shape.count(), None);
         assert!(shape.bytes(4).is_err());

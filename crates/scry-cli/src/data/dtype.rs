@@ -22,12 +22,21 @@ pub enum Dtype {
     U16,
 }
 
-/// The element types of buffers.
-const BUFFER_TYPES: [Dtype; 7] =
-    [Dtype::F16, Dtype::F32, Dtype::F64, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
+/// The element types of bindings.
+const BUFFER_TYPES: [Dtype; 9] = [
+    Dtype::F16,
+    Dtype::F32,
+    Dtype::F64,
+    Dtype::I16,
+    Dtype::U16,
+    Dtype::I32,
+    Dtype::U32,
+    Dtype::I64,
+    Dtype::U64,
+];
 
-/// The element types of files that buffers do not support.
-const FILE_ONLY_TYPES: [Dtype; 5] = [Dtype::Bool, Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16];
+/// The element types of files only: `scry run` widens them to the binding's type.
+const FILE_ONLY_TYPES: [Dtype; 3] = [Dtype::Bool, Dtype::I8, Dtype::U8];
 
 /// A value of any element type: the intermediate of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -190,12 +199,14 @@ impl Dtype {
         }
     }
 
-    /// Returns the type of a kernel's scalars; `None` if arrays do not support it.
+    /// Returns the type of a binding's scalars; `None` for types that no binding has, such as bool.
     pub fn of_scalar(scalar: Scalar) -> Option<Self> {
         Some(match (scalar.kind, scalar.width) {
             (ScalarKind::Float, 2) => Self::F16,
             (ScalarKind::Float, 4) => Self::F32,
             (ScalarKind::Float, 8) => Self::F64,
+            (ScalarKind::Sint, 2) => Self::I16,
+            (ScalarKind::Uint, 2) => Self::U16,
             (ScalarKind::Sint, 4) => Self::I32,
             (ScalarKind::Uint, 4) => Self::U32,
             (ScalarKind::Sint, 8) => Self::I64,
@@ -304,6 +315,19 @@ fn unless_overflow<T: Into<f64> + Copy>(number: Number, value: T) -> Option<T> {
     (!finite || value.into().is_finite()).then_some(value)
 }
 
+/// Rounds to the nearest `f16`. `f16::from_f64` rounds to `f32` first, and thus twice.
+fn nearest_f16(value: f64) -> f16 {
+    let single = value as f32;
+    let (bits, is_exact) = (single.to_bits(), f64::from(single) == value);
+    // Rounded to odd: the second rounding is then correct.
+    let odd = match !is_exact && bits & 1 == 0 {
+        true if f64::from(single).abs() > value.abs() => bits - 1,
+        true => bits + 1,
+        false => bits,
+    };
+    f16::from_f32(f32::from_bits(odd))
+}
+
 impl Value for f16 {
     fn random(rng: &mut fastrand::Rng) -> Self {
         // A multiple of 2^-11 is exact. A random f32 could round up to 1.
@@ -316,8 +340,8 @@ impl Value for f16 {
 
     fn from_number(number: Number) -> Option<Self> {
         let value = match number {
-            Number::Int(value) => Self::from_f64(value as f64),
-            Number::Float(value) => Self::from_f64(value),
+            Number::Int(value) => nearest_f16(value as f64),
+            Number::Float(value) => nearest_f16(value),
         };
         unless_overflow(number, value)
     }
@@ -369,7 +393,7 @@ mod tests {
     #[test]
     fn codes_match_numpy() {
         let codes: Vec<String> = Dtype::all().map(Dtype::npy_code).collect();
-        let wanted = "<f2 <f4 <f8 <i4 <u4 <i8 <u8 |b1 |i1 |u1 <i2 <u2";
+        let wanted = "<f2 <f4 <f8 <i2 <u2 <i4 <u4 <i8 <u8 |b1 |i1 |u1";
         assert_eq!(codes.join(" "), wanted);
         for dtype in Dtype::all() {
             assert_eq!(Dtype::from_npy_code(&dtype.npy_code()[1..]), Some(dtype));
@@ -433,6 +457,26 @@ mod tests {
     }
 
     #[test]
+    fn f16s_are_rounded_once() {
+        let above_middle = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        let below_middle = 1.0 + 3.0 * 2f64.powi(-11) - 2f64.powi(-40);
+        let upper = f16::from_f32(1.0 + 1.0 / 1024.0);
+        for (value, nearest) in [
+            (above_middle, upper),
+            (below_middle, upper),
+            (-above_middle, -upper),
+            (65519.99, f16::MAX),
+            (1e300, f16::INFINITY),
+            (-f64::INFINITY, f16::NEG_INFINITY),
+            (2f64.powi(-25) + 2f64.powi(-60), f16::from_bits(1)),
+            (f64::MIN_POSITIVE, f16::ZERO),
+        ] {
+            assert_eq!(nearest_f16(value).to_bits(), nearest.to_bits(), "{value:e}");
+        }
+        assert!(nearest_f16(f64::NAN).is_nan());
+    }
+
+    #[test]
     fn shortest_decimals_follow_the_wgsl_type() {
         assert_eq!(shortest_decimal(0.1f32.into(), "f32"), 0.1);
         assert_eq!(shortest_decimal(f16::from_f32(0.1).into(), "f16"), 0.1);
@@ -441,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_range_numbers_are_refused() {
+    fn out_of_range_numbers_are_rejected() {
         use Number::{Float, Int};
         assert_eq!(u8::from_number(Int(256)), None);
         assert_eq!(u8::from_number(Float(255.9)), Some(255));

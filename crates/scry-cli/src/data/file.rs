@@ -49,13 +49,13 @@ fn resolve_links(path: &Path) -> PathBuf {
     path
 }
 
-/// Returns whether both paths are the same file once links are resolved.
+/// Returns whether both paths are the same file once symbolic links are resolved.
 pub fn is_same(a: &Path, b: &Path) -> bool {
     canonical(a) == canonical(b)
 }
 
-/// Writes a file atomically: to a temporary file in the same folder, which is then renamed. Pipes
-/// and devices are written in place.
+/// Writes a file atomically: to a temporary file in the same folder, which is then renamed. Pipes,
+/// devices, and existing files in folders where none can be created are written in place.
 pub fn write(
     path: &Path,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,

@@ -82,7 +82,7 @@ impl Visitor for Fill {
     }
 }
 
-/// Checks whether a type can represent a number.
+/// Checks whether a number is in the range of a type.
 struct Fits(Number);
 
 impl Visitor for Fits {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_and_arange_support_every_type() {
+    fn ones_and_arange_generate_values() {
         let generated =
             |generator, dtype| generate(generator, dtype, Shape(vec![2, 3]), 0, "x").unwrap();
         assert_eq!(generated(Generator::Ones, Dtype::F32).bytes.values::<f32>(), [1.0; 6]);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn arange_out_of_range_is_refused() {
+    fn arange_out_of_range_is_rejected() {
         let count = |dtype, count| generate(Generator::Arange, dtype, Shape(vec![count]), 0, "x");
         assert!(count(Dtype::F16, 65_505).is_ok());
         assert!(matches!(count(Dtype::F16, 65_600), Err(Failure::Usage(_))));

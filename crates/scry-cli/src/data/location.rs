@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_a_format_are_refused() {
+    fn names_without_a_format_are_rejected() {
         for wrong in ["photo", "a.jpg", "npy:", "a.npz:", ":", "", ".npy"] {
             assert!(matches!(Location::parse(wrong), Err(Failure::Usage(_))), "{wrong}");
         }

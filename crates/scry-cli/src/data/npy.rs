@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_files_are_refused() {
+    fn unreadable_files_are_rejected() {
         let header = |descr: &str, order: &str, shape: &str| {
             format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}")
         };
@@ -330,13 +330,19 @@ mod tests {
     fn every_element_type_is_read() {
         let header =
             |descr| format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}");
-        let cases: [(&str, Dtype, &[u8]); 6] = [
+        let cases: [(&str, Dtype, &[u8]); 12] = [
             ("|b1", Dtype::Bool, &[0, 1]),
             ("|u1", Dtype::U8, &[0, 255]),
             ("|i1", Dtype::I8, &[128, 127]),
             ("<u2", Dtype::U16, &[1, 2, 3, 4]),
             ("<i2", Dtype::I16, &[1, 2, 3, 255]),
+            ("<f2", Dtype::F16, &[0, 0x3c, 0, 0x40]),
+            ("<f4", Dtype::F32, &[0; 8]),
             ("=f8", Dtype::F64, &[0; 16]),
+            ("<i4", Dtype::I32, &[1, 2, 3, 255, 5, 6, 7, 8]),
+            ("<u4", Dtype::U32, &[1, 2, 3, 255, 5, 6, 7, 8]),
+            ("<i8", Dtype::I64, &[255; 16]),
+            ("<u8", Dtype::U64, &[255; 16]),
         ];
         for (descr, dtype, data) in cases {
             let array = read_bytes(&file(&header(descr), data)).unwrap();

@@ -45,9 +45,9 @@ fn choose_member(
         names.iter().find(|name| name.strip_suffix(".npy").unwrap_or(name) == wanted)
     };
     let listed = || {
-        let names = names.iter().take(20).map(|name| name.strip_suffix(".npy").unwrap_or(name));
-        let more = if names.len() < 20 { "" } else { ", …" };
-        format!("{}{more}", names.collect::<Vec<_>>().join(", "))
+        let shown = names.iter().take(20).map(|name| name.strip_suffix(".npy").unwrap_or(name));
+        let more = if names.len() > 20 { ", …" } else { "" };
+        format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
     };
     match (member, names) {
         (_, []) => Err("the archive is empty".to_owned()),
@@ -126,6 +126,15 @@ mod tests {
     }
 
     #[test]
+    fn twenty_arrays_are_listed() {
+        let names: Vec<String> = (0..21).map(|number| format!("a{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let listed = |count: usize| first(&archive(&names[..count]), Some("y"), "x").unwrap_err();
+        assert!(listed(20).ends_with("a18, a19"), "{}", listed(20));
+        assert!(listed(21).ends_with("a18, a19, …"), "{}", listed(21));
+    }
+
+    #[test]
     fn compressed_arrays_are_read() {
         let mut file = Cursor::new(Vec::new());
         let mut writer = ZipWriter::new(&mut file);
@@ -200,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_archives_are_refused() {
+    fn damaged_archives_are_rejected() {
         let good = archive(&["x", "y"]);
         for len in 0..good.len() {
             assert!(read(Cursor::new(&good[..len]), Some("x"), "x").is_err(), "{len} bytes");
@@ -208,7 +217,7 @@ mod tests {
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x55;
-            // Refused, unless the damaged byte is not read.
+            // Rejected, unless the damaged byte is not read.
             if let Ok(array) = read(Cursor::new(&bad), Some("x"), "x") {
                 assert_eq!(array.bytes.as_slice(), [1, 0, 3, 4], "byte {at}");
             }
@@ -217,7 +226,7 @@ mod tests {
 
     /// A header that claims more than the archive can contain.
     #[test]
-    fn oversized_headers_are_refused_before_allocation() {
+    fn oversized_headers_are_rejected_before_allocation() {
         let mut file = Cursor::new(Vec::new());
         let mut writer = ZipWriter::new(&mut file);
         writer

@@ -59,7 +59,7 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     let header = decoder.read_header_info().map_err(|error| error.to_string())?;
     check_size(header, size, available_memory().unwrap_or(u64::MAX))?;
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
-    // The expanded size, which exceeds that in the file.
+    // The expanded size, which may exceed that in the file.
     let size = reader.output_buffer_size().ok_or("the image exceeds the address space")?;
     let mut samples = Bytes::zeroed(size).map_err(Failure::into_text)?;
     let frame = reader.next_frame(samples.as_mut_slice()).map_err(|error| error.to_string())?;
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_images_are_refused() {
+    fn damaged_images_are_rejected() {
         assert!(read(b"no image".to_vec()).is_err());
         let mut file = Vec::new();
         let bytes = Bytes::zeroed(64 * 64 * 4).unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn false_image_sizes_are_refused() {
+    fn false_image_sizes_are_rejected() {
         let claims =
             |color, width, height| read(with_false_size(color, width, height)).unwrap_err();
         let problem = claims(ColorType::Rgba, 16384, 16384);

@@ -247,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_other_formats_are_refused() {
+    fn streams_of_other_formats_are_rejected() {
         for (format, problem) in
             [("npz", "not an .npz"), ("png", "PNG signature"), ("npy", "not a .npy")]
         {
             let location = Location::parse(&format!("{format}:-")).unwrap();
-            let refused = load_stream(io::repeat(0), &location, "x").unwrap_err();
-            assert!(refused.contains(problem), "{refused}");
+            let rejected = load_stream(io::repeat(0), &location, "x").unwrap_err();
+            assert!(rejected.contains(problem), "{rejected}");
         }
     }
 }

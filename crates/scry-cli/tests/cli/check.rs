@@ -80,7 +80,7 @@ fn files_without_a_kernel_fail() {
 }
 
 #[test]
-fn deeply_nested_sources_are_refused() {
+fn deeply_nested_sources_are_rejected() {
     let place = Workplace::without_driver();
     place.write("deep.wgsl", format!("const a = {}1{};", "(".repeat(100_000), ")".repeat(100_000)));
     place.write("blocks.wgsl", format!("fn f() {} {}", "{".repeat(50_000), "}".repeat(50_000)));

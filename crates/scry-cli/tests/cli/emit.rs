@@ -33,7 +33,7 @@ fn spirv_goes_to_file_or_stdout() {
 }
 
 #[test]
-fn invalid_requests_are_refused() {
+fn invalid_requests_are_rejected() {
     let place = Workplace::without_driver();
     let two = "@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}";
     place.write("two.wgsl", two);
@@ -124,6 +124,6 @@ fn wgsl_lacks_64_bit_types() {
     let source = "@group(0) @binding(0) var<storage, read_write> sums: array<f64>;
         @compute @workgroup_size(1) fn main() { sums[0] *= 2.0lf; }";
     place.write("wide.wgsl", source);
-    let refused = place.scry(&["emit", "--target", "wgsl", "wide.wgsl"]).exits_with(1);
-    refused.prints(&["wide.wgsl", "WGSL has no 64-bit floats (f64)", "help: "]);
+    let rejected = place.scry(&["emit", "--target", "wgsl", "wide.wgsl"]).exits_with(1);
+    rejected.prints(&["wide.wgsl", "WGSL has no 64-bit floats (f64)", "help: "]);
 }

@@ -188,6 +188,19 @@ fn missing_home_folder_is_reported() {
     transcript.compare();
 }
 
+#[cfg(unix)]
+#[test]
+fn missing_current_folder_is_reported() {
+    let place = Workplace::without_driver();
+    let mut shell = std::process::Command::new("sh");
+    let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" cache ls";
+    shell.args(["-c", script, crate::SCRY]).current_dir(place.path(""));
+    let output = shell.env("SCRY_CACHE_DIR", "kernels").output().expect("there is a shell");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let cause = "SCRY_CACHE_DIR=kernels is a relative path, and the current folder does not exist";
+    assert!(text.contains(cause) && text.contains("help: set "), "{text}");
+}
+
 #[test]
 fn wrong_command_lines_exit_with_2() {
     let place = Workplace::without_driver();

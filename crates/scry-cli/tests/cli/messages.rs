@@ -81,13 +81,17 @@ fn only_terminals_have_colours() {
 }
 
 #[test]
-fn oversized_buffers_are_refused_with_size() {
+fn oversized_buffers_are_rejected_with_size() {
     let place = Workplace::without_driver();
     place.write("fill.wgsl", FILL);
     let huge =
         ["run", "fill.wgsl", "--inout", "x=zeros:f32:99999999999", "--immediate", "p=1,2,3,4"];
-    let refused = place.scry(&huge).exits_with(1);
-    refused.prints(&["`x` is 99999999999 of f32, 399999999996 bytes", "max_buffer_size", "help: "]);
+    let rejected = place.scry(&huge).exits_with(1);
+    rejected.prints(&[
+        "`x` is 99999999999 of f32, 399999999996 bytes",
+        "max_buffer_size",
+        "help: ",
+    ]);
 }
 
 /// All three standard streams are a terminal.

@@ -136,9 +136,9 @@ fn structures_and_uniforms_use_raw_bytes() {
             ["run", "k.wgsl", "--in", "params=params.npy", "--inout", "particles=p.bin"];
         place.scry(&[&arguments[..], &["--out", "particles=o.bin"]].concat()).exits_with(0);
         assert_eq!(place.read("o.bin"), [particle(3.5, 11), particle(6.5, 21)].concat());
-        let refused =
+        let rejected =
             place.scry(&[&arguments[..], &["--out", "particles=o.npy"]].concat()).exits_with(2);
-        refused.prints(&["array<Particle>", ".bin"]);
+        rejected.prints(&["array<Particle>", ".bin"]);
     });
 }
 

@@ -88,7 +88,7 @@ fn unknown_names_list_valid_names() {
 }
 
 #[test]
-fn other_data_types_are_refused() {
+fn other_data_types_are_rejected() {
     let place = place();
     place.write("x.npy", npy("<f8", "(8,)", &[0; 64]));
     let words = ["x=x.npy", "f64", "array<f32>", "astype(\"float32\")"];
@@ -154,7 +154,11 @@ fn streams_hold_one_array() {
          @compute @workgroup_size(1) fn main() { x[0] = 1; y[0] = 2; }",
     );
     let outputs = ["--out", "x=-", "--out", "y=bin:-", "--shape", "x=1", "--shape", "y=1"];
-    assert_usage_error(&place, &[&outputs], &["- and - write to the same file"]);
+    assert_usage_error(&place, &[&outputs], &["only one output can go to standard output"]);
+    let outputs =
+        ["--out", "x=o.npz:a", "--out", "y=./o.npz:a", "--shape", "x=1", "--shape", "y=1"];
+    let words = ["./o.npz:a is the destination of two outputs", "FILE.npz:NAME"];
+    assert_usage_error(&place, &[&outputs], &words);
 }
 
 #[test]
@@ -214,21 +218,24 @@ fn failing_files_are_named() {
 }
 
 #[test]
-fn unclear_invocation_counts_are_refused() {
+fn unclear_invocation_counts_are_rejected() {
     let place = place();
     let source = KERNEL.replace("y: array<f32>", "y: array<f32, 8>");
     place.write("k.wgsl", &source);
     assert_usage_error(
         &place,
         &[&X, &Y, &IMMEDIATES],
-        &["cannot infer the number of invocations", "-n"],
+        &["cannot infer the number of invocations: no output is a runtime-sized array", "-n"],
     );
     let source = KERNEL.replace("@workgroup_size(64)", "@workgroup_size(8, 8)");
     place.write("k.wgsl", source);
     assert_usage_error(&place, &[&X, &Y, &IMMEDIATES], &["2-D", "-n WIDTHxHEIGHT"]);
     let alone = KERNEL.replace("params.a * x[id.x]", "params.a");
     place.write("k.wgsl", alone);
-    assert_usage_error(&place, &[&Y, &IMMEDIATES], &["its shape cannot be inferred", "--shape y="]);
+    let words = ["its shape cannot be inferred", "no input other than uniform", "--shape y="];
+    assert_usage_error(&place, &[&Y, &IMMEDIATES], &words);
+    place.write("k.wgsl", KERNEL.replace("<storage, read> x: array<f32>", "<uniform> x: vec4f"));
+    assert_usage_error(&place, &[&["--in", "x=zeros:f32:4"], &Y, &IMMEDIATES], &words);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Barriers in workgroups of every size, in uniform loops and conditions, and workgroupUniformLoad.
+//! Barriers in workgroups of many sizes, in uniform loops and conditions, and workgroupUniformLoad.
 
 use scry_gpu::{DeviceInfo, Launch};
 
@@ -28,7 +28,7 @@ fn tree_reduction(size: u32) -> String {
     )
 }
 
-pub(crate) fn sums_of_workgroups_of_every_size(gpu: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn sums_of_workgroups_of_many_sizes(gpu: &DeviceInfo) -> Vec<Case> {
     let max = gpu.limits.max_workgroup_invocations;
     let case = |size: u32| {
         let name = format!("size {size}");
@@ -207,9 +207,9 @@ pub(crate) fn rejects_barriers_in_divergent_control_flow(_: &DeviceInfo) -> Vec<
         ("switch out[0] { case 1u: { textureBarrier(); } default: {} }", "textureBarrier();"),
     ];
     let cases = |(wrong, right): (&str, &str)| {
-        let refused =
+        let rejected =
             Case::new(wrong, source(wrong)).expect_error(&["uniform control flow", wrong]);
-        [refused, Case::new(right, source(right))]
+        [rejected, Case::new(right, source(right))]
     };
     pairs.into_iter().flat_map(cases).collect()
 }

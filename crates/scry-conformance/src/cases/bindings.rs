@@ -103,8 +103,8 @@ fn many(storage: u32, uniforms: u32) -> Case {
         .expect_words(last, vec![want(0), want(1)])
 }
 
-/// Includes the device's limits, which on most devices exceed the maximum number of push
-/// descriptors.
+/// Up to the device's limits, but at most 100 storage buffers and 20 uniform buffers: on most
+/// devices more than the maximum number of push descriptors.
 pub(crate) fn many_bindings(gpu: &DeviceInfo) -> Vec<Case> {
     let storage = gpu.limits.max_storage_bindings.min(100);
     let uniforms = gpu.limits.max_uniform_bindings.min(20);
@@ -178,7 +178,7 @@ pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec
     let fives = vec![5; align * 8];
     // `front` and `back` overlap by one word.
     let (whole, front, back) = (0..align * 8, 0..align * 4 + 1, align * 4..align * 8);
-    let refused = |name: &str, parts: [Range<usize>; 2], says: &[&str]| {
+    let rejected = |name: &str, parts: [Range<usize>; 2], says: &[&str]| {
         let initial = [&fives[parts[0].clone()], &fives[parts[1].clone()]].map(<[u32]>::to_vec);
         let [first, second] = initial;
         copy(name, &fives, parts, 8)
@@ -196,9 +196,9 @@ pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec
     let adjacent = [0..align * 4, back.clone()];
     let copied = 5 + align as u32 * 4 * 1000;
     vec![
-        refused("the same", [whole.clone(), whole], &["input", "output", "share"]),
-        refused("front and back", [front.clone(), back.clone()], &["input", "output"]),
-        refused("back and front", [back, front], &["input", "output"]),
+        rejected("the same", [whole.clone(), whole], &["input", "output", "share"]),
+        rejected("front and back", [front.clone(), back.clone()], &["input", "output"]),
+        rejected("back and front", [back, front], &["input", "output"]),
         // Adjacent slices are accepted, and so are two readers.
         copy("adjacent", &fives, adjacent, align * 4).expect_words(1, vec![copied; align * 4]),
         readers.expect_words(2, vec![10]),
@@ -207,7 +207,7 @@ pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec
 
 pub(crate) fn rejects_wrong_binding_counts_and_sizes(_: &DeviceInfo) -> Vec<Case> {
     let (a, b) = (|| words(&[5; 16]), || Data::zeros(DType::U32, 16));
-    let refused = |name: &str, buffers: Vec<Data>, says: &[&str]| {
+    let rejected = |name: &str, buffers: Vec<Data>, says: &[&str]| {
         dispatch(name, COPY, buffers, 16).expect_error(says)
     };
     let fixed = "
@@ -215,9 +215,9 @@ pub(crate) fn rejects_wrong_binding_counts_and_sizes(_: &DeviceInfo) -> Vec<Case
         @compute @workgroup_size(1) fn main() { table[19] = 1u; }";
     let empty = Data::zeros(DType::U32, 0);
     vec![
-        refused("one", vec![a()], &["1", "2"]),
-        refused("three", vec![a(), b(), a()], &["3", "2"]).expect_words(1, vec![0; 16]),
+        rejected("one", vec![a()], &["1", "2"]),
+        rejected("three", vec![a(), b(), a()], &["3", "2"]).expect_words(1, vec![0; 16]),
         dispatch("short", fixed, vec![a()], 1).expect_error(&["table", "64", "80"]),
-        refused("empty", vec![empty, b()], &["input"]).expect_words(1, vec![0; 16]),
+        rejected("empty", vec![empty, b()], &["input"]).expect_words(1, vec![0; 16]),
     ]
 }

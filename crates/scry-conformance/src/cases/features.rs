@@ -1,5 +1,5 @@
 //! Optional features: right results where the device has them; otherwise the kernel is rejected
-//! with an error that names them.
+//! with an error that names them. Also the limits of workgroups.
 
 use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch, f16};
 
@@ -153,13 +153,21 @@ const F64: &str = "
         out[6] = dot(vec2(a[0], a[1]), vec2(1.0lf, 2.0lf));
     }";
 
+/// The operands of [`double_precision_floats`].
+const F64_OPERANDS: [f64; 2] = [1e15 + 0.5, 0.123_456_789_012_345];
+
+/// Returns the expected value of `a[0] * a[1] + 0.1`. The multiplication and the addition may be
+/// fused. Two ULP: the spacing of f64 near 1e14 is 2^-6, and a missing addition is off by six.
+fn product_plus_tenth() -> ExpectedValue {
+    let a = F64_OPERANDS;
+    ExpectedValue::WithinAbsolute(a[0].mul_add(a[1], 0.1), 2f64.powi(-5))
+}
+
 pub(crate) fn double_precision_floats(_: &DeviceInfo) -> Case {
-    let a = [1e15 + 0.5, 0.123_456_789_012_345];
+    let a = F64_OPERANDS;
     let expected = vec![
         ExpectedValue::Number(a[0] + a[1]),
-        // The multiplication and the addition may be fused. The tolerance is less than 0.1, so that
-        // a missing addition fails.
-        ExpectedValue::WithinAbsolute(a[0].mul_add(a[1], 0.1), 0.1f64.next_down()),
+        product_plus_tenth(),
         ExpectedValue::Number(a[0] / 4.0),
         ExpectedValue::Number(2_147_483_647.0),
         ExpectedValue::Number(0.0),
@@ -197,10 +205,12 @@ fn nearest_f16(x: f64) -> f64 {
     f16::from_bits(nearest).to_f64()
 }
 
-/// Returns numbers slightly above and below the middle between two f16 values. They are equal as
-/// f32, so rounding to f32 first gives a wrong f16.
+/// Returns middles between two f16 values, and numbers slightly above and below them. The three are
+/// equal as f32, so rounding to f32 first gives a wrong f16 for one of them. Also returns some
+/// other numbers, and the negative of each.
 fn near_middles() -> Vec<f64> {
-    let middles = [1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 4101.0 / 2.0, 1e-3];
+    let half = 2f64.powi(-11);
+    let middles = [1.0 + half, 1.0 + 3.0 * half, 2051.0, 2f64.powi(-10) * (1.0 + half)];
     let around = |x: f64| [x, x * (1.0 + 2f64.powi(-40)), x * (1.0 - 2f64.powi(-40))];
     let mut numbers: Vec<f64> = middles.into_iter().flat_map(around).collect();
     numbers.extend([0.0, 1.0, 0.1, 65504.0, 65503.9]);
@@ -358,31 +368,63 @@ pub(crate) fn rejects_workgroups_beyond_limits(gpu: &DeviceInfo) -> Vec<Case> {
             }}"
         )
     };
-    let [x, ..] = limits.max_workgroup_size;
+    let [x, y, _] = limits.max_workgroup_size;
     let max = x.min(limits.max_workgroup_invocations);
     let words = limits.max_workgroup_memory / 4;
     let (wide, many) = ((x + 1).to_string(), (max * 2).to_string());
     let memory = limits.max_workgroup_memory.to_string();
-    vec![
+    let mut cases = vec![
         Case::new("the largest", kernel([max, 1, 1], words))
             .output((0..max).collect())
             .one_workgroup(),
         Case::new("too wide", kernel([x + 1, 1, 1], 1)).expect_error(&["max_workgroup", &wide]),
-        Case::new("too many invocations", kernel([max, 2, 1], 1))
-            .expect_error(&["max_workgroup_invocations", &many]),
         Case::new("too much memory", kernel([1, 1, 1], words + 1))
             .expect_error(&["max_workgroup_memory", &memory]),
-    ]
+    ];
+    // Only the number of invocations is too large.
+    if y >= 2 && 2 * max > limits.max_workgroup_invocations {
+        cases.push(
+            Case::new("too many invocations", kernel([max, 2, 1], 1))
+                .expect_error(&["max_workgroup_invocations", &many]),
+        );
+    }
+    cases
 }
 
 #[cfg(test)]
 mod tests {
+    use scry_gpu::Device;
+
     use super::*;
 
     #[test]
-    fn rounding_twice_differs() {
-        let want: Vec<f64> = near_middles().into_iter().map(nearest_f16).collect();
-        let twice = near_middles().into_iter().map(|x| f16::from_f32(x as f32).to_f64());
-        assert_ne!(want, twice.collect::<Vec<f64>>());
+    fn rounding_twice_differs_at_each_middle() {
+        let numbers = near_middles();
+        let twice = |x: &f64| f16::from_f32(*x as f32).to_f64();
+        for around in numbers[..12].chunks(3) {
+            assert!(around.iter().any(|x| nearest_f16(*x) != twice(x)), "{around:?}");
+        }
+    }
+
+    #[test]
+    fn missing_additions_are_noticed() {
+        let accepts = |x: f64| product_plus_tenth().accepts(Ty::F64, x.to_bits());
+        let [a, b] = F64_OPERANDS;
+        assert!(accepts(a * b + 0.1) && accepts(a.mul_add(b, 0.1)));
+        assert!(!accepts(a * b));
+    }
+
+    #[test]
+    fn invalid_workgroups_exceed_a_limit() {
+        let mut gpu = Device::open("cpu").expect("the CPU device is built in").info().clone();
+        let names = |gpu: &DeviceInfo| -> Vec<String> {
+            rejects_workgroups_beyond_limits(gpu).into_iter().map(|case| case.name).collect()
+        };
+        assert!(names(&gpu).contains(&"too many invocations".to_owned()));
+        let invocations = gpu.limits.max_workgroup_invocations;
+        gpu.limits.max_workgroup_size = [invocations / 2; 3];
+        assert!(!names(&gpu).contains(&"too many invocations".to_owned()), "they are allowed");
+        gpu.limits.max_workgroup_size = [invocations, 1, 1];
+        assert!(!names(&gpu).contains(&"too many invocations".to_owned()), "y is too large");
     }
 }

@@ -1,8 +1,8 @@
-//! f32: operations with exact results, and bit patterns that are copied unchanged.
+//! f32: operations whose results are exact or correctly rounded, and copies.
 
-use scry_gpu::DeviceInfo;
+use scry_gpu::{DType, DeviceInfo, Launch};
 
-use crate::case::Case;
+use crate::case::{Case, Data};
 use crate::random::{all_pairs, random_f32};
 use crate::table::{Row, Tolerance, table, table_within};
 
@@ -73,7 +73,7 @@ pub(crate) fn comparisons(_: &DeviceInfo) -> Vec<Case> {
 pub(crate) fn remainder_has_sign_of_dividend(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [FloatRow; 2] =
         [("a % b", |a, b| a % b), ("(vec2(a, 1.0) % vec2(b, 1.0)).x", |a, b| a % b)];
-    // Small multiples of 0.25 by powers of two: no intermediate result is rounded.
+    // Small multiples of 0.25, divided by 2 or -2: no intermediate result is rounded.
     let dividends: Vec<f32> =
         (-20i8..20).filter(|i| *i % 8 != 0).map(|i| f32::from(i) / 4.0).collect();
     let pair = |a: &f32| [2.0, -2.0].map(|b: f32| [a.to_bits(), b.to_bits()]);
@@ -87,7 +87,7 @@ pub(crate) fn parts_of_floats(_: &DeviceInfo) -> Vec<Case> {
         ("modf(a).fract", |a, _| a.fract()),
         ("ldexp(frexp(a).fract, frexp(a).exp)", |a, _| a),
     ];
-    // The bits of a fraction of at least 0.5 and less than 1, and its exponent.
+    // The bits of a fraction, whose magnitude is at least 0.5 and less than 1, and the exponent.
     const WORDS: [Row; 2] = [
         ("bitcast<u32>(frexp(a).fract)", |x, _| x & 0x807f_ffff | 126 << 23),
         ("bitcast<u32>(frexp(a).exp)", |x, _| (x >> 23 & 255).wrapping_sub(126)),
@@ -97,10 +97,22 @@ pub(crate) fn parts_of_floats(_: &DeviceInfo) -> Vec<Case> {
     cases
 }
 
-pub(crate) fn bits_of_floats_pass_through_buffers(_: &DeviceInfo) -> Vec<Case> {
-    const CASES: [Row; 2] = [("x", |x, _| x), ("y", |_, y| y)];
-    // NaNs with payloads, subnormals, both zeros, infinities.
-    let words =
-        [0x7fc0_0001, 0xffff_ffff, 0x7f80_0001, 1, 0x8000_0001, 0x8000_0000, 0x7f80_0000, 0];
-    table("", &CASES, &all_pairs(&words))
+const COPY: &str = "
+    @group(0) @binding(0) var<storage, read> x: array<f32>;
+    @group(0) @binding(1) var<storage, read_write> out: array<f32>;
+
+    @compute @workgroup_size(8)
+    fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&x) { out[id.x] = x[id.x]; }
+    }";
+
+pub(crate) fn bits_of_floats_pass_through_buffers(_: &DeviceInfo) -> Case {
+    // Both zeros, subnormals, the smallest and the largest normal numbers. An implementation may
+    // assume that there are no NaNs and infinities.
+    let words = [0, 1 << 31, 1, 0x8000_0001, 0x007f_ffff, 0x0080_0000, 0x7f7f_ffff, 0x3f80_0001];
+    Case::new("", COPY)
+        .buffer(Data::floats(&words.map(f32::from_bits)))
+        .buffer(Data::zeros(DType::F32, words.len()))
+        .launch(Launch::invocations(words.len()))
+        .expect_words(1, words.to_vec())
 }

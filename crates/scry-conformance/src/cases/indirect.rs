@@ -19,7 +19,7 @@ pub(crate) fn every_invocation_runs_exactly_once(_: &DeviceInfo) -> Vec<Case> {
         ([4, 2, 1], [1, 1, 1]),
         ([8, 4, 2], [40, 12, 6]),
         ([64, 1, 1], [64 * 300, 2, 3]),
-        // More workgroups along an axis than a device can launch.
+        // More workgroups along an axis than some devices can launch.
         ([1, 1, 1], [70_000, 1, 1]),
         ([1, 1, 1], [1, 70_000, 1]),
         ([1, 1, 1], [1, 1, 70_000]),
@@ -42,18 +42,18 @@ pub(crate) fn invalid_counts_run_nothing(_: &DeviceInfo) -> Case {
         [0; 3],
         [0, MAX, MAX],
         [MAX, MAX, 0],
-        // With four invocations each, more invocations along x than u32 can number.
+        // With four invocations each, more invocations along x than u32 can count.
         [1 << 30, 1, 1],
         [MAX, 1, 1],
         [MAX, MAX, MAX],
-        // More workgroups in total than u32 can number.
+        // More workgroups in total than u32 can count.
         [1, MAX, 2],
         [1, 2, MAX],
         [65536, 65536, 1],
         [1, 65536, 65536],
         [65536, 1, 65536],
         [1 << 11, 1 << 11, 1 << 10],
-        // The only valid counts: 30 workgroups run.
+        // The only counts that run anything: 30 workgroups.
         [5, 2, 3],
     ];
     let source = "

@@ -1,4 +1,4 @@
-//! Integers of every width: all operators and functions.
+//! Integers of every width: operators, comparisons, and functions of numbers and of bits.
 
 use scry_gpu::DeviceInfo;
 

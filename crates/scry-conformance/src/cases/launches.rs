@@ -163,8 +163,8 @@ pub(crate) fn linearised_launches_support_workgroup_memory(_: &DeviceInfo) -> Ca
         .expect_words(1, vec![groups * 2])
 }
 
-pub(crate) fn rejects_invocation_ids_beyond_u32(_: &DeviceInfo) -> Vec<Case> {
-    let refused: [(Launch, &[&str]); 5] = [
+pub(crate) fn rejects_more_invocations_than_u32_counts(_: &DeviceInfo) -> Vec<Case> {
+    let rejected: [(Launch, &[&str]); 5] = [
         (Launch::invocations(u32::MAX), &["4294967295", "4294967296", "along x"]),
         (Launch::invocations(1u64 << 40), &["1099511627776", "along x"]),
         (Launch::invocations(-3), &["-3", "along x"]),
@@ -174,5 +174,5 @@ pub(crate) fn rejects_invocation_ids_beyond_u32(_: &DeviceInfo) -> Vec<Case> {
     let case = |(launch, parts): (Launch, &[&str])| {
         no_invocations(&format!("{launch:?}"), [64, 1, 1]).launch(launch).expect_error(parts)
     };
-    refused.map(case).into()
+    rejected.map(case).into()
 }

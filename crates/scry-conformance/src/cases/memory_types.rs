@@ -189,7 +189,7 @@ pub(crate) fn uniform_buffers_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     })
 }
 
-pub(crate) fn immediates_of_every_type(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn immediates_of_32_and_64_bits(_: &DeviceInfo) -> Vec<Case> {
     let case = |ty: Ty| {
         let name = ty.name();
         let source = format!(
@@ -211,6 +211,7 @@ pub(crate) fn immediates_of_every_type(_: &DeviceInfo) -> Vec<Case> {
             .expect_values(0, ty, &want.collect::<Vec<_>>())
             .skipped_without(ty.feature())
     };
+    // The immediate block cannot contain 16-bit types.
     NUMBERS.into_iter().filter(|ty| ty.bits() != 16).map(case).collect()
 }
 

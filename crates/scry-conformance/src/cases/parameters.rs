@@ -68,7 +68,7 @@ pub(crate) fn overrides_by_name_and_by_id(_: &DeviceInfo) -> Vec<Case> {
     ]
 }
 
-pub(crate) fn override_errors_name_the_override(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn override_errors_name_their_cause(_: &DeviceInfo) -> Vec<Case> {
     let scale = || CompileOptions::new().set("SCALE", 1.0);
     let cases: [(CompileOptions, &[&str]); 12] = [
         (CompileOptions::new(), &["SCALE"]),
@@ -100,7 +100,7 @@ pub(crate) fn scalar_immediates(_: &DeviceInfo) -> Vec<Case> {
     let case = |name: &str| Case::new(name, source).buffer(Data::floats(&[1.0, 2.0, 3.0, 4.0]));
     let launch = || Launch::invocations(4);
     let floats = |floats: [f32; 4]| floats.map(f32::to_bits).into();
-    let refused = |launch: Launch, parts: &[&str]| {
+    let rejected = |launch: Launch, parts: &[&str]| {
         let initial = floats([1.0, 2.0, 3.0, 4.0]);
         case(&parts.join(", ")).launch(launch).expect_error(parts).expect_words(0, initial)
     };
@@ -110,10 +110,10 @@ pub(crate) fn scalar_immediates(_: &DeviceInfo) -> Vec<Case> {
             .iter()
             .fold(case("in sequence"), |case, factor| case.launch(launch().immediates(factor)))
             .expect_words(0, floats([10.0, 20.0, 30.0, 40.0])),
-        refused(launch(), &["factor"]),
-        refused(launch().immediates(&7u32), &["factor", "u32", "f32"]),
-        refused(launch().immediates(&[1.0f32; 2]), &["factor", "8", "4"]),
-        refused(launch().immediate_bytes(vec![0; 3]), &["factor", "3", "4"]),
+        rejected(launch(), &["factor"]),
+        rejected(launch().immediates(&7u32), &["factor", "u32", "f32"]),
+        rejected(launch().immediates(&[1.0f32; 2]), &["factor", "8", "4"]),
+        rejected(launch().immediate_bytes(vec![0; 3]), &["factor", "3", "4"]),
         case("bytes")
             .launch(launch().immediate_bytes(2.0f32.to_ne_bytes()))
             .expect_words(0, floats([2.0, 4.0, 6.0, 8.0])),

@@ -1,4 +1,5 @@
-//! Subgroup operations: all of them on all types. The expected results are computed from the lanes
+//! Subgroup operations: arithmetic and exchanges on numbers of every type, bitwise operations on
+//! integers of 32 and 64 bits, votes and ballots. The expected results are computed from the lanes
 //! and subgroups that the invocations report.
 
 use scry_gpu::{DType, DeviceInfo, Features, Launch};

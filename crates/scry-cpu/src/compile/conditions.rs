@@ -13,7 +13,8 @@ impl Emitter<'_> {
         self.conditions.numbers[value.index()]
     }
 
-    /// Returns a value as a condition whose lanes are in the register `lanes`.
+    /// Returns a value as a condition whose lanes are in the register `lanes`; `None` if it is not
+    /// one that may be uniform at run time.
     pub(super) fn condition(&self, value: Value, lanes: u32) -> Option<Condition> {
         let index = value.index();
         let fill = self.conditions.checked_uses[index] < self.live_ranges.uses[index];

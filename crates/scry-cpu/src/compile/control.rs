@@ -4,7 +4,8 @@
 //! stay in. The active lanes of each such construct are in a mask register, one for each nesting
 //! depth. A lane that leaves is removed from the masks of all constructs that it leaves, but not
 //! from the mask that was active at their entry. If the mask becomes empty, execution continues
-//! where inactive lanes may wait: at the else block of an `If`, or at the end of a loop or scope.
+//! where inactive lanes may wait: at the else block of an `If`, or at the end of an `If`, a loop or
+//! a scope.
 
 use scry_ir::kir::{Block, Label, Stmt, Type, Value, Variability};
 
@@ -45,7 +46,7 @@ impl Emitter<'_> {
             Stmt::Loop { label, body, .. } => self.loop_(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Break(label) => self.break_to(*label),
-            // Lockstep execution: all lanes of a workgroup have arrived, or have returned.
+            // Lockstep execution: all lanes that reach a barrier reach it together.
             Stmt::Barrier(..) => {}
         }
     }

@@ -56,8 +56,9 @@ impl Vectorization {
     }
 }
 
-/// Returns the number of neighbouring workgroups that could be executed together. It is 1 unless
-/// they fill whole blocks and have little workgroup memory, of 4-byte elements.
+/// Returns the number of neighbouring workgroups that could be executed together, a power of two.
+/// It is 1 unless a workgroup fills a power-of-two number of blocks, has little workgroup memory,
+/// of 4-byte elements, and uses no private arrays, no subgroups and few values.
 fn max_batch(kir: &Kir) -> u32 {
     let lanes: usize = kir.workgroup_size.iter().map(|size| *size as usize).product();
     let shared: u64 = kir.workgroup.iter().map(|array| array.size()).sum();
@@ -71,7 +72,7 @@ fn max_batch(kir: &Kir) -> u32 {
     if shared * u64::from(batch) <= MAX_BATCH_WORKGROUP_BYTES { batch } else { 1 }
 }
 
-/// Returns whether invocations exchange values within subgroups.
+/// Returns whether invocations exchange values within subgroups, or read subgroup numbers.
 fn uses_subgroups(kir: &Kir) -> bool {
     let mut found = false;
     for_each_stmt(&kir.body, &mut |stmt| {
@@ -90,8 +91,8 @@ fn uses_subgroups(kir: &Kir) -> bool {
     found
 }
 
-/// Chooses the lanes of a kernel. Workgroups are batched only if loop exits do not diverge: in a
-/// batch, lanes that left a loop would wait for those of more workgroups.
+/// Chooses the lanes of a kernel. Workgroups are batched only if exits of loops and scopes do not
+/// diverge: in a batch, lanes that left a loop would wait for those of more workgroups.
 pub(super) fn vectorize(kir: &Kir) -> Result<Vectorization, LimitExceeded> {
     let needed: u64 = kir.locals.iter().map(|array| array.size()).sum();
     if needed > MAX_LOCAL_BYTES {

@@ -48,7 +48,7 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
         return compile(&kir.with_fragments(&FRAGMENTS));
     }
     let vectorization = limits::vectorize(kir)?;
-    // Workgroups are batched only if no loop exit diverges; then nothing is split.
+    // Workgroups are batched only if no exit diverges; then nothing is split.
     let split = counters::split(kir, &vectorization.uniformity, &vectorization.divergent_exits);
     let (kir, Vectorization { lane_layout, uniformity, divergent_exits }) = match &split {
         Some((kir, uniformity)) => (kir, vectorization.for_rewritten(kir, uniformity)),

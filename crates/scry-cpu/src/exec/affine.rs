@@ -138,7 +138,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Returns the minimum of two values, if it is the same operand in all lanes.
+    /// Returns the minimum of two values; `None` if the ranges of the operands do not decide which
+    /// one it is in all lanes.
     fn min(&self, x: Coefficients, y: Coefficients, signed: bool) -> Option<Coefficients> {
         let (x_range, y_range) = (self.range(x, signed)?, self.range(y, signed)?);
         if x_range.1 <= y_range.0 {

@@ -96,7 +96,8 @@ impl Frame<'_> {
         block
     }
 
-    /// Returns the operand `b` of a stage, which is the same for all lanes.
+    /// Returns the operand `b` of a stage, which is the same for all lanes; negated if the product
+    /// of the stage is.
     #[inline(always)]
     fn uniform_operand(&self, stage: &MemoryMulAdd) -> f32 {
         let sign = u32::from(stage.negated[0]) << 31;

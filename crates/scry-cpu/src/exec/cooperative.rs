@@ -57,7 +57,7 @@ impl Frame<'_> {
         matrix
     }
 
-    /// Gathers a right operand, of which each lane has pairs in a column.
+    /// Gathers a right operand, of which each lane has a pair in a column.
     fn gather_columns(&self, ty: Type, from: &[Src; 2], [first, end]: [usize; 2]) -> Matrix<N> {
         let mut matrix = [[0.0; N]; N];
         for (nth, from) in from.iter().enumerate() {

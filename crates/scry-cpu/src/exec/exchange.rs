@@ -30,8 +30,8 @@ impl Frame<'_> {
         });
     }
 
-    /// Calls `visit` with the first lane of each subgroup that may have active lanes, and with the
-    /// end of the lanes of its workgroup.
+    /// Calls `visit` for each subgroup of the workgroups that have active lanes, with its first
+    /// lane and with the end of the lanes of its workgroup.
     pub(super) fn for_each_subgroup(&self, visit: &mut dyn FnMut(usize, usize)) {
         let workgroup = self.code.lane_layout.invocations();
         let lanes = self.lanes.first * BLOCK..self.lanes.end * BLOCK;
@@ -126,7 +126,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Returns the `u32` operand of a lane; zero for lanes beyond the last.
+    /// Returns the `u32` operand of a lane; an arbitrary number for lanes beyond the last, which
+    /// are never active.
     fn lane_u32(&self, source: Src, lane: usize) -> u32 {
         let block = u32::file(self.files()).get(source.at(lane / BLOCK));
         block.map_or(0, |block| block.get()[lane % BLOCK])

@@ -40,7 +40,7 @@ pub(super) struct Frame<'a> {
     /// Number of lanes for which the mask of live lanes was last initialised; 0 before the first
     /// batch.
     initialised_lanes: usize,
-    /// Whether the lanes of each block are in one row along x.
+    /// Whether the lanes of each block are in one row of one workgroup.
     pub blocks_within_rows: bool,
 }
 

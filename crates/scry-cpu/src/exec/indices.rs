@@ -168,7 +168,7 @@ pub(super) fn strided_rows(pattern: &Pattern) -> Option<Rows> {
 }
 
 impl Frame<'_> {
-    /// Returns log2 of the number of blocks of a workgroup.
+    /// Returns log2 of the number of blocks of a workgroup, which is a power of two in batches.
     pub(super) fn group_log2(&self) -> u32 {
         (self.code.lane_layout.invocations() / BLOCK).trailing_zeros()
     }

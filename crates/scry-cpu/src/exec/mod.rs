@@ -47,7 +47,8 @@ pub(crate) unsafe fn run(
         // A batch is within one row of workgroups.
         let x = next % width;
         let count = batch.min(groups.end - next).min(width - x);
-        // Interleaved lanes need a power-of-two number of workgroups: then rows fill whole blocks.
+        // Interleaved lanes need a power-of-two number of workgroups: shifts and masks compute
+        // their positions.
         let count = if code.lane_layout.interleaved { 1 << count.ilog2() } else { count };
         let row = next / width;
         let height = u64::from(job.groups[1]);

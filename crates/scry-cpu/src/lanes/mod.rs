@@ -9,8 +9,9 @@ mod op;
 use std::cell::Cell;
 
 pub(crate) use op::{
-    Args, IsaLevel, LaneOp, Src, best_binary, best_unary, binary, plain_binary, plain_unary,
-    rare_binary, rare_unary, ternary, ternary_by_isa, unary,
+    Args, IsaLevel, LaneOp, Src, binary_for_baseline, binary_for_best_isa, binary_for_each_isa,
+    binary_lane_by_lane, ternary, ternary_by_isa, unary_for_baseline, unary_for_best_isa,
+    unary_for_each_isa, unary_lane_by_lane,
 };
 
 /// Number of lanes of a block.

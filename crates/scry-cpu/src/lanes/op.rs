@@ -11,7 +11,7 @@ use super::{BLOCK, Bits, Block, Files, Lane};
 pub(crate) enum IsaLevel {
     /// The baseline of the target.
     Base,
-    /// x86-64 with AVX2 and fused multiply-add.
+    /// x86-64 with AVX2, FMA, BMI1, BMI2, LZCNT, POPCNT and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }
@@ -74,9 +74,8 @@ pub(crate) trait LaneOp: Sync {
 
 /// Unary operation, with a loop over lanes compiled for every ISA level.
 ///
-/// The prefixes `best_`, `plain_` and `rare_` are for rarer operations. These are compiled for
-/// fewer levels, or called lane by lane, to keep the code small.
-pub(crate) fn unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+/// Rarer operations are compiled for fewer levels, or called lane by lane, to keep the code small.
+pub(crate) fn unary_for_each_isa<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
@@ -85,7 +84,7 @@ where
 
 /// Unary operation, compiled for the best ISA level of the target only. Other levels call it lane
 /// by lane.
-pub(crate) fn best_unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn unary_for_best_isa<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
@@ -93,7 +92,7 @@ where
 }
 
 /// Unary operation, compiled for the baseline, which all levels use.
-pub(crate) fn plain_unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn unary_for_baseline<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
@@ -101,7 +100,7 @@ where
 }
 
 /// Unary operation, called lane by lane.
-pub(crate) fn rare_unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn unary_lane_by_lane<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
@@ -109,7 +108,7 @@ where
 }
 
 /// Binary operation, compiled for every ISA level.
-pub(crate) fn binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn binary_for_each_isa<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
@@ -118,7 +117,7 @@ where
 
 /// Binary operation, compiled for the best ISA level of the target only. Other levels call it lane
 /// by lane.
-pub(crate) fn best_binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn binary_for_best_isa<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
@@ -126,7 +125,7 @@ where
 }
 
 /// Binary operation, compiled for the baseline, which all levels use.
-pub(crate) fn plain_binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn binary_for_baseline<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
@@ -134,7 +133,7 @@ where
 }
 
 /// Binary operation, called lane by lane.
-pub(crate) fn rare_binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn binary_lane_by_lane<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {

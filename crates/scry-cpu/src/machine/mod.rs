@@ -20,8 +20,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Alignment of bindings in bytes.
 const BINDING_ALIGNMENT: usize = 16;
 
-/// A thread pool that runs kernels. Its threads start with the first launch that is large enough,
-/// sleep while there is no work, and end when the value is dropped.
+/// A thread pool that runs kernels. Its threads start with the first launch, fill or copy that is
+/// large enough, sleep while there is no work, and end when the value is dropped.
 pub struct Machine {
     threads: usize,
     pool: OnceLock<Pool>,
@@ -65,9 +65,10 @@ impl Machine {
     /// the panic.
     ///
     /// # Safety
-    /// The memory of the ranges is alive. Meanwhile only the machine writes to it, or reads what
-    /// the kernel may write. The kernel's IR is valid, as that of every program is; check
-    /// hand-built IR with `scry_ir::kir::verify`.
+    /// The memory of the ranges is alive. Meanwhile only this launch writes to it, or reads what
+    /// the kernel may write. A range of a buffer that the kernel may write overlaps no other range.
+    /// The kernel's IR is valid, as that of every program is; check hand-built IR with
+    /// `scry_ir::kir::verify`.
     pub unsafe fn run(&self, job: &Job<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
         let (found, needed) = (job.bindings.len(), job.code.writable.len());
         assert_eq!(found, needed, "Machine::run: number of bindings, and of the kernel's buffers");

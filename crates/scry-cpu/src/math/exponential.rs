@@ -131,8 +131,8 @@ fn at_edges(x: f32, log: f32) -> f32 {
     if x == f32::INFINITY { x } else { log }
 }
 
-/// `x` to the power `y`, as in C: NaN for negative `x` and non-integer `y`; 1 if `y` is 0 or `x` is
-/// 1, even if the other argument is NaN.
+/// `x` to the power `y`, as in C: NaN for finite negative `x` and non-integer `y`; 1 if `y` is 0 or
+/// `x` is 1, even if the other argument is NaN.
 #[inline(always)]
 pub(crate) fn pow(x: f32, y: f32) -> f32 {
     let abs = x.abs();

@@ -3,8 +3,9 @@
 //!
 //! They are rare in kernels and slow on all processors, and are not vectorised.
 
-/// 2^(-1022 + 53), the factor by which [`ldexp`] scales down before its last product. Intermediate
-/// products then stay 53 bits above the smallest normal number, and only the last one rounds.
+/// 2^(-1022 + 53), the factor by which [`ldexp`] scales down before its last product. An
+/// intermediate product then is exact, or so small that the result is zero: only the last one
+/// rounds.
 const DOWN: f64 = f64::from_bits((1023 - 969) << 52);
 /// 2^1023, the factor by which [`ldexp`] scales up.
 const UP: f64 = f64::from_bits((1023 + 1023) << 52);

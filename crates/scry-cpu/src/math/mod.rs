@@ -1,9 +1,10 @@
 //! Mathematical functions, written so that loops over lanes are vectorised.
 //!
-//! Each function on `f32` is straight-line code of additions, multiplications, comparisons and
-//! selects, without branches, tables or calls. Inlined into a loop over an array, it is vectorised
-//! by the compiler for any target, including the baseline. Therefore rounding to an integer does
-//! not use the standard library, which calls a function on targets without an instruction for it.
+//! Each function on `f32` is straight-line code of arithmetic (with division and square root), bit
+//! operations, comparisons and selects, without branches, tables or calls. Inlined into a loop over
+//! an array, it is vectorised by the compiler for any target, including the baseline. Therefore
+//! rounding to an integer does not use the standard library, which calls a function on targets
+//! without an instruction for it.
 //!
 //! No multiply-add is fused, so that results are the same on every processor. Polynomials are
 //! minimax fits (Remez exchange in 200-bit arithmetic, coefficients then rounded), each given from

@@ -31,12 +31,13 @@ fn angle(x: f32) -> Angle {
 /// Reduces an angle to its quadrant and a remainder.
 ///
 /// 2/π is the sum of two terms, of which the first has 29 bits: its product with an `f32` is exact,
-/// and so is the fraction of that. The remainder is accurate to 2^-52 up to 2^29, and to 2^-24 up
-/// to 2^50. Beyond that it is arbitrary, though still at most π/4.
+/// and so is the fraction of that. Before it is rounded to `f32`, the remainder is accurate to
+/// 2^-51 up to 2^29, and to 2^-30 up to 2^50. Beyond that it is arbitrary, though still at most
+/// π/4.
 #[inline(always)]
 fn reduce(x: f32) -> (u32, f32) {
     const HIGH: f64 = 0.636_619_770_899_415;
-    const LOW: f64 = 1.468_166_326_921_218_6e-9;
+    const LOW: f64 = 1.468_166_326_901_218_6e-9;
     let x = f64::from(x);
     let product = x * HIGH;
     let first = product + double::ROUND;

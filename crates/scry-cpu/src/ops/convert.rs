@@ -3,7 +3,7 @@
 use scry_ir::kir::Type;
 
 use super::copy;
-use crate::lanes::{F16, LaneOp, plain_unary, rare_unary, unary};
+use crate::lanes::{F16, LaneOp, unary_for_baseline, unary_for_each_isa, unary_lane_by_lane};
 use crate::math;
 
 /// The largest `f32` that is at most `i32::MAX`, `u32::MAX`, `i64::MAX` and `u64::MAX`. Conversions
@@ -36,85 +36,85 @@ pub(crate) fn convert(from: Type, to: Type) -> Option<&'static dyn LaneOp> {
 
 fn from_bool(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::U16 | Type::I16 => rare_unary(|a: bool| u16::from(a)),
-        Type::U32 | Type::I32 => plain_unary(|a: bool| u32::from(a)),
-        Type::U64 | Type::I64 => rare_unary(|a: bool| u64::from(a)),
+        Type::U16 | Type::I16 => unary_lane_by_lane(|a: bool| u16::from(a)),
+        Type::U32 | Type::I32 => unary_for_baseline(|a: bool| u32::from(a)),
+        Type::U64 | Type::I64 => unary_lane_by_lane(|a: bool| u64::from(a)),
         // 1.0 as an `f16`.
-        Type::F16 => rare_unary(|a: bool| F16(u16::from(a) * 0x3c00)),
-        Type::F32 => plain_unary(|a: bool| f32::from(u8::from(a))),
-        Type::F64 => rare_unary(|a: bool| f64::from(u8::from(a))),
+        Type::F16 => unary_lane_by_lane(|a: bool| F16(u16::from(a) * 0x3c00)),
+        Type::F32 => unary_for_baseline(|a: bool| f32::from(u8::from(a))),
+        Type::F64 => unary_lane_by_lane(|a: bool| f64::from(u8::from(a))),
         Type::Bool | Type::Matrix(_) => return None,
     })
 }
 
 fn from_u16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => rare_unary(|a: u16| a != 0),
+        Type::Bool => unary_lane_by_lane(|a: u16| a != 0),
         Type::I16 => copy(to),
-        Type::U32 | Type::I32 => plain_unary(|a: u16| u32::from(a)),
-        Type::U64 | Type::I64 => rare_unary(|a: u16| u64::from(a)),
-        Type::F32 => rare_unary(|a: u16| f32::from(a)),
-        Type::F64 => rare_unary(|a: u16| f64::from(a)),
+        Type::U32 | Type::I32 => unary_for_baseline(|a: u16| u32::from(a)),
+        Type::U64 | Type::I64 => unary_lane_by_lane(|a: u16| u64::from(a)),
+        Type::F32 => unary_lane_by_lane(|a: u16| f32::from(a)),
+        Type::F64 => unary_lane_by_lane(|a: u16| f64::from(a)),
         Type::U16 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
 fn from_i16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => rare_unary(|a: i16| a != 0),
+        Type::Bool => unary_lane_by_lane(|a: i16| a != 0),
         Type::U16 => copy(to),
-        Type::U32 | Type::I32 => plain_unary(|a: i16| i32::from(a)),
-        Type::U64 | Type::I64 => rare_unary(|a: i16| i64::from(a)),
-        Type::F32 => rare_unary(|a: i16| f32::from(a)),
-        Type::F64 => rare_unary(|a: i16| f64::from(a)),
+        Type::U32 | Type::I32 => unary_for_baseline(|a: i16| i32::from(a)),
+        Type::U64 | Type::I64 => unary_lane_by_lane(|a: i16| i64::from(a)),
+        Type::F32 => unary_lane_by_lane(|a: i16| f32::from(a)),
+        Type::F64 => unary_lane_by_lane(|a: i16| f64::from(a)),
         Type::I16 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
 fn from_u32(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => plain_unary(|a: u32| a != 0),
-        Type::U16 | Type::I16 => plain_unary(|a: u32| a as u16),
+        Type::Bool => unary_for_baseline(|a: u32| a != 0),
+        Type::U16 | Type::I16 => unary_for_baseline(|a: u32| a as u16),
         Type::I32 => copy(to),
-        Type::U64 | Type::I64 => plain_unary(|a: u32| u64::from(a)),
-        Type::F32 => unary(|a: u32| a as f32),
-        Type::F64 => plain_unary(|a: u32| f64::from(a)),
+        Type::U64 | Type::I64 => unary_for_baseline(|a: u32| u64::from(a)),
+        Type::F32 => unary_for_each_isa(|a: u32| a as f32),
+        Type::F64 => unary_for_baseline(|a: u32| f64::from(a)),
         Type::U32 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
 fn from_i32(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => plain_unary(|a: i32| a != 0),
-        Type::U16 | Type::I16 => plain_unary(|a: i32| a as u16),
+        Type::Bool => unary_for_baseline(|a: i32| a != 0),
+        Type::U16 | Type::I16 => unary_for_baseline(|a: i32| a as u16),
         Type::U32 => copy(to),
-        Type::U64 | Type::I64 => plain_unary(|a: i32| i64::from(a)),
-        Type::F32 => unary(|a: i32| a as f32),
-        Type::F64 => plain_unary(|a: i32| f64::from(a)),
+        Type::U64 | Type::I64 => unary_for_baseline(|a: i32| i64::from(a)),
+        Type::F32 => unary_for_each_isa(|a: i32| a as f32),
+        Type::F64 => unary_for_baseline(|a: i32| f64::from(a)),
         Type::I32 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
 fn from_u64(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => rare_unary(|a: u64| a != 0),
-        Type::U16 | Type::I16 => rare_unary(|a: u64| a as u16),
-        Type::U32 | Type::I32 => plain_unary(|a: u64| a as u32),
+        Type::Bool => unary_lane_by_lane(|a: u64| a != 0),
+        Type::U16 | Type::I16 => unary_lane_by_lane(|a: u64| a as u16),
+        Type::U32 | Type::I32 => unary_for_baseline(|a: u64| a as u32),
         Type::I64 => copy(to),
-        Type::F32 => rare_unary(|a: u64| a as f32),
-        Type::F64 => rare_unary(|a: u64| a as f64),
+        Type::F32 => unary_lane_by_lane(|a: u64| a as f32),
+        Type::F64 => unary_lane_by_lane(|a: u64| a as f64),
         Type::U64 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
 fn from_i64(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => rare_unary(|a: i64| a != 0),
-        Type::U16 | Type::I16 => rare_unary(|a: i64| a as u16),
-        Type::U32 | Type::I32 => plain_unary(|a: i64| a as u32),
+        Type::Bool => unary_lane_by_lane(|a: i64| a != 0),
+        Type::U16 | Type::I16 => unary_lane_by_lane(|a: i64| a as u16),
+        Type::U32 | Type::I32 => unary_for_baseline(|a: i64| a as u32),
         Type::U64 => copy(to),
-        Type::F32 => rare_unary(|a: i64| a as f32),
-        Type::F64 => rare_unary(|a: i64| a as f64),
+        Type::F32 => unary_lane_by_lane(|a: i64| a as f32),
+        Type::F64 => unary_lane_by_lane(|a: i64| a as f64),
         Type::I64 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
@@ -133,49 +133,49 @@ fn clamp_to_finite(a: F16) -> f32 {
 
 fn from_f16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => rare_unary(|a: F16| a.0 & 0x7fff != 0),
+        Type::Bool => unary_lane_by_lane(|a: F16| a.0 & 0x7fff != 0),
         // The largest `f16` that is at most `i16::MAX`.
-        Type::I16 => rare_unary(|a: F16| clamp_to_max(clamp_to_finite(a), 32752.0) as i16),
-        Type::U16 => rare_unary(|a: F16| clamp_to_finite(a) as u16),
-        Type::I32 => rare_unary(|a: F16| clamp_to_finite(a) as i32),
-        Type::U32 => rare_unary(|a: F16| clamp_to_finite(a) as u32),
-        Type::I64 => rare_unary(|a: F16| clamp_to_finite(a) as i64),
-        Type::U64 => rare_unary(|a: F16| clamp_to_finite(a) as u64),
-        Type::F32 => unary(|a: F16| math::f32_of_f16(a.0)),
+        Type::I16 => unary_lane_by_lane(|a: F16| clamp_to_max(clamp_to_finite(a), 32752.0) as i16),
+        Type::U16 => unary_lane_by_lane(|a: F16| clamp_to_finite(a) as u16),
+        Type::I32 => unary_lane_by_lane(|a: F16| clamp_to_finite(a) as i32),
+        Type::U32 => unary_lane_by_lane(|a: F16| clamp_to_finite(a) as u32),
+        Type::I64 => unary_lane_by_lane(|a: F16| clamp_to_finite(a) as i64),
+        Type::U64 => unary_lane_by_lane(|a: F16| clamp_to_finite(a) as u64),
+        Type::F32 => unary_for_each_isa(|a: F16| math::f32_of_f16(a.0)),
         Type::F16 | Type::F64 | Type::Matrix(_) => return None,
     })
 }
 
 fn from_f32(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => plain_unary(|a: f32| a != 0.0),
-        Type::U16 => rare_unary(|a: f32| a as u16),
-        Type::I16 => rare_unary(|a: f32| a as i16),
-        Type::U32 => unary(|a: f32| clamp_to_max(a, U32_MAX) as u32),
-        Type::I32 => unary(|a: f32| clamp_to_max(a, I32_MAX) as i32),
-        Type::U64 => rare_unary(|a: f32| clamp_to_max(a, U64_MAX) as u64),
-        Type::I64 => rare_unary(|a: f32| clamp_to_max(a, I64_MAX) as i64),
-        Type::F16 => unary(|a: f32| F16(math::f16_bits(a))),
-        Type::F64 => plain_unary(|a: f32| f64::from(a)),
+        Type::Bool => unary_for_baseline(|a: f32| a != 0.0),
+        Type::U16 => unary_lane_by_lane(|a: f32| a as u16),
+        Type::I16 => unary_lane_by_lane(|a: f32| a as i16),
+        Type::U32 => unary_for_each_isa(|a: f32| clamp_to_max(a, U32_MAX) as u32),
+        Type::I32 => unary_for_each_isa(|a: f32| clamp_to_max(a, I32_MAX) as i32),
+        Type::U64 => unary_lane_by_lane(|a: f32| clamp_to_max(a, U64_MAX) as u64),
+        Type::I64 => unary_lane_by_lane(|a: f32| clamp_to_max(a, I64_MAX) as i64),
+        Type::F16 => unary_for_each_isa(|a: f32| F16(math::f16_bits(a))),
+        Type::F64 => unary_for_baseline(|a: f32| f64::from(a)),
         Type::F32 | Type::Matrix(_) => return None,
     })
 }
 
 fn from_f64(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => rare_unary(|a: f64| a != 0.0),
-        Type::U16 => rare_unary(|a: f64| a as u16),
-        Type::I16 => rare_unary(|a: f64| a as i16),
-        Type::U32 => rare_unary(|a: f64| a as u32),
-        Type::I32 => rare_unary(|a: f64| a as i32),
-        Type::U64 => {
-            rare_unary(|a: f64| (if a > U64_MAX_AS_F64 { U64_MAX_AS_F64 } else { a }) as u64)
-        }
-        Type::I64 => {
-            rare_unary(|a: f64| (if a > I64_MAX_AS_F64 { I64_MAX_AS_F64 } else { a }) as i64)
-        }
-        Type::F32 => plain_unary(|a: f64| a as f32),
-        Type::F16 => rare_unary(|a: f64| F16(math::f16_bits_of_f64(a))),
+        Type::Bool => unary_lane_by_lane(|a: f64| a != 0.0),
+        Type::U16 => unary_lane_by_lane(|a: f64| a as u16),
+        Type::I16 => unary_lane_by_lane(|a: f64| a as i16),
+        Type::U32 => unary_lane_by_lane(|a: f64| a as u32),
+        Type::I32 => unary_lane_by_lane(|a: f64| a as i32),
+        Type::U64 => unary_lane_by_lane(|a: f64| {
+            (if a > U64_MAX_AS_F64 { U64_MAX_AS_F64 } else { a }) as u64
+        }),
+        Type::I64 => unary_lane_by_lane(|a: f64| {
+            (if a > I64_MAX_AS_F64 { I64_MAX_AS_F64 } else { a }) as i64
+        }),
+        Type::F32 => unary_for_baseline(|a: f64| a as f32),
+        Type::F16 => unary_lane_by_lane(|a: f64| F16(math::f16_bits_of_f64(a))),
         Type::F64 | Type::Matrix(_) => return None,
     })
 }

@@ -1,8 +1,8 @@
 //! The lane operation of each instruction.
 //!
 //! 16-bit integers and floats have few operations: they are promoted to 32 bits for arithmetic, and
-//! truncated afterwards (see `compile/promotion.rs`). The prefixes of `unary` and `binary` select
-//! the ISA levels that an operation is compiled for (see `lanes/op.rs`).
+//! truncated afterwards (see `compile/promotion.rs`). The suffix of a constructor, such as
+//! `unary_for_each_isa`, says for which ISA levels the operation is compiled (see `lanes/op.rs`).
 
 mod bools;
 mod convert;
@@ -11,7 +11,7 @@ mod integers;
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use crate::lanes::{LaneOp, plain_unary, ternary, ternary_by_isa};
+use crate::lanes::{LaneOp, ternary, ternary_by_isa, unary_for_baseline};
 
 pub(crate) use convert::convert;
 
@@ -73,14 +73,15 @@ pub(crate) fn select(ty: Type) -> &'static dyn LaneOp {
 /// The identity, for lanes of a type's size.
 pub(crate) fn copy(ty: Type) -> &'static dyn LaneOp {
     match ty.size() {
-        1 => plain_unary(|a: bool| a),
-        2 => plain_unary(|a: u16| a),
-        4 => plain_unary(|a: u32| a),
-        _ => plain_unary(|a: u64| a),
+        1 => unary_for_baseline(|a: bool| a),
+        2 => unary_for_baseline(|a: u16| a),
+        4 => unary_for_baseline(|a: u32| a),
+        _ => unary_for_baseline(|a: u64| a),
     }
 }
 
-/// Returns the operation of a binary instruction on single values of any type.
+/// Returns the operation of a binary instruction on single values. 16-bit types have only those of
+/// subgroup reductions.
 pub(crate) fn scalar_binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
         Type::F16 => floats::binary_16(op),

@@ -7,8 +7,8 @@ use scry_ir::kir::{Barrier, BinaryOp, Builder, Kir, Type};
 use super::support::{BuilderExt, Launch, bytes};
 use crate::{CancelToken, Cancelled, Machine};
 
-/// Returns a kernel that counts even numbers until the count is 1. With `divergent`, all lanes but
-/// three leave the loop.
+/// Returns a kernel that counts even numbers until the count is 1. With `divergent`, all
+/// invocations of the launch but three leave the loop.
 fn endless(barrier: bool, divergent: bool) -> Kir {
     let mut b = Builder::new("endless", [64, 1, 1]);
     b.buffer(true);
@@ -51,7 +51,7 @@ fn cancellation_ends_infinite_kernels() {
                     // SAFETY: `with_job` keeps the memory alive, and nothing else accesses it.
                     assert_eq!(unsafe { machine.run(job, &stop) }, Err(Cancelled));
                 });
-                // A request does not cancel later epochs.
+                // The machine runs a later launch, which has a token of its own.
                 let later = Launch::new([1, 1, 1], &[bytes(&[0; 64])]);
                 later.run(&finite(), &machine);
             });

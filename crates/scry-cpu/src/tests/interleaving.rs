@@ -1,5 +1,5 @@
-//! Tests of batched workgroups of several rows, with interleaved lanes: every shape, in grids whose
-//! width is not a power of two, with images that do not fill them.
+//! Tests of batched workgroups of several rows, with interleaved lanes: many shapes, in grids whose
+//! width may not be a power of two, with images that may not fill them.
 
 use scry_ir::Program;
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type};

@@ -158,7 +158,7 @@ fn elements_of_every_size() {
 
 #[test]
 fn clamped_global_indices() {
-    // Whole blocks of elements are written non-atomically, except for the last element, which all
+    // Whole blocks of elements are written non-atomically, except near the last element, which all
     // clamped indices share.
     for (stride, count) in [(4, 1), (8, 2), (16, 3), (16, 4)] {
         for width in [16, 33, 64, 256] {

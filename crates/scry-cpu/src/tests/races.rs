@@ -79,8 +79,9 @@ fn miri_scattered_writes_meet_scattered_reads() {
     assert!(race(&kir, 4, 16).iter().all(|word| *word < 64));
 }
 
-/// Returns the kernel `out[i] = out[i] + 1` with a clamped index. All elements but the last are
-/// accessed by one invocation only, and therefore non-atomically.
+/// Returns the kernel `out[i] = out[i] + 1` with a clamped index. In a one-dimensional launch, all
+/// elements but the last are accessed by one invocation only. If workgroups fill whole blocks of
+/// lanes, most of these accesses are not atomic.
 fn own_elements(width: u32) -> Kir {
     kernel(width, |b| {
         let x = b.global_x();

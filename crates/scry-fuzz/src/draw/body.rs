@@ -115,7 +115,8 @@ impl Generator {
             return statement;
         }
         let condition = self.value(&Type::BOOL, 2);
-        Stmt::If { condition, then_block: vec![statement], else_block: Block::new() }
+        let then_block = vec![statement];
+        Stmt::If { condition, then_block, else_block: Block::new(), required: false }
     }
 
     fn exchange_once(&mut self, body: &mut Block, lanes: usize) {
@@ -169,5 +170,5 @@ fn assign_in_first_lane(name: &str, value: Expr) -> Stmt {
     let condition = Expr::op(Type::BOOL, "($0 == $1)", Rule::Largest, operands);
     let place = Place::variable(name);
     let then_block = vec![Stmt::Assign { place, operator: "=", value }];
-    Stmt::If { condition, then_block, else_block: Block::new() }
+    Stmt::If { condition, then_block, else_block: Block::new(), required: true }
 }

@@ -53,8 +53,8 @@ impl Generator {
         affordable
     }
 
-    /// Returns a call as a value; inside a pure function, of another pure one. `None` if no
-    /// function or no pointee is suitable.
+    /// Returns a call as a value, of a pure function where side effects are not allowed. `None` if
+    /// no function or no pointee is suitable.
     pub(super) fn call(&mut self, ty: &Type, depth: usize) -> Option<Expr> {
         let pure = self.pure;
         let fits = |function: &Function| (function.pure || !pure) && function.result == *ty;

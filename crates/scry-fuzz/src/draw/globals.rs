@@ -9,7 +9,7 @@ const MIN_INPUT_LEN: usize = 16;
 /// Number of elements of atomic arrays.
 const ATOMIC_ARRAY_LEN: usize = 4;
 /// Maximum bytes of an array in workgroup memory: two of them and the other variables fit in
-/// 32 KiB, which every device has.
+/// 32 KiB, which GPUs have, although Vulkan and WebGPU guarantee only 16 KiB.
 const MAX_SHARED_SIZE: usize = 15 << 10;
 
 impl Generator {

@@ -47,7 +47,7 @@ impl Generator {
             3 => (lane, IndexReduction::Min),
             _ => (lane, IndexReduction::None),
         };
-        Access::Index(Box::new(index), lanes, reduction)
+        Access::Own(Box::new(index), lanes, reduction)
     }
 
     /// Returns a way to reduce an index to a length.

@@ -30,7 +30,7 @@ struct Variable {
 /// The context of the current statement.
 #[derive(Debug, Clone, Default)]
 struct Context {
-    /// Whether `break` is possible: in a loop, outside of a `switch` in it.
+    /// Whether `break` is possible: in a loop or a `switch`.
     may_break: bool,
     /// Whether `continue` is possible: in a loop.
     may_continue: bool,
@@ -59,7 +59,8 @@ struct Generator {
     names: usize,
     /// Total loop iterations of the current function.
     total_iterations: usize,
-    /// Whether the current function must have no side effects.
+    /// Whether the next expressions and statements must have no side effects: those of a pure
+    /// function, and operands that are printed twice.
     pure: bool,
     /// Whether the atomics of workgroup memory may be read, and no longer modified.
     frozen: bool,

@@ -28,7 +28,7 @@ pub(crate) enum Arg {
     Bools,
     /// bool.
     Bool,
-    /// `n` of i32, u32 or any float type.
+    /// `n` of i32, u32 or f32, the same for all such operands of an operation.
     Number,
     /// `n` of any integer type.
     Integer,

@@ -132,7 +132,7 @@ impl Generator {
             true => self.inner_block(|_| {}),
             false => Block::new(),
         };
-        Stmt::If { condition, then_block, else_block }
+        Stmt::If { condition, then_block, else_block, required: false }
     }
 
     /// Returns a loop, unless the invocation would execute too many iterations.

@@ -63,7 +63,7 @@ pub struct HostileKernel {
     body: Block,
     workgroup_size: [u32; 3],
     groups: [u32; 3],
-    /// Maximum total number of loop iterations of an invocation.
+    /// Maximum total number of iterations of an invocation, in loops that use fuel.
     fuel: u32,
     comparable: Comparable,
     endless: bool,

@@ -7,7 +7,7 @@ use super::tree::{Block, Expr, Kind, Line, Stmt};
 /// after at most `attempts` candidates. Statements that make a loop terminate are kept.
 ///
 /// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: `fails` must be false
-/// for kernels that a device refuses.
+/// for kernels that a device rejects.
 #[must_use]
 pub fn shrink(
     kernel: &HostileKernel,

@@ -2,8 +2,8 @@
 
 use scry_gpu::kir::{BinaryOp, UnaryOp};
 
-/// Maximum number of operands and signs of an expression: a limit for the recursive functions that
-/// parse it and build kernels of it.
+/// Maximum number of operands, signs and parentheses of an expression: a limit for the recursive
+/// functions that parse it and build kernels of it.
 const MAX_SIZE: usize = 200;
 
 /// An expression over inputs.
@@ -61,7 +61,9 @@ impl Parser<'_> {
     fn signed_operand(&mut self) -> Result<Expression, String> {
         self.size += 1;
         if self.size > MAX_SIZE {
-            return Err(format!("the expression has more than {MAX_SIZE} operands and signs"));
+            return Err(format!(
+                "the expression has more than {MAX_SIZE} operands, signs and parentheses"
+            ));
         }
         match self.one_of("-(") {
             Some('-') => Ok(Expression::Unary(UnaryOp::Neg, Box::new(self.signed_operand()?))),

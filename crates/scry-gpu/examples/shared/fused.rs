@@ -100,6 +100,7 @@ fn parse_errors_explain_the_problem() {
     for (text, expected) in cases {
         assert_eq!(parse(text).unwrap_err(), expected);
     }
-    assert!(parse(&"(".repeat(10_000)).unwrap_err().contains("more than 200"));
+    let text = parse(&"(".repeat(10_000)).unwrap_err();
+    assert_eq!(text, "the expression has more than 200 operands, signs and parentheses");
     assert!(parse(&"x+".repeat(10_000)).unwrap_err().contains("more than 200"));
 }

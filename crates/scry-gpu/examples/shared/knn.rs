@@ -57,7 +57,8 @@ pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
     distances.download()
 }
 
-/// Classifies every point by its `k` nearest neighbours. Ties are resolved to the smaller index.
+/// Classifies every point by its `k` nearest neighbours. At equal distance the smaller index is
+/// nearer; of equally frequent labels, that of the nearest point wins.
 pub fn classify(distances: &[f32], labels: &[u32], k: usize) -> Vec<u32> {
     let rows = distances.chunks(labels.len()).enumerate();
     rows.map(|(own, row)| most_frequent(nearest(row, own, k).into_iter().map(|i| labels[i])))

@@ -8,7 +8,7 @@ use libloading::Library;
 /// File names of the library.
 const NAMES: [&str; 3] = ["libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1", "nvml.dll"];
 
-/// A GPU's handle in the library.
+/// The library, and a GPU's handle in it.
 pub struct Nvml {
     library: Library,
     device: *mut c_void,

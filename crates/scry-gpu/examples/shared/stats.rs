@@ -14,11 +14,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises measurements.
-    pub fn from_seconds(mut seconds: Vec<f64>) -> Self {
+    /// Summarises measurements; `None` if there are none.
+    pub fn from_seconds(mut seconds: Vec<f64>) -> Option<Self> {
+        if seconds.is_empty() {
+            return None;
+        }
         seconds.sort_by(f64::total_cmp);
         let at = |share: f64| seconds[((seconds.len() - 1) as f64 * share).round() as usize];
-        Self { median: at(0.5), p10: at(0.1), p90: at(0.9) }
+        Some(Self { median: at(0.5), p10: at(0.1), p90: at(0.9) })
     }
 
     /// Formats median and percentiles with their units.
@@ -28,7 +31,7 @@ impl Summary {
     }
 }
 
-/// Measures `samples` runs of `work`, after one warm-up run.
+/// Measures `samples` ≥ 1 runs of `work`, after one warm-up run.
 pub fn measure<E>(samples: usize, mut work: impl FnMut() -> Result<(), E>) -> Result<Summary, E> {
     work()?;
     let mut seconds = Vec::with_capacity(samples);
@@ -37,5 +40,5 @@ pub fn measure<E>(samples: usize, mut work: impl FnMut() -> Result<(), E>) -> Re
         work()?;
         seconds.push(start.elapsed().as_secs_f64());
     }
-    Ok(Summary::from_seconds(seconds))
+    Ok(Summary::from_seconds(seconds).expect("there is at least one sample"))
 }

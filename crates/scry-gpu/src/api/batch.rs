@@ -217,7 +217,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As [`Buffer::fill`](crate::Buffer::fill).
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
     pub fn fill<D: Elements>(&mut self, dst: D, value: D::Item) -> Result<&mut Self> {
         let view = dst.bytes();
         let pattern = element::bytes_of(std::slice::from_ref(&value));
@@ -243,7 +244,8 @@ impl Batch {
     ///
     /// # Errors
     /// [`GpuError::BufferAccess`](crate::GpuError::BufferAccess) if `data` has a different length,
-    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "Batch::write";
         dst.check_len(NAME, data.len())?;
@@ -334,7 +336,8 @@ impl Batch {
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
-    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory); nothing was executed.
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory). GPU drivers receive a batch in
+    /// parts: after an error the first commands may have been executed.
     pub fn submit_async(&mut self) -> Result<Ticket> {
         let (list, latest) = self.take();
         let submission = latest.submit(|| self.context.submit_list(list, false));

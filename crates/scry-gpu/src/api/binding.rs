@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::dtype::{DType, ElementType};
-use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::context::Context;
-use crate::core::device_bytes::DeviceBytes;
 use crate::core::memory::Memory;
 
 /// A buffer, or a slice of one, as an argument of a kernel.
@@ -55,25 +53,6 @@ pub trait Binding: Sealed + Send + Sync {
     #[must_use]
     fn label(&self) -> &str {
         self.view().label
-    }
-
-    /// Returns a handle of the same bytes that owns them, whatever type of buffer or slice this is:
-    /// for libraries that keep their arguments.
-    ///
-    /// ```
-    /// use scry_gpu::{Binding, Device, UntypedBuffer};
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let x = gpu.upload(&[1u32, 2, 3])?;
-    /// let tail: UntypedBuffer = x.slice(1..)?.to_untyped();
-    /// drop(x);
-    /// assert_eq!(tail.typed::<u32>()?.download()?, [2, 3]);
-    /// # Ok::<(), scry_gpu::GpuError>(())
-    /// ```
-    #[must_use]
-    fn to_untyped(&self) -> UntypedBuffer {
-        let view = self.view();
-        UntypedBuffer::from_bytes(DeviceBytes::of_view(&view), view.element)
     }
 }
 

@@ -291,7 +291,7 @@ impl<'a> BoundKernel<'a> {
         for (index, (name, given)) in self.given.iter().enumerate() {
             let is_buffer = matches!(given.0, ArgumentKind::Buffer(_));
             let (own, other) = if is_buffer { (&buffers, &values) } else { (&values, &buffers) };
-            let is_block = name == BLOCK && !values.is_empty();
+            let is_block = !is_buffer && name == BLOCK && !values.is_empty();
             if !is_block && !own.contains(&name.as_str()) {
                 return Err(match other.contains(&name.as_str()) {
                     true => self.wrong_kind_error(name, is_buffer),
@@ -355,7 +355,7 @@ impl<'a> BoundKernel<'a> {
             };
             let of_member = Immediates { name: member.name.clone(), layout: member.layout.clone() };
             let given = (&value.layout, value.type_name, &*value.bytes);
-            let part = check::immediate(self.interface(), &of_member, given)?;
+            let part = check::immediate(self.kernel.checked_interface(), &of_member, given)?;
             let start = member.offset as usize;
             bytes[start..start + part.len()].copy_from_slice(&part);
         }

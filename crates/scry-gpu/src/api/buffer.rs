@@ -162,8 +162,9 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] if a time limit is set and passes, or
-    /// [`GpuError::Kernel`] if a launch that may have written the elements did not complete.
+    /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`], [`GpuError::Interrupted`],
+    /// [`GpuError::Timeout`] if a time limit is set and passes, or [`GpuError::Kernel`] if a launch
+    /// that may have written the elements did not complete.
     pub fn download(&self) -> Result<Vec<T>> {
         Slice::from(self).download().in_function("Buffer::download")
     }

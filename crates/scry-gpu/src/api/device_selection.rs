@@ -15,7 +15,7 @@ pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
 const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVICE";
 
 /// Opens the device that a selector names. If it names a backend, the others are searched only if
-/// that backend has no such device, to list their devices in the error.
+/// no such device can be opened, to list their devices in the error.
 pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
     let Some(backend) = backend_of(selector) else {
         return FoundDevices::search_all().open_selected(selector);
@@ -158,7 +158,8 @@ fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
 }
 
 /// Returns the rank of a device in the order of preference: CUDA, then discrete, integrated and
-/// virtual GPUs, the CPU backend, and last other software. Equal ranks keep the backend's order.
+/// virtual GPUs, the CPU backend, devices of other kinds, other software, and last the null device.
+/// Equal ranks keep the backend's order.
 fn rank(info: &DeviceInfo) -> u32 {
     match (info.backend, info.kind) {
         (BackendKind::Cuda, _) => 0,
@@ -172,6 +173,9 @@ fn rank(info: &DeviceInfo) -> u32 {
     }
 }
 
+/// Numbers from here on are parts of names, such as 4090, rather than positions in the list.
+const MAX_POSITION: usize = 100;
+
 /// Returns whether a selector matches the device at `position` of the list: `vulkan`, `vulkan:1`,
 /// the position, a UUID, a PCI address, or part of the name.
 fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
@@ -179,7 +183,9 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
     if selector.is_empty() {
         return false;
     }
-    if let Ok(index) = selector.parse::<usize>() {
+    if let Ok(index) = selector.parse::<usize>()
+        && index < MAX_POSITION
+    {
         return index == position;
     }
     let backend = info.backend.name();
@@ -258,6 +264,7 @@ mod tests {
             "65:00.0",
             "00000000:65:00.0",
             "rx 9000",
+            "9000",
         ] {
             assert!(matches(selector, 3, &device()), "{selector}");
         }
@@ -275,7 +282,9 @@ mod tests {
 
     #[test]
     fn selectors_do_not_name_other_devices() {
-        for selector in ["", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "0123"] {
+        for selector in
+            ["", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "9001", "0123"]
+        {
             assert!(!matches(selector, 3, &device()), "{selector}");
         }
     }

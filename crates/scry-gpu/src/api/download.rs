@@ -63,7 +63,8 @@ impl<T: Element> Download<T> {
     ///
     /// # Errors
     /// [`GpuError::BufferAccess`] if the batch was never submitted; else as
-    /// [`Ticket::wait`](crate::Ticket::wait).
+    /// [`Ticket::wait`](crate::Ticket::wait). A download of no elements never fails, and does not
+    /// wait.
     pub fn get(&self) -> Result<Vec<T>> {
         match &self.copy {
             Some(copy) => {

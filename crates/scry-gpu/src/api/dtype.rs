@@ -96,7 +96,7 @@ impl DType {
         self.scalar().width as usize
     }
 
-    /// Returns the name, as Rust and WGSL spell it.
+    /// Returns the name of the Rust type, which is also that of the WGSL type if there is one.
     ///
     /// ```
     /// use scry_gpu::DType;

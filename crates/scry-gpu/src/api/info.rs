@@ -202,13 +202,14 @@ pub struct DeviceInfo {
     pub vendor_id: u32,
     /// The vendor's identifier of the model.
     pub device_id: u32,
-    /// Identity of the device, stable across processes.
+    /// Identity of the device, stable across processes; `None` where the backend has none, as for
+    /// the CPU device.
     #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::uuid"))]
     pub uuid: Option<[u8; 16]>,
-    /// Identity of the driver build.
+    /// Identity of the driver build; `None` as for [`DeviceInfo::uuid`].
     #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::uuid"))]
     pub driver_uuid: Option<[u8; 16]>,
-    /// Address on the PCI bus.
+    /// Address on the PCI bus; `None` where the driver does not report it.
     pub pci: Option<PciAddress>,
     /// Driver name and version.
     pub driver: String,

@@ -8,10 +8,10 @@ use scry_ir::{Interface, OverrideValue, Program, ShaderError, ShaderErrorKind};
 
 use crate::api::binding::Binding;
 use crate::api::error::{GpuError, Result, WrongDeviceError};
-use crate::api::launch::{self, Grid};
+use crate::api::launch;
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{KernelKey, KeyRef};
-use crate::core::check::{self, Argument};
+use crate::core::check::{self, Argument, KernelInterface};
 use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::context::Context;
 use crate::core::logging;
@@ -100,8 +100,9 @@ impl CompileOptions {
     }
 
     /// Sets the name of the source for errors, such as its file name: errors in the source have the
-    /// location `blur.wgsl:5:5` instead of `wgsl:5:5`, and errors of the kernel and its launches
-    /// start with `blur.wgsl:`. Kernels that differ only in the label are compiled once.
+    /// location `blur.wgsl:5:5` instead of `wgsl:5:5`, and other errors of the kernel and its
+    /// launches start with `blur.wgsl:` or, for a wrong device, contain the name. Kernels that
+    /// differ only in the label are compiled once.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};
@@ -214,7 +215,9 @@ impl Kernel {
     ) -> Result<Self> {
         context.check_alive()?;
         let text = |kir: Kir| format!("{IR_PREFIX}{kir}");
-        let source = program.with_kir(&KirOptions { checked: true }, text)?;
+        let source = program
+            .with_kir(&KirOptions { checked: true }, text)
+            .map_err(|error| GpuError::from(error).with_label(label))?;
         let key =
             KeyRef { source: &source, entry: None, overrides: &[], checked: true, native: None };
         let build =
@@ -266,19 +269,12 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Rejects a grid that needs linearisation, if the kernel is not WGSL.
-    pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
-        if self.compiled.is_native() && grid.linearised.is_some() {
-            return Err(launch::native_grid_too_large(
-                self.interface(),
-                &context.info,
-                grid.groups,
-            ));
-        }
-        Ok(())
+    /// Returns the interface as launches are checked against it.
+    pub(crate) fn checked_interface(&self) -> KernelInterface<'_> {
+        KernelInterface::new(self.interface(), self.is_native())
     }
 
-    /// Rejects indirect launches, if the kernel is not WGSL.
+    /// Rejects indirect launches, if the kernel is native.
     pub(crate) fn check_indirect(&self) -> Result<()> {
         match self.compiled.is_native() {
             true => Err(launch::native_kernel_indirect(self.interface())),
@@ -329,7 +325,7 @@ impl Kernel {
         }))
     }
 
-    /// Returns whether the source is not WGSL.
+    /// Returns whether it is PTX, CUDA C or a library routine, rather than WGSL or the kernel IR.
     pub(crate) fn is_native(&self) -> bool {
         self.compiled.is_native()
     }

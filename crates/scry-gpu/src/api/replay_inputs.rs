@@ -69,7 +69,8 @@ impl<'r> ReplayInputs<'r> {
         same_device(self.recording.context(), owner, NAME, role)?;
         if let Some((memory, range)) = view.bytes() {
             let reject = |start: &str, end: &str, help: &str| {
-                let (count, name) = (data.len(), quoted(view.label));
+                let count = view.size / view.element.size.max(1);
+                let name = quoted(view.label);
                 Err(GpuError::BufferAccess(BufferAccessError {
                     operation: NAME,
                     problem: format!("the recording {start} the {count} elements of {name}{end}"),
@@ -117,7 +118,7 @@ impl<'r> ReplayInputs<'r> {
     ///
     /// # Errors
     /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if staging memory for the data cannot be
-    /// allocated. After an error nothing was submitted.
+    /// allocated. After an error the writes, or even the recorded work, may have been submitted.
     pub fn submit(&mut self) -> Result<Ticket> {
         let (bytes, writes) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.writes));
         capture(self.recording.context(), &bytes, &writes)

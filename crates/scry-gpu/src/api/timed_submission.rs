@@ -33,9 +33,34 @@ impl TimedSubmission {
 
     /// Returns the duration of each launch that the caller made, once the submission is done.
     pub(crate) fn times(self) -> Result<Vec<Duration>> {
-        let Self { context, submission, is_user_launch } = self;
-        let times = context.note_loss(context.driver.timings(submission))?;
-        let launches = times.into_iter().zip(is_user_launch).filter(|(_, is_user)| *is_user);
+        let Self { context, submission, is_user_launch } = &self;
+        let times = context.note_loss(context.driver.timings(*submission))?;
+        let launches = times.into_iter().zip(is_user_launch).filter(|(_, is_user)| **is_user);
         Ok(launches.map(|(time, _)| time).collect())
+    }
+}
+
+impl Drop for TimedSubmission {
+    fn drop(&mut self) {
+        // No effect if the times were read.
+        self.context.driver.discard_timings(self.submission);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{null_info, observed};
+
+    #[test]
+    fn unread_times_are_discarded() {
+        let (gpu, _) = observed(null_info());
+        let kernel = gpu.compile("@compute @workgroup_size(1) fn nothing() {}").unwrap();
+        let submit = || gpu.batch().run(&kernel, &[], 1).unwrap().start_timed().unwrap().unwrap();
+        let (read, unread) = (submit(), submit());
+        let submission = unread.submission;
+        assert_eq!(read.times().unwrap().len(), 1);
+        drop(unread);
+        let text = gpu.context.driver.timings(submission).unwrap_err().to_string();
+        assert!(text.contains("its times were read or discarded"), "{text}");
     }
 }

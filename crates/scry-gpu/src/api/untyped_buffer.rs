@@ -16,8 +16,8 @@ use crate::core::transfer::Pages;
 /// and tools.
 ///
 /// A handle like [`Buffer`]: clones, slices and views share the memory. As a kernel argument it is
-/// checked like a [`Buffer`] of the same elements. A buffer without a [`DType`] holds bytes of
-/// unknown type: only their number is checked, and they fit every binding.
+/// checked like a [`Buffer`] of the same elements. A buffer that was created without a type
+/// (`None`) holds bytes of unknown type: only their number is checked, and they fit every binding.
 ///
 /// ```
 /// use scry_gpu::{DType, Device};
@@ -43,6 +43,28 @@ use crate::core::transfer::Pages;
 pub struct UntypedBuffer {
     pub(super) bytes: DeviceBytes,
     element: ElementType,
+}
+
+/// Bindings of any type.
+impl dyn Binding + '_ {
+    /// Returns a handle of the same bytes that owns them, whatever type of buffer or slice this is:
+    /// for libraries that keep their arguments.
+    ///
+    /// ```
+    /// use scry_gpu::{Binding, Device, UntypedBuffer};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// let tail: UntypedBuffer = (&x.slice(1..)? as &dyn Binding).to_untyped();
+    /// drop(x);
+    /// assert_eq!(tail.typed::<u32>()?.download()?, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn to_untyped(&self) -> UntypedBuffer {
+        let view = self.view();
+        UntypedBuffer::from_bytes(DeviceBytes::of_view(&view), view.element)
+    }
 }
 
 impl UntypedBuffer {

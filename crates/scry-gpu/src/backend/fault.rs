@@ -22,11 +22,11 @@ pub enum Fault {
     OutOfMemory,
     /// The call fails with a driver error.
     DriverError,
-    /// The device is lost: this call and all later ones fail.
+    /// The device is lost: this call and all later ones that are counted fail.
     DeviceLost,
-    /// Every wait times out, and cancellation fails.
+    /// From this call on, every wait times out, and cancellation fails.
     Hang,
-    /// Every wait times out until the submission is cancelled; cancellation succeeds.
+    /// From this call on, every wait times out until the submission is cancelled, which succeeds.
     HangUntilCancelled,
     /// No thread may block, as in a browser: blocking waits panic, and a submission completes when
     /// a future awaits it.
@@ -48,7 +48,8 @@ pub struct FaultPlan {
 
 impl FaultPlan {
     /// Creates a plan in which the call with index `failing_call`, counted from 0, fails with
-    /// `fault`. Calls that free objects cannot fail, and are not counted.
+    /// `fault`. Counted are allocations, host accesses, compilations, recordings, submissions,
+    /// waits, polls, and queries of times and free memory.
     #[must_use]
     pub fn new(fault: Fault, failing_call: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -128,7 +129,7 @@ impl FaultDriver {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
                 function: None,
                 device: device(),
-                requested: 0,
+                requested: None,
                 label: call.to_owned(),
                 detail: "injected".to_owned(),
                 help: "drop buffers".to_owned(),
@@ -252,6 +253,10 @@ impl Driver for FaultDriver {
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         self.count("timings")?;
         self.inner.timings(submission)
+    }
+
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        self.inner.discard_timings(submission);
     }
 
     fn free_memory(&self) -> Result<Option<u64>> {

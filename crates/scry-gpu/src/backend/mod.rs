@@ -20,7 +20,6 @@ use crate::api::library::LibraryStatus;
 use crate::core::driver::Adapter;
 
 /// Describes a buffer in errors: its label in backquotes, if it has one.
-#[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
 fn describe_buffer(label: &str) -> String {
     match label {
         "" => "an unnamed buffer".to_owned(),
@@ -30,7 +29,7 @@ fn describe_buffer(label: &str) -> String {
 
 /// Returns the error text for a submission without times.
 fn no_times(submission: u64) -> String {
-    format!("submission {submission} was not timed, or its times were read already")
+    format!("submission {submission} was not timed, or its times were read or discarded")
 }
 
 /// The reason why a backend has no device, and what the user can do.

@@ -85,7 +85,7 @@ impl DiskCache {
         payload
     }
 
-    /// Stores a payload. Failures are not errors: the first one is logged.
+    /// Stores a payload. Failures are not errors: the first one for the folder is logged.
     pub(crate) fn store(&self, key: &KernelKey, variant: Variant<'_>, payload: &[u8]) {
         let key = format::full_key(&self.identity, key, variant);
         let file = match format::encode(&key, payload) {
@@ -120,8 +120,8 @@ impl DiskCache {
         self.folder.join(format!("{hash:032x}.{}", kind.extension()))
     }
 
-    /// Sweeps each time an eighth of the limit was stored. The total size is only estimated,
-    /// because other processes store too.
+    /// Sweeps each time this process has stored an eighth of the limit. What other processes store
+    /// meanwhile is not counted.
     fn sweep_if_due(&self, stored: u64) {
         let unswept = self.unswept.fetch_add(stored, Ordering::Relaxed);
         if unswept.saturating_add(stored) > self.limit / 8 {
@@ -144,7 +144,8 @@ fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Updates an entry's time of use, for the LRU order. Failures are only logged.
+/// Updates an entry's time of use, for the LRU order. Failures are not errors. Windows does not
+/// allow it for files opened for reading: there the entries written first are evicted.
 fn mark_used(file: &File) {
     let modified = file.metadata().and_then(|metadata| metadata.modified());
     let Ok(age) = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default())

@@ -2,7 +2,8 @@
 //!
 //! The cache is in the platform's cache folder (`$XDG_CACHE_HOME` or `~/.cache`,
 //! `~/Library/Caches`, `%LOCALAPPDATA%`), or in `$SCRY_CACHE_DIR`; `SCRY_CACHE_DIR=off` turns it
-//! off. Its size is limited to about 256 MiB: the least recently used entries are evicted.
+//! off. Its size is limited to about 256 MiB: the least recently used entries are evicted, on
+//! Windows those that were written first.
 
 use std::io;
 use std::path::PathBuf;
@@ -62,7 +63,8 @@ pub fn entries() -> Vec<CacheEntry> {
 ///
 /// # Errors
 ///
-/// If another user can write to the folder, or if a file cannot be removed.
+/// If the folder is a link, belongs to another user or can be written to by others, or if a file
+/// cannot be removed.
 pub fn clear() -> io::Result<usize> {
     directory().map_or(Ok(0), |root| cache::clear(&root))
 }

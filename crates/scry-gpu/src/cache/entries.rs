@@ -96,8 +96,8 @@ pub(crate) fn clear(root: &Path) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// Removes abandoned temporary files. If the total size exceeds `limit`, evicts the least recently
-/// used entries until it is at most three quarters of `limit`.
+/// Removes abandoned temporary files, and files above [`MAX_FILE`]. If the total size exceeds
+/// `limit`, evicts the least recently used entries until it is at most three quarters of `limit`.
 pub(super) fn sweep(root: &Path, limit: u64) {
     let mut entries = Vec::new();
     for file in list(root) {

@@ -27,7 +27,8 @@ const VERSION: u32 = 1;
 const HEADER_SIZE: usize = 24;
 const CHECKSUM_SIZE: usize = 16;
 
-/// Serialises fields; different lists of fields never produce the same bytes.
+/// Serialises fields. Lists of fields of the same types never produce the same bytes unless their
+/// values are equal: numbers have a fixed size, and bytes follow their length.
 #[derive(Debug, Default)]
 pub(crate) struct Writer(Vec<u8>);
 

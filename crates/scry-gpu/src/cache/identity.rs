@@ -61,7 +61,7 @@ impl DeviceIdentity {
     }
 }
 
-/// Returns the host's instruction set extensions that compilers use.
+/// Returns the host's instruction set extensions that compilers use, and its operating system.
 fn host_instructions() -> String {
     let mut found = String::new();
     let mut add = |name: &str, present: bool| {

@@ -2,8 +2,8 @@
 //!
 //! Drivers execute cached code, so a user who can write to a cache can run code as its readers. A
 //! folder is used only if it belongs to the user and others cannot write to it; the same is
-//! required of each file, checked on the open handle. On Windows the folder is in the user's
-//! profile, and the profile's access control list excludes others.
+//! required of each file, checked on the open handle. On Windows neither is checked: the default
+//! folder is in the user's profile, whose access control list excludes others.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};

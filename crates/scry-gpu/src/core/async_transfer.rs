@@ -50,8 +50,8 @@ pub(crate) async fn allocate(
 /// Waits until fewer submissions than the limit are in flight.
 pub(crate) async fn wait_for_room_in_flight(context: &Arc<Context>) -> Result<()> {
     context.check_alive()?;
-    while let Some(oldest) = context.oldest_if_full() {
-        Completion::for_memory(context, oldest).await?;
+    while let Some(submission) = context.excess_in_flight() {
+        Completion::for_memory(context, submission).await?;
     }
     Ok(())
 }

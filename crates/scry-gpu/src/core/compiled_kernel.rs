@@ -8,7 +8,7 @@ use crate::api::device_selection;
 use crate::api::error::Result;
 use crate::api::native::{Language, NativeInterface, NativeSpec};
 use crate::cache::KernelKey;
-use crate::core::check;
+use crate::core::check::{self, KernelInterface};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{
     CompileJob, Driver, FailureReport, GridSource, HostJob, NativeJob, RoutineJob,
@@ -100,6 +100,7 @@ impl CompiledKernel {
             Some(_) => &Interface { immediates: None, ..interface.clone() },
             None => &interface,
         };
+        let limited = KernelInterface::new(limited, true);
         check::kernel_limits(limited, &device.info, device_selection::devices_with)?;
         if let (Language::Ptx, Some(dump)) =
             (spec.language, Dump::start(entry, GridSource::Native, true))
@@ -132,7 +133,8 @@ impl CompiledKernel {
     /// have the same name.
     pub(crate) fn load_host_function(device: &DeviceState, job: &HostJob<'_>) -> Result<Self> {
         let interface = job.interface.reflect(job.name);
-        check::kernel_limits(&interface, &device.info, device_selection::devices_with)?;
+        let native = KernelInterface::new(&interface, true);
+        check::kernel_limits(native, &device.info, device_selection::devices_with)?;
         let id = device.note_loss(device.driver.load_host_function(job))?;
         let variant = KernelVariant::new(&device.driver, id);
         let spec = NativeSpec { language: Language::Host, interface: job.interface.clone() };

@@ -35,9 +35,20 @@ pub(crate) struct Completion {
 /// ([`CancellationScope`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitStart {
-    at: Instant,
+    pub(crate) at: Instant,
     interrupts: u64,
     pub(crate) cancellations: usize,
+}
+
+impl WaitStart {
+    /// Returns [`GpuError::Interrupted`] if the wait was interrupted.
+    pub(crate) fn check_interrupts(&self, queue: &SubmissionQueue) -> Result<()> {
+        if queue.interrupts() == self.interrupts {
+            return Ok(());
+        }
+        let device = queue.info.name.clone();
+        Err(GpuError::Interrupted(InterruptedError { function: None, device }))
+    }
 }
 
 impl Completion {
@@ -103,14 +114,8 @@ impl Completion {
                 self.failure_scope,
             )),
             // Past the time limit the work is being cancelled: the future then returns the timeout.
-            Ok(false)
-                if queue.interrupts() != started.interrupts
-                    && !queue.time_limit().is_some_and(|limit| is_late(&limit)) =>
-            {
-                let device = queue.info.name.clone();
-                Some(Err(GpuError::Interrupted(InterruptedError { function: None, device })))
-            }
-            Ok(false) => None,
+            Ok(false) if queue.time_limit().is_some_and(|limit| is_late(&limit)) => None,
+            Ok(false) => started.check_interrupts(queue).err().map(Err),
             Err(error) => Some(Err(error)),
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct FailureReport {
     pub help: String,
 }
 
-/// A WGSL kernel to compile.
+/// A kernel in WGSL or the kernel IR to compile.
 #[cfg_attr(
     not(any(feature = "cuda", feature = "vulkan")),
     expect(dead_code, reason = "only GPU drivers cache kernels on disk")
@@ -123,7 +123,7 @@ pub(crate) enum Work<'a> {
 ///
 /// All methods may be called from any thread. If a call returns
 /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost), the core calls nothing after it but
-/// `free`, `free_kernel`, `free_recording`, `abandon` and the drop.
+/// `info`, `free`, `free_kernel`, `free_recording`, `discard_timings`, `abandon` and the drop.
 pub(crate) trait Driver: Send + Sync {
     /// Returns the properties and limits of the device.
     fn info(&self) -> &DeviceInfo;
@@ -141,7 +141,7 @@ pub(crate) trait Driver: Send + Sync {
     /// made it visible to [`Stages::HOST`](crate::core::command::Stages::HOST).
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Compiles a WGSL kernel.
+    /// Compiles a kernel in WGSL or the kernel IR.
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId>;
 
     /// Compiles a native kernel. Its grids are never linearised; the immediate block of each launch
@@ -228,6 +228,10 @@ pub(crate) trait Driver: Send + Sync {
     /// if the device has no timestamps. The times are returned once: a second call for the same
     /// submission is an error.
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>>;
+
+    /// Frees the times of a timed submission, done or not, that nothing will read. No effect if
+    /// they were read.
+    fn discard_timings(&self, submission: SubmissionIndex);
 
     /// Returns the free device memory in bytes, over all processes; `None` if the backend does not
     /// report it.

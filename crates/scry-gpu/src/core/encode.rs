@@ -21,7 +21,8 @@ use crate::core::memory::Memory;
 use crate::core::report::ReportingLaunch;
 use crate::core::same_device::{quoted, same_device};
 
-/// Maximum bytes of a repeated pattern that the host writes; the device copies them to the rest.
+/// Maximum bytes of a repeated pattern that the host writes, unless one element is larger; the
+/// device copies them to the rest.
 const MAX_PATTERN_SEED: u64 = 64 << 10;
 
 /// Submits a single copy; errors name `operation`, the public function.
@@ -113,7 +114,7 @@ pub(crate) fn fill(
 }
 
 /// Returns the 32-bit word whose repetition has the same bytes as that of the pattern, if there is
-/// one.
+/// one and the length of the pattern is 1, 2 or a multiple of 4.
 fn repeated_word(pattern: &[u8]) -> Option<u32> {
     let word: [u8; 4] = match pattern {
         [a] => [*a; 4],
@@ -161,8 +162,8 @@ pub(crate) fn dispatch(
 
 /// Checks the buffers of a launch with at least one workgroup.
 fn check_arguments(context: &Context, kernel: &Kernel, arguments: &[Argument<'_>]) -> Result<()> {
-    let (interface, info) = (kernel.interface(), &context.info);
-    if kernel.is_native() {
+    let (interface, info) = (kernel.checked_interface(), &context.info);
+    if interface.is_native() {
         check::native_arguments(interface, info, arguments)?;
         return kernel.check_lengths(arguments);
     }
@@ -195,14 +196,15 @@ fn append(
     };
     let given = launch.immediates.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
-    let immediates = check::immediates(interface, given)?;
+    let checked = kernel.checked_interface();
+    let immediates = check::immediates(checked, given)?;
     let size = launch_grid(context, operation, kernel, launch)?;
     let Some(size) = size else {
-        return check::signature(interface, arguments);
+        return check::signature(checked, arguments);
     };
     check_arguments(context, kernel, arguments)?;
     if let LaunchGrid::Indirect(_, counts) = &size {
-        check::overwritten_counts(interface, arguments, *counts)?;
+        check::overwritten_counts(checked, arguments, *counts)?;
     }
     kernel.check_maps(bindings, &immediates)?;
     let GridChoice { groups, source, params } = choose_grid(context, list, interface, size)?;
@@ -271,10 +273,10 @@ fn collect_arguments<'a>(
 
 /// Describes the binding to which the buffer at this index is bound, for errors.
 fn binding_role(kernel: &Kernel, index: usize) -> String {
-    let interface = kernel.interface();
+    let interface = kernel.checked_interface();
     match interface.bindings.get(index) {
         Some(binding) => {
-            format!("{} of kernel `{}`", check::binding_name(binding), interface.entry_point)
+            format!("{} of kernel `{}`", interface.binding_name(binding), interface.entry_point)
         }
         None => format!("buffer {index}, counted from 0, of kernel `{}`", interface.entry_point),
     }
@@ -296,8 +298,7 @@ fn launch_grid<'a>(
     let interface = kernel.interface();
     match &launch.size {
         LaunchSize::Direct(size) => {
-            let grid = launch::grid(interface, &context.info, *size)?;
-            kernel.check_grid(context, &grid)?;
+            let grid = launch::grid(kernel.checked_interface(), &context.info, *size)?;
             Ok((!grid.empty).then_some(LaunchGrid::Direct(grid)))
         }
         LaunchSize::Indirect(counts) => {

@@ -16,7 +16,7 @@ use crate::core::submission_queue::SubmissionQueue;
 /// Bytes of one slot of a ring, and the maximum bytes of one chunk.
 pub(crate) const SLOT_SIZE: usize = 2 << 20;
 
-/// Maximum number of slots of a ring. Together they fit in the host's last-level cache.
+/// Maximum number of slots of a ring: 48 MiB, which fit in the last-level cache of a server.
 const MAX_SLOTS: usize = 24;
 
 /// The two rings of a device, and the readback memory of async downloads.
@@ -88,7 +88,8 @@ impl Drop for Lease<'_> {
 /// The result of a search for room in a ring.
 enum Room {
     Found(usize),
-    /// The device is still using every slot; this submission is the first to free one.
+    /// The device is still using every slot that is not leased; this submission is the first to
+    /// free one.
     Busy(SubmissionIndex),
     /// Every slot is leased.
     Leased,
@@ -113,6 +114,7 @@ impl Ring {
         release_held: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Lease<'_>> {
         let mut has_released = false;
+        let start = queue.start_wait();
         loop {
             let mut slots = self.lock();
             match slots.find_room(queue, self.kind, size, SubmissionQueue::allocate)? {
@@ -127,15 +129,19 @@ impl Ring {
                     release_held()?;
                     has_released = true;
                 }
+                Room::Leased if !queue.driver.can_block() => {
+                    return Err(queue.would_block_error());
+                }
                 Room::Leased => {
-                    // A lease ends within the time of one chunk; the timeout bounds the cost of a
-                    // lost wake-up.
+                    // The timeout bounds the cost of a lost wake-up, and the delay after a loss or
+                    // an interrupt.
                     let timeout = Duration::from_millis(10);
                     slots.waiting += 1;
                     let woken = self.returned.wait_timeout(slots, timeout);
                     woken.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
                     has_released = false;
                     queue.check_alive()?;
+                    start.check_interrupts(queue)?;
                 }
             }
         }
@@ -247,8 +253,49 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Instant;
+
     use super::*;
-    use crate::testing::{null_info, observed};
+    use crate::testing::{FaultPlan, null_info, observed, open_with_faults};
+
+    #[test]
+    fn interrupts_end_waits_for_leases() {
+        let (device, _) = observed(null_info());
+        let (context, ring) = (&device.context, &device.context.staging.up);
+        let lease_all = || ring.try_lease(context, SLOT_SIZE).unwrap();
+        let held: Vec<_> = std::iter::from_fn(lease_all).collect();
+        assert_eq!(held.len(), MAX_SLOTS);
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| ring.lease(context, SLOT_SIZE, &mut || Ok(())).map(|_| ()));
+            while ring.lock().waiting == 0 {
+                thread::yield_now();
+            }
+            device.interrupt();
+            let start = Instant::now();
+            while !waiter.is_finished() && start.elapsed() < Duration::from_secs(5) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            drop(held);
+            let waited = waiter.join().unwrap();
+            assert!(matches!(waited, Err(GpuError::Interrupted(_))), "{waited:?}");
+        });
+    }
+
+    #[test]
+    fn leases_block_only_where_allowed() {
+        let device = open_with_faults("null", &FaultPlan::cannot_block()).unwrap();
+        let (context, ring) = (&device.context, &device.context.staging.up);
+        let lease_all = || ring.try_lease(context, SLOT_SIZE).unwrap();
+        let held: Vec<_> = std::iter::from_fn(lease_all).collect();
+        thread::scope(|scope| {
+            let leased = scope.spawn(|| ring.lease(context, SLOT_SIZE, &mut || Ok(())).map(|_| ()));
+            thread::sleep(Duration::from_millis(50));
+            drop(held);
+            let leased = leased.join().unwrap();
+            assert!(matches!(leased, Err(GpuError::WouldBlock(_))), "{leased:?}");
+        });
+    }
 
     #[test]
     fn idle_slots_restart() {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::api::error::{GpuError, InterruptedError, Result, WouldBlockError};
+use crate::api::error::{GpuError, Result, WouldBlockError};
 use crate::cache::DiskCache;
 use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::command_list::{CommandList, Retained};
@@ -24,10 +24,14 @@ use crate::lifecycle::cancellation::{CancellationScope, Cancellations};
 /// limits.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// Maximum number of unfinished submissions. Beyond it the host waits for the oldest, which bounds
-/// the memory of a loop of launches, and avoids blocking inside the driver, where no time limit
-/// applies: NVIDIA's queue holds about 1000 operations, of which a submission needs 3.
+/// Number of unfinished submissions from which a call waits for the oldest ones before it submits.
+/// This bounds the memory of a loop of launches, and avoids blocking inside the driver, where no
+/// time limit applies: NVIDIA's queue holds about 1000 operations, of which a submission needs 3.
 pub(crate) const MAX_IN_FLIGHT: usize = 256;
+
+/// Maximum number of submissions of one call, a replay: fills of reports, zero fills, inputs, the
+/// recorded commands, and copies of reports.
+const MAX_PER_CALL: usize = 5;
 
 /// How long the drop of a device waits for unfinished work before it abandons the device.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -73,7 +77,7 @@ struct InFlight {
 }
 
 impl InFlight {
-    /// Creates the entry of a replay, or of the commands that precede it.
+    /// Creates the entry of a replay, or of the commands that precede or follow it.
     fn for_replay(submission: SubmissionIndex, recorded: &Arc<DriverRecording>) -> Self {
         let _retained: Vec<Retained> = vec![recorded.clone()];
         Self { submission, _retained, _memories: Vec::new(), readback: None }
@@ -339,39 +343,27 @@ impl SubmissionQueue {
         if !self.driver.can_block() {
             return self.poll_once(submission, timeout, cancellation_scope, failure_scope);
         }
-        let start = Instant::now();
-        let interrupts = self.interrupts();
-        let cancellations_before = self.cancellations.count();
+        let start = self.start_wait();
         loop {
             self.check_alive()?;
-            let elapsed = start.elapsed();
+            let elapsed = start.at.elapsed();
             let limit = self.time_limit();
             let remaining = |limit: Option<Duration>| limit.map(|l| l.saturating_sub(elapsed));
             let slice = [remaining(timeout), remaining(limit)].into_iter().flatten();
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(submission, slice))? {
                 return self
-                    .finish_wait(
-                        submission,
-                        cancellations_before,
-                        cancellation_scope,
-                        failure_scope,
-                    )
+                    .finish_wait(submission, start.cancellations, cancellation_scope, failure_scope)
                     .map(|()| true);
             }
-            if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
+            if timeout.is_some_and(|timeout| start.at.elapsed() >= timeout) {
                 return Ok(false);
             }
-            if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
+            if let Some(limit) = limit.filter(|limit| start.at.elapsed() >= *limit) {
                 self.cancel_or_abandon(submission, limit)?;
                 continue;
             }
-            if self.interrupts() != interrupts {
-                return Err(GpuError::Interrupted(InterruptedError {
-                    function: None,
-                    device: self.info.name.clone(),
-                }));
-            }
+            start.check_interrupts(self)?;
         }
     }
 
@@ -393,11 +385,14 @@ impl SubmissionQueue {
         }
         match timeout {
             Some(Duration::ZERO) => Ok(false),
-            _ => Err(GpuError::WouldBlock(WouldBlockError {
-                function: None,
-                device: self.info.name.clone(),
-            })),
+            _ => Err(self.would_block_error()),
         }
+    }
+
+    /// Returns the error of a call that would wait on a thread that must not block.
+    pub(super) fn would_block_error(&self) -> GpuError {
+        let device = self.info.name.clone();
+        GpuError::WouldBlock(WouldBlockError { function: None, device })
     }
 
     /// Releases the memory of completed submissions up to `submission`. Returns an error if it was
@@ -425,11 +420,10 @@ impl SubmissionQueue {
         self.lock().last
     }
 
-    /// Returns the oldest unfinished submission if the maximum number is in flight. Does not wait.
-    pub(super) fn oldest_if_full(&self) -> Option<SubmissionIndex> {
-        let state = self.lock();
-        let oldest = state.in_flight.front().filter(|_| state.in_flight.len() >= MAX_IN_FLIGHT);
-        oldest.map(|entry| entry.submission)
+    /// Returns the submission at whose end fewer than the maximum are in flight; `None` if fewer
+    /// are already. Does not wait.
+    pub(super) fn excess_in_flight(&self) -> Option<SubmissionIndex> {
+        self.lock().excess_in_flight()
     }
 
     /// Returns the device's state, shared with futures and the watcher.
@@ -512,17 +506,18 @@ impl SubmissionQueue {
     /// the caller's work was not submitted.
     fn make_room_in_flight(&self) -> Result<()> {
         self.check_alive()?;
-        let (count, oldest) = {
+        let (excess, polled) = {
             let state = self.lock();
-            let oldest = state.in_flight.front().map(|entry| entry.submission);
-            (state.in_flight.len(), oldest)
+            // A poll of the driver costs time, so it starts only at an eighth of the maximum. Each
+            // frees as many submissions as a call can add.
+            let may_poll = state.in_flight.len() > MAX_IN_FLIGHT / 8;
+            let polled = state.in_flight.get(MAX_PER_CALL - 1).filter(|_| may_poll);
+            (state.excess_in_flight(), polled.map(|entry| entry.submission))
         };
-        // A poll of the driver costs time, so it starts only at an eighth of the maximum.
-        let may_poll = count > MAX_IN_FLIGHT / 8;
-        match oldest {
-            Some(submission) if count >= MAX_IN_FLIGHT => self.wait_for_memory(submission),
-            Some(submission)
-                if may_poll && self.driver.wait(submission, Duration::ZERO).unwrap_or(false) =>
+        match (excess, polled) {
+            (Some(submission), _) => self.wait_for_memory(submission),
+            (None, Some(submission))
+                if self.driver.wait(submission, Duration::ZERO).unwrap_or(false) =>
             {
                 self.reap(submission);
                 Ok(())
@@ -553,6 +548,11 @@ impl QueueState {
         let mut steps = vec![Step::Barrier(self.hazards.order_all())];
         steps.extend(self.hazards.schedule(commands));
         steps
+    }
+
+    fn excess_in_flight(&self) -> Option<SubmissionIndex> {
+        let last = self.in_flight.len().checked_sub(MAX_IN_FLIGHT)?;
+        self.in_flight.get(last).map(|entry| entry.submission)
     }
 
     fn push(&mut self, entry: InFlight) {

@@ -334,7 +334,8 @@ pub(super) fn part(whole: MemoryRange<'_>, offset: u64, size: usize) -> MemoryRa
 
 /// Returns the number of host threads for a transfer: most of the cores, at most 12, if the pages
 /// are mapped; all cores, at most 16, if the system has to provide the pages, which costs more than
-/// the copy. One for a software device, which uses the cores itself.
+/// the copy. One for a software device, which uses the cores itself, and for a driver whose threads
+/// must not block.
 fn host_threads(context: &Context, size: usize, pages: Pages) -> usize {
     if context.info.kind == DeviceKind::Software || !context.driver.can_block() {
         return 1;

@@ -5,7 +5,7 @@
 //! | [`first_kernel`] | from an empty crate to a result, line by line |
 //! | [`buffers`] | element types, structures and their layouts, views, slices |
 //! | [`batches`] | several commands in one submission, hazards, recordings, indirect launches |
-//! | [`awaiting`] | the async forms of all blocking calls, for any executor |
+//! | [`awaiting`] | the async forms of blocking calls, for any executor |
 //! | [`kernels_in_rust`] | kernels built at run time with a builder, without WGSL |
 //! | [`devices`] | listing and choosing devices |
 //! | [`errors`] | what errors contain, time limits, logs, stages of compilation, debugging |

@@ -18,8 +18,8 @@ use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId,
-    MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob,
+    KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -193,6 +193,10 @@ impl Driver for GuardedDriver {
         self.call(|driver| driver.load_routine(job))
     }
 
+    fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {
+        self.call(|driver| driver.load_host_function(job))
+    }
+
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {
         // Does not call the driver's library.
         self.inner.copy_kernel()
@@ -246,6 +250,10 @@ impl Driver for GuardedDriver {
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         self.call(|driver| driver.timings(submission))
+    }
+
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        self.call_infallible(|driver| driver.discard_timings(submission));
     }
 
     fn free_memory(&self) -> Result<Option<u64>> {

@@ -5,8 +5,9 @@
 //! dense; elements are `f32`. Bindings are listed in order, all in group 0. Kernels support any
 //! size and need at most 16 KiB of workgroup memory, 256 invocations per workgroup and WebGPU's
 //! core features. Constants that end in `VEC4` load and store four elements at a time: they are the
-//! fastest, but require multiples of four for the sizes that they document. The exception is
-//! [`matmul::COOPERATIVE_F16`], for `f16` operands, whose documentation lists what it needs.
+//! fastest, but require multiples of four for the sizes that they document. The exceptions are
+//! [`matmul::COOPERATIVE_F16`] and its `VEC4` form, for `f16` operands, whose documentation lists
+//! what they need, and the sources in [`cuda`].
 //!
 //! | family | kernels |
 //! | --- | --- |

@@ -128,16 +128,16 @@ pub fn run_guarded_kernel(
     Ok(run)
 }
 
-/// A buffer with guard bytes, and an adjacent buffer that is not bound.
+/// A buffer with guard bytes, and a buffer that is allocated after it and not bound.
 struct GuardedBuffer {
     /// The initial bytes of `buffer`: guard bytes, the content, guard bytes.
     initial: Vec<u8>,
     buffer: UntypedBuffer,
     /// Bytes of the content.
     len: usize,
-    /// The initial bytes of `adjacent`.
-    canary: Vec<u8>,
-    adjacent: UntypedBuffer,
+    /// The initial bytes of `unbound`.
+    unbound_initial: Vec<u8>,
+    unbound: UntypedBuffer,
 }
 
 impl GuardedBuffer {
@@ -145,10 +145,10 @@ impl GuardedBuffer {
         let mut initial = noise(rng, GUARD);
         initial.extend_from_slice(content);
         initial.extend(noise(rng, GUARD));
-        let canary = noise(rng, GUARD);
+        let unbound_initial = noise(rng, GUARD);
         let buffer = device.upload_bytes(None, &initial)?;
-        let adjacent = device.upload_bytes(None, &canary)?;
-        Ok(Self { initial, buffer, len: content.len(), canary, adjacent })
+        let unbound = device.upload_bytes(None, &unbound_initial)?;
+        Ok(Self { initial, buffer, len: content.len(), unbound_initial, unbound })
     }
 
     fn slice(&self) -> Result<UntypedBuffer> {
@@ -158,7 +158,7 @@ impl GuardedBuffer {
     /// Adds the buffer's output and its corrupted regions to the result.
     fn inspect(&self, interface: &Interface, index: usize, run: &mut GuardedRun) -> Result<()> {
         let after = self.buffer.download_bytes()?;
-        let adjacent = self.adjacent.download_bytes()?;
+        let unbound = self.unbound.download_bytes()?;
         let Some(binding) = interface.bindings.get(index) else { return Ok(()) };
         let (name, end) = (&binding.name, GUARD + self.len);
         let mut compare = |region: String, before: &[u8], after: &[u8]| {
@@ -177,7 +177,11 @@ impl GuardedBuffer {
         } else {
             compare_range(format!("the bytes of read-only `{name}`"), GUARD..end);
         }
-        compare(format!("the bytes of a buffer next to `{name}`"), &self.canary, &adjacent);
+        compare(
+            format!("the bytes of the buffer allocated after `{name}`"),
+            &self.unbound_initial,
+            &unbound,
+        );
         Ok(())
     }
 }

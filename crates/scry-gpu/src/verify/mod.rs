@@ -39,7 +39,7 @@ pub use guard::{CorruptedRegion, GuardedRun, run_guarded, run_guarded_kernel};
 pub use tolerance::Tolerance;
 pub use ulps::UNDEFINED_ULPS;
 
-/// Initial content of a buffer: a slice, array or vector of elements.
+/// Initial content of a buffer: a slice, array or vector of elements, or [`Bytes`].
 pub trait Contents: sealed::Sealed {}
 
 mod sealed {
@@ -191,12 +191,12 @@ pub fn devices() -> Result<Vec<Device>> {
 /// must be equal, floats may differ by `tolerance`: ULPs, or a [`Tolerance`]. `contents` are the
 /// initial contents of the buffers, in the order of the bindings, outputs included.
 ///
-/// Prints the devices that cannot run the kernel to standard error, or that there is only one
+/// Prints the other devices that cannot run the kernel to standard error, or that there is only one
 /// device and nothing was compared.
 ///
 /// # Panics
 /// If devices disagree: the message has the device, the buffer, the path in it and both values.
-/// Also if the kernel is rejected, or if there is no device.
+/// Also if the kernel is rejected, if the reference cannot run it, or if there is no device.
 #[track_caller]
 pub fn assert_backends_agree(
     wgsl: &str,
@@ -222,6 +222,7 @@ fn disagreement(
     tolerance: Tolerance,
 ) -> Result<Option<String>> {
     let Some((reference, others)) = devices.split_first() else {
+        // Returns the error that says why there is no device.
         return Device::auto().map(|_| None);
     };
     let expected = workload.run(reference)?;

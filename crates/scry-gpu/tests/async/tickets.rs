@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use scry_gpu::kir::Builder;
@@ -16,7 +17,8 @@ use crate::harness::{
     on_every_executor, open_hanging, poll_and_drop, poll_once,
 };
 
-/// Compiles a kernel that needs some milliseconds on any device, and increments `x[1]`.
+/// Compiles a kernel that executes 20000 dependent operations, so that awaits of it are often
+/// pending, and increments `x[1]`.
 fn compile_slow(gpu: &Device) -> Kernel {
     gpu.compile(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -142,6 +144,33 @@ fn other_futures_may_be_dropped_anytime() {
         }
         // The timed batch that was never polled was not submitted; all other work was done.
         assert_eq!(x.download().unwrap()[1], 7);
+    }
+}
+
+#[test]
+fn finished_submissions_keep_their_times() {
+    const COUNT: usize = 100;
+    let _lock = lock_process();
+    for gpu in devices() {
+        let (kernel, x) = (compile_slow(&gpu), gpu.upload(&[0u32; 2]).unwrap());
+        let mut batches: Vec<_> = (0..COUNT).map(|_| gpu.batch()).collect();
+        let mut futures = Vec::new();
+        let mut finished = 0;
+        let waker = Arc::new(CountingWaker::default());
+        for batch in &mut batches {
+            batch.run(&kernel, &[&x], 1).unwrap().run(&kernel, &[&x], 1).unwrap();
+            let mut future = Box::pin(batch.submit_timed_async());
+            // Submits the batch; it ends before the times are read.
+            match poll_once(future.as_mut(), &waker) {
+                Poll::Ready(times) => finished += usize::from(times.unwrap().len() == 2),
+                Poll::Pending => futures.push(future),
+            }
+            gpu.wait().unwrap();
+        }
+        for times in pollster::block_on(join_all(futures)) {
+            finished += usize::from(times.unwrap().len() == 2);
+        }
+        assert_eq!(finished, COUNT);
     }
 }
 

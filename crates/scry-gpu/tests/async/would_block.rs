@@ -114,7 +114,7 @@ fn full_queue_rejects_blocking_calls() {
         "Batch::submit_async: null device has unfinished work, and this thread must not block; \
          help: await Device::ready_async first"
     );
-    // More than the 48 MiB of the staging ring: the upload would have to wait.
+    // An upload submits, too; its error names its own async form.
     let large = vec![0u8; 64 << 20];
     let write = Buffer::upload(&gpu, &large).unwrap_err().to_string();
     assert!(write.ends_with("help: await Device::upload_async"), "{write}");

@@ -15,7 +15,7 @@ fn assert_unsupported(gpu: &Device, feature: Features, source: &str) {
     assert!(error.features().contains(feature));
 }
 
-/// Runs on the null device, which can be configured without features that all other devices have.
+/// Runs on the null device, which can be configured without features: others may have all of them.
 #[test]
 fn missing_features_are_named() {
     let mut info = scry_gpu::testing::null_info();

@@ -91,7 +91,7 @@ fn overlapping_views_are_rejected() {
             [0..offset, offset..2 * offset].map(|range| succeed(all.owned_slice(range)));
         let y = succeed(succeed(all.view_as::<f32>()).owned_slice(offset / 4..));
         let text = expect_error(gpu.dispatch(packed, &[&high, &y], 1));
-        let shared = format!("shares bytes {offset} to {} of its buffer", 2 * offset - 1);
+        let shared = format!("shares bytes {offset} to {} of its memory", 2 * offset - 1);
         assert_contains(&text, &["`y`", "(given buffer `all`)", &shared, "`bytes`"]);
         assert_contains(&expect_error(gpu.dispatch(packed, &[&all.untyped(), &y], 1)), &[&shared]);
         succeed(gpu.dispatch(packed, &[&low.untyped(), &y.untyped()], 1));

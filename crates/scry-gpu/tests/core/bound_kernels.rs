@@ -82,6 +82,12 @@ fn argument_errors_name_the_argument() {
              set its members or \
              the whole, once",
         ),
+        (
+            good.clone().set("var<immediate>", &a),
+            "kernel `affine`, `var<immediate>`: the kernel has no argument of this name, but \
+             `src`, `dst`, `scale`, `count`, `params`; help: use a name of the kernel's source; \
+             variables that it does not use are left out",
+        ),
     ];
     for (bound, text) in cases {
         assert_eq!(argument_error(&bound), text);

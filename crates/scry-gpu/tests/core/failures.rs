@@ -1,5 +1,5 @@
-//! Tests of failing driver calls: each call of `run_job` fails once, which must return a typed
-//! error, leak nothing and leave the device usable.
+//! Tests of failing driver calls: each call of `run_job` fails once. It must succeed by a retry, or
+//! return a typed error, and then leak nothing and, unless it is lost, leave the device usable.
 //! `fault_N` in a test name is the number in `docs/faults.md`.
 
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError, Launch};
 use scry_test_support::STEP;
 
-/// Runs work that uses every kind of driver call, and returns the contents of a buffer.
+/// Runs work with transfers, launches, a timed batch and recordings, and returns the contents of a
+/// buffer.
 fn run_job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
     let a = gpu.upload(&[1u32; 100])?;
     let b = gpu.alloc::<u32>(100)?;

@@ -37,7 +37,7 @@ fn rejects_invalid_counts() {
         "kernel `step`, counts of Launch::indirect (given buffer `floats`): its element type is \
          f32, not u32; help: give three u32: the workgroups along x, y and z",
         "kernel `step`, counts of Launch::indirect (given buffer `bytes`): the slice begins at \
-         byte 2; help: begin it at a multiple of 4 bytes",
+         byte 2 of its memory; help: begin it at a multiple of 4 bytes",
         "kernel `step`, counts of Launch::indirect: it has 0 bytes, and three u32 have 12; help: \
          give the workgroups along x, y and z",
     ];
@@ -66,7 +66,7 @@ fn rejects_kernels_writing_their_counts() {
     assert_eq!(
         error.to_string(),
         "kernel `step`, `output` at @group(0) @binding(1) (given buffer `b`): it shares bytes 56 \
-         to 63 of its buffer with the counts of Launch::indirect, and the kernel writes it; help: \
+         to 63 of its memory with the counts of Launch::indirect, and the kernel writes it; help: \
          give buffers or slices that do not overlap, or copy the counts first"
     );
     assert_eq!(log.take(), Counts::default());

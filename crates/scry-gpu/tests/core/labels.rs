@@ -1,4 +1,4 @@
-//! Tests that `CompileOptions::label` starts every error about the kernel.
+//! Tests that errors about a kernel start with its `CompileOptions::label`, or contain it.
 
 use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults, reporting};
 use scry_gpu::{CompileOptions, Device, Features, Kernel, Launch, Result};

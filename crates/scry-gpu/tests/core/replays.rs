@@ -55,6 +55,20 @@ fn input_memory_is_freed() {
 }
 
 #[test]
+fn replays_in_flight_are_bounded() {
+    let gpu = null();
+    let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
+    let recording = gpu.batch().copy(&a, &b).unwrap().record().unwrap();
+    let before = gpu.memory_usage().allocations;
+    // Nothing is waited for, and each replay is two submissions: the inputs and the copy.
+    for _ in 0..2000 {
+        drop(recording.replay_with().write(&a, &[1; 64]).unwrap().submit().unwrap());
+    }
+    let added = gpu.memory_usage().allocations - before;
+    assert!(added <= 256 / 2, "{added} allocations of inputs are kept");
+}
+
+#[test]
 fn rejects_inputs_of_another_length() {
     let (gpu, log) = observed();
     let a = gpu.upload(&[1u32, 2, 3]).unwrap().with_label("a");
@@ -99,6 +113,11 @@ fn rejects_inputs_without_effect() {
         access_error(recording.replay_with().write(&c, &[5; 8])),
         "ReplayInputs::write: the recording does not use the 8 elements of buffer `c`; help: write \
          elements that it reads"
+    );
+    let untyped = c.untyped();
+    assert!(
+        access_error(recording.replay_with().write(&untyped, &[5; 32]))
+            .contains("does not use the 8 elements of buffer `c`")
     );
     assert_eq!(
         access_error(write(3..8)),

@@ -59,7 +59,7 @@ fn batch_failure_names_its_launch() {
         batch.run(&kernel, &[&a, &b], 64).unwrap();
         batch.copy(&b, &a).unwrap();
     }
-    // A rejected launch releases the memory for its report, and has no number.
+    // A rejected launch has no number.
     batch.run(&kernel, &[&a], 64).err().unwrap();
     let download = batch.download(&b).unwrap();
     let ticket = batch.submit_async().unwrap();

@@ -10,7 +10,8 @@ use scry_test_support::{STEP, devices, null};
 
 use super::devices::{check_works, executes_kernels, selectors};
 
-/// Runs work that makes every kind of driver call, and returns the contents that it downloads.
+/// Runs work with transfers, launches, a timed batch and a recording, and returns the contents that
+/// it downloads.
 fn run_job(gpu: &Device) -> Result<Vec<u32>> {
     let a = gpu.upload(&[1u32; 100])?;
     let b = gpu.alloc::<u32>(100)?;

@@ -1,4 +1,4 @@
-//! Tests of faults 23 and 24: kernels that do not terminate, each in its own process.
+//! Tests of faults 23 and 24: kernels that do not terminate, launched in processes of their own.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// can need half a minute to open it again.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Declarations for kernels that spin until a word of `go` is written, which never happens.
+/// Declarations for kernels that spin until a word of `go` is not zero.
 const SPIN: &str = "
     @group(0) @binding(0) var<storage, read_write> go: array<atomic<u32>>;
     fn wait_for(i: u32) {

@@ -94,7 +94,7 @@ fn endless_loops_are_cancelled() {
     let mut b = Builder::new("endless", [1, 1, 1]);
     let data = b.named_buffer("data", Type::U32, true);
     let (zero, one) = (b.u32(0), b.u32(1));
-    // `true` claims that the loop is finite. The claim is wrong, and must not be relied on.
+    // `finite_loop` claims that the loop ends. The claim is wrong, and must not be relied on.
     b.finite_loop(|b, _| {
         let place = b.element(data, zero);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);

@@ -1,5 +1,5 @@
 //! Tests with random kernels: every device must compute the same bytes as the CPU, except for the
-//! sign of zeros.
+//! sign of zeros and the bits of NaNs.
 //!
 //! Environment variables: `SCRY_FUZZ_SEEDS` is the number of kernels, `SCRY_FUZZ_FIRST` the first
 //! seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1).

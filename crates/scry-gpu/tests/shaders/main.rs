@@ -1,5 +1,6 @@
 //! Tests of the WGSL shader library (`scry_gpu::shaders`), each shader against a reference in plain
-//! Rust on every available device. References compute in f64; outputs are NaN before each launch.
+//! Rust on every available device. References compute in f64; `harness::run` fills outputs with NaN
+//! before each launch.
 
 mod backward;
 mod cuda;

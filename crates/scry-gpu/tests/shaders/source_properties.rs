@@ -7,7 +7,8 @@ use scry_ir::kir::{KirOptions, verify};
 use scry_ir::{Access, Options, Program, ScalarKind, TypeLayout};
 use scry_test_support::root;
 
-/// Every source of the library, with the path of its constant.
+/// Every source of the library, with the path of its constant; except those with cooperative
+/// matrices, which need features.
 const SOURCES: [(&str, &str); 51] = [
     ("matmul::TILED_16X16", matmul::TILED_16X16),
     ("matmul::COARSE_64X64", matmul::COARSE_64X64),

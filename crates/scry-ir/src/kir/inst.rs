@@ -60,7 +60,7 @@ pub enum UnaryOp {
     Not,
     /// Absolute value of a float or signed integer; the minimum integer is unchanged.
     Abs,
-    /// Sign of a float or signed integer: -1, 0 or 1.
+    /// Sign of a float or signed integer: -1, 0 or 1; of NaN, NaN. Zeros may lose their sign.
     Sign,
     /// Rounding towards negative infinity; floats.
     Floor,
@@ -265,7 +265,7 @@ impl BinaryOp {
     ];
 }
 
-/// Read-modify-write operations on memory that invocations share.
+/// Atomic operations on memory that invocations share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AtomicOp {
     /// Atomic load; no operand.
@@ -422,7 +422,8 @@ pub enum Inst {
     Convert(Value),
     /// The same bits as another type of the same size.
     Bitcast(Value),
-    /// The length of the runtime-sized array at the end of a binding; a `U32`.
+    /// The length of the runtime-sized array at the end of a binding; a `U32`. Passes assume that
+    /// it is at least 1: a buffer that is too small for one element must not be bound.
     ArrayLength {
         /// Position in [`Interface::bindings`](crate::Interface::bindings).
         binding: u32,
@@ -443,8 +444,9 @@ pub enum Inst {
     },
     /// WGSL's `workgroupUniformLoad`: a workgroup barrier, a load from workgroup memory, and a
     /// second barrier, so that all invocations load the same values. The index must be uniform.
-    /// Results are numbered as those of [`Inst::Load`]. Adjacent uniform loads share the barrier
-    /// between them, as does an adjacent [`Barrier`](super::Barrier): see [`needs_barriers`].
+    /// Results are numbered as those of [`Inst::Load`]. Adjacent uniform loads share both barriers:
+    /// there is none between them. An adjacent workgroup barrier is one of the two: see
+    /// [`needs_barriers`].
     ///
     /// [`needs_barriers`]: super::needs_barriers
     WorkgroupUniformLoad {

@@ -89,7 +89,7 @@ impl MatrixSize {
         }
     }
 
-    /// Returns the number of elements that each lane holds.
+    /// Returns the number of elements that each of the 32 lanes of a subgroup holds.
     #[must_use]
     pub const fn elements_per_lane(self) -> u32 {
         match self {

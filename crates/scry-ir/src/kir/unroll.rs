@@ -17,7 +17,7 @@ const MAX_WEIGHT: u32 = 1024;
 /// A loop to unroll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnrolledLoop {
-    /// The trip count.
+    /// The trip count, unless another exit ends the loop before.
     pub trip_count: u32,
     /// Position in the body of the branch that exits the loop.
     pub exit_branch: usize,
@@ -110,7 +110,8 @@ fn computes(stmts: &[Stmt], value: Value) -> bool {
     any_stmt(stmts, &mut |stmt| *stmt == Stmt::Let(value))
 }
 
-/// Returns whether a statement has a side effect, so that it cannot be removed if unused.
+/// Returns whether a statement may have a side effect. Only pure instructions, loads of scalars and
+/// fragments, and reads of variables certainly have none.
 pub(super) fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
     let Stmt::Let(value) = stmt else { return true };
     let inst = kir.inst(*value);

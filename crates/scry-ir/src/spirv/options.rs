@@ -35,16 +35,17 @@ pub struct SpirvOptions {
     /// of [`SpirvOptions::linearised`]. Its first word is 1 after a launch in which the driver
     /// aborted even the loop of two iterations that this option adds to the end of the kernel.
     pub reports_aborted_loops: bool,
-    /// Makes loops that are not proven to end poll a stop word, and end once it is not 0: an
+    /// Makes loops that are not proven to end soon poll a stop word, and end once it is not 0: an
     /// additional storage buffer of [`SpirvOptions::STOP_SIZE`] bytes is bound after all others.
     /// Kernels with barriers in such loops need as many bytes of workgroup memory more. Without it,
-    /// such loops end after 2^64 iterations at most. No effect unless [`SpirvOptions::checked`] is
-    /// set. Useful for kernels with [`ControlFlow::may_not_end`].
+    /// loops that are not proven to end are left after 2^64 iterations at most. No effect unless
+    /// [`SpirvOptions::checked`] is set. Useful for kernels with [`ControlFlow::may_not_end`].
     pub polls: bool,
     /// The products of cooperative matrices that the device computes. Kernels with others are
     /// refused.
     pub matrices: MatrixProducts,
-    /// Bytes of workgroup memory that a kernel may use, with what the writer adds for itself.
+    /// Bytes of workgroup memory of the device. Kernels with cooperative matrices are refused if
+    /// their own arrays and the tiles that the writer adds exceed it; others are not checked.
     pub max_workgroup_memory: u32,
 }
 

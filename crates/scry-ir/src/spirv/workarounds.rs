@@ -27,8 +27,8 @@ bitflags::bitflags! {
         /// Naga: `extractBits` and `insertBits` become shifts and masks, for drivers that get wrong
         /// bits where the word is uniform.
         const EXPAND_BIT_FIELDS = 1 << 5;
-        /// Kernel IR: `tanh(x)` becomes `sign(x)` where the result rounds to -1 or 1, for drivers
-        /// that divide infinities there.
+        /// Kernel IR: `tanh(x)` becomes `sign(x)` for large `x`, where the result rounds to -1 or
+        /// 1, for drivers that divide infinities there.
         const EXPAND_TANH = 1 << 6;
         /// Kernel IR: in loops of kernels with private arrays, `a >= b` of unsigned integers
         /// becomes `max(a, b) == a`, and others likewise, for drivers that end a loop too early if

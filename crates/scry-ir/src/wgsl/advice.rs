@@ -20,7 +20,7 @@ pub(crate) fn parse(report: &Report, source: &str) -> Option<String> {
     Some(format!("help: {help}"))
 }
 
-/// Detects a source of another language by its first thousand characters.
+/// Detects a source of another language by its first thousand bytes.
 fn other_language(source: &str) -> Option<&'static str> {
     let end = (0..=source.len().min(1000)).rev().find(|at| source.is_char_boundary(*at))?;
     let start = &source[..end];

@@ -56,10 +56,15 @@ impl<'a> Declarations<'a> {
         Some(Span::new(token.start, token.end))
     }
 
-    /// Returns the span of the first token with that text, or else of the first token.
-    pub(crate) fn first(&self, text: &str) -> Span {
-        let hit = self.tokens.iter().find(|token| token.text(self.source) == text);
-        hit.or(self.tokens.first()).map_or(Span::UNDEFINED, |t| Span::new(t.start, t.end))
+    /// Returns the span of the first token with that text.
+    pub(crate) fn find_first(&self, text: &str) -> Option<Span> {
+        let hit = self.tokens.iter().find(|token| token.text(self.source) == text)?;
+        Some(Span::new(hit.start, hit.end))
+    }
+
+    /// Returns the span of the first token.
+    pub(crate) fn start(&self) -> Span {
+        self.tokens.first().map_or(Span::UNDEFINED, |token| Span::new(token.start, token.end))
     }
 
     /// Parses the declaration at `at`; returns the index after it.

@@ -69,7 +69,8 @@ impl Overrides {
         Self { list }
     }
 
-    /// Converts the values given. Refuses unknown overrides and values that do not fit.
+    /// Converts the values given. Refuses unknown overrides, values that do not fit, and a second
+    /// value for an override.
     pub(crate) fn resolve(&self, given: &[(String, OverrideValue)]) -> Result<Values, Box<Report>> {
         let mut values = Values::default();
         for (key, value) in given {
@@ -146,7 +147,8 @@ fn type_name(scalar: Scalar) -> String {
     format!("{letter}{}", u32::from(scalar.width) * 8)
 }
 
-/// Returns the value as a number. Refuses one that the override's type cannot represent.
+/// Returns the value as a number. Refuses one outside of the range of the override's type, and a
+/// fraction for an integer.
 fn to_number(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Report>> {
     let scalar = declaration.scalar;
     let (name, ty) = (declaration.quoted_name(), type_name(scalar));

@@ -36,8 +36,10 @@ pub(crate) fn check_depth(
             let span = module.types.get_span(handle);
             return Err(Box::new(if span.is_defined() {
                 report.at(span, "this type")
+            } else if let Some(alias) = declarations.find_first("alias") {
+                report.at(alias, "the first alias")
             } else {
-                report.at(declarations.first("alias"), "the first alias")
+                report.at(declarations.start(), "in this source")
             }));
         }
         depths.push(inner_depth + 1);

@@ -54,8 +54,8 @@ impl Index {
 }
 
 impl Emitter<'_> {
-    /// Returns the index of a place in units of `unit` bytes, rounded down if offset or stride is
-    /// not a multiple of it.
+    /// Returns the index of a place in units of `unit` bytes, of which its offset and stride are
+    /// multiples.
     pub(super) fn index(&mut self, place: &Place, unit: u32) -> Index {
         let (stride, offset) = (place.stride, u64::from(place.offset));
         let Some(index) = place.index else {

@@ -110,8 +110,8 @@ fn scalar_type(element: Type, accesses: &[Access], native_f16: bool) -> Type {
 }
 
 /// Returns the elements of an array for its accesses, without their number (`len`). They are
-/// atomics if atomics are used, and vectors if every store writes whole vectors: two invocations
-/// must not write components of one vector at the same time.
+/// atomics if atomics are used or parts of words are stored, and vectors if every store writes
+/// whole vectors: two invocations must not write components of one vector at the same time.
 fn elements_for(ty: Type, accesses: &[Access], permits: impl Fn(u32) -> bool) -> Elements {
     let atomics = || accesses.iter().filter(|access| access.kind == AccessKind::Atomic);
     let atomic = atomics().next().is_some() || accesses.iter().any(is_partial_store(ty));

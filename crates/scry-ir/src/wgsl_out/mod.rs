@@ -1,9 +1,9 @@
 //! Emits a kernel in KIR as WGSL, for wgpu, browsers and tools.
 //!
 //! The text is valid for naga and for Chromium's compiler. Storage buffers become flat arrays of
-//! their element type, or of vectors if every store writes whole vectors. Uniforms and immediates
-//! become structures of named fields. The text does not rely on bounds checks of the consumer: KIR
-//! contains its own.
+//! their element type, of vectors if every store writes whole vectors, or of `u32` if accesses of
+//! several sizes occur. Uniforms and immediates become structures of named fields. The text does
+//! not rely on bounds checks of the consumer: KIR contains its own.
 //!
 //! | file | what it does |
 //! | --- | --- |

@@ -3,8 +3,8 @@
 use super::Emitter;
 use crate::kir::{BinaryOp, Type, UnaryOp, Value};
 
-/// Maximum constant exponent of `ldexp` that is not an error: that of `f16`, the least of all
-/// types.
+/// Maximum exponent of `ldexp` that is written as a constant. WGSL rejects constants above
+/// `bias + 1`, which is 16 for `f16`, the least of all types.
 const MAX_EXPONENT: i64 = 15;
 
 impl Emitter<'_> {

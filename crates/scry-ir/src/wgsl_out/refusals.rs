@@ -27,8 +27,11 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
     if kir.has_matrices() || kir.values.iter().any(is_fragment) {
         return Err(cooperative_matrices());
     }
-    let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
-    arrays.chain(kir.vars.iter().copied()).try_for_each(check_type)?;
+    let arrays = || kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
+    if arrays().any(|ty| ty == Type::U16) {
+        return Err(no_16_bit_integers());
+    }
+    arrays().chain(kir.vars.iter().copied()).try_for_each(check_type)?;
     kir.values.iter().try_for_each(|definition| check_value(kir, definition))?;
     if any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _))) {
         return Err(not_in_wgsl("no subgroup barriers", "use workgroupBarrier() instead"));
@@ -69,8 +72,8 @@ fn unsupported_error(features: Features, what: &str, help: &str) -> ShaderError 
 
 const OTHER_TARGETS: &str = "emit SPIR-V or PTX, or use 32-bit types";
 
-/// Checks the type of a value or variable. `U16` passes, since it is the type of the bits of an
-/// `F16` too: see [`check_no_u16`].
+/// Checks the type of a value, variable or array. `U16` passes, since it is the type of the bits of
+/// an `F16` too, in values and variables: see [`check_no_u16`].
 fn check_type(ty: Type) -> Check {
     match ty {
         Type::F64 => Err(unsupported_error(Features::F64, "64-bit floats (f64)", OTHER_TARGETS)),

@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// Returns the kernels of the repository's corpus.
+/// Returns the kernels in the top folder of the repository's corpus.
 fn corpus() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
     let mut paths: Vec<_> = fs::read_dir(folder)

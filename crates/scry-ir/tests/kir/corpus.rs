@@ -1,4 +1,5 @@
-//! Tests that every kernel of the corpus is valid in the kernel IR, and matches its golden file.
+//! Tests that every kernel of the corpus is valid in the kernel IR, and that those in its top
+//! folder match their golden files.
 
 use std::path::Path;
 
@@ -30,7 +31,8 @@ fn corpus_kernels_verify_and_parse_back() {
     }
 }
 
-/// Compares each kernel, with bounds checks as backends compile it, with its golden file.
+/// Compares each kernel of the top folder, with bounds checks as backends compile it, with its
+/// golden file.
 #[test]
 fn kernel_text_matches_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");

@@ -1,4 +1,5 @@
-//! Tests that the SPIR-V of every kernel of the corpus is valid, and matches its golden file.
+//! Tests that the SPIR-V of every kernel of the corpus is valid, and that those in its top folder
+//! match their golden files.
 
 use rspirv::binary::Disassemble;
 use scry_ir::SpirvOptions;

@@ -322,3 +322,20 @@ fn early_exits_nest_following_statements() {
     assert_eq!(depth(&format!("loop {{ {} }}", exits("break;"))), 2);
     assert_eq!(depth(&format!("loop {{ {} }}", exits("return;"))), 10);
 }
+
+#[test]
+fn lengths_of_16_bit_arrays_are_valid() {
+    if !have_validator("lengths_of_16_bit_arrays_are_valid") {
+        return;
+    }
+    for access in ["", "+ u32(a[0] + a[1])"] {
+        let source = format!(
+            "enable f16;
+             @group(0) @binding(0) var<storage> a: array<f16>;
+             @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ out[0] = arrayLength(&a) {access}; }}"
+        );
+        let words = parse("lengths", &source).to_spirv(&CHECKED).unwrap();
+        validate(&words).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    }
+}

@@ -52,7 +52,8 @@ pub fn parse(name: &str, source: &str) -> Program {
     Program::parse(source).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Returns all combinations of options.
+/// Returns all combinations of the options that are flags, with all workarounds or none, for two
+/// versions. Only the newer one polls.
 pub fn every_option() -> Vec<SpirvOptions> {
     let mut all = Vec::new();
     for version in [(1, 3), (1, 5)] {

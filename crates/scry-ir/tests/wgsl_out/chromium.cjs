@@ -1,8 +1,9 @@
 // Compiles WGSL kernels in headless Chromium, on its software adapter.
 //
 // Usage: node chromium.cjs CHROMIUM < kernels.json, with an array of { name, text, features }.
-// Prints a line of JSON per kernel: { name, lacks } for features that the adapter lacks, or
-// { name, errors }. Needs the npm package playwright-core, found by NODE_PATH.
+// Prints a line of JSON per kernel, { name, lacks, errors }: the features that the adapter lacks,
+// and the errors, which are not determined if it lacks any. Needs the npm package playwright-core,
+// found by NODE_PATH.
 
 const { chromium } = require('playwright-core');
 const { readFileSync } = require('fs');

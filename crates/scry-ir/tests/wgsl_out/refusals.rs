@@ -34,6 +34,18 @@ fn types_of_16_and_64_bits_are_refused() {
 }
 
 #[test]
+fn arrays_of_16_bit_integers_are_rejected() {
+    let (message, kind) = emit_error(
+        "enable f16; enable wgpu_int16;
+         @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+         var<workgroup> w: array<u16, 8>;
+         @compute @workgroup_size(1) fn main() { w[data[0] % 8u] = u16(data[1]); }",
+    );
+    assert!(message.starts_with("WGSL has no 16-bit integers (i16, u16)"), "{message}");
+    assert_eq!(kind, ShaderErrorKind::UnsupportedFeatures(Features::I16));
+}
+
+#[test]
 fn atomics_of_floats_are_refused() {
     let (message, kind) = emit_error(
         "@group(0) @binding(0) var<storage, read_write> sum: atomic<f32>;

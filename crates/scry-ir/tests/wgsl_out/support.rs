@@ -79,7 +79,8 @@ pub fn execute(kir: &Kir, launch: &Launch) -> Result<Vec<Vec<u8>>, InterpretErro
 }
 
 /// Asserts that the WGSL emitted for a kernel computes what its source computes, with and without
-/// bounds checks added to the emitted WGSL. Returns false if the kernel does not end.
+/// bounds checks added to the emitted WGSL. Returns false if the interpreter rejects the kernel,
+/// such as one that does not end.
 pub fn emitted_matches_source(launch: &Launch) -> bool {
     let program = parse(&launch.source);
     let (text, emitted) = round_trip(&program, &launch.source);

@@ -1,25 +1,49 @@
 //! The operations, one file each, with their variants.
 
 mod attention;
+mod conv;
+mod conv_tiling;
+mod gather;
 mod matmul;
 mod norm;
+mod pairwise;
+mod pool;
 mod quantized;
+mod random;
 mod reduce;
+mod rope;
 mod rows;
 mod scan;
+mod scatter_add;
 mod softmax;
 mod sort;
+mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
+pub use conv::{Conv1d, Conv2d};
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
+pub use pairwise::{Metric, Nearest};
+pub use pool::{Pool, Pool2d};
 pub use quantized::BlockFormat;
 pub use reduce::Reduction;
+pub use rope::Rope;
 pub use scan::ScanKind;
 
 use crate::operation::{OperationInfo, describe};
 
+/// Returns every operation of the library, with its variants.
+///
+/// ```
+/// let softmax = scry_kernels::operations().into_iter().find(|it| it.name == "softmax").unwrap();
+/// assert_eq!(softmax.variants.last().unwrap().name, "wgsl");
+/// ```
+#[must_use]
+pub fn operations() -> Vec<OperationInfo> {
+    list()
+}
+
 /// Returns every operation, in the order of the documentation.
-pub(crate) fn list() -> Vec<OperationInfo> {
+fn list() -> Vec<OperationInfo> {
     const FLOATS: &str = "f32, f16, bf16";
     const NUMBERS: &str = "f32, f16, bf16, i32, u32";
     const WORDS: &str = "f32, i32, u32";
@@ -47,5 +71,25 @@ pub(crate) fn list() -> Vec<OperationInfo> {
             "product with quantised weights",
             FLOATS,
         ),
+        describe::<transpose::Permute>("transpose", "transpose of a matrix", NUMBERS),
+        describe::<transpose::Permute>("transpose_batch", "transposes of matrices", NUMBERS),
+        describe::<transpose::Permute>("permute", "permutation of axes", NUMBERS),
+        describe::<gather::MoveRows>("gather_rows", "rows selected by indices", NUMBERS),
+        describe::<gather::MoveRows>("gather", "elements selected by indices", NUMBERS),
+        describe::<gather::MoveRows>("scatter_rows", "copies to rows by indices", NUMBERS),
+        describe::<scatter_add::ScatterAdd>(
+            "scatter_add_rows",
+            "additions to rows by indices",
+            "f32, i32, u32",
+        ),
+        describe::<rope::Rotate>("rope", "rotary position embedding", FLOATS),
+        describe::<conv::Convolution>("conv2d", "two-dimensional convolution", FLOATS),
+        describe::<conv::Convolution>("conv1d", "one-dimensional convolution", FLOATS),
+        describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
+        describe::<pairwise::Pairwise>("pairwise_distances", "distances of points", FLOATS),
+        describe::<pairwise::NearestPoints>("nearest", "nearest points of queries", FLOATS),
+        describe::<random::Random>("random_bits", "random bits", "i32, u32"),
+        describe::<random::Random>("random_uniform", "uniform random numbers", FLOATS),
+        describe::<random::Random>("random_normal", "normal random numbers", FLOATS),
     ]
 }

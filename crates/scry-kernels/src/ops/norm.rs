@@ -1,17 +1,15 @@
 //! Layer norm and RMS norm.
 
-use scry_gpu::{Binding, NativeBinding, PreparedLaunch, Result};
+use scry_gpu::{BackendKind, Binding, NativeBinding, PreparedLaunch, Result};
 use scry_ptx::kernels::norm::{self, Norm, NormKind};
 
-use super::rows::RowMatrix;
+use super::rows::{RowKernel, RowMatrix};
 use crate::arguments;
 use crate::call::Call;
-use crate::elements::{self, FLOATS};
+use crate::elements;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
-use crate::ptx;
-use crate::wgsl::{Immediates, WgslLaunch};
 
 /// A norm of each row.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,10 +107,9 @@ impl Kernels {
         function: &'static str,
         norm: Norm,
         buffers: &[&dyn Binding],
-        [rows, columns]: [usize; 2],
+        sizes: [usize; 2],
     ) -> Result<Op> {
-        let dtype = Call::new(function).dtype("x", buffers[0], &FLOATS)?;
-        let matrix = RowMatrix { rows: rows as u64, columns: columns as u64, dtype };
+        let matrix = RowMatrix::new(function, buffers[0], sizes)?;
         self.op(RowNorm { function, norm, matrix }, buffers)
     }
 }
@@ -134,20 +131,23 @@ impl RowNorm {
     fn declarations(&self) -> String {
         let mut text = format!(
             "const CENTERED = {};\n\
-             @group(0) @binding(0) var<storage, read> x: array<Stored>;\n\
-             @group(0) @binding(1) var<storage, read_write> y: array<Stored>;\n",
+             @group(0) @binding(0) var<storage, read> x: array<StoredChunk>;\n\
+             @group(0) @binding(1) var<storage, read_write> y: array<StoredChunk>;\n",
             self.is_centered()
         );
-        for (name, binding, is_present, neutral) in
-            [("weight", 2, self.has_weight(), "1.0"), ("bias", 3, self.has_bias(), "0.0")]
-        {
-            let body = if is_present { format!("widen({name}s[column])") } else { neutral.into() };
+        for (name, binding, is_present, neutral) in [
+            ("weight", 2, self.has_weight(), "Chunk(1.0)"),
+            ("bias", 3, self.has_bias(), "Chunk(0.0)"),
+        ] {
+            let body =
+                if is_present { format!("widen_chunk({name}s[at])") } else { neutral.into() };
             if is_present {
                 text += &format!(
-                    "@group(0) @binding({binding}) var<storage, read> {name}s: array<Stored>;\n"
+                    "@group(0) @binding({binding})\n\
+                     var<storage, read> {name}s: array<StoredChunk>;\n"
                 );
             }
-            text += &format!("fn {name}(column: u32) -> f32 {{ return {body}; }}\n");
+            text += &format!("fn {name}(at: u32) -> Chunk {{ return {body}; }}\n");
         }
         text
     }
@@ -176,19 +176,30 @@ impl Operation for RowNorm {
             Variant {
                 info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
                 obstacle: |it, kernels| {
-                    ptx::obstacle(kernels, |gpu| norm::plan(it.norm, it.matrix.ptx(), gpu))
+                    it.matrix.ptx_obstacle(kernels, |rows, gpu| norm::plan(it.norm, rows, gpu))
                 },
                 suits: |_, _| true,
                 prepare: |it, preparation| {
-                    let plan = |gpu| norm::plan(it.norm, it.matrix.ptx(), gpu);
-                    preparation.plan(ptx::plan(preparation.kernels, plan))
+                    let plan = |rows, gpu| norm::plan(it.norm, rows, gpu);
+                    it.matrix.prepare_ptx(preparation, plan)
                 },
+            },
+            Variant {
+                info: VariantInfo {
+                    name: "wgsl-subgroups",
+                    needs: "subgroups",
+                    deterministic: true,
+                },
+                obstacle: |it, kernels| it.matrix.subgroups_obstacle(kernels),
+                // The CPU has its own kind of subgroups, which workgroup memory is as fast as.
+                suits: |_, kernels| kernels.device().backend_kind() != BackendKind::Cpu,
+                prepare: |it, preparation| wgsl(it, preparation, true),
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
                 suits: |_, _| true,
-                prepare: wgsl,
+                prepare: |it, preparation| wgsl(it, preparation, false),
             },
         ]
     }
@@ -202,26 +213,23 @@ impl Operation for RowNorm {
     }
 }
 
-fn wgsl(it: &RowNorm, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let matrix = &it.matrix;
+fn wgsl(
+    it: &RowNorm,
+    preparation: &Preparation<'_>,
+    by_subgroups: bool,
+) -> Result<Vec<PreparedLaunch>> {
     // `x` and `y`, then the others.
     let mut buffers: Vec<_> = preparation.buffers.iter().collect();
     let y = buffers.pop().expect("the last buffer is y");
     buffers.insert(1, y);
-    let launch = WgslLaunch {
-        source: &[
-            elements::prelude(matrix.dtype),
-            &matrix.constants(),
-            &it.declarations(),
-            include_str!("../shaders/rows.wgsl"),
-            include_str!("../shaders/norm.wgsl"),
-        ],
+    let kernel = RowKernel {
+        name: "norm",
+        row: "norm_row",
+        declarations: &it.declarations(),
+        body: include_str!("../shaders/rows/norm.wgsl"),
         buffers: &buffers,
-        immediates: Immediates::default()
-            .u32(matrix.rows as u32)
-            .u32(matrix.columns as u32)
-            .f32(it.norm.epsilon),
-        workgroups: matrix.workgroups(),
+        epsilon: it.norm.epsilon,
+        by_subgroups,
     };
-    Ok(vec![preparation.wgsl(&launch)?])
+    it.matrix.launch(preparation, &kernel)
 }

@@ -1,16 +1,13 @@
 //! Softmax and its logarithm.
 
-use scry_gpu::{Binding, NativeBinding, PreparedLaunch, Result};
+use scry_gpu::{BackendKind, Binding, NativeBinding, PreparedLaunch, Result};
 use scry_ptx::kernels::softmax::{self, SoftmaxKind};
 
-use super::rows::RowMatrix;
-use crate::call::Call;
-use crate::elements::{self, FLOATS};
+use super::rows::{RowKernel, RowMatrix};
+use crate::elements;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
-use crate::ptx;
-use crate::wgsl::{Immediates, WgslLaunch};
 
 /// Softmax of each row.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,10 +81,9 @@ impl Kernels {
         &self,
         kind: SoftmaxKind,
         [x, y]: [&dyn Binding; 2],
-        [rows, columns]: [usize; 2],
+        sizes: [usize; 2],
     ) -> Result<Op> {
-        let dtype = Call::new(function(kind)).dtype("x", x, &FLOATS)?;
-        let matrix = RowMatrix { rows: rows as u64, columns: columns as u64, dtype };
+        let matrix = RowMatrix::new(function(kind), x, sizes)?;
         self.op(Softmax { kind, matrix }, &[x, y])
     }
 }
@@ -117,19 +113,30 @@ impl Operation for Softmax {
             Variant {
                 info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
                 obstacle: |it, kernels| {
-                    ptx::obstacle(kernels, |gpu| softmax::plan(it.kind, it.matrix.ptx(), gpu))
+                    it.matrix.ptx_obstacle(kernels, |rows, gpu| softmax::plan(it.kind, rows, gpu))
                 },
                 suits: |_, _| true,
                 prepare: |it, preparation| {
-                    let plan = |gpu| softmax::plan(it.kind, it.matrix.ptx(), gpu);
-                    preparation.plan(ptx::plan(preparation.kernels, plan))
+                    let plan = |rows, gpu| softmax::plan(it.kind, rows, gpu);
+                    it.matrix.prepare_ptx(preparation, plan)
                 },
+            },
+            Variant {
+                info: VariantInfo {
+                    name: "wgsl-subgroups",
+                    needs: "subgroups",
+                    deterministic: true,
+                },
+                obstacle: |it, kernels| it.matrix.subgroups_obstacle(kernels),
+                // The CPU has its own kind of subgroups, which workgroup memory is as fast as.
+                suits: |_, kernels| kernels.device().backend_kind() != BackendKind::Cpu,
+                prepare: |it, preparation| wgsl(it, preparation, true),
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
                 suits: |_, _| true,
-                prepare: wgsl,
+                prepare: |it, preparation| wgsl(it, preparation, false),
             },
         ]
     }
@@ -143,26 +150,22 @@ impl Operation for Softmax {
     }
 }
 
-fn wgsl(it: &Softmax, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let logarithm = match it.kind {
-        SoftmaxKind::Softmax => "const LOGARITHM = false;\n",
-        SoftmaxKind::LogSoftmax => "const LOGARITHM = true;\n",
-    };
-    let matrix = &it.matrix;
-    let launch = WgslLaunch {
-        source: &[
-            elements::prelude(matrix.dtype),
-            &matrix.constants(),
-            logarithm,
-            include_str!("../shaders/rows.wgsl"),
-            include_str!("../shaders/softmax.wgsl"),
-        ],
+fn wgsl(
+    it: &Softmax,
+    preparation: &Preparation<'_>,
+    by_subgroups: bool,
+) -> Result<Vec<PreparedLaunch>> {
+    let kernel = RowKernel {
+        name: "softmax",
+        row: "softmax_row",
+        declarations: match it.kind {
+            SoftmaxKind::Softmax => "const LOGARITHM = false;\n",
+            SoftmaxKind::LogSoftmax => "const LOGARITHM = true;\n",
+        },
+        body: include_str!("../shaders/rows/softmax.wgsl"),
         buffers: &[&preparation.buffers[0], &preparation.buffers[1]],
-        immediates: Immediates::default()
-            .u32(matrix.rows as u32)
-            .u32(matrix.columns as u32)
-            .f32(0.0),
-        workgroups: matrix.workgroups(),
+        epsilon: 0.0,
+        by_subgroups,
     };
-    Ok(vec![preparation.wgsl(&launch)?])
+    it.matrix.launch(preparation, &kernel)
 }

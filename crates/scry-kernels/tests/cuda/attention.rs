@@ -1,10 +1,10 @@
 //! Tests of attention.
 
-use scry_gpu::cuda::kernels::{Attention, AttentionBias, Kernels, PtxType, Strides};
 use scry_gpu::{Binding, Buffer, bf16, f16};
+use scry_kernels::{Attention, AttentionBias, Kernels, PtxType, Strides};
 use scry_test_support::succeed;
 
-use crate::harness::{TestElement, assert_close, kernels, poisoned, random};
+use crate::harness::{TestElement, assert_close, having_variant, kernels, poisoned, random};
 
 /// An attention operation with its operands.
 struct Case<T> {
@@ -70,17 +70,8 @@ impl<T: TestElement> Case<T> {
         (0..count).step_by(step).chain(count.saturating_sub(2)..count).map(position).collect()
     }
 
-    /// Runs `attention`, and compares rows with the reference.
+    /// Runs attention, and compares rows with the reference.
     fn check(&self, kernels: &Kernels) {
-        self.check_function(kernels, false);
-    }
-
-    /// Runs `simple_attention`, and compares rows with the reference.
-    fn check_simple(&self, kernels: &Kernels) {
-        self.check_function(kernels, true);
-    }
-
-    fn check_function(&self, kernels: &Kernels, is_simple: bool) {
         let (gpu, attention) = (kernels.device(), &self.attention);
         let inputs = [&self.q, &self.k, &self.v].map(|data| succeed(gpu.upload(data)));
         let bias: Option<Buffer<f32>> = self.bias.as_ref().map(|bias| succeed(gpu.upload(bias)));
@@ -88,11 +79,8 @@ impl<T: TestElement> Case<T> {
         let mut buffers: Vec<&dyn Binding> = inputs.iter().map(|it| it as _).collect();
         buffers.extend(bias.iter().map(|it| it as &dyn Binding));
         buffers.push(&out);
-        let prepared = match is_simple {
-            true => kernels.simple_attention(attention, &buffers),
-            false => kernels.attention(attention, &buffers),
-        };
-        succeed(succeed(prepared).run());
+        let op = succeed(kernels.attention(attention, &buffers));
+        succeed(op.run());
         let (out, dim) = (succeed(out.download()), attention.head_dim as usize);
         for [batch, head, row] in self.sample_rows() {
             let strides = attention.out;
@@ -102,7 +90,7 @@ impl<T: TestElement> Case<T> {
             let results: Vec<_> = results.iter().copied().zip(expected).collect();
             let element = std::any::type_name::<T>();
             assert_close(
-                &format!("{element}, simple {is_simple}, row {row} of {attention:?}"),
+                &format!("{element}, {}, row {row} of {attention:?}", op.explain().variant()),
                 1.0,
                 &results,
             );
@@ -131,7 +119,7 @@ fn check_all<T: TestElement>(element: PtxType) {
                 let case = Case::<T>::new(attention);
                 case.check(&kernels);
                 if u64::from(queries) * u64::from(keys) < 20_000 {
-                    case.check_simple(&kernels);
+                    case.check(&having_variant(&kernels, "ptx-naive"));
                 }
             }
         }

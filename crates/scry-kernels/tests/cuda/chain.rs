@@ -1,8 +1,8 @@
 //! Tests of chains of launches with programmatic dependent launch, each of which reads the previous
 //! one's output: results must equal those of sequential execution.
 
-use scry_gpu::cuda::kernels::{BlockFormat, Gemm, Kernels, PreparedOp, PtxType};
 use scry_gpu::{Buffer, Element, bf16};
+use scry_kernels::{BlockFormat, Gemm, Kernels, Op, PtxType};
 use scry_test_support::succeed;
 
 use crate::harness::{kernels, poisoned, random};
@@ -14,7 +14,7 @@ const REPETITIONS: usize = 1000;
 /// batch, and compares all bits of the results.
 fn check<X: Element, Y: Element + PartialEq>(
     kernels: &Kernels,
-    steps: &[PreparedOp<'_>],
+    steps: &[Op],
     (inputs, x): (&[Buffer<X>], &Buffer<X>),
     results: &[&Buffer<Y>],
 ) {
@@ -74,8 +74,8 @@ fn check_quantised(kernels: &Kernels, format: BlockFormat) {
     let computed = succeed(gpu.alloc::<u8>(bytes(ROWS)));
     let (x, u, v) = (poisoned(gpu, K), poisoned(gpu, K), poisoned(gpu, K));
     let (matrix, last) = (poisoned(gpu, ROWS * K), poisoned(gpu, ROWS));
-    let product = |weights, x, y, rows| {
-        succeed(kernels.quantized_matmul::<f32, f32>(format, weights, x, y, [rows, K], 1))
+    let product = |weights: &Buffer<u8>, x: &Buffer<f32>, y: &Buffer<f32>, rows| {
+        succeed(kernels.quantized_matmul(format, weights, x, y, [rows, K], 1))
     };
     let steps = [
         product(&a, &x, &u, K),
@@ -127,7 +127,7 @@ fn check_products(kernels: &Kernels) {
     let [x, y, z] = [(); 3].map(|()| matrix(MANY));
     let [u, v, last] = [(); 3].map(|()| matrix(FEW));
     let mnk = [FEW, SIDE, SIDE];
-    let dequantize = |blocks, y| {
+    let dequantize = |blocks: &Buffer<u8>, y: &Buffer<bf16>| {
         succeed(kernels.dequantize(BlockFormat::Q8_0, blocks, y, (SIDE * SIDE) as usize))
     };
     let steps = [

@@ -1,8 +1,8 @@
 //! Tests of user-defined kernels, written with scry-ptx: parameters, tensor maps, clusters and
 //! scratch memory.
 
-use scry_gpu::cuda::kernels::{Kernels, Plan, PreparedOp, PtxKernel, Target};
 use scry_gpu::{Binding, Buffer};
+use scry_kernels::{Kernels, Op, Plan, PtxKernel, Target};
 use scry_ptx::PtxEntry;
 use scry_ptx::PtxType;
 use scry_ptx::kernels::{
@@ -169,11 +169,7 @@ fn copy_tile(k: &KernelBuilder) {
 }
 
 /// Prepares a plan of the kernels above.
-pub fn prepare<'a>(
-    kernels: &Kernels,
-    plan: &Plan,
-    buffers: &[&'a dyn Binding],
-) -> scry_gpu::Result<PreparedOp<'a>> {
+pub fn prepare(kernels: &Kernels, plan: &Plan, buffers: &[&dyn Binding]) -> scry_gpu::Result<Op> {
     // SAFETY: each kernel accesses no element beyond the sizes in its interface.
     unsafe { kernels.prepare("own", plan, buffers) }
 }
@@ -204,7 +200,7 @@ fn parameters_are_passed_in_declared_order() {
             let (to, from) =
                 (succeed(gpu.upload(&[&y[..], &[5.0]].concat())), succeed(gpu.upload(&x)));
             let op = succeed(prepare(&kernels, &saxpy(0.5, n), &[&to, &from]));
-            assert_eq!(op.kernels(), ["test_saxpy"]);
+            assert_eq!(op.kernel_names(), ["test_saxpy"]);
             succeed(op.run());
             let mut expected: Vec<f32> =
                 x.iter().zip(&y).map(|(x, y)| 0.5f32.mul_add(*x, *y)).collect();

@@ -1,14 +1,15 @@
 //! Devices that run the kernels, the null device, and comparisons with references.
 
-use scry_gpu::cuda::kernels::Kernels;
 use scry_gpu::testing::{self, Observed};
 use scry_gpu::{BackendKind, Buffer, Device, GemmElement, bf16, f16};
+use scry_kernels::{KernelOptions, Kernels};
 use scry_test_support::{devices, random_f32, succeed};
 
 /// The compute capability on which all kernels of the library run.
 const REQUIRED_CAPABILITY: [u16; 2] = [9, 0];
 
-/// Returns the kernels of each CUDA device of capability 9.0; prints what is skipped.
+/// Returns the library with the PTX variants on each CUDA device of capability 9.0; prints what is
+/// skipped.
 pub fn kernels() -> Vec<Kernels> {
     let cuda = devices().into_iter();
     let cuda = cuda.filter(|gpu| gpu.backend_kind() == BackendKind::Cuda);
@@ -20,11 +21,22 @@ pub fn kernels() -> Vec<Kernels> {
     if supported.is_empty() {
         eprintln!("skipped: no CUDA device of compute capability 9.0 is present");
     }
-    supported.iter().map(|gpu| succeed(Kernels::new(gpu))).collect()
+    supported.iter().map(ptx_kernels).collect()
 }
 
-/// Returns the kernels of a null device with this compute capability, which validates calls and
-/// executes no kernels; and a log of the submitted commands.
+/// Returns the library with the PTX variants on a device.
+pub fn ptx_kernels(gpu: &Device) -> Kernels {
+    having_variant(&succeed(Kernels::new(gpu)), "ptx")
+}
+
+/// Returns the library of the same device with another variant.
+pub fn having_variant(kernels: &Kernels, variant: &str) -> Kernels {
+    let variant = Some(variant.to_owned());
+    kernels.having(KernelOptions { variant, ..Default::default() })
+}
+
+/// Returns the library on a null device with this compute capability, which validates calls and
+/// executes no kernels; and a log of the submitted commands. The library chooses the variants.
 pub fn null_kernels(capability: [u16; 2]) -> (Kernels, Observed) {
     let mut info = testing::null_info();
     info.compute_capability = Some(capability);
@@ -34,7 +46,7 @@ pub fn null_kernels(capability: [u16; 2]) -> (Kernels, Observed) {
     (succeed(Kernels::new(&gpu)), log)
 }
 
-/// Returns the kernels of a null device with the properties of an H200.
+/// Returns the library on a null device with the properties of an H200.
 pub fn null_h200_kernels() -> Kernels {
     null_kernels(REQUIRED_CAPABILITY).0
 }

@@ -1,11 +1,12 @@
 //! Tests of matrix products.
 
-use scry_gpu::cuda::kernels::{Activation, Engine, Epilogue, Gemm, Kernels, Layout};
 use scry_gpu::{Binding, GpuError, bf16, f16};
-use scry_ptx::PtxType;
+use scry_kernels::{Activation, Epilogue, Gemm, Kernels, Layout, PtxType};
 use scry_test_support::succeed;
 
-use crate::harness::{TestElement, assert_close, kernels, poisoned, random};
+use crate::harness::{
+    TestElement, assert_close, having_variant, kernels, null_h200_kernels, poisoned, random,
+};
 
 /// m, n and k: near tile sizes and multiples of 16 bytes; tall, wide and flat matrices.
 const SHAPES: [[usize; 3]; 12] = [
@@ -53,14 +54,16 @@ impl<T: TestElement> Case<T> {
 }
 
 /// Multiplies on the device, and compares.
-fn check<T: TestElement>(kernels: &Kernels, engine: Engine, mnk: [usize; 3]) {
+fn check<T: TestElement>(kernels: &Kernels, mnk: [usize; 3]) {
     let ([m, n, k], gpu, case) = (mnk, kernels.device(), Case::<T>::new(mnk));
     let (a, b) = (succeed(gpu.upload(&case.a)), succeed(gpu.upload(&case.b)));
     let out = poisoned::<T>(gpu, m * n);
-    succeed(succeed(kernels.matmul_with(engine, &a, &b, &out, m, n, k)).run());
+    let op = succeed(kernels.matmul(&a, &b, &out, m, n, k));
+    succeed(op.run());
     let (out, sample) = (succeed(out.download()), case.sample_results());
     let scale = sample.iter().fold(0.0, |scale: f64, (_, _, abs_sum)| scale.max(*abs_sum));
-    let what = format!("{engine:?}, {} {m} x {n} x {k}", std::any::type_name::<T>());
+    let (variant, element) = (op.explain().variant(), std::any::type_name::<T>());
+    let what = format!("{variant}, {element} {m} x {n} x {k}");
     assert!(out.iter().all(|x| x.to_f64().is_finite()), "{what}: not all elements were written");
     let results: Vec<_> = sample.iter().map(|(at, sum, _)| (out[*at], *sum)).collect();
     assert_close(&what, scale, &results);
@@ -70,9 +73,9 @@ fn check<T: TestElement>(kernels: &Kernels, engine: Engine, mnk: [usize; 3]) {
 fn matmul_of_every_type_matches_reference() {
     for kernels in kernels() {
         for mnk in SHAPES {
-            check::<bf16>(&kernels, Engine::Scry, mnk);
-            check::<f16>(&kernels, Engine::Scry, mnk);
-            check::<f32>(&kernels, Engine::Scry, mnk);
+            check::<bf16>(&kernels, mnk);
+            check::<f16>(&kernels, mnk);
+            check::<f32>(&kernels, mnk);
         }
     }
 }
@@ -80,16 +83,16 @@ fn matmul_of_every_type_matches_reference() {
 #[test]
 fn cublas_matmul_matches_reference() {
     for kernels in kernels() {
-        let one = poisoned::<f32>(kernels.device(), 1);
-        let multiply = |out| kernels.matmul_with(Engine::Cublas, &one, &one, out, 1, 1, 1);
-        let out = poisoned::<f32>(kernels.device(), 1);
-        if let Err(missing @ GpuError::Library(_)) = multiply(&out) {
+        let kernels = having_variant(&kernels, "cublas");
+        let [one, out] = [(); 2].map(|()| poisoned::<f32>(kernels.device(), 1));
+        let multiplied = kernels.matmul(&one, &one, &out, 1, 1, 1);
+        if let Err(missing @ GpuError::Library(_)) = multiplied {
             eprintln!("skipped: {missing}");
             return;
         }
         for mnk in SHAPES {
-            check::<bf16>(&kernels, Engine::Cublas, mnk);
-            check::<f32>(&kernels, Engine::Cublas, mnk);
+            check::<bf16>(&kernels, mnk);
+            check::<f32>(&kernels, mnk);
         }
     }
 }
@@ -99,16 +102,30 @@ fn empty_matmul_launches_nothing() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let (none, out) = (succeed(gpu.alloc::<bf16>(0)), poisoned::<bf16>(gpu, 6));
-        for engine in [Engine::Scry, Engine::Cublas] {
+        for variant in ["ptx", "cublas"] {
+            let kernels = having_variant(&kernels, variant);
             succeed(out.fill(bf16::NAN));
-            let sum_of_none = succeed(kernels.matmul_with(engine, &none, &none, &out, 2, 3, 0));
+            let sum_of_none = succeed(kernels.matmul(&none, &none, &out, 2, 3, 0));
             succeed(sum_of_none.run());
-            assert_eq!(succeed(out.download()), [bf16::ZERO; 6], "{engine:?}");
-            let empty = succeed(kernels.matmul_with(engine, &none, &out, &none, 0, 3, 2));
-            assert!(empty.kernels().is_empty(), "{engine:?}");
+            assert_eq!(succeed(out.download()), [bf16::ZERO; 6], "{variant}");
+            let empty = succeed(kernels.matmul(&none, &out, &none, 0, 3, 2));
+            assert!(empty.kernel_names().is_empty(), "{variant}");
             succeed(empty.run());
         }
     }
+}
+
+#[test]
+fn cublas_products_over_nothing_are_zero_fills() {
+    let kernels = having_variant(&null_h200_kernels(), "cublas");
+    let buffer = || succeed(kernels.device().alloc::<f32>(6));
+    let [a, b, out] = [buffer(), buffer(), buffer()];
+    let names = |k| {
+        let op = succeed(kernels.matmul(&a, &b, &out, 2, 3, k));
+        op.kernel_names().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names(2), ["cublas_matmul"]);
+    assert!(matches!(&names(0)[..], [name] if name.starts_with("gemm_")), "{:?}", names(0));
 }
 
 /// `relu(2 * a * b + 3 * out + bias)` for each product of a batch, with column-major `a` and `b`.

@@ -1,7 +1,7 @@
 //! Tests of quantised weights, against the encoder and decoder on the host.
 
-use scry_gpu::cuda::kernels::{BlockFormat, Kernels};
 use scry_gpu::{Buffer, bf16, f16};
+use scry_kernels::{BlockFormat, Kernels};
 use scry_ptx::kernels::quant;
 use scry_test_support::succeed;
 

@@ -1,13 +1,13 @@
 //! Tests of the error texts of rejected calls, on the null device.
 
-use scry_gpu::cuda::kernels::{Kernels, Plan, PtxKernel, Target};
-use scry_gpu::{Binding, Device, GpuError, TensorMap, bf16, f16, testing};
+use scry_gpu::{Binding, Device, Features, GpuError, TensorMap, bf16, f16, testing};
+use scry_kernels::{Kernels, Plan, PtxKernel, Target};
 use scry_ptx::PtxEntry;
 use scry_ptx::kernels::{BufferSlot, KernelInterface, LaunchShape};
 use scry_test_support::succeed;
 
 use crate::custom_kernels::{Saxpy, TileCopy, prepare};
-use crate::harness::{null_h200_kernels, null_kernels};
+use crate::harness::{having_variant, null_h200_kernels, null_kernels};
 
 const COPY: TileCopy = TileCopy { rows: 9, columns: 33, ld: 36, cluster: 1 };
 
@@ -77,7 +77,7 @@ fn rejects_other_devices_buffers_and_batches() {
     let error = op.add_to(&mut other.device().batch()).unwrap_err();
     assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
     let text = error.to_string();
-    let expected = "PreparedOp::add_to: the operation prepared by Kernels::prepare of `own` \
+    let expected = "Op::add_to: the operation prepared by Kernels::prepare of `own` \
                     belongs to ";
     assert!(text.starts_with(expected), "{text}");
 }
@@ -91,9 +91,10 @@ fn missing_capability_error_names_kernel() {
         assert_eq!(
             error.to_string(),
             format!(
-                "kernel `test_tile_copy_1` needs compute capability 9.0, no other (sm_90a), but \
-                 null:0 null device has compute capability {present}; help: run it on such a GPU \
-                 (Device::list shows those present), or make the plan with Kernels::gpu_spec"
+                "Kernels::prepare of `own`: kernel `test_tile_copy_1` needs compute capability \
+                 9.0, no other (sm_90a), but null device has compute capability {present}; help: \
+                 run it on such a GPU (Device::list shows those present), or make the plan with \
+                 Kernels::gpu_spec"
             )
         );
         assert_eq!(log.take().dispatches, 0);
@@ -105,8 +106,9 @@ fn missing_capability_error_names_kernel() {
     let text = prepare_error(&old, &[&buffer(), &buffer()]);
     assert!(text.contains("needs compute capability 8.0 or newer (sm_80)"), "{text}");
     let [a, b, out] = [(); 3].map(|()| succeed(old.device().alloc::<bf16>(9)));
-    let text = old.matmul(&a, &b, &out, 3, 3, 1).unwrap_err().to_string();
-    assert!(text.starts_with("Kernels::matmul needs compute capability 8.0 or newer"), "{text}");
+    let text = having_variant(&old, "ptx").matmul(&a, &b, &out, 3, 3, 1).unwrap_err().to_string();
+    assert!(text.starts_with("Kernels::matmul (m=3, n=3, k=1) needs support for its"), "{text}");
+    assert!(text.contains("none: it needs compute capability 8.0 or newer (sm_80)"), "{text}");
 }
 
 #[test]
@@ -122,8 +124,8 @@ fn oversized_scratch_error_names_use() {
     let error = kernels.matmul(&a, &b, &out, 9, 65, 3001).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::matmul: scratch memory is 768256 bytes, but null device is limited \
-         to 409600 bytes (max_buffer_size); help: split the operation over several \
+        "Kernels::matmul: scratch memory of the kernel library is 768256 bytes, but null device \
+         is limited to 409600 bytes (max_buffer_size); help: split the operation over several \
          calls"
     );
 }
@@ -137,16 +139,13 @@ fn oversized_grid_error_names_function() {
     let kernels = succeed(Kernels::new(&testing::observed(info).0));
     let buffer = || succeed(kernels.device().alloc::<f32>(5000 * 1024));
     let (x, y) = (buffer(), buffer());
-    let softmax = succeed(kernels.softmax(&x, &y, [5000, 1024]));
-    let error = softmax.run().unwrap_err().to_string();
-    let prefix = "PreparedOp::run: the grid of Kernels::softmax (rows=5000, length=1024) is ";
+    let error = kernels.softmax(&x, &y, 5000, 1024).unwrap_err().to_string();
+    let prefix = "Kernels::softmax: the grid for rows=5000, columns=1024 is ";
     assert!(error.starts_with(prefix), "{error}");
     assert!(
         error.ends_with("(max_native_workgroups); help: split the operation over several calls"),
         "{error}"
     );
-    let error = softmax.add_to(&mut kernels.device().batch()).unwrap_err().to_string();
-    assert!(error.starts_with("PreparedOp::add_to: the grid of Kernels::softmax ("), "{error}");
 }
 
 #[test]
@@ -160,8 +159,8 @@ fn rejects_steps_with_missing_buffers() {
     };
     assert_eq!(
         error_of(BufferSlot::Argument(2)),
-        "Kernels::prepare: `plan` has a step that uses Argument(2), which the plan does not have; \
-         help: arguments and scratch buffers are counted from 0"
+        "Kernels::prepare of `own`: `plan` has a step that uses Argument(2), which the plan does \
+         not have; help: arguments and scratch buffers are counted from 0"
     );
     assert!(error_of(BufferSlot::Scratch(0)).contains("Scratch(0)"));
 }
@@ -200,27 +199,27 @@ fn user_kernels_never_alias_library_kernels() {
     let other = null_h200_kernels();
     let input = succeed(other.device().alloc::<f32>(64));
     let out = succeed(other.device().alloc::<f32>(64));
-    let softmax = succeed(other.softmax(&input, &out, [2, 32]));
-    let renamed = |n| Renamed(Saxpy { a: 1.0, n }, softmax.kernels()[0].to_owned());
+    let softmax = succeed(other.softmax(&input, &out, 2, 32));
+    let renamed = |n| Renamed(Saxpy { a: 1.0, n }, softmax.kernel_names()[0].to_owned());
     // The user's kernel is compiled first. Its parameters differ from those of the library's
     // softmax.
     let own = Plan::single(Box::new(renamed(10)));
     let own = succeed(prepare(&kernels, &own, &[&x, &weight]));
-    assert_eq!(own.kernels(), softmax.kernels());
-    succeed(succeed(kernels.softmax(&x, &y, [2, 32])).run());
+    assert_eq!(own.kernel_names(), softmax.kernel_names());
+    succeed(succeed(kernels.softmax(&x, &y, 2, 32)).run());
     succeed(own.run());
-    succeed(succeed(kernels.softmax(&y, &x, [2, 32])).run());
+    succeed(succeed(kernels.softmax(&y, &x, 2, 32)).run());
 }
 
 #[test]
-fn rejects_devices_of_other_backends() {
-    let error = Kernels::new(&succeed(Device::open("null"))).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "Kernels::new: its kernels are written in PTX, but this backend runs WGSL only: null:0 \
-         null device; help: open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write \
-         the kernel in WGSL, which runs on every device"
-    );
+fn plans_need_device_that_runs_ptx() {
+    let gpu = succeed(Device::open("cpu"));
+    let buffer = || succeed(gpu.alloc::<f32>(10));
+    let text = prepare_error(&succeed(Kernels::new(&gpu)), &[&buffer(), &buffer()]);
+    let start = "Kernels::prepare of `own`: kernel `test_saxpy` is written in PTX, which this \
+                 backend does not run: cpu:0 ";
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.contains("help: open a CUDA device"), "{text}");
 }
 
 #[test]
@@ -232,18 +231,17 @@ fn rejects_excessive_shared_memory() {
     let error = prepare(&kernels, &tile_copy_plan(&COPY), &[&buffer(), &buffer()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::prepare of `own`: kernel `test_tile_copy_1`, workgroup memory is 65536 bytes, \
-         but null device is limited to 32768 bytes (max_workgroup_memory); help: make its \
-         var<workgroup> arrays smaller"
+        "Kernels::prepare of `own`: kernel `test_tile_copy_1`, dynamic shared memory is 65536 \
+         bytes, but null device is limited to 32768 bytes (max_workgroup_memory); help: declare \
+         less with NativeInterface::dynamic_shared"
     );
 }
 
 /// The error texts of each entry point, one per line.
 mod golden {
     use scry_gpu::Buffer;
-    use scry_gpu::cuda::kernels::{
-        Attention, BlockFormat, Engine, Gemm, Layout, MatrixLayout, Norm, NormKind, PreparedOp,
-        PtxType, Rows,
+    use scry_kernels::{
+        Attention, BlockFormat, Gemm, Layout, MatrixLayout, Op, Precision, PtxType,
     };
     use scry_test_support::{golden, root};
 
@@ -252,7 +250,7 @@ mod golden {
     /// The golden file with the expected texts.
     const FILE: &str = "corpus/out/kernels/refusals.txt";
 
-    fn record(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<PreparedOp<'_>>) {
+    fn record(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<Op>) {
         let error = outcome.expect_err("it is rejected");
         lines.push(format!("{what}:\n    {error}\n"));
     }
@@ -264,35 +262,53 @@ mod golden {
         let (x, y, w) = (named("x"), named("y"), named("w"));
         let bf16s = succeed(gpu.alloc::<bf16>(12)).with_label("bf16s");
         let empty: Buffer<f32> = succeed(gpu.alloc(0)).with_label("empty");
+        let bias = succeed(gpu.alloc::<f32>(3)).with_label("bias");
+        let ints = succeed(gpu.alloc::<i32>(12)).with_label("ints");
         let mut lines = Vec::new();
         products(kernels, [&x, &y, &w], &bf16s, &mut lines);
         attention(kernels, [&x, &y, &w], &mut lines);
         quantized(kernels, [&x, &y], &mut lines);
         let mut rows = |what, outcome| record(&mut lines, what, outcome);
-        rows("softmax of too many rows", kernels.softmax(&x, &y, [4, 4]));
-        rows("softmax of empty rows", kernels.softmax(&x, &y, [4, 0]));
-        rows("softmax of rows beyond the maximum", kernels.softmax(&x, &y, [1, 1 << 40]));
-        rows("softmax in place", kernels.softmax(&x, &x, [3, 4]));
-        rows("log_softmax into an empty buffer", kernels.log_softmax(&x, &empty, [3, 4]));
-        let norm = kernels.layer_norm(&x, Some(&w), None, &y, [1, 13], 1e-5);
+        rows("softmax of too many rows", kernels.softmax(&x, &y, 4, 4));
+        let ptx = having_variant(kernels, "ptx");
+        rows("softmax of empty rows, with PTX", ptx.softmax(&x, &y, 4, 0));
+        rows("softmax of long rows", kernels.softmax(&x, &y, 1, 1 << 40));
+        rows("softmax of sizes beyond 64 bits", kernels.softmax(&x, &y, 1 << 40, 1 << 40));
+        rows("softmax in place", kernels.softmax(&x, &x, 3, 4));
+        rows("log_softmax into an empty buffer", kernels.log_softmax(&x, &empty, 3, 4));
+        let norm = kernels.layer_norm(&x, Some(&bias), None, &y, 3, 4, 1e-5);
         rows("layer_norm with a short weight", norm);
-        rows(
-            "layer_norm with a bias alone",
-            kernels.layer_norm(&x, None, Some(&w), &y, [3, 4], 1e-5),
-        );
-        rows(
-            "rms_norm with its weight as result",
-            kernels.rms_norm(&x, Some(&y), &y, [3, 4], 1e-5),
-        );
-        let norm = Norm { kind: NormKind::RmsWeight, epsilon: 1e-5 };
-        let shape = |count, length| Rows { count, length, element: PtxType::F32 };
-        rows("norm of too many rows", kernels.norm(norm, shape(4, 4), &[&x, &w, &y]));
-        rows("norm without its weight", kernels.norm(norm, shape(3, 4), &[&x, &y]));
-        rows("norm of another type", kernels.norm(norm, shape(3, 4), &[&x, &bf16s, &y]));
-        rows("norm in place", kernels.norm(norm, shape(3, 4), &[&x, &w, &x]));
+        let norm = kernels.layer_norm(&x, None, Some(&w), &y, 3, 4, 1e-5);
+        rows("layer_norm with a bias alone", norm);
+        let norm = kernels.rms_norm(&x, Some(&y), &y, 3, 4, 1e-5);
+        rows("rms_norm with its weight as result", norm);
+        rows("rms_norm of too many rows", kernels.rms_norm(&x, Some(&w), &y, 4, 4, 1e-5));
+        rows("rms_norm of integers", kernels.rms_norm(&ints, None, &y, 3, 4, 1e-5));
+        let norm = kernels.rms_norm(&x, Some(&bf16s), &y, 3, 4, 1e-5);
+        rows("rms_norm with a weight of another type", norm);
+        rows("rms_norm in place", kernels.rms_norm(&x, Some(&w), &x, 3, 4, 1e-5));
         let tail = succeed(x.slice(1..)).to_owned_slice();
-        rows("norm of an unaligned slice", kernels.norm(norm, shape(2, 4), &[&tail, &w, &y]));
+        let norm = kernels.rms_norm(&tail, Some(&w), &y, 2, 4, 1e-5);
+        rows("rms_norm of an unaligned slice", norm);
+        variants(kernels, [&x, &y, &w], &mut lines);
         lines
+    }
+
+    /// Errors of variants that do not exist, or that the device does not support.
+    fn variants(kernels: &Kernels, [x, y, w]: [&Buffer<f32>; 3], lines: &mut Vec<String>) {
+        let unknown = having_variant(kernels, "fast").softmax(x, y, 3, 4);
+        record(lines, "an unknown variant", unknown);
+        let mut info = testing::null_info();
+        (info.compute_capability, info.multiprocessors) = (Some([7, 5]), Some(1));
+        info.features = Features::empty();
+        let old = succeed(Kernels::new(&testing::observed(info).0));
+        let [a, b] = [(); 2].map(|()| succeed(old.device().alloc::<f16>(12)));
+        let ptx = having_variant(&old, "ptx").softmax(&a, &b, 3, 4);
+        record(lines, "PTX on an old GPU", ptx);
+        record(lines, "f16 on a device without any variant", old.softmax(&a, &b, 3, 4));
+        let gemm = Gemm { precision: Precision::Tf32, ..Gemm::new(2, 2, 2, PtxType::F32) };
+        let product = having_variant(kernels, "cublas").gemm(&gemm, &[x, y, w]);
+        record(lines, "gemm with TF32 by cuBLAS", product);
     }
 
     fn attention(kernels: &Kernels, [x, y, w]: [&Buffer<f32>; 3], lines: &mut Vec<String>) {
@@ -309,15 +325,17 @@ mod golden {
         attention("attention of long rows", wide, &[x, y, w, w]);
         let ungrouped = Attention { heads: 3, kv_heads: 2, ..fits };
         attention("attention of an invalid number of kv_heads", ungrouped, &[x, y, w, w]);
-        let mut simple = |what, shape: Attention, buffers: &[&dyn Binding]| {
-            record(lines, what, kernels.simple_attention(&shape, buffers));
-        };
-        simple("simple_attention in place", fits, &[x, y, w, x]);
-        simple("simple_attention of short keys", Attention { keys: 4, ..fits }, &[x, y, w, w]);
-        simple("simple_attention of too few buffers", fits, &[x, y, w]);
         let tail = succeed(x.slice(1..)).to_owned_slice();
         let one = Attention::new([1, 1], 1, 1, 4, PtxType::F32);
-        simple("simple_attention of an unaligned slice", one, &[&tail, y, w, x]);
+        attention("attention of an unaligned slice", one, &[&tail, y, w, x]);
+        let naive = having_variant(kernels, "ptx-naive");
+        let mut naive = |what, shape: Attention, buffers: &[&dyn Binding]| {
+            record(lines, what, naive.attention(&shape, buffers));
+        };
+        naive("naive attention in place", fits, &[x, y, w, x]);
+        naive("naive attention of short keys", Attention { keys: 4, ..fits }, &[x, y, w, w]);
+        naive("naive attention of too few buffers", fits, &[x, y, w]);
+        naive("naive attention of an unaligned slice", one, &[&tail, y, w, x]);
     }
 
     fn quantized(kernels: &Kernels, [x, y]: [&Buffer<f32>; 2], lines: &mut Vec<String>) {
@@ -342,19 +360,15 @@ mod golden {
     ) {
         let mut product = |what, outcome| record(lines, what, outcome);
         product("matmul of a short operand", kernels.matmul(x, y, w, 3, 4, 5));
-        product("matmul of a negative size", kernels.matmul(x, y, w, 3, -4, 3));
+        product("matmul of an operand of another type", kernels.matmul(x, bf16s, w, 3, 3, 3));
         product("matmul into an operand", kernels.matmul(x, y, x, 3, 3, 3));
         let tail = succeed(x.slice(1..)).to_owned_slice();
         product("matmul of an unaligned slice", kernels.matmul(&tail, y, w, 3, 3, 3));
-        let cublas = |a, b, out, sizes: [i64; 3]| {
-            let [m, n, k] = sizes;
-            kernels.matmul_with(Engine::Cublas, a, b, out, m, n, k)
-        };
-        product("matmul_with cuBLAS of a short operand", cublas(x, y, w, [3, 4, 5]));
-        product("matmul_with cuBLAS of a negative size", cublas(x, y, w, [3, 4, -1]));
-        product("matmul_with cuBLAS into an operand", cublas(x, y, x, [3, 3, 3]));
-        product("matmul_with cuBLAS of an unaligned slice", cublas(&tail, y, w, [3, 3, 3]));
-        let huge = kernels.matmul(x, y, w, 1i64 << 40, 1i64 << 40, 1i64 << 40);
+        let cublas = having_variant(kernels, "cublas");
+        product("matmul by cuBLAS of a short operand", cublas.matmul(x, y, w, 3, 4, 5));
+        product("matmul by cuBLAS into an operand", cublas.matmul(x, y, x, 3, 3, 3));
+        product("matmul by cuBLAS of an unaligned slice", cublas.matmul(&tail, y, w, 3, 3, 3));
+        let huge = kernels.matmul(x, y, w, 1 << 40, 1 << 40, 1 << 40);
         product("matmul of sizes beyond the maximum", huge);
         let bf16_gemm = Gemm::new(3, 3, 3, PtxType::Bf16);
         product("gemm of another type", kernels.gemm(&bf16_gemm, &[x, y, w]));
@@ -378,9 +392,7 @@ mod golden {
 
 /// Tests of grids with partial clusters, and of tensor maps beyond their buffers.
 mod partial_clusters {
-    use scry_gpu::cuda::kernels::{PtxKernel, Target};
-    use scry_ptx::PtxEntry;
-    use scry_ptx::kernels::{KernelInterface, LaunchShape, Parameter};
+    use scry_ptx::kernels::Parameter;
 
     use super::*;
 
@@ -432,8 +444,9 @@ mod partial_clusters {
     fn rejects_grids_with_partial_clusters() {
         assert_eq!(
             plan_error(PartialCluster { grid: [3, 1, 1], cluster: 2, rows: 9 }),
-            "kernel `test_tile_copy_2`, grid: 3 x 1 x 1 blocks, not a multiple of the cluster, \
-             2 x 1 x 1 blocks; help: launch a positive multiple of the cluster on each axis"
+            "Kernels::prepare of `own`: the grid of kernel `test_tile_copy_2` has 3 x 1 x 1 \
+             blocks, not a multiple of the cluster, 2 x 1 x 1 blocks; help: launch a positive \
+             multiple of the cluster on each axis"
         );
         let none = plan_error(PartialCluster { grid: [2, 0, 1], cluster: 1, rows: 9 });
         assert!(none.contains("2 x 0 x 1 blocks"), "{none}");
@@ -506,8 +519,8 @@ mod parameter_lists {
         };
         succeed(run(&[&[0; 4], &map.to_bytes(), &[0; 8]]));
         let short = run(&[&[0; 4], &map.to_bytes(), &[0; 4]]).unwrap_err().to_string();
-        assert!(short.contains("136 bytes were given, but parameters has 140"), "{short}");
+        assert!(short.contains("136 bytes were given, but the kernel declares 140"), "{short}");
         let none = run(&[&[0; 140]]).unwrap_err().to_string();
-        assert!(none.contains("parameter 1, of binding 0: is not a valid tensor map"), "{none}");
+        assert!(none.contains("parameter 1, of binding 0: it has no valid shape"), "{none}");
     }
 }

@@ -3,13 +3,13 @@
 
 use std::thread;
 
-use scry_gpu::cuda::kernels::{
-    Attention, BlockFormat, Epilogue, Gemm, Kernels, Precision, PreparedOp, PtxType,
-};
 use scry_gpu::{Batch, Buffer, Device, GpuError, Launch, NativeInterface, f16};
+use scry_kernels::{Attention, BlockFormat, Epilogue, Gemm, Kernels, Op, Precision, PtxType};
 use scry_test_support::succeed;
 
-use crate::harness::{TestElement, kernels, null_h200_kernels, poisoned, random};
+use crate::harness::{
+    TestElement, having_variant, kernels, null_h200_kernels, poisoned, ptx_kernels, random,
+};
 
 /// Multiplies random numbers from 0 to 1, with a bias of 0.5; returns `out`, whose elements are
 /// `initial` before.
@@ -115,7 +115,7 @@ fn threads_share_scratch_memory() {
         let expected: Vec<_> =
             products.iter().map(|product| product.run_and_download(&kernels)).collect();
         // Scratch memory grows while other threads use the old allocation.
-        let shared = succeed(Kernels::new(kernels.device()));
+        let shared = ptx_kernels(kernels.device());
         thread::scope(|scope| {
             for (product, expected) in products.iter().zip(&expected) {
                 let shared = shared.clone();
@@ -134,7 +134,7 @@ fn threads_share_scratch_memory() {
 fn recording_outlives_buffers_and_kernels() {
     for kernels in kernels() {
         let gpu = kernels.device();
-        let own = succeed(Kernels::new(gpu));
+        let own = ptx_kernels(gpu);
         let product = RepackedGemm::new(gpu, 0);
         let expected = product.run_and_download(&own);
         let mut batch = gpu.batch();
@@ -162,9 +162,9 @@ fn empty_operations_write_nothing() {
         let none = succeed(gpu.alloc::<f32>(0));
         let other = succeed(gpu.alloc::<f32>(0));
         let some = poisoned::<f32>(gpu, 8);
-        succeed(succeed(kernels.softmax(&none, &other, [0, 1 << 20])).run());
-        succeed(succeed(kernels.softmax(&none, &some, [0, 7])).run());
-        succeed(succeed(kernels.rms_norm(&none, Some(&some), &other, [0, 8], 1e-5)).run());
+        succeed(succeed(kernels.softmax(&none, &other, 0, 1 << 20)).run());
+        succeed(succeed(kernels.softmax(&none, &some, 0, 7)).run());
+        succeed(succeed(kernels.rms_norm(&none, Some(&some), &other, 0, 8, 1e-5)).run());
         assert!(succeed(some.download()).iter().all(|x| x.is_nan()), "the weights were written");
     }
 }
@@ -185,18 +185,28 @@ const SIZES: [usize; 12] = [
     usize::MAX,
 ];
 
-/// Returns whether the preparation of an operation, or its run on the null device, is rejected.
-fn is_rejected(prepared: scry_gpu::Result<PreparedOp<'_>>) -> bool {
-    match prepared.and_then(|prepared| prepared.run()) {
-        Ok(()) => false,
-        Err(GpuError::Argument(_)) => true,
-        Err(other) => panic!("{other}"),
+/// Returns whether the preparation of an operation is rejected, because of its arguments or because
+/// the requested variant does not support them; otherwise runs it on the null device.
+fn is_rejected(prepared: scry_gpu::Result<Op>) -> bool {
+    match prepared {
+        Err(GpuError::Argument(_)) => return true,
+        Err(GpuError::Capability(error)) if error.needed().contains("the options") => return true,
+        prepared => succeed(succeed(prepared).run()),
     }
+    false
 }
 
 #[test]
 fn every_size_runs_or_is_rejected() {
     let kernels = null_h200_kernels();
+    // WGSL is used for empty rows, and for rows longer than PTX supports.
+    check_every_size(&kernels, usize::MAX);
+    check_every_size(&having_variant(&kernels, "ptx"), (1 << 31) - (1 << 16));
+}
+
+/// Prepares and runs operations of all sizes; rows of 1 to `max_columns` elements are supported,
+/// and empty ones if that is the maximum of the type.
+fn check_every_size(kernels: &Kernels, max_columns: usize) {
     let gpu = kernels.device();
     let numbers = || succeed(gpu.alloc::<f32>(768));
     let [x, y, w] = [numbers(), numbers(), numbers()];
@@ -204,14 +214,14 @@ fn every_size_runs_or_is_rejected() {
     let pairs = SIZES.into_iter().flat_map(|a| SIZES.map(|b| (a, b)));
     for (a, b) in pairs {
         let fits = a.checked_mul(b).is_some_and(|count| count <= 768);
-        let accepted = fits && b > 0 && b < (1 << 31) - 1;
+        let accepted = fits && b <= max_columns && (b > 0 || max_columns == usize::MAX);
         let sizes = format!("{a} and {b}");
-        assert_eq!(is_rejected(kernels.softmax(&x, &y, [a, b])), !accepted, "{sizes}");
-        let norm = kernels.layer_norm(&x, Some(&w), None, &y, [a, b], f32::NAN);
+        assert_eq!(is_rejected(kernels.softmax(&x, &y, a, b)), !accepted, "{sizes}");
+        let norm = kernels.layer_norm(&x, Some(&w), None, &y, a, b, f32::NAN);
         assert_eq!(is_rejected(norm), !(accepted && b <= 768), "{sizes}");
-        let product = kernels.matmul(&x, &w, &y, a as u64, b as u64, 1u64);
+        let product = kernels.matmul(&x, &w, &y, a, b, 1);
         assert_eq!(is_rejected(product), !(fits && a <= 768 && b <= 768), "{sizes}");
-        let huge_k = kernels.matmul(&x, &w, &y, a as u64, b as u64, u64::MAX);
+        let huge_k = kernels.matmul(&x, &w, &y, a, b, usize::MAX);
         assert!(is_rejected(huge_k), "{sizes}");
         let to_u32 = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let shape = Attention::new([1, to_u32(a)], to_u32(b), 3, 1, PtxType::F32);

@@ -1,8 +1,7 @@
 //! Tests of softmax and norms.
 
-use scry_gpu::Buffer;
-use scry_gpu::cuda::kernels::{Kernels, PreparedOp};
-use scry_gpu::{Result, bf16, f16};
+use scry_gpu::{Buffer, Result, bf16, f16};
+use scry_kernels::{Kernels, Op};
 use scry_test_support::succeed;
 
 use crate::harness::{TestElement, kernels, poisoned, random};
@@ -31,13 +30,14 @@ type Reference = fn(&[f64], &[f64], &[f64]) -> Vec<f64>;
 /// A row-wise operation, and its reference.
 struct Function<T> {
     name: &'static str,
-    prepare: for<'a> fn(&Kernels, &'a Operands<T>) -> Result<PreparedOp<'a>>,
+    prepare: fn(&Kernels, &Operands<T>) -> Result<Op>,
     reference: Reference,
 }
 
 /// Operands of row-wise functions.
 struct Operands<T> {
-    shape: [usize; 2],
+    rows: usize,
+    columns: usize,
     x: Buffer<T>,
     weight: Buffer<T>,
     bias: Buffer<T>,
@@ -50,19 +50,19 @@ fn functions<T: TestElement>() -> [Function<T>; 7] {
     [
         Function {
             name: "softmax",
-            prepare: |kernels, it| kernels.softmax(&it.x, &it.y, it.shape),
+            prepare: |kernels, it| kernels.softmax(&it.x, &it.y, it.rows, it.columns),
             reference: |row, _, _| softmax(row),
         },
         Function {
             name: "log_softmax",
-            prepare: |kernels, it| kernels.log_softmax(&it.x, &it.y, it.shape),
+            prepare: |kernels, it| kernels.log_softmax(&it.x, &it.y, it.rows, it.columns),
             reference: |row, _, _| softmax(row).iter().map(|x| x.ln()).collect(),
         },
         Function {
             name: "layer_norm",
             prepare: |kernels, it| {
-                let Operands { shape, x, weight, bias, y } = it;
-                kernels.layer_norm(x, Some(weight), Some(bias), y, *shape, EPSILON)
+                let Operands { rows, columns, x, weight, bias, y } = it;
+                kernels.layer_norm(x, Some(weight), Some(bias), y, *rows, *columns, EPSILON)
             },
             reference: |row, weight, bias| {
                 let normalised = normalise(row, mean(row)).into_iter().zip(weight).zip(bias);
@@ -72,7 +72,8 @@ fn functions<T: TestElement>() -> [Function<T>; 7] {
         Function {
             name: "layer_norm without bias",
             prepare: |kernels, it| {
-                kernels.layer_norm(&it.x, Some(&it.weight), None, &it.y, it.shape, EPSILON)
+                let Operands { rows, columns, x, weight, y, .. } = it;
+                kernels.layer_norm(x, Some(weight), None, y, *rows, *columns, EPSILON)
             },
             reference: |row, weight, _| {
                 let normalised = normalise(row, mean(row)).into_iter().zip(weight);
@@ -81,13 +82,16 @@ fn functions<T: TestElement>() -> [Function<T>; 7] {
         },
         Function {
             name: "layer_norm without weight",
-            prepare: |kernels, it| kernels.layer_norm(&it.x, None, None, &it.y, it.shape, EPSILON),
+            prepare: |kernels, it| {
+                kernels.layer_norm(&it.x, None, None, &it.y, it.rows, it.columns, EPSILON)
+            },
             reference: |row, _, _| normalise(row, mean(row)),
         },
         Function {
             name: "rms_norm",
             prepare: |kernels, it| {
-                kernels.rms_norm(&it.x, Some(&it.weight), &it.y, it.shape, EPSILON)
+                let Operands { rows, columns, x, weight, y, .. } = it;
+                kernels.rms_norm(x, Some(weight), y, *rows, *columns, EPSILON)
             },
             reference: |row, weight, _| {
                 normalise(row, 0.0).into_iter().zip(weight).map(|(x, weight)| x * weight).collect()
@@ -95,7 +99,9 @@ fn functions<T: TestElement>() -> [Function<T>; 7] {
         },
         Function {
             name: "rms_norm without weight",
-            prepare: |kernels, it| kernels.rms_norm(&it.x, None, &it.y, it.shape, EPSILON),
+            prepare: |kernels, it| {
+                kernels.rms_norm(&it.x, None, &it.y, it.rows, it.columns, EPSILON)
+            },
             reference: |row, _, _| normalise(row, 0.0),
         },
     ]
@@ -123,17 +129,18 @@ fn all_to_f64<T: TestElement>(data: &[T]) -> Vec<f64> {
 
 /// Computes on the device, and compares all rows. Errors are relative to a row's largest result.
 fn check<T: TestElement>(kernels: &Kernels, function: &Function<T>, shape: [usize; 2]) {
-    let ([count, length], gpu) = (shape, kernels.device());
+    let ([rows, columns], gpu) = (shape, kernels.device());
     // Numbers from -2 to 6, whose mean is not zero.
     let x: Vec<T> =
-        random::<f32>(1, count * length).iter().map(|x| T::round_f32(4.0 * x + 2.0)).collect();
-    let (weight, bias) = (random::<T>(2, length), random::<T>(3, length));
+        random::<f32>(1, rows * columns).iter().map(|x| T::round_f32(4.0 * x + 2.0)).collect();
+    let (weight, bias) = (random::<T>(2, columns), random::<T>(3, columns));
     let upload = |data: &[T]| succeed(gpu.upload(data));
-    let y = poisoned(gpu, count * length);
-    let it = Operands { shape, x: upload(&x), weight: upload(&weight), bias: upload(&bias), y };
+    let y = poisoned(gpu, rows * columns);
+    let (x_buffer, weight_buffer, bias_buffer) = (upload(&x), upload(&weight), upload(&bias));
+    let it = Operands { rows, columns, x: x_buffer, weight: weight_buffer, bias: bias_buffer, y };
     succeed(succeed((function.prepare)(kernels, &it)).run());
     let (y, weight, bias) = (succeed(it.y.download()), all_to_f64(&weight), all_to_f64(&bias));
-    for (row, (x, y)) in x.chunks(length).zip(y.chunks(length)).enumerate() {
+    for (row, (x, y)) in x.chunks(columns).zip(y.chunks(columns)).enumerate() {
         let expected = (function.reference)(&all_to_f64(x), &weight, &bias);
         let scale = expected.iter().fold(1e-30, |scale: f64, x| scale.max(x.abs()));
         for (i, (y, expected)) in y.iter().zip(expected).enumerate() {

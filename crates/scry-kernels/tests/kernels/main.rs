@@ -1,11 +1,20 @@
 //! Tests of every operation on every device, each variant against a reference on the host: odd
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
+mod attention;
+mod conv;
+mod gather;
 mod matmul;
 mod numbers;
+mod pairwise;
+mod pool;
+mod quantized;
+mod random;
 mod reduce;
+mod rope;
 mod rows;
 mod scan;
 mod sort;
 mod support;
+mod transpose;
 mod variants;

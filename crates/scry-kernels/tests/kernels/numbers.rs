@@ -119,15 +119,3 @@ pub fn assert_near<T: Number>(what: &str, tolerance: f64, scale: f64, result: T,
         result.is_same(rounded) || (T::EPSILON > 0.0 && (result.wide() - expected).abs() <= limit);
     assert!(is_close, "{what}: {}, expected {expected}", result.wide());
 }
-
-/// Calls a check for each element type.
-#[macro_export]
-macro_rules! for_each_number {
-    ($check:ident($($argument:expr),*)) => {
-        $check::<f32>($($argument),*);
-        $check::<scry_gpu::f16>($($argument),*);
-        $check::<scry_gpu::bf16>($($argument),*);
-        $check::<i32>($($argument),*);
-        $check::<u32>($($argument),*);
-    };
-}

@@ -382,15 +382,15 @@ fn invalid_reductions_are_rejected() {
     );
     assert_eq!(
         error_on_cpu(|it| it.mean(&succeed(it.device().alloc::<i32>(3)))),
-        "Kernels::mean: buffer `x` has elements of i32, but f32, f16, bf16 are supported; help: \
-         pass a buffer of f32, f16, bf16"
+        "Kernels::mean: buffer `x` has elements of i32, but f32, f16 or bf16 is needed; help: \
+         pass a buffer of f32, f16 or bf16"
     );
     assert_eq!(
         error_on_cpu(|it| {
             let x = succeed(it.device().alloc::<f32>(3));
             it.reduce(Reduction::ArgMax, &x, &succeed(it.device().alloc::<f32>(1)))
         }),
-        "Kernels::reduce: buffer `out` has elements of f32, but u32 are supported; help: pass a \
+        "Kernels::reduce: buffer `out` has elements of f32, but u32 is needed; help: pass a \
          buffer of u32"
     );
     assert_eq!(

@@ -195,7 +195,7 @@ fn invalid_scans_are_rejected() {
             let x = succeed(it.device().alloc::<u64>(6));
             it.scan(ScanKind::Inclusive, &x, &alloc(it, 6))
         }),
-        "Kernels::scan: buffer `x` has elements of u64, but f32, f16, bf16, i32, u32 are \
-         supported; help: pass a buffer of f32, f16, bf16, i32, u32"
+        "Kernels::scan: buffer `x` has elements of u64, but f32, f16, bf16, i32 or u32 is needed; \
+         help: pass a buffer of f32, f16, bf16, i32 or u32"
     );
 }

@@ -1,6 +1,6 @@
 //! Devices with their variants, element types, and comparisons with references.
 
-use scry_gpu::{Binding, Buffer, DType, Device, Element, GpuError, bf16, f16};
+use scry_gpu::{Buffer, DType, Device, Element, GpuError, bf16, f16};
 use scry_kernels::{KernelOptions, Kernels, Op};
 use scry_test_support::{devices, random_f32, succeed};
 
@@ -58,6 +58,47 @@ impl Float for bf16 {
     }
 }
 
+/// An element type that is compared bit by bit.
+pub trait Bits: Element {
+    /// Returns the value with these bits; those that exceed the type are dropped.
+    fn from_low_bits(bits: u32) -> Self;
+    /// Returns the bits.
+    fn bits(self) -> u32;
+}
+
+macro_rules! bits {
+    ($($ty:ty: $from:expr, $to:expr;)*) => {
+        $(impl Bits for $ty {
+            fn from_low_bits(bits: u32) -> Self {
+                $from(bits)
+            }
+
+            fn bits(self) -> u32 {
+                $to(self)
+            }
+        })*
+    };
+}
+
+bits! {
+    f32: f32::from_bits, f32::to_bits;
+    f16: |bits| f16::from_bits(bits as u16), |value: f16| value.to_bits().into();
+    bf16: |bits| bf16::from_bits(bits as u16), |value: bf16| value.to_bits().into();
+    i32: |bits| bits as i32, |value| value as u32;
+    u32: |bits| bits, |value| value;
+}
+
+/// Returns elements of any bits, NaN among them, the same for the same seed.
+pub fn any_bits<T: Bits>(seed: u32, count: usize) -> Vec<T> {
+    let bits = |at: usize| (at as u32 ^ seed.rotate_left(16)).wrapping_mul(0x9e37_79b1);
+    (0..count).map(|at| T::from_low_bits(bits(at) ^ (bits(at) >> 15))).collect()
+}
+
+/// Returns the bits of elements.
+pub fn bits_of<T: Bits>(elements: &[T]) -> Vec<u32> {
+    elements.iter().map(|element| element.bits()).collect()
+}
+
 /// Calls `check` with the library on each device for each variant of an operation by its name.
 /// Variants that a device does not support fail with [`GpuError::Capability`]: `check` passes the
 /// results of preparing on to [`supported`], which skips them.
@@ -100,8 +141,8 @@ pub fn poisoned<T: Float>(gpu: &Device, count: usize) -> Buffer<T> {
 }
 
 /// Checks that each result is within `tolerance` half units in the last place of `scale`, which is
-/// at least the magnitude of the terms that it is computed from. NaN is expected where the reference
-/// is NaN.
+/// at least the magnitude of the terms that it is computed from. NaN is expected where the
+/// reference is NaN.
 #[track_caller]
 pub fn assert_close<T: Float>(
     what: &str,
@@ -132,14 +173,19 @@ macro_rules! for_each_float {
     };
 }
 
+/// All element types of the library, for tests that are generic over them.
+#[macro_export]
+macro_rules! for_each_number {
+    ($check:ident($($argument:expr),*)) => {
+        $crate::for_each_float!($check($($argument),*));
+        $check::<i32>($($argument),*);
+        $check::<u32>($($argument),*);
+    };
+}
+
 /// The name of an element type.
 pub fn type_name<T: Element>() -> &'static str {
     DType::of::<T>().map_or("?", DType::name)
-}
-
-/// Buffers as arguments.
-pub fn bindings<'b>(buffers: &[&'b dyn Binding]) -> Vec<&'b dyn Binding> {
-    buffers.to_vec()
 }
 
 /// Returns the text of the error with which a call on the CPU is rejected.

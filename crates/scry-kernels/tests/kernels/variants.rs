@@ -1,14 +1,14 @@
 //! Tests of the choice of variants.
 
-use scry_kernels::{KernelOptions, Kernels, operations};
-use scry_test_support::{on_each_device, succeed};
+use scry_kernels::{KernelOptions, Kernels, OperationInfo, VariantInfo, operations};
+use scry_test_support::{golden, on_each_device, root, succeed};
 
 use crate::support::{poisoned, random};
 
 #[test]
 fn every_operation_has_a_portable_reference() {
     // These have PTX variants only, so far.
-    const WITHOUT: [&str; 4] = ["attention", "quantize", "dequantize", "quantized_matmul"];
+    const WITHOUT: [&str; 1] = ["quantize"];
     for operation in operations().iter().filter(|it| !WITHOUT.contains(&it.name)) {
         let last = operation.variants.last().expect("there is a variant");
         assert_eq!((last.name, last.needs), ("wgsl", ""), "{}", operation.name);
@@ -19,6 +19,39 @@ fn every_operation_has_a_portable_reference() {
     }
 }
 
+/// The file with the table of operations, and the lines around the table.
+const README: &str = "crates/scry-kernels/README.md";
+const TABLE_START: &str =
+    "<!-- operations: SCRY_BLESS=1 cargo test -p scry-kernels --test kernels -->\n";
+const TABLE_END: &str = "<!-- end of operations -->\n";
+
+fn describe_variant(variant: &VariantInfo) -> String {
+    let order = (!variant.deterministic).then_some("not deterministic");
+    let notes = [Some(variant.needs), order].into_iter().flatten().filter(|it| !it.is_empty());
+    match notes.collect::<Vec<_>>().join("; ") {
+        notes if notes.is_empty() => format!("`{}`", variant.name),
+        notes => format!("`{}` ({notes})", variant.name),
+    }
+}
+
+fn table_row(operation: &OperationInfo) -> String {
+    let OperationInfo { name, summary, types, variants, .. } = operation;
+    let variants: Vec<_> = variants.iter().map(describe_variant).collect();
+    format!("| `{name}` | {summary} | {types} | {} |\n", variants.join(", "))
+}
+
+#[test]
+fn readme_lists_all_operations() {
+    let path = root().join(README);
+    let readme = std::fs::read_to_string(&path).expect("the README exists");
+    let (before, rest) = readme.split_once(TABLE_START).expect("the table has a start");
+    let (_, after) = rest.split_once(TABLE_END).expect("the table has an end");
+    let rows: String = operations().iter().map(table_row).collect();
+    let head = "| function | computes | element types | variants |\n| --- | --- | --- | --- |\n";
+    let text = format!("{before}{TABLE_START}\n{head}{rows}\n{TABLE_END}{after}");
+    golden::compare_file(&path, &text);
+}
+
 #[test]
 fn explanation_names_variant_and_obstacles() {
     let gpu = succeed(scry_gpu::Device::open("cpu"));
@@ -27,7 +60,7 @@ fn explanation_names_variant_and_obstacles() {
     assert_eq!(
         op.explain().to_string(),
         "Kernels::softmax (rows=2, columns=4): variant `wgsl`, because it is the first one that \
-         suits the sizes and the device\n  `ptx`: needs CUDA"
+         suits the sizes and the device\n  `ptx`: needs CUDA\n  `wgsl-subgroups`: could be used"
     );
     assert_eq!(op.kernel_names(), ["softmax"]);
 }
@@ -44,10 +77,13 @@ fn unknown_and_unsupported_variants_are_rejected() {
     assert_eq!(
         error("fast"),
         "Kernels::softmax: the option `variant` is `fast`, which this function does not have; \
-         help: use one of ptx, wgsl, or none"
+         help: use one of ptx, wgsl-subgroups, wgsl, or none"
     );
     let text = error("ptx");
-    assert!(text.contains("an obstacle: needs CUDA"), "{text}");
+    let start = "Kernels::softmax (rows=2, columns=4) needs support for its variant `ptx`, which \
+                 the options request, but ";
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.contains(" has none: it needs CUDA; help: leave the choice"), "{text}");
 }
 
 #[test]

@@ -8,11 +8,11 @@ use crate::target::Target;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The target lacks a feature that the kernel uses.
+    /// The kernel does not support the target.
     Target {
         /// The kernel.
         kernel: String,
-        /// The lowest target that has the feature.
+        /// The lowest target that the kernel supports.
         needed: Target,
         /// The requested target.
         target: Target,
@@ -37,8 +37,8 @@ impl fmt::Display for PlanError {
                 let newer = if needed.is_specific() { "" } else { " or newer" };
                 write!(
                     f,
-                    "kernel `{kernel}` uses instructions of {needed}, which {target} lacks; help: \
-                     pass {needed}{newer} as the target"
+                    "kernel `{kernel}` needs {needed}{newer}; the target is {target}; help: pass \
+                     {needed}{newer} as the target"
                 )
             }
             Self::Argument { kernel, argument, problem, help } => {

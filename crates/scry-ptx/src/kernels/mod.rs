@@ -32,7 +32,7 @@ pub trait PtxKernel: Debug + Send + Sync {
     /// whatever their problems, so that name and target are a cache key.
     fn name(&self) -> String;
 
-    /// Returns the lowest target that has all features that the kernel uses.
+    /// Returns the lowest target that the kernel supports.
     fn default_target(&self) -> Target;
 
     /// Emits the kernel for a target, which must have all features that it uses.

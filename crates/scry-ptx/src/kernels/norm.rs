@@ -70,8 +70,8 @@ pub fn plan_for(
 }
 
 /// The statistics of layer norm are the mean relative to the row's first element, the sum of
-/// squared deviations from that mean, and the number of elements (Welford's algorithm). The
-/// statistic of RMS norm is the sum of squares.
+/// squared deviations from that mean, and the number of elements, merged as in Chan's parallel form
+/// of Welford's algorithm. The statistic of RMS norm is the sum of squares.
 impl RowOp for Norm {
     fn name(&self) -> &'static str {
         match self.kind {

@@ -250,7 +250,7 @@ const fn infinity(ty: Type) -> u64 {
     }
 }
 
-/// Returns the reciprocal of a constant, if it is exact: that of a power of two.
+/// Returns the reciprocal of a constant, if it is exact and normal: that of a power of two.
 fn exact_reciprocal(x: Operand) -> Option<Operand> {
     match x {
         Operand::Imm { bits, ty: PtxType::F32 } => {

@@ -197,7 +197,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns the exit label of a loop or scope; `None` for the kernel itself.
+    /// Returns the exit label of a loop or scope; `None` for the kernel itself, unless it loops
+    /// over workgroups.
     fn exit_label(&self, label: KirLabel) -> Option<Label> {
         self.ends[label.0 as usize]
     }

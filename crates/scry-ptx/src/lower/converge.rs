@@ -1,9 +1,9 @@
 //! Convergence: where all threads of a block are active.
 //!
-//! Subgroup operations and barriers there use the full lane mask; elsewhere they query the active
-//! lanes. A condition that is uniform over the block keeps the threads converged. A value loaded
-//! from writable memory is not uniform, since racing threads may read different values. Neither is
-//! a variable that is assigned under a condition on such a value.
+//! Subgroup operations and barriers there have a mask that the block's size determines; elsewhere
+//! they query the active lanes. A condition that is uniform over the block keeps the threads
+//! converged. A value loaded from writable memory is not uniform, since racing threads may read
+//! different values. Neither is a variable that is assigned under a condition on such a value.
 
 use scry_ir::kir::{
     Barrier, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Variability, any_stmt,

@@ -146,7 +146,12 @@ fn signed_shift(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
         let biased = b.typed("add", wrapping_type(ty), &[a.into(), bias.into()]);
         result = b.typed("shr", ty, &[biased.into(), Operand::u32(by)]);
     }
-    if divisor < 0 { b.typed("neg", ty, &[result.into()]) } else { result }
+    if divisor > 0 {
+        return result;
+    }
+    // Not `neg`: the quotient of the minimum and -1 overflows, see `wrapping_type`.
+    let unsigned = wrapping_type(ty);
+    b.typed("sub", unsigned, &[Operand::Imm { bits: 0, ty: unsigned }, result.into()])
 }
 
 fn unsigned_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: u128) -> Reg {

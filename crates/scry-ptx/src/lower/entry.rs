@@ -14,7 +14,8 @@ const MAX_STATIC_SHARED: u32 = 48 << 10;
 /// Maximum bytes of a local array that are zeroed by unrolled stores rather than in a loop.
 const MAX_UNROLLED_ZEROS: u32 = 4096;
 
-/// Maximum 16-byte stores per thread that zero shared memory unrolled rather than in a loop.
+/// Maximum 16-byte stores of every thread that zero shared memory unrolled rather than in a loop;
+/// some threads make one more.
 const MAX_UNROLLED_STORES: u32 = 16;
 
 /// The state set up by the prologue.

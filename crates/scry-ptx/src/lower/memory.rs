@@ -16,7 +16,7 @@ pub(super) struct MemoryOperand {
     pub(super) address: Address,
     /// Known alignment of the address, at most [`MAX_ACCESS`].
     align: u32,
-    /// Whether the memory is constant while the kernel runs.
+    /// Whether it is a buffer that is constant while the kernel runs: loads are `ld.global.nc`.
     constant: bool,
 }
 

@@ -47,17 +47,20 @@ pub struct PtxOptions {
     /// kernel is launched with any number of blocks along x that are resident at once, and each
     /// block loops over workgroups.
     pub grid: GridSource,
-    /// Whether loops that are not proven to end poll for cancellation.
+    /// Whether the kernel polls for cancellation: in loops that are not proven to end soon, and,
+    /// with `Counts`, between workgroups.
     pub poll_cancellation: bool,
-    /// Whether registers are limited so that a multiprocessor holds [`MIN_RESIDENT_THREADS`].
+    /// Whether registers are limited so that a multiprocessor holds [`MIN_RESIDENT_THREADS`],
+    /// rounded down to whole blocks, of which at most 16 count.
     /// Without the limit, the registers that ptxas allocates may reduce occupancy until it no
     /// longer hides memory latency; a kernel that needs more registers has to be compiled without
     /// the limit.
     pub limit_registers: bool,
 }
 
-/// Minimum resident threads per multiprocessor of kernels with limited registers: 128 of 64 Ki
-/// registers for each.
+/// Resident threads per multiprocessor that the register limit makes room for, rounded down to
+/// whole blocks: 128 of 64 Ki registers for each. A single block needs no limit other than that of
+/// its size.
 pub const MIN_RESIDENT_THREADS: u32 = 512;
 
 impl PtxOptions {
@@ -68,7 +71,7 @@ impl PtxOptions {
     }
 }
 
-/// The number of resident blocks that every multiprocessor supports.
+/// The number of resident blocks that the multiprocessors of all targets support.
 const MAX_BLOCKS: u32 = 16;
 
 /// A parameter of a launch.
@@ -155,7 +158,7 @@ struct Lowering<'k> {
     /// Number of uses of each value.
     uses: Vec<u32>,
     convergence: converge::Convergence,
-    /// Exit labels of loops and scopes.
+    /// Exit labels of loops and scopes, and of the kernel if it loops over workgroups.
     ends: Vec<Option<Label>>,
 }
 

@@ -1,4 +1,4 @@
-//! Cancellation polls in loops that are not proven to terminate.
+//! Cancellation polls in loops that are not proven to terminate, and between workgroups.
 
 use scry_ir::GridSource;
 
@@ -21,9 +21,9 @@ const STAGGER_TICKS: u32 = 1 << 11;
 /// fill one period.
 const MAX_MULTIPROCESSORS: u32 = 1 << 8;
 
-/// Ticks of the clock between the polls of two warps that loop over workgroups. If all warps polled
-/// at once, a launch would need milliseconds more. A device holds thousands of warps, so that each
-/// of them polls a few times a second.
+/// Ticks of the clock per warp between the polls of two blocks that loop over workgroups. If all
+/// warps polled at once, a launch would need milliseconds more. A device holds thousands of warps,
+/// so that each of them polls a few times a second.
 const WARP_TICKS: u32 = 1 << 16;
 
 /// The poll schedule of a warp that loops over workgroups.
@@ -111,8 +111,9 @@ impl Lowering<'_> {
         );
     }
 
-    /// Computes the poll schedule of a kernel that loops over workgroups. The polls of all warps
-    /// are evenly spread, so that they cost a few percent of the time.
+    /// Computes the poll schedule of a kernel that loops over workgroups. All warps of a block poll
+    /// at about the same time. The polls of the blocks are evenly spread, so that they cost a few
+    /// percent of the time.
     pub(super) fn cancellation_poll_schedule(&mut self) -> Option<PollSchedule> {
         self.entry.poll?;
         let ticks = Operand::u32(WARP_TICKS * self.thread_count().div_ceil(32));

@@ -1,8 +1,9 @@
 //! Subgroup reductions and scans.
 //!
 //! Bools use votes. Integers of up to 32 bits are reduced by `redux.sync` where that exists, except
-//! for products. Otherwise a full warp needs five shuffles, each of which doubles the number of
-//! lanes that a result combines; any other set of active lanes is processed lane by lane.
+//! for products. Otherwise a full warp needs five shuffle steps, each of which doubles the number
+//! of lanes that a result combines, and an exclusive scan one more; any other set of active lanes
+//! is processed lane by lane.
 
 use scry_ir::kir::{GroupOperation, Reduction, Type, Value};
 

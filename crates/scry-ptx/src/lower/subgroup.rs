@@ -1,8 +1,9 @@
 //! Subgroup operations; a subgroup is a warp.
 //!
-//! In control flow that is uniform over the block they use the full lane mask. Elsewhere they first
-//! query the active lanes, and each `.sync` instruction uses that mask. All active lanes have the
-//! same mask, so branches on it keep them converged.
+//! In control flow that is uniform over the block they use the full lane mask; reductions and
+//! matrix products use that of the lanes that exist. Elsewhere they first query the active lanes,
+//! and each `.sync` instruction uses that mask. All active lanes have the same mask, so branches on
+//! it keep them converged.
 
 use scry_ir::kir::{ShuffleSource, SubgroupOp, Type, Value};
 

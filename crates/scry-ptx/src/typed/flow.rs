@@ -52,7 +52,7 @@ impl KernelBuilder {
         self.edit(|body| body.place(end));
     }
 
-    /// Emits a loop that only its [`LoopExit`] ends.
+    /// Emits an endless loop, which its [`LoopExit`] exits.
     pub fn loop_(&self, write: impl FnOnce(LoopExit<'_>)) {
         let (top, end) = self.edit(|body| (body.label(), body.label()));
         self.edit(|body| body.place(top));
@@ -150,9 +150,9 @@ impl KernelBuilder {
         result
     }
 
-    /// Returns the maximum over the warp of a number that is non-negative in all lanes. From
-    /// `sm_80` on this is one `redux.sync`: the bits of such floats have the same order as
-    /// integers.
+    /// Returns the maximum over the warp of a number that is non-negative, and not -0, in all
+    /// lanes. From `sm_80` on this is one `redux.sync`: the bits of such floats have the same order
+    /// as integers. There NaN is the maximum; older targets ignore it.
     #[must_use]
     pub fn max_non_negative_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
         if !self.target().has(80) {

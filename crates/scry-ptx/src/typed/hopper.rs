@@ -57,14 +57,16 @@ impl<'k> MBarrier<'k> {
     /// (`mbarrier.arrive.expect_tx`): fewer than 2^20 over all threads. Copies may start before or
     /// after.
     pub fn arrive_expect_tx(self, bytes: impl ToOperand<u32>) {
+        self.k().edit(|body| body.require(8, 0));
         let args = ["_".into(), self.at.address().into(), bytes.operand().into()];
         self.k().emit(Opcode::new("mbarrier.arrive.expect_tx.shared::cta.b64"), args);
     }
 
     /// Arrives at the same mbarrier of another block of the cluster, to signal that memory has been
-    /// read. It has no release semantics for this thread's stores, which would need an expensive
-    /// fence.
+    /// read. Its release semantics are those of scope `cta`: for other blocks it does not order
+    /// this thread's stores, which would need an expensive fence.
     pub fn arrive_in(self, block: impl ToOperand<u32>) {
+        self.k().edit(|body| body.require(8, 0));
         let args = ["_".into(), self.in_block(block)];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cluster.b64"), args);
     }
@@ -76,7 +78,7 @@ impl<'k> MBarrier<'k> {
 
     /// Waits until the phase of this parity (0 for the first phase) is complete. That is the
     /// current phase, or the preceding one, which is complete already. A thread that falls two
-    /// phases behind waits forever.
+    /// phases behind waits for the current phase instead, which may never be complete.
     pub fn wait(self, parity: impl ToOperand<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
         self.k().loop_(|exit| {
@@ -93,6 +95,7 @@ impl KernelBuilder {
     /// Makes initialised mbarriers visible to asynchronous copies and to other blocks
     /// (`fence.mbarrier_init`).
     pub fn fence_mbarrier_init(&self) {
+        self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("fence.mbarrier_init.release.cluster"), []);
         self.fence_proxy_async();
     }
@@ -100,6 +103,7 @@ impl KernelBuilder {
     /// Orders this thread's accesses to shared memory before those of TMA and tensor cores
     /// (`fence.proxy.async`).
     pub fn fence_proxy_async(&self) {
+        self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("fence.proxy.async.shared::cta"), []);
     }
 
@@ -135,6 +139,7 @@ impl KernelBuilder {
 impl KernelBuilder {
     /// Prefetches a tensor map (`prefetch.tensormap`).
     pub fn prefetch_tensor_map(&self, map: Val<'_, u64>) {
+        self.edit(|body| body.require(8, 0));
         let args = [asm::Address::reg(map.reg(), 0).into()];
         self.emit(Opcode::new("prefetch.tensormap"), args);
     }
@@ -150,6 +155,7 @@ impl KernelBuilder {
         at: [Val<'_, u32>; N],
         done: MBarrier<'_>,
     ) {
+        self.edit(|body| body.require(8, 0));
         self.emit(
             tma_load_opcode(N),
             [to.address().into(), tile(map, at), done.at.address().into()],
@@ -165,6 +171,7 @@ impl KernelBuilder {
         at: [Val<'_, u32>; N],
         done: MBarrier<'_>,
     ) {
+        self.edit(|body| body.require(8, 0));
         let (to, done) = (to.address().into(), done.at.address().into());
         let args = [to, tile(map, at), done, policy.operand().into()];
         self.emit(tma_load_opcode(N).with("L2::cache_hint"), args);
@@ -180,6 +187,7 @@ impl KernelBuilder {
         done: MBarrier<'_>,
         blocks: Val<'_, u16>,
     ) {
+        self.edit(|body| body.require(8, 0));
         let done = done.at.address().into();
         let args = [to.address().into(), tile(map, at), done, blocks.reg().into()];
         self.emit(tma_load_opcode(N).with("multicast::cluster"), args);
@@ -194,6 +202,7 @@ impl KernelBuilder {
         map: Val<'_, u64>,
         at: [Val<'_, u32>; N],
     ) {
+        self.edit(|body| body.require(8, 0));
         let opcode = match N {
             2 => "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
             3 => "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group",
@@ -205,12 +214,14 @@ impl KernelBuilder {
 
     /// Commits this thread's tile stores as a group (`cp.async.bulk.commit_group`).
     pub fn bulk_commit_group(&self) {
+        self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("cp.async.bulk.commit_group"), []);
     }
 
     /// Waits until TMA has read the shared memory of this thread's groups, except for the `pending`
     /// most recent ones (`cp.async.bulk.wait_group.read`).
     pub fn bulk_wait_group_read(&self, pending: u32) {
+        self.edit(|body| body.require(8, 0));
         let opcode = Opcode::new("cp.async.bulk.wait_group.read");
         self.emit(opcode, [Operand::u32(pending).into()]);
     }
@@ -436,7 +447,8 @@ impl OperandA<'_> {
 
 /// Synchronisation of `wgmma`.
 impl KernelBuilder {
-    /// Orders accesses to registers and shared memory before the MMAs that follow (`wgmma.fence`).
+    /// Orders accesses to registers before the MMAs that follow (`wgmma.fence`). Stores of threads
+    /// to shared memory need [`KernelBuilder::fence_proxy_async`] as well.
     pub fn wgmma_fence(&self) {
         self.emit(Opcode::new("wgmma.fence.sync.aligned"), []);
     }

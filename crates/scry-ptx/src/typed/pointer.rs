@@ -67,7 +67,8 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
         }
     }
 
-    /// Returns a pointer to element `index`, computed with 64-bit arithmetic.
+    /// Returns a pointer to element `index`, computed with 64-bit arithmetic; for global memory
+    /// only.
     #[must_use]
     pub fn at_wide(self, index: impl ToOperand<u64>) -> Self {
         let size = Operand::u64(T::TYPE.size().into());

@@ -7,7 +7,8 @@ use crate::types::{Operand, PtxType, Reg};
 
 impl<'k, T: Element> Ptr<'k, Global, T> {
     /// Loads a vector of 1, 2 or 4 elements that are constant while the kernel runs. Where
-    /// `predicate` is false nothing is loaded, and each element is `otherwise`.
+    /// `predicate` is false nothing is loaded, and each element is `otherwise`; `None` is always
+    /// true.
     #[must_use]
     pub fn load_constant_if<const N: usize>(
         self,
@@ -69,7 +70,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
 }
 
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
-    /// Stores a vector of 1, 2 or 4 elements where `predicate` is true.
+    /// Stores a vector of 1, 2 or 4 elements where `predicate` is true; `None` always is.
     pub fn store_if<const N: usize>(
         self,
         predicate: Option<Val<'k, bool>>,

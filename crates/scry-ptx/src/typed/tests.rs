@@ -152,6 +152,35 @@ fn warp_reduction_is_a_butterfly() {
     assert_eq!(lines, expected);
 }
 
+#[test]
+fn instructions_of_sm_90_require_their_version() {
+    type Write = fn(&KernelBuilder, MBarrier<'_>);
+    let all: [(&str, Write); 9] = [
+        ("fence_mbarrier_init", |k, _| k.fence_mbarrier_init()),
+        ("fence_proxy_async", |k, _| k.fence_proxy_async()),
+        ("arrive_expect_tx", |_, done| done.arrive_expect_tx(64)),
+        ("arrive_in", |k, done| done.arrive_in(k.constant(0u32))),
+        ("prefetch_tensor_map", |k, _| k.prefetch_tensor_map(k.tensor_map_param("a"))),
+        ("tma_load", |k, done| {
+            let (zero, map) = (k.constant(0u32), k.tensor_map_param("a"));
+            k.tma_load(k.dynamic_shared::<u16>(1024), map, [zero; 2], done);
+        }),
+        ("tma_store", |k, _| {
+            let (zero, map) = (k.constant(0u32), k.tensor_map_param("a"));
+            k.tma_store(k.dynamic_shared::<u16>(1024), map, [zero; 2]);
+        }),
+        ("bulk_commit_group", |k, _| k.bulk_commit_group()),
+        ("bulk_wait_group_read", |k, _| k.bulk_wait_group_read(0)),
+    ];
+    for (name, write) in all {
+        let kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
+            write(k, MBarrier::at(k.shared::<u64>(1, 8)));
+        });
+        let text = text(Target::SM_90, kernel);
+        assert!(text.contains(".version 8.0"), "{name}: {text}");
+    }
+}
+
 /// Emits the product of two tiles that TMA loads, in a cluster of two blocks.
 fn tile_product(k: &KernelBuilder) {
     let map = k.tensor_map_param("a");

@@ -9,7 +9,7 @@ impl KernelBuilder {
     /// Copies this many bytes, a multiple of 16, from global to shared memory. Both addresses must
     /// be multiples of 16, or the launch fails. Executed by one thread.
     ///
-    /// The mbarrier counts the bytes. A thread must set the expected count before
+    /// The mbarrier counts the bytes. One of the phase's arrivals must announce them
     /// ([`MBarrier::arrive_expect_tx`]), or the phase may complete too early.
     pub fn bulk_load<T: Element, U: Element>(
         &self,

@@ -111,7 +111,8 @@ impl ToOperand<f64> for f64 {
     }
 }
 
-/// An immutable value of a kernel: the result of an instruction.
+/// A value of a kernel: the result of an instruction, a constant, or the register of a variable
+/// ([`Var::get`]).
 #[derive(Debug)]
 pub struct Val<'k, T> {
     pub(super) k: &'k KernelBuilder,

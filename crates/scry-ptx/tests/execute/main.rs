@@ -4,7 +4,8 @@
 //! The interpreter reads only the text: `parse.rs` parses it into the form of `code.rs`, `grid.rs`
 //! executes blocks, `warp.rs` threads, `collective.rs` the collective instructions of a warp,
 //! `scry_test_support::alu` arithmetic, and `memory.rs` checks accesses. An unknown opcode is an
-//! error. `run.rs` launches kernels as the CUDA device does; the other files are tests.
+//! error. `run.rs` launches kernels as the CUDA device does, and `compare.rs` compares results; the
+//! other files are tests.
 //!
 //! This is not the reference interpreter of the kernel IR, and deliberately shares no code with it:
 //! only an independent reading of PTX finds faults of the translation.

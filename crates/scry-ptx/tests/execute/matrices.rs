@@ -100,7 +100,7 @@ fn misaligned_matrices_are_loaded_by_lanes() {
 
 #[test]
 fn partial_matrices_are_loaded_by_lanes() {
-    // Some rows are outside; and all but half of one are.
+    // Half of the last row is outside; and all but half of the first one.
     for index in [776, 1016] {
         let load = format!(
             "let a = coopLoadT<{{a}}>(&tile[{index}], 16u);

@@ -62,7 +62,7 @@ impl RunOptions<'_> {
         Self { ptx: options, budget, is_compared: true, ulps: 0, ticks: TICKS, edit: None }
     }
 
-    /// Derives all options from a seed.
+    /// Derives the target and the source of the grid from a seed.
     pub fn from_seed(seed: u64) -> Self {
         let targets = [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90];
         let mut run_options = Self::for_target(targets[seed as usize % 4]);
@@ -91,6 +91,8 @@ pub enum Outcome {
 pub enum Problem {
     /// The source is rejected.
     Rejected(String),
+    /// The interpreter lacks something that the code uses.
+    Unsupported(String),
     /// An access out of bounds, or something else that the manual leaves undefined.
     Fault(String),
     /// The kernel continues after cancellation.
@@ -103,6 +105,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rejected(what) => write!(f, "the kernel is rejected: {what}"),
+            Self::Unsupported(what) => write!(f, "the interpreter does not support {what}"),
             Self::Fault(what) => write!(f, "undefined behaviour: {what}"),
             Self::NotTerminating(what) => write!(f, "the kernel does not terminate: {what}"),
             Self::Mismatch(what) => write!(f, "CUDA and the CPU differ: {what}"),
@@ -166,7 +169,7 @@ fn interpret(
     kir: &Kir,
     ptx: &Ptx,
 ) -> Result<Interpreted, Problem> {
-    let module = parse(&ptx.text, ptx.dynamic_shared).map_err(Problem::Fault)?;
+    let module = parse(&ptx.text, ptx.dynamic_shared).map_err(Problem::Unsupported)?;
     let mut global = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>, writable| {
         let address = BUFFER_STRIDE * (global.len() as u64 + 1) + FIRST_BUFFER_OFFSET;
@@ -184,7 +187,7 @@ fn interpret(
     let epoch = add("epoch", EPOCH.to_le_bytes().to_vec(), false);
     let stop = add("stop", vec![0; 8], true);
     let arguments = Arguments { launch, linearised_grid, counts, epoch, stop };
-    let params = arguments.params(&module, &ptx.params).map_err(Problem::Fault)?;
+    let params = arguments.params(&module, &ptx.params).map_err(Problem::Unsupported)?;
     let grid_launch = Launch {
         module: &module,
         text: &ptx.text,

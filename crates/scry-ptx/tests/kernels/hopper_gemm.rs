@@ -17,8 +17,8 @@ const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
 
-/// Warpgroups, columns and blocks of split-K clusters: with a separate receive buffer, with one
-/// that reuses the stages, and single blocks with few or many accumulators.
+/// Warpgroups, columns and blocks of split-K clusters: with a receive buffer, with accumulators in
+/// the memory of the stages, and single blocks with few or many accumulators.
 const SPLIT_TILES: [(u32, u32, u32); 5] =
     [(1, 16, 8), (2, 32, 8), (3, 192, 2), (1, 16, 1), (1, 128, 1)];
 
@@ -267,7 +267,7 @@ fn unsupported_operands_are_rejected() {
     let without_wgmma = GpuSpec { target: Target::SM_90, ..H200 };
     let text = error_text(Gemm::new(3, 5, 7, PtxType::F16), without_wgmma);
     assert!(
-        text.contains("uses instructions of sm_90a, which sm_90 lacks; help: pass sm_90a as"),
+        text.contains("needs sm_90a; the target is sm_90; help: pass sm_90a as the target"),
         "{text}"
     );
     let text = error_text(Gemm::new(3, 5, 7, PtxType::F32), H200);

@@ -226,8 +226,17 @@ fn unsuitable_shapes_use_the_tiled_kernel() {
     let bf16 = Gemm::new(100, 100, 100, PtxType::Bf16);
     let error = bf16.plan(T4).unwrap_err();
     assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
-    let zero_k = Gemm::new(100, 100, 0, PtxType::F32);
-    assert!(matches!(zero_k.plan(T4), Err(PlanError::Target { .. })));
+}
+
+#[test]
+fn products_without_terms_run_on_any_target() {
+    let zero_k = |element| Gemm::new(100, 100, 0, element);
+    for element in [PtxType::F32, PtxType::F16] {
+        let plan = zero_k(element).plan(T4).unwrap();
+        assert_eq!(plan.steps[0].kernel.default_target(), Target::SM_75);
+    }
+    let error = zero_k(PtxType::Bf16).plan(T4).unwrap_err();
+    assert!(matches!(error, PlanError::Target { needed: Target::SM_80, .. }), "{error}");
 }
 
 #[test]
@@ -249,6 +258,19 @@ fn unsupported_gemms_are_rejected() {
     assert!(side.contains("m is 2147483648, beyond"), "{side}");
     let blocks = error_text(GemmKernel::naive(1 << 30, 1 << 20, 4));
     assert!(blocks.contains("too many blocks"), "{blocks}");
+}
+
+#[test]
+fn errors_name_the_batch_that_is_too_large() {
+    let error = |gemm: Gemm| gemm.plan(A100).unwrap_err().to_string();
+    let no_terms = Gemm { batch: 70_000, ..Gemm::new(3, 3, 0, PtxType::F32) };
+    let packed = MatrixLayout::packed(Layout::RowMajor, 3, 3);
+    let error = error(Gemm { out: packed, ..no_terms });
+    assert!(error.contains("out is 70000 matrices of 3 by 3, above the limit"), "{error}");
+    assert!(error.contains("a smaller batch"), "{error}");
+    let side = (1 << 31) - 512;
+    let error = Gemm::new(side, side, 8, PtxType::F32).plan(A100).unwrap_err().to_string();
+    assert!(error.contains("together 2^60 elements or more"), "{error}");
 }
 
 #[test]

@@ -224,6 +224,30 @@ fn partial_blocks_are_rejected() {
 }
 
 #[test]
+fn errors_of_products_name_their_arguments() {
+    let good = MatMul {
+        format: BlockFormat::Q8_0,
+        rows: 64,
+        k: 64,
+        columns: 16,
+        activations: PtxType::F16,
+        output: PtxType::F16,
+    };
+    let cases = [
+        (MatMul { columns: 1 << 31, ..good }, "columns is 2147483648, beyond 2147483136"),
+        (MatMul { rows: 1 << 31, ..good }, "rows is 2147483648, beyond 2147483136"),
+        (MatMul { activations: PtxType::U32, ..good }, "activations is u32; help: use f32"),
+        (MatMul { output: PtxType::Bf16, ..good }, "output is bf16 for activations of f16"),
+    ];
+    for (product, expected) in cases {
+        let error = product.plan(HOPPER).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`matmul`: {expected}")), "{error}");
+    }
+    let error = quantize_plan(BlockFormat::Q8_0, 1 << 42).unwrap_err().to_string();
+    assert!(error.contains("count is 4398046511104, above the limit of a launch"), "{error}");
+}
+
+#[test]
 fn host_conversions_name_function_and_argument() {
     let error = quantize(BlockFormat::Q8_0, &[0.0; 31]).unwrap_err().to_string();
     let expected =

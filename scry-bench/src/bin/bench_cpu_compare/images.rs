@@ -46,8 +46,8 @@ const STEPS: usize = 10;
 /// Batches of each variant for each sample that was asked for: a batch is short.
 const BATCHES: usize = 40;
 
-/// Executes one batch on the device, or the same steps on the host; checks the result if the
-/// argument is true.
+/// Executes one batch on the device, and checks the result if the argument is true; or executes the
+/// same steps on the host.
 type Execute<'a> = Box<dyn FnMut(bool) -> Result<()> + 'a>;
 
 impl ImageCase {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use scry_gpu::{Binding, Buffer, Device, Kernel, Launch};
 
-/// Minimum seconds of one measurement; short launches are repeated.
+/// Minimum seconds of one measurement; short launches are repeated, at most 1000 times.
 const MIN_SECONDS: f64 = 0.02;
 
 /// Contents of a buffer.

@@ -68,7 +68,8 @@ fn run(arguments: &Arguments) -> Result<bool> {
     println!("ours: {} ({})", ours.name(), ours.info().driver);
     println!("peer: {} ({})", peer.name(), peer.info().driver);
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|n| n == name);
-    let mut table = Table::new(arguments.quick);
+    let peer_label = if arguments.peer.is_some() { "peer" } else { "lavapipe" };
+    let mut table = Table::new(arguments.quick, peer_label);
     for case in CASES.iter().filter(|case| wanted(case.name)) {
         compare(case, [&ours, &peer], arguments, &mut table)
             .with_context(|| case.name.to_owned())?;
@@ -127,7 +128,7 @@ fn compare(
     let (mut ours, mut peer) = (ours.context("ours")?, peer.context("the peer")?);
     let mut host = case.host.map(|make| make(&job)).transpose()?;
     let mut times = [const { Vec::new() }; 3];
-    // The first round is not counted: it compiles, touches pages and decides how often to launch.
+    // The first round is not counted: it touches pages, and decides how often to launch.
     for round in 0..=arguments.samples {
         let mut now = [ours.measure()?, peer.measure()?, 0.0];
         if let Some(host) = &mut host {

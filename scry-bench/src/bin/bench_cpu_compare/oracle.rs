@@ -20,14 +20,14 @@ fn integers(data: &Data) -> Result<&[u32]> {
     }
 }
 
-/// `y + rounds · a · x`: multiples of 2⁻¹⁰ below 2¹³, so no operation rounds.
+/// `y + rounds · a · x`: multiples of 2⁻¹⁰, below 2¹⁴ for up to 2¹⁴ rounds, so no operation rounds.
 pub fn saxpy(x: Vec<f32>, y: Vec<f32>) -> Check {
     Box::new(move |rounds, got| {
         data::check("saxpy", floats(got)?, |i| y[i] + rounds as f32 * (FACTOR * x[i]))
     })
 }
 
-/// Weights and pixels are multiples of powers of two: exact in any order.
+/// The weighted sums are multiples of 2⁻⁹ up to 16: exact in any order.
 pub fn blur(image: Vec<f32>, side: usize) -> Check {
     Box::new(move |_, got| {
         data::check("blur", floats(got)?, |i| {

@@ -8,23 +8,25 @@ use crate::latency::Latency;
 /// A printed table, with the goals reached and missed so far.
 pub struct Table {
     quick: bool,
+    /// The name of the peer's rows.
+    peer: &'static str,
     reached: usize,
     missed: Vec<String>,
 }
 
 impl Table {
     /// Prints the heading.
-    pub fn new(quick: bool) -> Self {
+    pub fn new(quick: bool, peer: &'static str) -> Self {
         println!(
             "\n{:<20} {:>11} {:>15} {:<9} {:>11} {:>8}  {:<14}",
             "kernel", "ours", "", "peer", "its time", "ratio", "goal"
         );
-        Self { quick, reached: 0, missed: Vec::new() }
+        Self { quick, peer, reached: 0, missed: Vec::new() }
     }
 
     /// Prints the rows of a kernel, from the seconds of our device, the peer and the Rust loop.
     pub fn case(&mut self, case: &Case, job: &Job, [ours, peer, host]: [f64; 3]) {
-        self.ratio(case.name, job, ours, ("lavapipe", peer), case.goals.peer);
+        self.ratio(case.name, job, ours, (self.peer, peer), case.goals.peer);
         if let Some(goal) = case.goals.host {
             self.ratio(case.name, job, ours, ("Rust loop", host), goal);
         }
@@ -48,7 +50,7 @@ impl Table {
             latency.name,
             readable(ours),
             "",
-            "lavapipe",
+            self.peer,
             readable(peer),
             peer / ours
         );

@@ -17,7 +17,7 @@ const PROCESSES: usize = 7;
 /// Translations of a kernel to PTX, for the median.
 const TRANSLATIONS: usize = 101;
 
-/// The kernel that is compiled: the 128×128 product.
+/// The kernel that is compiled: the product with tiles of 128x128.
 const GEMM: &str = shaders::matmul::COARSE_8X8_VEC4;
 
 /// Measures translation to PTX, and compares the disk cache with the driver's compiler.
@@ -63,7 +63,7 @@ fn disk_cache(bench: &mut Bench) -> Result<()> {
         compiled.push(compile_in_child(bench, "off")?);
     }
     bench.table.row(&Row {
-        name: "128x128 gemm from the disk cache",
+        name: "gemm 128x128 tiles, disk cache",
         rate: String::new(),
         ours: median(cached),
         peer: "our JIT",

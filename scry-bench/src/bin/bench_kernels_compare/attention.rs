@@ -1,8 +1,8 @@
 //! Attention, compared with PyTorch's (cuDNN's or its own flash attention, where supported).
 
 use anyhow::{Result, ensure};
-use scry_gpu::cuda::kernels::{Attention, PreparedOp, PtxType};
 use scry_gpu::{Binding, Buffer, f16};
+use scry_kernels::{Attention, Op, PtxType};
 
 use crate::Bench;
 use crate::element::{Element, Rng};
@@ -59,7 +59,7 @@ fn compare<T: Element>(bench: &mut Bench, case: &Case, element: PtxType) -> Resu
 /// Runs it once, and compares some rows with f64 arithmetic.
 fn check<T: Element>(
     attention: &Attention,
-    prepared: &PreparedOp<'_>,
+    prepared: &Op,
     [q, k, v]: &[Vec<T>; 3],
     out: &Buffer<T>,
 ) -> Result<()> {
@@ -67,7 +67,7 @@ fn check<T: Element>(
     let out = out.download()?;
     ensure!(
         out.iter().all(|x| x.widen().is_finite()),
-        "{attention:?}: some elements were not written"
+        "{attention:?}: some elements are not finite: not written, or NaN or infinite results"
     );
     let (rows, columns) = (attention.queries as usize, attention.head_dim as usize);
     let count = out.len() / columns;

@@ -5,17 +5,17 @@ use std::time::Instant;
 
 use anyhow::Result;
 use scry_gpu::Recording;
-use scry_gpu::cuda::kernels::PreparedOp;
+use scry_kernels::Op;
 
 use crate::Bench;
 use crate::clock::median;
 
-/// Approximate number of launches of a chain: enough to hide the start and the end of a replay.
+/// Minimum number of operations of a chain: enough to hide the start and the end of a replay.
 const LAUNCHES: usize = 400;
 
 impl Bench {
     /// Records the operations in rotation; returns the recording and its number of operations.
-    pub fn record_chain(&self, copies: &[PreparedOp<'_>]) -> Result<(Recording, usize)> {
+    pub fn record_chain(&self, copies: &[Op]) -> Result<(Recording, usize)> {
         let mut batch = self.kernels.device().batch();
         let rounds = LAUNCHES.div_ceil(copies.len());
         for _ in 0..rounds {
@@ -31,8 +31,8 @@ impl Bench {
     }
 }
 
-/// Returns the mean seconds of a replay, over several: the latency of the wait is a fraction of a
-/// millisecond.
+/// Returns the mean seconds of a replay, over several with one wait, whose latency is a fraction of
+/// a millisecond.
 pub fn replay(recording: &Recording) -> Result<f64> {
     const REPLAYS: u32 = 4;
     let start = Instant::now();

@@ -6,8 +6,8 @@
 //! events around each launch exclude host time.
 
 use anyhow::{Context as _, Result};
-use scry_gpu::cuda::kernels::PreparedOp;
 use scry_gpu::{Buffer, Device};
+use scry_kernels::Op;
 
 use scry_bench::torch::Torch;
 
@@ -75,7 +75,7 @@ impl Clock {
     }
 
     /// Returns the seconds of one operation.
-    pub fn seconds(&self, prepared: &PreparedOp<'_>, caches: Caches) -> Result<f64> {
+    pub fn seconds(&self, prepared: &Op, caches: Caches) -> Result<f64> {
         let mut batch = self.device.batch();
         let warm_ups = match caches {
             Caches::Flushed => 0,
@@ -94,7 +94,7 @@ impl Clock {
     /// Returns the medians of `samples` interleaved measurements, ours and the peer's.
     pub fn compare(
         &self,
-        prepared: &PreparedOp<'_>,
+        prepared: &Op,
         torch: &mut Torch,
         (name, numbers): (&str, &[usize]),
         caches: Caches,

@@ -1,9 +1,8 @@
 //! Matrix products, compared with cuBLAS as called by PyTorch and through our own device.
 
 use anyhow::{Result, ensure};
-use scry_gpu::cuda::kernels::{Engine, Gemm, Precision, PreparedOp};
 use scry_gpu::{Binding, Buffer, GpuError, bf16, f16};
-use scry_ptx::PtxType;
+use scry_kernels::{Gemm, KernelOptions, Op, Precision, PtxType};
 
 use crate::Bench;
 use crate::chain::replay;
@@ -91,7 +90,8 @@ fn compare<T: Element>(
         return Ok(());
     }
     let Product { a, b, out, .. } = &product;
-    match bench.kernels.matmul_with(Engine::Cublas, a, b, out, m, n, k) {
+    let cublas = KernelOptions { variant: Some("cublas".to_owned()), ..Default::default() };
+    match bench.kernels.having(cublas).matmul(a, b, out, m, n, k) {
         Ok(cublas) => bench.print_cublas(&name, &cublas, 2.0 * (m * n * k) as f64, bytes),
         Err(GpuError::Library(_)) => Ok(()),
         Err(error) => Err(error.into()),
@@ -111,8 +111,8 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], min_ratio: f64) -> 
         Ok(copy)
     });
     let copies: Vec<Buffer<bf16>> = copies.collect::<Result<_>>()?;
-    let prepare = |b| kernels.gemm(&product.gemm, &[&product.a, b, &product.out]);
-    let prepared = copies.iter().map(|b| prepare(b)).collect::<scry_gpu::Result<Vec<_>>>()?;
+    let prepare = |b: &Buffer<bf16>| kernels.gemm(&product.gemm, &[&product.a, b, &product.out]);
+    let prepared = copies.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
     let (recording, launches) = bench.record_chain(&prepared)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..=bench.samples {
@@ -144,7 +144,7 @@ impl Bench {
     pub fn row(
         &mut self,
         name: &str,
-        prepared: &PreparedOp<'_>,
+        prepared: &Op,
         peer: (String, Vec<usize>),
         (unit, work): (&str, f64),
         bytes: usize,
@@ -167,13 +167,7 @@ impl Bench {
     }
 
     /// Prints the rate of cuBLAS, called through our device; `work` is the number of operations.
-    fn print_cublas(
-        &mut self,
-        name: &str,
-        cublas: &PreparedOp<'_>,
-        work: f64,
-        bytes: usize,
-    ) -> Result<()> {
+    fn print_cublas(&mut self, name: &str, cublas: &Op, work: f64, bytes: usize) -> Result<()> {
         let caches = Caches::for_bytes(bytes);
         let times = (0..self.samples).map(|_| self.clock.seconds(cublas, caches));
         let seconds = median(times.collect::<Result<_>>()?)?;
@@ -201,7 +195,7 @@ impl<T: Element> Product<T> {
     }
 
     /// Runs it once, and compares elements spread over all tiles with sums in f64.
-    fn check(&self, prepared: &PreparedOp<'_>) -> Result<()> {
+    fn check(&self, prepared: &Op) -> Result<()> {
         prepared.run()?;
         let [m, n, k] = [self.gemm.m, self.gemm.n, self.gemm.k].map(|side| side as usize);
         let (a, b) = (self.a.download()?, self.b.download()?);

@@ -1,4 +1,4 @@
-//! Compares the kernel library for NVIDIA GPUs with PyTorch, which calls cuBLAS, cuDNN and its own
+//! Compares the kernel library on an NVIDIA GPU with PyTorch, which calls cuBLAS, cuDNN and its own
 //! kernels. See README.md.
 
 use std::process::ExitCode;
@@ -7,13 +7,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use clap::Parser;
 use scry_gpu::Device;
-use scry_gpu::cuda::kernels::Kernels;
+use scry_kernels::Kernels;
 
 mod attention;
 mod chain;
 mod clock;
 mod element;
 mod gemm;
+mod primitives;
 mod quant;
 mod rows;
 
@@ -25,10 +26,10 @@ use scry_bench::torch::Torch;
 /// result is wrong or something could not be measured.
 #[derive(Parser)]
 struct Arguments {
-    /// Only this part: gemm, rows, attention or quant; may be given several times.
+    /// Only this part: gemm, rows, attention, quant or primitives; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Use random shapes where a part supports them, instead of the shapes with goals.
+    /// Use random shapes instead of the fixed ones, in the parts gemm and rows; omit the others.
     #[arg(long)]
     shapes: bool,
     /// Seed of the random shapes; by default a new one for each run.
@@ -59,11 +60,12 @@ pub struct Bench {
 /// A part of the comparison.
 type Part = fn(&mut Bench) -> Result<()>;
 
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("gemm", gemm::run),
     ("rows", rows::run),
     ("attention", attention::run),
     ("quant", quant::run),
+    ("primitives", primitives::run),
 ];
 
 fn main() -> ExitCode {

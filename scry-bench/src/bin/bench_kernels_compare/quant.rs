@@ -1,9 +1,9 @@
-//! Quantised matrix times vector, compared with the copy bandwidth of our own device: the operation
-//! is bound by the read of the weights.
+//! Products of quantised matrices and one to eight columns, compared with the copy bandwidth of our
+//! own device: the operation is bound by the read of the weights.
 
 use anyhow::{Result, ensure};
 use scry_gpu::Buffer;
-use scry_gpu::cuda::kernels::BlockFormat;
+use scry_kernels::BlockFormat;
 
 use crate::Bench;
 use crate::element::Rng;
@@ -12,7 +12,7 @@ use scry_bench::table::{Goal, Row};
 /// Rows and columns of the weights.
 const SHAPES: [[usize; 2]; 2] = [[4096, 14336], [14336, 4096]];
 
-/// Minimum ratio of each format to the rate of a copy.
+/// Minimum ratio of each format to the rate of a copy, for one column.
 const GOALS: [(BlockFormat, f64); 4] = [
     (BlockFormat::Q4K, 0.75),
     (BlockFormat::Q5K, 0.70),
@@ -76,8 +76,9 @@ fn compare(
     for columns in COLUMNS {
         let x = device.upload(&rng.elements::<f32>(k * columns))?;
         let y = device.alloc::<f32>(rows * columns)?;
-        let prepare =
-            |weights| kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns);
+        let prepare = |weights: &Buffer<u8>| {
+            kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns)
+        };
         let prepared = copies.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
         let (recording, count) = bench.record_chain(&prepared)?;
         let seconds = bench.median_replay(&recording)? / count as f64;

@@ -83,7 +83,32 @@ def attention(dtype, batch, heads, length, head_dim, causal):
     return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal != 0)
 
 
-calls = {"gemm": gemm, "chain": chain, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
+def transpose(dtype, rows, columns):
+    x, y = uniform(dtype, rows, columns), uniform(dtype, columns, rows)
+    return lambda: y.copy_(x.t())
+
+
+def total(dtype, count):
+    x = uniform(dtype, count)
+    return lambda: torch.sum(x)
+
+
+def conv2d(dtype, inputs, outputs, height, width, side):
+    x, weights = uniform(dtype, 1, inputs, height, width), uniform(dtype, outputs, inputs, side, side)
+    return lambda: F.conv2d(x, weights, padding=side // 2)
+
+
+def cdist(dtype, count, dim):
+    a, b = uniform(dtype, count, dim), uniform(dtype, count, dim)
+    return lambda: torch.cdist(a, b)
+
+
+def knn(dtype, points, dim, queries, k):
+    p, q = uniform(dtype, points, dim), uniform(dtype, queries, dim)
+    return lambda: torch.topk(torch.cdist(q, p), k, largest=False)
+
+
+calls = {"transpose": transpose, "sum": total, "cdist": cdist, "knn": knn, "conv2d": conv2d, "gemm": gemm, "chain": chain, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
 print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
 for line in sys.stdin:
     caches, name, dtype, *numbers = line.split()

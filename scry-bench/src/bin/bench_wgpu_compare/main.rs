@@ -1,5 +1,5 @@
-//! Compares scry-gpu with its peers for every performance claim, in one run: wgpu 30 and, with the
-//! feature `scry-gpu-01`, scry-gpu 0.1.0. README.md explains the numbers.
+//! Compares scry-gpu with its peers on a Vulkan device, in one run: wgpu 30 and, with the feature
+//! `scry-gpu-01`, scry-gpu 0.1.0. README.md explains the numbers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

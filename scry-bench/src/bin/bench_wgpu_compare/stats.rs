@@ -32,6 +32,12 @@ impl Summary {
         Some(Self { median: at(0.5), p10: at(0.1), p90: at(0.9), samples })
     }
 
+    /// Returns the summary of the measurements of all rounds, without the warm-up.
+    pub fn after_warm_up(mut rounds: Vec<f64>) -> Option<Self> {
+        rounds.drain(..WARM_UP.min(rounds.len()));
+        Self::from_seconds(rounds)
+    }
+
     /// Divides all times by `count`, the number of equal parts of a measurement.
     pub fn divided_by(self, count: usize) -> Self {
         let part = |value: f64| value / count as f64;
@@ -84,5 +90,12 @@ mod tests {
         assert_eq!((summary.p10, summary.median, summary.p90), (1.0, 5.0, 9.0));
         assert_eq!((summary.divided_by(5).median, summary.samples), (1.0, 11));
         assert_eq!(Summary::from_seconds(Vec::new()), None);
+    }
+
+    #[test]
+    fn warm_up_rounds_are_left_out() {
+        let summary = Summary::after_warm_up(vec![9.0, 9.0, 9.0, 1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((summary.median, summary.p90, summary.samples), (2.0, 3.0, 3));
+        assert_eq!(Summary::after_warm_up(vec![9.0]), None);
     }
 }

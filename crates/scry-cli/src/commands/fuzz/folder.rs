@@ -8,7 +8,7 @@ use crate::report::Failure;
 /// Returns a usage error if no file can be created in a folder, which need not exist. Leaves no
 /// files behind: a missing folder is created once there is something to write.
 pub(super) fn check_writable(folder: &Path) -> Result<(), Failure> {
-    let refused = |problem: String| {
+    let rejected = |problem: String| {
         let path = folder.display();
         Err(Failure::Usage(format!(
             "--output {path}: {problem}; help: give a folder where files can be created"
@@ -19,7 +19,7 @@ pub(super) fn check_writable(folder: &Path) -> Result<(), Failure> {
     let existing = ancestors.into_iter().find(|path| fs::symlink_metadata(path).is_ok());
     let existing = existing.unwrap_or(here);
     if !existing.is_dir() {
-        return refused(match existing == folder {
+        return rejected(match existing == folder {
             true => "it is not a folder".to_owned(),
             false => format!("{} is not a folder", existing.display()),
         });
@@ -29,7 +29,7 @@ pub(super) fn check_writable(folder: &Path) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         // The error itself would name the temporary folder.
         Err(error) => {
-            refused(format!("nothing can be created in {}: {}", existing.display(), error.kind()))
+            rejected(format!("nothing can be created in {}: {}", existing.display(), error.kind()))
         }
     }
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn read_only_folders_are_refused() {
+    fn read_only_folders_are_rejected() {
         let Err(Failure::Usage(text)) = check_writable(Path::new("/proc/found")) else {
             panic!("it is")
         };

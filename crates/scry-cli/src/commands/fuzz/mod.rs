@@ -23,7 +23,7 @@ use crate::report::{Failure, Report, printable};
 /// A kernel on which a device disagrees with the reference.
 struct Disagreement {
     seed: u64,
-    what: String,
+    message: String,
 }
 
 /// Runs the kernels. The report is not `ok` if a device disagrees with the reference on one.
@@ -67,10 +67,10 @@ fn run_well_defined(
             .iter()
             .find_map(|device| outcome::find_problem(&kernel, &reference, device, &minimisation));
         if let Some((problem, small)) = problem {
-            let what = printable(&problem.text());
-            save_case(&args.output, seed, &what, &[], &small)?;
-            progress.line(&format!("seed {seed}: {what}"));
-            found.push(Disagreement { seed, what });
+            let message = printable(&problem.text());
+            save_case(&args.output, seed, &message, &[], &small)?;
+            progress.line(&format!("seed {seed}: {message}"));
+            found.push(Disagreement { seed, message });
         }
         done += 1;
         progress.advance();
@@ -86,13 +86,13 @@ fn report(args: &Fuzz, done: u64, reference: &Device, found: &[Disagreement]) ->
     let info = reference.info();
     let folder = args.output.display();
     let mut text: String =
-        found.iter().map(|found| format!("seed {}: {}\n", found.seed, found.what)).collect();
+        found.iter().map(|found| format!("seed {}: {}\n", found.seed, found.message)).collect();
     text.push_str(&match found.len() {
         0 => format!("{done} kernels: every device agrees with {}:{}\n", info.backend, info.index),
         count => format!("{done} kernels: devices disagree on {count}, which are in {folder}\n"),
     });
     let list: Vec<Value> =
-        found.iter().map(|found| json!({ "seed": found.seed, "what": found.what })).collect();
+        found.iter().map(|found| json!({ "seed": found.seed, "message": found.message })).collect();
     let json = json!({
         "kernels": done,
         "first": args.first,
@@ -118,7 +118,7 @@ fn common_features<'a>(devices: impl Iterator<Item = &'a Device>) -> scry_fuzz::
 fn save_case(
     folder: &Path,
     seed: u64,
-    what: &str,
+    message: &str,
     commands: &[String],
     case: &Case,
 ) -> Result<(), Failure> {
@@ -129,7 +129,7 @@ fn save_case(
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
     let program = Program::parse(&case.source).ok();
     let verify = program.as_ref().map(|program| verify_command(seed, case, program.interface()));
-    let mut source = format!("// {}\n", what.lines().next().unwrap_or_default());
+    let mut source = format!("// {}\n", message.lines().next().unwrap_or_default());
     for command in commands.iter().chain(&verify) {
         source.push_str(&format!("// {command}\n"));
     }

@@ -29,8 +29,8 @@ impl Problem {
     pub fn text(&self) -> String {
         match self {
             Self::Difference(text) => text.clone(),
-            Self::Rejected(GpuError::Shader(error)) => format!("the kernel is refused: {error}"),
-            Self::Rejected(error) => format!("a device refuses the kernel: {error}"),
+            Self::Rejected(GpuError::Shader(error)) => format!("the kernel is rejected: {error}"),
+            Self::Rejected(error) => format!("a device rejects the kernel: {error}"),
             Self::Panic => "bug in scry: running the kernel panicked".to_owned(),
         }
     }

@@ -122,7 +122,7 @@ fn out_of_range(slot: &Slot, failure: Failure, argument: &str, wanted: Dtype) ->
     Failure::Runtime(format!("`{argument}` with --cast {name}={wanted}: {text}"))
 }
 
-/// Refuses a type with values that the kernel's type cannot represent.
+/// Rejects a type with values that the kernel's type cannot represent.
 fn check_type(slot: &Slot, dtype: Dtype, argument: &str) -> Result<(), Failure> {
     let help = match slot.dtype {
         Some(wanted) if dtype.widens_to(wanted) => return Ok(()),
@@ -170,7 +170,7 @@ fn from_bytes(
     Ok(InitialContent { shape, bytes: Some(bytes), len })
 }
 
-/// Refuses sizes that do not fit the type.
+/// Rejects sizes that do not fit the type.
 fn check_size(slot: &Slot, len: usize, shape: &Shape) -> Result<(), Failure> {
     let Slot { name, type_text, stride, .. } = slot;
     let wrong = |problem: String| {

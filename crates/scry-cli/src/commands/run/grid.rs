@@ -16,7 +16,8 @@ pub fn invocations(
         return Ok(std::array::from_fn(|axis| axes.get(axis).copied().unwrap_or(1)));
     }
     let is_runtime_sized = |planned: &&PlannedBuffer| planned.slot.extent == Extent::Runtime;
-    // Buffers with --out determine the count; without any, all buffers that the kernel writes.
+    // Outputs (--out, --inout) determine the count; without any, all buffers that the kernel
+    // writes.
     let outputs: Vec<&PlannedBuffer> =
         buffers.iter().filter(|b| b.output.is_some()).filter(is_runtime_sized).collect();
     let written: Vec<&PlannedBuffer> =
@@ -40,8 +41,8 @@ pub fn invocations(
     }
     inferred.map(|(_, count)| count).ok_or_else(|| {
         Failure::usage(
-            "cannot infer the number of invocations: no output has a known length; set it with \
-             -n, such as -n 1000 or -n 512x512",
+            "cannot infer the number of invocations: no output is a runtime-sized array; set it \
+             with -n, such as -n 1000 or -n 512x512",
         )
     })
 }

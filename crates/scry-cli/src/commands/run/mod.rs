@@ -44,7 +44,7 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let plan = plan::make(&request, loaded, program.interface())?;
 
     let device = open(args.device.device.as_deref())?;
-    plan.refuse_too_large(&device)?;
+    plan.reject_too_large(&device)?;
     let options = compile_options(&args.file, options);
     let results = execute::execute(&device, args, &source, &options, plan)?;
     results.save()?;
@@ -67,7 +67,7 @@ pub(super) fn misspelt_buffer(
     let entry = selection.entry.clone();
     let options = Options { entry, overrides, ..Options::default() };
     let program = Program::with_options(source, &options).ok()?;
-    plan::refuse_unknown(request, program.interface()).err()
+    plan::reject_unknown(request, program.interface()).err()
 }
 
 /// Returns the overrides `NAME_width` and `NAME_height` of image inputs, if they are declared and

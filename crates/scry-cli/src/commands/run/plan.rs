@@ -35,11 +35,11 @@ pub struct PlannedBuffer {
 }
 
 impl Plan {
-    /// Refuses buffers above the device's limits.
+    /// Rejects buffers above the device's limits.
     ///
     /// # Errors
     /// [`Failure::Runtime`] with the requested shape, before the kernel is compiled.
-    pub fn refuse_too_large(&self, device: &Device) -> Result<(), Failure> {
+    pub fn reject_too_large(&self, device: &Device) -> Result<(), Failure> {
         let (info, limit) = (device.info(), device.info().limits.max_buffer_size);
         let too_large = |planned: &&PlannedBuffer| planned.data.len as u64 > limit;
         let Some(PlannedBuffer { slot, data, .. }) = self.buffers.iter().find(too_large) else {
@@ -76,13 +76,13 @@ pub fn make(
     interface: &Interface,
 ) -> Result<Plan, Failure> {
     let slots: Vec<Slot> = interface.bindings.iter().map(Slot::new).collect();
-    refuse_unknown(request, interface)?;
-    refuse_casts(request, &slots)?;
-    refuse_missing(request, interface, &slots)?;
+    reject_unknown(request, interface)?;
+    reject_casts(request, &slots)?;
+    reject_missing(request, interface, &slots)?;
     let mut loaded: HashMap<String, Loaded> = loaded.into_iter().collect();
     let mut given: Vec<Option<InitialContent>> = Vec::new();
     for slot in &slots {
-        refuse_misuse(request, slot)?;
+        reject_misuse(request, slot)?;
         let data = match (loaded.remove(&slot.name), request.input(&slot.name)) {
             (Some(loaded), Some(input)) => {
                 let is_cast = slot.dtype.is_some_and(|dtype| request.casts_to(&slot.name, dtype));
@@ -123,8 +123,8 @@ pub fn make(
     Ok(Plan { buffers, invocations, immediates })
 }
 
-/// Refuses names that the kernel does not have.
-pub fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Failure> {
+/// Rejects names that the kernel does not have.
+pub fn reject_unknown(request: &Request, interface: &Interface) -> Result<(), Failure> {
     let inputs = request.inputs.iter().map(|input| {
         let flag = if input.inout { "--inout" } else { "--in" };
         (flag, &input.name)
@@ -144,8 +144,8 @@ pub fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Fa
     Ok(())
 }
 
-/// Refuses `--cast` to a type that neither the buffer nor its output file supports.
-fn refuse_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
+/// Rejects `--cast` to a type that neither the buffer nor its output file supports.
+fn reject_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
     for (name, dtype) in &request.casts {
         let Some(slot) = slots.iter().find(|slot| slot.name == *name) else { continue };
         let given = format!("--cast {name}={dtype}");
@@ -175,8 +175,8 @@ fn refuse_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses to run if a buffer has no input and is not an output.
-fn refuse_missing(request: &Request, interface: &Interface, slots: &[Slot]) -> Result<(), Failure> {
+/// Rejects to run if a buffer has no input and is not an output.
+fn reject_missing(request: &Request, interface: &Interface, slots: &[Slot]) -> Result<(), Failure> {
     let missing: Vec<String> = slots
         .iter()
         .filter(|slot| request.input(&slot.name).is_none() && request.output(&slot.name).is_none())
@@ -218,8 +218,8 @@ fn buffer_listing(request: &Request, interface: &Interface) -> String {
     table(&rows, "  ").trim_end().to_owned()
 }
 
-/// Refuses options that would discard a result, or save data that the kernel does not write.
-fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
+/// Rejects options that would discard a result, or save data that the kernel does not write.
+fn reject_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
     let name = &slot.name;
     let input = request.input(name);
     let output = request.output(name).is_some();
@@ -262,15 +262,15 @@ fn zeroed_output(
     let shape = shape.cloned().or_else(|| slot.fixed_shape()).or_else(same_elements);
     let Some(shape) = shape else {
         return Err(Failure::usage(format!(
-            "--out {}: its shape cannot be inferred, because there is no input; \
-             set it with --shape {}=1000 or --shape {}=HEIGHTxWIDTH",
+            "--out {}: its shape cannot be inferred, because there is no input other than uniform \
+             buffers; set it with --shape {}=1000 or --shape {}=HEIGHTxWIDTH",
             slot.name, slot.name, slot.name
         )));
     };
     InitialContent::zeros(slot, shape)
 }
 
-/// Refuses a file format that cannot represent the output.
+/// Rejects a file format that cannot represent the output.
 fn check_format(planned: &PlannedBuffer) -> Result<(), Failure> {
     let PlannedBuffer { slot, data, output } = planned;
     let Some(Output { file: Some(file), cast, .. }) = output else {

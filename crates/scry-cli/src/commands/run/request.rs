@@ -11,7 +11,7 @@ use crate::report::Failure;
 
 /// The data and outputs that the user requested.
 pub struct Request {
-    /// `--in` and `--inout`.
+    /// `--in` and `--inout`; for `scry verify` also generated data.
     pub inputs: Vec<Input>,
     /// `--out`.
     pub outputs: Vec<Output>,
@@ -36,9 +36,9 @@ pub struct Input {
     pub name: String,
     /// The source of the data; `None` if it was generated because none was set.
     pub source: Option<Source>,
-    /// The option as the user typed it, for messages.
+    /// What to call it in messages: the option, such as `--in x=x.npy`, or `generated data for x`.
     pub argument: String,
-    /// True for `--inout`.
+    /// True for `--inout`, and for generated data of a buffer that the kernel writes.
     pub inout: bool,
 }
 
@@ -94,7 +94,7 @@ impl Request {
             generated_immediates: None,
             seed: args.seed,
         };
-        request.refuse_repetition()?;
+        request.reject_repetition()?;
         request.check_outputs(shaders)?;
         Ok(request)
     }
@@ -129,8 +129,8 @@ impl Request {
         casts.find(|(_, to)| Some(*to) != slot.dtype).map(|(_, to)| *to)
     }
 
-    /// Refuses several inputs or outputs for a buffer, and several inputs from standard input.
-    fn refuse_repetition(&self) -> Result<(), Failure> {
+    /// Rejects several inputs or outputs for a buffer, and several inputs from standard input.
+    fn reject_repetition(&self) -> Result<(), Failure> {
         let inputs: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         if let Some(name) = first_repeated(&inputs) {
             return Err(Failure::usage(format!(
@@ -159,14 +159,12 @@ impl Request {
         files.any(|file| file.path.is_none())
     }
 
-    /// Refuses outputs that cannot be written, or that would overwrite inputs or each other.
+    /// Rejects outputs that cannot be written, or that would overwrite inputs or each other.
     fn check_outputs(&self, shaders: &[&Path]) -> Result<(), Failure> {
         let files: Vec<&Location> = self.outputs.iter().filter_map(|o| o.file.as_ref()).collect();
         for (i, file) in files.iter().enumerate() {
             if let Some(other) = files[..i].iter().find(|other| overwrites(file, other)) {
-                return Err(Failure::usage(format!(
-                    "{other} and {file} write to the same file; only an .npz holds several arrays"
-                )));
+                return Err(Failure::usage(shared_destination(other, file)));
             }
             let Some(path) = &file.path else {
                 if io::stdout().is_terminal() {
@@ -198,6 +196,24 @@ fn overwrites(a: &Location, b: &Location) -> bool {
     };
     let are_archives = a.format == Format::Npz && b.format == Format::Npz;
     is_same_file && !(are_archives && a.member != b.member)
+}
+
+/// Returns the problem of two outputs of which one would replace the other.
+fn shared_destination(first: &Location, second: &Location) -> String {
+    if first.path.is_none() {
+        return "only one output can go to standard output; write the others to files".to_owned();
+    }
+    match (first.format, second.format) {
+        (Format::Npz, Format::Npz) => format!(
+            "{second} is the destination of two outputs; give each its own array, as in \
+             FILE.npz:NAME"
+        ),
+        _ => {
+            format!(
+                "{first} and {second} write to the same file; only an .npz holds several arrays"
+            )
+        }
+    }
 }
 
 fn parse_casts(args: &DataArgs) -> Result<Vec<(String, Dtype)>, Failure> {

@@ -15,7 +15,8 @@ use crate::report::Failure;
 /// default two-dimensional data.
 const PARAMETER: u64 = 64;
 
-/// Adds an input for each buffer that has none.
+/// Adds an input for each buffer that has none, immediates if none were set, and the default number
+/// of invocations.
 pub fn fill(
     request: &mut Request,
     loaded: &mut Vec<(String, Loaded)>,
@@ -69,7 +70,8 @@ pub fn overrides(
     missing.iter().map(|name| (name.clone(), value(name))).collect()
 }
 
-/// Returns the shape of runtime-sized arrays, in elements: that of the first input, or a default.
+/// Returns the shape of runtime-sized arrays, in elements: that of the first input with a shape
+/// (not bytes) for such an array, or a default.
 fn elements(loaded: &[(String, Loaded)], interface: &Interface) -> Shape {
     let shape_of_input = loaded.iter().find_map(|(name, loaded)| {
         let binding = interface.bindings.iter().find(|binding| binding.name == *name)?;

@@ -17,7 +17,7 @@ pub struct KernelResult {
     pub kernel: String,
     /// Invocations along x, y and z.
     pub invocations: [u64; 3],
-    /// The device that the others are compared with.
+    /// The device that the others are compared with; `None` if nothing could be compared.
     pub reference: Option<Device>,
     /// The results of the other devices.
     pub device_results: Vec<DeviceResult>,

@@ -1,9 +1,9 @@
 //! Uniform and affine values that are needed in lane registers.
 //!
-//! Such values have no lane registers of their own. If an operation on lanes uses one, it is
-//! expanded to lanes once, after its definition.
+//! A uniform value has no lane register of its own, and that of an affine value is not filled. If
+//! an operation on lanes uses such a value, it is expanded to lanes once, after its definition.
 
-use scry_ir::kir::{Inst, Kir, Place, Stmt, Type, Uniformity, Value, Variability, for_each_stmt};
+use scry_ir::kir::{Inst, Kir, Stmt, Type, Uniformity, Value, Variability, for_each_stmt};
 
 use super::comparison::comparison;
 use super::liveness::LiveRanges;
@@ -31,10 +31,7 @@ impl Demand<'_> {
                     self.want(*value);
                 }
             }
-            Stmt::Store { place, values, .. } => {
-                self.index(place);
-                values.iter().for_each(|value| self.want(*value));
-            }
+            Stmt::Store { values, .. } => values.iter().for_each(|value| self.want(*value)),
             Stmt::If { condition, .. } => {
                 if self.uniformity.values[condition.index()] != Variability::Uniform {
                     self.want(*condition);
@@ -54,26 +51,15 @@ impl Demand<'_> {
         match inst {
             Inst::Get(_) | Inst::Extra(..) => {}
             _ if self.live_ranges.fused[value.index()] && self.kir.ty(value) == Type::Bool => {}
-            Inst::Load { place, .. } | Inst::WorkgroupUniformLoad { place, .. } => {
-                self.index(place);
-            }
-            Inst::Atomic { place, value, compare, .. } => {
-                self.index(place);
+            // Indices that are uniform or affine are used as such; varying ones have lanes.
+            Inst::Load { .. } | Inst::WorkgroupUniformLoad { .. } => {}
+            Inst::Atomic { value, compare, .. } => {
                 value.iter().chain(compare).for_each(|operand| self.want(*operand));
             }
             _ if varying && comparison(self.kir, self.uniformity, value).is_none() => {
                 inst.for_each_operand(|operand| self.want(operand));
             }
             _ => {}
-        }
-    }
-
-    /// Only a varying index is needed in lanes, and varying values have a lane register anyway.
-    fn index(&mut self, place: &Place) {
-        if let Some(index) = place.index
-            && self.uniformity.values[index.index()] == Variability::Varying
-        {
-            self.want(index);
         }
     }
 

@@ -3,7 +3,8 @@
 use scry_ir::kir::{Block, Kir, Label, Stmt, Uniformity, Variability};
 
 /// Returns, by label, whether lanes may leave a loop or scope while others stay: whether it has an
-/// exit in divergent control flow.
+/// exit in divergent control flow. Exits from the kernel do not count: those lanes are not waited
+/// for.
 pub(crate) fn divergent_exits(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
     let mut search = Search {
         uniformity,

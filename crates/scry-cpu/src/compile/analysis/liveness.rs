@@ -98,9 +98,9 @@ fn count_uses(kir: &Kir) -> Vec<u32> {
     uses
 }
 
-/// Marks products that only one sum or difference in the same block uses, and conditions that only
-/// an exit uses. For each value, `products` holds the address of the block in which it is a product
-/// that is not fused yet.
+/// Marks products that only one sum or difference in the same block uses, and conditions with one
+/// uniform operand that only an exit uses. For each value, `products` holds the address of the
+/// block in which it is a product that is not fused yet, or 0.
 fn fuse(
     kir: &Kir,
     uniformity: &Uniformity,

@@ -1,14 +1,16 @@
 //! Tests of accuracy: errors in units in the last place, relative to the functions on `f64`.
 
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, SQRT_2};
+
 use super::samples;
-use crate::math::{self, f64 as math64};
+use crate::math::{self, double, f64 as math64};
 
 /// Returns the distance from an exact value, in units in the last place of `f32`.
 fn ulps(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if rounded.is_infinite() || rounded.is_nan() || got.is_nan() {
         let same = got == rounded || (got.is_nan() && rounded.is_nan());
-        // Just below the overflow threshold, the largest finite number is accurate as well.
+        // Just above the overflow threshold, the largest finite number is accurate as well.
         let near = got.abs() == f32::MAX && want.abs() < 3.402_824e38 && got * rounded > 0.0;
         return if same {
             0.0
@@ -65,10 +67,37 @@ fn exp_and_log_are_accurate() {
 }
 
 #[test]
+fn log2_in_double_precision_is_accurate() {
+    let errors = (1..100_000).map(|i| {
+        let x = FRAC_1_SQRT_2 + (SQRT_2 - FRAC_1_SQRT_2) * f64::from(i) / 100_000.0;
+        ((double::log2(x) - x.log2()) / x.log2()).abs()
+    });
+    let error = errors.fold(0.0, f64::max);
+    assert!(error <= 2f64.powi(-45), "2^{}", error.log2());
+}
+
+#[test]
 fn trigonometry_is_accurate() {
     assert_accurate("sin", math::sin, math64::sin, 1e9, 1.5);
     assert_accurate("cos", math::cos, math64::cos, 1e9, 1.5);
     assert_accurate("tan", math::tan, math64::tan, 1e9, 3.5);
+}
+
+/// Returns the angle in (-π, π] that is an integer number of radians, below 2^50, modulo 2π.
+fn reduced(integer: u64) -> f64 {
+    // 2/π in units of 2^-126: multiples wrap around at four quadrants.
+    const FRAC_2_PI: u128 = 0x28be_60db_9391_054a_7f09_d5f4_7d4d_3770;
+    let quadrants = FRAC_2_PI.wrapping_mul(integer.into()) as i128;
+    quadrants as f64 * 2f64.powi(-126) * FRAC_PI_2
+}
+
+#[test]
+fn large_angles_are_reduced_accurately() {
+    for x in samples(13).map(f32::abs).filter(|x| (1e7..2f32.powi(50)).contains(x)) {
+        let angle = reduced(x as u64);
+        let errors = [f64::from(math::sin(x)) - angle.sin(), f64::from(math::cos(x)) - angle.cos()];
+        assert!(errors.iter().all(|e| e.abs() < 1.5 * 2f64.powi(-24)), "at {x:e}: {errors:?}");
+    }
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn special_cases_of_f64_functions() {
             assert!(is_right, "2^{e} is {power}");
         }
     }
-    // The midpoint of the two smallest numbers, and slightly above: rounded once, not twice.
+    // A midpoint of two subnormal numbers, and slightly above two others: rounded once, not twice.
     assert_eq!(math64::ldexp(1.5, -1074), 1e-323);
     assert_eq!(math64::ldexp(2.5 + f64::EPSILON * 2.0, -1074), 1.5e-323);
     assert_eq!(math64::ldexp(1.0 + f64::EPSILON, -1075), 5e-324);

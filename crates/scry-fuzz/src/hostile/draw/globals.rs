@@ -217,7 +217,7 @@ impl HostileGenerator {
             // Integers, which conversions preserve.
             Scalar::F32 => u64::from((self.random.below(300) as f32).to_bits()).to_le_bytes(),
             Scalar::F64 => (self.random.below(300) as f64).to_bits().to_le_bytes(),
-            // 1.0, 1.5, 2.0 and so on.
+            // 1.0, 1.5, 2.0, 3.0, 4.0 and so on, up to 12.0.
             Scalar::F16 => (0x3c00 + 0x200 * self.random.below(8) as u64).to_le_bytes(),
             _ => self.hostile_integer(scalar.size() as u32 * 8).to_le_bytes(),
         }

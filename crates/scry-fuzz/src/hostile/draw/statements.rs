@@ -206,7 +206,7 @@ impl HostileGenerator {
         self.add_value(name, if is_int { Kind::I32 } else { Kind::U32 });
     }
 
-    /// Adds a pointer to an element, whose index changes before the pointer is used.
+    /// Adds a pointer to an element, whose index may change before the pointer is used.
     fn pointer(&mut self, block: &mut Block) {
         let place = self.writable_place();
         if matches!(place.ty, Type::Scalar(_)) && is_component(&place.expr.text) {

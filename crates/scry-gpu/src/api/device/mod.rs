@@ -83,8 +83,8 @@ impl Device {
     }
 
     /// Opens the first device of the list that matches a selector: a backend (`vulkan`, `cpu`), a
-    /// device of a backend (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address
-    /// (`0000:65:00.0`), or part of a name.
+    /// device of a backend (`vulkan:1`), a position in [`Device::list`] below 100, a UUID, a PCI
+    /// address (`0000:65:00.0`), or part of a name.
     ///
     /// If the selector names a backend, the others are not loaded: opening `cpu` costs less than a
     /// millisecond.
@@ -350,8 +350,9 @@ impl Device {
     /// As [`Device::compile`].
     ///
     /// # Safety
-    /// With any arguments, no invocation of the kernel may access a buffer, array, vector or matrix
-    /// out of its bounds, and each of its loops must end.
+    /// In every launch of the kernel, no invocation may access a buffer, array, vector or matrix
+    /// out of its bounds, and each of its loops must end. Launches are safe calls: the caller of
+    /// this function answers for their arguments and sizes.
     pub unsafe fn compile_unchecked(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
         Kernel::compile(&self.context, wgsl, options, false)
             .in_function("Device::compile_unchecked")

@@ -47,7 +47,7 @@ impl Device {
     /// cancel kernels by loops that poll for it: those that are not proven to end soon. Vulkan also
     /// cancels work submitted later. Kernels that do not poll have at most half a second to finish;
     /// otherwise the device is lost, and later calls fail at once. On Vulkan devices without device
-    /// memory that the host can write, no kernel polls, and the device is lost without that delay.
+    /// memory that the host can write, no kernel polls.
     ///
     /// ```
     /// use std::time::Duration;

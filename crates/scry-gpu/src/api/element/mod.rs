@@ -326,7 +326,6 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
 ///
 /// # Panics
 /// If the bytes are not aligned for the element type.
-#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only kernels of the host use it"))]
 pub(crate) fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
     let len = bytes.len() / size_of::<T>();
     assert!(bytes.as_ptr().cast::<T>().is_aligned(), "the bytes are not aligned for an element");
@@ -339,7 +338,6 @@ pub(crate) fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
 ///
 /// # Panics
 /// If the bytes are not aligned for the element type.
-#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only kernels of the host use it"))]
 pub(crate) fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
     let len = bytes.len() / size_of::<T>();
     assert!(bytes.as_ptr().cast::<T>().is_aligned(), "the bytes are not aligned for an element");
@@ -366,10 +364,8 @@ pub fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size_of_val(data)) }
 }
 
-/// Returns a vector of `len` zeros. The system provides its pages on first access.
-///
-/// # Panics
-/// If the host is out of memory, as for every vector.
+/// Returns a vector of `len` zeros. The system provides its pages on first access. Aborts the
+/// process if the host is out of memory, as every vector does.
 pub(crate) fn zeroed<T: Element>(len: usize) -> Vec<T> {
     let layout = std::alloc::Layout::array::<T>(len).expect("a buffer of this length exists");
     if layout.size() == 0 {

@@ -52,7 +52,8 @@ error_structs! {
         device: String,
         /// Returns the device's limit, with its unit.
         limit: String,
-        /// Returns the name of the limit, as in [`Limits`](crate::Limits).
+        /// Returns the name of the limit: a field of [`Limits`](crate::Limits), or a description of
+        /// a limit that is the same on all devices.
         limit_name: StaticStr,
         /// Returns what to do.
         help: String,
@@ -108,6 +109,20 @@ impl TooLargeError {
     }
 }
 
+impl WrongDeviceError {
+    /// Names the function and what belongs to the other device, for libraries whose callers do not
+    /// know the kernel, and says what to do instead.
+    #[must_use]
+    pub fn with_subject(
+        self,
+        function: impl Into<String>,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { operation: function.into(), what: what.into(), help: help.into(), ..self }
+    }
+}
+
 impl ArgumentError {
     /// Creates the error for an argument of a function, for libraries of kernels; `problem` is the
     /// predicate of the sentence.
@@ -142,15 +157,18 @@ impl ArgumentError {
 }
 
 /// Functions that wait for the device, and the futures to await instead.
-const ASYNC_FUNCTIONS: [(&str, &str); 18] = [
+const ASYNC_FUNCTIONS: [(&str, &str); 21] = [
     ("Batch::submit", "the ticket of Batch::submit_async"),
     ("Batch::submit_timed", "Batch::submit_timed_async"),
     ("Buffer::download", "Buffer::download_async"),
     ("Buffer::download_into", "Buffer::download_async"),
+    ("Buffer::from_fn", "Device::upload_async"),
     ("Buffer::get", "Buffer::download_async"),
     ("Buffer::upload", "Device::upload_async"),
     ("Buffer::write", "Buffer::write_async"),
+    ("Buffer::write_at", "Slice::write_async"),
     ("Device::upload", "Device::upload_async"),
+    ("Device::upload_bytes", "UntypedBuffer::write_bytes_async"),
     ("Device::wait", "Device::wait_async"),
     ("Download::get", "Download::get_async"),
     ("Slice::download", "Slice::download_async"),

@@ -10,6 +10,9 @@ type StaticStr = &'static str;
 /// A limit of a driver, with its unit.
 type DriverLimit = Option<String>;
 
+/// A number of bytes, if it is known.
+type ByteCount = Option<u64>;
+
 /// The help for a driver call that failed without an explanation.
 pub(crate) const DRIVER_FAILED: &str =
     "update the driver; if it still fails, report it with the output of `scry doctor`";
@@ -38,7 +41,7 @@ error_structs! {
         driver: String,
         /// Returns what happened, and to which launch of a batch.
         problem: String,
-        /// Returns the limit, with its unit; `None` if the driver computes wrongly.
+        /// Returns the limit, with its unit; `None` if the driver failed a self-test.
         limit: DriverLimit,
         /// Returns what to do.
         help: String,
@@ -46,17 +49,18 @@ error_structs! {
 
     /// The device has no memory left for an allocation.
     #[error(
-        "{}{device} is out of memory: {requested} bytes requested for {label}; {detail}; help: \
-         {help}",
-        function_prefix(.function)
+        "{}{device} is out of memory: {}requested for {label}; {detail}; help: {help}",
+        function_prefix(.function),
+        byte_count(.requested)
     )]
     OutOfMemoryError {
         /// Returns the function that was called, such as `Device::alloc`.
         function: Function,
         /// Returns the name of the device.
         device: String,
-        /// Returns the size of the allocation in bytes.
-        requested: u64,
+        /// Returns the size of the allocation in bytes; `None` for memory that a driver or a
+        /// library allocates for itself.
+        requested: ByteCount,
         /// Returns the purpose of the memory.
         label: String,
         /// Returns the current users of the memory.
@@ -151,6 +155,11 @@ fn driver_and_limit(driver: &str, limit: &DriverLimit) -> String {
         Some(limit) => format!("the limit of the driver, {driver}, is {limit}"),
         None => format!("the driver is {driver}"),
     }
+}
+
+/// Returns the part of a text that contains the requested size, if it is known.
+fn byte_count(requested: &ByteCount) -> String {
+    requested.map_or_else(String::new, |bytes| format!("{bytes} bytes "))
 }
 
 /// Returns the separator before the help: a semicolon, or a line break after a code of several

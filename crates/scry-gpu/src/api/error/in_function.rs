@@ -24,7 +24,7 @@ impl<T> InFunction for Result<T> {
 impl GpuError {
     /// Sets the function that was called, in variants that need it: for libraries, whose callers
     /// know only the library's function. The other variants contain a function already, or name the
-    /// kernel or source instead.
+    /// kernel, the source or the selector instead.
     ///
     /// ```
     /// use scry_gpu::{Device, GpuError};

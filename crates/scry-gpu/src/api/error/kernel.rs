@@ -31,16 +31,16 @@ error_structs! {
         help: String,
     }
 
-    /// A kernel of the kernel library uses instructions that the device lacks.
+    /// The device supports no variant of an operation of the kernel library, or lacks what a kernel
+    /// needs.
     #[error(
         "{} needs {needed}, but {device} has {present}; help: {help}",
         capability_subject(.function, .kernel)
     )]
     CapabilityError {
-        /// Returns the function that was called, such as `Kernels::matmul`, if it selected the
-        /// kernel.
+        /// Returns the function that was called, such as `Kernels::matmul`.
         function: Function,
-        /// Returns the name of the kernel, if the program selected it.
+        /// Returns the name of the kernel, if it is one of the program.
         kernel: EntryPoint,
         /// Returns the requirement, such as `compute capability 9.0`.
         needed: String,
@@ -59,9 +59,9 @@ error_structs! {
         language_subject(.kernel)
     )]
     LanguageError {
-        /// Returns the function that was called, such as `Kernels::new`.
+        /// Returns the function that was called, such as `Device::compile_ptx`.
         function: Function,
-        /// Returns the entry point of the kernel; `None` for the kernel library.
+        /// Returns the entry point of the kernel; `None` for several kernels.
         kernel: EntryPoint,
         /// Returns the language of the kernel.
         language: Language,
@@ -136,6 +136,12 @@ impl CapabilityError {
             present: present.into(),
             help: help.into(),
         }
+    }
+
+    /// Names the kernel, for libraries that run kernels of the program.
+    #[must_use]
+    pub fn with_kernel(self, kernel: impl Into<String>) -> Self {
+        Self { kernel: Some(kernel.into()), ..self }
     }
 }
 

@@ -42,8 +42,8 @@ pub enum ErrorKind {
 
 /// The error of a failed call.
 ///
-/// Buffers that the failed call does not name keep their bytes, and the device still works, unless
-/// the error is [`GpuError::DeviceLost`].
+/// Buffers that neither the failed call nor a failed or cancelled launch uses keep their bytes, and
+/// the device still works, unless the error is [`GpuError::DeviceLost`].
 ///
 /// `Debug` prints the same text as `Display`: a `main` that returns [`Result`] prints a readable
 /// error:
@@ -66,7 +66,7 @@ pub enum ErrorKind {
 /// let gpu = Device::open("cpu")?;
 /// match gpu.alloc::<f32>(usize::MAX / 8) {
 ///     Err(GpuError::TooLarge(error)) => assert_eq!(error.limit_name(), "max_buffer_size"),
-///     Err(GpuError::OutOfMemory(error)) => println!("{} bytes", error.requested()),
+///     Err(GpuError::OutOfMemory(error)) => println!("{:?} bytes", error.requested()),
 ///     Err(other) => return Err(other),
 ///     Ok(buffer) => println!("{} elements", buffer.len()),
 /// }
@@ -86,7 +86,8 @@ pub enum GpuError {
     /// The kernel uses features that the device lacks.
     Unsupported(UnsupportedError),
 
-    /// A kernel of the kernel library uses instructions that the device lacks.
+    /// The device supports no variant of an operation of the kernel library, or lacks what a kernel
+    /// needs.
     Capability(CapabilityError),
 
     /// The kernel is not WGSL, and the device only runs WGSL.

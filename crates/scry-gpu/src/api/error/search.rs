@@ -17,7 +17,7 @@ error_structs! {
     }
 }
 
-/// No device was found. Contains the selector, and the result of each backend.
+/// No device was found. Contains the selector, and why backends have no device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoDevice {
     pub(crate) selector: Option<String>,
@@ -39,13 +39,14 @@ impl NoDevice {
         self.variable
     }
 
-    /// Returns the result of each backend, in the order of the search.
+    /// Returns why backends have no device, or devices could not be opened: first the backends that
+    /// are not part of the build, then in the order of the search.
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
 
-    /// Returns the devices that are present but were not selected, as `backend:index name`.
+    /// Returns the devices that were found, as `backend:index name`.
     #[must_use]
     pub fn present(&self) -> &[String] {
         &self.present

@@ -34,6 +34,7 @@ macro_rules! accessor {
     (returns EntryPoint) => { Option<&str> };
     (returns DriverLimit) => { Option<&str> };
     (returns Function) => { Option<&str> };
+    (returns ByteCount) => { Option<u64> };
     (returns StaticStr) => { &'static str };
     (returns $type:ident) => { $type };
     (Label, $field:expr) => { $field.as_deref() };

@@ -153,9 +153,12 @@ fn errors_name_kernel_or_function() {
     let language = crate::api::native::language_error;
     let ptx = crate::api::native::Language::Ptx;
     let text = language(None, ptx, "CPU").in_function("Kernels::new").to_string();
-    assert!(text.starts_with("Kernels::new: its kernels are written in PTX, but"), "{text}");
+    assert!(text.starts_with("Kernels::new: its kernels are written in PTX, which this"), "{text}");
     let text = language(Some("k"), ptx, "CPU").in_function("Device::compile_ptx").to_string();
-    assert!(text.starts_with("Device::compile_ptx: kernel `k` is written in PTX, but"), "{text}");
+    assert!(
+        text.starts_with("Device::compile_ptx: kernel `k` is written in PTX, which this"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -189,4 +192,17 @@ fn kinds_say_what_is_at_fault() {
     assert_eq!(buffer_access().kind(), ErrorKind::Usage);
     assert_eq!(shader().kind(), ErrorKind::Kernel);
     assert_eq!(no_device().kind(), ErrorKind::Device);
+}
+
+#[test]
+fn blocking_transfers_name_their_future() {
+    for (function, future) in [
+        ("Buffer::write_at", "Slice::write_async"),
+        ("Buffer::from_fn", "Device::upload_async"),
+        ("Device::upload_bytes", "UntypedBuffer::write_bytes_async"),
+    ] {
+        let error = WouldBlockError { function: None, device: "GPU".into() };
+        let text = GpuError::WouldBlock(error).in_function(function).to_string();
+        assert!(text.ends_with(&format!("; help: await {future}")), "{text}");
+    }
 }

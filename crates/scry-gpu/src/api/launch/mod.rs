@@ -6,6 +6,7 @@ use crate::api::binding::Binding;
 use crate::api::element::{Element, ElementLayout};
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
+use crate::core::check::KernelInterface;
 use crate::core::count_buffer::CountBuffer;
 
 /// The largest number of invocations on an axis: `global_invocation_id` is a `vec3<u32>`.
@@ -199,9 +200,10 @@ impl Launch {
     /// Creates an indirect launch: the device reads the number of workgroups from a buffer when it
     /// executes the launch.
     ///
-    /// `counts` is a buffer or slice of `u32` (or of elements made of `u32`) that begins with the
-    /// workgroups along x, y and z. The host never waits for them: an earlier launch may compute
-    /// them, in the same [`Batch`](crate::Batch) or [`Recording`](crate::Recording) or before.
+    /// `counts` is a buffer or slice that begins with the workgroups along x, y and z, as `u32`.
+    /// Its elements are those that fit a binding `array<u32>`: [`Element`] has the rules. The host
+    /// never waits for the counts: an earlier launch may compute them, in the same
+    /// [`Batch`](crate::Batch) or [`Recording`](crate::Recording) or before.
     ///
     /// Nothing runs if a count is 0, if an axis has more than 2³² − 1 invocations, or if there are
     /// more than 2³² − 1 workgroups in total; this is not an error. All other counts run in full:
@@ -246,9 +248,9 @@ impl Launch {
     ///
     /// # Errors
     /// The call that runs the launch fails: with [`GpuError::WrongDevice`] if the counts are on
-    /// another device; with [`GpuError::Argument`] if there are fewer than three, if they are of
-    /// another type, if their offset is not a multiple of 4 bytes, if the kernel writes them, or if
-    /// it is not WGSL.
+    /// another device; with [`GpuError::Argument`] if there are fewer than three, if their type
+    /// does not fit, if their offset is not a multiple of 4 bytes, if the kernel writes them, or if
+    /// it is PTX or CUDA C.
     #[must_use]
     pub fn indirect(counts: &dyn Binding) -> Self {
         Self::with_size(LaunchSize::Indirect(Box::new(CountBuffer::new(counts.view()))))
@@ -328,9 +330,17 @@ pub(crate) struct Grid {
 /// Returns the grid of a launch of `interface`'s kernel on a device.
 ///
 /// # Errors
-/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; more than 2³² −
-/// 1 workgroups in total if the grid must be linearised.
-pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> Result<Grid> {
+/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; if the grid must
+/// be linearised, more than 2³² − 1 workgroups in total, or more than the device's limits allow.
+/// For native kernels, whose grids are not linearised, only negative sizes, and more workgroups on
+/// an axis than the device's limits allow.
+pub(crate) fn grid(
+    interface: KernelInterface<'_>,
+    info: &DeviceInfo,
+    size: GridSize,
+) -> Result<Grid> {
+    let is_native = interface.is_native();
+    let interface: &Interface = &interface;
     let groups = match size {
         GridSize::Invocations(Invocations(count)) => whole_workgroups(interface, count)?,
         GridSize::Workgroups(groups) => groups.map(u128::from),
@@ -338,9 +348,16 @@ pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> 
     if groups.contains(&0) {
         return Ok(Grid { groups: [0; 3], native: [0; 3], linearised: None, empty: true });
     }
+    let max_native = info.limits.max_native_workgroups.map(|n| n.max(1));
+    if is_native {
+        let native = groups.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        if groups.iter().zip(max_native).any(|(n, max)| *n > u128::from(max)) {
+            return Err(native_grid_too_large(interface, info, groups));
+        }
+        return Ok(Grid { groups: native, native, linearised: None, empty: false });
+    }
     check_axes(interface, info, size, groups)?;
     let groups = groups.map(|n| u32::try_from(n).expect("no more workgroups than invocations"));
-    let max_native = info.limits.max_native_workgroups.map(|n| n.max(1));
     if groups.iter().zip(max_native).all(|(n, max)| *n <= max) {
         return Ok(Grid { groups, native: groups, linearised: None, empty: false });
     }
@@ -444,12 +461,8 @@ fn linearise(groups: [u32; 3], max_native: [u32; 3]) -> Option<([u32; 3], Linear
     Some((native, params))
 }
 
-/// Returns the error for a native kernel on a grid that needs linearisation.
-pub(crate) fn native_grid_too_large(
-    interface: &Interface,
-    info: &DeviceInfo,
-    groups: [u32; 3],
-) -> GpuError {
+/// Returns the error for a native kernel on a grid with an axis beyond the device's limits.
+fn native_grid_too_large(interface: &Interface, info: &DeviceInfo, groups: [u128; 3]) -> GpuError {
     let [x, y, z] = groups;
     let [max_x, max_y, max_z] = info.limits.max_native_workgroups;
     GpuError::TooLarge(TooLargeError {

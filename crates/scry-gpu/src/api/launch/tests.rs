@@ -8,12 +8,12 @@ use crate::core::check::tests::{device, kernel};
 
 fn size(workgroup: [u32; 3], count: impl Into<Invocations>) -> Result<Grid> {
     let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
-    grid(&interface, &device(), GridSize::Invocations(count.into()))
+    grid((&interface).into(), &device(), GridSize::Invocations(count.into()))
 }
 
 fn workgroups(workgroup: [u32; 3], groups: [u32; 3]) -> Result<Grid> {
     let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
-    grid(&interface, &device(), GridSize::Workgroups(groups))
+    grid((&interface).into(), &device(), GridSize::Workgroups(groups))
 }
 
 /// Returns the workgroup that a physical workgroup runs, as a kernel on a linearised grid computes
@@ -136,6 +136,20 @@ fn grids_beyond_the_device_are_rejected() {
 }
 
 #[test]
+fn native_grids_may_exceed_32_bit_indices() {
+    let interface = Interface { workgroup_size: [64, 1, 1], ..kernel(Vec::new()) };
+    let mut info = device();
+    info.limits.max_native_workgroups[0] = i32::MAX as u32;
+    let native = |count| {
+        let size = GridSize::Invocations(Invocations::from(count));
+        grid(KernelInterface::new(&interface, true), &info, size)
+    };
+    assert_eq!(native(1u64 << 36).unwrap().native, [1 << 30, 1, 1]);
+    assert!(native(1u64 << 37).unwrap_err().to_string().contains("2147483648 × 1 × 1 workgroups"));
+    assert!(native(0).unwrap().empty);
+}
+
+#[test]
 fn immediates_keep_their_bytes_and_type() {
     let launch = Launch::workgroups([1, 2, 3]).immediates(&[1u32, 2]);
     let given = launch.immediates.unwrap();
@@ -155,9 +169,8 @@ proptest! {
         let total = groups.iter().product::<u32>() as usize;
         let capacity = max_native.iter().product::<u32>() as usize;
         let Some((native, params)) = linearise(groups, max_native) else {
-            // Rows have one width: some capacity may be lost, but never a whole row.
-            let [width, height, depth] = max_native.map(|n| n as usize);
-            prop_assert!(total.div_ceil(width) > height * depth);
+            // No capacity is lost: only grids above it are rejected.
+            prop_assert!(total > capacity);
             return Ok(());
         };
         prop_assert!(total <= capacity);

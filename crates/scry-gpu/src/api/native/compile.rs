@@ -13,7 +13,7 @@ impl Device {
     /// The result runs like a WGSL kernel: the declaration is used to check arguments and to order
     /// commands. Grids are not linearised: one above
     /// [`Limits::max_native_workgroups`](crate::Limits) is rejected. Such kernels cannot be
-    /// cancelled: if one is still running after the time limit, the device is lost.
+    /// cancelled: if one is still running half a second after the time limit, the device is lost.
     ///
     /// ```no_run
     /// use scry_gpu::{BackendKind, Device, NativeBinding, NativeInterface, Scalar};
@@ -67,8 +67,8 @@ impl Device {
     /// device.
     ///
     /// # Safety
-    /// The kernel has the parameters that `interface` declares. With any arguments, it accesses
-    /// only the bound buffers, within their sizes, writes only those declared as written, and
+    /// The kernel has the parameters that `interface` declares. In every launch, it accesses only
+    /// the bound buffers, within their sizes, writes only those declared as written, and
     /// terminates. With PDL, it obeys the rules of [`NativeInterface::pdl`].
     pub unsafe fn compile_ptx(
         &self,

@@ -119,8 +119,9 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::BufferAccess`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`]
-    /// for sizes beyond 2³¹ − 1; [`GpuError::Argument`] if `c` overlaps `a` or `b`, or if a matrix
-    /// does not begin at a multiple of [`DeviceInfo::binding_alignment`](crate::DeviceInfo);
+    /// for sizes beyond 2³¹ − 1; [`GpuError::Argument`] if a size is negative, if `c` overlaps `a`
+    /// or `b`, or if a matrix does not begin at a multiple of
+    /// [`DeviceInfo::binding_alignment`](crate::DeviceInfo); [`GpuError::WrongDevice`];
     /// [`GpuError::Library`] without cuBLAS, and on devices of other backends.
     pub fn cublas_matmul<T: GemmElement>(
         &self,
@@ -167,8 +168,8 @@ impl Device {
         self.multiply(Routine::Tf32, &Matrices { operation, a, b, c, sizes })
     }
 
-    /// Checks a product as [`Device::cublas_matmul`] does, and keeps it for repeated use. No size may
-    /// be 0.
+    /// Checks a product as [`Device::cublas_matmul`] does, and keeps it for repeated use. No size
+    /// may be 0.
     ///
     /// ```no_run
     /// use scry_gpu::Device;
@@ -262,7 +263,7 @@ fn append<T: GemmElement>(
         same_device(context, owner, operation, || format!("`{name}`"))?;
     }
     let sizes = [("m", m), ("n", n), ("k", k)];
-    let [m, n, k] = sizes.map(|(name, size)| check_size(context, name, size));
+    let [m, n, k] = sizes.map(|size| check_size(context, operation, size));
     let (m, n, k) = (m?, n?, k?);
     let launch = Launch::workgroups([1; 3]).immediates(&[m, n, k]);
     let kernel = kernel(context, routine)?;
@@ -342,17 +343,25 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
 }
 
 /// Checks a size against the range of cuBLAS.
-fn check_size(context: &Context, name: &str, size: i128) -> Result<u32> {
+fn check_size(context: &Context, operation: &str, (name, size): (&str, i128)) -> Result<u32> {
     const MAX_SIZE: u32 = i32::MAX as u32;
     match u32::try_from(size) {
         Ok(size) if size <= MAX_SIZE => Ok(size),
+        _ if size < 0 => Err(GpuError::Argument(ArgumentError {
+            label: None,
+            function: Some(operation.to_owned().into()),
+            kernel: None,
+            argument: format!("`{name}`"),
+            problem: format!("is negative: {size}"),
+            help: format!("pass m, n and k from 0 to {MAX_SIZE}"),
+        })),
         _ => Err(GpuError::TooLarge(TooLargeError {
             label: None,
             function: None,
             what: format!("`{name}`"),
             requested: size.to_string(),
             device: context.info.name.clone(),
-            limit: format!("0 to {MAX_SIZE}"),
+            limit: MAX_SIZE.to_string(),
             limit_name: "rows or columns of a matrix",
             help: "multiply parts of the matrices, one after the other".to_owned(),
         })),

@@ -5,6 +5,7 @@ mod check;
 mod compile;
 pub(crate) mod cublas;
 mod host;
+mod host_kernel;
 mod language;
 mod lengths;
 pub(crate) mod parameters;
@@ -215,7 +216,8 @@ impl NativeInterface {
         }
     }
 
-    /// Declares the size of the immediates in bytes, a multiple of 4.
+    /// Declares the size of the immediates in bytes, a multiple of 4. Not for parameters that are
+    /// listed one by one, whose types determine it.
     #[must_use]
     pub fn immediates(mut self, bytes: u32) -> Self {
         self.immediates = bytes;

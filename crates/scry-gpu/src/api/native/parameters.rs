@@ -130,12 +130,25 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
             format!("{} bytes, above the limit of {MAX_BYTES} per launch", size(declared));
         return reject(problem, "put some of them into a buffer");
     }
+    // At most the size of all parameters, which the limit above bounds.
+    let immediates: usize = declared.iter().map(|it| it.immediate_size()).sum();
+    if u32::try_from(immediates) != Ok(interface.immediates) {
+        let problem = format!(
+            "immediates of {} bytes are declared, but the list of parameters needs {immediates}",
+            interface.immediates
+        );
+        return reject(problem, "leave out NativeInterface::immediates");
+    }
     if interface.bindings.0.iter().any(|binding| binding.length) {
         let problem = "bindings have `with_length`, which a list of parameters excludes".to_owned();
         return reject(problem, "list the lengths as `U64`, and pass them with each launch");
     }
     Ok(())
 }
+
+/// What is wrong with bytes that are not those of a tensor map with a valid shape.
+const INVALID_SHAPE: &str = "it has no valid shape: 2 to 5 dimensions, one stride fewer, and a \
+                             tile of as many dimensions";
 
 /// Rejects tensor maps in the immediates of a launch that exceed their buffers. `sizes` are the
 /// buffers' sizes in bytes.
@@ -147,7 +160,7 @@ pub(crate) fn check_maps(
 ) -> Result<()> {
     for (index, parameter, bytes) in with_immediates(interface, immediates) {
         let NativeParameter::TensorMap(binding) = parameter else { continue };
-        let map = TensorMap::from_bytes(bytes).ok_or("is not a valid tensor map".to_owned());
+        let map = TensorMap::from_bytes(bytes).ok_or_else(|| INVALID_SHAPE.to_owned());
         let writes = interface.bindings.0[binding].writes;
         let checked = map.and_then(|map| map.check(sizes[binding], writes));
         checked.map_err(|problem| {

@@ -195,7 +195,13 @@ impl TensorMap {
         })?;
         let row = u64::from(tile[0]) * self.element.size();
         require(row.is_multiple_of(16) && row <= self.swizzle.max_row_bytes(), &|| {
-            format!("a tile has rows of {row} bytes with the swizzle {:?}", self.swizzle)
+            let limit = match self.swizzle {
+                TensorSwizzle::None => String::new(),
+                swizzle => {
+                    format!(" up to the {} of the swizzle {swizzle:?}", swizzle.max_row_bytes())
+                }
+            };
+            format!("a tile has rows of {row} bytes, which is not a multiple of 16{limit}")
         })
     }
 }
@@ -270,8 +276,12 @@ mod tests {
         assert!(error(TensorMap { dims: vec![100, 0, 3], ..map() }).contains("[100, 0, 3]"));
         assert!(error(TensorMap { strides: vec![200, 1456], ..map() }).contains("[200, 1456]"));
         assert!(error(TensorMap { tile: vec![64, 257, 1], ..map() }).contains("[64, 257, 1]"));
-        assert!(error(TensorMap { tile: vec![128, 4, 1], ..map() }).contains("256 bytes"));
+        assert!(error(TensorMap { tile: vec![128, 4, 1], ..map() }).contains(
+            "rows of 256 bytes, which is not a multiple of 16 up to the 128 of the swizzle B128"
+        ));
         assert!(error(TensorMap { tile: vec![60, 4, 1], ..map() }).contains("120 bytes"));
+        let odd = TensorMap { tile: vec![60, 4, 1], swizzle: TensorSwizzle::None, ..map() };
+        assert!(error(odd).ends_with("120 bytes, which is not a multiple of 16"));
         let flat = TensorMap { tile: vec![128, 4, 1], swizzle: TensorSwizzle::None, ..map() };
         assert_eq!(flat.check(1 << 20, true), Ok(()));
     }

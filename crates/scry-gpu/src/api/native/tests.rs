@@ -63,10 +63,16 @@ fn launches_are_checked_against_the_declaration() {
     let error = gpu.run(&kernel, &[&x], good).unwrap_err();
     assert!(error.to_string().contains("the kernel uses 2, but 1 was given"), "{error}");
     let error = gpu.run(&kernel, &[&x, &y], 8).unwrap_err();
-    assert!(error.to_string().contains("the kernel needs a value"), "{error}");
+    assert!(
+        error.to_string().contains("immediates: the kernel needs 8 bytes, but none"),
+        "{error}"
+    );
     let long = Launch::invocations(8).immediates(&[0u32; 3]);
     let error = gpu.run(&kernel, &[&x, &y], long).unwrap_err();
-    assert!(error.to_string().contains("12 bytes were given, but parameters has 8"), "{error}");
+    assert!(
+        error.to_string().contains("12 bytes were given, but the kernel declares 8"),
+        "{error}"
+    );
     let short = Launch::invocations(8).immediates(&1u32);
     assert!(gpu.run(&kernel, &[&x, &y], short).is_err());
 }
@@ -94,6 +100,11 @@ fn native_launches_are_not_linearised() {
     let text = error.to_string();
     assert!(text.contains("17 × 1 × 1 workgroups") && text.contains("16 × 4 × 4"), "{text}");
     assert_eq!(error.kind(), ErrorKind::Usage);
+    // The limits of WGSL's indices and of linearised grids do not apply.
+    for launch in [Launch::workgroups([1, 65536, 65537]), Launch::invocations(1u64 << 40)] {
+        let text = gpu.run(&kernel, &[&data], launch).unwrap_err().to_string();
+        assert!(text.contains("16 × 4 × 4 of a kernel that is not WGSL"), "{text}");
+    }
     assert_eq!(log.take().dispatches, 0);
 }
 
@@ -128,6 +139,7 @@ fn overflowing_declarations_are_rejected() {
         one([1; 3]).with_parameters(words(1 << 20)),
         one([1; 3]).with_parameters(vec![NativeParameter::TensorMap(usize::MAX)]),
         one([1; 3]).with_parameters(vec![NativeParameter::Pointer(1)]),
+        one([1; 3]).with_parameters([NativeParameter::U64]).immediates(4),
         NativeInterface::new(1 << 16, [1; 3]),
     ];
     for interface in declared {
@@ -175,7 +187,7 @@ fn wgsl_backends_suggest_cuda() {
     let error = unsafe { gpu.compile_cuda("x", "k", 1, [1; 3]) }.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("kernel `k` is written in CUDA C"), "{text}");
-    assert!(text.contains("runs WGSL only") && text.contains("open a CUDA device"), "{text}");
+    assert!(text.contains("does not run: cpu") && text.contains("open a CUDA device"), "{text}");
     assert_eq!(error.kind(), ErrorKind::Kernel);
 }
 
@@ -232,6 +244,7 @@ fn keys_contain_the_whole_declaration() {
         binding(|it| it.name.push('z')),
         binding(|it| it.writes = false),
         binding(|it| it.length = false),
+        binding(|it| it.min_len = 4),
         binding(|it| it.element = None),
         binding(|it| it.element = Some(Scalar::U32)),
     ];
@@ -268,7 +281,9 @@ mod products {
             assert!(matches!(error, GpuError::BufferAccess(_)), "{error}");
             assert!(error.to_string().contains(&format!("`{name}` is ")), "{sizes:?}: {error}");
         }
-        for (m, n, k) in [(-1i64, 5, 3), (2, 1 << 31, 3), (2, 5, i64::MAX)] {
+        let negative = gpu.cublas_matmul(&a, &b, &c, -1, 5, 3).unwrap_err();
+        assert!(matches!(negative, GpuError::Argument(_)), "{negative}");
+        for (m, n, k) in [(2, 1i64 << 31, 3), (2, 5, i64::MAX)] {
             let error = gpu.cublas_matmul(&a, &b, &c, m, n, k).unwrap_err();
             assert!(matches!(error, GpuError::TooLarge(_)), "{error}");
         }
@@ -317,9 +332,8 @@ mod products {
                     "Device::cublas_matmul: `a` is m × k = 2 × 4 = 8 elements, but buffer `x` has \
                      6; help: {order}"
                 ),
-                "Device::cublas_matmul_tf32: `n` is -3, but null device is limited to 0 to \
-                 2147483647 (rows or columns of a matrix); help: multiply parts of the matrices, \
-                 one after the other"
+                "Device::cublas_matmul_tf32: `n` is negative: -3; help: pass m, n and k from 0 to \
+                 2147483647"
                     .to_owned(),
                 "Device::cublas_matmul_tf32: `c` begins at byte 4 of its memory, but matrices must \
                  begin at multiples of 16 bytes; help: copy the slice to a buffer of its own, or \

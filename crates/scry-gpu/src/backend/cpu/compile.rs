@@ -24,7 +24,7 @@ pub(super) struct Kernel {
 /// What a kernel executes.
 pub(super) enum Body {
     /// Code of the lockstep machine.
-    Code(Code),
+    Code(Box<Code>),
     /// A function of the host, with its name.
     Function(String, HostFunction),
 }
@@ -47,7 +47,7 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
     let code = code.map_err(|excess| too_large(info, &interface.entry_point, excess))?;
     let workgroup_size = interface.workgroup_size;
     let bindings = interface.bindings.len();
-    Ok(Kernel { body: Body::Code(code), workgroup_size, bindings })
+    Ok(Kernel { body: Body::Code(Box::new(code)), workgroup_size, bindings })
 }
 
 /// Compiles a program to code of the lockstep machine, on a stack that is large enough. A panic of

@@ -62,8 +62,8 @@ pub(super) struct Operations {
 
 /// Resolves steps. Returns an error text if a resource does not exist or does not fit.
 pub(super) fn resolve(tables: Tables<'_>, steps: &[Step]) -> Result<Operations, String> {
-    // Few steps are barriers, so this is one allocation of almost the exact size; a `filter_map`
-    // has no lower bound of its size.
+    // One allocation, too large only by the number of barriers. A `filter_map` has no lower bound
+    // of its size, so that `collect` would allocate repeatedly.
     let mut list = Vec::with_capacity(steps.len());
     for step in steps {
         if let Step::Run(command) = step {
@@ -145,7 +145,8 @@ impl Launch {
         let groups = self.groups();
         match &self.kernel.body {
             // SAFETY: `self.blocks` keeps the memory alive. Operations are executed one after the
-            // other, and the core keeps the host from accessing the memory that they use.
+            // other, and the core keeps the host from accessing the memory that they use. The
+            // kernel was compiled from a program, whose IR is valid.
             Body::Code(code) => unsafe { machine.run(&self.job(code, groups), stop) },
             Body::Function(_, _) if stop.requested() => Err(Cancelled),
             Body::Function(name, function) => {

@@ -1,12 +1,10 @@
 //! Calls of host functions.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use scry_cpu::MemoryRange;
 
-use super::panic_text;
-
+use super::panics::{HostPanic, panic_text};
 use crate::api::native::{HostArguments, HostBuffer, HostFunction};
 
 /// Calls a function with the memory of its bindings, and whether each is written.
@@ -40,12 +38,4 @@ pub(super) unsafe fn call(
         let text = panic_text(&*panic);
         resume_unwind(Box::new(HostPanic(format!("host function `{name}` panicked: {text}"))));
     }
-}
-
-/// The panic of a host function: what happened.
-struct HostPanic(String);
-
-/// Returns what happened if a panic is one of a host function.
-pub(super) fn panic_of_function(panic: &(dyn Any + Send)) -> Option<String> {
-    panic.downcast_ref::<HostPanic>().map(|HostPanic(text)| text.clone())
 }

@@ -29,7 +29,7 @@ pub(super) fn info() -> DeviceInfo {
         kind: DeviceKind::Software,
         vendor_id: 0,
         device_id: 0,
-        // Used only by the disk cache, which this backend does not use.
+        // The CPU has none. The disk cache needs them, but this backend does not use it.
         uuid: None,
         driver_uuid: None,
         pci: None,
@@ -70,7 +70,7 @@ pub(super) fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns a name such as `AMD EPYC 9654, 8 threads`.
+/// Returns a name such as `AMD EPYC 9654 96-Core Processor, 8 threads`.
 fn name() -> String {
     static MODEL: OnceLock<String> = OnceLock::new();
     let generic = || format!("{} processor", std::env::consts::ARCH);
@@ -94,7 +94,8 @@ fn model() -> Option<String> {
     })
 }
 
-/// Returns the machine's memory in bytes, or the memory limit of the control group if it is lower.
+/// Returns the machine's memory in bytes, or the limit of the control group that is mounted as the
+/// root, as in a container, if it is lower. `None` if the system reports neither.
 fn total_memory() -> Option<u64> {
     static TOTAL: OnceLock<Option<u64>> = OnceLock::new();
     *TOTAL.get_or_init(|| {
@@ -105,7 +106,8 @@ fn total_memory() -> Option<u64> {
     })
 }
 
-/// Returns the memory in bytes that can be allocated now without swapping.
+/// Returns the memory in bytes that can be allocated now without swapping; `None` if the system
+/// does not report it.
 pub(super) fn available_memory() -> Option<u64> {
     // The limit and the usage of the control group, in versions 2 and 1.
     let group_files = [

@@ -45,7 +45,11 @@ impl Heap {
             (Some(memory), Some(reservation)) => {
                 Ok(Block { memory, untouched: AtomicBool::new(true), _reservation: reservation })
             }
-            _ => Err(self.out_of_memory(info, size, label, available)),
+            (_, reservation) => {
+                // The error reports the bytes that buffers hold.
+                drop(reservation);
+                Err(self.out_of_memory(info, size, label, available))
+            }
         }
     }
 
@@ -76,7 +80,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: info.name.clone(),
-            requested: size,
+            requested: Some(size),
             label: describe_buffer(label),
             detail: format!(
                 "this device's buffers hold {allocated} of {capacity} bytes of the machine's \
@@ -102,7 +106,7 @@ impl Drop for Reservation {
 /// An allocation.
 pub(super) struct Block {
     memory: Memory,
-    /// Whether it was never written: it has no physical pages yet, and reads as zero.
+    /// Whether it was never written: it reads as zero and, if it is large, has no physical pages.
     untouched: AtomicBool,
     _reservation: Reservation,
 }

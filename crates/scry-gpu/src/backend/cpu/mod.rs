@@ -9,11 +9,11 @@ mod encode;
 mod host_function;
 mod info;
 mod memory;
+mod panics;
 mod submit;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::sync::{Arc, RwLock};
 use std::task::Waker;
 use std::time::Duration;
@@ -212,6 +212,12 @@ impl Driver for CpuDriver {
         times.ok_or_else(|| self.defect_error("timings", no_times(submission.0)))
     }
 
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        if !self.process.has_forked() {
+            self.queue.discard_timings(submission.0);
+        }
+    }
+
     fn abandon(&self) {
         if !self.process.has_forked() {
             self.queue.abandon();
@@ -227,10 +233,4 @@ impl Drop for CpuDriver {
             self.queue.shut_down();
         }
     }
-}
-
-/// Returns the message of a panic.
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no panic message")
 }

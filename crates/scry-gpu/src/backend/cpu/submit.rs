@@ -3,7 +3,7 @@
 //! A worker thread executes submissions one after the other. If it is idle and a submission is
 //! small, the submitting thread executes it itself: waking the worker would take longer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use scry_cpu::{CancelToken, Machine};
 
 use super::encode::Operations;
-use super::{host_function, lock, panic_text};
+use super::lock;
+use super::panics::{panic_of_function, panic_text};
 use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 
@@ -64,6 +65,8 @@ struct State {
     wakers: BTreeMap<u64, Vec<Waker>>,
     /// Number and launch durations of timed submissions that were not read yet, in order.
     timings: Vec<(u64, Vec<Duration>)>,
+    /// The unfinished timed submissions whose times nothing will read.
+    discarded: BTreeSet<u64>,
     thread: Option<JoinHandle<()>>,
     closed: bool,
 }
@@ -155,15 +158,26 @@ impl Queue {
             return Ok(None);
         }
         let stopped = self.shared.lock().first_stopped.take();
-        Ok(Some(stopped.unwrap_or(number + 1)))
+        Ok(Some(stopped.unwrap_or(number.saturating_add(1))))
     }
 
-    /// Returns the durations of the launches of a finished timed submission; `None` if they were
-    /// read already.
+    /// Returns the durations of the launches of a finished submission; `None` if it was not timed,
+    /// or they were read already.
     pub(super) fn timings(&self, number: u64) -> Option<Vec<Duration>> {
         let timings = &mut self.shared.lock().timings;
         let index = timings.binary_search_by_key(&number, |(timed, _)| *timed).ok()?;
         Some(timings.remove(index).1)
+    }
+
+    /// Frees the durations of a timed submission, done or not.
+    pub(super) fn discard_timings(&self, number: u64) {
+        let shared = &self.shared;
+        let mut state = shared.lock();
+        match state.timings.binary_search_by_key(&number, |(timed, _)| *timed) {
+            Ok(index) => _ = state.timings.remove(index),
+            Err(_) if shared.has_reached(number) => {}
+            Err(_) => _ = state.discarded.insert(number),
+        }
     }
 
     /// Returns whether all submissions so far were executed by the submitting thread.
@@ -172,7 +186,7 @@ impl Queue {
         self.shared.lock().thread.is_none()
     }
 
-    /// Returns a check for whether all threads have exited.
+    /// Returns a check for whether the queue was dropped and its worker has exited.
     #[cfg(test)]
     pub(super) fn exit_check(&self) -> impl Fn() -> bool + use<> {
         let shared = Arc::downgrade(&self.shared);
@@ -199,6 +213,7 @@ impl Queue {
             // worker exits after the waker has returned.
             return;
         }
+        // 5 s, as the drop of a GPU waits.
         let deadline = Instant::now() + 10 * CANCEL_TIMEOUT;
         while !thread.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_micros(50));
@@ -283,7 +298,7 @@ impl Shared {
         // Releases the resources of the submission before waiting threads are woken.
         drop(operations);
         let outcome = outcome.map_err(|panic| {
-            self.fail(host_function::panic_of_function(&*panic).unwrap_or_else(|| {
+            self.fail(panic_of_function(&*panic).unwrap_or_else(|| {
                 let why = panic_text(&*panic);
                 format!("the lockstep machine panicked: {why}; please report it")
             }));
@@ -295,7 +310,7 @@ impl Shared {
                 if result.is_err() {
                     state.first_stopped.get_or_insert(number);
                 }
-                if timed {
+                if timed && !state.discarded.remove(&number) {
                     state.timings.push((number, result.unwrap_or_default()));
                 }
             }
@@ -348,13 +363,18 @@ impl Shared {
 impl State {
     /// Removes the wakers of submissions up to a number.
     fn take_wakers(&mut self, number: u64) -> BTreeMap<u64, Vec<Waker>> {
-        let later = self.wakers.split_off(&(number + 1));
+        let later = self.wakers.split_off(&number.saturating_add(1));
         std::mem::replace(&mut self.wakers, later)
     }
 }
 
+/// Calls wakers. A panic of one must not end the thread: it is logged, and the others are called.
 fn wake(wakers: BTreeMap<u64, Vec<Waker>>) {
-    wakers.into_values().flatten().for_each(Waker::wake);
+    for waker in wakers.into_values().flatten() {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            log::error!("a waker panicked: {}", panic_text(&*panic));
+        }
+    }
 }
 
 /// Removes the next submission, unless another one is being executed.

@@ -26,7 +26,8 @@ const PROHIBITED: c_int = 2;
 
 /// Maximum number of storage buffers of a kernel. Every GPU supports 4096 bytes of kernel
 /// parameters, which must hold 16 bytes for each storage or uniform buffer (address and length),
-/// the immediates, and the three addresses that each launch passes.
+/// the immediates, and up to three addresses: of the grid parameters or workgroup counts, and of
+/// the two numbers that kernels poll.
 const MAX_STORAGE_BINDINGS: u32 = 160;
 /// Maximum number of uniform buffers of a kernel.
 const MAX_UNIFORM_BINDINGS: u32 = 64;

@@ -1,7 +1,8 @@
 //! The CUDA backend, for CUDA 12.0 and newer: requires only NVIDIA's driver, opened at run time.
 //!
-//! `adapter` finds devices, `device` opens one. `ffi` has the driver's functions (`driver_api`),
-//! their types and errors, and opens libraries: the driver, and on demand those of the toolkit;
+//! `adapter` finds devices and queries their properties (`probe`), `device` opens one. `ffi` has
+//! the driver's functions (`driver_api`), their types and errors, and counts calls in progress
+//! (`calls`). It opens libraries (`library`): the driver, and on demand those of the `toolkit`;
 //! `library_status` reports which of these are installed. `memory` allocates, with `pinned` for
 //! pinned host memory.
 //!
@@ -10,8 +11,9 @@
 //!
 //! `queue::submit` executes steps: `overlap` distributes them over the streams of `stream` and
 //! decides which of them use programmatic dependent launch; `encode`, `params` and
-//! `declared_params` encode them for the driver. `cublas` computes matrix products, `graph` makes
-//! CUDA graphs of recordings, `timeline` orders all submissions, `timing` measures launches.
+//! `declared_params` encode them for the driver, and `issue` issues them. `cublas` computes matrix
+//! products, `graph` makes CUDA graphs of recordings, with products from `capture`; `timeline`
+//! orders all submissions, `timing` measures launches.
 
 mod adapter;
 mod compile;
@@ -197,6 +199,12 @@ impl Driver for CudaDriver {
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         self.queue.timings(submission.0)
+    }
+
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        if !self.gpu.is_abandoned() {
+            self.queue.discard_timings(submission.0);
+        }
     }
 
     fn free_memory(&self) -> Result<Option<u64>> {

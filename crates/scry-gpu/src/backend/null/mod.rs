@@ -1,8 +1,8 @@
 //! The null driver: checks and logs submissions, and executes no kernels.
 //!
-//! Its memory is real: copies and fills are executed at once. Kernels are compiled to SPIR-V and
-//! not executed. [`checker`] checks every submission independently of how the core places barriers;
-//! submissions are logged for tests.
+//! Its memory is real: copies and fills are executed at once. WGSL kernels are translated to SPIR-V
+//! and native ones checked, but none is executed. [`checker`] checks every submission independently
+//! of how the core places barriers; submissions are logged for tests.
 
 mod checker;
 mod info;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
-use super::{Absence, no_times};
+use super::{Absence, describe_buffer, no_times};
 use crate::api::error::{DEFECT, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::native::Routine;
@@ -114,8 +114,8 @@ impl Driver for NullDriver {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
                 function: None,
                 device: self.info.name.clone(),
-                requested: size,
-                label: label.to_owned(),
+                requested: Some(size),
+                label: describe_buffer(label),
                 detail: format!("{free} of {} bytes are left", self.info.memory),
                 help: "drop buffers".to_owned(),
             }));
@@ -253,6 +253,10 @@ impl Driver for NullDriver {
         let index = state.timed.iter().position(|(timed, _)| *timed == submission);
         let index = index.ok_or_else(|| self.defect_error("timings", no_times(submission.0)))?;
         Ok(vec![Duration::ZERO; state.timed.swap_remove(index).1])
+    }
+
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        self.state().timed.retain(|(timed, _)| *timed != submission);
     }
 
     fn abandon(&self) {}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::api::error::Result;
 
-/// Timeout for each cancelled submission to end, counted from the end of the one before it.
+/// Interval at which a cancellation checks its progress: it fails if no submission ended in one.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Repeats `wait` until it returns true. Returns false if it times out and `poll`, which returns

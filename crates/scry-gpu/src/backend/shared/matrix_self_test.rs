@@ -13,9 +13,9 @@ use crate::cache::KernelKey;
 use crate::core::command::{
     Barrier, BoundBuffer, BufferRange, Command, Dispatch, Groups, Role, Stages, Step,
 };
-use crate::core::driver::{CompileJob, Driver, KernelId, MemoryKind, Work};
+use crate::core::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Work};
 
-/// Maximum time that the test of one product may take.
+/// Timeout of the wait for the kernel of one product.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One subgroup computes `a * b + c` twice: all matrices in row-major order (`coopLoadT`), then all
@@ -56,7 +56,7 @@ struct Product {
     accumulator: Element,
 }
 
-/// The elements of a square matrix, small integers, row by row.
+/// The elements of a square matrix, small integers, row by row; or of two, one after the other.
 type Matrix = Vec<i32>;
 
 impl Element {
@@ -129,8 +129,8 @@ impl Product {
         })
     }
 
-    /// Returns what the kernel writes. Column-major order transposes all matrices, and the
-    /// transpose of `transpose(a) * transpose(b)` is `b * a`.
+    /// Returns the two matrices that the kernel writes. Column-major order transposes all matrices,
+    /// and the transpose of `transpose(a) * transpose(b)` is `b * a`.
     fn expected(&self) -> Matrix {
         let [a, b, c] = self.operands();
         let row_major = multiply_add(self.rows, &a, &b, &c);
@@ -162,7 +162,7 @@ pub(crate) fn run(
     for product in Product::list(products) {
         let Some(results) = compute(driver, compile, &product)? else {
             let name = product.name;
-            return Ok(Some(format!("a self-test of {name} products took over 10 s")));
+            return Ok(Some(format!("{name} products: no result after 10 s")));
         };
         if let Some(difference) = difference(&product, &results) {
             return Ok(Some(difference));
@@ -177,11 +177,42 @@ fn difference(product: &Product, results: &[f32]) -> Option<String> {
     let is_wrong = |(_, (result, expected)): &(usize, (&f32, &i32))| **result != **expected as f32;
     let (i, (result, expected)) = results.iter().zip(&expected).enumerate().find(is_wrong)?;
     let (name, n) = (product.name, product.rows);
-    let (row, column) = (i / n % n, i % n);
+    let (first, second) = (i / n % n, i % n);
+    let (row, column, order) = match i < n * n {
+        true => (first, second, "row-major"),
+        false => (second, first, "column-major"),
+    };
     Some(format!(
-        "a self-test of {name} products computed {result} instead of {expected} at row {row}, \
-         column {column}"
+        "{name} products: {result} instead of {expected} at row {row}, column {column} in {order} \
+         order"
     ))
+}
+
+/// The objects of a run, freed by the drop unless the device may still use them.
+struct Objects<'a> {
+    driver: &'a dyn Driver,
+    kernel: KernelId,
+    memories: Vec<MemoryId>,
+    /// Whether a submission that uses the objects may be unfinished.
+    is_busy: bool,
+}
+
+impl Objects<'_> {
+    /// Allocates memory of which the whole is used.
+    fn allocate(&mut self, kind: MemoryKind, size: u64) -> Result<BufferRange> {
+        let memory = self.driver.allocate(kind, size, "self-test")?;
+        self.memories.push(memory);
+        Ok(BufferRange { memory, offset: 0, size })
+    }
+}
+
+impl Drop for Objects<'_> {
+    fn drop(&mut self) {
+        if !self.is_busy {
+            self.memories.iter().for_each(|memory| self.driver.free(*memory));
+            self.driver.free_kernel(self.kernel);
+        }
+    }
 }
 
 /// Runs the kernel of a product; `None` if it does not end in time.
@@ -191,25 +222,23 @@ fn compute(
     product: &Product,
 ) -> Result<Option<Vec<f32>>> {
     let kernel = compile_product(compile, product)?;
+    let mut objects = Objects { driver, kernel, memories: Vec::new(), is_busy: false };
     let [a, b, c] = product.operands();
     let inputs = [(product.operand, a), (product.operand, b), (product.accumulator, c)];
-    let mut ranges = Vec::new();
+    let mut bindings = Vec::new();
     for (element, numbers) in inputs {
         let bytes = element.to_bytes(&numbers);
-        let memory = driver.allocate(MemoryKind::Upload, bytes.len() as u64, "self-test")?;
-        driver.write(memory, 0, &bytes)?;
-        ranges.push(BufferRange { memory, offset: 0, size: bytes.len() as u64 });
+        let range = objects.allocate(MemoryKind::Upload, bytes.len() as u64)?;
+        driver.write(range.memory, 0, &bytes)?;
+        bindings.push(BoundBuffer { range, writes: false });
     }
     let size = (2 * product.rows * product.rows * product.accumulator.size()) as u64;
-    let memory = driver.allocate(MemoryKind::Device, size, "self-test")?;
-    let out = BufferRange { memory, offset: 0, size };
-    let memory = driver.allocate(MemoryKind::Readback, size, "self-test")?;
-    let readback = BufferRange { memory, offset: 0, size };
-    let bindings = ranges.iter().map(|range| BoundBuffer { range: *range, writes: false });
-    let result = BoundBuffer { range: out, writes: true };
+    let out = objects.allocate(MemoryKind::Device, size)?;
+    let readback = objects.allocate(MemoryKind::Readback, size)?;
+    bindings.push(BoundBuffer { range: out, writes: true });
     let launch = Command::Dispatch(Dispatch {
         kernel,
-        bindings: bindings.chain([result]).collect(),
+        bindings,
         groups: Groups::Direct([1; 3]),
         immediates: Vec::new(),
         role: Role::Preparation,
@@ -221,16 +250,13 @@ fn compute(
         Step::Barrier(Barrier { before: Stages::TRANSFER, after: Stages::HOST }),
     ];
     let submission = driver.submit(Work::Once(&steps), false)?;
+    objects.is_busy = true;
     if !driver.wait(submission, TIMEOUT)? {
-        // The kernel and the memory are leaked: the device may still use them.
         return Ok(None);
     }
+    objects.is_busy = false;
     let mut bytes = vec![0; size as usize];
     driver.read(readback.memory, 0, &mut bytes)?;
-    for range in ranges.into_iter().chain([out, readback]) {
-        driver.free(range.memory);
-    }
-    driver.free_kernel(kernel);
     let elements = bytes.chunks_exact(product.accumulator.size());
     Ok(Some(elements.map(|bytes| product.accumulator.decode(bytes)).collect()))
 }
@@ -251,7 +277,12 @@ fn compile_product(compile: Compile<'_>, product: &Product) -> Result<KernelId> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::api::info::DeviceInfo;
+    use crate::backend::fault::{Fault, FaultDriver, FaultPlan};
+    use crate::backend::null::{NullDriver, null_info};
 
     /// Lists every product.
     fn products() -> Vec<Product> {
@@ -307,9 +338,36 @@ mod tests {
         let right = results[16 * 16 + 35];
         results[16 * 16 + 35] = 1000.0;
         let text = format!(
-            "a self-test of f16-16x16 products computed 1000 instead of {right} at row 2, column 3"
+            "f16-16x16 products: 1000 instead of {right} at row 3, column 2 in column-major order"
         );
         assert_eq!(difference(product, &results), Some(text));
+        results[35] = 1000.0;
+        let text = difference(product, &results).unwrap();
+        assert!(text.ends_with("at row 2, column 3 in row-major order"), "{text}");
+    }
+
+    #[test]
+    fn failed_runs_leak_nothing() {
+        /// The index of the wait among the driver calls.
+        const WAIT: u64 = 10;
+        let product = &products()[0];
+        let info = DeviceInfo { memory: 1 << 20, ..null_info() };
+        let mut failures = 0;
+        for n in 0.. {
+            let plan = FaultPlan::new(Fault::DriverError, n);
+            let inner = Box::new(NullDriver::new(info.clone(), Arc::default()));
+            let driver = FaultDriver { inner, plan: plan.clone() };
+            let result = compute(&driver, &|job| driver.compile(job), product);
+            if !plan.has_failed() {
+                break;
+            }
+            assert!(result.is_err());
+            failures += 1;
+            // After a failed wait, the device may still use the memory.
+            let all = driver.allocate(MemoryKind::Device, 1 << 20, "");
+            assert_eq!(all.is_ok(), n != WAIT, "call {n}");
+        }
+        assert_eq!(failures, WAIT + 2, "the last call reads the results");
     }
 
     #[cfg(feature = "cpu")]

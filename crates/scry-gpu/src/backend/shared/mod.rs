@@ -1,5 +1,5 @@
 //! Code shared by drivers: locks, checks of commands, the kernel for copies, the self-test of
-//! cooperative matrices, waiting by polling, waiting for cancelled work.
+//! cooperative matrices, waiting by polling, waiting for cancelled work, timers.
 
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 pub(super) mod cancellation;
@@ -12,3 +12,5 @@ pub(super) mod locks;
 pub(super) mod matrix_self_test;
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 pub(super) mod poll;
+#[cfg(any(feature = "cuda", feature = "vulkan"))]
+pub(super) mod timers;

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 /// How long to spin before the first sleep: longer than a round trip of a small dispatch.
 const SPIN_TIME: Duration = Duration::from_micros(80);
 
-/// Minimum sleep between polls. A sleep is 1/32 of the time waited so far, so that a wait is late
-/// by about 3 % at most. Blocking in the driver until an interrupt is not better: on an H200 in a
-/// virtual machine the wake-up came 0.3 ms late, and at times 4 ms, a tick of the system's clock.
+/// Minimum sleep between polls. A longer one is 1/32 of the time waited so far, so that a wait is
+/// late by about 3 %, or by this minimum. Blocking in the driver until an interrupt is not better:
+/// on an H200 in a virtual machine the wake-up came 0.3 ms late, and at times 4 ms, a tick of the
+/// system's clock.
 const MIN_SLEEP: Duration = Duration::from_micros(20);
 
 /// Maximum sleep between polls.
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_ends_exactly_at_timeout() {
+    fn waits_never_end_early() {
         assert!(!Wait::new(Duration::ZERO).pause());
         assert_eq!(Wait::new(Duration::ZERO).remaining(), None);
         let wait = Wait::new(Duration::from_millis(2));

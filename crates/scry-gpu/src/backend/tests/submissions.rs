@@ -132,10 +132,15 @@ pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
 
 /// Submits a launch that takes much longer than a few milliseconds.
 pub(in crate::backend) fn submit_slow(driver: &dyn Driver, timed: bool) -> SubmissionIndex {
+    driver.submit(Work::Once(&[slow_launch(driver)]), timed).unwrap()
+}
+
+/// Returns a launch that takes much longer than a few milliseconds.
+fn slow_launch(driver: &dyn Driver) -> Step {
     let data = driver.upload(&[1]);
     let kernel = driver.compile_source(SLOW, GridSource::Native);
     let (iterations, groups) = match driver.info().kind {
-        // Mesa's software driver ends invocations after 65535 loop iterations.
+        // Mesa's software driver ends all loops of an invocation after 65535 iterations in total.
         DeviceKind::Software => (60_000u32, 1000),
         _ => (40_000_000, 1),
     };
@@ -144,8 +149,7 @@ pub(in crate::backend) fn submit_slow(driver: &dyn Driver, timed: bool) -> Submi
         let words = driver.device_memory(report::REPORT_BYTES);
         bindings.push((range(words, report::REPORT_BYTES), true));
     }
-    let step = dispatch_with(kernel, &bindings, [groups, 1, 1], &iterations.to_le_bytes());
-    driver.submit(Work::Once(&[step]), timed).unwrap()
+    dispatch_with(kernel, &bindings, [groups, 1, 1], &iterations.to_le_bytes())
 }
 
 pub(in crate::backend) fn wait_ends_at_its_timeout(driver: &dyn Driver) {
@@ -198,8 +202,12 @@ fn double_repeatedly(driver: &dyn Driver, thread: u32) {
 }
 
 pub(in crate::backend) fn dropping_a_busy_driver_waits(driver: Box<dyn Driver>) {
-    submit_slow(&*driver, false);
+    let launch = slow_launch(&*driver);
+    let start = Instant::now();
+    driver.submit(Work::Once(&[launch]), false).unwrap();
     drop(driver);
+    let elapsed = start.elapsed();
+    assert!(elapsed > Duration::from_millis(1), "{elapsed:?}");
 }
 
 pub(in crate::backend) fn abandoned_driver_rejects_work(driver: Box<dyn Driver>) {

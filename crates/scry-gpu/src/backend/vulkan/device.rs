@@ -69,7 +69,7 @@ impl Gpu {
             info.offer_matrices(MatrixProducts::empty());
         }
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
-        let raw = match take_parked(instance, *physical) {
+        let raw = match take_reusable(instance, *physical) {
             Some(raw) => raw,
             None => create(instance, probe, &mut features)?,
         };
@@ -154,7 +154,8 @@ impl Gpu {
         self.abandoned.load(Ordering::Acquire) || self.process.has_forked()
     }
 
-    /// Returns the device memory in bytes that this process may use now, if the driver reports it.
+    /// Returns the device memory in bytes that this process may use now, including what it has
+    /// allocated, if the driver reports it.
     pub(super) fn memory_budget(&self) -> Option<u64> {
         probe::memory_budget(&self.instance.raw, self.physical, &self.extensions)
     }
@@ -186,7 +187,7 @@ impl Drop for Gpu {
         // for the driver's lock. The other one holds the driver's lock and joins a helper thread,
         // which needs the list to exit. So devices of this driver are reused instead of destroyed.
         if self.workarounds.has(Fix::ReuseDevices) {
-            lock(&self.instance.parked).push((self.physical, self.raw.clone()));
+            lock(&self.instance.reusable_devices).push((self.physical, self.raw.clone()));
             return;
         }
         // SAFETY: all objects created from the device hold an `Arc` of `self`, so none is left, and
@@ -206,10 +207,10 @@ fn has_visible_local_memory(instance: &Instance, physical: vk::PhysicalDevice) -
 }
 
 /// Removes an unused logical device of this physical device from those kept for reuse.
-fn take_parked(instance: &Instance, physical: vk::PhysicalDevice) -> Option<ash::Device> {
-    let mut parked = lock(&instance.parked);
-    let index = parked.iter().position(|(owner, _)| *owner == physical)?;
-    Some(parked.swap_remove(index).1)
+fn take_reusable(instance: &Instance, physical: vk::PhysicalDevice) -> Option<ash::Device> {
+    let mut reusable = lock(&instance.reusable_devices);
+    let index = reusable.iter().position(|(owner, _)| *owner == physical)?;
+    Some(reusable.swap_remove(index).1)
 }
 
 /// Creates a logical device.

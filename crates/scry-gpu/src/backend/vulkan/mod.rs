@@ -1,9 +1,13 @@
 //! The Vulkan backend, for Vulkan 1.2 and newer: the loader is opened at run time.
 //!
-//! `ffi::instance` opens the loader, `adapter` enumerates the devices, `device` opens one.
-//! `memory`, `compile` and `queue::submit` implement the driver's methods, `queue::encode` records
-//! command buffers, `queue::timeline` polls and waits for the timeline semaphore that orders all
-//! submissions. `workarounds` lists driver defects.
+//! `ffi::instance` opens the loader, `adapter` enumerates the devices with their properties
+//! (`probe`), `device` opens one; the rest of `ffi` queries features and matrix products, and
+//! reports errors and messages of the validation layer. `memory` suballocates device memory
+//! (`allocator`, `free_ranges`) and keeps large buffers (`buffer_cache`). `compile` creates
+//! pipelines from the SPIR-V of `compile::writer`. `queue::submit` executes steps: `queue::encode`
+//! records them in `queue::command_buffers`, `queue::timeline` polls and waits for the timeline
+//! semaphore that orders all submissions, `queue::timing` measures launches. `workarounds` lists
+//! driver defects.
 
 mod adapter;
 mod compile;
@@ -44,7 +48,7 @@ use crate::core::driver::{
 };
 use crate::core::id::Slots;
 
-/// Timeout for pending work when a device is dropped.
+/// Timeout for pending work when a device is dropped, or when a submission failed halfway.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Enumerates the Vulkan devices.
@@ -106,7 +110,7 @@ impl VulkanDriver {
         Ok(write(&self.kernels).insert(kernel))
     }
 
-    /// Rejects a kernel with cooperative matrices if the driver multiplies them wrongly. Runs the
+    /// Rejects a kernel with cooperative matrices if the driver failed their self-test. Runs the
     /// self-test at the first such kernel of the device.
     fn check_matrices(&self, interface: &Interface) -> Result<()> {
         let defect = match self.matrix_defect.get() {
@@ -124,7 +128,7 @@ impl VulkanDriver {
             device: self.gpu.info.name.clone(),
             driver: self.gpu.info.driver.clone(),
             problem: format!(
-                "has cooperative matrices, which this driver computes wrongly: {defect}"
+                "has cooperative matrices, and this driver failed their self-test: {defect}"
             ),
             limit: None,
             help: "update the driver, or use a CUDA or CPU device".to_owned(),
@@ -244,6 +248,12 @@ impl Driver for VulkanDriver {
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         self.queue.timings(&self.timeline, submission.0)
+    }
+
+    fn discard_timings(&self, submission: SubmissionIndex) {
+        if !self.gpu.is_abandoned() {
+            self.queue.discard_timings(&self.timeline, submission.0);
+        }
     }
 
     fn abandon(&self) {

@@ -54,17 +54,18 @@ pub(super) fn memory(
     // SAFETY: the budget is queried only if the device has the extension.
     unsafe { instance.get_physical_device_memory_properties2(physical, &mut all) };
     let heaps = all.memory_properties;
-    let (mut size, mut free) = (0, 0);
+    let (mut size, mut total_budget) = (0, 0);
     for (heap, budget) in heaps.memory_heaps_as_slice().iter().zip(budget.heap_budget) {
         if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
             size += heap.size;
-            free += budget;
+            total_budget += budget;
         }
     }
-    (size, with_budget.then_some(free))
+    (size, with_budget.then_some(total_budget))
 }
 
-/// Returns the device memory in bytes that this process may use now, if the driver reports it.
+/// Returns the device memory in bytes that this process may use now, including what it has
+/// allocated, if the driver reports it.
 pub(super) fn memory_budget(
     instance: &ash::Instance,
     physical: vk::PhysicalDevice,

@@ -49,7 +49,7 @@ fn fault_38_killed_writers_leave_whole_entries() {
         for index in 0..SHARED {
             // Earlier writes survive a kill, so there must be an entry.
             let found = cache.load(&shared_key(index), PLAIN).expect("the entry was lost");
-            replaced |= version_of(&found, index) != 0;
+            replaced |= checked_version(&found, index) != 0;
         }
     }
     assert!(replaced, "no writer reached its first store");
@@ -76,10 +76,10 @@ fn store_and_load(cache: &DiskCache, writer: u64, iterations: u64) {
         let version = writer << 12 | iteration;
         cache.store(&shared_key(index), PLAIN, &payload(index, version));
         let found = cache.load(&shared_key(index), PLAIN).expect("no process removes entries");
-        version_of(&found, index);
+        checked_version(&found, index);
         cache.store(&shared_key(own), PLAIN, &payload(own, version));
         let found = cache.load(&shared_key(own), PLAIN).expect("no process removes entries");
-        assert_eq!(version_of(&found, own), version);
+        assert_eq!(checked_version(&found, own), version);
     }
 }
 
@@ -96,7 +96,7 @@ fn fault_39_concurrent_processes_read_whole_entries() {
     let cache = open(base);
     for index in 0..SHARED {
         if let Some(found) = cache.load(&shared_key(index), PLAIN) {
-            version_of(&found, index);
+            checked_version(&found, index);
         }
     }
     let entries = crate::cache::list(&crate::cache::location::root_in(base));

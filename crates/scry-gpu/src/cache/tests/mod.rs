@@ -151,7 +151,7 @@ fn payload(key: u64, version: u64) -> Vec<u8> {
 }
 
 /// Returns the version of a payload, which must be that of `key`, not a mix of several.
-fn version_of(found: &[u8], key: u64) -> u64 {
+fn checked_version(found: &[u8], key: u64) -> u64 {
     let version = u64::from_le_bytes(found[8..16].try_into().unwrap());
     assert!(found == payload(key, version), "a mix of payloads for key {key}");
     version

@@ -1,14 +1,15 @@
 //! Rejects bindings that alias the same bytes if the kernel writes one of them: a data race.
 
-use scry_ir::{BindingInfo, Interface};
+use scry_ir::BindingInfo;
 
 use super::arguments::{bound_size, describe_argument};
-use super::binding::{Argument, binding_name};
+use super::binding::Argument;
+use super::interface::KernelInterface;
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::BufferRange;
 
 /// Rejects overlapping bindings if at least one of them is written.
-pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+pub(super) fn overlaps(interface: KernelInterface<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     // Quadratic, because bindings are few and a launch must not allocate here.
     let pairs = || interface.bindings.iter().zip(arguments);
     for (index, (binding, argument)) in pairs().enumerate() {
@@ -27,7 +28,7 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Res
 
 /// Rejects bindings that are written and overlap the workgroup counts of an indirect launch.
 pub(crate) fn overwritten_counts(
-    interface: &Interface,
+    interface: KernelInterface<'_>,
     arguments: &[Argument<'_>],
     counts: BufferRange,
 ) -> Result<()> {
@@ -40,9 +41,9 @@ pub(crate) fn overwritten_counts(
                 label: None,
                 function: None,
                 kernel: Some(interface.entry_point.clone()),
-                argument: describe_argument(binding, argument),
+                argument: describe_argument(interface, binding, argument),
                 problem: format!(
-                    "it shares bytes {start} to {} of its buffer with the counts of \
+                    "it shares bytes {start} to {} of its memory with the counts of \
                      Launch::indirect, and the kernel writes it",
                     end - 1
                 ),
@@ -67,7 +68,7 @@ fn overlap(
 }
 
 fn reject(
-    interface: &Interface,
+    interface: KernelInterface<'_>,
     [first, second]: [&BindingInfo; 2],
     argument: &Argument<'_>,
     start: u64,
@@ -82,11 +83,11 @@ fn reject(
         label: None,
         function: None,
         kernel: Some(interface.entry_point.clone()),
-        argument: describe_argument(second, argument),
+        argument: describe_argument(interface, second, argument),
         problem: format!(
-            "it shares bytes {start} to {} of its buffer with {}, and {writer}",
+            "it shares bytes {start} to {} of its memory with {}, and {writer}",
             end - 1,
-            binding_name(first)
+            interface.binding_name(first)
         ),
         help: "give buffers or slices that do not overlap, or declare one binding for both".into(),
     })

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use scry_ir::{Access, BindingInfo, BufferBindingType, Interface};
+use scry_ir::{Access, BindingInfo, BufferBindingType};
 
-use super::binding::{Argument, binding_name};
+use super::binding::Argument;
+use super::interface::KernelInterface;
 use super::limits::binding_limit;
 use super::{aliasing, types};
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
@@ -14,12 +15,13 @@ use crate::api::info::DeviceInfo;
 /// limits, overlaps.
 ///
 /// # Errors
-/// [`GpuError::Argument`] that names the WGSL variable; [`GpuError::TooLarge`].
-pub(crate) fn arguments(
-    interface: &Interface,
+/// [`GpuError::Argument`] that names the binding; [`GpuError::TooLarge`].
+pub(crate) fn arguments<'a>(
+    interface: impl Into<KernelInterface<'a>>,
     info: &DeviceInfo,
     arguments: &[Argument<'_>],
 ) -> Result<()> {
+    let interface = interface.into();
     signature(interface, arguments)?;
     for (binding, argument) in interface.bindings.iter().zip(arguments) {
         check_extent(interface, info, binding, argument)?;
@@ -33,11 +35,12 @@ pub(crate) fn arguments(
 ///
 /// # Errors
 /// [`GpuError::Argument`], as [`arguments`].
-pub(crate) fn native_arguments(
-    interface: &Interface,
+pub(crate) fn native_arguments<'a>(
+    interface: impl Into<KernelInterface<'a>>,
     info: &DeviceInfo,
     arguments: &[Argument<'_>],
 ) -> Result<()> {
+    let interface = interface.into();
     signature(interface, arguments)?;
     for (binding, argument) in interface.bindings.iter().zip(arguments) {
         check_extent(interface, info, binding, argument)?;
@@ -46,7 +49,11 @@ pub(crate) fn native_arguments(
 }
 
 /// Checks only number and types, for launches without workgroups: their buffers may be empty.
-pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+pub(crate) fn signature<'a>(
+    interface: impl Into<KernelInterface<'a>>,
+    arguments: &[Argument<'_>],
+) -> Result<()> {
+    let interface = interface.into();
     check_count(interface, arguments)?;
     for (index, (binding, argument)) in interface.bindings.iter().zip(arguments).enumerate() {
         let Err(mismatch) = compare_types(binding, argument) else {
@@ -78,7 +85,7 @@ pub(crate) fn bound_size(binding: &BindingInfo, size: u64) -> u64 {
     }
 }
 
-fn check_count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+fn check_count(interface: KernelInterface<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     let expected = interface.bindings.len();
     if arguments.len() == expected {
         return Ok(());
@@ -91,8 +98,13 @@ fn check_count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> 
             (BufferBindingType::Storage, Access::ReadWrite) => "read_write",
         };
         let separator = if index == 0 { "" } else { ";" };
-        write!(help, "{separator} {}: {}, {usage}", binding_name(binding), binding.layout)
-            .expect("writing to a string never fails");
+        write!(
+            help,
+            "{separator} {}: {}, {usage}",
+            interface.binding_name(binding),
+            binding.layout
+        )
+        .expect("writing to a string never fails");
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
@@ -130,7 +142,11 @@ pub(crate) fn has_elements_of(binding: &BindingInfo, argument: &Argument<'_>) ->
 }
 
 /// Returns the binding whose argument was swapped with argument `index`, if each matches the other.
-fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
+fn swapped_with(
+    interface: KernelInterface<'_>,
+    arguments: &[Argument<'_>],
+    index: usize,
+) -> Option<usize> {
     let bindings = &interface.bindings;
     (0..bindings.len()).filter(|other| *other != index).find(|other| {
         compare_types(&bindings[*other], &arguments[index]).is_ok()
@@ -141,7 +157,7 @@ fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize)
 /// Checks the offset against the device's binding alignment, and the size against the binding's
 /// type.
 fn check_extent(
-    interface: &Interface,
+    interface: KernelInterface<'_>,
     info: &DeviceInfo,
     binding: &BindingInfo,
     argument: &Argument<'_>,
@@ -156,7 +172,7 @@ fn check_extent(
     }
     if !argument.offset.is_multiple_of(info.binding_alignment.max(1)) {
         return reject(
-            format!("the slice begins at byte {}", argument.offset),
+            format!("the slice begins at byte {} of its memory", argument.offset),
             format!(
                 "on {} bindings begin at multiples of {} bytes; copy the slice to a buffer of \
                  its own, or pad the data",
@@ -185,7 +201,7 @@ fn check_size(
 }
 
 fn check_limit(
-    interface: &Interface,
+    interface: KernelInterface<'_>,
     info: &DeviceInfo,
     binding: &BindingInfo,
     argument: &Argument<'_>,
@@ -205,7 +221,7 @@ fn check_limit(
         what: format!(
             "kernel `{}`, {}",
             interface.entry_point,
-            describe_argument(binding, argument)
+            describe_argument(interface, binding, argument)
         ),
         requested: format!("{bound} bytes"),
         device: info.name.clone(),
@@ -221,15 +237,22 @@ fn check_limit(
 }
 
 /// Formats a binding and the label of its argument for errors.
-pub(super) fn describe_argument(binding: &BindingInfo, argument: &Argument<'_>) -> String {
-    if argument.label.is_empty() {
-        return binding_name(binding);
+pub(super) fn describe_argument(
+    interface: KernelInterface<'_>,
+    binding: &BindingInfo,
+    argument: &Argument<'_>,
+) -> String {
+    let name = interface.binding_name(binding);
+    match argument.label {
+        "" => name,
+        label if interface.is_native() && label == binding.name => name,
+        label if interface.is_native() => format!("{name} (labelled `{label}`)"),
+        label => format!("{name} (given buffer `{label}`)"),
     }
-    format!("{} (given buffer `{}`)", binding_name(binding), argument.label)
 }
 
 fn reject(
-    interface: &Interface,
+    interface: KernelInterface<'_>,
     binding: &BindingInfo,
     argument: &Argument<'_>,
     problem: String,
@@ -239,7 +262,7 @@ fn reject(
         label: None,
         function: None,
         kernel: Some(interface.entry_point.clone()),
-        argument: describe_argument(binding, argument),
+        argument: describe_argument(interface, binding, argument),
         problem,
         help,
     })

@@ -1,6 +1,4 @@
-//! The argument of a binding, and how errors name the binding.
-
-use scry_ir::BindingInfo;
+//! The argument of a binding.
 
 use crate::api::element::ElementLayout;
 use crate::core::handles::MemoryId;
@@ -22,9 +20,4 @@ pub(crate) struct Argument<'a> {
     pub offset: u64,
     /// Number of bytes.
     pub size: u64,
-}
-
-/// Returns the name of a binding in errors.
-pub(crate) fn binding_name(binding: &BindingInfo) -> String {
-    format!("`{}` at @group({}) @binding({})", binding.name, binding.group, binding.binding)
 }

@@ -7,7 +7,8 @@ use super::types;
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::{BufferRange, Groups};
 
-/// Checks that a range of a buffer begins with three `u32`, and returns their bytes.
+/// Checks that a range of a buffer begins with three `u32`, and returns their bytes. The elements
+/// may be of any type that fits a binding `array<u32>`, such as bytes.
 ///
 /// # Errors
 /// [`GpuError::Argument`] if the elements are of another type, if there are too few, or if their
@@ -47,7 +48,7 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     };
     if !argument.offset.is_multiple_of(4) {
         return reject(
-            format!("the slice begins at byte {}", argument.offset),
+            format!("the slice begins at byte {} of its memory", argument.offset),
             "begin it at a multiple of 4 bytes".into(),
         );
     }

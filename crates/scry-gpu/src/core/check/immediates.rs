@@ -1,8 +1,9 @@
-//! Checks of the immediates of a launch against the kernel's `var<immediate>`.
+//! Checks of the immediates of a launch against those that the kernel declares.
 
-use scry_ir::{Immediates, Interface, TypeLayout};
+use scry_ir::{Immediates, TypeLayout};
 
 use super::describe;
+use super::interface::KernelInterface;
 use super::types::{self, Host, Mismatch};
 use crate::api::element::ElementLayout;
 use crate::api::error::{ArgumentError, GpuError, Result};
@@ -17,11 +18,16 @@ type GivenValue<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
 /// # Errors
 /// [`GpuError::Argument`] if a required block is missing, if the kernel has none, or if size or
 /// fields differ.
-pub(crate) fn immediates(interface: &Interface, given: Option<GivenValue<'_>>) -> Result<Vec<u8>> {
+pub(crate) fn immediates<'a>(
+    interface: impl Into<KernelInterface<'a>>,
+    given: Option<GivenValue<'_>>,
+) -> Result<Vec<u8>> {
+    let interface = interface.into();
     let block = match (&interface.immediates, given) {
         (None, None) => Ok(Vec::new()),
-        (None, Some((_, _, bytes))) => Err(unexpected_immediates(bytes.len())),
-        (Some(declared), None) => Err(missing_immediates(declared)),
+        (None, Some((_, _, bytes))) => Err(unexpected_immediates(interface, bytes.len())),
+        (Some(declared), None) => Err(missing_immediates(interface, declared)),
+        (Some(declared), Some(given)) if interface.is_native() => native_block(declared, given),
         (Some(declared), Some(given)) => block(declared, given),
     };
     block.map_err(|rejection| reject(interface, rejection))
@@ -32,14 +38,14 @@ pub(crate) fn immediates(interface: &Interface, given: Option<GivenValue<'_>>) -
 /// # Errors
 /// As [`immediates`].
 pub(crate) fn immediate(
-    interface: &Interface,
+    interface: KernelInterface<'_>,
     member: &Immediates,
     given: GivenValue<'_>,
 ) -> Result<Vec<u8>> {
     block(member, given).map_err(|rejection| reject(interface, rejection))
 }
 
-fn reject(interface: &Interface, (argument, mismatch): Rejection) -> GpuError {
+fn reject(interface: KernelInterface<'_>, (argument, mismatch): Rejection) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         function: None,
@@ -53,20 +59,45 @@ fn reject(interface: &Interface, (argument, mismatch): Rejection) -> GpuError {
 /// The rejected argument and the reason.
 type Rejection = (String, Mismatch);
 
-fn unexpected_immediates(len: usize) -> Rejection {
+fn unexpected_immediates(interface: KernelInterface<'_>, len: usize) -> Rejection {
+    let none = interface.term("declares no immediates", "uses no var<immediate>");
     let mismatch = Mismatch {
-        problem: format!("{len} bytes were given, but the kernel uses no var<immediate>"),
-        help: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
+        problem: format!("{len} bytes were given, but the kernel {none}"),
+        help: interface
+            .term(
+                "declare their size with NativeInterface::immediates, or launch without",
+                "declare `var<immediate> params: Params;` and use it, or launch without",
+            )
+            .into(),
     };
     ("immediates".into(), mismatch)
 }
 
-fn missing_immediates(declared: &Immediates) -> Rejection {
+fn missing_immediates(interface: KernelInterface<'_>, declared: &Immediates) -> Rejection {
+    let help = "launch with run_with_immediates, or set them on the Launch".to_owned();
+    if interface.is_native() {
+        let size = declared.layout.fixed_size();
+        let problem = format!("the kernel needs {size} bytes, but none were given");
+        return ("immediates".into(), Mismatch { problem, help });
+    }
+    let problem = format!("the kernel needs a value of its var<immediate>, {}", declared.layout);
+    (format!("`{}`", declared.name), Mismatch { problem, help })
+}
+
+/// Checks the size of the immediates of a native kernel, which may be of any type.
+fn native_block(
+    declared: &Immediates,
+    (_, _, bytes): GivenValue<'_>,
+) -> Result<Vec<u8>, Rejection> {
+    let (given, size) = (bytes.len() as u64, declared.layout.fixed_size());
+    if given == size {
+        return Ok(bytes.to_vec());
+    }
     let mismatch = Mismatch {
-        problem: format!("the kernel needs a value of its var<immediate>, {}", declared.layout),
-        help: "launch with run_with_immediates, or set them on the Launch".into(),
+        problem: format!("{given} bytes were given, but the kernel declares {size}"),
+        help: "give a #[repr(C)] struct with the kernel's parameters after its buffers".into(),
     };
-    (format!("`{}`", declared.name), mismatch)
+    Err(("immediates".into(), mismatch))
 }
 
 /// Checks the bytes of a declared block and pads them.

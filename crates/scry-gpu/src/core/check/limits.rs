@@ -1,8 +1,8 @@
 //! Checks of a kernel's features and resources, independent of its launches, against the device.
 
-use scry_ir::{BindingInfo, BufferBindingType, Features, Interface};
+use scry_ir::{BindingInfo, BufferBindingType, Features};
 
-use super::binding::binding_name;
+use super::interface::KernelInterface;
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError, UnsupportedError};
 use crate::api::info::{DeviceInfo, Limits};
 
@@ -14,11 +14,12 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 /// # Errors
 /// [`GpuError::Unsupported`] for features, [`GpuError::TooLarge`] for limits,
 /// [`GpuError::Argument`] for a workgroup without invocations.
-pub(crate) fn kernel_limits(
-    interface: &Interface,
+pub(crate) fn kernel_limits<'a>(
+    interface: impl Into<KernelInterface<'a>>,
     info: &DeviceInfo,
     help: impl FnOnce(Features) -> String,
 ) -> Result<()> {
+    let interface = interface.into();
     let missing = interface.features.difference(info.features);
     if !missing.is_empty() {
         return Err(GpuError::Unsupported(UnsupportedError {
@@ -47,7 +48,7 @@ pub(super) fn binding_limit(limits: &Limits, ty: BufferBindingType) -> (u64, &'s
 }
 
 struct Check<'a> {
-    interface: &'a Interface,
+    interface: KernelInterface<'a>,
     info: &'a DeviceInfo,
 }
 
@@ -55,42 +56,55 @@ impl Check<'_> {
     fn workgroup_size(&self) -> Result<()> {
         let size = self.interface.workgroup_size;
         let limits = &self.info.limits;
+        let term = |native, wgsl| self.interface.term(native, wgsl);
+        let help = term("use smaller blocks", "use smaller workgroups");
         for axis in 0..3 {
             if size[axis] == 0 {
                 return Err(GpuError::Argument(ArgumentError {
                     label: None,
                     function: None,
                     kernel: Some(self.interface.entry_point.clone()),
-                    argument: "@workgroup_size".into(),
-                    problem: format!("0 invocations along {}", AXES[axis]),
+                    argument: term("block", "@workgroup_size").into(),
+                    problem: format!("0 {} along {}", term("threads", "invocations"), AXES[axis]),
                     help: "give each axis at least 1".into(),
                 }));
             }
             self.at_most(
-                &|| format!("@workgroup_size along {}", AXES[axis]),
+                &|| format!("{} along {}", term("block", "@workgroup_size"), AXES[axis]),
                 size[axis].into(),
                 "",
                 (limits.max_workgroup_size[axis].into(), "max_workgroup_size"),
-                "use smaller workgroups",
+                help,
             )?;
         }
         self.at_most(
-            &|| format!("@workgroup_size({}, {}, {})", size[0], size[1], size[2]),
+            &|| {
+                format!(
+                    "{}({}, {}, {})",
+                    term("block ", "@workgroup_size"),
+                    size[0],
+                    size[1],
+                    size[2]
+                )
+            },
             // Each is less than 2³², so their product fits.
             size.iter().map(|n| u128::from(*n)).product(),
-            " invocations",
+            term(" threads", " invocations"),
             (limits.max_workgroup_invocations.into(), "max_workgroup_invocations"),
-            "use smaller workgroups",
+            help,
         )
     }
 
     fn workgroup_memory(&self) -> Result<()> {
         self.at_most(
-            &|| "workgroup memory".into(),
+            &|| self.interface.term("dynamic shared memory", "workgroup memory").into(),
             self.interface.workgroup_memory.into(),
             " bytes",
             (self.info.limits.max_workgroup_memory.into(), "max_workgroup_memory"),
-            "make its var<workgroup> arrays smaller",
+            self.interface.term(
+                "declare less with NativeInterface::dynamic_shared",
+                "make its var<workgroup> arrays smaller",
+            ),
         )
     }
 
@@ -98,7 +112,7 @@ impl Check<'_> {
         let limits = &self.info.limits;
         let count = |ty| self.interface.bindings.iter().filter(|b| b.ty == ty).count();
         self.at_most(
-            &|| "number of var<storage> bindings".into(),
+            &|| self.interface.term("number of buffers", "number of var<storage> bindings").into(),
             count(BufferBindingType::Storage) as u128,
             "",
             (limits.max_storage_bindings.into(), "max_storage_bindings"),
@@ -121,7 +135,7 @@ impl Check<'_> {
             BufferBindingType::Storage => "declare a smaller type",
         };
         self.at_most(
-            &|| binding_name(binding),
+            &|| self.interface.binding_name(binding),
             binding.layout.min_binding_size().into(),
             " bytes",
             (limit.into(), name),
@@ -134,11 +148,15 @@ impl Check<'_> {
             return Ok(());
         };
         self.at_most(
-            &|| format!("`{}` (var<immediate>)", immediates.name),
+            &|| match self.interface.is_native() {
+                true => "immediates".to_owned(),
+                false => format!("`{}` (var<immediate>)", immediates.name),
+            },
             immediates.layout.fixed_size().into(),
             " bytes",
             (self.info.limits.max_immediates.into(), "max_immediates"),
-            "move parameters to a var<uniform> buffer",
+            self.interface
+                .term("move parameters to a buffer", "move parameters to a var<uniform> buffer"),
         )
     }
 

@@ -9,14 +9,16 @@ mod binding;
 mod counts;
 mod describe;
 mod immediates;
+mod interface;
 mod limits;
 mod types;
 
 pub(crate) use aliasing::overwritten_counts;
 pub(crate) use arguments::{arguments, bound_size, has_elements_of, native_arguments, signature};
-pub(crate) use binding::{Argument, binding_name};
+pub(crate) use binding::Argument;
 pub(crate) use counts::counts;
 pub(crate) use immediates::{immediate, immediates};
+pub(crate) use interface::KernelInterface;
 pub(crate) use limits::kernel_limits;
 
 use crate::api::dtype::ElementType;

@@ -132,7 +132,7 @@ impl Dump {
         }
     }
 
-    /// Writes a stage to its file, or prints it if no folder is set.
+    /// Writes a stage to its file; prints it if no folder is set, or if the write fails.
     fn write_stage(&self, stage: Stage, module: &str, text: &str) {
         self.printed.borrow_mut().push(stage);
         let separator = if module.is_empty() { "" } else { "." };

@@ -57,8 +57,8 @@ impl Output {
         print(&format!("--- scry: {title} ---\n{}\n\n", text.trim_end()));
     }
 
-    /// Writes a file into the folder. Returns `false` if no folder is set; prints a note and
-    /// returns `false` if the write fails.
+    /// Writes a file into the folder. Returns `false` if no folder is set, and from the first write
+    /// on that fails, which prints a note.
     pub(super) fn write_file(&self, name: &str, bytes: &[u8]) -> bool {
         let Some(folder) = &self.settings.folder else { return false };
         if self.folder_failed.load(Ordering::Relaxed) {

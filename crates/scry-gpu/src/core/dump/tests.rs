@@ -224,5 +224,5 @@ fn ptx_is_printed_on_cache_hits() {
         String::from_utf8(dump_with_cold_and_warm_cache("cuda", "ptx:twice", "twice.ptx")).unwrap();
     assert!(ptx.contains(".visible .entry twice("), "{ptx}");
     let output = run_child("cuda", &[("SCRY_DEBUG", "ptx")]);
-    assert_eq!(block(&output, "kernel `twice`, ptx"), ptx.trim_end());
+    assert_eq!(block(&output, "kernel `twice`, ptx").trim_end(), ptx.trim_end());
 }

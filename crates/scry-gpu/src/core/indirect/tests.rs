@@ -52,7 +52,7 @@ fn expected(interface: &Interface, max_native: [u32; 3], counts: [u32; 3]) -> ([
     let mut info: DeviceInfo = null_info();
     info.limits.max_native_workgroups = max_native;
     let groups = runnable_workgroups(interface.workgroup_size, counts);
-    let grid = grid(interface, &info, GridSize::Workgroups(groups));
+    let grid = grid(interface.into(), &info, GridSize::Workgroups(groups));
     let Some(grid) = grid.ok().filter(|grid| !grid.empty) else {
         return ([0; 8], [0; 3]);
     };

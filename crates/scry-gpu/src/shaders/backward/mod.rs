@@ -3,7 +3,8 @@
 //! The gradients of the activations bind `a`, the value saved by the forward pass, `b`, the
 //! gradient of the output, and `y`, the gradient of the input (written); they are launched with one
 //! invocation per element, or per four elements in [`vec4`]. The gradients of a matrix product are
-//! products with [`TRANSPOSE`]d operands, that of a bias is [`REDUCE_COLS`].
+//! products with [`TRANSPOSE`]d operands, that of a bias is [`REDUCE_COLS`], that of [`SCALE`] is
+//! the same kernel on the gradient.
 
 pub use super::elementwise::SCALE;
 pub use super::transpose::TRANSPOSE;

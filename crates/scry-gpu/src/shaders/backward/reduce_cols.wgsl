@@ -17,7 +17,7 @@ fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
+    @builtin(local_invocation_index) local_index: u32,
 ) {
     let column = group.x * 32u + local.x;
     let runs = (shape.rows + 7u) / 8u;
@@ -30,16 +30,16 @@ fn main(
             sum += x[row * shape.columns + column];
         }
     }
-    partial[lane] = sum;
+    partial[local_index] = sum;
     workgroupBarrier();
     for (var halving = 0u; halving < 3u; halving++) {
         let half = 4u >> halving;
         if local.y < half {
-            partial[lane] += partial[lane + half * 32u];
+            partial[local_index] += partial[local_index + half * 32u];
         }
         workgroupBarrier();
     }
     if local.y == 0u && column < shape.columns {
-        sums[group.y * shape.columns + column] = partial[lane];
+        sums[group.y * shape.columns + column] = partial[local_index];
     }
 }

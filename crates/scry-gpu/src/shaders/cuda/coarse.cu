@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
     const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c,
     unsigned m, unsigned n, unsigned k)
 {
-    // A is stored column by column; a float4 of padding avoids bank conflicts of the stores.
+    // A is stored column by column; a float4 of padding leaves at most two-way bank conflicts.
     __shared__ float4 tile_a[2][TILE_K][TILE / 4 + 1];
     __shared__ float4 tile_b[2][TILE_K][TILE / 4];
     const unsigned lane = threadIdx.y * 16 + threadIdx.x;

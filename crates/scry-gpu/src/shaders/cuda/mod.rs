@@ -1,10 +1,10 @@
 //! CUDA C sources of the kernels in [`shaders`](crate::shaders), for
 //! [`Device::compile_cuda_with`](crate::Device::compile_cuda_with).
 //!
-//! Each constant is a complete source with one kernel, [`ENTRY`]. Bindings, parameters, results and
-//! launch size are those of the WGSL kernel of the same name in [`shaders`](crate::shaders); the
-//! function named in its documentation returns the interface. Sizes passed as parameters are not
-//! checked: the buffers must be large enough for them.
+//! Each constant is a complete source with one kernel, [`ENTRY`]. Bindings, parameters, launch size
+//! and, up to rounding, results are those of the WGSL kernel of the same name in
+//! [`shaders`](crate::shaders); the function named in its documentation returns the interface.
+//! Sizes passed as parameters are not checked: the buffers must be large enough for them.
 //!
 //! ```no_run
 //! use scry_gpu::shaders::cuda::{self, matmul};

@@ -17,5 +17,5 @@ pub fn interface() -> NativeInterface {
 }
 
 /// Squared Euclidean distances: `distances[i][j]` = Σ (`queries[i][c]` − `points[j][c]`)²; launch
-/// (⌈n_p/4⌉, ⌈n_q/4⌉) invocations.
+/// (⌈n_p/4⌉, ⌈n_q/4⌉) invocations. Interface: [`interface`].
 pub const EUCLIDEAN_SQUARED: &str = include_str!("euclidean_squared.cu");

@@ -1,9 +1,9 @@
 //! Elementwise kernels.
 //!
-//! Scalar kernels are launched with one invocation per element; the same kernels in [`vec4`]
-//! require lengths that are multiples of four, bind `array<vec4<f32>>` and are launched with one
-//! invocation per four elements. Unary kernels bind `x` (read) and `y` (written), binary ones `a`,
-//! `b` (read) and `y` (written), which must be different buffers.
+//! Scalar kernels are launched with one invocation per element; the same kernels in [`vec4`], all
+//! but [`BIAS_ADD`], require lengths that are multiples of four, bind `array<vec4<f32>>` and are
+//! launched with one invocation per four elements. Unary kernels bind `x` (read) and `y` (written),
+//! binary ones `a`, `b` (read) and `y` (written). `y` must not overlap the other buffers.
 
 /// `y` = max(x, 0); a NaN stays NaN.
 ///

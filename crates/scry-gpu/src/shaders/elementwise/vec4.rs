@@ -1,6 +1,6 @@
-//! The elementwise kernels for lengths that are multiples of four: they bind `array<vec4<f32>>`
-//! where the scalar kernels bind `array<f32>`, and are launched with one invocation per four
-//! elements.
+//! The elementwise kernels but [`BIAS_ADD`](super::BIAS_ADD), for lengths that are multiples of
+//! four: they bind `array<vec4<f32>>` where the scalar kernels bind `array<f32>`, and are launched
+//! with one invocation per four elements.
 
 /// [`RELU`](super::RELU), four elements at a time.
 pub const RELU: &str = concat!(include_str!("relu.wgsl"), include_str!("unary_vec4.wgsl"));

@@ -24,13 +24,13 @@ fn accumulate(
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
+    @builtin(local_invocation_index) local_index: u32,
 ) {
     // A's stage is 64 rows of 4 quads, B's 16 rows of 16 quads; each invocation loads one quad.
-    let a_row = group.y * 64u + lane / 4u;
-    let a_column = (lane % 4u) * 4u;
-    let b_row = lane / 16u;
-    let b_column = group.x * 64u + (lane % 16u) * 4u;
+    let a_row = group.y * 64u + local_index / 4u;
+    let a_column = (local_index % 4u) * 4u;
+    let b_row = local_index / 16u;
+    let b_column = group.x * 64u + (local_index % 16u) * 4u;
     let steps = (shape.k + TILE_K - 1u) / TILE_K;
 
     var c0 = vec4<f32>();
@@ -38,8 +38,8 @@ fn main(
     var c2 = vec4<f32>();
     var c3 = vec4<f32>();
 
-    tile_a[lane] = load_a(a_row, a_column);
-    tile_b[lane] = load_b(b_row, b_column);
+    tile_a[local_index] = load_a(a_row, a_column);
+    tile_b[local_index] = load_b(b_row, b_column);
     for (var step = 0u; step < steps; step++) {
         workgroupBarrier();
         let current = (step & 1u) * STAGE;
@@ -64,8 +64,8 @@ fn main(
             c2 = accumulate(c2, a2, b0, b1, b2, b3);
             c3 = accumulate(c3, a3, b0, b1, b2, b3);
         }
-        tile_a[STAGE - current + lane] = next_a;
-        tile_b[STAGE - current + lane] = next_b;
+        tile_a[STAGE - current + local_index] = next_a;
+        tile_b[STAGE - current + local_index] = next_b;
     }
 
     let row = group.y * 64u + local.y * 4u;

@@ -34,15 +34,16 @@ fn store_tile_a(at: u32, value: vec4<f32>) {
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
+    @builtin(local_invocation_index) local_index: u32,
 ) {
     // A stage is 128 rows of 2 quads of A and 8 rows of 32 quads of B; each invocation loads one
     // quad of each.
-    let a_row = group.y * 128u + lane / 2u;
-    let a_column = (lane % 2u) * 4u;
-    let a_at = a_column * COLUMN + swizzled_row(lane / 16u, a_column) + (lane / 2u) % 8u;
-    let b_row = lane / 32u;
-    let b_column = group.x * 128u + (lane % 32u) * 4u;
+    let a_row = group.y * 128u + local_index / 2u;
+    let a_column = (local_index % 2u) * 4u;
+    let a_first = a_column * COLUMN + swizzled_row(local_index / 16u, a_column);
+    let a_at = a_first + (local_index / 2u) % 8u;
+    let b_row = local_index / 32u;
+    let b_column = group.x * 128u + (local_index % 32u) * 4u;
     let steps = (shape.k + TILE_K - 1u) / TILE_K;
 
     // The left and the right quad of each of the eight rows of C.
@@ -64,7 +65,7 @@ fn main(
     var right7 = vec4<f32>();
 
     store_tile_a(a_at, load_a(a_row, a_column));
-    tile_b[lane] = load_b(b_row, b_column);
+    tile_b[local_index] = load_b(b_row, b_column);
     for (var step = 0u; step < steps; step++) {
         workgroupBarrier();
         let current = step & 1u;
@@ -103,7 +104,7 @@ fn main(
             right7 = fma(a7, b1, right7);
         }
         store_tile_a((1u - current) * STAGE_A + a_at, next_a);
-        tile_b[(1u - current) * STAGE_B + lane] = next_b;
+        tile_b[(1u - current) * STAGE_B + local_index] = next_b;
     }
 
     let row = group.y * 128u + local.y * 8u;

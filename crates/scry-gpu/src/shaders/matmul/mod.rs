@@ -10,9 +10,8 @@
 //! | [`COARSE_64X64`] | (⌈n/4⌉, ⌈m/4⌉) | 64 × 64 | m and n of a few hundred |
 //! | [`COARSE_8X8`] | (⌈n/8⌉, ⌈m/8⌉) | 128 × 128 | m and n of at least 2000 |
 //!
-//! [`COOPERATIVE_F16`] multiplies `f16` operands with cooperative matrices, which are tensor cores
-//! on CUDA. It has the same bindings and parameters, and is launched on (⌈n/128⌉, ⌈m/128⌉)
-//! workgroups.
+//! [`COOPERATIVE_F16`] multiplies `f16` operands by cooperative matrices, on CUDA in tensor cores.
+//! It has the same bindings and parameters, and is launched on (⌈n/128⌉, ⌈m/128⌉) workgroups.
 
 /// One element of C per invocation; launch (n, m) invocations.
 ///

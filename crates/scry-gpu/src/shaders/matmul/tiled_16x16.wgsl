@@ -20,7 +20,7 @@ var<workgroup> tile_b: array<f32, 256>;
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
+    @builtin(local_invocation_index) local_index: u32,
 ) {
     let row = group.y * TILE + local.y;
     let column = group.x * TILE + local.x;
@@ -37,8 +37,8 @@ fn main(
         if b_row < shape.k && column < shape.n {
             b_value = b[b_row * shape.n + column];
         }
-        tile_a[lane] = a_value;
-        tile_b[lane] = b_value;
+        tile_a[local_index] = a_value;
+        tile_b[local_index] = b_value;
         workgroupBarrier();
         for (var i = 0u; i < TILE; i++) {
             sum = fma(tile_a[local.y * TILE + i], tile_b[i * TILE + local.x], sum);

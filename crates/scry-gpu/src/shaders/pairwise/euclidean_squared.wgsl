@@ -43,10 +43,10 @@ fn store(row: u32, column: u32, value: vec4<f32>) {
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
+    @builtin(local_invocation_index) local_index: u32,
 ) {
-    let row_in_tile = lane / 4u;
-    let quad_in_row = lane % 4u;
+    let row_in_tile = local_index / 4u;
+    let quad_in_row = local_index % 4u;
     let at = row_in_tile * PITCH + quad_in_row;
     let q_row = group.y * 64u + row_in_tile;
     let p_row = group.x * 64u + row_in_tile;

@@ -25,7 +25,8 @@ pub struct FragmentLayout {
     /// The column of the lane's first element.
     pub column: LaneBits,
     /// The position of the lane's other elements: bit `i` of an element's number, if set, adds
-    /// `steps[i]`, a number of rows and of columns, to the position of the first one.
+    /// `steps[i]`, a number of rows and of columns, to the position of the first one. Products rely
+    /// on `[8, 0]` and `[0, 8]` as the last two.
     pub steps: [[u32; 2]; 3],
 }
 

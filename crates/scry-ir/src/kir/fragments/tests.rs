@@ -30,6 +30,7 @@ struct Case {
     index: u32,
     stride: u32,
     row_major: bool,
+    /// Whether the load has the length of the array, so that it may be out of bounds.
     checked: bool,
 }
 

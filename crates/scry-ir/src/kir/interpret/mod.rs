@@ -7,8 +7,8 @@
 //! workgroup are executed in lockstep: each statement for all active invocations, in the order of
 //! their index, before the next statement. In an `If`, the invocations for which the condition
 //! is true are executed first. Invocations that exit a loop or a scope wait at its end for the
-//! others, so that control flow reconverges there. A barrier therefore only checks that every
-//! invocation arrived.
+//! others, so that control flow reconverges there. A workgroup barrier therefore only checks that
+//! every invocation arrived.
 //!
 //! Subgroups are consecutive invocations of a workgroup, [`Interpreter::subgroup_size`] of them;
 //! the last subgroup may be smaller. The subgroup functions see the active invocations only.

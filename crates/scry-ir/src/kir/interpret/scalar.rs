@@ -49,12 +49,20 @@ pub(super) fn float(ty: Type, x: f64) -> Const {
         Type::F16 if x.is_nan() => 0x7e00,
         Type::F32 if x.is_nan() => 0x7fc0_0000,
         Type::F64 if x.is_nan() => 0x7ff8_0000_0000_0000,
-        Type::F16 => f16::from_f64(x).to_bits().into(),
+        Type::F16 => nearest_f16(x).to_bits().into(),
         Type::F32 => (x as f32).to_bits().into(),
         Type::F64 => x.to_bits(),
         other => panic!("a {other} is not a float"),
     };
     Const { ty, bits }
+}
+
+/// Rounds to the nearest `f16`, once: `f16::from_f64` may round to `f32` first.
+fn nearest_f16(x: f64) -> f16 {
+    // The exponent of the unit in the last place; that of subnormal numbers is the lowest.
+    let exponent = (frexp(x).1 - 11).max(-24);
+    let unit = 2f64.powi(exponent);
+    f16::from_f64((x / unit).round_ties_even() * unit)
 }
 
 fn integer(x: Const) -> i128 {
@@ -66,7 +74,7 @@ fn wrap(ty: Type, x: i128) -> Const {
     Const::int(ty, x as i64)
 }
 
-fn unary(op: UnaryOp, a: Const) -> Const {
+pub(super) fn unary(op: UnaryOp, a: Const) -> Const {
     match a.ty {
         Type::Bool => {
             assert_eq!(op, UnaryOp::Not, "of a bool");
@@ -81,9 +89,9 @@ fn float_unary(op: UnaryOp, ty: Type, x: f64) -> Const {
     let y = match op {
         UnaryOp::IsNan => return Const::bool(x.is_nan()),
         UnaryOp::IsInf => return Const::bool(x.is_infinite()),
-        UnaryOp::FrexpExponent => return Const::i32(exponent(x)),
-        UnaryOp::FrexpFraction => x / 2f64.powi(exponent(x)),
-        UnaryOp::QuantizeF16 => f16::from_f64(x).to_f64(),
+        UnaryOp::FrexpExponent => return Const::i32(frexp(x).1),
+        UnaryOp::FrexpFraction => frexp(x).0,
+        UnaryOp::QuantizeF16 => nearest_f16(x).to_f64(),
         UnaryOp::Neg => -x,
         UnaryOp::Abs => x.abs(),
         UnaryOp::Sign if x == 0.0 => x,
@@ -100,9 +108,16 @@ fn float_unary(op: UnaryOp, ty: Type, x: f64) -> Const {
     float(ty, y)
 }
 
-/// Returns the exponent of a normal number as `frexp` defines it, for a fraction in [0.5, 1).
-fn exponent(x: f64) -> i32 {
-    if x == 0.0 { 0 } else { (x.to_bits() >> 52 & 0x7ff) as i32 - 1022 }
+/// Returns the fraction, whose absolute value is in [0.5, 1), and the exponent of a number; of
+/// zeros, infinities and NaN, the number itself and 0.
+fn frexp(x: f64) -> (f64, i32) {
+    if x == 0.0 || !x.is_finite() {
+        return (x, 0);
+    }
+    // Subnormal numbers are scaled to normal ones first.
+    let (x, scale) = if x.is_subnormal() { (x * 2f64.powi(54), 54) } else { (x, 0) };
+    let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1022;
+    (f64::from_bits(x.to_bits() & !(0x7ff << 52) | 1022 << 52), exponent - scale)
 }
 
 fn transcendental(op: UnaryOp, x: f64) -> f64 {
@@ -178,8 +193,8 @@ fn ldexp(a: Const, exponent: Const) -> Const {
     // between 2^-1074 and 2^1024.
     let mut exponent = exponent.as_i64().clamp(-2100, 2100) as i32;
     let mut x = real(a);
-    // Each factor is a normal number. Only the last product may round to a subnormal number other
-    // than zero: it scales down by at least 2^53 if there were others.
+    // Each factor is a normal number. No result is rounded twice: if a product before the last one
+    // is subnormal, and so may be rounded, the last one is zero: its factor is at most 2^-53.
     while exponent > 1023 {
         x *= 2f64.powi(1023);
         exponent -= 1023;

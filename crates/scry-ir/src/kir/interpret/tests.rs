@@ -4,7 +4,7 @@ use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation, scalar
 use crate::Program;
 use crate::kir::{
     AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Stmt,
-    Type, Value,
+    Type, UnaryOp, Value,
 };
 
 fn lower(source: &str) -> Kir {
@@ -319,4 +319,37 @@ fn ldexp_reaches_all_doubles() {
         let x = 2f64.powi(exponent) * 2.5f64.next_up();
         assert_eq!(ldexp(x, -1074 - exponent), 3.0 * smallest, "2^{exponent}");
     }
+}
+
+#[test]
+fn frexp_reaches_all_doubles() {
+    let frexp = |x: f64| {
+        let x = Const { ty: Type::F64, bits: x.to_bits() };
+        let fraction = scalar::real(scalar::unary(UnaryOp::FrexpFraction, x));
+        (fraction, scalar::unary(UnaryOp::FrexpExponent, x).as_i64())
+    };
+    assert_eq!(frexp(f64::MAX), (1f64.next_down(), 1024));
+    assert_eq!(frexp(-2f64.powi(1023)), (-0.5, 1024));
+    assert_eq!(frexp(f64::MIN_POSITIVE), (0.5, -1021));
+    assert_eq!(frexp(f64::from_bits(1)), (0.5, -1073));
+    assert_eq!(frexp(-f64::from_bits(3)), (-0.75, -1072));
+    assert_eq!(frexp(12.0), (0.75, 4));
+    assert_eq!(frexp(0.0), (0.0, 0));
+}
+
+#[test]
+fn doubles_are_rounded_to_f16_once() {
+    let rounded = |x: f64| scalar::float(Type::F16, x).bits as u16;
+    for bits in 0..0x7c00u16 {
+        // The middle of two neighbours; that of the largest number and 2^16 rounds to infinity.
+        let [low, high] = [bits, bits + 1].map(|bits| half::f16::from_bits(bits).to_f64());
+        let high = if high.is_infinite() { 65536.0 } else { high };
+        let middle = (low + high) / 2.0;
+        assert_eq!(rounded(low), bits);
+        assert_eq!(rounded(middle), bits + bits % 2, "{middle}");
+        assert_eq!(rounded(middle.next_down()), bits, "below {middle}");
+        assert_eq!(rounded(-middle.next_up()), 0x8000 | (bits + 1), "above {middle}");
+    }
+    assert_eq!([f64::MAX, f64::INFINITY].map(rounded), [0x7c00; 2]);
+    assert_eq!(rounded(-f64::from_bits(1)), 0x8000);
 }

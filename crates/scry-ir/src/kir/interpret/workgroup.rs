@@ -182,8 +182,8 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         Ok(())
     }
 
-    /// Executes an instruction for the active lanes. No lane sees a result before all operands are
-    /// read, except that memory is accessed by one lane after another.
+    /// Executes an instruction for the active lanes, one lane after another. The order matters only
+    /// to accesses to memory.
     fn define(&mut self, value: Value, active: &[u32]) -> Result {
         let kir = self.kir;
         if matches!(kir.inst(value), Inst::WorkgroupUniformLoad { .. }) {
@@ -191,7 +191,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         }
         for nth in 0..kir.inst(value).results() {
             let result = Value(value.0 + nth);
-            // If a value is defined again, inactive lanes keep theirs.
+            // Inactive lanes have no value.
             let lanes = self.vars.len();
             self.values[result.index()].resize(lanes, None);
             for lane in active {

@@ -149,7 +149,7 @@ impl Lower<'_> {
         Ok(ElementIndex::Value(self.builder.binary(BinaryOp::Min, index, last)))
     }
 
-    /// Returns the length of a runtime-sized array, computed at the start of the kernel.
+    /// Returns the length of a runtime-sized array, computed once in the outermost block.
     pub(super) fn length(&mut self, array: &Pointer) -> Result<Value, ShaderError> {
         Ok(self.length_and_last_index(array)?.0)
     }

@@ -1,4 +1,5 @@
-//! Constants: computed once, at the start of the kernel, where they are visible everywhere.
+//! Constants: computed once, in the outermost block before the statement that first uses them, so
+//! that they are visible in all code that is lowered later.
 
 use std::rc::Rc;
 
@@ -12,7 +13,7 @@ use crate::ShaderError;
 use crate::kir::{Const, MatrixType, Type, Value};
 
 impl Lower<'_> {
-    /// Returns a constant, which is visible everywhere.
+    /// Returns a constant, computed in the outermost block.
     pub(super) fn constant(&mut self, constant: Const) -> Value {
         if let Some(value) = self.constants.get(&constant) {
             return *value;
@@ -24,7 +25,7 @@ impl Lower<'_> {
         value
     }
 
-    /// Returns the same values, computed at the start of the kernel, if all of them are constants.
+    /// Returns the same values, computed in the outermost block, if all of them are constants.
     pub(super) fn hoist_constants(&mut self, values: &[Value]) -> Option<Rc<[Value]>> {
         if values.iter().any(|value| self.builder.kir().constant(*value).is_none()) {
             return None;
@@ -83,7 +84,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Returns a matrix of zeros, which is visible everywhere.
+    /// Returns a matrix of zeros, computed in the outermost block.
     fn zero_matrix(&mut self, matrix: MatrixType) -> Value {
         let zero = self.constant(Const::zero(matrix.element.ty()));
         let inner = self.builder.set_aside();
@@ -139,8 +140,8 @@ impl Lower<'_> {
         Ok(Operand::Values(values.into()))
     }
 
-    /// Lowers a constructor of a value in memory. The parts are stored at the start of the kernel
-    /// if they are constants.
+    /// Lowers a constructor of a value in memory. The parts are stored in the outermost block if
+    /// they are constants.
     fn compose_large(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
         let memory = self.allocate(ty, true)?;
         let constants = self.hoist_constant_parts(parts);
@@ -154,7 +155,7 @@ impl Lower<'_> {
         Ok(Operand::Memory(memory))
     }
 
-    /// Returns the same parts, computed at the start of the kernel, if all of them are constants.
+    /// Returns the same parts, computed in the outermost block, if all of them are constants.
     fn hoist_constant_parts(&mut self, parts: &[Operand]) -> Option<Vec<Operand>> {
         let mut constants = Vec::with_capacity(parts.len());
         for part in parts {
@@ -164,7 +165,7 @@ impl Lower<'_> {
         Some(constants)
     }
 
-    /// Returns memory with these constants, which is filled at the start of the kernel.
+    /// Returns memory with these constants, which is filled in the outermost block.
     pub(super) fn constant_table(
         &mut self,
         ty: Ty,

@@ -183,9 +183,9 @@ struct Lower<'m> {
     global_expressions: Vec<Option<Operand>>,
     /// Local variables of functions, if they are in memory.
     local_arrays: HashMap<*const LocalVariable, Pointer>,
-    /// Constants that have been added to the start of the kernel.
+    /// Constants that have been added to the outermost block.
     constants: HashMap<Const, Value, RandomState>,
-    /// Local arrays that are filled with constants at the start of the kernel.
+    /// Local arrays that are filled with constants in the outermost block.
     tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
     /// For each buffer, the length of its runtime-sized array and the index of its last element,
     /// once computed.

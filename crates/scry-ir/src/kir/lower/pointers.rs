@@ -29,7 +29,7 @@ pub(super) struct Pointer {
     pub offset: u32,
 }
 
-/// An index that is in bounds.
+/// An index that is in bounds, or without bounds checks is claimed to be.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ElementIndex {
     Constant(u32),

@@ -31,8 +31,8 @@ pub fn mutate_as_requested(kir: &mut Kir, caller: &Thread) {
     }
 }
 
-/// Returns whether a mutation is requested: then kernels must not be read from or written to
-/// caches.
+/// Returns whether a mutation or the log is requested: then kernels must not be read from or
+/// written to caches.
 #[must_use]
 pub fn is_requested() -> bool {
     let request = Request::shared();

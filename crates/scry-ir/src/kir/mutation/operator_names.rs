@@ -8,7 +8,8 @@ use crate::kir::{AddressSpace, AtomicOp, Inst, Kir, ShuffleSource, Stmt, Subgrou
 /// the operator that is its result.
 pub(super) const MEMORY: &str = ".memory";
 
-/// Returns the operators of a statement itself: two for an atomic operation, none for control flow.
+/// Returns the operators of a statement itself: its result and its effect for an atomic operation
+/// that has both, none for assignments, barriers and control flow.
 pub(super) fn stmt_operators(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     match stmt {
         Stmt::Let(value) => value_operators(kir, *value),
@@ -65,8 +66,8 @@ fn value_operators(kir: &Kir, value: Value) -> Vec<String> {
     }]
 }
 
-/// Returns the operator that computes a matrix; `None` for variables and arithmetic, which are
-/// mutated with scalars.
+/// Returns the operator that computes a matrix; `None` for variables and arithmetic, of which only
+/// those of scalars are mutated.
 fn matrix_operator(kir: &Kir, value: Value) -> Option<String> {
     let element = |value| kir.ty(value).matrix().map(|matrix| matrix.element.ty());
     match *kir.inst(value) {

@@ -1,7 +1,8 @@
 //! Parses the text of kernels, as [`Display`](std::fmt::Display) prints it.
 //!
 //! `cursor` reads tokens, `header` the declarations, `statements` the body, and `instructions` the
-//! right sides of definitions. Parsing checks the syntax and that values are numbered without gaps;
+//! right sides of definitions. Parsing checks the syntax and that values are numbered without gaps,
+//! which those of a kernel with definitions that no statement computes are not;
 //! [`verify`](super::verify) checks the rest.
 
 mod cursor;

@@ -61,6 +61,19 @@ fn every_instruction_round_trips() {
 }
 
 #[test]
+fn names_of_sources_round_trip() {
+    for name in [r"C:\new\it's.wgsl", "a \"b\".wgsl", "größe.wgsl"] {
+        let mut kir: Kir = "kernel k [1, 1, 1]".parse().unwrap();
+        kir.source.name = Some(name.to_owned());
+        let parsed: Kir = kir.with_positions().to_string().parse().unwrap();
+        assert_eq!(parsed.source.name.as_deref(), Some(name));
+    }
+    let mut kir: Kir = "kernel k [1, 1, 1]".parse().unwrap();
+    kir.source.name = Some("a\nb".to_owned());
+    assert!(kir.with_positions().to_string().contains("source a?b\n"));
+}
+
+#[test]
 fn errors_name_line_and_cause() {
     let errors = [
         ("", "line 1: there is no kernel"),

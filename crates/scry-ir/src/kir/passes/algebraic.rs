@@ -88,7 +88,7 @@ pub(super) fn commutes(op: BinaryOp, ty: Type) -> bool {
 fn binary(fold: &mut Fold<'_>, op: BinaryOp, a: Value, b: Value) -> Option<Replacement> {
     let ty = fold.kir.ty(a);
     if a == b
-        && let Some(replacement) = simplify_equal_operands(fold, op, ty, a)
+        && let Some(replacement) = simplify_equal_operands(op, ty, a)
     {
         return Some(replacement);
     }
@@ -107,17 +107,13 @@ fn binary(fold: &mut Fold<'_>, op: BinaryOp, a: Value, b: Value) -> Option<Repla
 }
 
 /// Simplifies `x op x`.
-fn simplify_equal_operands(
-    fold: &Fold<'_>,
-    op: BinaryOp,
-    ty: Type,
-    a: Value,
-) -> Option<Replacement> {
+fn simplify_equal_operands(op: BinaryOp, ty: Type, a: Value) -> Option<Replacement> {
     let constant = |constant| simpler(Inst::Const(constant));
     match op {
         BinaryOp::And | BinaryOp::Or | BinaryOp::Min | BinaryOp::Max => Some(Same(a)),
         BinaryOp::Lt | BinaryOp::Gt => constant(Const::bool(false)),
-        _ if fold.kir.ty(a).is_float() => None,
+        // NaN and infinity minus themselves are NaN; and no constant is a matrix.
+        _ if !ty.is_integer() && ty != Type::Bool => None,
         BinaryOp::Ne => constant(Const::bool(false)),
         BinaryOp::Eq | BinaryOp::Le | BinaryOp::Ge => constant(Const::bool(true)),
         BinaryOp::Sub | BinaryOp::Xor | BinaryOp::Rem => constant(Const::zero(ty)),

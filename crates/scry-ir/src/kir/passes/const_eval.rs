@@ -8,9 +8,10 @@
 use super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 use super::float;
 
-/// Returns the result of an instruction with constant operands, if it is the same on all targets.
-/// Returns `None` for functions whose result WGSL does not specify exactly (such as `sin`), for NaN
-/// (whose bits may differ), and where a zero may have either sign.
+/// Returns the result of an instruction with constant operands. Quotients and square roots of
+/// floats are correctly rounded, although WGSL allows an error; other results are the same on all
+/// targets. Returns `None` for other functions whose result WGSL does not specify exactly (such as
+/// `sin`), for NaN (whose bits may differ), and where a zero may have either sign.
 pub(crate) fn eval(
     ty: Type,
     inst: &Inst,
@@ -76,7 +77,7 @@ fn is_infinite(a: Const) -> bool {
     a.ty.is_float() && float::value(a).is_infinite()
 }
 
-/// Returns the result of a unary operation; `None` if WGSL does not specify it exactly.
+/// Returns the result of a unary operation; `None` for one that is not evaluated, such as `sin`.
 pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     match a.ty {
         Type::Bool => (op == UnaryOp::Not).then(|| Const::bool(a.bits == 0)),
@@ -111,7 +112,7 @@ fn invert_if_negative(a: Const) -> u64 {
     if a.ty.is_signed() && x < 0 { !x as u64 } else { a.bits }
 }
 
-/// Returns the result of a binary operation; `None` if WGSL does not specify it exactly.
+/// Returns the result of a binary operation; `None` for one that is not evaluated, such as `pow`.
 pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     match a.ty {
         Type::Bool => boolean(op, a.bits != 0, b.bits != 0),

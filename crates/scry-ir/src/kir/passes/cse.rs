@@ -26,7 +26,7 @@ pub(super) fn cse(kir: &mut Kir) {
         start: Vec::new(),
         table: HashMap::default(),
         added: Vec::new(),
-        vars: vec![Content::Zero; kir.vars.len()],
+        vars: kir.vars.iter().map(|ty| Content::initial(*ty)).collect(),
         var_trail: Vec::new(),
         assigned: Vec::new(),
         memory: Memory::default(),
@@ -49,6 +49,13 @@ enum Content {
     /// The initial zero.
     Zero,
     Value(Value),
+}
+
+impl Content {
+    /// Returns the content of a variable at the start of the kernel. No constant is a matrix.
+    fn initial(ty: Type) -> Self {
+        if ty.matrix().is_some() { Self::Unknown } else { Self::Zero }
+    }
 }
 
 struct Cse<'a> {

@@ -64,7 +64,7 @@ fn to_f16(value: f64) -> u16 {
     }
 }
 
-/// Returns the result of a unary operation; `None` if WGSL does not specify it exactly.
+/// Returns the result of a unary operation; `None` for one that is not evaluated, such as `sin`.
 pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     let x = value(a);
     let result = match op {
@@ -84,7 +84,7 @@ pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     Some(round(a.ty, result))
 }
 
-/// Returns the result of a binary operation; `None` if WGSL does not specify it exactly.
+/// Returns the result of a binary operation; `None` for one that is not evaluated, such as `pow`.
 pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     let (x, y) = (value(a), value(b));
     let result = match op {

@@ -6,7 +6,7 @@ use super::bounds::Bounds;
 
 /// Maximum number of recent conditions that are considered.
 const MAX_CONDITIONS: usize = 32;
-/// Maximum number of instructions in a proof.
+/// Maximum depth of a proof, in instructions.
 const MAX_STEPS: u32 = 4;
 
 /// Returns whether `a <= last` is proven, where `last` is `length - 1`; false for any other `last`.

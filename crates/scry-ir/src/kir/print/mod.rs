@@ -47,7 +47,8 @@ impl Kir {
     fn print(&self, positions: bool, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernel {} {:?}", self.name, self.workgroup_size)?;
         if let (true, Some(name)) = (positions, &self.source.name) {
-            writeln!(f, "source {}", name.escape_debug())?;
+            // One line, whatever the name contains.
+            writeln!(f, "source {}", name.replace(char::is_control, "?"))?;
         }
         for (nth, buffer) in self.buffers.iter().enumerate() {
             let access = if buffer.writable { "read_write" } else { "read" };

@@ -56,7 +56,7 @@ pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(),
     Ok(())
 }
 
-/// A statement that is reached by some invocations only.
+/// A statement that may be reached by some invocations only.
 struct Divergent {
     /// Its name in messages.
     what: &'static str,

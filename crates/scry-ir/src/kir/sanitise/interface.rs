@@ -39,8 +39,8 @@ fn binding(buffer: &Buffer, index: u32) -> BindingInfo {
     }
 }
 
-/// Returns the layout of a buffer: a runtime-sized array, after as many fixed elements as the
-/// minimum size requires.
+/// Returns the layout of a buffer: a runtime-sized array, which has at least one element, after the
+/// other elements that the minimum size requires.
 fn layout(buffer: &Buffer) -> TypeLayout {
     let (scalar, stride) = (scalar(buffer.element), buffer.element.size());
     let array =

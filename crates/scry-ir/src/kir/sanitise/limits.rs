@@ -6,7 +6,7 @@ use crate::kir::{Array, Block, Kir, Stmt, Type};
 
 /// Maximum number of values, and of statements, where each value that is stored counts as one more.
 const MAX_WORK: u64 = 1 << 19;
-/// Maximum nesting of blocks.
+/// Maximum nesting of blocks, of which the kernel's body is the first.
 const MAX_DEPTH: u64 = 1000;
 /// Maximum number of invocations of a workgroup. Devices allow fewer.
 const MAX_INVOCATIONS: u64 = 1 << 16;

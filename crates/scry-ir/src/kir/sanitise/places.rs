@@ -36,7 +36,8 @@ impl Rebuild<'_> {
     }
 
     /// Returns the memory of a matrix with an array that extends to the end of the buffer or array
-    /// that it is in. Accesses test the length of this array, so claimed bounds are not needed.
+    /// that it is in. Accesses test the length of this array, so claimed bounds are not needed. The
+    /// array has no index: see [`require_unindexed`].
     pub(super) fn matrix_place(
         &mut self,
         place: &MatrixPlace,
@@ -44,10 +45,6 @@ impl Rebuild<'_> {
     ) -> Result<MatrixPlace, ShaderError> {
         let element = ty.matrix().map_or(Type::F32, |matrix| matrix.element.ty());
         let (size, array) = (element.size(), place.array);
-        if array.index.is_some() {
-            let problem = format!("the array of a matrix, {array}, has an index");
-            return Err(invalid(format!("{problem}; help: add it to the index of the matrix")));
-        }
         let bytes = match array.space {
             AddressSpace::Binding(binding) => {
                 self.require_size(binding, u64::from(array.offset) + u64::from(size))?;
@@ -137,6 +134,16 @@ impl Rebuild<'_> {
         self.require_size(binding, u64::from(offset) + u64::from(stride))?;
         Ok(self.buffer_length(binding, offset, stride))
     }
+}
+
+/// Checks that the array of a matrix has no index. Operands must be those of the original kernel,
+/// since the error names one.
+pub(super) fn require_unindexed(array: &Place) -> Result<(), ShaderError> {
+    if array.index.is_none() {
+        return Ok(());
+    }
+    let problem = format!("the array of a matrix, {array}, has an index");
+    Err(invalid(format!("{problem}; help: add it to the index of the matrix")))
 }
 
 /// Checks that an address space supports atomics of a type.

@@ -31,7 +31,9 @@ impl Origins {
 /// Copies a valid kernel.
 ///
 /// # Errors
-/// For an access that no clamp makes valid, and for a use of the result of an atomic store.
+/// For an access that no clamp makes valid, for a use of the result of an atomic store, and for
+/// what is valid but not accepted: fragment loads, indices of the arrays of matrices, float atomics
+/// in workgroup memory, and array lengths that are not whole elements.
 pub(super) fn rebuild(kir: &Kir) -> Result<(Kir, Origins), ShaderError> {
     let mut rebuild = Rebuild::new(kir);
     let body = rebuild.block(&kir.body)?;
@@ -110,6 +112,7 @@ impl<'k> Rebuild<'k> {
                 Stmt::Store { place, values, at: *at }
             }
             Stmt::MatrixStore { place, value, at } => {
+                places::require_unindexed(&place.array)?;
                 let (value, mut place) = (self.value(*value)?, *place);
                 self.replace_operands(|each| place.visit_operands(each))?;
                 let place = self.matrix_place(&place, self.out.ty(value))?;
@@ -139,6 +142,9 @@ impl<'k> Rebuild<'k> {
     /// Copies the definition of a value.
     fn compute(&mut self, value: Value, out: &mut Block) -> Result<(), ShaderError> {
         let Definition { ty, mut inst } = self.kir.values[value.index()];
+        if let Inst::MatrixLoad(place) = &inst {
+            places::require_unindexed(&place.array)?;
+        }
         self.replace_operands(|each| inst.for_each_operand_mut(each))?;
         let shared = match &mut inst {
             Inst::Const(constant) => Some(self.constant(*constant)),

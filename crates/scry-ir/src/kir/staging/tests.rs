@@ -72,7 +72,8 @@ fn matrix_accesses(kir: &Kir) -> usize {
 fn staged_copies_have_the_same_results() {
     for matrix in ["coop_mat8x8", "coop_mat16x16"] {
         for load in ["coopLoad", "coopLoadT"] {
-            // Inside, misaligned, partly outside, all outside, with overlaps, and overflowing.
+            // Inside, misaligned, partly outside and overlapping, from the last element of `table`
+            // for the second subgroup, and all outside.
             for index in ["s * 16u", "s * 16u + 3u", "s * 4u + 250u", "s * 299u", "s + 0xfffffff0u"]
             {
                 for stride in ["16u", "17u", "s * 4u + 12u", "0xfffffffdu"] {

@@ -19,7 +19,7 @@ impl Interval {
         Self { min: value, max: value }
     }
 
-    /// Returns the interval of all values of an integer type.
+    /// Returns the interval of all values of an integer type of `width` bytes.
     pub(crate) fn of_integer(signed: bool, width: u8) -> Self {
         let bits = u32::from(width) * 8;
         if signed {
@@ -172,11 +172,14 @@ impl Counter {
             (Step::Add(step), Keep::GreaterEqual) => (max - bound.min + 1, -step),
             (Step::Add(step), Keep::NotEqual) => {
                 let start = start.filter(|_| bound.min == bound.max)?;
-                // Moving away from the bound, the counter would take every other value first.
-                (Some((bound.min - start) * step.signum()).filter(|distance| *distance >= 0)?, 1)
+                // At the bound already, or moving away from it, the counter would take every other
+                // value first.
+                (Some((bound.min - start) * step.signum()).filter(|distance| *distance > 0)?, 1)
             }
             (Step::Stride, _) => (bound.max + 1, 1),
-            (Step::Multiply(_) | Step::Divide | Step::ShiftRight, _) => return Some(MAX_BITS),
+            (Step::Multiply(_) | Step::Divide | Step::ShiftRight, _) => {
+                return Some(MAX_BITS);
+            }
         };
         let distance = u64::try_from(distance.max(0)).ok()?;
         Some(distance.div_ceil(u64::try_from(step).ok().filter(|step| *step > 0)?))

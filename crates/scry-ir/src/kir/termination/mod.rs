@@ -2,8 +2,9 @@
 //!
 //! A loop that is not proven to end checks whether the launch is cancelled, at a cost, and an
 //! endless loop is undefined behaviour to some drivers. The proof is about counters: each iteration
-//! changes a variable by a constant exactly once, and a test in each iteration exits the loop when
-//! the variable reaches a bound (`counter`). Loops of any other form are not proven.
+//! changes a variable exactly once, by a constant or a grid stride, and a test in each iteration
+//! exits the loop when the variable reaches a bound (`counter`). Loops of any other form are not
+//! proven, except those that always exit in their first iteration.
 
 mod conditions;
 pub(crate) mod counter;
@@ -155,9 +156,9 @@ impl<'k> Loop<'k> {
         }
     }
 
-    /// Returns whether a value is `num_workgroups.x * c` with `c` from 1 to the workgroup's size on
-    /// that axis. A launch has at least one workgroup and fewer than 2^32 invocations on an axis,
-    /// so the product is never zero.
+    /// Returns whether a value is `num_workgroups * c` on an axis, with `c` from 1 to the
+    /// workgroup's size on that axis. A launch has at least one workgroup and fewer than 2^32
+    /// invocations on an axis, so the product is never zero.
     fn is_grid_stride(&self, value: Value) -> bool {
         let is_stride = |groups: Value, by: Value| {
             let Inst::Builtin(Builtin::GroupCount(axis)) = *self.kir.inst(groups) else {
@@ -191,7 +192,8 @@ impl<'k> Loop<'k> {
         None
     }
 
-    /// Returns an interval that contains every value of an integer of a type with the values `all`.
+    /// Returns an interval that contains every number that an integer may be. `all` is that of its
+    /// type.
     fn interval(&self, value: Value, all: Interval) -> Interval {
         if let Some(constant) = self.constant(value) {
             return Interval::exactly(constant);

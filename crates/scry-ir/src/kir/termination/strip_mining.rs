@@ -141,7 +141,7 @@ struct Form {
     end: Value,
     /// The change of the counter in each iteration: a constant, or a grid stride.
     step: Step,
-    /// The operand that is added in each iteration.
+    /// The operand that is added or subtracted in each iteration.
     by: Value,
 }
 
@@ -278,7 +278,7 @@ impl<'k> Miner<'k> {
         Stmt::Loop { label, body: outer, finite: false }
     }
 
-    /// Computes the end of the next strip, at most that of the loop.
+    /// Computes the end of the next strip, never beyond that of the loop.
     fn limit(&mut self, out: &mut Block, form: &Form, strip: u64) -> Value {
         let ty = self.kir.ty(form.end);
         let unsigned = ty.to_unsigned();

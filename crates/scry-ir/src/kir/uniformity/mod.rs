@@ -99,7 +99,7 @@ impl Kir {
     /// statement in the same iterations of the enclosing loops. A load from memory that may be
     /// written is never uniform, since racing invocations may read different values. Nor is a
     /// variable that was assigned under a condition on such a load, or in a loop that exits on such
-    /// a condition.
+    /// a condition, and is read after that branch or loop.
     #[must_use]
     pub fn uniformity_despite_races(&self) -> Uniformity {
         self.uniformity_of(ComparedInvocations::WORKGROUP)

@@ -44,7 +44,7 @@ struct Walk<'a, 'b> {
     flow: &'b mut Flow<'a>,
     /// Whether the results changed.
     changed: bool,
-    /// Number of statements before the current one, in program order.
+    /// Number of the current statement in program order, from 1.
     position: usize,
     /// Assignments so far, with their positions.
     assigned: Vec<(usize, Var)>,

@@ -14,17 +14,19 @@ const MAX_TEXT: usize = 240;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum VerifyErrorKind {
-    /// The name, the workgroup size, a label count, a buffer or an array is invalid.
+    /// The name, the workgroup size, the number of labels, a buffer or an array is invalid.
     Declaration,
     /// A value, variable, buffer or array does not exist; a value is used where it is not computed
-    /// or not visible, or is computed twice.
+    /// or not visible, or is computed twice; or the additional results of an instruction are not
+    /// defined.
     Value,
-    /// An operand or a result has the wrong type.
+    /// An operand or a result has the wrong type, or another part of an instruction is invalid.
     Type,
-    /// An access is misaligned, out of bounds of an array of known size, or not permitted in its
-    /// address space.
+    /// An access is misaligned, out of bounds of memory of known size, not permitted in its address
+    /// space, or not of one to four values; or the stride of an array length is zero.
     Memory,
-    /// A label is used twice, or a [`Stmt::Break`](crate::kir::Stmt::Break) is misplaced.
+    /// A label is out of range or used twice, or a [`Stmt::Break`](crate::kir::Stmt::Break) is
+    /// misplaced.
     Control,
     /// Blocks are nested too deeply, or there are too many labels.
     TooLarge,
@@ -56,7 +58,8 @@ pub struct VerifyError {
     pub position: Option<usize>,
     /// The statement or definition at fault, as printed, abbreviated if it is long.
     pub statement: Option<String>,
-    /// The value at fault: an operand, or the value that the statement computes.
+    /// The value at fault: an operand, or the value that the statement computes. `None` if the
+    /// error names no value.
     pub value: Option<Value>,
     /// Source location of the statement, or else of the value at fault; `None` if neither is known.
     pub location: Option<Location>,

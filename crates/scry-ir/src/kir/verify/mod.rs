@@ -57,7 +57,7 @@ const MAX_WORKGROUP_AXIS: u32 = 1 << 16;
 /// ```
 ///
 /// # Errors
-/// The first statement or definition that breaks a rule.
+/// The first declaration, statement or unused definition that breaks a rule.
 pub fn verify(kir: &Kir) -> Result<(), VerifyError> {
     declarations::check(kir).map_err(|violation| violation.in_declaration(&kir.name))?;
     let mut walk = Walk {

@@ -14,8 +14,8 @@ impl Emitter<'_> {
         self.op(op, ty, &[dividend, divisor])
     }
 
-    /// Emits a remainder, which has the sign of the dividend: `OpSRem` is undefined for negative
-    /// operands.
+    /// Emits a remainder, which has the sign of the dividend. In Vulkan, `OpSRem` is undefined for
+    /// negative operands.
     pub(super) fn remainder(&mut self, ty: Type, a: Value, b: Value) -> Id {
         let (dividend, divisor) = (self.value(a), self.divisor(ty, a, b));
         if !ty.is_signed() {

@@ -28,9 +28,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits `tanh(x)`, as the sign of `x` where that is the rounded result.
+    /// Emits `tanh(x)`, as the sign of `x` if `|x|` is above 10: that is the rounded result.
     fn tanh(&mut self, ty: Type, id: Id) -> Result<Id> {
-        // The result is 1 from 9.01 in `f32`, and from 4.5 in `f16`.
+        // The bits of 10. The result rounds to 1 from 9.02 in `f32`, and from 4.51 in `f16`.
         let saturated = match ty {
             Type::F16 => 0x4900,
             _ => u64::from(10f32.to_bits()),

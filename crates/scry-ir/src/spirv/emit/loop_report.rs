@@ -77,7 +77,7 @@ impl Emitter<'_> {
         self.m.op(Op::Load, u32, &[count_variable])
     }
 
-    /// Declares the buffer of the report, after all others.
+    /// Declares the buffer of the report, after those of the interface and of the grid.
     fn report_buffer(&mut self) -> Id {
         let u32 = self.m.u32_ty();
         let block = self.m.new_ty(Op::TypeStruct, &[u32; WORDS as usize]);

@@ -26,7 +26,8 @@ const SUBGROUP_SIZE: u32 = 32;
 ///
 /// # Errors
 /// [`UnsupportedFeatures`](ShaderErrorKind::UnsupportedFeatures) for matrices that the device does
-/// not have, and if there is too little workgroup memory for the tiles.
+/// not have, for workgroups whose subgroups would not all be full, and if there is too little
+/// workgroup memory for the tiles.
 pub(super) fn prepare(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Kir> {
     check_types(kir, options.matrices)?;
     let [width, ..] = kir.workgroup_size;

@@ -78,15 +78,16 @@ impl Program {
     /// # Errors
     /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) for functions of `f64`
     /// that SPIR-V has for `f16` and `f32` only, and for cooperative matrices that are not among
-    /// the options' `matrices`, or that need more workgroup memory than there is. Otherwise as
-    /// [`Program::to_kir`].
+    /// the options' `matrices`, that need more workgroup memory than there is, or whose workgroup
+    /// size along x is not a multiple of 32. Otherwise as [`Program::to_kir`].
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>> {
         let (words, _) = self.to_spirv_for(options.checked, |_| Ok::<_, ShaderError>(*options))?;
         Ok(words)
     }
 
     /// Writes the program as [`Program::to_spirv`] does, with options that depend on its control
-    /// flow, and returns them too. The program is lowered once.
+    /// flow, and returns them too. The program is lowered once, before `choose` is called:
+    /// `checked` must be that of the options that it returns.
     ///
     /// ```
     /// use scry_ir::{MatrixProducts, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
@@ -158,7 +159,8 @@ impl Kir {
     /// # Errors
     /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) for functions of `f64`
     /// that SPIR-V has for `f16` and `f32` only, and for cooperative matrices that are not among
-    /// the options' `matrices`, or that need more workgroup memory than there is.
+    /// the options' `matrices`, that need more workgroup memory than there is, or whose workgroup
+    /// size along x is not a multiple of 32.
     pub fn to_spirv(&self, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
         guard::run(|| {
             let kir = if options.strip_mines() { self.strip_mined() } else { Cow::Borrowed(self) };
@@ -210,13 +212,13 @@ struct Emitter<'k> {
     polling: poll::Poll,
     /// Whether the current block has its terminator.
     terminated: bool,
-    /// Whether the device has 16-bit floats, and 16-bit integers. Otherwise their values are
-    /// 32-bit words whose upper half is zero.
+    /// Whether the kernel needs a device with 16-bit floats, and with 16-bit integers. Otherwise
+    /// their values are 32-bit words whose upper half is zero.
     native_f16: bool,
     native_u16: bool,
     /// Whether the kernel has cooperative matrices, and so the Vulkan memory model.
     has_matrices: bool,
-    /// Whether workgroup barriers order storage buffers too.
+    /// Whether barriers order storage buffers too.
     storage_is_shared: bool,
 }
 

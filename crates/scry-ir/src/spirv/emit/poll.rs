@@ -1,7 +1,8 @@
 //! Polls of the stop word, in loops that are not proven to end.
 //!
 //! Loops are left, not the kernel: what follows them is finite, barriers are still reached, and
-//! other such loops end at their first iteration.
+//! other such loops end at their next poll, which for those without barriers and matrices is in
+//! their first iteration.
 //!
 //! All invocations of a workgroup must leave a loop with barriers in the same iteration, or some
 //! would wait at a barrier that the others do not reach. Such a loop is executed uniformly, so that
@@ -15,10 +16,11 @@ use super::Emitter;
 use super::module::Id;
 use crate::kir::{Barrier, Block, Inst, Kir, Stmt, Type, for_each_stmt};
 
-/// Iterations of an invocation between two polls, over all loops without barriers.
+/// Iterations of an invocation between two polls, over all loops without barriers; and those of a
+/// loop with subgroup barriers or matrices.
 const POLL_PERIOD: u32 = 64;
 
-/// Iterations of a loop with barriers between two polls, each of which needs two more barriers.
+/// Iterations of a loop with workgroup barriers between two polls, each of which needs two more.
 const BARRIER_PERIOD: u32 = 32;
 
 /// The invocations that leave a loop together.
@@ -34,7 +36,7 @@ enum Together {
 pub(super) struct Poll {
     /// The buffer with the stop word.
     buffer: Option<Id>,
-    /// Iterations since the last poll, over all loops without barriers.
+    /// Iterations since the last poll, over all loops without barriers and matrices.
     iterations: Option<Id>,
     /// The word of workgroup memory by which invocations agree.
     agreed: Option<Id>,
@@ -67,7 +69,7 @@ impl Emitter<'_> {
         };
         let stopped = self.op(Op::INotEqual, Type::Bool, &[stop, zero]);
         self.select(stopped, [exit, go_on], go_on);
-        // The count stays: the next such loop polls in its first iteration.
+        // The count stays: the next loop that uses the variable polls in its first iteration.
         self.begin(exit);
         self.go(merge);
         self.begin(go_on);

@@ -74,13 +74,14 @@ impl Emitter<'_> {
     /// Adds the views for array lengths: `OpArrayLength` of a view yields the length if the size of
     /// the view's elements divides offset and stride of the array.
     fn add_lengths(&self, views: &mut Views) {
+        // A kernel with an array of 2-byte elements has at least one of the two types.
+        let half = if self.native_u16 { Type::U16 } else { Type::F16 };
         for definition in &self.kir.values {
             if let Inst::ArrayLength { binding, offset, stride } = definition.inst
                 && views.for_length(binding, offset, stride).is_none()
             {
-                let scalar =
-                    if (offset | stride).is_multiple_of(4) { Type::U32 } else { Type::U16 };
-                views.add(binding, scalar, 1);
+                let is_words = (offset | stride).is_multiple_of(4);
+                views.add(binding, if is_words { Type::U32 } else { half }, 1);
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) enum Need {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
     pub(super) span: Span,
-    /// The name in the source.
+    /// The name in the source, or a description.
     pub(super) name: &'static str,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct InputRequirement {
     pub(super) condition: Option<Span>,
 }
 
-/// The dependences of a function's result.
+/// The dependences of a function's result, or of the content of a pointer argument.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Dependence {
     /// The inputs, by number.

@@ -460,7 +460,7 @@ fn work_is_bounded() {
         Err(error) => assert_eq!(error.kind, crate::ShaderErrorKind::TooComplex, "{error}"),
     }
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
-    // Each function is analysed once, even if it is called many times.
+    // Two calls use the same summary.
     let calls = many(10, "fn f#(x: u32) { if x == 1u { workgroupBarrier(); } }");
     assert_accepted_with(&calls, "f9(g.x); f9(g.y);");
 }

@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns whether the kernel does not write a variable.
+    /// Returns whether a variable is a buffer or the immediates, and the kernel does not write it.
     fn is_read_only(&self, global: Handle<naga::GlobalVariable>) -> bool {
         match self.context.module.global_variables[global].space {
             AddressSpace::Uniform | AddressSpace::Immediate => true,

@@ -1,8 +1,9 @@
 //! The control flow of one function, statement by statement.
 //!
 //! Control flow is a node like any value: under a condition it depends on the condition, and after
-//! a statement that some invocations may have exits it depends on their exit conditions, until they
-//! reconverge: after the loop or switch for `break` and `continue`, after the call for `return`.
+//! a statement by which some invocations may have left it depends on the conditions of these exits,
+//! until they reconverge: after the loop or switch for `break` and `continue`, after the call for
+//! `return`.
 
 use naga::{
     Barrier, Block, CollectiveOperation, Expression, Function, GatherMode, Handle, LocalVariable,

@@ -42,11 +42,14 @@ pub(super) fn partial_lens(attention: &Attention, slices: u32) -> [u64; 2] {
 
 impl Combine {
     pub(super) fn new(attention: Attention, slices: u32) -> Result<Self, PlanError> {
-        let rows = u32::try_from(rows(&attention)).ok().filter(|rows| *rows < 1 << 31);
+        let all = rows(&attention);
+        let rows = u32::try_from(all).ok().filter(|rows| *rows < 1 << 31);
         let too_many = || {
+            let queries = attention.queries;
+            let problem = format!("{queries}, in all {all} rows, above the limit of a launch");
             argument_error(
                 "queries",
-                format!("{} in all", attention.queries),
+                problem,
                 "split the batch, heads or queries over several calls",
             )
         };

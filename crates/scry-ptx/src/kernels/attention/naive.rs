@@ -32,7 +32,7 @@ impl Naive {
         let too_many = || {
             argument_error(
                 "queries",
-                format!("{rows} rows in all"),
+                format!("{rows} rows in all, above the limit of a launch"),
                 "split the batch, heads or queries over several calls",
             )
         };

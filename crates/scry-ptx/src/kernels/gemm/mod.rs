@@ -132,7 +132,7 @@ pub struct Gemm {
 }
 
 /// Maximum of `m`, `n`, `k` and the batch: TMA coordinates are signed 32-bit integers.
-const MAX_SIZE: u64 = (1 << 31) - 512;
+pub(in crate::kernels) const MAX_SIZE: u64 = (1 << 31) - 512;
 
 impl Gemm {
     /// Returns one GEMM of row-major matrices without gaps; the result has the operands' type.
@@ -272,10 +272,15 @@ fn extent(
         return Err(argument_error(name, problem, "use an ld of at least that"));
     }
     layout.extent(rows, columns, batch).filter(|len| *len < 1 << 60).ok_or_else(|| {
-        let problem = format!("{batch} matrices of {rows} by {columns}, with strides");
-        argument_error(name, problem + " beyond 64-bit addresses", "reduce its strides")
+        let problem =
+            format!("{batch} matrices of {rows} by {columns}, together 2^60 elements or more");
+        argument_error(name, problem, "reduce its sizes or strides")
     })
 }
+
+/// The help for a GEMM that is too large for a launch.
+const SPLIT_PRODUCT: &str =
+    "split the product into several, with a smaller batch or fewer rows or columns";
 
 /// Returns the error for an unsupported GEMM. `problem` completes the sentence
 /// "`argument` is".
@@ -354,6 +359,10 @@ mod tests {
             error_text(gemm)
         );
         gemm.out.stride = u64::MAX;
-        assert!(error_text(gemm).contains("beyond 64-bit"), "{}", error_text(gemm));
+        assert!(
+            error_text(gemm).contains("together 2^60 elements or more"),
+            "{}",
+            error_text(gemm)
+        );
     }
 }

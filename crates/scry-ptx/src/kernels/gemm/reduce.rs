@@ -14,7 +14,7 @@ use crate::types::PtxType;
 
 /// Threads per block.
 const THREADS: u32 = 256;
-/// Maximum results along x of the grid, so that 32-bit indices suffice.
+/// Maximum results along x of the grid, unless a single row has more. So 32-bit indices suffice.
 const MAX_BAND_RESULTS: u64 = 1 << 30;
 
 /// Adds up partial results and applies the epilogue. The first buffer holds the partial results, if
@@ -78,7 +78,7 @@ impl PtxKernel for Reduce {
     }
 
     fn default_target(&self) -> Target {
-        Target::SM_80
+        if self.output() == PtxType::Bf16 { Target::SM_80 } else { Target::SM_75 }
     }
 
     fn write(&self, target: Target) -> PtxEntry {

@@ -196,8 +196,8 @@ impl<'k> SourceParams<'k> {
         let (k, lane) = (start.builder(), start.builder().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
-        // Elements from the start of the first word to the end of the buffer, clamped to the number
-        // that a warp can read.
+        // Elements from the start of the first word to the end of the buffer, clamped to a 32-bit
+        // number that is more than what a warp reads.
         let available = (self.len - (start & !1)).min(u64::from(2 * CHUNK)).convert::<u32>("");
         let is_full = count.ge(CHUNK) & available.ge(CHUNK + 2);
         k.if_else(

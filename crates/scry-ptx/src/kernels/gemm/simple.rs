@@ -3,7 +3,7 @@
 //!
 //! The naive kernel reads a row and a column from global memory for each result, and depends on the
 //! caches. The tiled one stages square tiles of both operands in shared memory, so that each
-//! element is read once per row or column of the tile.
+//! element is read once per tile of results instead of once per row or column.
 
 use super::epilogue::EpilogueScalars;
 use super::memory::{load_element, store_element, to_u64};

@@ -76,7 +76,7 @@ impl Split {
         [self.k_dim, self.mn_extent].map(|size| size.div_ceil(TILE.into()))
     }
 
-    /// Whether the number of tiles is in range.
+    /// Whether the numbers of tiles and of matrices are in range.
     pub(super) fn fits_grid(&self) -> bool {
         let [k_tiles, mn_tiles] = self.tiles();
         k_tiles * mn_tiles < 1 << 31 && self.batch <= 65535

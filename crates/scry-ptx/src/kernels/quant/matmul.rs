@@ -4,7 +4,7 @@
 use super::format::BlockFormat;
 use super::matvec_shape::{MAX_COLUMNS, MatVec, argument_error};
 use super::unpack::dequantize_plan;
-use crate::kernels::gemm::{Gemm, Layout};
+use crate::kernels::gemm::{Gemm, Layout, MAX_SIZE};
 use crate::kernels::{BufferParameter, BufferSlot, GpuSpec, Plan, PlanError, Step};
 use crate::types::PtxType;
 
@@ -35,12 +35,13 @@ impl MatMul {
     ///
     /// # Errors
     /// [`PlanError::Argument`] if a size is out of range or a type not supported;
-    /// [`PlanError::Target`] before `sm_80`, for 16-bit activations.
+    /// [`PlanError::Target`] before `sm_80`, for 16-bit activations that are not multiplied as a
+    /// [`MatVec`].
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MAX_COLUMNS.into() && self.output == PtxType::F32 {
             return self.as_matvec().plan(gpu);
         }
-        self.check_rows()?;
+        self.check()?;
         let gemm = self.gemm();
         let [x, weights, y] = gemm.buffers()?.try_into().expect("there is no bias");
         let dequantise = dequantize_plan(self.format, weights.element, weights.len)?;
@@ -63,13 +64,28 @@ impl MatMul {
         plan.checked_for(gpu.target)
     }
 
-    fn check_rows(&self) -> Result<(), PlanError> {
+    fn check(&self) -> Result<(), PlanError> {
         let block = self.format.block_len() as u64;
-        if self.k.is_multiple_of(block) {
-            return Ok(());
+        if !self.k.is_multiple_of(block) {
+            let problem = format!("{}, not a multiple of {block}", self.k);
+            return Err(argument_error("matmul", "k", problem, "pass rows of whole blocks"));
         }
-        let problem = format!("{}, not a multiple of {block}", self.k);
-        Err(argument_error("matmul", "k", problem, "pass rows of whole blocks"))
+        let sizes = [("rows", self.rows), ("k", self.k), ("columns", self.columns)];
+        if let Some((name, size)) = sizes.into_iter().find(|(_, size)| *size > MAX_SIZE) {
+            let problem = format!("{size}, beyond {MAX_SIZE}");
+            return Err(argument_error("matmul", name, problem, "split the product into several"));
+        }
+        let (activations, output) = (self.activations, self.output);
+        if !matches!(activations, PtxType::F16 | PtxType::Bf16 | PtxType::F32) {
+            let problem = activations.name().to_owned();
+            return Err(argument_error("matmul", "activations", problem, "use f32, f16 or bf16"));
+        }
+        if output != activations && output != PtxType::F32 {
+            let problem = format!("{} for activations of {}", output.name(), activations.name());
+            let help = "results have the type of the activations, or f32";
+            return Err(argument_error("matmul", "output", problem, help));
+        }
+        Ok(())
     }
 
     fn as_matvec(&self) -> MatVec {

@@ -46,7 +46,7 @@ pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError>
         return Err(argument_error(
             "quantize",
             "count",
-            count.to_string(),
+            format!("{count}, above the limit of a launch"),
             "split the weights over several calls",
         ));
     }

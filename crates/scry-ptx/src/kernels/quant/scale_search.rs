@@ -12,7 +12,7 @@ pub(super) const CANDIDATE_STEP: f32 = 0.25;
 /// The first candidate has this many quantisation steps fewer than there are levels.
 pub(super) const FIRST_STEP_OFFSET: f32 = 1.0;
 
-/// A fit of weights as `scale * q - offset`. `q` is an integer from 0 up, `offset` not negative.
+/// A fit of weights as `scale * q - offset`, with integers `q`; `offset` is not negative.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Affine {
     pub(super) scale: f32,

@@ -45,7 +45,7 @@ pub fn dequantize_plan(
         return Err(argument_error(
             "dequantize",
             "count",
-            count.to_string(),
+            format!("{count}, above the limit of a launch"),
             "split the weights over several calls",
         ));
     }

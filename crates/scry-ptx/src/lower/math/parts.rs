@@ -62,13 +62,13 @@ impl Floats<'_> {
         self.mul(product, other)
     }
 
-    /// Computes `x * 2^e` for `f64`, rounded once: scaling down in steps keeps all 53 bits until
-    /// the last product. Two steps suffice to make the exponent normal.
+    /// Computes `x * 2^e` for `f64`, rounded once: a step down leaves 2^-54 or less for the rest,
+    /// so that a product that is already subnormal ends as zero. Two steps suffice to make the
+    /// exponent normal.
     fn ldexp(&mut self, x: Operand, e: Operand) -> Operand {
         let e = clamp_integer(self.b, e, -2200, 2200);
         let (x, e) = self.ldexp_step(x, e);
         let (x, e) = self.ldexp_step(x, e);
-        let e = clamp_integer(self.b, e, -1022, 1023);
         let power = self.integer_power_of_2(e);
         self.mul(x, power)
     }

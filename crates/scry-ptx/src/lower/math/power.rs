@@ -10,7 +10,7 @@ use crate::types::{Operand, PtxType};
 /// The difference between 2/3 and its `f64`.
 const TWO_THIRDS_LOW: f64 = 3.700_743_415_417_188e-17;
 
-/// A number as the sum of two parts (double-double arithmetic). The second is at most half a unit
+/// A number as the sum of two parts (double-double arithmetic). The second is at most a few units
 /// in the last place of the first.
 #[derive(Clone, Copy)]
 struct Pair {
@@ -50,8 +50,8 @@ impl Floats<'_> {
         self.select(is_negative, power_of_negative, signed)
     }
 
-    /// `x^y` of a non-negative `f64`. The logarithm has at least 64 accurate bits, so that
-    /// `y log2 x` has 54 after the binary point, even if it is as large as 1024.
+    /// `x^y` of a non-negative `f64`. The logarithm has at least 62 accurate bits, so that
+    /// `y log2 x` has 52 after the binary point, even if it is as large as 1024.
     fn precise_power(&mut self, x: Operand, y: Operand) -> Operand {
         let log = self.precise_log2(x);
         let high = self.mul(y, log.high);

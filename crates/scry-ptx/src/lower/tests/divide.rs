@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use crate::body::Body;
+use crate::lower::arith::wrapping_type;
 use crate::lower::divide::{quotient_by, remainder_by};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -60,5 +61,18 @@ fn division_by_constants_is_exact() {
                 assert_eq!(results, expected, "{n} by {divisor} as {}: {text}", ty.name());
             }
         }
+    }
+}
+
+#[test]
+fn quotients_by_minus_powers_of_two_wrap() {
+    // `ptxas` assumes that signed operations do not overflow; the quotient of the minimum and -1
+    // does.
+    for (ty, divisor) in [(PtxType::S32, -1), (PtxType::S64, -1), (PtxType::S32, -8)] {
+        let mut b = Body::new(Target::SM_75);
+        let dividend = b.reg(ty);
+        quotient_by(&mut b, ty, dividend.into(), divisor);
+        let last = b.lines().last().expect("there are instructions").to_string();
+        assert!(last.contains(&format!("sub.{}", wrapping_type(ty).name())), "{last}");
     }
 }

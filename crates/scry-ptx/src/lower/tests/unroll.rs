@@ -50,7 +50,8 @@ fn plain_counters_are_unrolled() {
     assert_eq!(trip_counts(until_equal), [Some(4)]);
 }
 
-/// The step is added to a stale value of the counter, so that the inner loop never ends.
+/// The step is added to a stale value of the counter, so that the start and the bound do not
+/// determine the trip count of the inner loop.
 #[test]
 fn stale_step_prevents_unrolling() {
     let inner = "var i = 5u;

@@ -1,4 +1,5 @@
-//! wgpu on Vulkan, with all features and limits of the adapter, and bind groups created in advance.
+//! wgpu on Vulkan, with all limits and all but the experimental features of the adapter, and bind
+//! groups created in advance.
 
 use std::future::Future;
 use std::pin::pin;

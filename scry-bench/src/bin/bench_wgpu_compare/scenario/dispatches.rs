@@ -123,7 +123,7 @@ pub fn host(bench: &mut Bench) -> Result<()> {
         bench.compare(Subject { bench: "replay", size: "1000", ..submit }, 1, |index, peer| {
             replay(&mut cases[index], peer)
         })?;
-    let records: Vec<_> = records.into_iter().map(crate::stats::Summary::from_seconds).collect();
+    let records: Vec<_> = records.into_iter().map(crate::stats::Summary::after_warm_up).collect();
     let wgpu = Subject { bench: "record alone", size: "1000", ..submit };
     if let (Some(ours), Some(Some(theirs))) = (replays[0], records.get(1).copied()) {
         let name = bench.peers[1].name();

@@ -50,7 +50,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "transfer",
-        heading: "Transfers between touched host memory and the device",
+        heading: "Transfers between host memory and the device",
         run: transfer::run,
     },
     Scenario {

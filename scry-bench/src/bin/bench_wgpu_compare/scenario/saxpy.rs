@@ -10,9 +10,10 @@ use scry_bench::kernels::{COPY_VEC4, SAXPY, SAXPY_VEC4, WORKGROUP};
 
 /// Minimum total size in bytes of the buffers of a case: more than the caches hold.
 const MIN_BUFFER_BYTES: usize = 256 << 20;
-/// Minimum bytes moved by a measurement: enough to hide the launch overhead.
+/// Minimum bytes moved by a measurement, but in at most 64 rounds: enough to hide the launch
+/// overhead.
 const MIN_WORK_BYTES: usize = 96 << 30;
-/// The same on software devices.
+/// The same for small sizes.
 const QUICK_WORK_BYTES: usize = 48 << 20;
 /// Maximum workgroups along x, within every device's limit.
 const MAX_GROUPS_X: usize = 32768;

@@ -127,7 +127,7 @@ impl Transfer {
 
 fn check_equal(got: &[f32], sent: &[f32]) -> Result<()> {
     if got != sent {
-        bail!("{}: the elements read are not those sent", got.len());
+        bail!("{} elements were read, which are not those sent", got.len());
     }
     Ok(())
 }

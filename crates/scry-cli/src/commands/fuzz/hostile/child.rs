@@ -30,7 +30,7 @@ pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report
     for seed in seeds {
         let kernel = kernel(seed, features.for_seed(seed), trial.rules());
         match mode.strip_prefix("keep ") {
-            Some(what) => save_kernel(args, &name, what, &kernel)?,
+            Some(message) => save_kernel(args, &name, message, &kernel)?,
             None if run_one(args, &name, &trial, &kernel)? => {}
             None => break,
         }
@@ -49,33 +49,38 @@ fn run_one(
 ) -> Result<bool, Failure> {
     let seed = kernel.case().seed;
     send(&Event::Started(seed))?;
-    let (kind, what) = match trial.run_kernel(kernel) {
+    let (kind, message) = match trial.run_kernel(kernel) {
         Outcome::Passed => ("ok", String::new()),
-        Outcome::Cancelled => ("ended", String::new()),
+        Outcome::Cancelled => ("cancelled", String::new()),
         Outcome::Failed(problem) => {
             // Saved first, since the steps below may crash or hang.
             save_kernel(args, name, &text(&problem), kernel)?;
-            send(&Event::found(seed, problem.kind, problem.what.clone()))?;
-            // If the parent has exited, `send` in the next iteration of `run` returns an error.
+            send(&Event::found(seed, problem.kind, problem.message.clone()))?;
+            // If the parent has exited, the last `send` of this function returns an error.
             let report = |tried| drop(send(&Event::Minimising { seed, tried }));
             let small = trial.smallest(kernel, &problem, args.timeout, report);
             save_kernel(args, name, &text(&problem), &small)?;
-            (problem.kind, problem.what)
+            (problem.kind, problem.message)
         }
     };
-    send(&Event::finished(seed, kind, what))?;
-    Ok(matches!(kind, "ok" | "ended"))
+    send(&Event::finished(seed, kind, message))?;
+    Ok(matches!(kind, "ok" | "cancelled"))
 }
 
 fn text(problem: &Problem) -> String {
-    format!("{}: {}", problem.kind, printable(&problem.what))
+    format!("{}: {}", problem.kind, printable(&problem.message))
 }
 
-fn save_kernel(args: &Fuzz, name: &str, what: &str, kernel: &HostileKernel) -> Result<(), Failure> {
+fn save_kernel(
+    args: &Fuzz,
+    name: &str,
+    message: &str,
+    kernel: &HostileKernel,
+) -> Result<(), Failure> {
     let case = kernel.case();
     let name = args.devices.first().map_or(name, String::as_str);
     let again = format!("scry fuzz --hostile --first {} --seeds 1 --device {name}", case.seed);
-    save_case(&args.output, case.seed, what, &[again], &case)
+    save_case(&args.output, case.seed, message, &[again], &case)
 }
 
 /// Writes a line for the parent and flushes it.

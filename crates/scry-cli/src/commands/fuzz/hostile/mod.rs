@@ -31,20 +31,21 @@ struct Problem {
     /// The kind, which is a column of the table.
     kind: String,
     seed: u64,
-    what: String,
+    message: String,
 }
 
 /// The kinds of problems, each with its column.
 const KINDS: [(&str, &str); 7] = [
     // A guard byte beside a buffer was overwritten.
-    ("damage", "canaries"),
+    ("corruption", "corruptions"),
     // A well-defined result differs from the reference's.
     ("difference", "differences"),
     // The device returned an error.
-    ("refused", "refused"),
+    ("error", "errors"),
     // The time limit expired, although all loops terminate, or the device stopped working after it.
     ("timeout", "timeouts"),
-    // A finite kernel outlasted its limit in a loop without a poll.
+    // The device was lost in a kernel that may not terminate and has loops that do not poll for
+    // cancellation.
     ("unpolled", "unpolled"),
     // The child process made no progress.
     ("hang", "hangs"),
@@ -114,7 +115,7 @@ impl Row {
                 progress.advance();
                 match problem.kind.as_str() {
                     "ok" => {}
-                    "ended" => self.cancelled += 1,
+                    "cancelled" => self.cancelled += 1,
                     _ => self.add(problem, progress),
                 }
             }
@@ -131,9 +132,9 @@ impl Row {
         let Death { mut problem, in_kernel, is_saved } = death;
         let seed = problem.seed;
         if !is_saved {
-            problem.what =
-                format!("{}; {}", problem.what, batch.minimal_seed_range(seed, progress)?);
-            batch.save_kernel(seed, &format!("{}: {}", problem.kind, problem.what))?;
+            problem.message =
+                format!("{}; {}", problem.message, batch.minimal_seed_range(seed, progress)?);
+            batch.save_kernel(seed, &format!("{}: {}", problem.kind, problem.message))?;
         }
         if in_kernel {
             self.kernels += 1;
@@ -145,8 +146,8 @@ impl Row {
     }
 
     fn add(&mut self, problem: Problem, progress: &Progress) {
-        let Problem { kind, seed, what } = &problem;
-        progress.line(&format!("{}: seed {seed}: {kind}: {what}", self.device));
+        let Problem { kind, seed, message } = &problem;
+        progress.line(&format!("{}: seed {seed}: {kind}: {message}", self.device));
         self.problems.push(problem);
     }
 
@@ -158,11 +159,11 @@ impl Row {
 fn report(args: &Fuzz, rows: &[Row], stopped: Option<String>) -> Report {
     let mut text = String::new();
     for row in rows {
-        for Problem { kind, seed, what } in &row.problems {
-            text.push_str(&format!("{}: seed {seed}: {kind}: {what}\n", row.device));
+        for Problem { kind, seed, message } in &row.problems {
+            text.push_str(&format!("{}: seed {seed}: {kind}: {message}\n", row.device));
         }
     }
-    let mut lines = vec![vec!["device".to_owned(), "kernels".into(), "ended".into()]];
+    let mut lines = vec![vec!["device".to_owned(), "kernels".into(), "cancelled".into()]];
     lines[0].extend(KINDS.iter().map(|(_, title)| (*title).to_owned()));
     for row in rows {
         let mut line = vec![row.device.clone()];
@@ -197,12 +198,12 @@ fn row_json(row: &Row) -> Value {
     json!({
         "device": row.device,
         "kernels": row.kernels,
-        "ended_by_the_time_limit": row.cancelled,
-        "endless_left_out": row.omits_endless,
+        "cancelled": row.cancelled,
+        "omits_endless_loops": row.omits_endless,
         "problems": row.problems.iter().map(problem_json).collect::<Vec<_>>(),
     })
 }
 
 fn problem_json(problem: &Problem) -> Value {
-    json!({ "kind": problem.kind, "seed": problem.seed, "what": problem.what })
+    json!({ "kind": problem.kind, "seed": problem.seed, "message": problem.message })
 }

@@ -23,25 +23,25 @@ pub(super) enum Event {
     Found(Problem),
     /// Progress of the minimiser: the number of candidates tried so far.
     Minimising { seed: u64, tried: u64 },
-    /// A kernel has finished. The kind is that of its problem, or else `ok` or `ended` (cancelled,
-    /// as expected).
+    /// A kernel has finished. The kind is that of its problem, or else `ok` or `cancelled`, as
+    /// expected.
     Finished(Problem),
 }
 
 impl Event {
-    pub fn finished(seed: u64, kind: &str, what: impl Into<String>) -> Self {
-        Self::Finished(Problem { kind: kind.to_owned(), seed, what: what.into() })
+    pub fn finished(seed: u64, kind: &str, message: impl Into<String>) -> Self {
+        Self::Finished(Problem { kind: kind.to_owned(), seed, message: message.into() })
     }
 
-    pub fn found(seed: u64, kind: &str, what: impl Into<String>) -> Self {
-        Self::Found(Problem { kind: kind.to_owned(), seed, what: what.into() })
+    pub fn found(seed: u64, kind: &str, message: impl Into<String>) -> Self {
+        Self::Found(Problem { kind: kind.to_owned(), seed, message: message.into() })
     }
 
     /// Formats the message as a line.
     pub fn to_line(&self) -> String {
         let problem = |problem: &Problem, found: bool| {
-            let Problem { kind, seed, what } = problem;
-            json!({ "seed": seed, "kind": kind, "what": what, "found": found })
+            let Problem { kind, seed, message } = problem;
+            json!({ "seed": seed, "kind": kind, "message": message, "found": found })
         };
         let value = match self {
             Self::Device { name, omits_endless } => {
@@ -69,8 +69,8 @@ impl Event {
             let omits_endless = value["omits_endless"].as_bool().unwrap_or(false);
             return Some(Self::Device { name, omits_endless });
         }
-        let (kind, what) = (text("kind")?, text("what").unwrap_or_default());
-        let problem = Problem { kind, seed: value["seed"].as_u64()?, what: printable(&what) };
+        let (kind, message) = (text("kind")?, text("message").unwrap_or_default());
+        let problem = Problem { kind, seed: value["seed"].as_u64()?, message: printable(&message) };
         Some(if value["found"] == true { Self::Found(problem) } else { Self::Finished(problem) })
     }
 }
@@ -120,11 +120,11 @@ impl ChildState {
     /// Describes the crash or hang of the child, caused by `how`; `None` if it has not started any
     /// kernel.
     fn death(&self, kind: &str, how: &str) -> Option<Death> {
-        let problem = |seed, what| Problem { kind: kind.to_owned(), seed, what };
+        let problem = |seed, message| Problem { kind: kind.to_owned(), seed, message };
         let (problem, in_kernel, is_saved) = match (&self.found, self.running, self.finished) {
             (Some(found), ..) => {
-                let what = format!("{}; while it was being minimised, {how}", found.what);
-                (Problem { what, ..found.clone() }, true, true)
+                let message = format!("{}; while it was being minimised, {how}", found.message);
+                (Problem { message, ..found.clone() }, true, true)
             }
             (None, Some(seed), _) => (problem(seed, how.to_owned()), true, false),
             (None, None, Some(seed)) => {
@@ -226,8 +226,8 @@ impl Batch<'_> {
     }
 
     /// Writes the kernel of a seed and its data from a child, which does not run it.
-    pub fn save_kernel(&self, seed: u64, what: &str) -> Result<(), Failure> {
-        let mut child = self.spawn(seed, 1, &format!("keep {what}"))?;
+    pub fn save_kernel(&self, seed: u64, message: &str) -> Result<(), Failure> {
+        let mut child = self.spawn(seed, 1, &format!("keep {message}"))?;
         child.wait().map(|_| ()).map_err(|error| spawn_failed(&error))
     }
 
@@ -293,7 +293,7 @@ mod tests {
         let events = [
             Event::Device { name: "cpu:0".into(), omits_endless: true },
             Event::Started(u64::MAX),
-            Event::found(7, "damage", "a \"quote\"\nand a line"),
+            Event::found(7, "corruption", "a \"quote\"\nand a line"),
             Event::Minimising { seed: 7, tried: 9 },
             Event::finished(7, "crash", "a \"quote\"\nand a line"),
         ];
@@ -307,9 +307,9 @@ mod tests {
 
     #[test]
     fn child_output_is_escaped() {
-        let event = Event::parse(&Event::finished(1, "refused", "a driver's \0").to_line());
+        let event = Event::parse(&Event::finished(1, "error", "a driver's \0").to_line());
         let Some(Event::Finished(problem)) = event else { panic!("it is one") };
-        assert_eq!(problem.what, "a driver's \\u{0}");
+        assert_eq!(problem.message, "a driver's \\u{0}");
         assert_eq!(last_line("first\nlast \0"), ": last \\u{0}");
     }
 
@@ -335,9 +335,11 @@ mod tests {
         let death = death_by_signal(&[Event::Started(5), Event::finished(5, "ok", "")]).unwrap();
         assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("crash", 5));
         assert!(!death.in_kernel && !death.is_saved);
-        let what = &death.problem.what;
-        assert!(what.starts_with("after the kernel had finished, the process exited with signal"));
-        assert!(what.ends_with(": Segmentation fault"), "{what}");
+        let message = &death.problem.message;
+        assert!(
+            message.starts_with("after the kernel had finished, the process exited with signal")
+        );
+        assert!(message.ends_with(": Segmentation fault"), "{message}");
         let Err(Failure::Runtime(text)) = death_by_signal(&[]) else { panic!("nothing was run") };
         assert!(text.contains("exited before its first kernel"), "{text}");
     }
@@ -345,10 +347,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn crash_while_minimising_keeps_problem() {
-        let events = [Event::Started(6), Event::found(6, "damage", "4 of the bytes after `x`")];
+        let events = [Event::Started(6), Event::found(6, "corruption", "4 of the bytes after `x`")];
         let death = death_by_signal(&events).unwrap();
-        assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("damage", 6));
+        assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("corruption", 6));
         assert!(death.in_kernel && death.is_saved);
-        assert!(death.problem.what.starts_with("4 of the bytes after `x`; while it was being"));
+        assert!(death.problem.message.starts_with("4 of the bytes after `x`; while it was being"));
     }
 }

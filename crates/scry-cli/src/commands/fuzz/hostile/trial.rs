@@ -23,7 +23,7 @@ const MINIMISE_LIMIT: Duration = Duration::from_secs(20);
 /// A problem of a kernel on a device.
 pub(super) struct Problem {
     pub kind: &'static str,
-    pub what: String,
+    pub message: String,
 }
 
 /// The outcome of a kernel.
@@ -74,7 +74,7 @@ impl Trial {
         let ran = catch_unwind(AssertUnwindSafe(|| self.run_and_check(kernel)));
         match ran {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => failed("refused", error.to_string()),
+            Ok(Err(error)) => failed("error", error.to_string()),
             Err(_) => failed("crash", "running the kernel panicked".into()),
         }
     }
@@ -86,8 +86,8 @@ impl Trial {
                 if unpolled.is_empty() {
                     return Err(GpuError::DeviceLost(error));
                 }
-                let what = format!("loops without a poll: {}; {error}", unpolled.join(", "));
-                return Ok(failed("unpolled", what));
+                let message = format!("loops without a poll: {}; {error}", unpolled.join(", "));
+                return Ok(failed("unpolled", message));
             }
             Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && self.aborts_loops() => {
                 return Ok(self.check_after_cancellation());
@@ -95,7 +95,7 @@ impl Trial {
             ran => ran?,
         };
         if let Some(region) = ran.corrupted.first() {
-            return Ok(failed("damage", region.to_string()));
+            return Ok(failed("corruption", region.to_string()));
         }
         if ran.timed_out {
             return Ok(match kernel.may_not_terminate() {
@@ -107,7 +107,7 @@ impl Trial {
             });
         }
         let difference = self.difference(kernel, &ran)?;
-        Ok(difference.map_or(Outcome::Passed, |what| failed("difference", what)))
+        Ok(difference.map_or(Outcome::Passed, |message| failed("difference", message)))
     }
 
     fn run_limited(&self, kernel: &HostileKernel) -> Result<GuardedRun, GpuError> {
@@ -157,8 +157,9 @@ impl Trial {
     }
 
     /// Returns the smallest kernel found within `limit` that has a problem of the same kind;
-    /// `report` periodically receives the number of candidates tried. A refused kernel is returned
-    /// unchanged: a smaller one may be refused for another reason.
+    /// `report` periodically receives the number of candidates tried. A kernel with an error is
+    /// returned unchanged: a smaller one may fail for another reason. So is one with an unpolled
+    /// loop, in which the device was lost.
     pub fn smallest(
         &self,
         kernel: &HostileKernel,
@@ -172,7 +173,7 @@ impl Trial {
                 Outcome::Failed(found) => found.kind == problem.kind,
                 Outcome::Passed | Outcome::Cancelled => false,
             };
-            !matches!(problem.kind, "refused" | "unpolled")
+            !matches!(problem.kind, "error" | "unpolled")
                 && clock.try_next(&mut report)
                 && is_same_kind(self.run_kernel(smaller))
         })
@@ -205,8 +206,8 @@ fn collect_unpolled_loops(kir: &Kir, block: &[Stmt], positions: &mut Vec<String>
     }
 }
 
-fn failed(kind: &'static str, what: String) -> Outcome {
-    Outcome::Failed(Problem { kind, what })
+fn failed(kind: &'static str, message: String) -> Outcome {
+    Outcome::Failed(Problem { kind, message })
 }
 
 fn run(kernel: &HostileKernel, device: &Device) -> Result<GuardedRun, GpuError> {
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(problem.kind, "unpolled");
         let position = &unpolled_loops(&kernel.case().source)[0];
         let start = format!("loops without a poll: {position}");
-        assert!(problem.what.starts_with(&start), "{}", problem.what);
+        assert!(problem.message.starts_with(&start), "{}", problem.message);
         let small = trial.smallest(&kernel, &problem, MINIMISE_LIMIT, |_| {});
         assert_eq!(small.case().source, kernel.case().source, "a lost device runs no candidates");
     }

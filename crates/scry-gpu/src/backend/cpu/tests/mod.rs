@@ -10,7 +10,7 @@ use std::time::Duration;
 use scry_cpu::{Code, Machine};
 use scry_ir::kir::{Builder, Kir};
 
-use super::compile::Kernel;
+use super::compile::{Body, Kernel};
 use super::{CpuDriver, info, write};
 use crate::api::error::{GpuError, Result};
 use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Role, Step};
@@ -30,7 +30,7 @@ impl CpuDriver {
     fn kernel(&self, kir: &Kir) -> KernelId {
         let code = Code::compile(kir).unwrap();
         write(&self.kernels).insert(Arc::new(Kernel {
-            code,
+            body: Body::Code(Box::new(code)),
             workgroup_size: kir.workgroup_size,
             bindings: kir.buffers.len(),
         }))

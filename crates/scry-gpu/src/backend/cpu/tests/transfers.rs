@@ -140,6 +140,7 @@ fn allocation_beyond_available_memory_fails() {
     let driver = CpuDriver::new(info, Machine::new(1));
     let size = info::available_memory().unwrap() + (4 << 30);
     let error = driver.allocate(MemoryKind::Device, size, "").unwrap_err().to_string();
+    assert!(error.contains("buffers hold 0 of "), "{error}");
     assert!(error.contains("and the system has "), "{error}");
 }
 
@@ -156,6 +157,23 @@ fn each_launch_is_timed() {
     assert_eq!(driver.timings(timed).unwrap().len(), 3);
     assert!(driver.timings(timed).is_err(), "times are returned once");
     assert!(driver.timings(untimed).is_err());
+    let discarded = driver.submit(Work::Once(&steps), true).unwrap();
+    driver.wait_for(discarded);
+    driver.discard_timings(discarded);
+    assert!(driver.timings(discarded).is_err());
+}
+
+#[test]
+fn discarded_times_are_not_kept() {
+    let driver = driver();
+    let hung = driver.kernel(&endless_kernel());
+    let kernel = driver.kernel(&empty_kernel(0));
+    let hung = driver.submit_once(&[dispatch(hung, &[], [100, 1, 1])]);
+    let timed = driver.submit(Work::Once(&[dispatch(kernel, &[], [1; 3])]), true).unwrap();
+    driver.discard_timings(timed);
+    driver.cancel(hung).unwrap();
+    driver.wait_for(timed);
+    assert!(driver.timings(timed).is_err());
 }
 
 #[test]

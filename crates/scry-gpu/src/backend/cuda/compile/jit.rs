@@ -46,8 +46,8 @@ struct Linker<'a> {
     _values: Box<[*mut c_void; 4]>,
 }
 
-/// Compiles PTX for the device; returns the cubin. Errors contain `kernel` and the compiler's log.
-/// The device's context must be current.
+/// Compiles PTX for the device; returns the cubin. Errors of the compiler contain `kernel` and the
+/// compiler's log. The device's context must be current.
 pub(crate) fn compile(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
     let linker = Linker::new(gpu)?;
     let ptx =

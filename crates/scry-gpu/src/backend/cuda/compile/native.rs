@@ -12,7 +12,9 @@ use crate::backend::cuda::queue::cublas::{Blas, LazyBlas};
 use crate::backend::cuda::queue::declared_params::{self, DeclaredParams};
 use crate::backend::cuda::queue::params::{self, Range};
 
-use crate::api::error::{ArgumentError, DriverError, GpuError, Result, SourceError, TooLargeError};
+use crate::api::error::{
+    ArgumentError, DRIVER_FAILED, DriverError, GpuError, Result, SourceError, TooLargeError,
+};
 use crate::api::native::{Language, NativeInterface, Routine};
 use crate::cache::{Part, Variant};
 use crate::core::driver::{GridSource, NativeJob, RoutineJob};
@@ -274,6 +276,7 @@ fn to_source_error(job: &NativeJob<'_>, error: GpuError) -> GpuError {
             device,
             call: "cuLinkAddData" | "cuLinkComplete" | "cuModuleLoadDataEx",
             code,
+            help,
             ..
         }) => GpuError::Source(SourceError {
             function: None,
@@ -281,7 +284,11 @@ fn to_source_error(job: &NativeJob<'_>, error: GpuError) -> GpuError {
             language: job.spec.language,
             device,
             log: code,
-            help: "correct the source; the driver says".to_owned(),
+            // Codes with advice are failures of the installation rather than of the source.
+            help: match help.as_str() {
+                DRIVER_FAILED => "correct the source; the driver says".to_owned(),
+                advice => format!("{advice}; the driver says"),
+            },
         }),
         other => other,
     }
@@ -363,13 +370,34 @@ mod tests {
     use scry_ir::Scalar;
 
     use super::*;
-    use crate::api::native::NativeBinding;
+    use crate::api::native::{NativeBinding, NativeSpec};
+    use crate::cache::KernelKey;
 
     #[test]
     fn ptx_entries_are_found_by_name() {
         let ptx = ".visible .entry one(.param .u64 x) { ret; }\n.entry\n  _Z3two$1 (\n)\n{ ret; }";
         assert_eq!(entries(ptx), ["one", "_Z3two$1"]);
         assert_eq!(entries(".func f() { ret; }"), [""; 0]);
+    }
+
+    #[test]
+    fn advice_of_the_driver_stays_in_source_errors() {
+        let interface = NativeInterface::new(0, [1; 3]);
+        let spec = NativeSpec { language: Language::Ptx, interface };
+        let (source, native) = (String::new(), Some(spec.clone()));
+        let key = KernelKey { source, entry: None, overrides: Vec::new(), checked: false, native };
+        let job = NativeJob { source: "", entry: "k", spec: &spec, key: &key, cache: None };
+        let help_of = |call, help| {
+            let error = DriverError::new("GPU", call, "NAME (1)".to_owned(), help);
+            match to_source_error(&job, GpuError::Driver(error)) {
+                GpuError::Source(error) => error.help().to_owned(),
+                other => panic!("{other}"),
+            }
+        };
+        let source = "correct the source; the driver says";
+        assert_eq!(help_of("cuModuleLoadDataEx", DRIVER_FAILED), source);
+        let version = "update NVIDIA's driver";
+        assert_eq!(help_of("cuLinkAddData", version), format!("{version}; the driver says"));
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) enum ProgramMark {}
 pub(crate) type Program = Handle<ProgramMark>;
 
 functions! {
-    /// The functions of NVRTC 11.2 and newer, without the prefix `nvrtc`.
+    /// The functions of NVRTC 11.2 and newer, without the prefix `nvrtc`, some names shortened.
     Api -> Status {
         version = c"nvrtcVersion" (*mut c_int, *mut c_int);
         get_num_supported_archs = c"nvrtcGetNumSupportedArchs" (*mut c_int);
@@ -159,9 +159,9 @@ impl Nvrtc {
         format!("{}.{}", self.version / 1000, self.version % 1000 / 10)
     }
 
-    /// Returns the target: PTX (`compute`) for the newest architecture up to the device's. A driver
-    /// older than NVRTC would reject its PTX: then the target is machine code (`sm`), if NVRTC
-    /// supports the device.
+    /// Returns the target: PTX (`compute`) for the newest architecture up to the device's, or for
+    /// the oldest if all are newer. A driver older than NVRTC would reject its PTX: then the target
+    /// is machine code (`sm`), if NVRTC supports the device.
     fn architecture(&self, device: Device) -> (&'static str, c_int) {
         let archs = self.archs.iter().copied();
         if self.version > device.driver && self.archs.contains(&device.capability) {

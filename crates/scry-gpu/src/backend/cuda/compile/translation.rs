@@ -148,8 +148,8 @@ fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
     Variant { grid: job.grid, part: Part::Translation(tag) }
 }
 
-/// Returns bytes that identify the generator and its options, except those that follow from the
-/// device and the key: `limit_registers`, and the build id.
+/// Returns `limit_registers` and the build id as bytes. They identify the generator and those of
+/// its options that do not follow from the device and the key.
 fn generator_tag(limit_registers: bool) -> [u8; 9] {
     let mut tag = [u8::from(limit_registers); 9];
     tag[1..].copy_from_slice(&scry_ptx::build_id().to_le_bytes());

@@ -8,7 +8,7 @@
 use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Calls in progress of this process: all users share the device's primary context.
+/// Calls of this crate in progress, by all open devices: those of a GPU share its primary context.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
 /// The value of [`CALLS`] while an exclusive call is in progress.

@@ -30,7 +30,7 @@ const UPDATE_DRIVER: &str = "update NVIDIA's driver to 525 or newer";
 
 functions! {
     /// The functions of the driver. Fields are named after the functions, without `cu` and the
-    /// version suffix.
+    /// version suffix; long names are shortened.
     Api -> Code {
         init = c"cuInit" (c_uint);
         get_error_name = c"cuGetErrorName" (Code, *mut *const c_char);

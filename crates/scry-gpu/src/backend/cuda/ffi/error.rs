@@ -23,7 +23,7 @@ const STICKY: [u32; 18] = [
     718, // INVALID_PC
     719, // LAUNCH_FAILED
     721, // TENSOR_MEMORY_LEAK
-    809, // MPS_CLIENT_TERMINATED
+    810, // MPS_CLIENT_TERMINATED
     911, // EXTERNAL_DEVICE
     999, // UNKNOWN
 ];
@@ -46,7 +46,7 @@ fn to_error(device: &str, call: &'static str, code: Code, text: String) -> GpuEr
         return GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: device.to_owned(),
-            requested: 0,
+            requested: None,
             label: format!("internal use by {call}"),
             detail: text,
             help: "drop buffers and devices that are no longer used".to_owned(),
@@ -98,7 +98,18 @@ fn advice(code: Code) -> Option<&'static str> {
             "check that this process may open more files (ulimit -n) and more threads \
              (ulimit -u), and that this user may use /dev/nvidia*"
         }
-        700 | 716..=718 => "a kernel accessed memory out of bounds: compile it checked",
+        700 => {
+            "a kernel accessed memory out of bounds: compile WGSL checked, or run a native kernel \
+             under compute-sanitizer"
+        }
+        716 => {
+            "a kernel accessed memory at a misaligned address: run a native kernel under \
+             compute-sanitizer"
+        }
+        717 | 718 => {
+            "a kernel used an invalid address or instruction pointer: run a native kernel under \
+             compute-sanitizer"
+        }
         701 => "use smaller workgroups",
         702 => "the system ends kernels that take long: divide the work among several launches",
         802 => "the machine's fabric manager is not ready: start nvidia-fabricmanager",
@@ -118,7 +129,7 @@ mod tests {
 
     #[test]
     fn sticky_codes_lose_the_device() {
-        for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719] {
+        for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 810] {
             let error = error_for(code);
             assert!(matches!(error, GpuError::DeviceLost(_)), "{code}: {error}");
             let expected = format!("GPU is lost: cuCall reported NAME ({code}): meaning");
@@ -128,11 +139,22 @@ mod tests {
 
     #[test]
     fn other_codes_keep_the_device() {
-        for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801] {
+        for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801, 809] {
             let error = error_for(code);
             assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
             assert_eq!(error.kind(), ErrorKind::Device);
             assert!(error.to_string().contains("; help: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn memory_faults_have_their_own_advice() {
+        for (code, advice) in
+            [(700, "out of bounds"), (716, "misaligned"), (717, "invalid"), (718, "invalid")]
+        {
+            let text = error_for(code).to_string();
+            assert!(text.contains(advice) && text.contains("compute-sanitizer"), "{text}");
+            assert_eq!(text.contains("out of bounds"), code == 700, "{text}");
         }
     }
 
@@ -145,6 +167,10 @@ mod tests {
     #[test]
     fn out_of_memory_has_own_error() {
         assert!(matches!(error_for(2), GpuError::OutOfMemory(_)));
-        assert!(error_for(2).to_string().contains("drop buffers"));
+        assert_eq!(
+            error_for(2).to_string(),
+            "GPU is out of memory: requested for internal use by cuCall; NAME (2): meaning; help: \
+             drop buffers and devices that are no longer used"
+        );
     }
 }

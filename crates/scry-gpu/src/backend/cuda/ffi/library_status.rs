@@ -36,7 +36,7 @@ fn cublas_version() -> Result<(String, String)> {
 }
 
 /// Returns the CUDA version of the driver, which decides the version of a library that is
-/// preferred. Without a driver it is the newest.
+/// preferred. Without a driver the newest library is preferred.
 fn driver_version() -> c_int {
     Cuda::shared().map_or(c_int::MAX, |cuda| cuda.version)
 }

@@ -25,7 +25,8 @@ const LIBRARY_FOLDERS: [&str; 2] = ["bin", "bin/x64"];
 pub(crate) struct ToolkitLibrary {
     /// The library's common name.
     pub(crate) name: &'static str,
-    /// File names, newest first, each with its major CUDA version.
+    /// File names, newest first, each with its major CUDA version. An unversioned name, which may
+    /// be of any version, is last.
     pub(crate) files: &'static [(c_int, &'static str)],
     /// How to install it.
     pub(crate) help: &'static str,
@@ -64,13 +65,13 @@ impl ToolkitLibrary {
     /// files that are present.
     fn not_found(&self, roots: &[PathBuf], messages: &[String]) -> GpuError {
         let files: Vec<&str> = self.files.iter().map(|(_, file)| *file).collect();
-        let mut problem = format!("none of {} was found by the system", files.join(", "));
+        let mut problem = format!("none of {} could be opened by the system", files.join(", "));
         if !roots.is_empty() {
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
             problem = format!("{problem}, nor in {}", roots.join(", "));
         }
         if !messages.is_empty() {
-            problem = format!("{problem}; the files found did not open: {}", messages.join("; "));
+            problem = format!("{problem}; those present failed with: {}", messages.join("; "));
         }
         self.unavailable(problem)
     }
@@ -157,7 +158,10 @@ mod tests {
         std::fs::write(root.path().join("lib64/libscry-none.so.12"), "text").unwrap();
         let error = MISSING.open_from(12000, &[root.path().to_owned()]).err().unwrap();
         let text = error.to_string();
-        assert!(text.contains("did not open: ") && text.contains("lib64/libscry-none"), "{text}");
+        assert!(
+            text.contains("those present failed with: ") && text.contains("lib64/libscry-none"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Types of the CUDA driver's interface, as of CUDA 12.0.
+//! Types of the CUDA driver's interface: those of CUDA 12.0, and what newer versions added in place
+//! of reserved bytes or for functions that older drivers lack.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt;

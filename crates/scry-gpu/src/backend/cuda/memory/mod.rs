@@ -13,6 +13,7 @@ use super::ffi::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Strea
 use super::lock;
 use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::backend::describe_buffer;
+use crate::backend::shared::command_checks::host_access_problem;
 use crate::core::driver::MemoryKind;
 
 /// Allocation granularity in bytes: kernels and fills access whole words up to the end.
@@ -193,28 +194,35 @@ impl Heap {
     /// for reuse.
     fn pin(&self, capacity: u64, size: u64, label: &str) -> Result<PinnedBlock> {
         let mut block = self.try_pin(capacity);
-        if block == Err(Code::OUT_OF_MEMORY) {
+        if matches!(block, Err((_, Code::OUT_OF_MEMORY))) {
             let idle = lock(&self.free_pinned).take_large();
             idle.into_iter().for_each(|block| self.unpin(block));
             block = self.try_pin(capacity);
         }
-        block.map_err(|code| match code {
+        block.map_err(|(call, code)| match code {
             Code::OUT_OF_MEMORY => self.out_of_pinned_memory(size, label),
-            code => self.gpu.failed("cuMemHostAlloc", code),
+            code => self.gpu.failed(call, code),
         })
     }
 
-    fn try_pin(&self, capacity: u64) -> Result<PinnedBlock, Code> {
-        let bytes = usize::try_from(capacity).map_err(|_| Code::OUT_OF_MEMORY)?;
+    /// Allocates pinned memory. An error is the failed call, and its code.
+    fn try_pin(&self, capacity: u64) -> Result<PinnedBlock, (&'static str, Code)> {
+        const ALLOCATE: &str = "cuMemHostAlloc";
+        let exhausted = (ALLOCATE, Code::OUT_OF_MEMORY);
+        let bytes = usize::try_from(capacity).map_err(|_| exhausted)?;
         let api = self.gpu.api;
         let (mut host, mut address) = (std::ptr::null_mut(), 0);
         // SAFETY: the context is current; the driver writes an address.
-        unsafe { (api.mem_host_alloc)(&raw mut host, bytes, types::HOST_MEMORY) }.ok()?;
+        let code = unsafe { (api.mem_host_alloc)(&raw mut host, bytes, types::HOST_MEMORY) };
+        code.ok().map_err(|code| (ALLOCATE, code))?;
         // SAFETY: the memory was allocated mapped into the device; the driver writes an address.
         let code = unsafe { (api.mem_host_get_device_pointer)(&raw mut address, host, 0) };
         let block = NonNull::new(host.cast::<u8>()).map(|host| PinnedBlock { host, address });
-        let block = block.ok_or(Code::OUT_OF_MEMORY)?;
-        code.ok().inspect_err(|_| self.unpin(block))?;
+        let block = block.ok_or(exhausted)?;
+        code.ok().map_err(|code| {
+            self.unpin(block);
+            ("cuMemHostGetDevicePointer", code)
+        })?;
         Ok(block)
     }
 
@@ -264,7 +272,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device,
-            requested: size,
+            requested: Some(size),
             label: describe_buffer(label),
             detail,
             help: help.to_owned(),
@@ -325,8 +333,7 @@ impl Block {
                 Ok(unsafe { block.host.add(offset as usize) }.as_ptr())
             }
             _ => {
-                let (kind, size) = (self.kind, self.size);
-                let why = format!("{len} bytes at {offset} are not in {kind:?} memory of {size}");
+                let why = host_access_problem((self.kind, self.size), call, kind, offset, len);
                 Err(self.heap.gpu.defect_error(call, why))
             }
         }

@@ -190,8 +190,8 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// Returns the product of these bindings and immediates; `None` unless there are three of each
-    /// and the matrices fit their bindings.
+    /// Returns the product of these bindings and immediates. `None` unless there are three of each,
+    /// the sizes are positive and fit an `int`, and the matrices fit their bindings.
     pub(crate) fn new(routine: Routine, bindings: &[Range], immediates: &[u8]) -> Option<Self> {
         let (words, []) = immediates.as_chunks::<4>() else { return None };
         let size = |word: &[u8; 4]| {
@@ -323,7 +323,7 @@ fn status_error(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
         return GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: gpu.info.name.clone(),
-            requested: WORKSPACE_SIZE as u64,
+            requested: None,
             label: "cuBLAS".to_owned(),
             detail: format!("{call} failed with {}", status.name()),
             help: "drop buffers".to_owned(),

@@ -65,8 +65,12 @@ impl Tables<'_> {
         !self.is_product(before) && overlap::uses_pdl(reads, dispatch, before)
     }
 
-    /// Returns the number of threads in a block of a dispatch.
+    /// Returns the number of threads in a block of a dispatch. A product has unknown kernels and
+    /// needs the main stream: it counts as too large for a side stream.
     pub(crate) fn block_threads(&self, dispatch: &Dispatch) -> u64 {
+        if self.is_product(dispatch) {
+            return u64::MAX;
+        }
         let size = self.kernels.get(dispatch.kernel).map_or([0; 3], |kernel| kernel.block);
         size.iter().map(|n| u64::from(*n)).product()
     }

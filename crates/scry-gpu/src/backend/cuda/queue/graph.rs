@@ -264,7 +264,7 @@ impl<'a> Builder<'a> {
         let mut exec = types::GraphExec::NULL;
         // SAFETY: the graph is alive; the driver writes a handle.
         let code = unsafe { (self.gpu.api.graph_instantiate)(&raw mut exec, self.raw, 0) };
-        self.gpu.check("cuGraphInstantiate", code)?;
+        self.gpu.check("cuGraphInstantiateWithFlags", code)?;
         Ok(exec)
     }
 }

@@ -55,7 +55,8 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 /// is everything before it, because no launch completes before it has waited.
 ///
 /// Everything else is fully ordered: commands that are not launches, cuBLAS products, ends of
-/// submissions, segments of several commands, and timed work.
+/// submissions, timed work, segments on several streams and, in graphs, launches that follow a
+/// segment of several commands.
 pub(crate) fn uses_pdl(pdl_reads: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
     let reads = pdl_reads.iter().filter_map(|index| dispatch.bindings.get(*index));
     let is_written =
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn pdl_requires_lone_predecessor() {
+    fn lone_dispatches_are_found() {
         let lone = |steps: &[Step]| {
             segments(steps).map(|segment| lone_dispatch(segment).is_some()).collect::<Vec<_>>()
         };

@@ -44,7 +44,8 @@ pub(crate) struct Parameters {
 
 impl Parameters {
     /// Replaces the parameters of the previous launch. `None` if the arguments do not match the
-    /// parameters: a binding is missing, or there are too many bytes of immediates.
+    /// parameters: a binding or the workgroup counts are missing, or there are too many bytes of
+    /// immediates.
     pub(crate) fn pack(&mut self, params: &[Param], arguments: Arguments<'_>) -> Option<()> {
         self.clear();
         for param in params {

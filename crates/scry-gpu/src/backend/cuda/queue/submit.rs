@@ -14,10 +14,8 @@ use crate::backend::cuda::device::{Current, Gpu};
 use crate::backend::cuda::ffi::types::attribute;
 use crate::backend::cuda::lock;
 use crate::backend::no_times;
+use crate::backend::shared::timers::Timers;
 use crate::core::command::{Command, Dispatch, Step};
-
-/// Maximum number of finished timed submissions whose times can still be read.
-const MAX_TIMERS: usize = 64;
 
 /// Timeout for the issued part of a submission that failed halfway.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,8 +34,7 @@ struct State {
     last: u64,
     /// Created on first use.
     side_streams: Option<SideStreams>,
-    /// The timers of timed submissions, by number.
-    timers: Vec<(u64, Timer)>,
+    timers: Timers<Timer>,
     /// Free events for timers.
     pool: EventPool,
     scratch: Scratch,
@@ -70,7 +67,7 @@ impl Queue {
         let Run { has_issued, timer, .. } = run;
         let number = self.close(current, state, has_issued, issued)?;
         if let Some(timer) = timer {
-            state.keep_timer(number, timer, self.timeline.last_seen());
+            state.timers.insert(number, timer);
         }
         Ok(number)
     }
@@ -176,14 +173,20 @@ impl Queue {
             return Err(self.gpu.defect_error("timings", why));
         }
         let mut state = lock(&self.state);
-        let index = state.timers.iter().position(|(timed, _)| *timed == number);
-        let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
+        let Some(timer) = state.timers.take(number) else {
             return Err(self.gpu.defect_error("timings", no_times(number)));
         };
         drop(state);
         let durations = timer.durations();
         timer.recycle(&mut lock(&self.state).pool);
         durations
+    }
+
+    /// Frees the timer of a submission, done or not, whose times nothing will read.
+    pub(crate) fn discard_timings(&self, number: u64) {
+        let state = &mut *lock(&self.state);
+        let done = state.timers.discard(number, self.timeline.last_seen());
+        done.into_iter().for_each(|timer| timer.recycle(&mut state.pool));
     }
 }
 
@@ -282,16 +285,6 @@ impl<'a> Run<'a> {
         timer.record_event(gpu, stream, pool)?;
         stream.issue(op, false)?;
         timer.record_event(gpu, stream, pool)
-    }
-}
-
-impl State {
-    /// Keeps a timer until its times are read; drops the oldest ones beyond the limit.
-    fn keep_timer(&mut self, number: u64, timer: Timer, reached: u64) {
-        self.timers.push((number, timer));
-        while self.timers.len() > MAX_TIMERS && self.timers[0].0 <= reached {
-            self.timers.remove(0).1.recycle(&mut self.pool);
-        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! The timeline: orders submissions by the main stream, tracks their progress, and cancels them.
 //!
 //! Submissions are numbered. When one is done, the device writes its number to mapped host memory,
-//! so that progress is read without a driver call. Kernels with loops that may not terminate poll
-//! two numbers: that of the submission being executed, and that of the last cancelled one.
+//! so that progress is read without a driver call. Kernels with loops that may not terminate, or
+//! not soon, poll two numbers: that of the submission being executed, and that of the last
+//! cancelled one.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -26,7 +27,7 @@ use crate::backend::shared::poll::Wait;
 /// numbers.
 const QUERY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Number of waits with a timeout of zero between two queries for errors.
+/// One of this many waits with a timeout of zero queries the driver for errors.
 const POLLS_PER_QUERY: u32 = 64;
 
 /// Numbers shared between host and device, in pinned host memory, each in a cache line of its own.
@@ -100,7 +101,8 @@ impl Timeline {
         self.main.fill(epoch + 4, (number >> 32) as u32, 1)
     }
 
-    /// Ends a submission: its number is written once all earlier work is done.
+    /// Ends a submission: once all earlier work is done, its number is written, or its event
+    /// completes.
     pub(crate) fn finish(&self, number: u64) -> Result<()> {
         if self.gpu.writes_values {
             // SAFETY: the word lives as long as the timeline.

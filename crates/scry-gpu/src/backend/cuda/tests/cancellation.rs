@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::*;
 use crate::core::submission_queue::MAX_IN_FLIGHT;
 
-/// A kernel that loops until its buffer contains 7, which nothing writes.
+/// A kernel that loops until the first word of its buffer is 7, which nothing writes there.
 const ENDLESS: &str = "
     @group(0) @binding(0) var<storage, read_write> data: array<atomic<u32>>;
     @compute @workgroup_size(64)

@@ -9,7 +9,7 @@ use crate::api::error::{GpuError, Result};
 use crate::cache::KernelKey;
 use crate::core::driver::{CompileJob, KernelId, MemoryKind};
 
-/// A kernel that, unchecked, writes 16 GB past the end of its buffer.
+/// A kernel that, unchecked, writes 16 GiB past the end of its buffer.
 const STRAY: &str = "
     var<immediate> far: u32;
     @group(0) @binding(0) var<storage, read_write> data: array<u32>;

@@ -156,7 +156,7 @@ fn partial_submission_completes_its_prefix() {
         assert!(words[..12 * 64].iter().all(|word| *word == expected), "{words:?}");
         assert!(words[12 * 64..].iter().all(|word| *word == 0), "{words:?}");
     }
-    // No submission number is lost or used twice.
+    // Later submissions still get new numbers, and finish.
     let [first, second] = [(); 2].map(|()| driver.submit(Work::Once(&steps[..12]), false).unwrap());
     assert!(first < second && driver.wait(second, LONG).unwrap());
 }

@@ -54,7 +54,10 @@ impl SpirvWriter {
             }),
             _ => Err(NoWriter {
                 problem: format!("{VARIABLE} is `{value}`, which is not a writer of SPIR-V"),
+                #[cfg(feature = "naga-spirv")]
                 help: "set SCRY_SPIRV to `kir` or `naga`, or unset it",
+                #[cfg(not(feature = "naga-spirv"))]
+                help: "set SCRY_SPIRV to `kir`, or unset it",
             }),
         }
     }

@@ -227,7 +227,7 @@ impl FeatureChain {
         self.dot.is_some_and(|dot| dot.shader_integer_dot_product == vk::TRUE)
     }
 
-    /// Returns the supported optional WGSL features, except subgroups.
+    /// Returns the supported optional WGSL features, except subgroups and cooperative matrices.
     pub(crate) fn wgsl(&self) -> Features {
         let yes = vk::TRUE;
         let storage16 = self.v11.storage_buffer16_bit_access == yes

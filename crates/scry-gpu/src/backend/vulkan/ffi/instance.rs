@@ -38,7 +38,7 @@ pub(crate) struct Instance {
     /// Functions that name objects for debugging tools; `Some` if validation is enabled.
     pub(crate) debug: Option<ext::debug_utils::Instance>,
     /// Unused logical devices that are kept for reuse: see the drop of `Gpu`.
-    pub(crate) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
+    pub(crate) reusable_devices: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
     messenger: vk::DebugUtilsMessengerEXT,
     /// The process that created it.
     process: Process,
@@ -76,7 +76,7 @@ impl Instance {
         Ok(Self {
             raw,
             debug,
-            parked: Mutex::default(),
+            reusable_devices: Mutex::default(),
             messenger,
             process: Process::current(),
             entry,
@@ -96,10 +96,11 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if self.process.has_forked() {
+        // Reusable devices are child objects that nothing destroys.
+        if self.process.has_forked() || !lock(&self.reusable_devices).is_empty() {
             return;
         }
-        // SAFETY: every child object holds an `Arc` of `self`, so none is left.
+        // SAFETY: every other child object holds an `Arc` of `self`, so none is left.
         unsafe {
             if let Some(debug) = &self.debug {
                 debug.destroy_debug_utils_messenger(self.messenger, None);

@@ -1,5 +1,6 @@
-//! Vulkan's validation layer, enabled by `SCRY_VALIDATE=1`: every message is counted and written to
-//! the log, to standard error, and to the file that `SCRY_VALIDATE_LOG` names.
+//! Vulkan's validation layer, enabled by `SCRY_VALIDATE=1`: every warning and error that is not
+//! ignored is counted and written to the log, to standard error, and to the file that
+//! `SCRY_VALIDATE_LOG` names.
 
 use std::ffi::{CStr, c_void};
 use std::fs::OpenOptions;

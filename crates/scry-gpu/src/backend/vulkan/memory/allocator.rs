@@ -169,6 +169,12 @@ impl Allocator {
         Ok(Allocation { memory, offset, mapped, size: wanted.size, indices: (index, at, entry) })
     }
 
+    /// Changes the label of an allocation that is reused.
+    pub(crate) fn set_label(&mut self, allocation: &Allocation, label: &str) {
+        let (.., entry) = allocation.indices;
+        label.clone_into(&mut self.live[entry].label);
+    }
+
     /// Adds a live allocation; returns the index of its entry.
     fn track(&mut self, live: LiveAllocation) -> usize {
         match self.unused.pop() {

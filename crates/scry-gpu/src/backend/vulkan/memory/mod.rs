@@ -17,6 +17,7 @@ use super::lock;
 use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::api::info::DeviceKind;
 use crate::backend::describe_buffer;
+use crate::backend::shared::command_checks::host_access_problem;
 use crate::core::driver::MemoryKind;
 
 const MIB: u64 = 1 << 20;
@@ -75,6 +76,7 @@ impl Heap {
         if kind == MemoryKind::Device {
             let idle = lock(&self.idle).take(size);
             if let Some((capacity, (buffer, allocation))) = idle {
+                lock(&self.allocator).set_label(&allocation, label);
                 let allocation = ManuallyDrop::new(allocation);
                 self.gpu.set_name(buffer, label);
                 let heap = Arc::clone(self);
@@ -120,6 +122,13 @@ impl Heap {
         }
         self.gpu.set_name(buffer, label);
         Ok(block)
+    }
+
+    /// Empties the cache of unused buffers, and changes its limit in bytes.
+    #[cfg(test)]
+    pub(super) fn set_cache_limit(&self, limit: u64) {
+        self.trim();
+        *lock(&self.idle) = BufferCache::new(limit);
     }
 
     /// Returns the bytes of live allocations.
@@ -223,7 +232,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: self.gpu.info.name.clone(),
-            requested: size,
+            requested: Some(size),
             label: describe_buffer(label),
             detail: format!(
                 "{budget}, and {} allocations hold {} bytes{largest}",
@@ -330,13 +339,10 @@ impl Block {
                 // SAFETY: the offset is within the mapping, so within the address space.
                 Ok(unsafe { mapping.add(offset as usize) }.as_ptr())
             }
-            _ => Err(self.heap.gpu.defect_error(
-                call,
-                format!(
-                    "{len} bytes at {offset} are not in {:?} memory of {} bytes",
-                    self.kind, self.size
-                ),
-            )),
+            _ => {
+                let why = host_access_problem((self.kind, self.size), call, kind, offset, len);
+                Err(self.heap.gpu.defect_error(call, why))
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::backend::no_times;
 use crate::backend::shared::cancellation::{
     CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
 };
+use crate::backend::shared::timers::Timers;
 use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::lock;
 use crate::backend::vulkan::memory::Block;
@@ -30,9 +31,6 @@ const CHUNK: usize = 128;
 /// the one before. The device's threads compete with the caller's, so that an early start is less
 /// useful.
 const MAX_SOFTWARE_CHUNK: usize = 512;
-
-/// Maximum number of finished timed submissions whose times can still be read.
-const MAX_TIMERS: usize = 64;
 
 /// The compute queue.
 pub(crate) struct Queue {
@@ -49,9 +47,8 @@ struct State {
     free: Vec<Commands>,
     /// Command buffers in flight and their timeline values, in ascending order.
     busy: VecDeque<(u64, Commands)>,
-    /// Timers of timed submissions by ascending timeline value; `None` if there was nothing to
-    /// time.
-    timers: Vec<(u64, Option<Timer>)>,
+    /// Timers of timed submissions; `None` if there was nothing to time.
+    timers: Timers<Option<Timer>>,
     /// Scratch memory for the bindings of one dispatch.
     bindings: Vec<vk::DescriptorBufferInfo>,
 }
@@ -167,7 +164,7 @@ impl Queue {
             }
         };
         if timed {
-            state.keep_timer(value, timer, timeline.last_seen());
+            state.timers.insert(value, timer);
         }
         Ok(value)
     }
@@ -258,12 +255,18 @@ impl Queue {
             return Err(self.gpu.defect_error("timings", why));
         }
         let mut state = lock(&self.state);
-        let index = state.timers.iter().position(|(timed, _)| *timed == value);
-        let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
+        let Some(timer) = state.timers.take(value) else {
             return Err(self.gpu.defect_error("timings", no_times(value)));
         };
         drop(state);
         timer.map_or(Ok(Vec::new()), |timer| timer.durations())
+    }
+
+    /// Frees the timer of a submission, done or not, whose times nothing will read.
+    pub(crate) fn discard_timings(&self, timeline: &Timeline, value: u64) {
+        let done = lock(&self.state).timers.discard(value, timeline.last_seen());
+        // Destroyed without the lock.
+        drop(done);
     }
 }
 
@@ -286,14 +289,6 @@ impl State {
         while self.busy.front().is_some_and(|(value, _)| *value <= reached) {
             let done = self.busy.pop_front();
             self.free.extend(done.map(|(_, commands)| commands));
-        }
-    }
-
-    /// Keeps a timer until it is read; beyond the limit the oldest finished timers are dropped.
-    fn keep_timer(&mut self, value: u64, timer: Option<Timer>, reached: u64) {
-        self.timers.push((value, timer));
-        while self.timers.len() > MAX_TIMERS && self.timers[0].0 <= reached {
-            self.timers.remove(0);
         }
     }
 }

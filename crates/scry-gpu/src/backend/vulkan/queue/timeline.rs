@@ -73,6 +73,7 @@ impl Timeline {
             if self.poll()? >= value {
                 return Ok(true);
             }
+            // The next iteration polls, whatever the waits below return.
             match wait.remaining() {
                 None => return Ok(false),
                 Some(remaining) if self.is_software => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::core::driver::{Cancelled, KernelId, SubmissionIndex};
 
-/// A kernel that loops until its buffer contains 7.
+/// A kernel that loops until the first word of its buffer is 7.
 const ENDLESS: &str = "
     @group(0) @binding(0) var<storage, read_write> data: array<atomic<u32>>;
     @compute @workgroup_size(64)
@@ -79,7 +79,7 @@ fn check_cancellation(driver: &VulkanDriver, source: &str) {
         assert!(driver.wait(submission, Duration::ZERO).unwrap());
         assert_eq!(driver.words(marked), [pattern], "transfers are not skipped");
     }
-    // The same kernel still works, and its loop ends if the buffer contains 7.
+    // The same kernel still works, and its loop ends if the first word is 7.
     driver.run_steps(&[run(Command::Fill { dst: range(data, 12), pattern: 7 })]);
     driver.run_steps(&[launch(driver, kernel, data, 2)]);
     assert_eq!(driver.words(range(data, 12)), [7, 7, 7 + 128]);

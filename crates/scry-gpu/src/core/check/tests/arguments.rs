@@ -3,7 +3,9 @@
 use scry_ir::{Access, Interface};
 
 use super::*;
-use crate::core::check::{arguments as check, bound_size, native_arguments, signature};
+use crate::core::check::{
+    KernelInterface, arguments as check, bound_size, native_arguments, signature,
+};
 
 /// Doubles `input` into `output`.
 fn doubling() -> Interface {
@@ -128,9 +130,9 @@ fn unaligned_slice_is_rejected() {
     let odd = Argument { offset: 8, ..buffer::<f32>(a, 4) };
     assert_eq!(
         rejection(&doubling(), &[odd, buffer::<f32>(b, 4)]),
-        "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8; help: on \
-         Test GPU bindings begin at multiples of 16 bytes; copy the slice to a buffer of its own, \
-         or pad the data"
+        "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8 of its \
+         memory; help: on Test GPU bindings begin at multiples of 16 bytes; copy the slice to a \
+         buffer of its own, or pad the data"
     );
     let even = Argument { offset: 32, ..buffer::<f32>(a, 4) };
     check(&doubling(), &device(), &[even, buffer::<f32>(b, 4)]).unwrap();
@@ -209,7 +211,7 @@ fn written_buffer_is_bound_only_once() {
     let [a] = memories();
     assert_eq!(
         rejection(&doubling(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]),
-        "kernel `main`, `output` at @group(0) @binding(1): it shares bytes 0 to 15 of its buffer \
+        "kernel `main`, `output` at @group(0) @binding(1): it shares bytes 0 to 15 of its memory \
          with `input` at @group(0) @binding(0), and the kernel writes `output`; help: give buffers \
          or slices that do not overlap, or declare one binding for both"
     );
@@ -226,5 +228,27 @@ fn slices_may_touch_but_not_overlap() {
     check(&doubling(), &device(), &[part(0, 16), part(64, 16)]).unwrap();
     check(&doubling(), &device(), &[part(64, 16), part(0, 16)]).unwrap();
     let error = rejection(&doubling(), &[part(64, 16), part(48, 5)]);
-    assert!(error.contains("shares bytes 64 to 67 of its buffer with `input`"), "{error}");
+    assert!(error.contains("shares bytes 64 to 67 of its memory with `input`"), "{error}");
+}
+
+#[test]
+fn native_kernels_name_no_wgsl() {
+    let [a] = memories();
+    let interface = doubling();
+    let native = KernelInterface::new(&interface, true);
+    let rejection = |arguments: &[Argument<'_>]| {
+        native_arguments(native, &device(), arguments).unwrap_err().to_string()
+    };
+    assert_eq!(
+        rejection(&[buffer::<f32>(a, 4)]),
+        "kernel `main`, buffers: the kernel uses 2, but 1 was given; help: in order, give buffer \
+         `input`: array<f32>, read; buffer `output`: array<f32>, read_write"
+    );
+    let labelled = Argument { label: "x", ..buffer::<f32>(a, 4) };
+    assert_eq!(
+        rejection(&[buffer::<f32>(a, 4), labelled]),
+        "kernel `main`, buffer `output` (labelled `x`): it shares bytes 0 to 15 of its memory with \
+         buffer `input`, and the kernel writes `output`; help: give buffers or slices that do not \
+         overlap, or declare one binding for both"
+    );
 }

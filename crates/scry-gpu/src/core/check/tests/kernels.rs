@@ -4,7 +4,7 @@ use scry_ir::{Access, Features, Interface};
 
 use super::*;
 use crate::api::element::{ElementLayout, bytes_of};
-use crate::core::check::{immediates, kernel_limits};
+use crate::core::check::{KernelInterface, immediates, kernel_limits};
 
 fn rejection(interface: &Interface) -> String {
     kernel_limits(interface, &device(), |_| unreachable!("nothing is unsupported"))
@@ -96,6 +96,36 @@ fn large_immediates_are_rejected() {
         "kernel `main`, `params` (var<immediate>) is 144 bytes, but Test GPU is limited to 128 \
          bytes (max_immediates); help: move parameters to a var<uniform> buffer"
     );
+}
+
+#[test]
+fn native_kernels_name_what_they_declare() {
+    let rejection = |interface: &Interface| {
+        kernel_limits(KernelInterface::new(interface, true), &device(), |_| String::new())
+            .unwrap_err()
+            .to_string()
+    };
+    let sized = |size| rejection(&Interface { workgroup_size: size, ..kernel(Vec::new()) });
+    let texts = [
+        sized([1, 1, 65]),
+        sized([64, 32, 1]),
+        sized([64, 0, 1]),
+        rejection(&Interface { workgroup_memory: 40_000, ..kernel(Vec::new()) }),
+        rejection(&kernel((0..9).map(|i| binding(i, "x", Access::Read, f32s())).collect())),
+        rejection(&kernel_with_immediates("immediates", fixed(vec(4), 9, 16))),
+    ];
+    let parts = [
+        "block along z is 65, but",
+        "block (64, 32, 1) is 2048 threads, but",
+        "block: 0 threads along y;",
+        "help: declare less with NativeInterface::dynamic_shared",
+        "number of buffers is 9, but",
+        "immediates is 144 bytes, but",
+    ];
+    for (text, part) in texts.iter().zip(parts) {
+        assert!(text.contains(part), "{text}");
+        assert!(!text.contains("var<") && !text.contains('@'), "{text}");
+    }
 }
 
 /// Fault 10.

@@ -1,3 +1,4 @@
+// The operation of unary.cu: x clamped to [low, high].
 #define PARAMETERS , float low, float high
 #define ARGUMENTS , low, high
 

@@ -1,3 +1,4 @@
+// The operation of unary.cu: x if it is not negative, else alpha * (exp(x) - 1).
 #define PARAMETERS , float alpha
 #define ARGUMENTS , alpha
 

@@ -1,3 +1,4 @@
+// The operation of unary.cu: GELU.
 #define PARAMETERS
 #define ARGUMENTS
 

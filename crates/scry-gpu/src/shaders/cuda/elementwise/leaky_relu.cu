@@ -1,3 +1,4 @@
+// The operation of unary.cu: x if it is not negative, else slope * x.
 #define PARAMETERS , float slope
 #define ARGUMENTS , slope
 

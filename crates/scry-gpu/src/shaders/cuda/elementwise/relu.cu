@@ -1,3 +1,4 @@
+// The operation of unary.cu: max(x, 0).
 #define PARAMETERS
 #define ARGUMENTS
 

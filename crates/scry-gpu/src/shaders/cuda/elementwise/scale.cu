@@ -1,3 +1,4 @@
+// The operation of unary.cu: factor * x.
 #define PARAMETERS , float factor
 #define ARGUMENTS , factor
 

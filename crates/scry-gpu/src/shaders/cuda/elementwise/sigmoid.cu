@@ -1,3 +1,4 @@
+// The operation of unary.cu: 1 / (1 + exp(-x)).
 #define PARAMETERS
 #define ARGUMENTS
 

@@ -1,3 +1,4 @@
+// The operation of unary.cu: x / (1 + exp(-x)).
 #define PARAMETERS
 #define ARGUMENTS
 

@@ -1,3 +1,4 @@
+// The operation of unary.cu: the hyperbolic tangent.
 #define PARAMETERS
 #define ARGUMENTS
 

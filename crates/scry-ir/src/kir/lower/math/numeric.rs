@@ -84,7 +84,7 @@ fn modf(b: &mut Builder, x: Shaped<'_>) -> Vec<Value> {
     parts
 }
 
-/// Emits `x * (1 - weight) + y * weight`: exactly `x` for 0 and `y` for 1.
+/// Emits `x * (1 - weight) + y * weight`: if both are finite, `x` for a weight of 0 and `y` for 1.
 fn mix(b: &mut Builder, [x, y, weight]: [Value; 3]) -> Value {
     let one = numeric_constant(b, b.ty(weight), 1.0);
     let x_weight = b.binary(BinaryOp::Sub, one, weight);

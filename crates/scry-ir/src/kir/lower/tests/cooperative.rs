@@ -2,7 +2,7 @@
 
 use super::{count_clamps, count_insts, lower_checked, lower_unchecked};
 use crate::kir::fragments::tests::FRAGMENTS;
-use crate::kir::{Inst, Kir, Stmt, for_each_stmt, optimise};
+use crate::kir::{BinaryOp, Inst, Kir, Stmt, for_each_stmt, optimise, verify};
 
 /// Lowers a kernel that copies a matrix from workgroup memory to a buffer of unknown length, with
 /// bounds checks.
@@ -110,4 +110,35 @@ fn products_are_split_into_fragments() {
         count_insts(&kir, |inst| matches!(inst, Inst::MultiplyFragments { .. }))
     };
     assert_eq!([products(8), products(16)], [1, 4]);
+}
+
+/// Returns an optimised kernel that stores a matrix, an expression of `m` or a variable `v`.
+fn stored_matrix(matrix: &str) -> Kir {
+    let mut kir = lower_checked(&format!(
+        "enable wgpu_cooperative_matrix;
+            @group(0) @binding(0) var<storage, read_write> data: array<f32>;
+            @compute @workgroup_size(32) fn main() {{
+                var v: coop_mat8x8<f32, C>;
+                let m = coopLoad<coop_mat8x8<f32, C>>(&data[0], 8u);
+                coopStore({matrix}, &data[64], 8u);
+            }}"
+    ));
+    optimise(&mut kir);
+    kir
+}
+
+#[test]
+fn differences_of_equal_matrices_are_computed() {
+    // Not zero: elements may be NaN or infinite.
+    let kir = stored_matrix("m - m");
+    assert_eq!(verify(&kir), Ok(()), "{kir}");
+    let is_difference = |inst: &Inst| matches!(inst, Inst::Binary(BinaryOp::Sub, a, b) if a == b);
+    assert_eq!(count_insts(&kir, is_difference), 1, "{kir}");
+}
+
+#[test]
+fn unassigned_matrix_variables_are_read() {
+    let kir = stored_matrix("v");
+    assert_eq!(verify(&kir), Ok(()), "{kir}");
+    assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::Get(_))), 1, "{kir}");
 }

@@ -7,7 +7,7 @@ use super::super::super::{
 
 /// Elements of the buffers: a read-only one, one that is written, and one of atomic counters.
 pub(super) const LENGTHS: [u32; 3] = [7, 5, 3];
-/// Invocations along x and y.
+/// Invocations of a workgroup along x, y and z.
 pub(super) const SIZE: [u32; 3] = [6, 2, 1];
 
 const TYPES: [Type; 4] = [Type::U32, Type::I32, Type::F32, Type::Bool];

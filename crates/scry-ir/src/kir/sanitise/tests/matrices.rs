@@ -4,8 +4,8 @@ use crate::Program;
 use crate::kir::fragments::tests::FRAGMENTS;
 use crate::kir::interpret::Interpreter;
 use crate::kir::{
-    AddressSpace, Builder, FragmentPlace, Kir, KirOptions, MatrixElement, MatrixPlace, MatrixSize,
-    MatrixType, MatrixUse, Place, Type,
+    AddressSpace, BinaryOp, Builder, FragmentPlace, Inst, Kir, KirOptions, MatrixElement,
+    MatrixPlace, MatrixSize, MatrixType, MatrixUse, Place, Stmt, Type,
 };
 
 const LENGTH: u32 = 100;
@@ -18,6 +18,9 @@ fn copy(index: u32, stride: u32, row_major: bool, from: AddressSpace) -> Kir {
     b.named_buffer("source", Type::F32, false);
     b.named_buffer("target", Type::F32, true);
     b.workgroup_array(Type::F32, LENGTH);
+    // Two values that the copy of the kernel does not keep in this order.
+    let (unused, zero) = (b.u32(7), b.u32(0));
+    b.binary(BinaryOp::Add, unused, zero);
     let (index, stride) = (b.u32(index), b.u32(stride));
     let place = |space| {
         let array = Place::new(space, None, 0, 0);
@@ -62,14 +65,29 @@ fn claims_of_bounds_are_dropped() {
 
 #[test]
 fn arrays_of_matrices_have_no_index() {
-    let mut kir = copy(0, 8, true, AddressSpace::Binding(0));
-    for definition in &mut kir.values {
-        if let crate::kir::Inst::MatrixLoad(place) = &mut definition.inst {
-            place.array = Place { index: Some(place.index), stride: 4, ..place.array };
+    // The copy of the kernel numbers values anew, those of the prologue first.
+    let kir = copy(0, 8, true, AddressSpace::Binding(0));
+    let with_index = |place: &mut MatrixPlace| {
+        place.array = Place { index: Some(place.index), stride: 4, ..place.array };
+    };
+    let mut load = kir.clone();
+    for definition in &mut load.values {
+        if let Inst::MatrixLoad(place) = &mut definition.inst {
+            with_index(place);
         }
     }
-    let error = Program::from_kir(&kir).err().expect("the kernel is refused").to_string();
-    assert!(error.contains("help: add it to the index of the matrix"), "{error}");
+    let mut store = kir;
+    for stmt in &mut store.body {
+        if let Stmt::MatrixStore { place, .. } = stmt {
+            with_index(place);
+        }
+    }
+    for (kir, array) in [(load, "binding0[%3 * 4]"), (store, "binding1[%3 * 4]")] {
+        let error = Program::from_kir(&kir).err().expect("the kernel is rejected").to_string();
+        let expected = format!("the array of a matrix, {array}, has an index");
+        assert!(error.contains(&expected), "{error}");
+        assert!(error.contains("help: add it to the index of the matrix"), "{error}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests of termination proofs: loops that must be proven to end, and loops that must not.
 
+mod counter;
 mod random;
 mod strip_mining;
 
@@ -337,6 +338,9 @@ fn iterations_of_known_ranges_are_bounded() {
 fn iterations_without_a_known_bound() {
     for body in [
         "for (var i = 7u; i != 2u; i++) { data[i] = 1u; }",
+        // The first step precedes the first comparison, so that the counter takes every value.
+        "var c = 5u; loop { c += 1u; if c == 5u { break; } }",
+        "var c = 5; loop { c -= 1; if c == 5 { break; } }",
         "loop { if data[1] == 7u { break; } }",
         "for (var i = 0u; i < 4u; i++) { while data[i] > 2u { data[i] -= 1u; } }",
     ] {

@@ -1,8 +1,8 @@
 //! Tests with random loops: each that is proven to end does so, within the bound of its iterations.
 //!
 //! Counters have 16 bits, so that the interpreter can execute loops whose counters wrap around. The
-//! loops resemble counted loops, with steps of every kind, bounds that change, and further
-//! assignments.
+//! loops resemble counted loops, with steps of every kind except grid strides, bounds that change,
+//! and further assignments.
 
 use scry_test_support::env_number;
 

@@ -112,6 +112,24 @@ fn exits_leave_both_loops() {
 }
 
 #[test]
+fn loops_that_step_before_an_unequal_test_poll() {
+    // 2^32 iterations. The scope of the `switch` keeps the step apart from the test.
+    let body = "var c = 5u; loop {
+            switch lane {
+                default: {
+                    c += 1u; data[lane] += c;
+                    if data[lane] == 7u { break; }
+                    data[lane] += 1u;
+                }
+            }
+            if c == 5u { break; }
+        }";
+    let kir = kernel(body);
+    assert_eq!(finite_loops(&kir), [true], "{kir}");
+    assert_eq!(finite_loops(&kir.strip_mined()), [false], "{}", kir.strip_mined());
+}
+
+#[test]
 fn strips_of_nested_loops_are_shorter() {
     let inner = "for (var j = 0u; j < 3u; j++) { data[lane] += i * j; }";
     mined(&format!("for (var i = 0u; i < n; i++) {{ {inner} }}"), &[false, true, true]);

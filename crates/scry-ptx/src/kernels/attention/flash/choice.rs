@@ -115,7 +115,7 @@ fn for_16bit(attention: &Attention, tile: FlashTile) -> Variant {
     }
 }
 
-/// Chooses the tile for `f32`, the largest that fits in shared memory.
+/// Chooses the tile for `f32`, one that fits in shared memory.
 fn f32_tile(attention: &Attention, gpu: GpuSpec) -> FlashTile {
     let underfills_gpu = underfills_gpu(attention, gpu);
     let (consumers, keys, stages) = match attention.head_dim.next_multiple_of(64) {

@@ -5,8 +5,8 @@
 //! queries by keys (the *score MMAs*) from shared memory, and weights by values (the *value MMAs*)
 //! with the weights in registers. The softmax of one consumer overlaps with the MMAs of another;
 //! and each consumer issues the score MMAs of the next tile before the value MMAs of the current
-//! one. On Ampere (`sm80`) a block has four warps of 16 rows each, which load their own tiles with
-//! `cp.async`.
+//! one. On Ampere (`sm80`) a block has four warps of 16 rows each, which load the tiles that they
+//! share with `cp.async`.
 //!
 //! Blocks are persistent, so that the first tiles of a task are loaded during the epilogue of the
 //! previous one. Tiles of keys are processed from the last one to the first, so that those with

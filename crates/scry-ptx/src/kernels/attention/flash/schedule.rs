@@ -42,7 +42,8 @@ impl Schedule {
         let work_items = if is_paired { pair_count } else { heads * u64::from(tasks_per_head) };
         let fits = |work_items: &u32| *work_items < 1 << 30;
         let work_items = u32::try_from(work_items).ok().filter(fits).ok_or_else(|| {
-            let problem = format!("{} of {heads} heads", attention.queries);
+            let queries = attention.queries;
+            let problem = format!("{queries} of {heads} heads, above the limit of a launch");
             argument_error(
                 "queries",
                 problem,

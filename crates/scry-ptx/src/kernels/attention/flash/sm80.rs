@@ -152,8 +152,8 @@ impl<'k> Warps<'k, '_> {
     }
 
     /// Returns the addresses that this lane passes to `ldmatrix` for `row` of a tile, for four
-    /// consecutive K steps of 16 columns. `second` is 0 for the first 8 of the 16 columns, 1 for
-    /// the others.
+    /// consecutive steps of 16 columns. `second` is 0 for the first 8 of the 16 columns, 1 for the
+    /// others.
     fn rows(
         &self,
         tile: Ptr<'k, Shared, u8>,

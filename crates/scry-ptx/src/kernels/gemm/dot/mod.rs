@@ -1,5 +1,5 @@
-//! Skinny GEMM on CUDA cores: at most [`MAX_ROWS`] rows of `a`, both operands K-major. Each warp
-//! computes one or two columns of the result, and reads each column of `b` once.
+//! Skinny GEMM on CUDA cores: at most [`MAX_ROWS`] rows of `a`. If both operands are K-major, each
+//! warp computes one or two columns of the result, and reads each column of `b` once.
 //!
 //! The kernel is memory-bound: `a` stays in L1 and L2, and each element of `b` is loaded from
 //! device memory once, 16 bytes per lane. This is the GEMV of decoding with a model's weights.
@@ -35,7 +35,7 @@ const MAX_SPLIT_K: u32 = 8;
 /// Maximum rounds of loads, each of which waits for memory, of a small grid. With more, tensor
 /// cores are faster, despite their repacking kernels.
 const MAX_LOAD_ROUNDS: u64 = 8;
-/// Maximum elements of `b` with eight rows: above it they are faster on tensor cores.
+/// Maximum elements of `b` with five to eight rows: above it they are faster on tensor cores.
 const MAX_ELEMENTS_8_ROWS: u64 = 1 << 21;
 /// Bytes per vector load.
 const VECTOR_BYTES: u64 = 16;

@@ -19,8 +19,9 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether the blocks of a cluster split K. They can store results in any layout, and compute
-    /// one tile only.
+    /// Whether the results are those of [`Store::Cluster`](super::Store::Cluster): the blocks of a
+    /// cluster split K, or the GEMM is transposed. They have any layout, and a block computes one
+    /// tile only.
     #[must_use]
     pub const fn stores_by_cluster(&self) -> bool {
         self.splits == 1 && (self.tile.split_k > 1 || self.transposed)

@@ -17,8 +17,8 @@
 //! | the transposed GEMM | few rows, since MMA instructions have 64 of them |
 //!
 //! A cost model chooses among them ([`Choice`]). Results are stored through TMA where rows start
-//! and end at multiples of 16 bytes, otherwise as words of two 16-bit floats, or one by one where
-//! `out` is read.
+//! and end at multiples of 16 bytes, otherwise as words of two 16-bit floats; or one by one if they
+//! are `f32`, if tiles are narrow, where `out` is read, and by split-K clusters.
 
 mod choice;
 mod consumer;
@@ -44,7 +44,7 @@ pub use schedule::WorkDivision;
 use split_k::ReceiveBuffer;
 use store::Results;
 
-use crate::kernels::gemm::{Gemm, argument_error};
+use crate::kernels::gemm::{Gemm, SPLIT_PRODUCT, argument_error};
 use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
@@ -103,13 +103,12 @@ impl HopperGemm {
         let work_items = work_items.into_iter().try_fold(1u64, u64::checked_mul);
         match work_items.filter(|work_items| *work_items < schedule::MAX_WORK_ITEMS.into()) {
             None => {
-                let problem =
-                    format!("{tile_rows} by {tile_columns} tiles with split-K {splits}, too many");
-                Err(argument_error(
-                    "out",
-                    problem,
-                    "split the product into several with fewer rows or columns",
-                ))
+                let batch = gemm.batch;
+                let problem = format!(
+                    "{tile_rows} by {tile_columns} tiles with split-K {splits} in a batch of \
+                     {batch}, too many"
+                );
+                Err(argument_error("out", problem, SPLIT_PRODUCT))
             }
             Some(work_items) => {
                 let clusters = match variant.store {
@@ -214,7 +213,7 @@ fn write_initialisation<'k>(k: &'k KernelBuilder, variant: Variant, memory: Ptr<
 }
 
 /// Writes code with which one thread executes `init`, and the threads that use the barriers wait
-/// until it has done so. Without a cluster that thread's own warp does not wait.
+/// until it has done so. Without multicast that thread's own warp does not wait.
 fn init_barriers(k: &KernelBuilder, variant: Variant, init: impl FnOnce()) {
     let is_initialising_warp = k.warp().eq(4 * variant.tile.warpgroups);
     let init_by_leader = || {

@@ -39,7 +39,7 @@ pub(super) struct Schedule<'k> {
     split_k_stages: Val<'k, u32>,
 }
 
-/// Maximum number of work items, over all matrices of the batch.
+/// Upper bound, exclusive, of the number of work items over all matrices of the batch.
 pub(super) const MAX_WORK_ITEMS: u32 = 1 << 28;
 
 /// A divisor of numbers below [`MAX_WORK_ITEMS`]. Division is replaced by a multiplication and a
@@ -148,7 +148,7 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// Writes the loop over the block's work items. With split-K over a cluster there is only one.
+    /// Writes the loop over the block's work items. With [`Store::Cluster`] there is only one.
     pub(super) fn for_each(&self, write: impl FnOnce(WorkItem<'_>)) {
         if let Store::Cluster(_) = self.variant.store {
             return write(self.cluster_item());
@@ -158,7 +158,7 @@ impl<'k> Schedule<'k> {
         self.k.for_range(first, self.work_items, step, |nth| write(self.item(nth)));
     }
 
-    /// Returns the work item of a block in split-K over a cluster.
+    /// Returns the work item of a block with [`Store::Cluster`].
     pub(super) fn cluster_item(&self) -> WorkItem<'_> {
         let HopperTile { split_k, .. } = self.variant.tile;
         let item = self.item(self.k.block_id(0) / split_k);

@@ -1,7 +1,7 @@
 //! The epilogue: stores results from registers through the warp's staging buffer in shared memory.
 //!
 //! An *octet* is a group of 8 columns of accumulators, of which a thread has two in each of two
-//! rows.
+//! rows. A *slab* is the octets that a warp stages at a time.
 
 use super::schedule::WorkItem;
 use super::variant::{

@@ -8,7 +8,10 @@ use crate::typed::hopper::Accumulators;
 use crate::typed::{Global, Ptr, Shared, Val};
 
 impl<'k> Results<'k> {
-    /// Stores words of two 16-bit results if `out` is not read; otherwise single elements.
+    /// Stores words of two 16-bit results where [`Variant::writes_words`] is true; otherwise single
+    /// elements.
+    ///
+    /// [`Variant::writes_words`]: super::variant::Variant::writes_words
     pub(super) fn write_lanes<'a>(
         &'a self,
         out_memory: &OutMemory<'a>,

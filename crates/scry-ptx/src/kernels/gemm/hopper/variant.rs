@@ -83,7 +83,8 @@ pub enum Store {
     Tiles,
     /// By each lane: rows may be unaligned, and `out` may be read.
     Lanes,
-    /// By all threads of a split-K cluster, after the reduction, into this layout.
+    /// By the consumers of a cluster, after the reduction of its slices of K, into this layout. The
+    /// cluster may be a single block.
     Cluster(Layout),
 }
 

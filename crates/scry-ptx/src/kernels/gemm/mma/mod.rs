@@ -1,7 +1,7 @@
 //! GEMM on tensor cores with `mma.sync` (Ampere and later, `sm_80`).
 //!
 //! A block computes a tile of the result. Its operands pass through a multistage pipeline in shared
-//! memory, filled by `cp.async`. On Hopper `wgmma`, which reads shared memory itself, is about 1.5
+//! memory, filled by `cp.async`. On Hopper `wgmma`, which reads shared memory itself, is about 1.6
 //! times as fast.
 
 mod inner;

@@ -138,7 +138,7 @@ impl<'k> Copier<'k> {
         }
     }
 
-    /// Copies the next tile into a stage; elements beyond the operand's end are zero.
+    /// Copies the next tile into a stage; elements beyond the end of K, or of a row, are zero.
     pub(super) fn copy(&self, stage: Ptr<'k, Shared, u8>) {
         let k_left = self.k_left.get() - self.k_index.cast::<i32>();
         let stage_offset =

@@ -9,7 +9,7 @@ use super::hopper::{
 use super::reduce::Reduce;
 use super::repack::{Repack, Source, is_tma_aligned};
 use super::tf32::Split;
-use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, argument_error};
+use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, SPLIT_PRODUCT, argument_error};
 use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -19,7 +19,7 @@ impl Gemm {
     ///
     /// # Errors
     /// [`PlanError::Argument`] for an invalid GEMM, see [`Gemm::buffers`], or one with too many
-    /// tiles. [`PlanError::Target`] before `sm_80` if results are `bf16`, or K is 0.
+    /// tiles. [`PlanError::Target`] before `sm_80` if results are `bf16`.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.plan_with(gpu, None)
     }
@@ -137,7 +137,7 @@ impl Product {
             }
             let source = Source::new(*layout, rows, columns, batch);
             if source.chunk_count().is_none() {
-                return Err(too_many_lines(source.lines));
+                return Err(too_many_lines(batch, source.lines));
             }
             *layout = source.repacked_layout();
             buffers.extend([*buffer, allocate_scratch(buffer, plan, source.bytes())]);
@@ -179,7 +179,7 @@ impl Product {
             }
             let split = Split { terms, ..Split::new(*layout, [mn_extent, k], is_k_major, batch) };
             if !split.fits_grid() {
-                return Err(too_many_lines(mn_extent));
+                return Err(too_many_lines(batch, mn_extent));
             }
             *layout = split.result_layout();
             let buffers = vec![*buffer, allocate_scratch(buffer, plan, split.bytes())];
@@ -316,9 +316,11 @@ fn allocate_scratch(buffer: &mut BufferSlot, plan: &mut Plan, bytes: u64) -> Buf
     *buffer
 }
 
-fn too_many_lines(lines: u64) -> PlanError {
-    let problem = format!("{lines} rows or columns to repack, above the limit of a launch");
-    argument_error("operand", problem, "align rows to 16 bytes, or split the product into several")
+fn too_many_lines(batch: u64, lines: u64) -> PlanError {
+    let problem = format!(
+        "{batch} matrices of {lines} rows or columns to repack, above the limit of a launch"
+    );
+    argument_error("operand", problem, SPLIT_PRODUCT)
 }
 
 /// Adds the split-K reduction to a plan, which ends with it. `partials` is the buffer of the
@@ -330,12 +332,9 @@ fn add_reduction(
     partials: Option<BufferSlot>,
 ) -> Result<Plan, PlanError> {
     if !reduce.fits_grid() {
-        let problem = format!("{} by {} by {}", gemm.batch, gemm.m, gemm.n);
-        return Err(argument_error(
-            "out",
-            problem,
-            "split the product into several with fewer rows or columns",
-        ));
+        let Gemm { batch, m, n, .. } = gemm;
+        let problem = format!("{batch} matrices of {m} by {n}, above the limit of a launch");
+        return Err(argument_error("out", problem, SPLIT_PRODUCT));
     }
     let mut buffers: Vec<_> = partials.into_iter().collect();
     buffers.extend((2..plan.arguments.len()).map(BufferSlot::Argument));

@@ -43,7 +43,8 @@ const LAUNCH_CYCLES: u128 = 4000;
 const SPLIT_CYCLES: u128 = 125;
 /// Overhead per block, in cycles.
 const BLOCK_CYCLES: u128 = 1500;
-/// Maximum leading dimension: element offsets within a tile are 32-bit integers.
+/// Upper bound, exclusive, of leading dimensions: element offsets within a tile are 32-bit
+/// integers.
 const MAX_LD: u64 = 1 << 24;
 
 /// Maximum number of results and maximum K of a small GEMM, which the tiled reference kernel
@@ -64,7 +65,7 @@ fn is_small(gemm: &Gemm) -> bool {
 }
 
 /// Whether a GEMM is computed in `f32`. Without `wgmma`, TF32x3 is computed in `f32` too, which is
-/// at least as accurate.
+/// about as accurate.
 fn computes_in_f32(gemm: &Gemm, gpu: GpuSpec) -> bool {
     let hopper = gpu.is_hopper();
     gemm.element == PtxType::F32
@@ -151,8 +152,8 @@ impl Product {
     }
 
     /// Returns the GEMM or its transpose if the skinny-GEMM kernel ([`Dot`]) supports it and is
-    /// faster: than tensor cores that need repacked operands; or without `wgmma`, for K-major
-    /// operands with enough columns for all multiprocessors.
+    /// faster: than tensor cores that need repacked operands; or for `f32`, and 16-bit types
+    /// without `wgmma`, if operands are K-major with enough columns for all multiprocessors.
     fn as_skinny(&self, gpu: GpuSpec) -> Option<Self> {
         let both = [Self { ..*self }, self.transposed()];
         let is_16bit = self.gemm.element.size() == 2;

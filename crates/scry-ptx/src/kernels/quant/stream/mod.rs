@@ -3,10 +3,10 @@
 //! A block is warp-specialised: producer warps fill a ring of pipeline stages with bulk copies
 //! (`cp.async.bulk`), and 16 consumer warps empty it. A stage holds 8 spans of 256 weights of 16
 //! rows. The consumers are two groups of 8 warps, which process stages alternately, a span per
-//! warp. They use int8 MMAs, whose tile has 8 columns: a product with 8 columns costs no more than
-//! one with 1, and up to 4 columns of activations have two limbs (about 15 bits). The first stages
-//! are loaded while the block quantises the activations; with PDL, before the preceding launch has
-//! finished, which must not write the weights.
+//! warp. They use int8 MMAs, whose tile has 8 columns: a product with 8 columns needs as much
+//! tensor core time as one with 1, and up to 4 columns of activations have two limbs (about 15
+//! bits). The first stages are loaded while the block quantises the activations; with PDL, before
+//! the preceding launch has finished, which must not write the weights.
 //!
 //! The kernel is memory-bound: each weight is read once.
 

@@ -43,7 +43,7 @@ fn approximate(exact: f64, error: f64, bias: Bias) -> u64 {
     f32_bits(candidates.into_iter().find(|x| is_within(*x)).unwrap_or(nearest))
 }
 
-/// Returns the unit in the last place of the `f32` nearest to a number.
+/// Returns the distance of neighbouring `f32` at a number.
 pub fn ulp(exact: f64) -> f64 {
     let exponent = (exact.abs().to_bits() >> 52) as i32 - 1023;
     2f64.powi(exponent.max(-126) - 23)

@@ -1,5 +1,8 @@
 //! Quantised weights, in the block formats of GGUF files.
 
+mod host;
+mod shaders;
+
 use scry_gpu::{Binding, DType, NativeBinding, Result};
 use scry_ptx::kernels::quant;
 pub use scry_ptx::kernels::quant::BlockFormat;
@@ -18,7 +21,7 @@ impl Kernels {
     /// Prepares the quantisation of the first `count` elements of `x`, which are `f32`, to
     /// `blocks`, which are bytes; `count` is a multiple of the block length.
     ///
-    /// ```no_run
+    /// ```
     /// use scry_gpu::Buffer;
     /// use scry_kernels::{BlockFormat, Kernels};
     ///
@@ -44,13 +47,13 @@ impl Kernels {
         count: usize,
     ) -> Result<Op> {
         let operation = Quantize { format, count: count as u64 };
-        check_blocks("Kernels::quantize", ("count", count as u64), format)?;
+        check_blocks("Kernels::quantize", "count", count, format)?;
         self.op(operation, &[x, blocks])
     }
 
     /// Prepares the dequantisation of `count` weights in `blocks` to `y`: `f32`, `f16` or `bf16`.
     ///
-    /// ```no_run
+    /// ```
     /// use scry_gpu::Buffer;
     /// use scry_kernels::{BlockFormat, Kernels};
     ///
@@ -74,7 +77,7 @@ impl Kernels {
     ) -> Result<Op> {
         const FUNCTION: &str = "Kernels::dequantize";
         let dtype = Call::new(FUNCTION).dtype("y", y, &FLOATS)?;
-        check_blocks(FUNCTION, ("count", count as u64), format)?;
+        check_blocks(FUNCTION, "count", count, format)?;
         self.op(Dequantize { format, dtype, count: count as u64 }, &[blocks, y])
     }
 
@@ -87,12 +90,12 @@ impl Kernels {
     /// 4 columns). Otherwise the weights are first dequantised to the activations' type, for tensor
     /// cores.
     ///
-    /// ```no_run
-    /// use scry_gpu::{BackendKind, Device};
+    /// ```
+    /// use scry_gpu::Device;
     /// use scry_kernels::{BlockFormat, Kernels};
     ///
     /// # fn main() -> scry_gpu::Result<()> {
-    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let gpu = Device::open("cpu")?;
     /// let kernels = Kernels::new(&gpu)?;
     /// let (format, rows, k) = (BlockFormat::Q4K, 100, 512);
     /// let weights = gpu.upload(&vec![0.5f32; rows * k])?;
@@ -122,9 +125,10 @@ impl Kernels {
         const FUNCTION: &str = "Kernels::quantized_matmul";
         let activations = Call::new(FUNCTION).dtype("x", x, &FLOATS)?;
         let output = Call::new(FUNCTION).dtype("y", y, &[activations, DType::F32])?;
-        check_blocks(FUNCTION, ("k", k as u64), format)?;
+        check_blocks(FUNCTION, "k", k, format)?;
         let [rows, k, columns] = [rows, k, columns].map(|size| size as u64);
-        let call = Call::new(FUNCTION);
+        let sizes = vec![("rows", rows), ("k", k), ("columns", columns)];
+        let call = Call { function: FUNCTION.into(), sizes };
         call.product("buffer `weights`", &[rows, k])?;
         call.product("buffer `x`", &[columns, k])?;
         call.product("buffer `y`", &[columns, rows])?;
@@ -143,23 +147,29 @@ impl Kernels {
 /// Rejects counts of weights that are not whole blocks.
 fn check_blocks(
     function: &'static str,
-    (name, count): (&str, u64),
+    name: &str,
+    count: usize,
     format: BlockFormat,
 ) -> Result<()> {
-    let block = format.block_len() as u64;
+    let block = format.block_len();
     if count.is_multiple_of(block) {
         return Ok(());
     }
     Err(Call::new(function).argument_error(
         format!("`{name}`"),
         format!("is {count}, not a multiple of the {block} weights of a block"),
-        "pass whole blocks",
+        format!("pass a multiple of {block}"),
     ))
 }
 
-/// Returns the bytes of the blocks of weights, as an argument.
+/// Returns the bytes of the blocks of weights.
+fn block_bytes(format: BlockFormat, weights: u64) -> u64 {
+    (weights / format.block_len() as u64).saturating_mul(format.block_bytes() as u64)
+}
+
+/// Returns the blocks of weights as an argument.
 fn blocks(name: &str, format: BlockFormat, weights: u64, is_written: bool) -> NativeBinding {
-    let bytes = weights / format.block_len() as u64 * format.block_bytes() as u64;
+    let bytes = block_bytes(format, weights);
     let binding = match is_written {
         true => NativeBinding::read_write_bytes(name),
         false => NativeBinding::read_bytes(name),
@@ -191,14 +201,24 @@ impl Operation for Quantize {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
-            obstacle: |it, kernels| {
-                ptx::obstacle(kernels, |_| quant::quantize_plan(it.format, it.count))
+        &[
+            Variant {
+                info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
+                obstacle: |it, kernels| {
+                    ptx::obstacle(kernels, |_| quant::quantize_plan(it.format, it.count))
+                },
+                suits: |_, _| true,
+                prepare: |it, preparation| {
+                    preparation.plan(quant::quantize_plan(it.format, it.count))
+                },
             },
-            suits: |_, _| true,
-            prepare: |it, preparation| preparation.plan(quant::quantize_plan(it.format, it.count)),
-        }]
+            Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::quantize,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -235,12 +255,26 @@ impl Operation for Dequantize {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
-            obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.plan()),
-            suits: |_, _| true,
-            prepare: |it, preparation| preparation.plan(it.plan()),
-        }]
+        &[
+            Variant {
+                info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
+                obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.plan()),
+                suits: |_, _| true,
+                prepare: |it, preparation| preparation.plan(it.plan()),
+            },
+            Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::dequantize,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: shaders::dequantize_obstacle,
+                suits: |_, _| true,
+                prepare: shaders::dequantize,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -284,14 +318,22 @@ impl Operation for QuantizedProduct {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
-            obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.product.plan(gpu)),
-            suits: |_, _| true,
-            prepare: |it, preparation| {
-                preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
+        &[
+            Variant {
+                info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
+                obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.product.plan(gpu)),
+                suits: |_, _| true,
+                prepare: |it, preparation| {
+                    preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
+                },
             },
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: shaders::matmul_obstacle,
+                suits: |_, _| true,
+                prepare: shaders::matmul,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {

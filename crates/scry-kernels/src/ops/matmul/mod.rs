@@ -1,5 +1,8 @@
 //! Products of matrices.
 
+mod host;
+mod shaders;
+
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};
 pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 
@@ -75,7 +78,8 @@ impl Kernels {
     /// let x = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
     /// let out = gpu.alloc::<f32>(4)?;
     /// // x × xᵀ
-    /// let gemm = Gemm::new(2, 2, 2, PtxType::F32).with_layouts(Layout::RowMajor, Layout::ColMajor);
+    /// let gemm = Gemm::new(2, 2, 2, PtxType::F32);
+    /// let gemm = gemm.with_layouts(Layout::RowMajor, Layout::ColMajor);
     /// Kernels::new(&gpu)?.gemm(&gemm, &[&x, &x, &out])?.run()?;
     /// assert_eq!(out.download()?, [5.0, 11.0, 11.0, 25.0]);
     /// # Ok::<(), scry_gpu::GpuError>(())
@@ -131,15 +135,35 @@ impl Operation for Product {
                 info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
                 obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.gemm.plan(gpu)),
                 suits: |_, _| true,
-                prepare: |it, preparation| {
-                    preparation.plan(ptx::plan(preparation.kernels, |gpu| it.gemm.plan(gpu)))
-                },
+                prepare: ptx,
             },
             Variant {
                 info: VariantInfo { name: "cublas", needs: "CUDA, cuBLAS", deterministic: true },
                 obstacle: |it, kernels| it.cublas_obstacle(kernels),
                 suits: |_, _| false,
                 prepare: cublas,
+            },
+            Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::prepare,
+            },
+            Variant {
+                info: VariantInfo {
+                    name: "wgsl-cooperative",
+                    needs: "cooperative matrices of f16",
+                    deterministic: true,
+                },
+                obstacle: |it, kernels| shaders::cooperative_obstacle(it, kernels),
+                suits: |it, _| it.gemm.m * it.gemm.n >= 128 * 128,
+                prepare: shaders::cooperative,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl-packed", needs: "", deterministic: true },
+                obstacle: |it, kernels| shaders::packed_obstacle(it, kernels),
+                suits: |_, _| true,
+                prepare: shaders::packed,
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
@@ -170,8 +194,11 @@ impl Product {
         if kernels.gpu_spec().is_none() {
             return Some("needs CUDA".to_owned());
         }
-        (self.gemm != Gemm::new(m, n, k, element) || k == 0)
-            .then(|| "supports only packed row-major matrices, without epilogue".to_owned())
+        (self.gemm != Gemm::new(m, n, k, element)).then(|| {
+            "supports only packed row-major matrices of one type, multiplied in full precision, \
+             without epilogue"
+                .to_owned()
+        })
     }
 
     /// Returns why WGSL cannot compute it; `None` if it can.
@@ -180,7 +207,9 @@ impl Product {
         // Positions as computed by the kernel, of elements that are loaded or stored.
         let extent = |layout: MatrixLayout, rows: u64, columns: u64| {
             let (line, lines) = layout.lines(rows, columns);
-            layout.stride * batch.saturating_sub(1) + layout.ld * lines.saturating_sub(1) + line
+            let batches = layout.stride.saturating_mul(batch.saturating_sub(1));
+            let matrix = layout.ld.saturating_mul(lines.saturating_sub(1)).saturating_add(line);
+            batches.saturating_add(matrix)
         };
         elements::obstacle(ptx::dtype(element), kernels)
             .or_else(|| elements::obstacle(ptx::dtype(output), kernels))
@@ -190,15 +219,7 @@ impl Product {
     /// Returns the declarations that precede `gemm.wgsl`.
     fn declarations(&self) -> String {
         let Gemm { element, output, a, b, epilogue, .. } = self.gemm;
-        let conversions = if element == output {
-            "alias Output = Stored;\n\
-             fn widen_output(value: Output) -> f32 { return widen(value); }\n\
-             fn narrow_output(value: f32) -> Output { return narrow(value); }\n"
-        } else {
-            "alias Output = f32;\n\
-             fn widen_output(value: Output) -> f32 { return value; }\n\
-             fn narrow_output(value: f32) -> Output { return value; }\n"
-        };
+        let conversions = elements::output_prelude(element == output);
         let (bias, out) = match epilogue.bias {
             true => (
                 "@group(0) @binding(2) var<storage, read> biases: array<Output>;\n\
@@ -226,10 +247,18 @@ impl Product {
     }
 }
 
+fn ptx(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    preparation.plan(ptx::plan(preparation.kernels, |gpu| it.gemm.plan(gpu)))
+}
+
 fn cublas(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let [a, b, out] = [0, 1, 2].map(|nth| &preparation.buffers[nth]);
     let device = preparation.kernels.device();
     let Gemm { m, n, k, .. } = it.gemm;
+    if k == 0 {
+        // There is nothing to multiply, which cuBLAS rejects: the result is filled with zeros.
+        return ptx(it, preparation);
+    }
     let product = match ptx::dtype(it.gemm.element) {
         DType::F16 => device.prepare_cublas_matmul::<scry_gpu::f16>(
             &a.typed()?,
@@ -268,7 +297,7 @@ fn wgsl(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunc
         source: &[
             elements::prelude(ptx::dtype(element)),
             &it.declarations(),
-            include_str!("../shaders/gemm.wgsl"),
+            include_str!("../../shaders/gemm.wgsl"),
         ],
         buffers: &buffers.iter().collect::<Vec<_>>(),
         immediates: immediates.f32(epilogue.alpha).f32(epilogue.beta),

@@ -1,16 +1,16 @@
 //! Attention in its simplest form, on an NVIDIA GPU: softmax(Q·Kᵀ/√d)·V.
 //!
-//!     cargo run --release -p scry-gpu --example simple_attention_cuda
+//!     cargo run --release -p scry-kernels --example simple_attention_cuda
 //!
 //! One warp computes one row of the output, and reads all keys for it. `flash_attention_cuda` is
 //! faster.
 
 use std::error::Error;
 
-use scry_gpu::cuda::kernels::{Attention, Kernels, PtxType};
 use scry_gpu::{BackendKind, Device};
+use scry_kernels::{Attention, KernelOptions, Kernels, PtxType};
 
-#[path = "shared/random.rs"]
+#[path = "../../scry-gpu/examples/shared/random.rs"]
 mod random;
 #[path = "shared/reference.rs"]
 mod reference;
@@ -31,7 +31,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
-    let kernels = Kernels::new(&gpu)?;
+    // The variant in its simplest form, which the library would not choose.
+    let options = KernelOptions { variant: Some("ptx-naive".to_owned()), ..Default::default() };
+    let kernels = Kernels::with_options(&gpu, options)?;
     let q = random_f32(1, (QUERIES * COLUMNS) as usize);
     let k = random_f32(2, (KEYS * COLUMNS) as usize);
     let v = random_f32(3, (KEYS * COLUMNS) as usize);
@@ -40,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // One head of one batch.
     let attention = Attention::new([1, 1], QUERIES, KEYS, COLUMNS, PtxType::F32);
-    let prepared = kernels.simple_attention(&attention, &[&gpu_q, &gpu_k, &gpu_v, &out])?;
-    prepared.run()?;
+    let op = kernels.attention(&attention, &[&gpu_q, &gpu_k, &gpu_v, &out])?;
+    op.run()?;
     let out = out.download()?;
 
     let columns = COLUMNS as usize;
@@ -55,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    println!("{} on {}", prepared.kernels().join(", "), gpu.name());
+    println!("{} on {}", op.kernel_names().join(", "), gpu.name());
     println!("{QUERIES} queries, {KEYS} keys: maximum error {error:.1e}");
     if error < 1e-5 { Ok(()) } else { Err("the error is too large".into()) }
 }

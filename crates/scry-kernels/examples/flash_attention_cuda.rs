@@ -1,6 +1,6 @@
 //! Flash attention on an NVIDIA GPU: the matrix of scores, gigabytes large, is never stored.
 //!
-//!     cargo run --release -p scry-gpu --example flash_attention_cuda -- [LENGTH]
+//!     cargo run --release -p scry-kernels --example flash_attention_cuda -- [LENGTH]
 //!
 //! 4 batches of 16 heads of LENGTH (default 4096) rows of 128 columns, in f16: causal and not,
 //! timed, and compared with the CPU in some rows. The kernels for Hopper are the fastest; Ampere
@@ -11,10 +11,10 @@ use std::env;
 use std::error::Error;
 use std::time::Duration;
 
-use scry_gpu::cuda::kernels::{Attention, Kernels, PreparedOp, PtxType};
 use scry_gpu::{BackendKind, Buffer, Device, f16};
+use scry_kernels::{Attention, Kernels, Op, PtxType};
 
-#[path = "shared/random.rs"]
+#[path = "../../scry-gpu/examples/shared/random.rs"]
 mod random;
 #[path = "shared/reference.rs"]
 mod reference;
@@ -49,10 +49,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let full = Attention::new([BATCH, HEADS], length, length, COLUMNS as u32, PtxType::F16);
     for (name, attention) in [("all keys", full), ("causal", full.causal())] {
-        let prepared = kernels.attention(&attention, &[&q, &k, &v, &out])?;
-        prepared.run()?;
+        let op = kernels.attention(&attention, &[&q, &k, &v, &out])?;
+        op.run()?;
         let error = max_error(&attention, &data, &out)?;
-        let time = time(&gpu, &prepared)?;
+        let time = time(&gpu, &op)?;
         let pairs =
             f64::from(length) * f64::from(length) / if attention.causal { 2.0 } else { 1.0 };
         let work = 4.0 * f64::from(BATCH * HEADS) * pairs * COLUMNS as f64;
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "{name:<9} {:>9.1} µs {:>7.1} TFLOP/s, maximum error {error:.1e}, kernels {}",
             time.as_secs_f64() * 1e6,
             work / time.as_secs_f64() / 1e12,
-            prepared.kernels().join(", ")
+            op.kernel_names().join(", ")
         );
         if error.is_nan() || error > 1e-2 {
             return Err("the error is too large".into());
@@ -70,11 +70,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Measures the median device time.
-fn time(gpu: &Device, prepared: &PreparedOp<'_>) -> scry_gpu::Result<Duration> {
+fn time(gpu: &Device, op: &Op) -> scry_gpu::Result<Duration> {
     let mut times = Vec::with_capacity(SAMPLES);
     for _ in 0..SAMPLES {
         let mut batch = gpu.batch();
-        prepared.add_to(&mut batch)?;
+        op.add_to(&mut batch)?;
         times.push(batch.submit_timed()?.iter().sum());
     }
     times.sort_unstable();

@@ -1,0 +1,91 @@
+//! What operations on the CPU device share: host functions and their operands.
+
+use scry_gpu::{
+    BackendKind, Binding, DType, HostArguments, Launch, NativeBinding, NativeInterface,
+    PreparedLaunch, Result, bf16, f16,
+};
+
+use crate::kernels::Kernels;
+use crate::operation::Preparation;
+
+/// Returns why host functions cannot run; `None` on the CPU device.
+pub(crate) fn obstacle(kernels: &Kernels) -> Option<String> {
+    if !cfg!(feature = "cpu") {
+        return Some("needs the feature `cpu`".to_owned());
+    }
+    let is_cpu = kernels.device().backend_kind() == BackendKind::Cpu;
+    (!is_cpu).then(|| "needs the CPU device".to_owned())
+}
+
+impl Preparation<'_> {
+    /// Prepares one call of a host function with the buffers of the operation.
+    pub(crate) fn host(
+        &self,
+        name: &str,
+        declared: Vec<NativeBinding>,
+        function: impl Fn(&mut HostArguments<'_>) + Send + Sync + 'static,
+    ) -> Result<Vec<PreparedLaunch>> {
+        let interface = NativeInterface::new(declared, [1; 3]);
+        let kernel = self.kernels.device().host_kernel(name, &interface, function)?;
+        let buffers: Vec<_> = self.buffers.iter().collect();
+        let buffers = self.without_empty(&buffers)?;
+        let bindings: Vec<&dyn Binding> = buffers.iter().map(|buffer| buffer as _).collect();
+        Ok(vec![kernel.prepare(&bindings, Launch::workgroups([1; 3]))?])
+    }
+}
+
+/// An operand as `f32`: the numbers of a buffer, or converted ones.
+pub(crate) enum HostNumbers<'a> {
+    Bound(&'a [f32]),
+    Converted(Vec<f32>),
+}
+
+impl<'a> HostNumbers<'a> {
+    /// Reads a buffer of `f32`, `f16` or `bf16`.
+    pub(crate) fn read(arguments: &HostArguments<'a>, binding: usize, dtype: DType) -> Self {
+        match dtype {
+            DType::F16 => {
+                let numbers = arguments.read::<f16>(binding).iter();
+                Self::Converted(numbers.map(|x| x.to_f32()).collect())
+            }
+            DType::BF16 => {
+                let numbers = arguments.read::<bf16>(binding).iter();
+                Self::Converted(numbers.map(|x| x.to_f32()).collect())
+            }
+            _ => Self::Bound(arguments.read(binding)),
+        }
+    }
+
+    /// Returns the numbers.
+    pub(crate) fn as_slice(&self) -> &[f32] {
+        match self {
+            Self::Bound(numbers) => numbers,
+            Self::Converted(numbers) => numbers,
+        }
+    }
+}
+
+/// Calls a function with the numbers of a written buffer of `f32`, `f16` or `bf16` as `f32`, and
+/// rounds the results.
+pub(crate) fn write_as_f32(
+    arguments: &mut HostArguments<'_>,
+    binding: usize,
+    dtype: DType,
+    compute: impl FnOnce(&mut [f32]),
+) {
+    match dtype {
+        DType::F16 => {
+            let out: &mut [f16] = arguments.write(binding);
+            let mut wide: Vec<f32> = out.iter().map(|x| x.to_f32()).collect();
+            compute(&mut wide);
+            out.iter_mut().zip(wide).for_each(|(out, x)| *out = f16::from_f32(x));
+        }
+        DType::BF16 => {
+            let out: &mut [bf16] = arguments.write(binding);
+            let mut wide: Vec<f32> = out.iter().map(|x| x.to_f32()).collect();
+            compute(&mut wide);
+            out.iter_mut().zip(wide).for_each(|(out, x)| *out = bf16::from_f32(x));
+        }
+        _ => compute(arguments.write(binding)),
+    }
+}

@@ -1,0 +1,76 @@
+//! Products on the CPU device, by the crate `gemm`.
+
+use scry_gpu::{HostArguments, PreparedLaunch, Result};
+use scry_ptx::kernels::gemm::{Activation, Gemm, Layout, MatrixLayout};
+
+use super::Product;
+use crate::host::{HostNumbers, write_as_f32};
+use crate::native::{HostStrides, host_gemm};
+use crate::operation::Preparation;
+use crate::ptx;
+
+pub(super) fn prepare(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let gemm = it.gemm;
+    preparation.host("host_gemm", it.arguments.clone(), move |arguments| {
+        multiply(&gemm, arguments);
+    })
+}
+
+/// Multiplies each matrix of a batch.
+fn multiply(gemm: &Gemm, arguments: &mut HostArguments<'_>) {
+    let (element, output) = (ptx::dtype(gemm.element), ptx::dtype(gemm.output));
+    let [a, b] = [0, 1].map(|binding| HostNumbers::read(arguments, binding, element));
+    let bias = gemm.epilogue.bias.then(|| HostNumbers::read(arguments, 2, output));
+    let out = 2 + usize::from(gemm.epilogue.bias);
+    let bias = bias.as_ref().map(HostNumbers::as_slice);
+    write_as_f32(arguments, out, output, |out| {
+        products(gemm, a.as_slice(), b.as_slice(), bias, out);
+    });
+}
+
+fn products(gemm: &Gemm, a: &[f32], b: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+    let [m, n, k] = [gemm.m, gemm.n, gemm.k].map(|size| size as usize);
+    let scalars = [gemm.epilogue.alpha, gemm.epilogue.beta];
+    for z in 0..gemm.batch as usize {
+        let [a_start, b_start, out_start] =
+            [gemm.a, gemm.b, gemm.out].map(|layout| z * layout.stride as usize);
+        let a = (a.get(a_start..).unwrap_or_default(), strides(gemm.a));
+        let b = (b.get(b_start..).unwrap_or_default(), strides(gemm.b));
+        let out = &mut out[out_start..];
+        host_gemm([m, n, k], scalars, a, b, (out, strides(gemm.out)));
+        finish(gemm, bias, out);
+    }
+}
+
+fn strides(layout: MatrixLayout) -> HostStrides {
+    let ld = layout.ld as usize;
+    match layout.order {
+        Layout::RowMajor => HostStrides { rows: ld, columns: 1 },
+        Layout::ColMajor => HostStrides { rows: 1, columns: ld },
+    }
+}
+
+/// Adds the bias, and applies the activation.
+fn finish(gemm: &Gemm, bias: Option<&[f32]>, out: &mut [f32]) {
+    let activation = gemm.epilogue.activation;
+    if bias.is_none() && activation == Activation::None {
+        return;
+    }
+    let HostStrides { rows, columns } = strides(gemm.out);
+    for row in 0..gemm.m as usize {
+        for column in 0..gemm.n as usize {
+            let result = &mut out[row * rows + column * columns];
+            let biased = *result + bias.map_or(0.0, |bias| bias[column]);
+            *result = activate(activation, biased);
+        }
+    }
+}
+
+fn activate(activation: Activation, x: f32) -> f32 {
+    match activation {
+        Activation::None => x,
+        Activation::Relu => x.max(0.0),
+        Activation::Gelu => x / (1.0 + (-1.595_769_1 * x * (1.0 + 0.044_715 * x * x)).exp()),
+        Activation::Silu => x / (1.0 + (-x).exp()),
+    }
+}

@@ -1,0 +1,247 @@
+//! Rows added to rows that indices select.
+
+use scry_gpu::{Binding, DType, Features, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
+
+use super::gather::IndexedRows;
+use crate::arguments;
+use crate::call::Call;
+use crate::elements;
+use crate::kernels::Kernels;
+use crate::op::Op;
+use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::wgsl::{Immediates, WgslLaunch};
+
+/// Rows that are added to rows of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ScatterAdd {
+    rows: IndexedRows,
+    dtype: DType,
+}
+
+const FUNCTION: &str = "Kernels::scatter_add_rows";
+
+/// Element types.
+const TYPES: [DType; 3] = [DType::F32, DType::I32, DType::U32];
+
+/// Most indices of the deterministic variant: two words of each are sorted.
+const MAX_SORTED: u64 = 1 << 29;
+
+/// Pairs of a tile of the sort, and of a chunk of sums, as in the WGSL sources.
+const TILE: u64 = 2048;
+const CHUNK: u64 = 64;
+
+/// Rows added by index.
+impl Kernels {
+    /// Prepares the addition of rows to those that indices select: row `indices[i]` of `y`
+    /// increases by row i of `x`, also if several indices are equal. `x` is a row-major matrix of
+    /// count × columns, `y` one of rows × columns, of `f32`, `i32` or `u32`; `indices` are `u32` or
+    /// `i32`. Integers wrap. Buffers may be longer.
+    ///
+    /// Rows whose index is negative, or at least `rows`, are dropped.
+    ///
+    /// With `f32`, the variant `wgsl-atomics` adds in any order, so that results differ between
+    /// runs in their last places. The variant `wgsl` adds the rows of `x` with equal indices in a
+    /// fixed order; [`KernelOptions::deterministic`](crate::KernelOptions::deterministic) requests
+    /// it.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::Kernels;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0])?; // 3 × 2
+    /// let indices = gpu.upload(&[1u32, 0, 1])?;
+    /// let y = gpu.upload(&[0.5f32; 4])?;
+    /// Kernels::new(&gpu)?.scatter_add_rows(&x, &indices, &y, 2, 2, 3)?.run()?;
+    /// assert_eq!(y.download()?, [10.5, 20.5, 101.5, 202.5]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers that are too short, of
+    /// another type, or that overlap with `y`;
+    /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if a matrix has more than 2^32 - 1
+    /// elements.
+    pub fn scatter_add_rows(
+        &self,
+        x: &dyn Binding,
+        indices: &dyn Binding,
+        y: &dyn Binding,
+        rows: usize,
+        columns: usize,
+        count: usize,
+    ) -> Result<Op> {
+        let dtype = Call::new(FUNCTION).dtype("x", x, &TYPES)?;
+        let rows = IndexedRows::new(FUNCTION, indices, [rows, columns, count])?;
+        self.op(ScatterAdd { rows, dtype }, &[x, indices, y])
+    }
+}
+
+impl Operation for ScatterAdd {
+    fn function(&self) -> &'static str {
+        FUNCTION
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, u64)> {
+        self.rows.sizes()
+    }
+
+    fn arguments(&self) -> Vec<NativeBinding> {
+        vec![
+            arguments::read("x", self.dtype, self.rows.selected_len()),
+            arguments::read("indices", self.rows.index, self.rows.count),
+            arguments::write("y", self.dtype, self.rows.table_len()),
+        ]
+    }
+
+    fn variants() -> &'static [Variant<Self>] {
+        &[
+            Variant {
+                info: VariantInfo {
+                    name: "wgsl-atomics",
+                    needs: "f32 atomics",
+                    deterministic: false,
+                },
+                obstacle: |it, kernels| it.atomics_obstacle(kernels),
+                suits: |_, _| true,
+                prepare: atomics,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, _| it.sorting_obstacle(),
+                suits: |_, _| true,
+                prepare: |it, preparation| match it.dtype {
+                    DType::F32 => sorted(it, preparation),
+                    // Integers have one sum, in any order.
+                    _ => atomics(it, preparation),
+                },
+            },
+        ]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rows.selected_len() == 0 || self.rows.rows == 0
+    }
+
+    fn tolerance(&self) -> f64 {
+        elements::tolerance(self.dtype)
+    }
+}
+
+impl ScatterAdd {
+    fn atomics_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        if self.dtype != DType::F32 {
+            return Some("is for f32: integers have the same sum in any order".to_owned());
+        }
+        let has_atomics = kernels.device().info().features.contains(Features::F32_ATOMICS);
+        let missing = "needs f32 atomics, which the device lacks";
+        (!has_atomics).then(|| missing.to_owned()).or_else(|| self.rows.too_long())
+    }
+
+    fn sorting_obstacle(&self) -> Option<String> {
+        let exceeds = self.dtype == DType::F32 && self.rows.count > MAX_SORTED;
+        let limit = || format!("sorts at most 2^29 indices, but there are {}", self.rows.count);
+        exceeds.then(limit).or_else(|| self.rows.too_long())
+    }
+}
+
+fn atomics(it: &ScatterAdd, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let (slots, immediates, workgroups) = it.rows.slots(it.rows.columns);
+    let (granule, [x, y]) = match it.dtype {
+        DType::F32 => ("f32", [0, 2].map(|nth| preparation.buffers[nth].clone())),
+        _ => (
+            "u32",
+            [
+                preparation.words(0, it.rows.selected_len())?,
+                preparation.words(2, it.rows.table_len())?,
+            ],
+        ),
+    };
+    let launch = preparation.wgsl(&WgslLaunch {
+        source: &[
+            &format!("alias Granule = {granule};\n"),
+            &slots,
+            include_str!("../shaders/row_slots.wgsl"),
+            include_str!("../shaders/scatter_add_atomics.wgsl"),
+        ],
+        buffers: &[&x, &preparation.words(1, it.rows.count)?, &y],
+        immediates,
+        workgroups,
+    })?;
+    Ok(vec![launch])
+}
+
+/// Sorts the indices, stably, then adds the rows with equal indices in that order.
+fn sorted(it: &ScatterAdd, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let IndexedRows { rows, columns, count, .. } = it.rows;
+    let (mut launches, pairs) = sort(it, preparation)?;
+    let chunks = count.div_ceil(CHUNK);
+    let heads = preparation.kernels.scratch(3, 4 * chunks * columns)?.view_as(DType::F32)?;
+    let [x, y] = [0, 2].map(|nth| preparation.buffers[nth].clone());
+    let threads = columns.next_power_of_two().min(256);
+    let constants = format!("const THREADS = {threads}u;\n");
+    let add = |source: &str, buffers: &[&UntypedBuffer]| {
+        preparation.wgsl(&WgslLaunch {
+            source: &[&constants, include_str!("../shaders/scatter_add_chunks.wgsl"), source],
+            buffers,
+            immediates: Immediates::default()
+                .u32(rows as u32)
+                .u32(columns as u32)
+                .u32(count as u32),
+            workgroups: [
+                chunks.div_ceil(256 / threads) as u32,
+                columns.div_ceil(threads) as u32,
+                1,
+            ],
+        })
+    };
+    let runs = include_str!("../shaders/scatter_add_runs.wgsl");
+    launches.push(add(runs, &[&pairs, &x, &y, &heads])?);
+    if chunks > 1 {
+        let continued = include_str!("../shaders/scatter_add_heads.wgsl");
+        launches.push(add(continued, &[&pairs, &heads, &y])?);
+    }
+    Ok(launches)
+}
+
+/// Sorts pairs of an index and its number by index; those out of range are the last. Returns the
+/// launches and the buffer of sorted pairs.
+fn sort(
+    it: &ScatterAdd,
+    preparation: &Preparation<'_>,
+) -> Result<(Vec<PreparedLaunch>, UntypedBuffer)> {
+    let IndexedRows { rows, count, .. } = it.rows;
+    let scratch =
+        |nth, words: u64| preparation.kernels.scratch(nth, 4 * words)?.view_as(DType::U32);
+    let tiles = count.div_ceil(TILE);
+    let mut pairs = scratch(0, 2 * count)?;
+    let mut sorted = scratch(1, 2 * count)?;
+    let counts = scratch(2, 16 * tiles)?;
+    let mut launches = vec![preparation.wgsl(&WgslLaunch {
+        source: &[include_str!("../shaders/index_sort_pairs.wgsl")],
+        buffers: &[&preparation.words(1, count)?, &pairs],
+        immediates: Immediates::default().u32(rows as u32).u32(count as u32),
+        workgroups: [count.div_ceil(256) as u32, 1, 1],
+    })?];
+    let bits = u64::BITS - rows.leading_zeros();
+    for shift in (0..bits).step_by(4) {
+        let kernel = |source: &str, buffers: &[&UntypedBuffer], groups: u64| {
+            preparation.wgsl(&WgslLaunch {
+                source: &[include_str!("../shaders/index_sort_pass.wgsl"), source],
+                buffers,
+                immediates: Immediates::default().u32(count as u32).u32(shift).u32(tiles as u32),
+                workgroups: [groups as u32, 1, 1],
+            })
+        };
+        let sources = [
+            include_str!("../shaders/index_sort_count.wgsl"),
+            include_str!("../shaders/index_sort_offsets.wgsl"),
+            include_str!("../shaders/index_sort_move.wgsl"),
+        ];
+        launches.push(kernel(sources[0], &[&pairs, &counts], tiles)?);
+        launches.push(kernel(sources[1], &[&counts], 1)?);
+        launches.push(kernel(sources[2], &[&pairs, &counts, &sorted], tiles)?);
+        (pairs, sorted) = (sorted, pairs);
+    }
+    Ok((launches, pairs))
+}
