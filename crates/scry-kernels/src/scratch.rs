@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use scry_gpu::{Device, GpuError, Result, UntypedBuffer};
+use scry_gpu::{DType, Device, GpuError, Result, UntypedBuffer};
 
 use crate::kernels::{Kernels, lock};
 
@@ -41,6 +41,14 @@ fn too_large(error: GpuError) -> GpuError {
 }
 
 impl Kernels {
+    /// Returns `len` elements of the `nth` scratch buffer of operations.
+    pub(crate) fn scratch_of(&self, nth: usize, dtype: DType, len: u64) -> Result<UntypedBuffer> {
+        let bytes = len.saturating_mul(dtype.size() as u64);
+        let buffer = self.scratch(nth, bytes)?;
+        // It has that many bytes, which fit in memory.
+        buffer.slice(..bytes as usize)?.view_as(dtype)
+    }
+
     /// Returns the `nth` scratch buffer of operations, with at least `bytes` bytes.
     pub(crate) fn scratch(&self, nth: usize, bytes: u64) -> Result<UntypedBuffer> {
         self.shared.scratch.get(self.device(), nth, bytes)

@@ -17,6 +17,7 @@ mod rows;
 mod scan;
 mod scatter_add;
 mod softmax;
+mod sort;
 mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
@@ -46,6 +47,7 @@ pub fn operations() -> Vec<OperationInfo> {
 fn list() -> Vec<OperationInfo> {
     const FLOATS: &str = "f32, f16, bf16";
     const NUMBERS: &str = "f32, f16, bf16, i32, u32";
+    const WORDS: &str = "f32, i32, u32";
     vec![
         describe::<matmul::Product>("matmul", "product of matrices", FLOATS),
         describe::<matmul::Product>("gemm", "batched, strided product with epilogue", FLOATS),
@@ -59,6 +61,9 @@ fn list() -> Vec<OperationInfo> {
         describe::<reduce::Reduce>("reduce_dot", "inner product", NUMBERS),
         describe::<scan::Scan>("scan", "prefix sums of all elements", NUMBERS),
         describe::<scan::Scan>("scan_rows", "prefix sums of each row", NUMBERS),
+        describe::<sort::Sort>("sort", "sort of keys", WORDS),
+        describe::<sort::Sort>("sort_pairs", "sort of keys with values", WORDS),
+        describe::<sort::Sort>("argsort", "positions in the order of keys", WORDS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),

@@ -293,11 +293,11 @@ fn chunk_launches(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<Prepar
     if chunks.count <= 1 {
         return Ok(vec![access.launch(it, preparation, scan, &chunks, (None, [1, rows]))?]);
     }
-    let sums = preparation.kernels.scratch(0, matrix.rows * chunks.count * 4)?;
-    let sums = sums.view_as(match matrix.dtype {
+    let computed = match matrix.dtype {
         dtype @ (DType::I32 | DType::U32) => dtype,
         _ => DType::F32,
-    })?;
+    };
+    let sums = preparation.kernels.scratch_of(0, computed, matrix.rows * chunks.count)?;
     let on = (Some(&sums), [chunks.count, rows]);
     let loads = format!("const LOADS = {VECTORS}u;\n");
     let sum = ["", loads.as_str(), include_str!("../shaders/scan/sum_chunks.wgsl")];
@@ -315,13 +315,23 @@ fn lookback_launches(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<Pre
     let chunks = Chunks { threads: WORKGROUP, tiles, count: 1, tiles_each: tiles };
     let groups = tiles.div_ceil(32);
     let states = 1 + matrix.rows * (tiles + groups + groups.div_ceil(32));
-    let states = states.next_multiple_of(2) * 8;
-    let states = preparation.kernels.scratch(0, states)?.slice(..states as usize)?;
+    let states = preparation.kernels.scratch_of(0, DType::U64, states.next_multiple_of(2))?;
     let clear = preparation.clear(&states)?;
-    let states = states.view_as(DType::U64)?;
     let constants = format!("const LOADS = {LOOKBACK_VECTORS}u;\n");
     let kernel = include_str!("../shaders/scan/lookback.wgsl");
     let scan = ["enable subgroups;\n", constants.as_str(), kernel];
     let on = (Some(&states), [matrix.rows * tiles, 1]);
     Ok(vec![clear, access.launch(it, preparation, scan, &chunks, on)?])
+}
+
+/// Prepares the exclusive prefix sums of `len` elements of `u32`, with the first scratch buffer.
+pub(super) fn exclusive(
+    preparation: &Preparation<'_>,
+    [x, y]: [&UntypedBuffer; 2],
+    len: u64,
+) -> Result<Vec<PreparedLaunch>> {
+    let matrix = RowMatrix { rows: 1, columns: len, dtype: DType::U32 };
+    let scan = Scan { function: "Kernels::scan", kind: ScanKind::Exclusive, matrix };
+    let buffers = [x.clone(), y.clone()];
+    chunk_launches(&scan, &Preparation { buffers: &buffers, ..*preparation })
 }

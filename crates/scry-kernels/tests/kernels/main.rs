@@ -15,6 +15,7 @@ mod reduce;
 mod rope;
 mod rows;
 mod scan;
+mod sort;
 mod support;
 mod transpose;
 mod variants;

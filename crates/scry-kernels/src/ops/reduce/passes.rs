@@ -14,8 +14,8 @@ const WORKGROUP: u64 = 256;
 /// Columns of a workgroup, at most: 256 bytes of `f32`.
 const MAX_LANES: u64 = 64;
 
-/// Bytes of a state between passes.
-const STATE_SIZE: u64 = 16;
+/// Words of a state between passes.
+const STATE_WORDS: u64 = 4;
 
 /// The fewest tiles for which a second pass is worth its launch.
 const MIN_TILES: u64 = 8;
@@ -104,8 +104,8 @@ pub(super) fn prepare(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<
     if first.segments == 1 {
         return Ok(vec![launch(it, preparation, &first, (input, Output::Results(out)))?]);
     }
-    let states = preparation.kernels.scratch(0, results * first.segments * STATE_SIZE)?;
-    let states = states.view_as(DType::U32)?;
+    let words = results * first.segments * STATE_WORDS;
+    let states = preparation.kernels.scratch_of(0, DType::U32, words)?;
     let second = Pass::new(is_of_columns, results, first.segments, 1, 0);
     Ok(vec![
         launch(it, preparation, &first, (input, Output::States(&states)))?,
