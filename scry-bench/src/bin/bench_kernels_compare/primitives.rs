@@ -2,11 +2,12 @@
 
 use anyhow::{Result, ensure};
 use scry_gpu::Buffer;
-use scry_kernels::{Conv2d, Metric, Nearest, Reduction};
+use scry_kernels::{Conv2d, Metric, Nearest, Reduction, ScanKind};
 
 use crate::Bench;
+use crate::clock::median;
 use crate::element::{Element, Rng};
-use scry_bench::table::Goal;
+use scry_bench::table::{Goal, Row};
 
 /// Rows and columns of the transposed matrix, and the minimum ratio.
 const TRANSPOSES: [([usize; 2], f64); 2] = [([16384, 4096], 3.0), ([8191, 4097], 1.0)];
@@ -23,6 +24,10 @@ const CONVOLUTIONS: [Convolution; 3] = [
     ([64, 64], [112, 112], 3, 0.0),
 ];
 
+/// Elements of the prefix sum and of the sort, and the minimum ratios.
+const SCAN: (usize, f64) = (1 << 27, 1.4);
+const SORT: (usize, f64) = (1 << 27, 1.5);
+
 /// Points of both sets and their dimensions, and the minimum ratio.
 const DISTANCES: ([usize; 2], f64) = ([4096, 128], 2.0);
 
@@ -36,6 +41,8 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     }
     SUMS.iter().try_for_each(|count| sum(bench, *count))?;
     CONVOLUTIONS.iter().try_for_each(|convolution| convolve(bench, *convolution))?;
+    scan(bench)?;
+    sort(bench)?;
     distances(bench)?;
     nearest(bench)
 }
@@ -166,4 +173,59 @@ fn nearest(bench: &mut Bench) -> Result<()> {
     let title = format!("{k}-nearest f32 {points}x{dim}, {queries}");
     let bytes = points * dim * size_of::<f32>();
     bench.row(&title, &op, peer, ("TFLOP/s", flops), bytes, Goal::AtLeast(min_ratio))
+}
+
+fn scan(bench: &mut Bench) -> Result<()> {
+    let (count, min_ratio) = SCAN;
+    let device = bench.kernels.device().clone();
+    let numbers = Rng(1).elements::<f32>(count);
+    let (x, y) = (device.upload(&numbers)?, device.alloc::<f32>(count)?);
+    let op = bench.kernels.scan(ScanKind::Inclusive, &x, &y)?;
+    op.run()?;
+    let (result, mut sum) = (y.download()?, 0.0);
+    for (at, (result, x)) in result.iter().zip(&numbers).enumerate() {
+        sum += f64::from(*x);
+        ensure!((f64::from(*result) - sum).abs() < 0.5, "prefix sum {at} is {result}, not {sum}");
+    }
+    let bytes = 2 * count * size_of::<f32>();
+    let peer = ("cumsum f32".to_owned(), vec![count]);
+    let goal = Goal::AtLeast(min_ratio);
+    bench.row(&format!("scan f32 {count}"), &op, peer, ("TB/s", bytes as f64), bytes, goal)
+}
+
+/// Sorts pairs of keys and values in place: each measurement sorts the same random keys. PyTorch
+/// sorts `i32` keys, and its values are 64-bit positions.
+fn sort(bench: &mut Bench) -> Result<()> {
+    let (count, min_ratio) = SORT;
+    let device = bench.kernels.device().clone();
+    let mut rng = Rng(1);
+    let numbers: Vec<u32> = (0..count).map(|_| rng.next() as u32).collect();
+    let positions: Vec<u32> = (0..count as u32).collect();
+    let (random, unsorted) = (device.upload(&numbers)?, device.upload(&positions)?);
+    let (keys, values) = (device.upload(&numbers)?, device.upload(&positions)?);
+    let op = bench.kernels.sort_pairs(&keys, &values)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..=bench.samples.min(10) {
+        let mut batch = device.batch();
+        batch.copy(&random, &keys)?.copy(&unsorted, &values)?;
+        op.add_to(&mut batch)?;
+        let seconds: f64 = batch.submit_timed()?.iter().map(|time| time.as_secs_f64()).sum();
+        let peer = bench.torch.measure("used sort i32", &[count])?;
+        if round > 0 {
+            ours.push(seconds);
+            theirs.push(peer);
+        }
+    }
+    let (sorted, moved) = (keys.download()?, values.download()?);
+    ensure!(sorted.is_sorted(), "the keys are not sorted");
+    let is_stable = |at: usize| {
+        sorted[at] == numbers[moved[at] as usize]
+            && (at == 0 || sorted[at - 1] != sorted[at] || moved[at - 1] < moved[at])
+    };
+    ensure!((0..count).all(is_stable), "the values do not follow their keys");
+    let (ours, theirs) = (median(ours)?, median(theirs)?);
+    let rate = format!("{:.2} Gkeys/s", count as f64 / ours / 1e9);
+    let (name, goal) = (&*format!("sort u32 pairs {count}"), Goal::AtLeast(min_ratio));
+    bench.table.row(&Row { name, rate, ours, peer: "PyTorch", theirs, goal });
+    Ok(())
 }

@@ -108,7 +108,17 @@ def knn(dtype, points, dim, queries, k):
     return lambda: torch.topk(torch.cdist(q, p), k, largest=False)
 
 
-calls = {"transpose": transpose, "sum": total, "cdist": cdist, "knn": knn, "conv2d": conv2d, "gemm": gemm, "chain": chain, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
+def cumsum(dtype, count):
+    x = uniform(dtype, count)
+    return lambda: torch.cumsum(x, 0)
+
+
+def sort(dtype, count):
+    x = torch.randint(-(2**31), 2**31 - 1, (count,), dtype=torch.int32, device=device)
+    return lambda: torch.sort(x, stable=True)
+
+
+calls = {"cumsum": cumsum, "sort": sort, "transpose": transpose, "sum": total, "cdist": cdist, "knn": knn, "conv2d": conv2d, "gemm": gemm, "chain": chain, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
 print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
 for line in sys.stdin:
     caches, name, dtype, *numbers = line.split()
