@@ -181,8 +181,8 @@ fn invalid_sorts_are_rejected() {
     let alloc = |kernels: &Kernels, len| succeed(kernels.device().alloc::<u32>(len));
     assert_eq!(
         error_on_cpu(|it| it.sort(&succeed(it.device().alloc::<f64>(5)))),
-        "Kernels::sort: buffer `keys` has elements of f64, but u32, i32 or f32 is needed; help: pass \
-         a buffer of u32, i32 or f32"
+        "Kernels::sort: buffer `keys` has elements of f64, but u32, i32 or f32 is needed; help: \
+         pass a buffer of u32, i32 or f32"
     );
     assert_eq!(
         error_on_cpu(|it| it.sort_pairs(&alloc(it, 5), &alloc(it, 6))),
