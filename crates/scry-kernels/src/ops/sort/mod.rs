@@ -1,9 +1,10 @@
 //! Sorting by radix.
 
+mod host;
 mod passes;
 mod sweeps;
 
-use scry_gpu::{Binding, DType, NativeBinding, Result};
+use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
 use crate::arguments;
 use crate::call::Call;
@@ -11,14 +12,14 @@ use crate::elements;
 use crate::kernels::Kernels;
 use crate::lookback;
 use crate::op::Op;
-use crate::operation::{Operation, Variant, VariantInfo};
+use crate::operation::{Operation, Preparation, Variant, VariantInfo};
 
 /// Types of keys, and of values, which are only moved.
 const WORDS: [DType; 3] = [DType::U32, DType::I32, DType::F32];
 
 /// What is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sorted {
+pub(super) enum Sorted {
     /// Keys, in place.
     Keys,
     /// Keys and values, in place.
@@ -26,6 +27,9 @@ enum Sorted {
     /// The positions of keys, which are only read.
     Positions,
 }
+
+/// The number of scratch buffers that sorts use.
+pub(super) const SCRATCH: usize = 6;
 
 /// A sort.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,6 +166,12 @@ impl Operation for Sort {
                 prepare: sweeps::prepare,
             },
             Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::prepare,
+            },
+            Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, _| elements::too_long(&[it.len]),
                 suits: |_, _| true,
@@ -176,5 +186,32 @@ impl Operation for Sort {
 
     fn tolerance(&self) -> f64 {
         0.0
+    }
+}
+
+impl Sort {
+    fn of_words(sorted: Sorted, len: u64) -> Self {
+        Self { function: "Kernels::sort", sorted, dtype: DType::U32, len }
+    }
+}
+
+/// Returns why look-back cannot be used to sort this many words; `None` if it can.
+pub(super) fn lookback_obstacle(len: u64, kernels: &Kernels) -> Option<String> {
+    sweeps::obstacle(&Sort::of_words(Sorted::Keys, len), kernels)
+}
+
+/// Prepares a sort of words for another operation: of all keys, the first buffer, with the second
+/// one.
+pub(super) fn words(
+    preparation: &Preparation<'_>,
+    buffers: &[UntypedBuffer],
+    sorted: Sorted,
+    has_lookback: bool,
+) -> Result<Vec<PreparedLaunch>> {
+    let it = Sort::of_words(sorted, buffers[0].len() as u64);
+    let preparation = Preparation { buffers, ..*preparation };
+    match has_lookback {
+        true => sweeps::prepare(&it, &preparation),
+        false => passes::prepare(&it, &preparation),
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Pass {
 
 impl Sort {
     /// Returns the arguments as words of `u32`, without elements after the last key.
-    fn words(&self, preparation: &Preparation<'_>) -> Result<Vec<UntypedBuffer>> {
+    pub(super) fn words(&self, preparation: &Preparation<'_>) -> Result<Vec<UntypedBuffer>> {
         let words = |buffer: &UntypedBuffer| buffer.slice(..self.len as usize)?.view_as(DType::U32);
         preparation.buffers.iter().map(words).collect()
     }
