@@ -18,6 +18,7 @@ mod scan;
 mod scatter_add;
 mod softmax;
 mod sort;
+mod top_k;
 mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
@@ -64,6 +65,7 @@ fn list() -> Vec<OperationInfo> {
         describe::<sort::Sort>("sort", "sort of keys", WORDS),
         describe::<sort::Sort>("sort_pairs", "sort of keys with values", WORDS),
         describe::<sort::Sort>("argsort", "positions in the order of keys", WORDS),
+        describe::<top_k::TopK>("top_k", "largest elements of rows", NUMBERS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),

@@ -17,5 +17,6 @@ mod rows;
 mod scan;
 mod sort;
 mod support;
+mod top_k;
 mod transpose;
 mod variants;
