@@ -5,6 +5,7 @@ mod conv;
 mod conv_tiling;
 mod gather;
 mod gemv;
+mod histogram;
 mod matmul;
 mod norm;
 mod pairwise;
@@ -65,6 +66,8 @@ fn list() -> Vec<OperationInfo> {
         describe::<sort::Sort>("sort", "sort of keys", WORDS),
         describe::<sort::Sort>("sort_pairs", "sort of keys with values", WORDS),
         describe::<sort::Sort>("argsort", "positions in the order of keys", WORDS),
+        describe::<histogram::Histogram>("histogram", "counts of bins", "u32"),
+        describe::<histogram::Compact>("compact", "copies of selected elements", NUMBERS),
         describe::<top_k::TopK>("top_k", "largest elements of rows", NUMBERS),
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),

@@ -164,20 +164,30 @@ const LOOKBACK_VECTORS: u64 = 8;
 /// The fewest tiles of a row for which it is split into chunks, which takes a second launch.
 const MIN_TILES: u64 = 8;
 
+/// The sizes of a kernel that scans chunks, as immediates.
+pub(super) const PARAMETERS: &str = include_str!("../shaders/scan/parameters.wgsl");
+
+/// How a kernel sums the chunks before its own, which have the type `Sum`.
+pub(super) const SUM_BEFORE: &str = include_str!("../shaders/scan/sum_before.wgsl");
+
+/// The same for rows of one chunk.
+pub(super) const NO_CHUNKS: &str =
+    "fn sum_before(row: u32, chunk: u32, local_index: u32) -> Sum { return Sum(0); }\n";
+
 /// How rows are split into chunks, each scanned by one workgroup.
-struct Chunks {
+pub(super) struct Chunks {
     /// Invocations of a row.
     threads: u64,
     /// Tiles of a row.
     tiles: u64,
     /// Chunks of a row.
-    count: u64,
+    pub(super) count: u64,
     /// Tiles of a chunk.
     tiles_each: u64,
 }
 
 impl Chunks {
-    fn new(matrix: &RowMatrix, kernels: &Kernels) -> Self {
+    pub(super) fn new(matrix: &RowMatrix, kernels: &Kernels) -> Self {
         let vectors = matrix.columns.div_ceil(4);
         let threads = match matrix.rows {
             1 => WORKGROUP,
@@ -190,7 +200,15 @@ impl Chunks {
             false => 1,
         };
         let tiles_each = tiles.div_ceil(wanted);
-        Self { threads, tiles, count: tiles.div_ceil(tiles_each.max(1)), tiles_each }
+        let count = tiles.div_ceil(tiles_each.max(1)).max(1);
+        Self { threads, tiles, count, tiles_each }
+    }
+
+    /// Returns the immediates of a kernel that accesses `body` vectors of a row as such.
+    pub(super) fn immediates(&self, matrix: &RowMatrix, body: u64) -> Immediates {
+        let sizes = [matrix.rows, matrix.columns, matrix.columns.div_ceil(4), body];
+        let sizes = sizes.into_iter().chain([self.tiles, self.count, self.tiles_each]);
+        sizes.fold(Immediates::default(), |immediates, size| immediates.u32(size as u32))
     }
 }
 
@@ -248,16 +266,11 @@ impl Access {
             ScanKind::Inclusive => "const EXCLUSIVE = false;\n",
             ScanKind::Exclusive => "const EXCLUSIVE = true;\n",
         };
-        let mut immediates = Immediates::default();
-        let sizes = [matrix.rows, matrix.columns, matrix.columns.div_ceil(4), self.body];
-        for size in sizes.into_iter().chain([chunks.tiles, chunks.count, chunks.tiles_each]) {
-            immediates = immediates.u32(size as u32);
-        }
         preparation.wgsl(&WgslLaunch {
             source: &[
                 enabled,
                 elements::prelude(matrix.dtype),
-                include_str!("../shaders/scan/parameters.wgsl"),
+                PARAMETERS,
                 self.tail,
                 self.source,
                 exclusive,
@@ -266,31 +279,25 @@ impl Access {
                 kernel,
             ],
             buffers: &self.buffers.iter().chain(scratch).collect::<Vec<_>>(),
-            immediates,
+            immediates: chunks.immediates(matrix, self.body),
             workgroups: [workgroups[0] as u32, workgroups[1] as u32, 1],
         })
     }
 }
-
-const NO_CHUNKS: &str = "fn sum_before(row: u32, chunk: u32, local_index: u32) -> Computed {
-    return Computed(0);
-}
-";
 
 /// Reduces the chunks of rows, then scans each with the sum of those before it.
 fn chunk_launches(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let matrix = &it.matrix;
     let chunks = Chunks::new(matrix, preparation.kernels);
     let access = Access::new(matrix, preparation)?;
-    let sum_before = match chunks.count {
-        0 | 1 => NO_CHUNKS,
-        _ => include_str!("../shaders/scan/sum_before.wgsl"),
-    };
-    let constants =
-        format!("const LOADS = {VECTORS}u;\nconst THREADS = {}u;\n{sum_before}", chunks.threads);
+    let sum_before = if chunks.count == 1 { NO_CHUNKS } else { SUM_BEFORE };
+    let constants = format!(
+        "const LOADS = {VECTORS}u;\nconst THREADS = {}u;\nalias Sum = Computed;\n{sum_before}",
+        chunks.threads
+    );
     let scan = ["", constants.as_str(), include_str!("../shaders/scan/scan_chunks.wgsl")];
     let rows = matrix.rows.div_ceil(WORKGROUP / chunks.threads);
-    if chunks.count <= 1 {
+    if chunks.count == 1 {
         return Ok(vec![access.launch(it, preparation, scan, &chunks, (None, [1, rows]))?]);
     }
     let computed = match matrix.dtype {

@@ -5,6 +5,7 @@ mod attention;
 mod conv;
 mod gather;
 mod gemv;
+mod histogram;
 mod matmul;
 mod numbers;
 mod pairwise;
