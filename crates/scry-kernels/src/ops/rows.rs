@@ -140,8 +140,8 @@ impl RowMatrix {
         kernel: &RowKernel<'_>,
     ) -> Result<Vec<PreparedLaunch>> {
         let chunks = match self.width() {
-            4 => include_str!("../shaders/rows/vec4.wgsl"),
-            _ => include_str!("../shaders/rows/scalar.wgsl"),
+            4 => [elements::quads(self.dtype), include_str!("../shaders/rows/vec4.wgsl")],
+            _ => ["", include_str!("../shaders/rows/scalar.wgsl")],
         };
         let (reductions, main) = match kernel.by_subgroups {
             true => (
@@ -154,7 +154,8 @@ impl RowMatrix {
             source: &[
                 elements::prelude(self.dtype),
                 &self.constants(preparation.kernels),
-                chunks,
+                chunks[0],
+                chunks[1],
                 kernel.declarations,
                 include_str!("../shaders/rows/rows.wgsl"),
                 reductions,

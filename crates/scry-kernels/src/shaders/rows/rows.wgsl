@@ -33,3 +33,21 @@ fn part_of(group: u32, position: u32) -> Part {
     return Part(row * chunks, select(0u, chunks, row < matrix.rows), position % THREADS);
 }
 
+// Combines two numbers of a reduction.
+fn combine(a: f32, b: f32, is_sum: bool) -> f32 {
+    if is_sum {
+        return a + b;
+    }
+    return max(a, b);
+}
+
+// Returns the largest number of the invocations of a row.
+fn row_largest(position: u32, value: f32) -> f32 {
+    return reduce_row(position, value, false);
+}
+
+// Returns the sum of the numbers of the invocations of a row.
+fn row_sum(position: u32, value: f32) -> f32 {
+    return reduce_row(position, value, true);
+}
+

@@ -4,40 +4,22 @@
 
 var<workgroup> exchange: array<f32, WORKGROUP / SUBGROUP>;
 
-fn row_largest(position: u32, value: f32) -> f32 {
-    var largest = value;
+fn reduce_row(position: u32, value: f32, is_sum: bool) -> f32 {
+    var result = value;
     for (var distance = 1u; distance < min(THREADS, SUBGROUP); distance *= 2u) {
-        largest = max(largest, subgroupShuffleXor(largest, distance));
+        result = combine(result, subgroupShuffleXor(result, distance), is_sum);
     }
     if THREADS <= SUBGROUP {
-        return largest;
+        return result;
     }
-    exchange[position / SUBGROUP] = largest;
+    exchange[position / SUBGROUP] = result;
     workgroupBarrier();
     let first = position / THREADS * (THREADS / SUBGROUP);
-    for (var nth = 0u; nth < THREADS / SUBGROUP; nth++) {
-        largest = max(largest, exchange[first + nth]);
-    }
-    workgroupBarrier();
-    return largest;
-}
-
-fn row_sum(position: u32, value: f32) -> f32 {
-    var sum = value;
-    for (var distance = 1u; distance < min(THREADS, SUBGROUP); distance *= 2u) {
-        sum += subgroupShuffleXor(sum, distance);
-    }
-    if THREADS <= SUBGROUP {
-        return sum;
-    }
-    exchange[position / SUBGROUP] = sum;
-    workgroupBarrier();
-    let first = position / THREADS * (THREADS / SUBGROUP);
-    sum = exchange[first];
+    result = exchange[first];
     for (var nth = 1u; nth < THREADS / SUBGROUP; nth++) {
-        sum += exchange[first + nth];
+        result = combine(result, exchange[first + nth], is_sum);
     }
     workgroupBarrier();
-    return sum;
+    return result;
 }
 

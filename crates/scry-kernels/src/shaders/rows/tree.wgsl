@@ -5,47 +5,26 @@ var<workgroup> exchange: array<f32, 256>;
 
 const FIRST_STEP: u32 = max(THREADS / 16u, 1u);
 
-fn row_largest(position: u32, value: f32) -> f32 {
+fn reduce_row(position: u32, value: f32, is_sum: bool) -> f32 {
     exchange[position] = value;
     workgroupBarrier();
     let row = position / THREADS * THREADS;
     let thread = position % THREADS;
-    var largest = value;
+    var result = value;
     if thread < THREADS / FIRST_STEP {
         for (var nth = 1u; nth < FIRST_STEP; nth++) {
-            largest = max(largest, exchange[row + nth * (THREADS / FIRST_STEP) + thread]);
+            let other = exchange[row + nth * (THREADS / FIRST_STEP) + thread];
+            result = combine(result, other, is_sum);
         }
     }
     workgroupBarrier();
-    exchange[position] = largest;
+    exchange[position] = result;
     workgroupBarrier();
-    largest = exchange[row];
+    result = exchange[row];
     for (var nth = 1u; nth < THREADS / FIRST_STEP; nth++) {
-        largest = max(largest, exchange[row + nth]);
+        result = combine(result, exchange[row + nth], is_sum);
     }
     workgroupBarrier();
-    return largest;
-}
-
-fn row_sum(position: u32, value: f32) -> f32 {
-    exchange[position] = value;
-    workgroupBarrier();
-    let row = position / THREADS * THREADS;
-    let thread = position % THREADS;
-    var sum = value;
-    if thread < THREADS / FIRST_STEP {
-        for (var nth = 1u; nth < FIRST_STEP; nth++) {
-            sum += exchange[row + nth * (THREADS / FIRST_STEP) + thread];
-        }
-    }
-    workgroupBarrier();
-    exchange[position] = sum;
-    workgroupBarrier();
-    sum = exchange[row];
-    for (var nth = 1u; nth < THREADS / FIRST_STEP; nth++) {
-        sum += exchange[row + nth];
-    }
-    workgroupBarrier();
-    return sum;
+    return result;
 }
 

@@ -1,16 +1,17 @@
-// Rows are read four elements at a time: their lengths are multiples of four.
+// Rows are read four elements at a time: their lengths are multiples of four. Preceded by the
+// definitions of `Quad`.
 
 alias Chunk = vec4<f32>;
-alias StoredChunk = vec4<Stored>;
+alias StoredChunk = Quad;
 
 const WIDTH: u32 = 4u;
 
 fn widen_chunk(chunk: StoredChunk) -> Chunk {
-    return vec4<f32>(chunk);
+    return widen_quad(chunk);
 }
 
 fn narrow_chunk(chunk: Chunk) -> StoredChunk {
-    return StoredChunk(chunk);
+    return narrow_quad(chunk);
 }
 
 fn largest_of(chunk: Chunk) -> f32 {
