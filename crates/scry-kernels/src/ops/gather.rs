@@ -326,7 +326,7 @@ fn gather(it: &MoveRows, preparation: &Preparation<'_>) -> Result<Vec<PreparedLa
 /// Finds the last index that selects each row, then copies.
 fn scatter(it: &MoveRows, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let indices = preparation.words(1, it.rows.count)?;
-    let winners = preparation.kernels.scratch(0, 4 * it.rows.rows)?.view_as(DType::U32)?;
+    let winners = preparation.kernels.scratch_of(0, DType::U32, it.rows.rows)?;
     let mark = |is_clearing: bool| {
         preparation.wgsl(&WgslLaunch {
             source: &[

@@ -193,8 +193,7 @@ fn output(
         (1, false) => (preparation.buffers[2].clone(), "Stored", "narrow(sum)", 0),
         (1, true) => (preparation.quads(2, len)?, "Quad", "narrow_quad(sum)", 0),
         _ => {
-            let partial = preparation.kernels.scratch(0, 4 * splits * len)?;
-            let partial = partial.view_as(DType::F32)?;
+            let partial = preparation.kernels.scratch_of(0, DType::F32, splits * len)?;
             match has_quads {
                 true => (partial, "vec4<f32>", "sum", len / 4),
                 false => (partial, "f32", "sum", len),
@@ -213,7 +212,7 @@ fn output(
 /// Prepares the addition of splits.
 fn add_splits(it: &Gemv, preparation: &Preparation<'_>, splits: u64) -> Result<PreparedLaunch> {
     let len = it.lens()[1];
-    let partial = preparation.kernels.scratch(0, 4 * splits * len)?.view_as(DType::F32)?;
+    let partial = preparation.kernels.scratch_of(0, DType::F32, splits * len)?;
     let threads = (splits / 8).next_power_of_two().min(32);
     preparation.wgsl(&WgslLaunch {
         source: &[

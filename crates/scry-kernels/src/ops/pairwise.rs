@@ -444,7 +444,7 @@ fn nearest(it: &NearestPoints, preparation: &Preparation<'_>) -> Result<Vec<Prep
     let sets = &it.sets;
     let [slices, tiles] = it.slices(preparation.kernels);
     let points = sets.bindings(preparation, [1, 0])?;
-    let lists = preparation.kernels.scratch(0, 8 * it.list_len(slices))?.view_as(DType::U32)?;
+    let lists = preparation.kernels.scratch_of(0, DType::U32, 2 * it.list_len(slices))?;
     let search = preparation.wgsl(&WgslLaunch {
         source: &[
             &sets.sources(1024, "slices: u32, tiles: u32"),

@@ -176,7 +176,7 @@ fn sorted(it: &ScatterAdd, preparation: &Preparation<'_>) -> Result<Vec<Prepared
     let IndexedRows { rows, columns, count, .. } = it.rows;
     let (mut launches, pairs) = sort(it, preparation)?;
     let chunks = count.div_ceil(CHUNK);
-    let heads = preparation.kernels.scratch(3, 4 * chunks * columns)?.view_as(DType::F32)?;
+    let heads = preparation.kernels.scratch_of(3, DType::F32, chunks * columns)?;
     let [x, y] = [0, 2].map(|nth| preparation.buffers[nth].clone());
     let threads = columns.next_power_of_two().min(256);
     let constants = format!("const THREADS = {threads}u;\n");
@@ -211,8 +211,7 @@ fn sort(
     preparation: &Preparation<'_>,
 ) -> Result<(Vec<PreparedLaunch>, UntypedBuffer)> {
     let IndexedRows { rows, count, .. } = it.rows;
-    let scratch =
-        |nth, words: u64| preparation.kernels.scratch(nth, 4 * words)?.view_as(DType::U32);
+    let scratch = |nth, words| preparation.kernels.scratch_of(nth, DType::U32, words);
     let tiles = count.div_ceil(TILE);
     let mut pairs = scratch(0, 2 * count)?;
     let mut sorted = scratch(1, 2 * count)?;
