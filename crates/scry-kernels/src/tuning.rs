@@ -60,11 +60,11 @@ impl Op {
         let mut usable: Vec<_> = usable.map(|(position, _)| position).collect();
         // One was chosen when the operation was prepared.
         let Some(reference) = usable.pop() else { return Ok(self.clone()) };
-        let expected = self.try_variant(reference)?;
+        let expected = self.try_variant(reference, &candidates)?;
         let mut fastest = (reference, expected.time);
         for position in usable {
             let name = candidates[position].info.name;
-            match self.try_variant(position) {
+            match self.try_variant(position, &candidates) {
                 Err(error) => log::warn!("{self:?}: variant `{name}` is left out: {error}"),
                 Ok(trial) if !matches(&expected, &trial, self.operation.tolerance()) => {
                     log::warn!("{self:?}: variant `{name}` is left out: its results differ");
@@ -87,7 +87,7 @@ impl Op {
     }
 
     /// Runs a variant on copies of the written buffers.
-    fn try_variant(&self, variant: usize) -> Result<Trial> {
+    fn try_variant(&self, variant: usize, candidates: &[Candidate]) -> Result<Trial> {
         let arguments = self.operation.arguments();
         let copy = |(buffer, argument): (&UntypedBuffer, &scry_gpu::NativeBinding)| {
             if argument.is_written() { buffer.duplicate() } else { Ok(buffer.clone()) }
@@ -95,9 +95,8 @@ impl Op {
         let buffers = self.buffers.iter().zip(&arguments).map(copy);
         let buffers = buffers.collect::<Result<Vec<_>>>()?;
         let operation = self.operation.clone();
-        let candidates = self.operation.candidates(&self.kernels);
-        let explanation =
-            Explanation::new(&operation.call(), variant, "it is tried".to_owned(), &candidates);
+        let reason = "it is tried".to_owned();
+        let explanation = Explanation::new(&operation.call(), variant, reason, candidates);
         let op = Self::new(&self.kernels, operation, buffers, variant, explanation)?;
         op.run()?;
         let written = op.buffers.iter().zip(&arguments).filter(|(_, it)| it.is_written());
