@@ -188,13 +188,8 @@ impl PlanBuffers<'_> {
             BufferSlot::Scratch(nth) => self.scratch.get(nth),
             BufferSlot::Argument(nth) => self.buffers.get(nth),
         };
-        match found {
-            None => Err(ptx::missing_buffer(self.call, slot)),
-            // An empty buffer cannot be bound. The kernel does not access it, so another buffer is
-            // bound instead.
-            Some(buffer) if buffer.is_empty() => self.kernels.device().alloc_untyped(None, 16),
-            Some(buffer) => Ok(buffer.clone()),
-        }
+        let found = found.ok_or_else(|| ptx::missing_buffer(self.call, slot))?;
+        self.kernels.non_empty(found)
     }
 }
 

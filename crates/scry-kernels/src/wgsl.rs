@@ -2,6 +2,7 @@
 
 use scry_gpu::{Binding, CompileOptions, DType, Launch, PreparedLaunch, Result, UntypedBuffer};
 
+use crate::kernels::Kernels;
 use crate::operation::Preparation;
 
 /// A launch of a WGSL kernel.
@@ -57,6 +58,17 @@ fn bindable(buffer: &UntypedBuffer) -> Result<UntypedBuffer> {
     }
 }
 
+impl Kernels {
+    /// Returns a buffer, or another one of its type if it is empty, which cannot be bound: for
+    /// kernels that do not access it.
+    pub(crate) fn non_empty(&self, buffer: &UntypedBuffer) -> Result<UntypedBuffer> {
+        match buffer.is_empty() {
+            true => self.device().alloc_untyped(buffer.dtype(), 16),
+            false => Ok(buffer.clone()),
+        }
+    }
+}
+
 impl Preparation<'_> {
     /// Returns the first elements of a buffer of the call as 32-bit words, which they fill.
     pub(crate) fn words(&self, nth: usize, elements: u64) -> Result<UntypedBuffer> {
@@ -72,13 +84,8 @@ impl Preparation<'_> {
         }
     }
 
-    /// Replaces empty buffers, which cannot be bound, by others: for kernels that do not access
-    /// them.
+    /// Returns [`Kernels::non_empty`] of each buffer.
     pub(crate) fn without_empty(&self, buffers: &[&UntypedBuffer]) -> Result<Vec<UntypedBuffer>> {
-        let replace = |buffer: &&UntypedBuffer| match buffer.is_empty() {
-            true => self.kernels.device().alloc_untyped(buffer.dtype(), 16),
-            false => Ok((*buffer).clone()),
-        };
-        buffers.iter().map(replace).collect()
+        buffers.iter().map(|buffer| self.kernels.non_empty(buffer)).collect()
     }
 }
