@@ -59,7 +59,7 @@ fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Optio
     if !computes(header, condition) || !computes(header, counter) {
         return None;
     }
-    let first = constant(kir, last_set(before, var)?)?;
+    let first = initial_value(kir, before, label, var)?;
     let (end, step) = (constant(kir, end)?, step(kir, body, var)?);
     let trip_count = trip_count(kir.ty(counter), (op, holds), first, end, step)?;
     Some(UnrolledLoop { trip_count, exit_branch })
@@ -87,13 +87,29 @@ fn constant(kir: &Kir, value: Value) -> Option<i64> {
     matches!(constant.ty, Type::I32 | Type::U32).then(|| constant.as_i64())
 }
 
-/// Returns the last value assigned to a variable, if it is the same on all paths.
-fn last_set(before: &[Stmt], var: Var) -> Option<Value> {
-    let last = before.iter().rev().find(|stmt| sets(stmt, var))?;
-    match last {
-        Stmt::Set(_, value) => Some(*value),
-        _ => None,
+/// Returns the value of a variable where a loop starts, if it is a constant. An assignment of 0
+/// before all others has been removed, since variables start at 0.
+fn initial_value(kir: &Kir, before: &[Stmt], label: Label, var: Var) -> Option<i64> {
+    match before.iter().rev().find(|stmt| sets(stmt, var)) {
+        Some(Stmt::Set(_, value)) => constant(kir, *value),
+        Some(_) => None,
+        None => is_first_set_in(&kir.body, label, var)?.then_some(0),
     }
+}
+
+/// Returns whether a loop is executed at most once, and nothing sets a variable before it; `None`
+/// if statements neither contain the loop nor set the variable.
+fn is_first_set_in(stmts: &[Stmt], loop_label: Label, var: Var) -> Option<bool> {
+    stmts.iter().find_map(|stmt| {
+        let inner = || stmt.blocks().find_map(|block| is_first_set_in(block, loop_label, var));
+        match stmt {
+            Stmt::Set(set, _) if *set == var => Some(false),
+            Stmt::Loop { label, .. } if *label == loop_label => Some(true),
+            // Iterations of an outer loop start with the value of the one before.
+            Stmt::Loop { .. } => inner().map(|_| false),
+            _ => inner(),
+        }
+    })
 }
 
 /// Returns whether a statement, or a nested one, sets a variable.

@@ -50,6 +50,35 @@ fn plain_counters_are_unrolled() {
     assert_eq!(trip_counts(until_equal), [Some(4)]);
 }
 
+/// An assignment of 0 before all others is removed: variables start at 0.
+#[test]
+fn counters_from_zero_are_unrolled() {
+    assert_eq!(trip_counts("for (var i = 0u; i < 8u; i++) { data[i] = i; }"), [Some(8)]);
+    assert_eq!(trip_counts("for (var i = 0i; i > -6; i -= 2) { data[-i] = 1u; }"), [Some(3)]);
+    let in_branch = "if lane == 0u { for (var i = 0u; i < 4u; i++) { data[i] = i; } }";
+    assert_eq!(trip_counts(in_branch), [Some(4)]);
+    let two = "var i = 0u;
+        for (; i < 4u; i++) { data[i] = i; }
+        for (; i < 8u; i++) { data[i] = 1u; }";
+    assert_eq!(trip_counts(two), [Some(4), None]);
+}
+
+/// The counter is not set in the block of the loop, but it may differ from 0.
+#[test]
+fn counters_that_were_set_before_are_not_unrolled() {
+    let outer_branch = "var i = 0u;
+        if data[0] == 1u { i = data[1]; }
+        if lane == 0u { for (; i < 4u; i++) { data[i] = i; } }";
+    assert_eq!(trip_counts(outer_branch), [None]);
+    // The second iteration of the outer loop starts with 4.
+    let outer_loop = "var i = 0u;
+        for (var j = 0u; j < data[7]; j++) { for (; i < 4u; i++) { data[i] = j; } data[7]--; }";
+    assert_eq!(trip_counts(outer_loop), [None, None]);
+    let set_after = "var i = 0u;
+        while data[0] > 1u { while i < 4u { data[i] = 7u; i++; } i = data[1]; }";
+    assert_eq!(trip_counts(set_after), [None, None]);
+}
+
 /// The step is added to a stale value of the counter, so that the start and the bound do not
 /// determine the trip count of the inner loop.
 #[test]
