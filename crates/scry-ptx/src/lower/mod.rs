@@ -96,9 +96,10 @@ pub enum Param {
     WorkgroupCounts,
     /// The immediates, of this many bytes.
     Immediates(u32),
-    /// The address of a `u64`, the index of the current launch; 8 bytes.
+    /// The address of three `u64` in device memory: the index of the current launch; and what
+    /// kernels write when they read the last cancelled launch, initially 0; 8 bytes.
     Epoch,
-    /// The address of a `u64`: launches up to this index are cancelled; 8 bytes.
+    /// The address of a `u64` in host memory: launches up to this index are cancelled; 8 bytes.
     CancelledEpoch,
 }
 

@@ -1,4 +1,10 @@
 //! Cancellation polls in loops that are not proven to terminate, and between workgroups.
+//!
+//! The host writes the last cancelled launch to its own memory, and reads of that are serialised, at
+//! about one per microsecond. Threads of a warp that diverged in a loop poll one by one, so that a
+//! device may have a hundred thousand pollers. Therefore the device polls host memory for all of
+//! them, once in [`HOST_POLL_NANOSECONDS`]: the first thread for which that is due; the others read
+//! what it has found.
 
 use scry_ir::GridSource;
 
@@ -9,12 +15,20 @@ use crate::types::{Operand, PtxType, Reg};
 /// Iterations of a thread between reads of the clock, a power of two.
 const POLL_PERIOD: u32 = 64;
 
-/// Minimum ticks of the clock between two polls of a warp in loops: about 17 ms. Iterations are no
+/// Minimum ticks of the clock between two polls of a thread in loops: about 17 ms. Iterations are no
 /// measure of time: one may need nanoseconds, or wait for all other threads.
 const POLL_TICKS: u32 = 1 << 25;
 
-/// Ticks of the clock between the first polls of two warps on consecutive multiprocessors. Polls
-/// read host memory and are serialised, at about one per microsecond.
+/// Minimum time between two reads of host memory by a device.
+const HOST_POLL_NANOSECONDS: u64 = 1 << 18;
+
+/// Bytes from the index of the current launch to the time of the last read of host memory.
+const POLLED_AT: i64 = 8;
+
+/// Bytes from there to the last cancelled launch, as read then.
+const FOUND: i64 = 16;
+
+/// Ticks of the clock between the first polls of two warps on consecutive multiprocessors.
 const STAGGER_TICKS: u32 = 1 << 11;
 
 /// Maximum multiprocessors of a device: with 64 warps each, the first polls of all resident warps
@@ -42,10 +56,18 @@ pub(super) struct Poll {
     iterations: Reg,
     /// The clock at the last poll.
     polled_at: Reg,
+    launch: PolledLaunch,
+}
+
+/// The registers that tell whether the launch is cancelled.
+#[derive(Clone, Copy)]
+struct PolledLaunch {
     /// The index of this launch.
     epoch: Reg,
-    /// The address of the last cancelled launch's index.
-    cancelled_epoch: Reg,
+    /// The address of this index, in device memory, and of what [`POLLED_AT`] and [`FOUND`] tell.
+    device: Reg,
+    /// The address of the last cancelled launch's index, in host memory.
+    host: Reg,
 }
 
 impl Lowering<'_> {
@@ -57,12 +79,13 @@ impl Lowering<'_> {
         {
             return;
         }
-        let epoch = self.pointer_param(Param::Epoch);
-        let epoch = self.read(epoch, "ld.volatile.global.u64");
-        let cancelled_epoch = self.pointer_param(Param::CancelledEpoch);
+        let device = self.pointer_param(Param::Epoch);
+        let epoch = self.read(device, 0);
+        let host = self.pointer_param(Param::CancelledEpoch);
         let iterations = self.b.copy(PtxType::U32, Operand::u32(0));
         let polled_at = self.initial_polled_at();
-        self.entry.poll = Some(Poll { iterations, polled_at, epoch, cancelled_epoch });
+        let launch = PolledLaunch { epoch, device, host };
+        self.entry.poll = Some(Poll { iterations, polled_at, launch });
     }
 
     /// Returns the initial `polled_at` in loops: the earliest time of a warp's first poll, minus
@@ -85,30 +108,25 @@ impl Lowering<'_> {
         now
     }
 
-    fn read(&mut self, address: Reg, opcode: &str) -> Reg {
+    /// Reads a number that others write.
+    fn read(&mut self, address: Reg, offset: i64) -> Reg {
         let result = self.b.reg(PtxType::U64);
-        let args: Vec<Arg> = vec![result.into(), Address::reg(address, 0).into()];
-        self.b.emit(Opcode::new(opcode), args);
+        let args: Vec<Arg> = vec![result.into(), Address::reg(address, offset).into()];
+        self.b.emit(Opcode::new("ld.volatile.global.u64"), args);
         result
     }
 
     /// Emits a poll at the end of an iteration: branches to `top` if none is due, exits the thread
     /// if its launch is cancelled, and otherwise falls through.
     pub(super) fn poll(&mut self, top: Label) {
-        let Some(Poll { iterations, polled_at, epoch, cancelled_epoch }) = self.entry.poll else {
-            return;
-        };
+        let Some(Poll { iterations, polled_at, launch }) = self.entry.poll else { return };
         let operands = [iterations.into(), Operand::u32(1)];
         self.b.op_into(iterations, Opcode::new("add.u32"), &operands);
         let phase =
             self.b.typed("and", PtxType::B32, &[iterations.into(), Operand::u32(POLL_PERIOD - 1)]);
         let is_not_due = self.b.compare("ne", PtxType::U32, phase.into(), Operand::u32(0));
         self.b.branch_if(is_not_due, top);
-        self.cancellation_poll_if_due(
-            (polled_at, Operand::u32(POLL_TICKS)),
-            (epoch, cancelled_epoch),
-            top,
-        );
+        self.cancellation_poll_if_due((polled_at, Operand::u32(POLL_TICKS)), launch, top);
     }
 
     /// Computes the poll schedule of a kernel that loops over workgroups. All warps of a block poll
@@ -130,11 +148,7 @@ impl Lowering<'_> {
     pub(super) fn cancellation_poll_at(&mut self, schedule: Option<PollSchedule>, top: Label) {
         if let (Some(PollSchedule { polled_at, period }), Some(poll)) = (schedule, self.entry.poll)
         {
-            self.cancellation_poll_if_due(
-                (polled_at, period.into()),
-                (poll.epoch, poll.cancelled_epoch),
-                top,
-            );
+            self.cancellation_poll_if_due((polled_at, period.into()), poll.launch, top);
         }
     }
 
@@ -143,7 +157,7 @@ impl Lowering<'_> {
     fn cancellation_poll_if_due(
         &mut self,
         (polled_at, ticks): (Reg, Operand),
-        (epoch, cancelled_epoch): (Reg, Reg),
+        launch: PolledLaunch,
         top: Label,
     ) {
         let now = self.clock();
@@ -151,8 +165,34 @@ impl Lowering<'_> {
         let is_early = self.b.compare("lt", PtxType::U32, passed.into(), ticks);
         self.b.branch_if(is_early, top);
         self.b.assign(polled_at, now.into());
-        let last_cancelled = self.read(cancelled_epoch, "ld.volatile.global.u64");
-        let is_cancelled = self.b.compare("le", PtxType::U64, epoch.into(), last_cancelled.into());
+        let found = self.read(launch.device, FOUND);
+        let is_cancelled = self.b.compare("le", PtxType::U64, launch.epoch.into(), found.into());
         self.b.ret_if(is_cancelled);
+        self.read_host_if_due(launch, top);
+    }
+
+    /// Reads host memory if that is due, and this is the first thread of the device to find so;
+    /// branches to `top` if it is not due. Threads exit at their next poll, so that converged ones
+    /// exit together.
+    fn read_host_if_due(&mut self, launch: PolledLaunch, top: Label) {
+        let last = self.read(launch.device, POLLED_AT);
+        let now = self.b.reg(PtxType::U64);
+        self.b.emit(Opcode::new("mov.u64"), vec![now.into(), "%globaltimer".into()]);
+        let passed = self.b.typed("sub", PtxType::S64, &[now.into(), last.into()]);
+        // Signed: another thread may have read the timer later.
+        let period = Operand::u64(HOST_POLL_NANOSECONDS);
+        let is_early = self.b.compare("lt", PtxType::S64, passed.into(), period);
+        self.b.branch_if(is_early, top);
+        let seen = self.b.reg(PtxType::U64);
+        let at = |offset| Address::reg(launch.device, offset).into();
+        let args = vec![seen.into(), at(POLLED_AT), last.into(), now.into()];
+        self.b.emit(Opcode::new("atom.relaxed.gpu.global.cas.b64"), args);
+        // By guards, since branches would let the threads of a warp diverge.
+        let is_first = self.b.compare("eq", PtxType::U64, seen.into(), last.into());
+        let found = self.b.copy(PtxType::U64, Operand::u64(0));
+        let args = vec![found.into(), Address::reg(launch.host, 0).into()];
+        self.b.emit_if(is_first, true, Opcode::new("ld.volatile.global.u64"), args);
+        let args = vec![at(FOUND), found.into()];
+        self.b.emit_if(is_first, true, Opcode::new("st.volatile.global.u64"), args);
     }
 }

@@ -58,6 +58,8 @@ pub enum Special {
     /// The mask of the lanes up to this one, inclusive.
     LanesUpTo,
     Clock,
+    /// The device's time in nanoseconds.
+    GlobalTimer,
     /// The slot of the warp on its multiprocessor.
     Warp,
     Multiprocessor,
@@ -76,6 +78,7 @@ impl Special {
             "%lanemask_lt" => return Some(Self::LanesBelow),
             "%lanemask_le" => return Some(Self::LanesUpTo),
             "%clock" => return Some(Self::Clock),
+            "%globaltimer" => return Some(Self::GlobalTimer),
             "%warpid" => return Some(Self::Warp),
             "%smid" => return Some(Self::Multiprocessor),
             _ => {}

@@ -276,7 +276,7 @@ impl<'t> Parser<'t> {
         if relaxed && !skip(&["cta", "gpu"]) {
             return Err(unsupported());
         }
-        let volatile = skip(&["volatile"]);
+        skip(&["volatile"]);
         let [space, rest @ ..] = rest else { return Err(unsupported()) };
         let space = Space::parse(space).ok_or_else(unsupported)?;
         let constant = rest.first() == Some(&"nc");
@@ -289,7 +289,7 @@ impl<'t> Parser<'t> {
                 check_count(count, to.len())?;
                 Op::Load { space, constant, bytes, to, address: address(from)? }
             }
-            ("st", [size @ .., ty], [to, from]) if !constant && !volatile => {
+            ("st", [size @ .., ty], [to, from]) if !constant => {
                 let (count, bytes) = width(size, ty).ok_or_else(unsupported)?;
                 let values = if count == 1 { vec![*from] } else { braced_list(from)? };
                 let values = values.iter().map(|value| self.operand(value));

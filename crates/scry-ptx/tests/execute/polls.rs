@@ -1,5 +1,5 @@
-//! Tests of the cancellation polls of loops. They read host memory, and such reads are serialised:
-//! so no loop may poll often, and no two warps may poll at the same time.
+//! Tests of the cancellation polls of loops: of their reads of host memory, which are serialised, so
+//! that a device must not read often.
 
 use scry_ptx::Target;
 
@@ -30,7 +30,8 @@ fn with_ticks(ticks: u64) -> RunOptions<'static> {
     RunOptions { ticks, budget: [1 << 30, 0], ..RunOptions::for_target(Target::SM_90) }
 }
 
-/// A short loop ends before its first poll, except in the first warps of each multiprocessor.
+/// A short loop ends before its first poll, except in the first warps of each multiprocessor; they
+/// poll soon after each other, so that the first one reads host memory.
 #[test]
 fn short_loops_hardly_poll() {
     for groups in [[64, 1, 1], [1, 64, 1], [2, 4, 8]] {
@@ -39,6 +40,31 @@ fn short_loops_hardly_poll() {
         assert_eq!(polls[0].block, [0; 3]);
         assert!(polls[0].ticks < 100_000, "{polls:?}");
     }
+}
+
+/// Threads that diverged in an inner loop poll one by one, since each counts its own iterations.
+#[test]
+fn diverged_threads_share_reads_of_host_memory() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: array<u32>;
+        @group(0) @binding(1) var<storage, read> step: u32;
+        @compute @workgroup_size(512)
+        fn main(@builtin(local_invocation_index) local: u32) {
+            var x = local;
+            for (var outer = 0u; outer < 300u; outer += step) {
+                for (var n = x % 32u; n != 0u; n -= step) {
+                    x = x * 1664525u + 1013904223u;
+                }
+            }
+            found[local] = x;
+        }";
+    let buffers = vec![vec![0; 2048], vec![1, 0, 0, 0]];
+    let launch = TestLaunch { source: source.to_owned(), buffers, ..launch(1, [1; 3]) };
+    let polls = polls(&launch, &with_ticks(1 << 5)).unwrap();
+    let ticks: Vec<u64> = polls.iter().map(|poll| poll.ticks).collect();
+    assert!(ticks.len() >= 8, "{} polls", ticks.len());
+    // 2^18 ns at 2 GHz.
+    assert!(ticks.windows(2).all(|two| two[1] - two[0] >= 1 << 19), "{ticks:?}");
 }
 
 #[test]

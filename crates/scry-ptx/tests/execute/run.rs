@@ -184,7 +184,7 @@ fn interpret(
     let counts = launch.groups.iter().flat_map(|count| count.to_le_bytes()).collect();
     // The address is a multiple of 4 and no more.
     let counts = add("counts", [vec![0xA5; 4], counts].concat(), false) + 4;
-    let epoch = add("epoch", EPOCH.to_le_bytes().to_vec(), false);
+    let epoch = add("epoch", [EPOCH, 0, 0].map(u64::to_le_bytes).concat(), true);
     let stop = add("stop", vec![0; 8], true);
     let arguments = Arguments { launch, linearised_grid, counts, epoch, stop };
     let params = arguments.params(&module, &ptx.params).map_err(Problem::Unsupported)?;

@@ -268,6 +268,8 @@ impl<'m> Warp<'m> {
             Special::LanesBelow => below,
             Special::LanesUpTo => below << 1 | 1,
             Special::Clock => shared.clock(),
+            // At 2 GHz, some time after the device's start.
+            Special::GlobalTimer => (1 << 40) + shared.clock() / 2,
             Special::Warp => (shared.first_warp() + self.first / LANES) as u64 % MAX_RESIDENT_WARPS,
             Special::Multiprocessor => shared.multiprocessor().into(),
         }

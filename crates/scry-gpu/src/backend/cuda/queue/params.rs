@@ -14,7 +14,8 @@ pub(crate) struct Range {
 /// The addresses of the numbers that kernels poll, the same for all launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Polled {
-    /// Address of the number of the submission being executed.
+    /// Address of the number of the submission being executed, and of what kernels write when they
+    /// poll.
     pub(crate) epoch: u64,
     /// Address of the number of the last cancelled submission.
     pub(crate) stop: u64,

@@ -30,6 +30,9 @@ const QUERY_INTERVAL: Duration = Duration::from_millis(1);
 /// One of this many waits with a timeout of zero queries the driver for errors.
 const POLLS_PER_QUERY: u32 = 64;
 
+/// Bytes in device memory of [`scry_ptx::Param::Epoch`].
+const EPOCH_BYTES: usize = 3 * size_of::<u64>();
+
 /// Numbers shared between host and device, in pinned host memory, each in a cache line of its own.
 #[repr(C, align(64))]
 struct Shared {
@@ -83,9 +86,9 @@ impl Timeline {
             gpu: Arc::clone(gpu),
         };
         // SAFETY: the driver writes an address. If this fails, the drop frees the rest.
-        let code = unsafe { (gpu.api.mem_alloc)(&raw mut timeline.polled.epoch, size_of::<u64>()) };
+        let code = unsafe { (gpu.api.mem_alloc)(&raw mut timeline.polled.epoch, EPOCH_BYTES) };
         gpu.check("cuMemAlloc", code)?;
-        // The epoch is uninitialised: kernels read it only after a submission was announced.
+        timeline.main.fill(timeline.polled.epoch, 0, EPOCH_BYTES / size_of::<u32>())?;
         Ok(timeline)
     }
 
