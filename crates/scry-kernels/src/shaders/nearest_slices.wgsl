@@ -1,8 +1,16 @@
-// The nearest points of each query in a slice of the points. A workgroup has 64 queries; four
-// invocations look for the nearest points of a query, each in a quarter of the points of a tile, and
-// keep a sorted list. Preceded by point_tiles.wgsl and nearest_list.wgsl.
+// The nearest points of each query in a slice of the points. A query's distances from the points of a
+// tile are searched by PARTS invocations, each of which looks at every PARTS-th quad of points, and
+// keeps a sorted list. Preceded by point_tiles.wgsl, the list, and
+//
+//     fn keep_rows(row: u32, column: u32, sums: Distances, phase: u32), which calls `keep` for the rows
+//     of a phase.
 
 @group(0) @binding(2) var<storage, read_write> lists: array<vec2<u32>>;
+
+// Distances are exchanged in phases, in each of which invocations store those of KEPT queries.
+const PHASES: u32 = QUERY_LOADS;
+const KEPT: u32 = ROWS / PHASES;
+const PARTS: u32 = 16u / ROWS;
 
 // Stores the distances of a query from four points that are 16 apart: quads of points by query. Quads
 // are exchanged so that neither writing nor reading has bank conflicts.
@@ -15,7 +23,13 @@ fn keep(row: u32, column: u32, values: vec4<f32>) {
 }
 
 fn exchange_of(row: u32) -> u32 {
-    return ((row ^ (row >> 2u)) & 1u) * 4u;
+    if PARTS == 2u {
+        return (((row * 2u) ^ row) & 4u) | ((row & 1u) * 2u);
+    }
+    if PARTS == 4u {
+        return ((row ^ (row >> 2u)) & 1u) * 4u;
+    }
+    return (row & 1u) * 4u;
 }
 
 // Returns distances as numbers in the same order: they are not negative. NaN, without its sign, is the
@@ -37,12 +51,14 @@ fn nearest_in_slices(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_index) local_index: u32,
 ) {
-    let row = local_index / 16u * 4u;
     let column = local_index % 16u;
-    let query = local_index / 4u;
-    let quarter = local_index % 4u;
-    let row_at = query * 16u;
-    let exchange = exchange_of(query);
+    // What the invocation searches.
+    let searchers = 256u / PHASES;
+    let own_phase = local_index / searchers;
+    let row = local_index % searchers / PARTS;
+    let part = local_index % PARTS;
+    let row_at = row * 16u;
+    let exchange = exchange_of(row);
     clear_list();
     for (var tile = 0u; tile < shape.tiles; tile++) {
         let nth_tile = group.y * shape.tiles + tile;
@@ -50,31 +66,36 @@ fn nearest_in_slices(
             break;
         }
         let first_point = nth_tile * 64u;
-        let sums = distances_of(group.x * 64u, first_point, local_index);
-        keep(row, column, sums.a);
-        keep(row + 1u, column, sums.b);
-        keep(row + 2u, column, sums.c);
-        keep(row + 3u, column, sums.d);
-        workgroupBarrier();
-        var mask = 0u;
-        for (var nth = 0u; nth < 4u; nth++) {
-            let quad = nth * 4u + quarter;
-            let keys = keys_of(memory[row_at + (quad ^ exchange)]);
-            mask |= candidates(keys, first_point + quad * 4u) << (nth * 4u);
-        }
-        // Invocations insert together, though what they insert is at different positions.
-        while mask != 0u {
-            let bit = firstTrailingBit(mask);
-            mask &= mask - 1u;
-            let quad = (bit & 12u) + quarter;
-            let key = bitcast<u32>(memory[row_at + (quad ^ exchange)][bit & 3u]) & 0x7fffffffu;
-            if key < farthest() {
-                insert(key, first_point + quad * 4u + (bit & 3u));
+        let sums = distances_of(group.x * QUERIES, first_point, local_index);
+        for (var phase = 0u; phase < PHASES; phase++) {
+            keep_rows(local_index / 16u * KEPT, column, sums, phase);
+            workgroupBarrier();
+            if phase == own_phase {
+                var mask = 0u;
+                for (var nth = 0u; nth < ROWS; nth++) {
+                    let quad = nth * PARTS + part;
+                    let keys = keys_of(memory[row_at + (quad ^ exchange)]);
+                    mask |= candidates(keys, first_point + quad * 4u) << (nth * 4u);
+                }
+                // Invocations insert together, though what they insert is at different positions.
+                while mask != 0u {
+                    let bit = firstTrailingBit(mask);
+                    mask &= mask - 1u;
+                    let quad = bit / 4u * PARTS + part;
+                    let value = memory[row_at + (quad ^ exchange)][bit & 3u];
+                    let key = bitcast<u32>(value) & 0x7fffffffu;
+                    if key < farthest() {
+                        insert(key, first_point + quad * 4u + (bit & 3u));
+                    }
+                }
+            }
+            if phase + 1u < PHASES {
+                workgroupBarrier();
             }
         }
     }
-    let nth_query = group.x * 64u + query;
+    let nth_query = group.x * QUERIES + row / KEPT * ROWS + own_phase * KEPT + row % KEPT;
     if nth_query < shape.queries {
-        store_list(((nth_query * shape.slices + group.y) * 4u + quarter) * K);
+        store_list(((nth_query * shape.slices + group.y) * PARTS + part) * K);
     }
 }

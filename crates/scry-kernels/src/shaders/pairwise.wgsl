@@ -1,4 +1,6 @@
-// Distances between all queries and all points. Preceded by point_tiles.wgsl.
+// Distances between all queries and all points. Preceded by point_tiles.wgsl, and by
+//
+//     fn store_rows(row: u32, column: u32, sums: Distances), which calls `store` for each row.
 
 @group(0) @binding(2) var<storage, read_write> distances: array<f32>;
 
@@ -27,11 +29,8 @@ fn pairwise(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_index) local_index: u32,
 ) {
-    let sums = distances_of(group.y * 64u, group.x * 64u, local_index);
-    let row = group.y * 64u + local_index / 16u * 4u;
+    let sums = distances_of(group.y * QUERIES, group.x * 64u, local_index);
+    let row = group.y * QUERIES + local_index / 16u * ROWS;
     let column = group.x * 64u + local_index % 16u;
-    store(row, column, sums.a);
-    store(row + 1u, column, sums.b);
-    store(row + 2u, column, sums.c);
-    store(row + 3u, column, sums.d);
+    store_rows(row, column, sums);
 }

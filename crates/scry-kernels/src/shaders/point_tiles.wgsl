@@ -1,8 +1,15 @@
-// Distances between 64 queries and 64 points by a workgroup of 16 × 16 invocations, each of which
-// computes 4 × 4. Coordinates are staged in workgroup memory, 16 at a time. Preceded by the elements'
+// Distances between queries and 64 points by a workgroup of 16 × 16 invocations, each of which computes
+// ROWS × 4. Coordinates are staged in workgroup memory, 16 at a time. Preceded by the elements'
 // definitions, by point_quads.wgsl or point_elements.wgsl, and by
 //
-//     const METRIC: u32, one of those below.
+//     const METRIC: u32, one of those below; const ROWS: u32, which is 1, 4 or 8; and
+//     struct Distances { row0: vec4<f32>, … }, the distances of ROWS queries, each from four points that
+//     are 16 apart; with
+//     fn add_rows(sums: Distances, first: u32, p0: vec4<f32>, …, p3: vec4<f32>) -> Distances, which
+//     accumulates the terms of the queries from memory[first] on; and
+//     fn cosine_rows(sums: Distances, first_row: u32, norms: vec4<f32>) -> Distances.
+//
+// Rows are fields, not an array in a loop, since the CPU does not unroll loops.
 
 const SQUARED_EUCLIDEAN: u32 = 0u;
 const COSINE: u32 = 1u;
@@ -12,16 +19,18 @@ const L1: u32 = 2u;
 // which avoids bank conflicts.
 const PITCH: u32 = 5u;
 
+// Queries of a workgroup, and how many of them an invocation loads.
+const QUERIES: u32 = 16u * ROWS;
+const QUERY_LOADS: u32 = (ROWS + 3u) / 4u;
+
 // Coordinates of the queries, and of the points from POINTS_AT on. Other kernels use it for results.
-const POINTS_AT: u32 = 320u;
+const POINTS_AT: u32 = QUERIES * PITCH;
 var<workgroup> memory: array<vec4<f32>, MEMORY>;
 
-// The distances of four queries, each from four points that are 16 apart.
-struct Distances {
+// Four coordinates of each query that an invocation stages.
+struct QueryQuads {
     a: vec4<f32>,
     b: vec4<f32>,
-    c: vec4<f32>,
-    d: vec4<f32>,
 }
 
 // Adds the terms of four coordinates of a query and a point.
@@ -53,8 +62,19 @@ fn accumulate(
     );
 }
 
-// Returns the distances of the queries from `4 * local_index / 16` on and the points `local_index % 16`
-// plus multiples of 16 of a tile. All invocations of the workgroup call it.
+fn load_queries(first_query: u32, row: u32, column: u32) -> QueryQuads {
+    var quads: QueryQuads;
+    if row < QUERIES {
+        quads.a = load_query(first_query + row, column);
+    }
+    if QUERY_LOADS == 2u {
+        quads.b = load_query(first_query + row + 64u, column);
+    }
+    return quads;
+}
+
+// Returns the distances of the queries from `ROWS * (local_index / 16)` on and the points
+// `local_index % 16` plus multiples of 16 of a tile. All invocations of the workgroup call it.
 fn distances_of(first_query: u32, first_point: u32, local_index: u32) -> Distances {
     let x = local_index % 16u;
     let y = local_index / 16u;
@@ -63,47 +83,46 @@ fn distances_of(first_query: u32, first_point: u32, local_index: u32) -> Distanc
     let quad = local_index % 4u;
     let at = row * PITCH + quad;
     var sums: Distances;
-    // Squares of the loaded coordinates, of a query and a point.
-    var squares = vec2<f32>();
-    var next_q = load_query(first_query + row, quad * 4u);
+    // Squares of the loaded coordinates, of queries and a point.
+    var query_squares = vec2<f32>();
+    var point_squares = 0.0;
+    var next_q = load_queries(first_query, row, quad * 4u);
     var next_p = load_point(first_point + row, quad * 4u);
     for (var start = 0u; start < shape.dimensions; start += 16u) {
         workgroupBarrier();
-        memory[at] = next_q;
+        if row < QUERIES {
+            memory[at] = next_q.a;
+        }
+        if QUERY_LOADS == 2u {
+            memory[at + 64u * PITCH] = next_q.b;
+        }
         memory[POINTS_AT + at] = next_p;
         workgroupBarrier();
         if METRIC == COSINE {
-            squares += vec2<f32>(dot(next_q, next_q), dot(next_p, next_p));
+            query_squares += vec2<f32>(dot(next_q.a, next_q.a), dot(next_q.b, next_q.b));
+            point_squares += dot(next_p, next_p);
         }
         let next = start + 16u + quad * 4u;
-        next_q = load_query(first_query + row, next);
+        next_q = load_queries(first_query, row, next);
         next_p = load_point(first_point + row, next);
         for (var nth = 0u; nth < 4u; nth++) {
-            let q_at = y * 4u * PITCH + nth;
-            let q0 = memory[q_at];
-            let q1 = memory[q_at + PITCH];
-            let q2 = memory[q_at + 2u * PITCH];
-            let q3 = memory[q_at + 3u * PITCH];
             let p_at = POINTS_AT + x * PITCH + nth;
             let p0 = memory[p_at];
             let p1 = memory[p_at + 16u * PITCH];
             let p2 = memory[p_at + 32u * PITCH];
             let p3 = memory[p_at + 48u * PITCH];
-            sums.a = accumulate(sums.a, q0, p0, p1, p2, p3);
-            sums.b = accumulate(sums.b, q1, p0, p1, p2, p3);
-            sums.c = accumulate(sums.c, q2, p0, p1, p2, p3);
-            sums.d = accumulate(sums.d, q3, p0, p1, p2, p3);
+            sums = add_rows(sums, y * ROWS * PITCH + nth, p0, p1, p2, p3);
         }
     }
     workgroupBarrier();
     if METRIC == COSINE {
-        memory[local_index] = vec4<f32>(squares, 0.0, 0.0);
+        memory[local_index] = vec4<f32>(query_squares.x, point_squares, 0.0, 0.0);
+        if QUERY_LOADS == 2u {
+            memory[local_index + 256u] = vec4<f32>(query_squares.y, 0.0, 0.0, 0.0);
+        }
         workgroupBarrier();
         let norms = vec4<f32>(norm(x).y, norm(x + 16u).y, norm(x + 32u).y, norm(x + 48u).y);
-        sums.a = cosine_distances(sums.a, norm(y * 4u).x * norms);
-        sums.b = cosine_distances(sums.b, norm(y * 4u + 1u).x * norms);
-        sums.c = cosine_distances(sums.c, norm(y * 4u + 2u).x * norms);
-        sums.d = cosine_distances(sums.d, norm(y * 4u + 3u).x * norms);
+        sums = cosine_rows(sums, y * ROWS, norms);
         workgroupBarrier();
     }
     return sums;

@@ -28,8 +28,9 @@ fn wide<T: Float>(points: &[T]) -> Vec<f64> {
     points.iter().map(|x| x.wide()).collect()
 }
 
-/// Queries, points and coordinates: whole and partial tiles, quads and odd numbers.
-const SHAPES: [[usize; 3]; 9] = [
+/// Queries, points and coordinates: whole and partial tiles with few, some and many queries, quads
+/// and odd numbers.
+const SHAPES: [[usize; 3]; 11] = [
     [1, 1, 1],
     [3, 2, 4],
     [64, 64, 16],
@@ -39,12 +40,17 @@ const SHAPES: [[usize; 3]; 9] = [
     [2, 257, 129],
     [70, 1, 128],
     [5, 6, 1009],
+    [17, 5, 6],
+    [129, 16_321, 3],
 ];
 
 fn check_pairwise<T: Float>(kernels: &Kernels, what: &str) {
     let gpu = kernels.device();
     for ([m, n, dim], metric) in SHAPES.iter().flat_map(|shape| METRICS.map(|it| (shape, it))) {
         let (m, n, dim) = (*m, *n, *dim);
+        if m * n > 1 << 20 && (metric != Metric::L1 || T::EPSILON > 1e-6) {
+            continue; // one comparison of millions of distances takes long enough
+        }
         let (a, b): (Vec<T>, Vec<T>) = (random(1, m * dim), random(2, n * dim));
         let (device_a, device_b) = (succeed(gpu.upload(&a)), succeed(gpu.upload(&b)));
         let out = poisoned::<f32>(gpu, m * n + 1);
@@ -147,7 +153,7 @@ fn check_nearest<T: Float>(
 
 /// Points, queries, coordinates and k: one tile and many slices, lists that are not full, and many
 /// queries.
-const SEARCHES: [[usize; 4]; 9] = [
+const SEARCHES: [[usize; 4]; 11] = [
     [1, 1, 1, 1],
     [3, 2, 4, 3],
     [64, 65, 3, 10],
@@ -157,6 +163,8 @@ const SEARCHES: [[usize; 4]; 9] = [
     [70_001, 1, 1, 5],
     [257, 200, 16, 10],
     [65, 1, 0, 3],
+    [16_321, 129, 4, 7],
+    [300, 17, 5, 2],
 ];
 
 fn check_searches<T: Float>(kernels: &Kernels, what: &str) {

@@ -1,10 +1,10 @@
 //! Cancellation polls in loops that are not proven to terminate, and between workgroups.
 //!
-//! The host writes the last cancelled launch to its own memory, and reads of that are serialised, at
-//! about one per microsecond. Threads of a warp that diverged in a loop poll one by one, so that a
-//! device may have a hundred thousand pollers. Therefore the device polls host memory for all of
-//! them, once in [`HOST_POLL_NANOSECONDS`]: the first thread for which that is due; the others read
-//! what it has found.
+//! The host writes the last cancelled launch to its own memory, and reads of that are serialised:
+//! they take about a microsecond each. Threads of a warp that diverged in a loop poll one by one,
+//! so that a device may have a hundred thousand pollers. Therefore the device polls host memory for
+//! all of them, once in [`HOST_POLL_NANOSECONDS`]: the first thread for which that is due; the
+//! others read what it has found.
 
 use scry_ir::GridSource;
 

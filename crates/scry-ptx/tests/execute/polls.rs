@@ -1,5 +1,5 @@
-//! Tests of the cancellation polls of loops: of their reads of host memory, which are serialised, so
-//! that a device must not read often.
+//! Tests of the cancellation polls of loops: of their reads of host memory, which are serialised,
+//! so that a device must not read often.
 
 use scry_ptx::Target;
 

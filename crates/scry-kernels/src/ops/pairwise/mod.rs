@@ -2,6 +2,8 @@
 
 mod nearest;
 
+use std::fmt::Write as _;
+
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
 use crate::arguments;
@@ -44,8 +46,14 @@ pub(super) struct Pairwise {
     sets: PointSets,
 }
 
-/// Queries, and points, of a tile.
+/// Points of a tile.
 const TILE: u64 = 64;
+
+/// Most queries of a tile.
+const MAX_QUERIES: u64 = 128;
+
+/// Workgroups from which on a device is fully used by tiles with the most queries.
+const MANY_TILES: u64 = 512;
 
 /// Distances between points.
 impl Kernels {
@@ -113,15 +121,53 @@ impl PointSets {
     fn obstacle(&self, kernels: &Kernels, others: &[u64]) -> Option<String> {
         let [queries, points] = self.lens();
         // Tiles may begin at most this far from the end of 32 bits.
-        let counts = [self.queries.saturating_add(TILE), self.points.saturating_add(TILE)];
+        let counts = [self.queries.saturating_add(MAX_QUERIES), self.points.saturating_add(TILE)];
         elements::obstacle(self.dtype, kernels)
             .or_else(|| elements::too_long(&[queries, points]))
             .or_else(|| elements::too_long(&counts))
             .or_else(|| elements::too_long(others))
     }
 
+    /// Returns the queries of an invocation: as few as there are, else many, which share the loads
+    /// of points.
+    fn rows(&self) -> u64 {
+        let most = self.queries.div_ceil(MAX_QUERIES) * self.points.div_ceil(TILE);
+        match self.queries {
+            0..=16 => 1,
+            _ if most < MANY_TILES => 4,
+            _ => 8,
+        }
+    }
+
+    /// Returns the tiles of the queries.
+    fn query_tiles(&self) -> u64 {
+        self.queries.div_ceil(16 * self.rows())
+    }
+
     fn has_quads(&self) -> bool {
         self.dim.is_multiple_of(4)
+    }
+
+    /// Returns the type of an invocation's distances, and the functions of its rows.
+    fn rows_source(&self) -> String {
+        let list = |element: &dyn Fn(u64) -> String| {
+            (0..self.rows()).map(element).collect::<Vec<_>>().join(", ")
+        };
+        format!(
+            "struct Distances {{ {} }}\n\n\
+             fn add_rows(\n    sums: Distances, first: u32,\n    \
+             p0: vec4<f32>, p1: vec4<f32>, p2: vec4<f32>, p3: vec4<f32>,\n) -> Distances {{\n    \
+             return Distances({});\n}}\n\n\
+             fn cosine_rows(\n    sums: Distances, first_row: u32, norms: vec4<f32>,\n\
+             ) -> Distances {{\n    return Distances({});\n}}\n\n",
+            list(&|nth| format!("row{nth}: vec4<f32>")),
+            list(&|nth| format!(
+                "accumulate(sums.row{nth}, memory[first + {nth}u * PITCH], p0, p1, p2, p3)"
+            )),
+            list(&|nth| format!(
+                "cosine_distances(sums.row{nth}, norm(first_row + {nth}u).x * norms)"
+            )),
+        )
     }
 
     /// Returns the declarations that precede `point_tiles.wgsl`, with this one; `memory` is in
@@ -140,10 +186,12 @@ impl PointSets {
             elements::prelude(self.dtype),
             quads,
             &format!(
-                "const METRIC = {metric}u;\nconst MEMORY = {memory}u;\n\
-                 struct Shape {{ queries: u32, points: u32, dimensions: u32, {fields} }}\n\n"
+                "const METRIC = {metric}u;\nconst MEMORY = {memory}u;\nconst ROWS = {}u;\n\
+                 struct Shape {{ queries: u32, points: u32, dimensions: u32, {fields} }}\n\n",
+                self.rows()
             ),
             loads,
+            &self.rows_source(),
             include_str!("../../shaders/point_tiles.wgsl"),
         ]
         .concat()
@@ -216,11 +264,18 @@ impl Pairwise {
 fn pairwise(it: &Pairwise, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let sets = &it.sets;
     let points = sets.bindings(preparation, [0, 1])?;
+    let mut stores = "fn store_rows(row: u32, column: u32, sums: Distances) {\n".to_owned();
+    for nth in 0..sets.rows() {
+        let _ = writeln!(stores, "    store(row + {nth}u, column, sums.row{nth});");
+    }
+    stores += "}\n\n";
+    // Quads of 16 coordinates and padding.
+    let memory = 5 * (16 * sets.rows() + TILE) as u32;
     let launch = preparation.wgsl(&WgslLaunch {
-        source: &[&sets.sources(640, ""), include_str!("../../shaders/pairwise.wgsl")],
+        source: &[&sets.sources(memory, ""), &stores, include_str!("../../shaders/pairwise.wgsl")],
         buffers: &[&points[0], &points[1], &preparation.buffers[2]],
         immediates: sets.immediates(),
-        workgroups: [sets.points.div_ceil(TILE) as u32, sets.queries.div_ceil(TILE) as u32, 1],
+        workgroups: [sets.points.div_ceil(TILE) as u32, sets.query_tiles() as u32, 1],
     })?;
     Ok(vec![launch])
 }

@@ -40,7 +40,7 @@ pub(in crate::ops) struct NearestPoints {
 /// Most nearest points: they are in registers.
 const MAX_K: usize = 64;
 
-/// Most slices of the points, each of which yields four lists per query.
+/// Most slices of the points, each of which yields one or more lists per query.
 const MAX_SLICES: u64 = 512;
 
 /// Nearest points.
@@ -164,15 +164,34 @@ impl NearestPoints {
         let multiprocessors = kernels.device().info().multiprocessors.unwrap_or(8);
         let wanted = u64::from(multiprocessors) * 4;
         let tiles = self.sets.points.div_ceil(TILE).max(1);
-        let slices = wanted.div_ceil(self.sets.queries.div_ceil(TILE).max(1));
+        let slices = wanted.div_ceil(self.sets.query_tiles().max(1));
         let per_slice = tiles.div_ceil(slices.min(MAX_SLICES));
         [tiles.div_ceil(per_slice), per_slice]
     }
 
+    /// Returns the lists of a query: one of each invocation that searches its distances.
+    fn lists_per_query(&self, slices: u64) -> u64 {
+        16 / self.sets.rows() * slices
+    }
+
     /// Returns the entries of the lists of all queries.
     fn list_len(&self, slices: u64) -> u64 {
-        // The results have 64-bit sizes, and there are at most 2048 lists of a query.
-        self.sets.queries.min(1 << 32) * 4 * slices * self.k
+        // The results have 64-bit sizes, and there are at most 8192 lists of a query.
+        self.sets.queries.min(1 << 32) * self.lists_per_query(slices) * self.k
+    }
+
+    /// Returns the function that keeps the rows of a phase.
+    fn keep_rows(&self) -> String {
+        let mut text =
+            "fn keep_rows(row: u32, column: u32, sums: Distances, phase: u32) {\n".to_owned();
+        for nth in 0..self.sets.rows().min(4) {
+            let values = match self.sets.rows() {
+                8 => format!("select(sums.row{nth}, sums.row{}, phase == 1u)", nth + 4),
+                _ => format!("sums.row{nth}"),
+            };
+            let _ = writeln!(text, "    keep(row + {nth}u, column, {values});");
+        }
+        text + "}\n\n"
     }
 
     /// Returns the list of an invocation: private variables, so that they are registers.
@@ -243,11 +262,12 @@ fn nearest(it: &NearestPoints, preparation: &Preparation<'_>) -> Result<Vec<Prep
         source: &[
             &sets.sources(1024, "slices: u32, tiles: u32"),
             &it.list(false),
+            &it.keep_rows(),
             include_str!("../../shaders/nearest_slices.wgsl"),
         ],
         buffers: &[&points[0], &points[1], &lists],
         immediates: sets.immediates().u32(slices as u32).u32(tiles as u32),
-        workgroups: [sets.queries.div_ceil(TILE) as u32, slices as u32, 1],
+        workgroups: [sets.query_tiles() as u32, slices as u32, 1],
     })?;
     let merge = preparation.wgsl(&WgslLaunch {
         source: &[
@@ -256,7 +276,7 @@ fn nearest(it: &NearestPoints, preparation: &Preparation<'_>) -> Result<Vec<Prep
             include_str!("../../shaders/nearest_merge.wgsl"),
         ],
         buffers: &[&lists, &preparation.words(2, it.len())?, &preparation.buffers[3]],
-        immediates: Immediates::default().u32(4 * slices as u32),
+        immediates: Immediates::default().u32(it.lists_per_query(slices) as u32),
         workgroups: [sets.queries as u32, 1, 1],
     })?;
     Ok(vec![search, merge])
