@@ -15,8 +15,8 @@ use crate::types::{Operand, PtxType, Reg};
 /// Iterations of a thread between reads of the clock, a power of two.
 const POLL_PERIOD: u32 = 64;
 
-/// Minimum ticks of the clock between two polls of a thread in loops: about 17 ms. Iterations are no
-/// measure of time: one may need nanoseconds, or wait for all other threads.
+/// Minimum ticks of the clock between two polls of a thread in loops: about 17 ms. Iterations are
+/// no measure of time: one may need nanoseconds, or wait for all other threads.
 const POLL_TICKS: u32 = 1 << 25;
 
 /// Minimum time between two reads of host memory by a device.
