@@ -2,10 +2,11 @@
 //!
 //! Instructions without effects are total, so they may be executed speculatively. Reads of a
 //! variable are hoisted if the loop does not assign it. Loads of read-only memory are hoisted only
-//! if the address is in bounds before the loop: either the loop executes the load unconditionally
-//! in its first iteration, or an instruction clamps the index to the memory's length. A condition
-//! around the load proves nothing, since the load is hoisted out of it. Therefore this pass
-//! precedes bounds-check elimination.
+//! if the address is in bounds before the loop: the loop executes the load unconditionally in its
+//! first iteration, or the load has no index and is within the memory's minimum size, or an
+//! instruction clamps the index to the memory's length or to a constant within the minimum size. A
+//! condition around the load proves nothing, since the load is hoisted out of it. Therefore this
+//! pass precedes bounds-check elimination.
 //!
 //! Expensive functions are not hoisted out of the branch of an `If`, which may never be executed.
 
