@@ -59,28 +59,23 @@ impl Licm<'_> {
     /// Processes the blocks of a statement.
     fn stmt(&mut self, stmt: &mut Stmt, out: &mut Block) {
         let (unconditional_depth, branch_depth) = (self.unconditional_depth, self.branch_depth);
-        let may_not_end = match stmt {
-            Stmt::Loop { label, body, finite } => {
+        match stmt {
+            Stmt::Loop { label, body, .. } => {
                 self.loops.push((*label, Vec::new()));
                 self.block(body);
                 let (_, before) = self.loops.pop().expect("it was pushed above");
                 out.extend(before);
-                !*finite
             }
             Stmt::If { then_block, else_block, .. } => {
                 self.unconditional_depth = self.loops.len();
                 self.branch_depth = self.loops.len();
                 self.block(then_block);
                 self.block(else_block);
-                false
             }
-            Stmt::Scope { body, .. } => {
-                self.block(body);
-                false
-            }
+            Stmt::Scope { body, .. } => self.block(body),
             _ => return,
-        };
-        let completes = !may_not_end && !may_exit(stmt);
+        }
+        let completes = !may_not_terminate(stmt) && !may_exit(stmt);
         self.unconditional_depth = if completes { unconditional_depth } else { self.loops.len() };
         self.branch_depth = branch_depth;
     }
@@ -172,6 +167,12 @@ impl Licm<'_> {
         let is_one = self.kir.constant(one).is_some_and(|constant| constant.bits == 1);
         is_one.then(|| *self.kir.inst(length))
     }
+}
+
+/// Returns whether a statement is or contains a loop that is not claimed to be finite.
+fn may_not_terminate(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Loop { finite: false, .. })
+        || stmt.blocks().flatten().any(may_not_terminate)
 }
 
 /// Returns whether an instruction costs much more than a branch around it.

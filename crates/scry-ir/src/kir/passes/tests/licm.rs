@@ -82,6 +82,42 @@ fn unconditional_loads_are_hoisted() {
     })));
 }
 
+/// Adds statements that may depend on a condition.
+type Write = fn(&mut Builder, Value);
+
+/// The load is never executed if the loop before it does not terminate, however deeply it is
+/// nested.
+#[test]
+fn loads_after_endless_loops_stay() {
+    let endless = |b: &mut Builder, condition| {
+        b.loop_(|b, label| b.if_then(condition, |b| b.break_to(label)));
+    };
+    let nested: [fn(&mut Builder, Value, Write); 4] = [
+        |b, condition, write| write(b, condition),
+        |b, condition, write| b.if_then(condition, |b| write(b, condition)),
+        |b, condition, write| b.scope(|b, _| write(b, condition)),
+        |b, condition, write| {
+            b.finite_loop(|b, label| {
+                write(b, condition);
+                b.break_to(label);
+            });
+        },
+    ];
+    let finite = |b: &mut Builder, condition| {
+        b.finite_loop(|b, label| b.if_then(condition, |b| b.break_to(label)));
+    };
+    for (nth, nest) in nested.into_iter().enumerate() {
+        let loads_stay = |inner: Write| {
+            let kir = hoist_from_loop(|b, _, [_, condition]| {
+                nest(b, condition, inner);
+                load_fixed(b);
+            });
+            !is_all_hoisted(&kir)
+        };
+        assert!(loads_stay(endless) && !loads_stay(finite), "nesting {nth}");
+    }
+}
+
 #[test]
 fn clamped_loads_are_always_hoisted() {
     let clamped = |stride| {
