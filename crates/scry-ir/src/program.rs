@@ -155,10 +155,10 @@ impl Program {
     ///
     /// ```
     /// use scry_ir::Program;
-    /// use scry_ir::kir::{BinaryOp, Builder, Type, Var};
+    /// use scry_ir::kir::{Access, BinaryOp, Builder, Type, Var};
     ///
     /// let mut b = Builder::new("twice", [64, 1, 1]);
-    /// let data = b.named_buffer("data", Type::F32, true);
+    /// let data = b.named_buffer("data", Type::F32, Access::ReadWrite);
     /// let i = b.global_id(0);
     /// let place = b.element(data, i);
     /// let x = b.load(Type::F32, place, 1)[0];

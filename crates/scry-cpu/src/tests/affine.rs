@@ -1,6 +1,6 @@
 //! Tests of affine values, and of values that are affine for some lanes only.
 
-use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Type, UnaryOp, Value};
+use scry_ir::kir::{Access, BinaryOp, Builder, Builtin, Kir, Label, Type, UnaryOp, Value};
 
 use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 
@@ -8,7 +8,7 @@ use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 /// buffer with that value as its index.
 fn kernel(shape: [u32; 3], value: impl FnOnce(&mut Builder) -> Value) -> Kir {
     let mut b = Builder::new("affine", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let value = value(&mut b);
     let value = b.bitcast(Type::U32, value);
     let number = b.global_index();

@@ -1,13 +1,13 @@
 //! Tests of atomic operations, by one workgroup and by several threads.
 
-use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, AtomicOp, Builder, Kir, Place, Type, Value};
 
 use super::support::{BuilderExt, Launch, bytes, noise, words};
 use crate::Machine;
 
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder)) -> Kir {
     let mut b = Builder::new("atomics", shape);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     fill(&mut b);
     b.finish()
 }

@@ -1,6 +1,6 @@
 //! Tests of workgroups whose invocations communicate through workgroup memory.
 
-use scry_ir::kir::{AddressSpace, Barrier, BinaryOp, Builder, Label, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, Barrier, BinaryOp, Builder, Label, Place, Type, Value};
 
 use super::support::{BuilderExt, Launch, SHAPES, bytes, noise, words};
 use crate::Machine;
@@ -13,7 +13,7 @@ fn run_reverse(
 ) -> Vec<u32> {
     let size = shape.iter().product::<u32>();
     let mut b = Builder::new("reverse", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let shared = b.workgroup_array(Type::U32, size);
     let (index, number) = (b.local_index(), b.global_index());
     if let Some(is_active) = is_active(&mut b, index) {
@@ -65,7 +65,7 @@ fn barriers_ignore_returned_invocations() {
 fn tree_reduction_in_a_loop() {
     for width in [32, 64, 256, 1024] {
         let mut b = Builder::new("sum", [width, 1, 1]);
-        let (input, out) = (b.buffer(false), b.buffer(true));
+        let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
         let shared = b.workgroup_array(Type::U32, width);
         let (index, number) = (b.local_index(), b.global_index());
         let value = b.load_word(input, number);

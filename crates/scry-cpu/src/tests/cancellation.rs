@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scry_ir::kir::{Barrier, BinaryOp, Builder, Kir, Type};
+use scry_ir::kir::{Access, Barrier, BinaryOp, Builder, Kir, Type};
 
 use super::support::{BuilderExt, Launch, bytes};
 use crate::{CancelToken, Cancelled, Machine};
@@ -11,7 +11,7 @@ use crate::{CancelToken, Cancelled, Machine};
 /// invocations of the launch but three leave the loop.
 fn endless(barrier: bool, divergent: bool) -> Kir {
     let mut b = Builder::new("endless", [64, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let number = b.global_index();
     let count = b.var(Type::U32);
     b.loop_(|b, label| {
@@ -63,7 +63,7 @@ fn cancellation_ends_infinite_kernels() {
 /// Returns a kernel that terminates.
 fn finite() -> Kir {
     let mut b = Builder::new("finite", [64, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let number = b.global_index();
     b.store_word(0, number, number);
     b.finish()

@@ -2,7 +2,7 @@
 //! results that overwrite operands. Numbers are small integers, so that nothing is rounded; one
 //! test uses fractions, whose rounding depends on the order of operations.
 
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
 use super::mul_adds::small;
 use super::support::{BuilderExt, Launch, SHAPES};
@@ -77,7 +77,7 @@ fn elementwise(shape: [u32; 3], terms: u32, end: End) -> Kir {
 /// As [`elementwise`]; with `partial`, only some invocations access memory.
 fn elementwise_if(shape: [u32; 3], terms: u32, end: End, partial: bool) -> Kir {
     let mut b = Builder::new("elementwise", shape);
-    let buffers = [b.buffer(false), b.buffer(false), b.buffer(true)];
+    let buffers = [b.buffer(Access::Read), b.buffer(Access::Read), b.buffer(Access::ReadWrite)];
     let number = b.global_index();
     let body = |b: &mut Builder| {
         let first = load(b, buffers[2], number);
@@ -129,7 +129,7 @@ fn chains_have_at_most_five_stages() {
 /// border compute it; otherwise indices are clamped.
 fn stencil(shape: [u32; 3], terms: u32, end: End, branch: bool) -> Kir {
     let mut b = Builder::new("stencil", shape);
-    let (from, to) = (b.buffer(false), b.buffer(true));
+    let (from, to) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let [x, y] = [b.global_x(), b.local_id(1)];
     let fifty = b.u32(50);
     let row = b.mul(y, fifty);
@@ -174,7 +174,7 @@ fn chains_load_and_store_workgroup_memory() {
     for shape in [[16, 4, 1], [64, 1, 1], [5, 3, 1], [8, 8, 1]] {
         for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
             let mut b = Builder::new("workgroup", shape);
-            let (from, to) = (b.buffer(false), b.buffer(true));
+            let (from, to) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
             let shared = b.workgroup_array(Type::F32, shape.iter().product());
             let [number, own] = [b.global_index(), b.local_index()];
             let place = Place::new(shared, Some(own), 4, 0);
@@ -202,7 +202,7 @@ fn chains_load_and_store_workgroup_memory() {
 fn chains_with_assignments_between_stages() {
     for shape in SHAPES {
         let mut b = Builder::new("variables", shape);
-        let (from, to) = (b.buffer(false), b.buffer(true));
+        let (from, to) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
         let number = b.global_index();
         let (first_var, second_var) = (b.var(Type::F32), b.var(Type::F32));
         let x = load(&mut b, from, number);

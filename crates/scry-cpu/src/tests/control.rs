@@ -1,6 +1,6 @@
 //! Tests of divergent control flow.
 
-use scry_ir::kir::{BinaryOp, Builder, Kir, Label, Type, Value, Var};
+use scry_ir::kir::{Access, BinaryOp, Builder, Kir, Label, Type, Value, Var};
 
 use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 
@@ -8,7 +8,7 @@ use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 /// the invocation's word of the other buffer, which is pseudo-random, and the variable.
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, Value, Var)) -> Kir {
     let mut b = Builder::new("control", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let result = b.var(Type::U32);
     let number = b.global_index();
     let noise = b.load_word(input, number);

@@ -1,6 +1,6 @@
 //! Tests of variables that are uniform inside a loop, and varying after it.
 
-use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
+use scry_ir::kir::{Access, BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
 
 use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 
@@ -17,7 +17,7 @@ struct Parts {
 
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, &Parts)) -> Kir {
     let mut b = Builder::new("counters", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let (result, other) = (b.var(Type::U32), b.var(Type::U32));
     let number = b.global_index();
     let (noise, fifteen) = (b.load_word(input, number), b.u32(15));

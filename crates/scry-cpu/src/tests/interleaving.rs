@@ -2,7 +2,9 @@
 //! width may not be a power of two, with images that may not fill them.
 
 use scry_ir::Program;
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type};
+use scry_ir::kir::{
+    Access, AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type,
+};
 
 use super::mul_adds::small;
 use super::random_kernels::Random;
@@ -176,7 +178,7 @@ fn indices_wrap_only_in_inactive_rows() {
 /// random indices.
 fn multiply_add(shape: [u32; 3], random: &mut Random) -> Kir {
     let mut b = Builder::new("sum", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let (number, x, row) = (b.global_index(), b.global_x(), b.builtin(Builtin::GroupId(1)));
     let [height, width, last, three] = [shape[1], 37, 60, 3].map(|word| b.u32(word));
     let (above, y) = (b.mul(row, height), b.local_id(1));

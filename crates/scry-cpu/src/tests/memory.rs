@@ -1,6 +1,6 @@
 //! Tests of loads and stores with all kinds of indices.
 
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Kir, Place, Type, Value};
 
 use super::support::{BuilderExt, Launch, SHAPES, bytes, noise, words};
 use crate::Machine;
@@ -8,7 +8,7 @@ use crate::Machine;
 /// Returns a kernel that reads one buffer and writes another.
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, AddressSpace, AddressSpace)) -> Kir {
     let mut b = Builder::new("memory", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     fill(&mut b, AddressSpace::Binding(input), AddressSpace::Binding(out));
     b.finish()
 }

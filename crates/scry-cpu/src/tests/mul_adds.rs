@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use scry_ir::kir::{
-    AddressSpace, AtomicOp, BinaryOp, Builder, Const, Kir, Place, Stmt, Type, Value, Var,
+    Access, AddressSpace, AtomicOp, BinaryOp, Builder, Const, Kir, Place, Stmt, Type, Value, Var,
 };
 
 use super::random_kernels::Random;
@@ -39,9 +39,9 @@ struct MulAddGenerator {
 impl MulAddGenerator {
     fn new(shape: [u32; 3], seed: u64) -> Self {
         let mut b = Builder::new("sums", shape);
-        b.buffer(false);
-        b.buffer(false);
-        b.buffer(true);
+        b.buffer(Access::Read);
+        b.buffer(Access::Read);
+        b.buffer(Access::ReadWrite);
         let shared = b.workgroup_array(Type::F32, shape.iter().product());
         let [number, local, x, y] =
             [b.global_index(), b.local_index(), b.local_id(0), b.local_id(1)];
@@ -195,7 +195,7 @@ fn miri_random_multiply_adds() {
 fn assert_elementwise_agrees(fill: impl Fn(&mut Builder, Value, Place, Place)) {
     for shape in SHAPES {
         let mut b = Builder::new("elementwise", shape);
-        let (input, out) = (b.buffer(false), b.buffer(true));
+        let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
         let number = b.global_index();
         let place = |buffer| Place::new(AddressSpace::Binding(buffer), Some(number), 4, 0);
         fill(&mut b, number, place(input), place(out));

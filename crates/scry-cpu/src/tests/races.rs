@@ -2,7 +2,7 @@
 //! Rust. Miri checks that, so the kernels are small; without Miri the tests check the defined
 //! results.
 
-use scry_ir::kir::{AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Type};
+use scry_ir::kir::{Access, AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Type};
 
 use super::support::{BuilderExt, Launch, bytes, noise, words};
 use crate::Machine;
@@ -10,7 +10,7 @@ use crate::Machine;
 /// Returns a kernel with workgroups of this width, and one buffer.
 fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
     let mut b = Builder::new("race", [width, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     fill(&mut b);
     b.finish()
 }
@@ -51,7 +51,7 @@ fn miri_neighbours_read_concurrent_writes() {
 #[test]
 fn miri_rows_written_by_several_threads() {
     let mut b = Builder::new("race", [16, 2, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let x = b.global_x();
     let row = b.builtin(Builtin::GroupId(1));
     let old = b.load_word(0, x);
@@ -145,7 +145,7 @@ fn miri_own_struct_elements_after_header() {
 fn miri_index_clamped_to_other_buffer() {
     // Invocations beyond the length of the shorter buffer share its last index.
     let mut b = Builder::new("race", [16, 1, 1]);
-    let (short, long) = (b.buffer(false), b.buffer(true));
+    let (short, long) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let x = b.global_x();
     let index = b.clamped(x, short, 0, 4);
     b.store_word(long, index, x);
@@ -225,7 +225,7 @@ fn miri_machine_with_several_threads() {
 #[test]
 fn miri_divergence_with_every_memory_space() {
     let mut b = Builder::new("all", [6, 2, 1]);
-    let buffer = b.buffer(true);
+    let buffer = b.buffer(Access::ReadWrite);
     let (shared, local) = (b.workgroup_array(Type::U32, 12), b.local_array(Type::U16, 3));
     b.immediates(8);
     let own = b.local_index();

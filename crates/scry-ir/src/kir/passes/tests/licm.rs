@@ -7,13 +7,14 @@ use super::super::{
     if_conversion::convert_branches, licm::hoist, optimise, simplify_control::simplify,
 };
 use super::support::{all_insts, count_insts, loop_body, store_result};
+use crate::Access;
 
 /// Returns a kernel after LICM: a loop of `body`, a store and an exit. `body` gets the loop's
 /// label, a uniform value and a condition. Buffer 0 is read-only, buffer 1 is written.
 fn hoist_from_loop(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     let mut b = Builder::new("test", [64, 1, 1]);
-    b.buffer(false);
-    let out = b.buffer(true);
+    b.buffer(Access::Read);
+    let out = b.buffer(Access::ReadWrite);
     let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::LocalId(0)));
     let condition = b.binary(BinaryOp::Lt, x, y);
     b.finite_loop(|b, label| {
@@ -168,7 +169,7 @@ fn writable_memory_is_loaded_every_iteration() {
 #[test]
 fn invariant_variable_reads_are_hoisted() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let (outer, inner) = (b.var(Type::U32), b.var(Type::U32));
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
@@ -196,7 +197,7 @@ fn invariant_variable_reads_are_hoisted() {
 #[test]
 fn redundant_exits_are_removed() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
     b.scope(|b, outer| {
@@ -226,7 +227,7 @@ fn redundant_exits_are_removed() {
 #[test]
 fn small_branches_become_selects() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let var = b.var(Type::U32);
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
@@ -246,7 +247,7 @@ fn small_branches_become_selects() {
 #[test]
 fn short_circuit_and_becomes_and() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let var = b.var(Type::Bool);
     let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::GroupId(1)));
     let limit = b.u32(10);
@@ -286,7 +287,7 @@ fn matrix_products_and_users_stay() {
 #[test]
 fn results_of_products_stay_together() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let lane = b.builtin(Builtin::SubgroupLane);
     let unused = b.builtin(Builtin::GroupId(2));
     b.binary(BinaryOp::Add, unused, lane);
