@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{Access, AddressSpace, Barrier, BinaryOp, Builder, Label, Place, Type, Value};
 
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise, words};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise, words};
 use crate::Machine;
 
 /// Runs a kernel that reverses the words of each workgroup through workgroup memory. Invocations
@@ -29,7 +29,7 @@ fn run_reverse(
     b.store_word(out, number, value);
     let kir = b.finish();
     let count = size as usize * 3;
-    let launch = Launch::new([3, 1, 1], &[bytes(&noise(count)), bytes(&vec![9; count])]);
+    let launch = TestLaunch::new([3, 1, 1], &[bytes(&noise(count)), bytes(&vec![9; count])]);
     words(&launch.run(&kir, &Machine::new(2))[1])
 }
 
@@ -99,7 +99,7 @@ fn tree_reduction_in_a_loop() {
         });
         let kir = b.finish();
         let data = noise(5 * width as usize);
-        let launch = Launch::new([5, 1, 1], &[bytes(&data), bytes(&[0; 5])]);
+        let launch = TestLaunch::new([5, 1, 1], &[bytes(&data), bytes(&[0; 5])]);
         let sum = |group: &[u32]| group.iter().fold(0u32, |a, b| a.wrapping_add(*b));
         let expected: Vec<_> = data.chunks(width as usize).map(sum).collect();
         for threads in [1, 2] {

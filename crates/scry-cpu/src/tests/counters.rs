@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{Access, BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
 
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise};
 
 /// The values and variables that a kernel is built from.
 struct Parts {
@@ -32,7 +32,7 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, &Parts)) -> Kir {
 fn assert_agrees(fill: impl Fn(&mut Builder, &Parts)) {
     for shape in SHAPES {
         let size = shape.iter().product::<u32>() as usize * 6;
-        let launch = Launch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+        let launch = TestLaunch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
         launch.assert_agrees(&kernel(shape, &fill));
     }
 }

@@ -8,7 +8,7 @@ use scry_ir::kir::{
 
 use super::mul_adds::small;
 use super::random_kernels::Random;
-use super::support::{BuilderExt, Launch, bytes, noise};
+use super::support::{BuilderExt, TestLaunch, bytes, noise};
 use crate::Code;
 
 const SHAPES: [[u32; 3]; 9] = [
@@ -65,7 +65,7 @@ fn assert_agrees(body: &str) {
             for (w, h) in [(width, height), (width - 1, height), (width.div_ceil(2), height + 3)] {
                 let data = bytes(&noise((w * h) as usize));
                 let out = bytes(&vec![7; (2 * width * height * depth) as usize]);
-                let mut launch = Launch::new(groups, &[data, out, bytes(&[0; 64])]);
+                let mut launch = TestLaunch::new(groups, &[data, out, bytes(&[0; 64])]);
                 launch.immediates = bytes(&[w, h]);
                 launch.assert_agrees(&kir);
             }
@@ -205,7 +205,7 @@ fn multiply_adds_with_memory_operands() {
         for round in 0..40 {
             let groups = GROUPS[round % GROUPS.len()];
             let size = shape.iter().chain(&groups).product::<u32>() as usize;
-            let launch = Launch::new(groups, &[small(1, 37 * 20), small(2, size)]);
+            let launch = TestLaunch::new(groups, &[small(1, 37 * 20), small(2, size)]);
             launch.assert_agrees(&multiply_add(shape, &mut random));
         }
     }

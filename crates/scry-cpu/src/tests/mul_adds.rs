@@ -8,7 +8,7 @@ use scry_ir::kir::{
 };
 
 use super::random_kernels::Random;
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise};
 
 /// Limit below which integers are exact in f32.
 const EXACT_LIMIT: u32 = 1 << 24;
@@ -157,7 +157,7 @@ impl MulAddGenerator {
 }
 
 /// Returns a random kernel and its launch.
-fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, Launch) {
+fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, TestLaunch) {
     let mut generator = MulAddGenerator::new(shape, seed);
     generator.statements(statements);
     let size = 4 * shape.iter().product::<u32>() as usize;
@@ -165,7 +165,7 @@ fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, Launch) {
     let short = size - [0, 3, 17][seed as usize % 3];
     (
         generator.finish(),
-        Launch::new([4, 1, 1], &[small(0, size), small(1 << 8, short), small(1 << 9, short)]),
+        TestLaunch::new([4, 1, 1], &[small(0, size), small(1 << 8, short), small(1 << 9, short)]),
     )
 }
 
@@ -203,7 +203,7 @@ fn assert_elementwise_agrees(fill: impl Fn(&mut Builder, Value, Place, Place)) {
         let size = 3 * shape.iter().product::<u32>() as usize;
         for missing in [0, 1, 20] {
             let buffers = [small(0, size), small(1 << 8, size.saturating_sub(missing))];
-            Launch::new([3, 1, 1], &buffers).assert_agrees(&kir);
+            TestLaunch::new([3, 1, 1], &buffers).assert_agrees(&kir);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
-use super::support::{BuilderExt, Launch, bytes, words};
+use super::support::{BuilderExt, TestLaunch, bytes, words};
 use crate::Machine;
 
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
@@ -71,7 +71,7 @@ fn assert_product(shape: [u32; 3], step: usize, operand_type: Type, accumulator_
     });
     let data: Vec<u32> = data.collect();
     let kir = kernel(shape, step as u32, operand_type, accumulator_type);
-    let launch = Launch::new([1, 1, 1], &[bytes(&data), bytes(&vec![99; size * 4])]);
+    let launch = TestLaunch::new([1, 1, 1], &[bytes(&data), bytes(&vec![99; size * 4])]);
     let out = words(&launch.run(&kir, &Machine::new(1))[1]);
     for (number, out) in out.chunks(4).enumerate() {
         let first = number / 32 * 32;
@@ -110,6 +110,6 @@ fn f16_accumulation_rounds_once() {
     let result = b.convert(Type::U32, result[3]);
     let number = b.global_index();
     b.store_word(out, number, result);
-    let launch = Launch::new([1, 1, 1], &[bytes(&[0; 32])]);
+    let launch = TestLaunch::new([1, 1, 1], &[bytes(&[0; 32])]);
     assert_eq!(words(&launch.run(&b.finish(), &Machine::new(1))[0]), [2056; 32]);
 }

@@ -5,7 +5,7 @@ use scry_ir::kir::{
     Value,
 };
 
-use super::support::{BuilderExt, Launch, bytes, noise, words};
+use super::support::{BuilderExt, TestLaunch, bytes, noise, words};
 use crate::{Machine, SUBGROUP_SIZE};
 
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
@@ -26,7 +26,8 @@ fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: boo
     });
     let kir = b.finish();
     let size = shape.iter().product::<u32>() as usize * GROUPS;
-    let launch = Launch::new([GROUPS as u32, 1, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+    let launch =
+        TestLaunch::new([GROUPS as u32, 1, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
     words(&launch.run(&kir, &Machine::new(2))[1])
 }
 
