@@ -107,12 +107,12 @@ impl Program {
     /// In addition to standard WGSL, `var<immediate>` (parameters of each launch), `f64`, 16-bit
     /// and 64-bit integers, atomics of `f32` and of 64-bit integers, and cooperative matrices are
     /// supported: see [`Features`]. Entry points that use textures, samplers or other resources
-    /// that are not buffers are refused.
+    /// that are not buffers are rejected.
     ///
     /// # Errors
     /// A [`ShaderError`] with a kind, a message of one line and, if it has a position, line, column
-    /// and the annotated source. Any source is compiled or refused within seconds; one that is
-    /// nested too deeply or too large is refused as
+    /// and the annotated source. Any source is compiled or rejected within seconds; one that is
+    /// nested too deeply or too large is rejected as
     /// [`TooComplex`](crate::ShaderErrorKind::TooComplex).
     ///
     /// ```

@@ -175,7 +175,7 @@ fn endless_loops_are_valid_wgsl() {
 }
 
 #[test]
-fn interface_of_another_kernel_is_refused() {
+fn interface_of_another_kernel_is_rejected() {
     let mut b = Builder::new("main", [1, 1, 1]);
     let nothing = interface(b.kir());
     b.buffer(Access::ReadWrite);

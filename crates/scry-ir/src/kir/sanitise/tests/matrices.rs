@@ -99,6 +99,6 @@ fn loads_of_fragments_are_rejected() {
     let matrix = MatrixType { role, size, element };
     let stride = b.u32(8);
     b.load_fragment(FragmentPlace { matrix, place, stride, row_major: true });
-    let error = Program::from_kir(&b.finish()).err().expect("the kernel is refused").to_string();
+    let error = Program::from_kir(&b.finish()).err().expect("the kernel is rejected").to_string();
     assert!(error.contains("help: use `matrix_load`"), "{error}");
 }
