@@ -1,4 +1,4 @@
-// Loops whose counter starts at the bound: they end when it wraps around, or after 200 iterations.
+// Loops whose counter starts at the bound or one above it: they end when it wraps around, or after 200 iterations.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4<u32>>;

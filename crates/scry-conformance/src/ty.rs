@@ -82,11 +82,10 @@ impl Ty {
         }
     }
 
-    /// Returns the bits of the float that is nearest to a value. For f16 the value may be rounded
-    /// to f32 first, so very close to the middle of two f16 values it may be the other one.
+    /// Returns the bits of the float that is nearest to a value, ties to even.
     pub(crate) fn nearest(self, value: f64) -> u64 {
         match self {
-            Self::F16 => f16::from_f64(value).to_bits().into(),
+            Self::F16 => nearest_f16(value).to_bits().into(),
             Self::F32 => (value as f32).to_bits().into(),
             _ => value.to_bits(),
         }
@@ -107,6 +106,20 @@ impl Ty {
         let exponent = (value.abs().log2().floor() as i32).max(min_exponent);
         2f64.powi(exponent) * 2f64.powi(-fraction_bits)
     }
+}
+
+/// Returns the nearest f16, ties to even. `f16::from_f64` may round through f32, and then returns
+/// another one for some numbers close to the middle of two f16.
+pub fn nearest_f16(value: f64) -> f16 {
+    let single = value as f32;
+    if value.is_nan() || f64::from(single) == value {
+        return f16::from_f32(single);
+    }
+    // Round to odd: the last bit of the f32 records that the value is between it and its
+    // neighbour, so that the f32 is not the middle of two f16.
+    let is_rounded_up = f64::from(single).abs() > value.abs();
+    let truncated = single.to_bits() - u32::from(is_rounded_up);
+    f16::from_f32(f32::from_bits(truncated | 1))
 }
 
 /// Returns the `enable` directives that types require.
@@ -138,4 +151,40 @@ pub fn unpack(ty: Ty, words: &[u32], len: usize) -> Vec<u64> {
     let value =
         |bytes: &[u8]| bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
     bytes.chunks(size).take(len).map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f16_is_rounded_once() {
+        let (half, little) = (2f64.powi(-11), 2f64.powi(-50));
+        let nearest = |value: f64| {
+            let bits = Ty::F16.nearest(value);
+            assert_eq!(Ty::F16.nearest(-value), bits | 0x8000, "{value:e}");
+            Ty::F16.float(bits)
+        };
+        let up = 1.0 + 2.0 * half;
+        assert_eq!(nearest(1.0 + half), 1.0, "ties to even");
+        assert_eq!(nearest(1.0 + half + little), up);
+        assert_eq!(nearest(1.0 + half - little), 1.0);
+        assert_eq!(nearest(up + half - little), up);
+        assert_eq!(nearest(up + half), up + 2.0 * half, "ties to even");
+        assert_eq!(nearest(65520.0 - little.sqrt()), 65504.0);
+        assert_eq!(nearest(65520.0), f64::INFINITY);
+        assert_eq!(nearest(1e300), f64::INFINITY);
+        assert_eq!(nearest(2f64.powi(-25) * (1.0 + little)), 2f64.powi(-24));
+        assert_eq!(nearest(2f64.powi(-25)), 0.0, "ties to even");
+        assert_eq!(nearest(1e-300), 0.0);
+        assert!(nearest_f16(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn each_f16_is_its_nearest() {
+        for bits in 0..=u16::MAX {
+            let value = f16::from_bits(bits);
+            assert!(value.is_nan() || nearest_f16(value.to_f64()) == value, "{bits:#x}");
+        }
+    }
 }

@@ -12,8 +12,8 @@ mod cancellation;
 mod code;
 mod compile;
 mod exec;
-mod job;
 mod lanes;
+mod launch;
 mod machine;
 mod math;
 mod memory;
@@ -27,7 +27,7 @@ mod vector_atomics;
 
 pub use cancellation::{CancelToken, Cancelled};
 pub use code::{Code, LimitExceeded};
-pub use job::Job;
+pub use launch::Launch;
 pub use machine::Machine;
 pub use memory::{Memory, MemoryRange};
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use scry_cpu::{CancelToken, Code, Job, Machine, Memory};
+use scry_cpu::{CancelToken, Code, Launch, Machine, Memory};
 use scry_ir::Program;
 use scry_ir::kir::KirOptions;
 
@@ -229,7 +229,7 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
         Memory::new(size).expect("memory can be allocated"),
     );
     let groups = INVOCATIONS.div_ceil(shape.iter().product());
-    let job = Job {
+    let launch = Launch {
         code: &code,
         bindings: &[input.whole(), output.whole()],
         groups: [groups, 1, 1],
@@ -239,7 +239,7 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     // SAFETY: both memories are alive, and no other thread uses them.
     unsafe {
         input.whole().write(&data);
-        machine.run(&job, &CancelToken::default()).expect("the launch is not cancelled");
+        machine.run(&launch, &CancelToken::default()).expect("the launch is not cancelled");
         output.whole().read(&mut out);
     }
     out

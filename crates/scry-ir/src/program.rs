@@ -107,12 +107,12 @@ impl Program {
     /// In addition to standard WGSL, `var<immediate>` (parameters of each launch), `f64`, 16-bit
     /// and 64-bit integers, atomics of `f32` and of 64-bit integers, and cooperative matrices are
     /// supported: see [`Features`]. Entry points that use textures, samplers or other resources
-    /// that are not buffers are refused.
+    /// that are not buffers are rejected.
     ///
     /// # Errors
     /// A [`ShaderError`] with a kind, a message of one line and, if it has a position, line, column
-    /// and the annotated source. Any source is compiled or refused within seconds; one that is
-    /// nested too deeply or too large is refused as
+    /// and the annotated source. Any source is compiled or rejected within seconds; one that is
+    /// nested too deeply or too large is rejected as
     /// [`TooComplex`](crate::ShaderErrorKind::TooComplex).
     ///
     /// ```
@@ -155,10 +155,10 @@ impl Program {
     ///
     /// ```
     /// use scry_ir::Program;
-    /// use scry_ir::kir::{BinaryOp, Builder, Type, Var};
+    /// use scry_ir::kir::{Access, BinaryOp, Builder, Type, Var};
     ///
     /// let mut b = Builder::new("twice", [64, 1, 1]);
-    /// let data = b.named_buffer("data", Type::F32, true);
+    /// let data = b.named_buffer("data", Type::F32, Access::ReadWrite);
     /// let i = b.global_id(0);
     /// let place = b.element(data, i);
     /// let x = b.load(Type::F32, place, 1)[0];

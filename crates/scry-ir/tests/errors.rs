@@ -1,5 +1,5 @@
-//! Tests of error texts against golden files: `tests/errors/NAME.wgsl` must be refused with exactly
-//! the text in `tests/errors/NAME.txt`. `SCRY_BLESS=1` rewrites the golden files.
+//! Tests of error texts against golden files: `tests/errors/NAME.wgsl` must be rejected with
+//! exactly the text in `tests/errors/NAME.txt`. `SCRY_BLESS=1` rewrites the golden files.
 //!
 //! Lines at the top of a source set the options: `// entry: NAME`, `// override: NAME=VALUE`,
 //! `// features: none`.

@@ -129,7 +129,7 @@ fn struct_layouts_follow_wgsl() {
 }
 
 #[test]
-fn nested_align_is_honoured_or_refused() {
+fn nested_align_is_honoured_or_rejected() {
     // By the rules of WGSL, I has alignment 64 and size 64.
     let inner = "struct I { @align(64) x: u32 }";
     for (outer, expected) in [

@@ -21,8 +21,9 @@ use crate::op::Op;
 use crate::operation::{AnyOperation, Candidate, Preparation, VariantInfo};
 use crate::ptx;
 
-/// The author of a plan's kernels. Library kernels have unique names, so they are cached by name. A
-/// program's own kernels may share a name, so they are not cached.
+/// The author of a plan's kernels. The name of a library kernel determines its code, so such
+/// kernels are cached by name and dynamic shared memory. A program's own kernels may share a name,
+/// so they are not cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Crate,
@@ -193,8 +194,8 @@ impl PlanBuffers<'_> {
     }
 }
 
-/// Returns the compiled kernel. Library kernels are cached by name; a program's own kernels are
-/// not, because another one may have the same name.
+/// Returns the compiled kernel. Library kernels are cached by name and dynamic shared memory; a
+/// program's own kernels are not, because another one may have the same name.
 ///
 /// # Safety
 /// As [`Kernels::prepare`].

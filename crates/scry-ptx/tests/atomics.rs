@@ -2,7 +2,9 @@
 
 mod support;
 
-use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Builtin, Const, Kir, Place, Type, Value};
+use scry_ir::kir::{
+    Access, AddressSpace, AtomicOp, Builder, Builtin, Const, Kir, Place, Type, Value,
+};
 use scry_ptx::Target;
 use support::{TARGETS, text};
 
@@ -31,9 +33,12 @@ fn ops(ty: Type) -> &'static [AtomicOp] {
 /// `shared` selects workgroup memory; `constant`, constant operands.
 fn kernel(ty: Type, op: AtomicOp, shared: bool, constant: bool) -> Kir {
     let mut b = Builder::new("kernel", [64, 1, 1]);
-    let out = b.buffer(true);
-    let space =
-        if shared { b.workgroup_array(ty, 64) } else { AddressSpace::Binding(b.buffer(true)) };
+    let out = b.buffer(Access::ReadWrite);
+    let space = if shared {
+        b.workgroup_array(ty, 64)
+    } else {
+        AddressSpace::Binding(b.buffer(Access::ReadWrite))
+    };
     let index = b.builtin(Builtin::LocalId(0));
     let place = |at: Value| Place::new(AddressSpace::Binding(out), Some(at), ty.size(), 0);
     let operand = |b: &mut Builder| match constant {

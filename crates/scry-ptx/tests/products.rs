@@ -2,7 +2,7 @@
 
 mod support;
 
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Builtin, Kir, Place, Type, Value};
 use scry_ir::{Program, kir::KirOptions};
 use scry_ptx::Target;
 use support::{TARGETS, text};
@@ -11,7 +11,7 @@ use support::{TARGETS, text};
 /// which adds to the previous result. Only the first nine invocations multiply if `in_branch`.
 fn kernel(size: u32, in_branch: bool, operand: Type, accumulator: Type, times: usize) -> Kir {
     let mut b = Builder::new("kernel", [size, 1, 1]);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let lane = b.builtin(Builtin::LocalId(0));
     let read = |b: &mut Builder, ty: Type, nth: u32| -> Value {
         b.load(ty, Place::new(AddressSpace::Binding(input), Some(lane), 64, 8 * nth), 1)[0]

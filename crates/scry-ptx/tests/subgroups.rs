@@ -3,8 +3,8 @@
 mod support;
 
 use scry_ir::kir::{
-    AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, GroupOperation, Inst, Kir, Place,
-    Reduction, ShuffleSource, SubgroupOp, Type, Value,
+    Access, AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, GroupOperation, Inst, Kir,
+    Place, Reduction, ShuffleSource, SubgroupOp, Type, Value,
 };
 use scry_ptx::Target;
 use support::{TARGETS, text};
@@ -67,8 +67,8 @@ fn kernel(
     exchange: &dyn Fn(&mut Builder, Value, Value) -> Value,
 ) -> Kir {
     let mut b = Builder::new("kernel", [size, 1, 1]);
-    b.buffer(true);
-    b.buffer(false);
+    b.buffer(Access::ReadWrite);
+    b.buffer(Access::Read);
     let lane = b.builtin(Builtin::LocalId(0));
     let ten = b.u32(10);
     let condition = b.binary(BinaryOp::Lt, lane, ten);
@@ -249,10 +249,10 @@ fn set_condition(b: &mut Builder, source: ConditionSource, flag: Value) -> Value
 
 /// Returns a kernel with subgroup operations under a condition. It depends on a value that all
 /// invocations load from one address.
-fn kernel_with_loaded_condition(writable: bool, source: ConditionSource) -> Kir {
+fn kernel_with_loaded_condition(access: Access, source: ConditionSource) -> Kir {
     let mut b = Builder::new("kernel", [64, 1, 1]);
-    b.buffer(true);
-    let flags = b.buffer(writable);
+    b.buffer(Access::ReadWrite);
+    let flags = b.buffer(access);
     let lane = b.builtin(Builtin::LocalId(0));
     let flag = b.load(Type::U32, Place::new(AddressSpace::Binding(flags), None, 4, 0), 1)[0];
     let zero = b.u32(0);
@@ -272,10 +272,10 @@ fn kernel_with_loaded_condition(writable: bool, source: ConditionSource) -> Kir 
 fn racy_conditions_are_not_uniform() {
     use ConditionSource::{Assignment, LoadedValue, ScopeExit, SecondVariable, TripCount};
     for source in [LoadedValue, Assignment, ScopeExit, TripCount, SecondVariable] {
-        let constant = text(&kernel_with_loaded_condition(false, source), Target::SM_80);
+        let constant = text(&kernel_with_loaded_condition(Access::Read, source), Target::SM_80);
         assert!(!constant.contains("activemask"), "{source:?}: {constant}");
         assert!(constant.contains("bar.warp.sync 4294967295;"), "{source:?}: {constant}");
-        let racy = text(&kernel_with_loaded_condition(true, source), Target::SM_80);
+        let racy = text(&kernel_with_loaded_condition(Access::ReadWrite, source), Target::SM_80);
         assert_eq!(racy.matches("activemask").count(), 2, "{source:?}: {racy}");
     }
 }
@@ -283,7 +283,7 @@ fn racy_conditions_are_not_uniform() {
 #[test]
 fn unrolled_iterations_keep_their_barriers() {
     let mut b = Builder::new("kernel", [64, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let (lane, counter) = (b.builtin(Builtin::LocalId(0)), b.var(Type::U32));
     let [zero, one, ten] = [0, 1, 10].map(|number| b.u32(number));
     b.set(counter, zero);
@@ -308,7 +308,7 @@ fn unrolled_iterations_keep_their_barriers() {
 #[test]
 fn exited_lanes_stay_inactive() {
     let mut b = Builder::new("kernel", [64, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let lane = b.builtin(Builtin::LocalId(0));
     b.loop_(|b, outer| {
         b.barrier(Barrier::Subgroup);

@@ -5,7 +5,7 @@ use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch, f16};
 
 use crate::case::{Case, Data, ExpectedValue};
 use crate::check::{ensure, ensure_eq};
-use crate::ty::Ty;
+use crate::ty::{Ty, nearest_f16};
 
 const F16: &str = "enable f16;
     struct Row { a: f16, v: vec3<f16>, m: mat2x2<f16> }
@@ -194,17 +194,6 @@ const F64_TO_F16: &str = "
         if id.x < arrayLength(&a) { out[id.x] = f32(f16(a[id.x])); }
     }";
 
-/// Returns the nearest f16, ties to even. Compares distances, because rounding through f32 could be
-/// wrong.
-fn nearest_f16(x: f64) -> f64 {
-    let approximate = f16::from_f32(x as f32).to_bits();
-    let candidates = [approximate.saturating_sub(1), approximate, approximate + 1];
-    let distance = |bits: &u16| (f16::from_bits(*bits).to_f64() - x).abs();
-    let nearer = |a: &u16, b: &u16| distance(a).total_cmp(&distance(b)).then((a & 1).cmp(&(b & 1)));
-    let nearest = candidates.into_iter().min_by(nearer).expect("there are three");
-    f16::from_bits(nearest).to_f64()
-}
-
 /// Returns middles between two f16 values, and numbers slightly above and below them. The three are
 /// equal as f32, so rounding to f32 first gives a wrong f16 for one of them. Also returns some
 /// other numbers, and the negative of each.
@@ -223,7 +212,7 @@ pub(crate) fn f64_to_f16_rounds_once(gpu: &DeviceInfo) -> Case {
     let numbers = near_middles();
     let is_compiled_by_us = matches!(gpu.backend, BackendKind::Cpu | BackendKind::Cuda);
     let want = |x: &f64| match is_compiled_by_us {
-        true => ExpectedValue::Number(nearest_f16(*x)),
+        true => ExpectedValue::Number(nearest_f16(*x).to_f64()),
         false if *x == 0.0 => ExpectedValue::Number(0.0),
         false => ExpectedValue::WithinAbsolute(*x, (x.abs() * 2f64.powi(-10)).next_down()),
     };
@@ -400,7 +389,7 @@ mod tests {
     #[test]
     fn rounding_twice_differs_at_each_middle() {
         let numbers = near_middles();
-        let twice = |x: &f64| f16::from_f32(*x as f32).to_f64();
+        let twice = |x: &f64| f16::from_f32(*x as f32);
         for around in numbers[..12].chunks(3) {
             assert!(around.iter().any(|x| nearest_f16(*x) != twice(x)), "{around:?}");
         }

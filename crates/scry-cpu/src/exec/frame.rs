@@ -11,12 +11,12 @@ use crate::access::Region;
 use crate::code::{Affine, Code};
 use crate::lanes::{Args, BLOCK, Bits, Block, Files, IsaLevel, Src};
 use crate::ops;
-use crate::{CancelToken, Job};
+use crate::{CancelToken, Launch};
 
 /// The state that steps operate on.
 pub(super) struct Frame<'a> {
     pub code: &'a Code,
-    pub job: &'a Job<'a>,
+    pub launch: &'a Launch<'a>,
     pub scratch: &'a Scratch,
     pub isa: IsaLevel,
     pub stop: &'a CancelToken,
@@ -59,31 +59,31 @@ pub(super) struct Lanes {
 }
 
 impl<'a> Frame<'a> {
-    /// Creates the state of a thread that executes batches of a job.
+    /// Creates the state of a thread that executes batches of a launch.
     ///
     /// # Safety
-    /// The memory of the job's bindings is alive, and is accessed only by threads that execute the
-    /// same job.
+    /// The memory of the launch's bindings is alive, and is accessed only by threads that execute
+    /// the same launch.
     pub(super) unsafe fn new(
         code: &'a Code,
-        job: &'a Job<'a>,
+        launch: &'a Launch<'a>,
         scratch: &'a Scratch,
         isa: IsaLevel,
         stop: &'a CancelToken,
     ) -> Self {
-        let plain = plain_sizes(code, job);
+        let plain = plain_sizes(code, launch);
         let mut regions = Vec::with_capacity(plain.len() + 1);
-        for (range, plain) in job.bindings.iter().zip(plain) {
+        for (range, plain) in launch.bindings.iter().zip(plain) {
             // SAFETY: as the caller promises; `plain` was computed for this launch.
             regions.push(unsafe { Region::new(*range, plain, isa) });
         }
-        let immediates = scratch.immediates(job.immediates.len());
+        let immediates = scratch.immediates(launch.immediates.len());
         // SAFETY: kernels only read immediates, and each thread has its own copy.
-        regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64, isa) });
+        regions.push(unsafe { Region::new(immediates, launch.immediates.len() as u64, isa) });
         let blocks_within_rows = (code.lane_layout.size[0] as usize).is_multiple_of(BLOCK);
         Self {
             code,
-            job,
+            launch,
             scratch,
             isa,
             stop,
@@ -251,13 +251,13 @@ impl<'a> Frame<'a> {
 
 /// Returns, for each binding, the size of the prefix in which no thread writes what another
 /// accesses.
-fn plain_sizes(code: &Code, job: &Job<'_>) -> Vec<u64> {
-    let invocations = u64::from(job.groups[0]) * u64::from(code.lane_layout.size[0]);
-    let flat = job.groups[1] == 1 && job.groups[2] == 1 && invocations <= 1 << 32;
+fn plain_sizes(code: &Code, launch: &Launch<'_>) -> Vec<u64> {
+    let invocations = u64::from(launch.groups[0]) * u64::from(code.lane_layout.size[0]);
+    let flat = launch.groups[1] == 1 && launch.groups[2] == 1 && invocations <= 1 << 32;
     // Loads read whole blocks: lanes beyond the workgroup would read elements that other threads
     // write.
     let filled = code.lane_layout.invocations().is_multiple_of(BLOCK);
-    let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
+    let bindings = launch.bindings.iter().zip(&code.writable).zip(&code.disjoint);
     let plain = bindings.map(|((range, writable), disjoint)| match disjoint {
         _ if !writable => range.size as u64,
         // Indices out of bounds are clamped to the last element, which is therefore excluded. So is

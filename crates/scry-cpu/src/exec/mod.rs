@@ -23,25 +23,25 @@ pub(crate) use self::scratch::Scratch;
 use self::frame::Frame;
 use crate::code::Step;
 use crate::lanes::{IsaLevel, LaneOp};
-use crate::{CancelToken, Cancelled, Code, Job};
+use crate::{CancelToken, Cancelled, Code, Launch};
 
 /// Executes a range of workgroups in linear order: x is fastest, then y, then z.
 ///
 /// # Safety
-/// The memory of the job's bindings is alive, and is accessed only by threads that execute the same
-/// job.
+/// The memory of the launch's bindings is alive, and is accessed only by threads that execute the
+/// same launch.
 pub(crate) unsafe fn run(
     code: &Code,
-    job: &Job<'_>,
+    launch: &Launch<'_>,
     groups: Range<u64>,
     scratch: &mut Scratch,
     stop: &CancelToken,
 ) -> Result<(), Cancelled> {
-    scratch.prepare(code, job);
+    scratch.prepare(code, launch);
     // SAFETY: as the caller promises.
-    let mut frame = unsafe { Frame::new(code, job, scratch, IsaLevel::detect(), stop) };
+    let mut frame = unsafe { Frame::new(code, launch, scratch, IsaLevel::detect(), stop) };
     let batch = u64::from(code.lane_layout.batch);
-    let width = u64::from(job.groups[0]);
+    let width = u64::from(launch.groups[0]);
     let mut next = groups.start;
     while next < groups.end {
         // A batch is within one row of workgroups.
@@ -51,7 +51,7 @@ pub(crate) unsafe fn run(
         // their positions.
         let count = if code.lane_layout.interleaved { 1 << count.ilog2() } else { count };
         let row = next / width;
-        let height = u64::from(job.groups[1]);
+        let height = u64::from(launch.groups[1]);
         frame.begin([x as u32, (row % height) as u32, (row / height) as u32], count as u32);
         execute(&mut frame)?;
         next += count;
@@ -123,7 +123,7 @@ fn execute_data_step(frame: &mut Frame<'_>, step: &Step) {
         Step::GroupIdAffine(d) => frame.group_id(*d),
         Step::LocalId { axis, d } => frame.local_id(*axis, *d),
         Step::GroupCount { axis, d } => {
-            frame.set_scalar(*d, frame.job.groups[usize::from(*axis)].into());
+            frame.set_scalar(*d, frame.launch.groups[usize::from(*axis)].into());
         }
         Step::SubgroupLane { d } => frame.subgroup_lane(*d),
         Step::SubgroupId { d } => frame.subgroup_id(*d),

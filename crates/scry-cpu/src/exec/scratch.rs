@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::code::Code;
 use crate::lanes::{BLOCK, Bits, Block, Files, Sizes};
-use crate::{Job, MemoryRange};
+use crate::{Launch, MemoryRange};
 
 /// Maximum size in bytes of registers that are kept if the next kernel needs fewer.
 const MAX_RETAINED_BYTES: usize = 16 << 20;
@@ -79,7 +79,7 @@ impl SharedMemory {
 
 impl Scratch {
     /// Allocates memory for a kernel, and initialises the constants.
-    pub(super) fn prepare(&mut self, code: &Code, job: &Job<'_>) {
+    pub(super) fn prepare(&mut self, code: &Code, launch: &Launch<'_>) {
         if self.files.bytes() > MAX_RETAINED_BYTES && code.files.bytes() < MAX_RETAINED_BYTES {
             self.files = Files::default();
             self.prepared_for = 0;
@@ -98,8 +98,8 @@ impl Scratch {
             self.prepared_for = code.id;
         }
         self.immediates.clear();
-        self.immediates.resize(job.immediates.len().div_ceil(16), 0);
-        for (to, from) in self.immediates.iter_mut().zip(job.immediates.chunks(16)) {
+        self.immediates.resize(launch.immediates.len().div_ceil(16), 0);
+        for (to, from) in self.immediates.iter_mut().zip(launch.immediates.chunks(16)) {
             let mut bytes = [0; 16];
             bytes[..from.len()].copy_from_slice(from);
             *to = u128::from_ne_bytes(bytes);

@@ -9,7 +9,7 @@ use std::{fmt, thread};
 use crate::exec::{self, Scratch};
 use crate::pool::Pool;
 use crate::scheduling::{ChunkSize, Chunks};
-use crate::{CancelToken, Cancelled, Job, MemoryRange};
+use crate::{CancelToken, Cancelled, Launch, MemoryRange};
 
 /// Minimum duration in nanoseconds of launches that run on several threads.
 const MIN_PARALLEL_NANOS: u64 = 30_000;
@@ -60,28 +60,28 @@ impl Machine {
     /// completely, partly, or not at all.
     ///
     /// # Panics
-    /// If the job does not have one range for each buffer of the kernel, if a range is not aligned
-    /// to 16 bytes, or because of a bug in this crate. No thread executes the launch any more after
-    /// the panic.
+    /// If the launch does not have one range for each buffer of the kernel, if a range is not
+    /// aligned to 16 bytes, or because of a bug in this crate. No thread executes the launch any
+    /// more after the panic.
     ///
     /// # Safety
     /// The memory of the ranges is alive. Meanwhile only this launch writes to it, or reads what
     /// the kernel may write. A range of a buffer that the kernel may write overlaps no other range.
     /// The kernel's IR is valid, as that of every program is; check hand-built IR with
     /// `scry_ir::kir::verify`.
-    pub unsafe fn run(&self, job: &Job<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
-        let (found, needed) = (job.bindings.len(), job.code.writable.len());
+    pub unsafe fn run(&self, launch: &Launch<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
+        let (found, needed) = (launch.bindings.len(), launch.code.writable.len());
         assert_eq!(found, needed, "Machine::run: number of bindings, and of the kernel's buffers");
         let aligned = |range: &MemoryRange| range.is_aligned_to(BINDING_ALIGNMENT);
-        assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
+        assert!(launch.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
         // 2^64 workgroups would run for centuries, so saturation is not observable.
-        let total = job.workgroups().unwrap_or(u64::MAX);
+        let total = launch.workgroups().unwrap_or(u64::MAX);
         let run = |groups, scratch: &mut _| {
-            // SAFETY: as the caller promises; the other threads execute the same job.
-            unsafe { exec::run(job.code, job, groups, scratch, stop) }
+            // SAFETY: as the caller promises; the other threads execute the same launch.
+            unsafe { exec::run(launch.code, launch, groups, scratch, stop) }
         };
-        let unit = u64::from(job.code.lane_layout.batch);
-        self.run_on_threads(&Work { total, unit, cost: job.code.cost(), stop, run: &run })
+        let unit = u64::from(launch.code.lane_layout.batch);
+        self.run_on_threads(&Work { total, unit, cost: launch.code.cost(), stop, run: &run })
     }
 
     /// Runs all workgroups of a launch, on several threads if it is large enough.

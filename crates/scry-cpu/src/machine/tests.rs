@@ -165,7 +165,7 @@ fn fill_and_copy_cover_any_size() {
 #[test]
 fn workgroup_count_overflows_to_none() {
     let code = &Code::compile(&empty_kernel()).unwrap();
-    let count = |groups| Job { code, bindings: &[], groups, immediates: &[] }.workgroups();
+    let count = |groups| Launch { code, bindings: &[], groups, immediates: &[] }.workgroups();
     assert_eq!(count([3, 4, 5]), Some(60));
     assert_eq!(count([u32::MAX, u32::MAX, 1]), Some(u64::from(u32::MAX).pow(2)));
     assert_eq!(count([u32::MAX, u32::MAX, 0]), Some(0));
@@ -177,9 +177,9 @@ fn workgroup_count_overflows_to_none() {
 fn bindings_must_match_the_buffers() {
     let code = &Code::compile(&empty_kernel()).unwrap();
     let memory = Memory::new(64).unwrap();
-    let job = Job { code, bindings: &[memory.whole()], groups: [1; 3], immediates: &[] };
+    let launch = Launch { code, bindings: &[memory.whole()], groups: [1; 3], immediates: &[] };
     // SAFETY: the memory is alive, and nothing else accesses it.
-    let _ = unsafe { Machine::new(1).run(&job, &CancelToken::default()) };
+    let _ = unsafe { Machine::new(1).run(&launch, &CancelToken::default()) };
 }
 
 /// A kernel that does nothing.

@@ -1,14 +1,14 @@
 //! Tests of affine values, and of values that are affine for some lanes only.
 
-use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Type, UnaryOp, Value};
+use scry_ir::kir::{Access, BinaryOp, Builder, Builtin, Kir, Label, Type, UnaryOp, Value};
 
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise};
 
 /// Returns a kernel that stores a value to each invocation's elements, and the word of the other
 /// buffer with that value as its index.
 fn kernel(shape: [u32; 3], value: impl FnOnce(&mut Builder) -> Value) -> Kir {
     let mut b = Builder::new("affine", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let value = value(&mut b);
     let value = b.bitcast(Type::U32, value);
     let number = b.global_index();
@@ -26,7 +26,7 @@ fn kernel(shape: [u32; 3], value: impl FnOnce(&mut Builder) -> Value) -> Kir {
 fn assert_agrees(value: impl Fn(&mut Builder) -> Value) {
     for shape in SHAPES {
         let size = 2 * shape.iter().product::<u32>() as usize * 4;
-        let launch = Launch::new([2, 2, 1], &[bytes(&noise(40)), bytes(&vec![0; size])]);
+        let launch = TestLaunch::new([2, 2, 1], &[bytes(&noise(40)), bytes(&vec![0; size])]);
         launch.assert_agrees(&kernel(shape, &value));
     }
 }

@@ -1,13 +1,13 @@
 //! Tests of atomic operations, by one workgroup and by several threads.
 
-use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, AtomicOp, Builder, Kir, Place, Type, Value};
 
-use super::support::{BuilderExt, Launch, bytes, noise, words};
+use super::support::{BuilderExt, TestLaunch, bytes, noise, words};
 use crate::Machine;
 
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder)) -> Kir {
     let mut b = Builder::new("atomics", shape);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     fill(&mut b);
     b.finish()
 }
@@ -42,7 +42,7 @@ fn atomic_counters_are_exact_across_threads() {
         });
     });
     for threads in [1, 2, 4] {
-        let launch = Launch::new([100, 3, 1], &[bytes(&[11])]);
+        let launch = TestLaunch::new([100, 3, 1], &[bytes(&[11])]);
         let out = words(&launch.run(&kir, &Machine::new(threads))[0]);
         assert_eq!(out, [11 + 33 * 5 * 300], "{threads} threads");
     }
@@ -63,7 +63,7 @@ fn atomic_add_returns_unique_values() {
     });
     let mut expected = vec![1; 64 * 50 + 1];
     expected[0] = 64 * 50;
-    let launch = Launch::new([50, 1, 1], &[bytes(&vec![0; expected.len()])]);
+    let launch = TestLaunch::new([50, 1, 1], &[bytes(&vec![0; expected.len()])]);
     assert_eq!(words(&launch.run(&kir, &Machine::new(3))[0]), expected);
 }
 
@@ -88,7 +88,7 @@ fn compare_exchange_implements_a_lock() {
             });
         });
     });
-    let launch = Launch::new([2000, 1, 1], &[bytes(&[0, 0])]);
+    let launch = TestLaunch::new([2000, 1, 1], &[bytes(&[0, 0])]);
     let out = words(&launch.run(&kir, &Machine::new(1))[0]);
     assert_eq!(out, [0, 2000]);
     // Atomics are relaxed, so that the lock orders no accesses between threads: the counter may
@@ -126,7 +126,7 @@ fn every_atomic_on_every_type() {
                 b.store(next, vec![stored]);
             });
             let size = 19 * 3 * 2 * ty.size() as usize / 4;
-            Launch::new([3, 1, 1], &[bytes(&noise(size))]).assert_agrees(&kir);
+            TestLaunch::new([3, 1, 1], &[bytes(&noise(size))]).assert_agrees(&kir);
         }
     }
 }
@@ -151,7 +151,7 @@ fn atomics_run_in_invocation_order() {
                 b.store_word(0, next, old);
             });
         });
-        let launch = Launch::new([1, 1, 1], &[bytes(&[0; 43])]);
+        let launch = TestLaunch::new([1, 1, 1], &[bytes(&[0; 43])]);
         let mut expected = vec![0; 43];
         let mut sum = 0;
         for index in (1..42).step_by(2) {
@@ -172,7 +172,7 @@ fn atomic_float_sums_are_exact() {
             b.atomic(Type::F32, AtomicOp::Add, place, Some(half), None);
         });
     });
-    let launch = Launch::new([40, 1, 1], &[bytes(&[1f32.to_bits()])]);
+    let launch = TestLaunch::new([40, 1, 1], &[bytes(&[1f32.to_bits()])]);
     let out = words(&launch.run(&kir, &Machine::new(2))[0]);
     assert_eq!(f32::from_bits(out[0]), 1.0 + 64.0 * 40.0);
 }
@@ -184,5 +184,5 @@ fn atomics_out_of_bounds_change_nothing() {
         let place = Place::new(AddressSpace::Binding(0), Some(number), 4, 0);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(number), None);
     });
-    Launch::new([2, 1, 1], &[bytes(&noise(13))]).assert_agrees(&kir);
+    TestLaunch::new([2, 1, 1], &[bytes(&noise(13))]).assert_agrees(&kir);
 }

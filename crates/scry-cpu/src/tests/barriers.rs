@@ -1,8 +1,8 @@
 //! Tests of workgroups whose invocations communicate through workgroup memory.
 
-use scry_ir::kir::{AddressSpace, Barrier, BinaryOp, Builder, Label, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, Barrier, BinaryOp, Builder, Label, Place, Type, Value};
 
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise, words};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise, words};
 use crate::Machine;
 
 /// Runs a kernel that reverses the words of each workgroup through workgroup memory. Invocations
@@ -13,7 +13,7 @@ fn run_reverse(
 ) -> Vec<u32> {
     let size = shape.iter().product::<u32>();
     let mut b = Builder::new("reverse", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let shared = b.workgroup_array(Type::U32, size);
     let (index, number) = (b.local_index(), b.global_index());
     if let Some(is_active) = is_active(&mut b, index) {
@@ -29,7 +29,7 @@ fn run_reverse(
     b.store_word(out, number, value);
     let kir = b.finish();
     let count = size as usize * 3;
-    let launch = Launch::new([3, 1, 1], &[bytes(&noise(count)), bytes(&vec![9; count])]);
+    let launch = TestLaunch::new([3, 1, 1], &[bytes(&noise(count)), bytes(&vec![9; count])]);
     words(&launch.run(&kir, &Machine::new(2))[1])
 }
 
@@ -65,7 +65,7 @@ fn barriers_ignore_returned_invocations() {
 fn tree_reduction_in_a_loop() {
     for width in [32, 64, 256, 1024] {
         let mut b = Builder::new("sum", [width, 1, 1]);
-        let (input, out) = (b.buffer(false), b.buffer(true));
+        let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
         let shared = b.workgroup_array(Type::U32, width);
         let (index, number) = (b.local_index(), b.global_index());
         let value = b.load_word(input, number);
@@ -99,7 +99,7 @@ fn tree_reduction_in_a_loop() {
         });
         let kir = b.finish();
         let data = noise(5 * width as usize);
-        let launch = Launch::new([5, 1, 1], &[bytes(&data), bytes(&[0; 5])]);
+        let launch = TestLaunch::new([5, 1, 1], &[bytes(&data), bytes(&[0; 5])]);
         let sum = |group: &[u32]| group.iter().fold(0u32, |a, b| a.wrapping_add(*b));
         let expected: Vec<_> = data.chunks(width as usize).map(sum).collect();
         for threads in [1, 2] {

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use scry_ir::kir::{Barrier, BinaryOp, Builder, Kir, Type};
+use scry_ir::kir::{Access, Barrier, BinaryOp, Builder, Kir, Type};
 
-use super::support::{BuilderExt, Launch, bytes};
+use super::support::{BuilderExt, TestLaunch, bytes};
 use crate::{CancelToken, Cancelled, Machine};
 
 /// Returns a kernel that counts even numbers until the count is 1. With `divergent`, all
 /// invocations of the launch but three leave the loop.
 fn endless(barrier: bool, divergent: bool) -> Kir {
     let mut b = Builder::new("endless", [64, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let number = b.global_index();
     let count = b.var(Type::U32);
     b.loop_(|b, label| {
@@ -41,18 +41,18 @@ fn cancellation_ends_infinite_kernels() {
         for threads in [1, 2] {
             let machine = Machine::new(threads);
             let stop = CancelToken::default();
-            let launch = Launch::new([5, 1, 1], &[bytes(&vec![1; 5 * 64])]);
-            let out = launch.with_job(&kir, |job| {
+            let launch = TestLaunch::new([5, 1, 1], &[bytes(&vec![1; 5 * 64])]);
+            let out = launch.with_launch(&kir, |launch| {
                 std::thread::scope(|scope| {
                     scope.spawn(|| {
                         std::thread::sleep(Duration::from_millis(5));
                         stop.request();
                     });
-                    // SAFETY: `with_job` keeps the memory alive, and nothing else accesses it.
-                    assert_eq!(unsafe { machine.run(job, &stop) }, Err(Cancelled));
+                    // SAFETY: `with_launch` keeps the memory alive, and nothing else accesses it.
+                    assert_eq!(unsafe { machine.run(launch, &stop) }, Err(Cancelled));
                 });
                 // The machine runs a later launch, which has a token of its own.
-                let later = Launch::new([1, 1, 1], &[bytes(&[0; 64])]);
+                let later = TestLaunch::new([1, 1, 1], &[bytes(&[0; 64])]);
                 later.run(&finite(), &machine);
             });
             assert_eq!(out[0][..12], bytes(&[1, 1, 1])[..], "the first lanes never store");
@@ -63,7 +63,7 @@ fn cancellation_ends_infinite_kernels() {
 /// Returns a kernel that terminates.
 fn finite() -> Kir {
     let mut b = Builder::new("finite", [64, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let number = b.global_index();
     b.store_word(0, number, number);
     b.finish()
@@ -73,10 +73,10 @@ fn finite() -> Kir {
 fn launch_cancelled_before_start_never_runs() {
     let stop = CancelToken::default();
     stop.request();
-    let launch = Launch::new([100, 1, 1], &[bytes(&[7; 64])]);
-    let out = launch.with_job(&finite(), |job| {
-        // SAFETY: `with_job` keeps the memory alive, and nothing else accesses it.
-        assert_eq!(unsafe { Machine::new(1).run(job, &stop) }, Err(Cancelled));
+    let launch = TestLaunch::new([100, 1, 1], &[bytes(&[7; 64])]);
+    let out = launch.with_launch(&finite(), |launch| {
+        // SAFETY: `with_launch` keeps the memory alive, and nothing else accesses it.
+        assert_eq!(unsafe { Machine::new(1).run(launch, &stop) }, Err(Cancelled));
     });
     assert_eq!(out[0], bytes(&[7; 64]));
 }

@@ -2,10 +2,10 @@
 //! results that overwrite operands. Numbers are small integers, so that nothing is rounded; one
 //! test uses fractions, whose rounding depends on the order of operations.
 
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
 use super::mul_adds::small;
-use super::support::{BuilderExt, Launch, SHAPES};
+use super::support::{BuilderExt, SHAPES, TestLaunch};
 use crate::code::Step;
 use crate::{Code, Machine};
 
@@ -77,7 +77,7 @@ fn elementwise(shape: [u32; 3], terms: u32, end: End) -> Kir {
 /// As [`elementwise`]; with `partial`, only some invocations access memory.
 fn elementwise_if(shape: [u32; 3], terms: u32, end: End, partial: bool) -> Kir {
     let mut b = Builder::new("elementwise", shape);
-    let buffers = [b.buffer(false), b.buffer(false), b.buffer(true)];
+    let buffers = [b.buffer(Access::Read), b.buffer(Access::Read), b.buffer(Access::ReadWrite)];
     let number = b.global_index();
     let body = |b: &mut Builder| {
         let first = load(b, buffers[2], number);
@@ -107,7 +107,7 @@ fn chains_end_at_buffer_bounds() {
             for (partial, missing) in [(false, 0), (true, 0), (false, 17)] {
                 let buffers = [0, 1 << 8, 1 << 9]
                     .map(|salt| small(salt, size.saturating_sub(missing).max(1)));
-                Launch::new([3, 1, 1], &buffers)
+                TestLaunch::new([3, 1, 1], &buffers)
                     .assert_agrees(&elementwise_if(shape, terms, end, partial));
             }
         }
@@ -129,7 +129,7 @@ fn chains_have_at_most_five_stages() {
 /// border compute it; otherwise indices are clamped.
 fn stencil(shape: [u32; 3], terms: u32, end: End, branch: bool) -> Kir {
     let mut b = Builder::new("stencil", shape);
-    let (from, to) = (b.buffer(false), b.buffer(true));
+    let (from, to) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let [x, y] = [b.global_x(), b.local_id(1)];
     let fifty = b.u32(50);
     let row = b.mul(y, fifty);
@@ -163,7 +163,8 @@ fn chains_of_neighbours_in_rows() {
             for branch in [false, true] {
                 let buffers = [small(0, 600), small(1 << 8, 600)];
                 // Invocations beyond the row of fifty repeat the stores of others.
-                Launch::new(groups, &buffers).assert_agrees(&stencil(shape, terms, end, branch));
+                TestLaunch::new(groups, &buffers)
+                    .assert_agrees(&stencil(shape, terms, end, branch));
             }
         }
     }
@@ -174,7 +175,7 @@ fn chains_load_and_store_workgroup_memory() {
     for shape in [[16, 4, 1], [64, 1, 1], [5, 3, 1], [8, 8, 1]] {
         for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
             let mut b = Builder::new("workgroup", shape);
-            let (from, to) = (b.buffer(false), b.buffer(true));
+            let (from, to) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
             let shared = b.workgroup_array(Type::F32, shape.iter().product());
             let [number, own] = [b.global_index(), b.local_index()];
             let place = Place::new(shared, Some(own), 4, 0);
@@ -191,7 +192,7 @@ fn chains_load_and_store_workgroup_memory() {
             let result = b.load(Type::F32, place, 1)[0];
             b.store(Place::new(AddressSpace::Binding(to), Some(number), 4, 0), vec![result]);
             let size = 4 * shape.iter().product::<u32>() as usize;
-            Launch::new([4, 1, 1], &[small(0, size), small(1 << 8, size)])
+            TestLaunch::new([4, 1, 1], &[small(0, size), small(1 << 8, size)])
                 .assert_agrees(&b.finish());
         }
     }
@@ -202,7 +203,7 @@ fn chains_load_and_store_workgroup_memory() {
 fn chains_with_assignments_between_stages() {
     for shape in SHAPES {
         let mut b = Builder::new("variables", shape);
-        let (from, to) = (b.buffer(false), b.buffer(true));
+        let (from, to) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
         let number = b.global_index();
         let (first_var, second_var) = (b.var(Type::F32), b.var(Type::F32));
         let x = load(&mut b, from, number);
@@ -224,7 +225,8 @@ fn chains_with_assignments_between_stages() {
         let sum = b.get(second_var);
         b.store(Place::new(AddressSpace::Binding(to), Some(number), 4, 0), vec![sum]);
         let size = 3 * shape.iter().product::<u32>() as usize;
-        Launch::new([3, 1, 1], &[small(0, size), small(1 << 8, size)]).assert_agrees(&b.finish());
+        TestLaunch::new([3, 1, 1], &[small(0, size), small(1 << 8, size)])
+            .assert_agrees(&b.finish());
     }
 }
 
@@ -240,7 +242,7 @@ fn chains_round_like_separate_stages() {
     for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
         // In the narrow workgroups, blocks span several rows.
         let runs = [[64, 1, 1], [4, 16, 1], [2, 2, 16]].map(|shape| {
-            let launch = Launch::new([3, 1, 1], &[0, 77, 5000].map(fractions));
+            let launch = TestLaunch::new([3, 1, 1], &[0, 77, 5000].map(fractions));
             launch.run(&elementwise(shape, terms, end), &Machine::new(1))
         });
         assert!(runs.iter().all(|run| *run == runs[0]), "{terms} terms, {end:?}");

@@ -1,14 +1,14 @@
 //! Tests of divergent control flow.
 
-use scry_ir::kir::{BinaryOp, Builder, Kir, Label, Type, Value, Var};
+use scry_ir::kir::{Access, BinaryOp, Builder, Kir, Label, Type, Value, Var};
 
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise};
 
 /// Returns a kernel that stores the variable of each invocation to a buffer. `fill` is called with
 /// the invocation's word of the other buffer, which is pseudo-random, and the variable.
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, Value, Var)) -> Kir {
     let mut b = Builder::new("control", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let result = b.var(Type::U32);
     let number = b.global_index();
     let noise = b.load_word(input, number);
@@ -24,7 +24,7 @@ fn assert_agrees(fill: impl Fn(&mut Builder, Value, Var)) {
     for shape in SHAPES {
         let size = shape.iter().product::<u32>() as usize * 6;
         let kir = kernel(shape, &fill);
-        let launch = Launch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+        let launch = TestLaunch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
         let out = launch.assert_agrees(&kir);
         assert!(size < 100 || out[1] != launch.buffers[1], "the kernel writes something");
     }

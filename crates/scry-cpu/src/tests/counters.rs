@@ -1,8 +1,8 @@
 //! Tests of variables that are uniform inside a loop, and varying after it.
 
-use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
+use scry_ir::kir::{Access, BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
 
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise};
 
 /// The values and variables that a kernel is built from.
 struct Parts {
@@ -17,7 +17,7 @@ struct Parts {
 
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, &Parts)) -> Kir {
     let mut b = Builder::new("counters", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let (result, other) = (b.var(Type::U32), b.var(Type::U32));
     let number = b.global_index();
     let (noise, fifteen) = (b.load_word(input, number), b.u32(15));
@@ -32,7 +32,7 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, &Parts)) -> Kir {
 fn assert_agrees(fill: impl Fn(&mut Builder, &Parts)) {
     for shape in SHAPES {
         let size = shape.iter().product::<u32>() as usize * 6;
-        let launch = Launch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+        let launch = TestLaunch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
         launch.assert_agrees(&kernel(shape, &fill));
     }
 }

@@ -2,11 +2,13 @@
 //! width may not be a power of two, with images that may not fill them.
 
 use scry_ir::Program;
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type};
+use scry_ir::kir::{
+    Access, AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type,
+};
 
 use super::mul_adds::small;
 use super::random_kernels::Random;
-use super::support::{BuilderExt, Launch, bytes, noise};
+use super::support::{BuilderExt, TestLaunch, bytes, noise};
 use crate::Code;
 
 const SHAPES: [[u32; 3]; 9] = [
@@ -63,7 +65,7 @@ fn assert_agrees(body: &str) {
             for (w, h) in [(width, height), (width - 1, height), (width.div_ceil(2), height + 3)] {
                 let data = bytes(&noise((w * h) as usize));
                 let out = bytes(&vec![7; (2 * width * height * depth) as usize]);
-                let mut launch = Launch::new(groups, &[data, out, bytes(&[0; 64])]);
+                let mut launch = TestLaunch::new(groups, &[data, out, bytes(&[0; 64])]);
                 launch.immediates = bytes(&[w, h]);
                 launch.assert_agrees(&kir);
             }
@@ -176,7 +178,7 @@ fn indices_wrap_only_in_inactive_rows() {
 /// random indices.
 fn multiply_add(shape: [u32; 3], random: &mut Random) -> Kir {
     let mut b = Builder::new("sum", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let (number, x, row) = (b.global_index(), b.global_x(), b.builtin(Builtin::GroupId(1)));
     let [height, width, last, three] = [shape[1], 37, 60, 3].map(|word| b.u32(word));
     let (above, y) = (b.mul(row, height), b.local_id(1));
@@ -203,7 +205,7 @@ fn multiply_adds_with_memory_operands() {
         for round in 0..40 {
             let groups = GROUPS[round % GROUPS.len()];
             let size = shape.iter().chain(&groups).product::<u32>() as usize;
-            let launch = Launch::new(groups, &[small(1, 37 * 20), small(2, size)]);
+            let launch = TestLaunch::new(groups, &[small(1, 37 * 20), small(2, size)]);
             launch.assert_agrees(&multiply_add(shape, &mut random));
         }
     }

@@ -1,14 +1,14 @@
 //! Tests of loads and stores with all kinds of indices.
 
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Kir, Place, Type, Value};
 
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise, words};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise, words};
 use crate::Machine;
 
 /// Returns a kernel that reads one buffer and writes another.
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, AddressSpace, AddressSpace)) -> Kir {
     let mut b = Builder::new("memory", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     fill(&mut b, AddressSpace::Binding(input), AddressSpace::Binding(out));
     b.finish()
 }
@@ -21,7 +21,7 @@ fn assert_agrees(words_each: u32, fill: impl Fn(&mut Builder, AddressSpace, Addr
             let size = (shape.iter().product::<u32>() * 4 * words_each) as i32 + extra;
             let size = usize::try_from(size).unwrap_or(0);
             let buffers = [bytes(&noise(size)), bytes(&vec![7; size])];
-            Launch::new([2, 2, 1], &buffers).assert_agrees(&kernel(shape, &fill));
+            TestLaunch::new([2, 2, 1], &buffers).assert_agrees(&kernel(shape, &fill));
         }
     }
 }
@@ -121,7 +121,7 @@ fn last_invocation_wins_write_conflict() {
         let index = b.local_index();
         b.store(Place::new(out, None, 4, 0), vec![index]);
     });
-    let launch = Launch::new([1, 1, 1], &[Vec::new(), bytes(&[5, 6])]);
+    let launch = TestLaunch::new([1, 1, 1], &[Vec::new(), bytes(&[5, 6])]);
     assert_eq!(words(&launch.run(&kir, &Machine::new(1))[1]), [41, 6]);
 }
 
@@ -176,7 +176,7 @@ fn clamped_global_indices() {
             for elements in [1, 15, 64, 257, 1024] {
                 let size = elements * stride as usize / 4;
                 let buffers = [bytes(&noise(size)), bytes(&vec![7; size])];
-                Launch::new([4, 1, 1], &buffers).assert_agrees(&kir);
+                TestLaunch::new([4, 1, 1], &buffers).assert_agrees(&kir);
             }
         }
     }
@@ -257,7 +257,7 @@ fn immediates_of_all_sizes() {
         let sum = [pair[0], pair[1], long, short].into_iter().fold(word, |a, c| b.add(a, c));
         b.store(at(out, number, 4, 0), vec![sum]);
     });
-    let mut launch = Launch::new([3, 1, 1], &[Vec::new(), bytes(&[0; 15])]);
+    let mut launch = TestLaunch::new([3, 1, 1], &[Vec::new(), bytes(&[0; 15])]);
     launch.immediates = bytes(&noise(6));
     launch.assert_agrees(&kir);
 }

@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use scry_ir::kir::{
-    AddressSpace, AtomicOp, BinaryOp, Builder, Const, Kir, Place, Stmt, Type, Value, Var,
+    Access, AddressSpace, AtomicOp, BinaryOp, Builder, Const, Kir, Place, Stmt, Type, Value, Var,
 };
 
 use super::random_kernels::Random;
-use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
+use super::support::{BuilderExt, SHAPES, TestLaunch, bytes, noise};
 
 /// Limit below which integers are exact in f32.
 const EXACT_LIMIT: u32 = 1 << 24;
@@ -39,9 +39,9 @@ struct MulAddGenerator {
 impl MulAddGenerator {
     fn new(shape: [u32; 3], seed: u64) -> Self {
         let mut b = Builder::new("sums", shape);
-        b.buffer(false);
-        b.buffer(false);
-        b.buffer(true);
+        b.buffer(Access::Read);
+        b.buffer(Access::Read);
+        b.buffer(Access::ReadWrite);
         let shared = b.workgroup_array(Type::F32, shape.iter().product());
         let [number, local, x, y] =
             [b.global_index(), b.local_index(), b.local_id(0), b.local_id(1)];
@@ -157,7 +157,7 @@ impl MulAddGenerator {
 }
 
 /// Returns a random kernel and its launch.
-fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, Launch) {
+fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, TestLaunch) {
     let mut generator = MulAddGenerator::new(shape, seed);
     generator.statements(statements);
     let size = 4 * shape.iter().product::<u32>() as usize;
@@ -165,7 +165,7 @@ fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, Launch) {
     let short = size - [0, 3, 17][seed as usize % 3];
     (
         generator.finish(),
-        Launch::new([4, 1, 1], &[small(0, size), small(1 << 8, short), small(1 << 9, short)]),
+        TestLaunch::new([4, 1, 1], &[small(0, size), small(1 << 8, short), small(1 << 9, short)]),
     )
 }
 
@@ -195,7 +195,7 @@ fn miri_random_multiply_adds() {
 fn assert_elementwise_agrees(fill: impl Fn(&mut Builder, Value, Place, Place)) {
     for shape in SHAPES {
         let mut b = Builder::new("elementwise", shape);
-        let (input, out) = (b.buffer(false), b.buffer(true));
+        let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
         let number = b.global_index();
         let place = |buffer| Place::new(AddressSpace::Binding(buffer), Some(number), 4, 0);
         fill(&mut b, number, place(input), place(out));
@@ -203,7 +203,7 @@ fn assert_elementwise_agrees(fill: impl Fn(&mut Builder, Value, Place, Place)) {
         let size = 3 * shape.iter().product::<u32>() as usize;
         for missing in [0, 1, 20] {
             let buffers = [small(0, size), small(1 << 8, size.saturating_sub(missing))];
-            Launch::new([3, 1, 1], &buffers).assert_agrees(&kir);
+            TestLaunch::new([3, 1, 1], &buffers).assert_agrees(&kir);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of cooperative matrix products, with all lanes and with some.
 
-use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
-use super::support::{BuilderExt, Launch, bytes, words};
+use super::support::{BuilderExt, TestLaunch, bytes, words};
 use crate::Machine;
 
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
@@ -21,7 +21,7 @@ fn scalar(lane: usize, operand: usize, nth: usize) -> i32 {
 /// stores the result as `i32`.
 fn kernel(shape: [u32; 3], step: u32, operand_type: Type, accumulator_type: Type) -> Kir {
     let mut b = Builder::new("products", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let number = b.global_index();
     let by = b.u32(step);
     let rem = b.binary(BinaryOp::Rem, number, by);
@@ -71,7 +71,7 @@ fn assert_product(shape: [u32; 3], step: usize, operand_type: Type, accumulator_
     });
     let data: Vec<u32> = data.collect();
     let kir = kernel(shape, step as u32, operand_type, accumulator_type);
-    let launch = Launch::new([1, 1, 1], &[bytes(&data), bytes(&vec![99; size * 4])]);
+    let launch = TestLaunch::new([1, 1, 1], &[bytes(&data), bytes(&vec![99; size * 4])]);
     let out = words(&launch.run(&kir, &Machine::new(1))[1]);
     for (number, out) in out.chunks(4).enumerate() {
         let first = number / 32 * 32;
@@ -103,13 +103,13 @@ fn f16_accumulation_rounds_once() {
     // 2048 + 1 rounds to 2048 in f16. But products are accumulated in f32, so that 2048 plus eight
     // products of 1 is 2056.
     let mut b = Builder::new("rounding", [32, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let one = b.constant(Const { ty: Type::F16, bits: 0x3c00 });
     let large = b.constant(Const { ty: Type::F16, bits: 0x6800 });
     let result = b.multiply_fragments([one; 4], [one; 2], [large; 4]);
     let result = b.convert(Type::U32, result[3]);
     let number = b.global_index();
     b.store_word(out, number, result);
-    let launch = Launch::new([1, 1, 1], &[bytes(&[0; 32])]);
+    let launch = TestLaunch::new([1, 1, 1], &[bytes(&[0; 32])]);
     assert_eq!(words(&launch.run(&b.finish(), &Machine::new(1))[0]), [2056; 32]);
 }

@@ -2,22 +2,22 @@
 //! Rust. Miri checks that, so the kernels are small; without Miri the tests check the defined
 //! results.
 
-use scry_ir::kir::{AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Type};
+use scry_ir::kir::{Access, AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Type};
 
-use super::support::{BuilderExt, Launch, bytes, noise, words};
+use super::support::{BuilderExt, TestLaunch, bytes, noise, words};
 use crate::Machine;
 
 /// Returns a kernel with workgroups of this width, and one buffer.
 fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
     let mut b = Builder::new("race", [width, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     fill(&mut b);
     b.finish()
 }
 
 /// Returns the content of a buffer of `length` words after a launch on several threads.
 fn race(kir: &Kir, groups: u32, length: usize) -> Vec<u32> {
-    let launch = Launch::new([groups, 1, 1], &[bytes(&noise(length))]);
+    let launch = TestLaunch::new([groups, 1, 1], &[bytes(&noise(length))]);
     words(&launch.run_split(kir, 2)[0])
 }
 
@@ -51,14 +51,14 @@ fn miri_neighbours_read_concurrent_writes() {
 #[test]
 fn miri_rows_written_by_several_threads() {
     let mut b = Builder::new("race", [16, 2, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let x = b.global_x();
     let row = b.builtin(Builtin::GroupId(1));
     let old = b.load_word(0, x);
     let changed = b.binary(BinaryOp::Xor, old, old);
     let new = b.add(row, changed);
     b.store_word(0, x, new);
-    let launch = Launch::new([2, 2, 1], &[bytes(&noise(32))]);
+    let launch = TestLaunch::new([2, 2, 1], &[bytes(&noise(32))]);
     let out = words(&launch.run_split(&b.finish(), 2)[0]);
     assert!(out.iter().all(|row| *row < 2), "{out:?}");
 }
@@ -145,12 +145,12 @@ fn miri_own_struct_elements_after_header() {
 fn miri_index_clamped_to_other_buffer() {
     // Invocations beyond the length of the shorter buffer share its last index.
     let mut b = Builder::new("race", [16, 1, 1]);
-    let (short, long) = (b.buffer(false), b.buffer(true));
+    let (short, long) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let x = b.global_x();
     let index = b.clamped(x, short, 0, 4);
     b.store_word(long, index, x);
     let kir = b.finish();
-    let launch = Launch::new([4, 1, 1], &[bytes(&noise(16)), bytes(&noise(64))]);
+    let launch = TestLaunch::new([4, 1, 1], &[bytes(&noise(16)), bytes(&noise(64))]);
     let out = words(&launch.run_split(&kir, 2)[1]);
     assert!(out[..15].iter().zip(0..).all(|(found, number)| *found == number));
     assert!((15..64).contains(&out[15]));
@@ -160,7 +160,7 @@ fn miri_index_clamped_to_other_buffer() {
 #[test]
 fn miri_own_elements_in_2d_launches() {
     // Workgroups of different rows have the same positions along x.
-    let launch = Launch::new([2, 2, 1], &[bytes(&noise(40))]);
+    let launch = TestLaunch::new([2, 2, 1], &[bytes(&noise(40))]);
     let out = words(&launch.run_split(&own_elements(16), 4)[0]);
     for (found, before) in out.iter().zip(noise(40)).take(32) {
         assert!((1..=2).contains(&found.wrapping_sub(before)));
@@ -196,7 +196,7 @@ fn miri_atomic_slots_are_unique() {
         let slot = b.add(old, one);
         b.store_word(0, slot, one);
     });
-    let launch = Launch::new([4, 1, 1], &[bytes(&[0; 33])]);
+    let launch = TestLaunch::new([4, 1, 1], &[bytes(&[0; 33])]);
     let out = words(&launch.run_split(&kir, 2)[0]);
     assert_eq!(out[0], 32);
     assert!(out[1..].iter().all(|slot| *slot == 1));
@@ -214,7 +214,7 @@ fn miri_machine_with_several_threads() {
             b.break_to(label);
         });
     });
-    let launch = Launch::new([6, 1, 1], &[bytes(&noise(96))]);
+    let launch = TestLaunch::new([6, 1, 1], &[bytes(&noise(96))]);
     let machine = Machine::new(3);
     for _ in 0..2 {
         let out = words(&launch.run(&kir, &machine)[0]);
@@ -225,7 +225,7 @@ fn miri_machine_with_several_threads() {
 #[test]
 fn miri_divergence_with_every_memory_space() {
     let mut b = Builder::new("all", [6, 2, 1]);
-    let buffer = b.buffer(true);
+    let buffer = b.buffer(Access::ReadWrite);
     let (shared, local) = (b.workgroup_array(Type::U32, 12), b.local_array(Type::U16, 3));
     b.immediates(8);
     let own = b.local_index();
@@ -251,7 +251,7 @@ fn miri_divergence_with_every_memory_space() {
     );
     let value = b.load(Type::U32, Place::new(shared, Some(own), 4, 0), 1)[0];
     b.store_word(buffer, number, value);
-    let mut launch = Launch::new([2, 1, 1], &[bytes(&[0; 24])]);
+    let mut launch = TestLaunch::new([2, 1, 1], &[bytes(&[0; 24])]);
     launch.immediates = bytes(&[1, 100]);
     let out = words(&launch.run_split(&b.finish(), 2)[0]);
     assert_eq!(out[..6], [100, 101, 102, 103, 104, 0]);

@@ -1,7 +1,7 @@
 //! Tests of random kernels, compared with the reference interpreter.
 
 use super::random_kernels::{WORDS_PER_INVOCATION, kernel};
-use super::support::{Launch, bytes, noise};
+use super::support::{TestLaunch, bytes, noise};
 
 /// Asserts that the kernels of these seeds, of about `statements` statements each, compute the
 /// results of the reference interpreter.
@@ -11,7 +11,7 @@ fn assert_agrees(seeds: std::ops::Range<u64>, statements: u32) {
         let groups = [[1, 1, 1], [2, 1, 1], [3, 2, 1], [1, 2, 2]][seed as usize % 4];
         let invocations = kir.workgroup_size.iter().chain(&groups).product::<u32>();
         let size = (invocations * WORDS_PER_INVOCATION) as usize;
-        Launch::new(groups, &[bytes(&noise(37)), bytes(&vec![7; size])]).assert_agrees(&kir);
+        TestLaunch::new(groups, &[bytes(&noise(37)), bytes(&vec![7; size])]).assert_agrees(&kir);
     }
 }
 
@@ -31,7 +31,7 @@ fn miri_random_kernels() {
         let kir = kernel(seed, 6);
         let size = 2 * kir.workgroup_size.iter().product::<u32>() * WORDS_PER_INVOCATION;
         let buffers = [bytes(&noise(37)), bytes(&vec![7; size as usize])];
-        let launch = Launch::new([2, 1, 1], &buffers);
+        let launch = TestLaunch::new([2, 1, 1], &buffers);
         assert_eq!(launch.run_split(&kir, 2), launch.interpret(&kir));
     }
 }

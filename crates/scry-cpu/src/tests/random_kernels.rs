@@ -1,8 +1,8 @@
 //! Random kernels that terminate, whose invocations do not access each other's memory.
 
 use scry_ir::kir::{
-    AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
-    Var,
+    Access, AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Stmt, Type,
+    UnaryOp, Value, Var,
 };
 
 use super::support::BuilderExt;
@@ -22,8 +22,8 @@ const TYPES: [Type; 7] =
 pub(super) fn kernel(seed: u64, statements: u32) -> Kir {
     let mut random = Random { state: seed };
     let mut b = Builder::new("random", random.pick(&SHAPES));
-    b.buffer(false);
-    b.buffer(true);
+    b.buffer(Access::Read);
+    b.buffer(Access::ReadWrite);
     let invocations = b.kir().workgroup_size.iter().product();
     let shared = b.workgroup_array(Type::U32, invocations);
     let local = b.local_array(Type::U32, LOCAL_LEN);

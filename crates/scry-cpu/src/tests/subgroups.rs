@@ -1,10 +1,11 @@
 //! Tests of subgroup operations with all and with some active lanes.
 
 use scry_ir::kir::{
-    BinaryOp, Builder, Builtin, GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type, Value,
+    Access, BinaryOp, Builder, Builtin, GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type,
+    Value,
 };
 
-use super::support::{BuilderExt, Launch, bytes, noise, words};
+use super::support::{BuilderExt, TestLaunch, bytes, noise, words};
 use crate::{Machine, SUBGROUP_SIZE};
 
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
@@ -14,7 +15,7 @@ const GROUPS: usize = 3;
 /// at least 2^30. Returns the result of each invocation, 7 for inactive ones.
 fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: bool) -> Vec<u32> {
     let mut b = Builder::new("subgroups", shape);
-    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (input, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let number = b.global_index();
     let noise_value = b.load_word(input, number);
     let condition = b.compare(BinaryOp::Ge, noise_value, if all { 0 } else { 1 << 30 });
@@ -25,7 +26,8 @@ fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: boo
     });
     let kir = b.finish();
     let size = shape.iter().product::<u32>() as usize * GROUPS;
-    let launch = Launch::new([GROUPS as u32, 1, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+    let launch =
+        TestLaunch::new([GROUPS as u32, 1, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
     words(&launch.run(&kir, &Machine::new(2))[1])
 }
 

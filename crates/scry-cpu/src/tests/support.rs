@@ -7,7 +7,7 @@ use scry_ir::kir::{
 };
 
 use crate::exec::{self, Scratch};
-use crate::{CancelToken, Code, Job, Machine, Memory};
+use crate::{CancelToken, Code, Launch, Machine, Memory};
 
 /// Workgroup shapes of one and of several rows. Some sizes are multiples of the number of lanes of
 /// a SIMD block (`lanes::BLOCK`), some are not.
@@ -42,13 +42,13 @@ pub(super) fn noise(count: usize) -> Vec<u32> {
 
 /// The grid and the data of a launch.
 #[derive(Clone)]
-pub(super) struct Launch {
+pub(super) struct TestLaunch {
     pub groups: [u32; 3],
     pub buffers: Vec<Vec<u8>>,
     pub immediates: Vec<u8>,
 }
 
-impl Launch {
+impl TestLaunch {
     pub fn new(groups: [u32; 3], buffers: &[Vec<u8>]) -> Self {
         Self { groups, buffers: buffers.to_vec(), immediates: Vec::new() }
     }
@@ -65,9 +65,9 @@ impl Launch {
 
     /// Returns the buffers after a launch on the machine.
     pub fn run(&self, kir: &Kir, machine: &Machine) -> Vec<Vec<u8>> {
-        self.with_job(kir, |job| {
-            // SAFETY: `with_job` keeps the memory alive, and nothing else accesses it.
-            unsafe { machine.run(job, &CancelToken::default()) }
+        self.with_launch(kir, |launch| {
+            // SAFETY: `with_launch` keeps the memory alive, and nothing else accesses it.
+            unsafe { machine.run(launch, &CancelToken::default()) }
                 .expect("the launch is not cancelled");
         })
     }
@@ -75,16 +75,16 @@ impl Launch {
     /// Returns the buffers after a launch in which each thread runs a fixed share of the
     /// workgroups.
     pub fn run_split(&self, kir: &Kir, threads: u64) -> Vec<Vec<u8>> {
-        self.with_job(kir, |job| {
-            let total = job.workgroups().expect("the count fits in 64 bits");
+        self.with_launch(kir, |launch| {
+            let total = launch.workgroups().expect("the count fits in 64 bits");
             std::thread::scope(|scope| {
                 for nth in 0..threads {
                     let groups = total * nth / threads..total * (nth + 1) / threads;
                     scope.spawn(move || {
                         let (scratch, stop) = (&mut Scratch::default(), &CancelToken::default());
-                        // SAFETY: `with_job` keeps the memory alive, and only threads of this job
-                        // access it.
-                        unsafe { exec::run(job.code, job, groups, scratch, stop) }
+                        // SAFETY: `with_launch` keeps the memory alive, and only threads of this
+                        // launch access it.
+                        unsafe { exec::run(launch.code, launch, groups, scratch, stop) }
                             .expect("the launch is not cancelled");
                     });
                 }
@@ -92,14 +92,14 @@ impl Launch {
         })
     }
 
-    /// Calls `run` with the job, and returns the buffers afterwards.
-    pub fn with_job(&self, kir: &Kir, run: impl FnOnce(&Job<'_>)) -> Vec<Vec<u8>> {
+    /// Calls `run` with the launch, and returns the buffers afterwards.
+    pub fn with_launch(&self, kir: &Kir, run: impl FnOnce(&Launch<'_>)) -> Vec<Vec<u8>> {
         assert_eq!(verify(kir), Ok(()));
         let code = Code::compile(kir).expect("the kernel is within the limits");
         let memories: Vec<_> = self.buffers.iter().map(|bytes| memory(bytes)).collect();
         let bindings: Vec<_> = memories.iter().map(Memory::whole).collect();
         let immediates = &self.immediates;
-        run(&Job { code: &code, bindings: &bindings, groups: self.groups, immediates });
+        run(&Launch { code: &code, bindings: &bindings, groups: self.groups, immediates });
         memories.iter().map(contents).collect()
     }
 

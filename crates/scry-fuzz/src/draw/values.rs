@@ -40,7 +40,8 @@ impl Generator {
         if can_be_stored(&value) { value } else { tame(value) }
     }
 
-    /// Returns a value without operators.
+    /// Returns a literal, or a read of a variable. The indices of the variable may have operators,
+    /// nested `depth` deep.
     fn leaf(&mut self, ty: &Type, depth: usize) -> Expr {
         if self.random.below(4) > 0
             && let Some(place) = self.readable_place(ty, depth)

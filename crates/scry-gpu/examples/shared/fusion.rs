@@ -1,7 +1,7 @@
 //! Kernels of element-wise expressions, built at run time: one for the whole expression, or one for
 //! each of its operations.
 
-use scry_gpu::kir::{BinaryOp, Builder, Kir, Type, Value};
+use scry_gpu::kir::{Access, BinaryOp, Builder, Kir, Type, Value};
 use scry_gpu::{Binding, Buffer, Device, Kernel, Recording, Result};
 
 use crate::expression::Expression;
@@ -13,9 +13,9 @@ const STRIDE: u32 = 4;
 pub fn build_kernel(name: &str, expression: &Expression, inputs: usize) -> Kir {
     let mut b = Builder::new(name, [256, 1, 1]);
     let inputs: Vec<u32> = (0..inputs)
-        .map(|index| b.named_buffer(&format!("input{index}"), Type::F32, false))
+        .map(|index| b.named_buffer(&format!("input{index}"), Type::F32, Access::Read))
         .collect();
-    let output = b.named_buffer("output", Type::F32, true);
+    let output = b.named_buffer("output", Type::F32, Access::ReadWrite);
     let i = b.global_id(0);
     let length = b.array_length(output, 0, STRIDE);
     let inside = b.binary(BinaryOp::Lt, i, length);

@@ -22,6 +22,8 @@ pub enum Fault {
     OutOfMemory,
     /// The call fails with a driver error.
     DriverError,
+    /// The call panics.
+    Panic,
     /// The device is lost: this call and all later ones that are counted fail.
     DeviceLost,
     /// From this call on, every wait times out, and cancellation fails.
@@ -86,7 +88,7 @@ impl FaultPlan {
             Fault::HangUntilCancelled => !has_ended(),
             // This fault is in effect from the first call on.
             Fault::CannotBlock => return !has_ended(),
-            Fault::OutOfMemory | Fault::DriverError | Fault::DeviceLost => false,
+            Fault::OutOfMemory | Fault::DriverError | Fault::Panic | Fault::DeviceLost => false,
         };
         hangs && self.has_failed()
     }
@@ -110,6 +112,7 @@ impl FaultDriver {
         let number = self.plan.calls.fetch_add(1, Ordering::Relaxed);
         let device = || self.info().name.clone();
         let is_failing = number == self.plan.failing_call.load(Ordering::Relaxed);
+        assert!(!is_failing || self.plan.fault != Fault::Panic, "injected at {call}");
         if is_failing && self.plan.fault == Fault::DeviceLost {
             self.plan.lost.store(true, Ordering::Relaxed);
         }

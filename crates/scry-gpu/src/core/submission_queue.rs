@@ -59,7 +59,7 @@ impl Deref for SubmissionQueue {
 #[derive(Default)]
 struct QueueState {
     hazards: Hazards,
-    /// A submission failed after hazard tracking assumed its barriers: the next one orders
+    /// Hazard tracking assumed barriers of a submission that did not succeed: the next one orders
     /// everything.
     order_all_next: bool,
     in_flight: VecDeque<InFlight>,
@@ -260,6 +260,8 @@ impl SubmissionQueue {
             )?;
         }
         self.submit_before_replay(&mut state, recorded, inputs.commands, inputs.memories)?;
+        // Until it succeeds: the hazards are those before the recording, which may be executing.
+        state.order_all_next = true;
         let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
         logging::replayed(&self.info, submission, recorded.launches, recorded.command_count());
         // Only after the submission: if it fails, memory that the recording overwrites stays
@@ -458,7 +460,8 @@ impl SubmissionQueue {
         Ok(())
     }
 
-    /// Submits steps. After a failure the next submission orders everything.
+    /// Submits steps of [`QueueState::schedule`]. Unless it succeeds, the next submission orders
+    /// everything.
     fn submit_steps(
         &self,
         state: &mut QueueState,
@@ -484,8 +487,8 @@ impl SubmissionQueue {
         !self.lock().in_flight.is_empty()
     }
 
-    // Poison is ignored: the state changes only after the driver has succeeded, so a panic under
-    // the lock leaves it consistent.
+    // Poison is ignored: if the driver panics under the lock, the next submission orders
+    // everything, and nothing else changes before the driver has succeeded.
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -541,8 +544,10 @@ pub(super) const ABANDONED_HELP: &str = "look for an endless loop, or raise \
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
 
 impl QueueState {
+    /// Returns the commands as steps with barriers, on the assumption that they will be submitted.
     fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
-        if !self.order_all_next {
+        // Until the driver has accepted them.
+        if !std::mem::replace(&mut self.order_all_next, true) {
             return self.hazards.schedule(commands);
         }
         let mut steps = vec![Step::Barrier(self.hazards.order_all())];

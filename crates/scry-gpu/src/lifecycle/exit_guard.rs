@@ -23,8 +23,12 @@ use crate::core::driver::{
 };
 use crate::lifecycle::fork_guard::Process;
 
-/// How long exit waits for calls in progress. A wait for the device consists of short calls.
+/// How long exit waits for calls in progress. A wait for the device consists of short calls, and
+/// waits within a call end once the process is exiting; compilations and transfers may take longer.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Maximum duration of a wait in one call.
+const MAX_WAIT: Duration = Duration::from_millis(50);
 
 /// The reason of the device loss after process exit began.
 pub(crate) const EXITING: &str = "the process is exiting, and its drivers are shutting down";
@@ -90,6 +94,12 @@ pub(crate) fn begin_call() -> Option<Call<'static>> {
     GATE.enter()
 }
 
+/// Returns whether process exit has begun: waits within a call of a driver must end.
+#[cfg(any(feature = "cuda", feature = "vulkan"))]
+pub(crate) fn is_exiting() -> bool {
+    GATE.0.load(Ordering::Relaxed) & Gate::CLOSED != 0
+}
+
 /// Opens a device whose driver is not called after process exit has begun.
 pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
     let info = adapter.info();
@@ -99,7 +109,7 @@ pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
     let Some(_call) = begin_call() else { return Err(exiting_error(info)) };
     let inner = ManuallyDrop::new(adapter.open()?);
     register_exit_handler();
-    Ok(Box::new(GuardedDriver { inner }))
+    Ok(Box::new(GuardedDriver { inner, gate: &GATE }))
 }
 
 fn exiting_error(info: &DeviceInfo) -> GpuError {
@@ -140,11 +150,12 @@ fn register_exit_handler() {}
 /// A driver with exit handlers, which is not called once the process is exiting.
 struct GuardedDriver {
     inner: ManuallyDrop<Box<dyn Driver>>,
+    gate: &'static Gate,
 }
 
 impl GuardedDriver {
     fn call<R>(&self, work: impl FnOnce(&dyn Driver) -> Result<R>) -> Result<R> {
-        match begin_call() {
+        match self.gate.enter() {
             Some(_call) => work(&**self.inner),
             None => Err(exiting_error(self.inner.info())),
         }
@@ -152,7 +163,7 @@ impl GuardedDriver {
 
     /// Calls the driver, or does nothing once the process is exiting.
     fn call_infallible(&self, work: impl FnOnce(&dyn Driver)) {
-        if let Some(_call) = begin_call() {
+        if let Some(_call) = self.gate.enter() {
             work(&**self.inner);
         }
     }
@@ -233,7 +244,20 @@ impl Driver for GuardedDriver {
     }
 
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
-        self.call(|driver| driver.wait(submission, timeout))
+        let wait = |timeout| self.call(|driver| driver.wait(submission, timeout));
+        if timeout <= MAX_WAIT {
+            return wait(timeout);
+        }
+        let start = Instant::now();
+        loop {
+            let remaining = timeout.saturating_sub(start.elapsed());
+            if wait(remaining.min(MAX_WAIT))? {
+                return Ok(true);
+            }
+            if remaining <= MAX_WAIT {
+                return Ok(false);
+            }
+        }
     }
 
     fn poll(&self, submission: SubmissionIndex) -> Result<bool> {
@@ -267,7 +291,7 @@ impl Driver for GuardedDriver {
 
 impl Drop for GuardedDriver {
     fn drop(&mut self) {
-        if let Some(_call) = begin_call() {
+        if let Some(_call) = self.gate.enter() {
             // SAFETY: nothing uses it any more, and it is dropped only here.
             unsafe { ManuallyDrop::drop(&mut self.inner) };
         }
@@ -279,7 +303,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::api::device::Device;
     use crate::api::native::NativeInterface;
+    use crate::backend::fault::{Fault, FaultDriver, FaultPlan};
     use crate::backend::null::{Log, NullDriver, null_info};
 
     const LONG: Duration = Duration::from_secs(60);
@@ -312,12 +338,32 @@ mod tests {
     #[test]
     fn guarded_drivers_load_routines() {
         let driver = NullDriver::new(null_info(), Log::default());
-        let guarded = GuardedDriver { inner: ManuallyDrop::new(Box::new(driver)) };
+        let guarded = GuardedDriver { inner: ManuallyDrop::new(Box::new(driver)), gate: &GATE };
         let interface = NativeInterface::new([], [1; 3]);
         let routine = |name| RoutineJob { name, library: "cuBLAS", interface: &interface };
         assert!(guarded.load_routine(&routine("cublas_matmul")).is_ok());
         let unknown = guarded.load_routine(&routine("none")).unwrap_err().to_string();
         assert!(unknown.contains("there is no routine `none`"), "{unknown}");
+    }
+
+    #[test]
+    fn exit_waits_for_dropped_devices() {
+        static GATE: Gate = Gate(AtomicUsize::new(0));
+        let plan = FaultPlan::new(Fault::Hang, 0);
+        let inner = Box::new(NullDriver::new(null_info(), Log::default()));
+        let hanging: Box<dyn Driver> = Box::new(FaultDriver { inner, plan: plan.clone() });
+        let guarded = GuardedDriver { inner: ManuallyDrop::new(hanging), gate: &GATE };
+        let gpu = Device::from_driver(Box::new(guarded));
+        gpu.alloc::<u32>(4).unwrap().fill(1).unwrap();
+        let calls_before = plan.calls();
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(gpu));
+            while plan.calls() == calls_before {
+                std::thread::yield_now();
+            }
+            // The drop is waiting for the fill, which never ends.
+            assert!(GATE.close(EXIT_TIMEOUT), "exit overtakes a drop");
+        });
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn rejects_transfers_that_do_not_fit() {
     let words = gpu.alloc_untyped(DType::U32, 2).unwrap().with_label("words");
     let short = gpu.alloc_untyped(DType::F16, 3).unwrap().with_label("short");
     let mut batch = gpu.batch();
-    let error_of = |refused: Result<(), GpuError>| refused.unwrap_err().to_string();
+    let error_of = |rejected: Result<(), GpuError>| rejected.unwrap_err().to_string();
     assert_eq!(
         error_of(batch.copy(&f16s, &words).map(|_| ())),
         "Batch::copy: buffer `f16s` holds f16, but buffer `words` holds u32; help: view one as \

@@ -2,6 +2,7 @@
 //! return a typed error, and then leak nothing and, unless it is lost, leave the device usable.
 //! `fault_N` in a test name is the number in `docs/faults.md`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
@@ -78,6 +79,20 @@ fn fault_26_device_loss_at_each_call() {
     // A new device can be opened.
     let (_, _, result) = run_with_fault(Fault::DeviceLost, u64::MAX);
     assert_eq!(result.unwrap(), [3; 100]);
+}
+
+/// The null driver checks the barriers of each submission.
+#[test]
+fn panicking_submissions_keep_the_order() {
+    let plan = FaultPlan::new(Fault::Panic, u64::MAX);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    let [a, b, c] = [1, 2, 3].map(|word| gpu.upload(&[word; 4]).unwrap());
+    a.fill(4).unwrap();
+    plan.fail_after(0);
+    // Its barrier, between the fill and the copy, is not submitted.
+    catch_unwind(AssertUnwindSafe(|| a.copy_to(&b))).unwrap_err();
+    a.copy_to(&c).unwrap();
+    assert_eq!((b.download().unwrap(), c.download().unwrap()), (vec![2; 4], vec![4; 4]));
 }
 
 #[test]

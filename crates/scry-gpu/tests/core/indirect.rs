@@ -14,8 +14,8 @@ fn indirect(counts: &Buffer<u32>) -> Launch {
 fn launch_error(launch: Launch, gpu: &scry_gpu::Device) -> String {
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    let refused = gpu.run(&kernel, &[&a, &b], launch);
-    refused.expect_err("this should have been rejected").to_string()
+    let rejected = gpu.run(&kernel, &[&a, &b], launch);
+    rejected.expect_err("this should have been rejected").to_string()
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn rejects_counts_of_another_device() {
     let counts = other.upload(&[1u32, 1, 1]).unwrap();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    let refused = gpu.run(&kernel, &[&a, &b], indirect(&counts)).unwrap_err();
-    assert!(matches!(refused, GpuError::WrongDevice(_)), "{refused}");
+    let rejected = gpu.run(&kernel, &[&a, &b], indirect(&counts)).unwrap_err();
+    assert!(matches!(rejected, GpuError::WrongDevice(_)), "{rejected}");
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn rejects_native_kernels() {
     // SAFETY: the null device executes nothing.
     let kernel = unsafe { gpu.compile_ptx(".version 8.0", "nothing", &interface) }.unwrap();
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
-    let refused = gpu.run(&kernel, &[], indirect(&counts)).unwrap_err();
+    let rejected = gpu.run(&kernel, &[], indirect(&counts)).unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        rejected.to_string(),
         "kernel `nothing`, size of the launch: an indirect launch needs a WGSL kernel; help: \
          launch it with Launch::workgroups, and return from the workgroups that have no work"
     );

@@ -73,8 +73,8 @@ fn wrong_device_transfers_name_function() {
     let (gpu, other) = (null(), null());
     let (ours, theirs) = (gpu.alloc::<u32>(8).unwrap(), other.alloc::<u32>(8).unwrap());
     let mut batch = gpu.batch();
-    let error_of = |refused: Result<(), GpuError>| {
-        let error = refused.unwrap_err().to_string();
+    let error_of = |rejected: Result<(), GpuError>| {
+        let error = rejected.unwrap_err().to_string();
         error.split(" belongs to ").next().unwrap_or_default().to_owned()
     };
     let found = [

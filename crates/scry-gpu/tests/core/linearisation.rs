@@ -28,8 +28,8 @@ fn huge_launch_is_one_dispatch() {
     gpu.run(&kernel, &[&a, &b], (1u64 << 31) + 1).unwrap();
     assert_eq!(log.take().dispatches, 1);
     for count in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
-        let refused = gpu.run(&kernel, &[&a, &b], count);
-        assert!(matches!(refused, Err(GpuError::TooLarge(_))), "{count}: {refused:?}");
+        let rejected = gpu.run(&kernel, &[&a, &b], count);
+        assert!(matches!(rejected, Err(GpuError::TooLarge(_))), "{count}: {rejected:?}");
     }
     assert!(gpu.run(&kernel, &[&a, &b], -1).is_err());
     assert_eq!(log.take().dispatches, 0);

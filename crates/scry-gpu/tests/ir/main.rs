@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scry_gpu::kir::{
-    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Kir, Label, Place, Type,
+    Access, AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Kir, Label, Place, Type,
 };
 use scry_gpu::{CompileOptions, Device, ErrorKind, GpuError, Launch, ShaderErrorKind, TypeLayout};
 use scry_test_support::devices;
@@ -11,7 +11,7 @@ use scry_test_support::devices;
 /// Builds an atomic `data[i] += 1`, without a check that `i` is in bounds.
 fn increment(name: &str) -> Kir {
     let mut b = Builder::new(name, [64, 1, 1]);
-    let data = b.named_buffer("data", Type::U32, true);
+    let data = b.named_buffer("data", Type::U32, Access::ReadWrite);
     let i = b.global_id(0);
     let (place, one) = (b.element(data, i), b.u32(1));
     b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
@@ -38,7 +38,7 @@ fn accesses_are_clamped_on_every_device() {
 /// memory and an immediate `scale`.
 fn sums_of_neighbours() -> Kir {
     let mut b = Builder::new("neighbours", [4, 1, 1]);
-    let data = b.named_buffer("data", Type::F32, true);
+    let data = b.named_buffer("data", Type::F32, Access::ReadWrite);
     b.immediates(4);
     let tile = b.workgroup_array(Type::F32, 4);
     let local = b.builtin(Builtin::LocalId(0));
@@ -74,7 +74,7 @@ fn workgroups_share_memory_and_immediates() {
 #[test]
 fn buffer_must_contain_fixed_offsets() {
     let mut b = Builder::new("tail", [1, 1, 1]);
-    let data = b.named_buffer("data", Type::U32, true);
+    let data = b.named_buffer("data", Type::U32, Access::ReadWrite);
     let seven = b.u32(7);
     // Byte 28: the buffer needs at least 32 bytes.
     b.store(Place::new(AddressSpace::Binding(data), None, 0, 28), vec![seven]);
@@ -92,7 +92,7 @@ fn buffer_must_contain_fixed_offsets() {
 #[test]
 fn endless_loops_are_cancelled() {
     let mut b = Builder::new("endless", [1, 1, 1]);
-    let data = b.named_buffer("data", Type::U32, true);
+    let data = b.named_buffer("data", Type::U32, Access::ReadWrite);
     let (zero, one) = (b.u32(0), b.u32(1));
     // `finite_loop` claims that the loop ends. The claim is wrong, and must not be relied on.
     b.finite_loop(|b, _| {

@@ -40,6 +40,7 @@ mod unroll;
 mod verify;
 mod visit;
 
+pub use crate::interface::Access;
 pub use builder::Builder;
 pub use fragments::{FragmentLayout, LaneBits, MatrixFragments};
 pub use inst::{

@@ -4,6 +4,7 @@ use super::{
     AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
     Var,
 };
+use crate::Access;
 
 /// Shape of the workgroups: 12 invocations.
 pub(crate) const SIZE: [u32; 3] = [3, 2, 2];
@@ -12,7 +13,7 @@ pub(crate) const SIZE: [u32; 3] = [3, 2, 2];
 pub(crate) fn kernel(seed: u64, min_max: bool) -> Kir {
     let mut random = Random { state: seed, min_max, remaining: 60 };
     let mut b = Builder::new("random", SIZE);
-    let buffer = b.buffer(false);
+    let buffer = b.buffer(Access::Read);
     let vars = (0..6).map(|_| b.var(Type::U32)).collect();
     let mut scene = Scene { buffer, vars, visible: Vec::new(), labels: vec![Label::KERNEL] };
     for axis in 0..3 {

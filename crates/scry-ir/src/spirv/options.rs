@@ -42,9 +42,9 @@ pub struct SpirvOptions {
     /// [`SpirvOptions::checked`] is set. Useful for kernels with [`ControlFlow::may_not_end`].
     pub polls: bool,
     /// The products of cooperative matrices that the device computes. Kernels with others are
-    /// refused.
+    /// rejected.
     pub matrices: MatrixProducts,
-    /// Bytes of workgroup memory of the device. Kernels with cooperative matrices are refused if
+    /// Bytes of workgroup memory of the device. Kernels with cooperative matrices are rejected if
     /// their own arrays and the tiles that the writer adds exceed it; others are not checked.
     pub max_workgroup_memory: u32,
 }

@@ -1,4 +1,4 @@
-//! `enable` directives, including `enable subgroups;`, which naga refuses although it supports
+//! `enable` directives, including `enable subgroups;`, which naga rejects although it supports
 //! subgroup operations.
 
 use std::borrow::Cow;

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn unparsable_source_is_refused() {
+    fn unparsable_source_is_rejected() {
         let error = Outline::read("fn f() { let x = ; }").unwrap_err();
         assert_eq!(error.location.map(|at| at.line), Some(1));
     }

@@ -69,7 +69,7 @@ impl Overrides {
         Self { list }
     }
 
-    /// Converts the values given. Refuses unknown overrides, values that do not fit, and a second
+    /// Converts the values given. Rejects unknown overrides, values that do not fit, and a second
     /// value for an override.
     pub(crate) fn resolve(&self, given: &[(String, OverrideValue)]) -> Result<Values, Box<Report>> {
         let mut values = Values::default();
@@ -147,7 +147,7 @@ fn type_name(scalar: Scalar) -> String {
     format!("{letter}{}", u32::from(scalar.width) * 8)
 }
 
-/// Returns the value as a number. Refuses one outside of the range of the override's type, and a
+/// Returns the value as a number. Rejects one outside of the range of the override's type, and a
 /// fraction for an integer.
 fn to_number(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Report>> {
     let scalar = declaration.scalar;
@@ -198,7 +198,7 @@ pub(crate) fn without_default(module: &Module) -> Vec<String> {
     required.filter_map(|declared| declared.name.clone()).collect()
 }
 
-/// Applies the values to a pruned module; refuses it if a required one is missing.
+/// Applies the values to a pruned module; rejects it if a required one is missing.
 pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Report>> {
     if module.overrides.is_empty() {
         return Ok(module);

@@ -13,7 +13,7 @@ const MAX_NODES: u32 = 1 << 16;
 /// Maximum nesting of types; WGSL guarantees 15.
 const MAX_DEPTH: u32 = 100;
 
-/// Refuses types nested so deeply that recursion over them might overflow the stack.
+/// Rejects types nested so deeply that recursion over them might overflow the stack.
 pub(crate) fn check_depth(
     module: &Module,
     declarations: &Declarations<'_>,

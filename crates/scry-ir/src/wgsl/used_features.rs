@@ -1,4 +1,4 @@
-//! Determines the optional features that a pruned module uses. Refuses types that Scry does not
+//! Determines the optional features that a pruned module uses. Rejects types that Scry does not
 //! support, such as textures.
 
 use naga::{
@@ -230,7 +230,7 @@ fn expression_features(expression: &Expression) -> Features {
     }
 }
 
-/// Refuses textures, samplers, ray tracing and arrays of bindings.
+/// Rejects textures, samplers, ray tracing and arrays of bindings.
 fn check_resources(module: &Module) -> Result<(), Box<Report>> {
     for (handle, global) in module.global_variables.iter() {
         let unsupported_space = match global.space {

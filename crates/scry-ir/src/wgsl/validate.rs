@@ -43,7 +43,7 @@ pub(crate) fn source(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
 /// Maximum bytes of immediates: naga's validator tracks their words in a mask of 64 bits.
 const MAX_IMMEDIATES: u64 = 256;
 
-/// Refuses immediates on which the validator would overflow.
+/// Rejects immediates on which the validator would overflow.
 fn check_immediates(module: &naga::Module) -> Result<(), Box<Report>> {
     let globals = module.global_variables.iter();
     for (handle, global) in globals.filter(|(_, global)| global.space == AddressSpace::Immediate) {
@@ -52,7 +52,7 @@ fn check_immediates(module: &naga::Module) -> Result<(), Box<Report>> {
             TypeInner::Array { size: ArraySize::Constant(len), stride, .. } => {
                 u64::from(len.get()) * u64::from(stride)
             }
-            // Scalars, vectors and matrices are smaller; the validator refuses other types.
+            // Scalars, vectors and matrices are smaller; the validator rejects other types.
             _ => 0,
         };
         if size > MAX_IMMEDIATES {
@@ -108,7 +108,7 @@ fn binding_collision(module: &naga::Module, variable: Handle<GlobalVariable>) ->
 /// Maximum workgroup size on an axis: no device supports more, and naga rejects it.
 pub(crate) const MAX_WORKGROUP: u32 = 1 << 14;
 
-/// Refuses workgroups without invocations, and those larger than any device could run.
+/// Rejects workgroups without invocations, and those larger than any device could run.
 pub(crate) fn workgroup_sizes(
     module: &naga::Module,
     declarations: &Declarations<'_>,

@@ -7,7 +7,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `refusals.rs` | errors for kernels that WGSL cannot express |
+//! | `rejections.rs` | errors for kernels that WGSL cannot express |
 //! | `accesses.rs` | the accesses of the kernel to each address space |
 //! | `declarations.rs`, `fields.rs`, `memory_variables.rs` | the variables of the address spaces |
 //! | `identifiers.rs`, `reserved.rs` | names that are unique and not reserved |
@@ -36,7 +36,7 @@ mod levels;
 mod loads_stores;
 mod memory_variables;
 mod operators;
-mod refusals;
+mod rejections;
 mod reserved;
 mod subgroups;
 mod text;
@@ -98,7 +98,7 @@ impl Kir {
     /// kernel.
     pub fn to_wgsl(&self, interface: &Interface) -> Result<String, ShaderError> {
         guard::run(|| {
-            refusals::check(self, interface)?;
+            rejections::check(self, interface)?;
             Emitter::new(self, interface)?.kernel()
         })
     }

@@ -9,7 +9,7 @@ const MAX_EXPONENT: i64 = 15;
 
 impl Emitter<'_> {
     /// Returns the operands of a pure instruction. If all are literals, the first becomes a
-    /// variable: WGSL refuses constant-expressions that overflow.
+    /// variable: WGSL rejects constant-expressions that overflow.
     pub(super) fn operands<const N: usize>(&mut self, values: [Value; N]) -> [String; N] {
         let mut operands = values.map(|value| self.operand(value));
         if values.iter().all(|value| self.is_literal(*value))
@@ -53,13 +53,13 @@ impl Emitter<'_> {
         let ty = self.kir.ty(a);
         let [x, mut y] = self.operands([a, b]);
         if let Some(constant) = self.kir.constant(b).filter(|_| self.is_literal(b)) {
-            // WGSL refuses some constants as the second operand.
-            let is_refused = match op {
+            // WGSL rejects some constants as the second operand.
+            let is_rejected = match op {
                 BinaryOp::Div | BinaryOp::Rem => constant.as_i64() == 0,
                 BinaryOp::Ldexp => constant.as_i64() > MAX_EXPONENT,
                 _ => false,
             };
-            if is_refused {
+            if is_rejected {
                 y = self.literal_variable(&y);
             } else if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
                 y = format!("{}u", constant.bits % 32);

@@ -46,7 +46,7 @@ impl Emitter<'_> {
             }
             Inst::Get(var) => self.variable(var.0),
             Inst::Subgroup(op) => self.subgroup(op),
-            // Matrices were rejected (`refusals.rs`), `statements` writes uniform loads, and no
+            // Matrices were rejected (`rejections.rs`), `statements` writes uniform loads, and no
             // `Let` computes an `Extra`.
             Inst::Extra(..)
             | Inst::MatrixFill(_)

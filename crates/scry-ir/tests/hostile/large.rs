@@ -39,7 +39,7 @@ fn long_declaration_chains_are_handled() {
 }
 
 #[test]
-fn exponential_sources_are_refused() {
+fn exponential_sources_are_rejected() {
     let doubled = |i: usize| format!("const c{i} = array(c{0}, c{0});", i - 1);
     let constants = chain(40, "const c0 = array(1, 1);", doubled);
     let error = compile_error(&(constants + &kernel("let y = c39; x = f32(i);")));

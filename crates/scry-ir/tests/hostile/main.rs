@@ -1,5 +1,5 @@
-//! Tests with hostile sources: each must be compiled or refused within a minute. Errors must have a
-//! position, except for those of truncated and changed kernels.
+//! Tests with hostile sources: each must be compiled or rejected within a minute. Errors must have
+//! a position, except for those of truncated and changed kernels.
 
 mod constants;
 mod large;
@@ -62,9 +62,9 @@ fn compile(source: &str) -> Result<Program, ShaderError> {
     result
 }
 
-/// Compiles a source that must be refused, with a position.
+/// Compiles a source that must be rejected, with a position.
 fn compile_error(source: &str) -> ShaderError {
-    let error = compile(source).err().expect("it is refused");
+    let error = compile(source).err().expect("it is rejected");
     let location = error.location.unwrap_or_else(|| panic!("no location: {error}"));
     let lines = source.bytes().filter(|b| *b == b'\n').count() as u32 + 1;
     assert!((1..=lines).contains(&location.line) && location.column >= 1, "{location:?}: {error}");

@@ -3,14 +3,14 @@
 use crate::{compile, compile_error, kernel};
 
 #[test]
-fn many_unbalanced_brackets_are_refused() {
+fn many_unbalanced_brackets_are_rejected() {
     for one in ["(", "[", "{", ")", "]", "}", "<", "array<", "((]", "/*", "a(", "@a("] {
         compile_error(&one.repeat(10_000_000 / one.len()));
     }
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let n = 100_000;
     let wrap = |open: &str, middle: &str, close: &str| {
         format!("{}{middle}{}", open.repeat(n), close.repeat(n))

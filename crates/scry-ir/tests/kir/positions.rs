@@ -163,13 +163,13 @@ fn errors_of_built_kernels_have_positions() {
         let body = "%0: u32 = local_id.x\n%1: u32 = 5\n";
         format!("kernel k [64, 1, 1]\nsource query.sql\n{body}{position}").parse().unwrap()
     };
-    let refused = |kir: &Kir| Program::from_kir(kir).err().unwrap().with_label("generated");
-    let error = refused(&kernel("%2: f32 = not %1 @3:7\n"));
+    let rejected = |kir: &Kir| Program::from_kir(kir).err().unwrap().with_label("generated");
+    let error = rejected(&kernel("%2: f32 = not %1 @3:7\n"));
     assert_eq!(error.location, Some(Location { line: 3, column: 7 }));
     let shown = error.to_string();
     assert!(shown.starts_with("generated: kernel k, query.sql:3:7: `%2: f32 = not"), "{shown}");
     let diverging = "%2: bool = lt %0, %1 @8:2\nif %2 {\nbarrier workgroup @9:4\n}\n";
-    let shown = refused(&kernel(diverging)).to_string();
+    let shown = rejected(&kernel(diverging)).to_string();
     assert!(shown.contains("`barrier workgroup` (query.sql:9:4) is in control"), "{shown}");
     assert!(shown.contains("`%2: bool = lt %0, %1` (query.sql:8:2) may differ"), "{shown}");
 }
@@ -185,7 +185,7 @@ fn lowering_errors_name_the_position() {
             coopStore(coopLoad<coop_mat8x8<f32, C>>(&v[1]), &m[0]);
         }";
     let options = scry_ir::kir::KirOptions { checked: true };
-    let error = Program::parse(source).unwrap().to_kir(&options).expect_err("it is refused");
+    let error = Program::parse(source).unwrap().to_kir(&options).expect_err("it is rejected");
     assert_eq!(error.location.map(|at| at.line), Some(6), "{error}");
     let shown = error.with_label("gemm.wgsl").to_string();
     assert!(shown.contains("gemm.wgsl:6:") && shown.contains("&v[1]"), "{shown}");

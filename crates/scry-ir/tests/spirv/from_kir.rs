@@ -245,7 +245,7 @@ fn bits_of_every_width_are_valid() {
 }
 
 #[test]
-fn f64_functions_are_refused_by_name() {
+fn f64_functions_are_rejected_by_name() {
     for (expression, name) in
         [("exp(x)", "exp"), ("pow(x, x)", "pow"), ("atan2(x, x)", "atan2"), ("tanh(x)", "tanh")]
     {

@@ -124,7 +124,7 @@ pub const COOPERATIVE: &str = "enable wgpu_cooperative_matrix; enable f16;
     }";
 
 #[test]
-fn cooperative_matrices_are_refused() {
+fn cooperative_matrices_are_rejected() {
     for options in [CHECKED, UNCHECKED] {
         let error = parse("cooperative", COOPERATIVE).to_spirv(&options).unwrap_err();
         assert_eq!(error.kind, ShaderErrorKind::UnsupportedFeatures(Features::COOPERATIVE_MATRIX));

@@ -89,12 +89,12 @@ fn launch_for(source: &str, elements: u64) -> Launch {
 
 #[test]
 fn corpus_kernels_round_trip() {
-    let (mut compared, mut refused) = (0, Vec::new());
+    let (mut compared, mut rejected) = (0, Vec::new());
     for path in sources("corpus") {
         let source = std::fs::read_to_string(&path).unwrap();
         if let Err(error) = emit(&source) {
             assert!(matches!(error.kind, ShaderErrorKind::UnsupportedFeatures(_)), "{error}");
-            refused.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
+            rejected.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
             continue;
         }
         for elements in [1, 70, 300] {
@@ -115,7 +115,7 @@ fn corpus_kernels_round_trip() {
         "widening_signedness",
         "int64",
     ];
-    assert_eq!(refused, unsupported, "these use 64-bit types or 16-bit integers");
+    assert_eq!(rejected, unsupported, "these use 64-bit types or 16-bit integers");
 }
 
 /// Kernels of scry-gpu: for each the WGSL files that are concatenated into its source.

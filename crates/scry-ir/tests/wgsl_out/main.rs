@@ -11,7 +11,7 @@
 mod chromium;
 mod corpus;
 mod random;
-mod refusals;
+mod rejections;
 mod subgroups;
 mod support;
 mod text;

@@ -10,6 +10,6 @@ mod custom_kernels;
 mod harness;
 mod products;
 mod quantized;
-mod refusals;
+mod rejections;
 mod robustness;
 mod rows;

@@ -237,7 +237,7 @@ fn empty_table_has_rows_of_zeros() {
 }
 
 #[test]
-fn invalid_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let gpu = succeed(Device::open("cpu"));
     let kernels = succeed(Kernels::new(&gpu));
     let x = succeed(gpu.alloc::<f32>(6));

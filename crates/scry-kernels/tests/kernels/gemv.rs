@@ -117,7 +117,7 @@ fn sums_of_nothing_are_zero() {
 }
 
 #[test]
-fn invalid_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let gpu = succeed(Device::open("cpu"));
     let kernels = succeed(Kernels::new(&gpu));
     let a = succeed(gpu.alloc::<f32>(6));

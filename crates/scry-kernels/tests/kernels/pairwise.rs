@@ -236,7 +236,7 @@ fn empty_sets_launch_nothing() {
 }
 
 #[test]
-fn invalid_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let gpu = succeed(Device::open("cpu"));
     let kernels = succeed(Kernels::new(&gpu));
     let (x, out) = (succeed(gpu.alloc::<f32>(6)), succeed(gpu.alloc::<f32>(6)));

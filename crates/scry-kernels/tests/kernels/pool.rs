@@ -114,7 +114,7 @@ fn no_planes_launch_nothing() {
 }
 
 #[test]
-fn invalid_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let gpu = succeed(Device::open("cpu"));
     let kernels = succeed(Kernels::new(&gpu));
     let (x, y) = (succeed(gpu.alloc::<f32>(8)), succeed(gpu.alloc::<f32>(8)));

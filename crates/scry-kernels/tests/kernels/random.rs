@@ -192,7 +192,7 @@ fn moments_are_those_of_the_distributions() {
 }
 
 #[test]
-fn other_buffers_are_refused() {
+fn other_buffers_are_rejected() {
     let gpu = succeed(Device::open("cpu"));
     let kernels = succeed(Kernels::new(&gpu));
     let error = kernels.random_uniform(&succeed(gpu.alloc::<u32>(4)), 1).unwrap_err();

@@ -126,7 +126,7 @@ fn empty_rows_launch_nothing() {
 }
 
 #[test]
-fn invalid_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let gpu = succeed(Device::open("cpu"));
     let kernels = succeed(Kernels::new(&gpu));
     let (x, at) = (succeed(gpu.alloc::<f32>(12)), succeed(gpu.alloc::<u32>(1)));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use scry_cpu::{CancelToken, Code, Job, Machine, Memory};
+use scry_cpu::{CancelToken, Code, Machine, Memory};
 use scry_ir::kir::{Kir, KirOptions};
 use scry_ir::{GridSource, LinearisedGrid, Program, runnable_workgroups};
 use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
@@ -285,7 +285,7 @@ fn run_on_cpu(launch: &TestLaunch, groups: [u32; 3], kir: &Kir) -> Result<Vec<Ve
     let memory = memory.ok_or("the buffers could not be allocated")?;
     let bindings: Vec<_> = memory.iter().map(Memory::whole).collect();
     let immediates = &launch.immediates;
-    let job = Job { code: &code, bindings: &bindings, groups, immediates };
+    let cpu_launch = scry_cpu::Launch { code: &code, bindings: &bindings, groups, immediates };
     let stop = CancelToken::default();
     let timer = Timer::start(&stop);
     for (binding, bytes) in bindings.iter().zip(&launch.buffers) {
@@ -294,7 +294,7 @@ fn run_on_cpu(launch: &TestLaunch, groups: [u32; 3], kir: &Kir) -> Result<Vec<Ve
     }
     // SAFETY: the memory of all bindings is allocated, no other thread uses it, and the IR was
     // compiled from a program.
-    let result = unsafe { Machine::new(1).run(&job, &stop) };
+    let result = unsafe { Machine::new(1).run(&cpu_launch, &stop) };
     timer.end();
     result.map_err(|_| "the CPU does not terminate, CUDA does".to_owned())?;
     let read = |(binding, bytes): (&scry_cpu::MemoryRange, &Vec<u8>)| {

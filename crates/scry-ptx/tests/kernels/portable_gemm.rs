@@ -199,9 +199,11 @@ fn few_unaligned_rows_need_one_launch() {
     );
     assert_eq!(names_16bit(3, 204, 3058), ["gemm_dot_bf16_tt_m4_splitk8"]);
     assert_eq!(names_16bit(1, 4097, 4095), ["gemm_dot_bf16_tt_m1_splitk8"]);
-    // K is too large for CUDA cores.
+    // K is too large for CUDA cores with so few columns.
     assert_eq!(names_16bit(3, 2, 1_000_001)[0], "gemm_align16_x2");
+    // Products with five to eight rows, here of the transposed product, need a small matrix `b`.
     assert_eq!(names_16bit(8191, 8, 1023)[0], "gemm_align16_x1");
+    // This one is small, but row-major.
     assert_eq!(names_16bit(8, 204, 3058)[0], "gemm_align16_x2");
 }
 

@@ -2,10 +2,9 @@
 
 use std::f64::consts::PI;
 
-use scry_gpu::f16;
-
 use super::range::{F16, Format};
 use crate::random::RandomWords;
+use crate::ty::nearest_f16;
 
 /// Corner cases of the functions. Those that overflow the format are replaced by 1.
 const SPECIAL: [f64; 24] = [
@@ -38,7 +37,7 @@ const SPECIAL: [f64; 24] = [
 /// Rounds to the nearest number of the format.
 pub fn nearest(format: Format, x: f64) -> f64 {
     match format == F16 {
-        true => f16::from_f64(x).to_f64(),
+        true => nearest_f16(x).to_f64(),
         false => f64::from(x as f32),
     }
 }

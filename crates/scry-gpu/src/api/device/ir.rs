@@ -19,12 +19,12 @@ impl Device {
     ///
     /// ```
     /// use scry_gpu::Device;
-    /// use scry_gpu::kir::{BinaryOp, Builder, Type};
+    /// use scry_gpu::kir::{Access, BinaryOp, Builder, Type};
     ///
     /// # fn main() -> scry_gpu::Result<()> {
     /// // data[i] = data[i] * 2 + 1
     /// let mut b = Builder::new("scale", [64, 1, 1]);
-    /// let data = b.named_buffer("data", Type::F32, true);
+    /// let data = b.named_buffer("data", Type::F32, Access::ReadWrite);
     /// let i = b.global_id(0);
     /// let length = b.array_length(data, 0, 4);
     /// let inside = b.binary(BinaryOp::Lt, i, length);

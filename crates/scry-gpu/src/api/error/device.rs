@@ -143,7 +143,7 @@ impl DriverError {
         Self { label: None, function: None, device, call, code, help }
     }
 
-    /// Returns the text without function and help.
+    /// Returns the text without label, function and help.
     pub(crate) fn problem(&self) -> String {
         format!("{} failed on {}: {}", self.call, self.device, self.code)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scry_cpu::{CancelToken, Cancelled, Code, Job, Machine, MemoryRange};
+use scry_cpu::{CancelToken, Cancelled, Code, Machine, MemoryRange};
 use scry_ir::runnable_workgroups;
 
 use super::compile::{Body, Kernel};
@@ -114,7 +114,7 @@ impl Tables<'_> {
         }
         if let (Body::Code(code), Workgroups::Direct(groups)) =
             (&launch.kernel.body, &launch.groups)
-            && launch.job(code, *groups).workgroups().is_none()
+            && launch.of_code(code, *groups).workgroups().is_none()
         {
             let [x, y, z] = groups;
             return Err(format!("{x} × {y} × {z} workgroups are too many to execute"));
@@ -136,8 +136,9 @@ impl Tables<'_> {
 }
 
 impl Launch {
-    fn job<'l>(&'l self, code: &'l Code, groups: [u32; 3]) -> Job<'l> {
-        Job { code, bindings: &self.bindings, groups, immediates: &self.immediates }
+    /// Returns the launch of a compiled kernel, as scry-cpu runs it.
+    fn of_code<'l>(&'l self, code: &'l Code, groups: [u32; 3]) -> scry_cpu::Launch<'l> {
+        scry_cpu::Launch { code, bindings: &self.bindings, groups, immediates: &self.immediates }
     }
 
     fn run(&self, machine: &Machine, stop: &CancelToken) -> Result<(), Cancelled> {
@@ -147,7 +148,7 @@ impl Launch {
             // SAFETY: `self.blocks` keeps the memory alive. Operations are executed one after the
             // other, and the core keeps the host from accessing the memory that they use. The
             // kernel was compiled from a program, whose IR is valid.
-            Body::Code(code) => unsafe { machine.run(&self.job(code, groups), stop) },
+            Body::Code(code) => unsafe { machine.run(&self.of_code(code, groups), stop) },
             Body::Function(_, _) if stop.requested() => Err(Cancelled),
             Body::Function(name, function) => {
                 let bindings = self.bindings.iter().zip(&self.blocks);
@@ -181,7 +182,7 @@ impl Launch {
     /// Returns the approximate time on one thread; `None` if it depends on data.
     fn cost(&self) -> Option<Duration> {
         match (&self.kernel.body, &self.groups) {
-            (Body::Code(code), Workgroups::Direct(groups)) => self.job(code, *groups).cost(),
+            (Body::Code(code), Workgroups::Direct(groups)) => self.of_code(code, *groups).cost(),
             _ => None,
         }
     }

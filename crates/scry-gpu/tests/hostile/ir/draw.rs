@@ -2,8 +2,8 @@
 //! be false.
 
 use scry_gpu::kir::{
-    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Kir, Label, Place, Type, UnaryOp,
-    Value, Var,
+    Access, AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Kir, Label, Place, Type,
+    UnaryOp, Value, Var,
 };
 
 use super::random::Random;
@@ -17,7 +17,8 @@ pub fn kernel(seed: u64, endless: bool) -> Kir {
     let size = random.one_of(&[[4, 1, 1], [3, 2, 1], [33, 1, 1], [1, 1, 1]]);
     let mut b = Builder::new("hostile", size);
     for (i, element) in BUFFERS.into_iter().enumerate() {
-        let buffer = b.named_buffer(&format!("data{i}"), element, i != 1);
+        let access = if i == 1 { Access::Read } else { Access::ReadWrite };
+        let buffer = b.named_buffer(&format!("data{i}"), element, access);
         // A false claim: the buffers are much smaller.
         b.set_buffer_min_size(buffer, 1 << 30);
     }

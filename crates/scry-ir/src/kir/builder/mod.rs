@@ -20,18 +20,20 @@
 mod statements;
 mod values;
 
-use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, SourceMap, Type, Value, Var};
+use super::{
+    Access, AddressSpace, Array, Block, Buffer, Kir, Label, Place, SourceMap, Type, Value, Var,
+};
 use crate::Location;
 
 /// Builds a kernel. Statements are appended to the innermost open block. Methods may panic if they
 /// receive a value, variable or buffer that the builder has not returned.
 ///
 /// ```
-/// use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Const, Place, Stmt, Type};
+/// use scry_ir::kir::{Access, AddressSpace, BinaryOp, Builder, Builtin, Const, Place, Stmt, Type};
 ///
 /// // out[i] = 2 * i
 /// let mut b = Builder::new("double", [64, 1, 1]);
-/// let out = b.buffer(true);
+/// let out = b.buffer(Access::ReadWrite);
 /// let group = b.builtin(Builtin::GroupId(0));
 /// let size = b.constant(Const::u32(64));
 /// let first = b.binary(BinaryOp::Mul, group, size);
@@ -102,16 +104,17 @@ impl Builder {
     /// Adds a buffer, and returns its index in [`Kir::buffers`].
     ///
     /// ```
-    /// use scry_ir::kir::Builder;
+    /// use scry_ir::kir::{Access, Builder};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let (input, output) = (b.buffer(false), b.buffer(true));
+    /// let (input, output) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     /// assert_eq!((input, output), (0, 1));
     /// assert!(b.kir().buffers[1].writable);
     /// ```
-    pub fn buffer(&mut self, writable: bool) -> u32 {
+    pub fn buffer(&mut self, access: Access) -> u32 {
         let index = self.kir.buffers.len() as u32;
         let name = format!("binding{index}");
+        let writable = access.writes();
         self.kir.buffers.push(Buffer { name, element: Type::U32, writable, min_size: 0 });
         index
     }
@@ -120,10 +123,10 @@ impl Builder {
     /// and `U32`.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Type};
+    /// use scry_ir::kir::{Access, Builder, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let input = b.buffer(false);
+    /// let input = b.buffer(Access::Read);
     /// b.set_buffer_type(input, "weights", Type::F16);
     /// let buffer = &b.kir().buffers[0];
     /// assert_eq!((&*buffer.name, buffer.element), ("weights", Type::F16));
@@ -138,10 +141,10 @@ impl Builder {
     /// kernel's accesses.
     ///
     /// ```
-    /// use scry_ir::kir::Builder;
+    /// use scry_ir::kir::{Access, Builder};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let table = b.buffer(false);
+    /// let table = b.buffer(Access::Read);
     /// b.set_buffer_min_size(table, 1024);
     /// assert_eq!(b.kir().buffers[0].min_size, 1024);
     /// ```
@@ -166,15 +169,15 @@ impl Builder {
     /// Adds a buffer with a name and an element type, and returns its index in [`Kir::buffers`].
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Type};
+    /// use scry_ir::kir::{Access, Builder, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let weights = b.named_buffer("weights", Type::F16, false);
+    /// let weights = b.named_buffer("weights", Type::F16, Access::Read);
     /// assert_eq!(b.kir().buffers[0].element, Type::F16);
     /// # let _ = weights;
     /// ```
-    pub fn named_buffer(&mut self, name: &str, element: Type, writable: bool) -> u32 {
-        let buffer = self.buffer(writable);
+    pub fn named_buffer(&mut self, name: &str, element: Type, access: Access) -> u32 {
+        let buffer = self.buffer(access);
         self.set_buffer_type(buffer, name, element);
         buffer
     }
@@ -182,10 +185,10 @@ impl Builder {
     /// Returns the address of element `index` of a buffer, as an array of its element type.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, Builder, Place, Type};
+    /// use scry_ir::kir::{Access, AddressSpace, Builder, Place, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let x = b.named_buffer("x", Type::F32, true);
+    /// let x = b.named_buffer("x", Type::F32, Access::ReadWrite);
     /// let i = b.global_id(0);
     /// let place = b.element(x, i);
     /// assert_eq!(place, Place::new(AddressSpace::Binding(x), Some(i), 4, 0));

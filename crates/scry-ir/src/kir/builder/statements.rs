@@ -40,10 +40,10 @@ impl Builder {
     /// Stores one to four contiguous values.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, Builder, Place, Stmt};
+    /// use scry_ir::kir::{Access, AddressSpace, Builder, Place, Stmt};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let data = b.buffer(true);
+    /// let data = b.buffer(Access::ReadWrite);
     /// let (index, seven) = (b.u32(3), b.u32(7));
     /// // data[3] = 7
     /// b.store(Place::new(AddressSpace::Binding(data), Some(index), 4, 0), vec![seven]);
@@ -56,11 +56,11 @@ impl Builder {
     /// Stores a cooperative matrix.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, Builder, Const, MatrixElement, MatrixPlace, MatrixUse};
-    /// use scry_ir::kir::{MatrixSize, MatrixType, Place, Stmt, Type};
+    /// use scry_ir::kir::{Access, AddressSpace, Builder, Const, MatrixElement, MatrixPlace};
+    /// use scry_ir::kir::{MatrixSize, MatrixType, MatrixUse, Place, Stmt, Type};
     ///
     /// let mut b = Builder::new("example", [32, 1, 1]);
-    /// let data = b.named_buffer("data", Type::F32, true);
+    /// let data = b.named_buffer("data", Type::F32, Access::ReadWrite);
     /// let (index, stride, zero) = (b.u32(0), b.u32(8), b.constant(Const::f32(0.0)));
     /// let (role, size, element) = (MatrixUse::C, MatrixSize::M8, MatrixElement::F32);
     /// let matrix = b.matrix_fill(MatrixType { role, size, element }, zero);

@@ -216,10 +216,10 @@ impl Builder {
     /// of `stride` bytes.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Type};
+    /// use scry_ir::kir::{Access, Builder, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let data = b.buffer(true);
+    /// let data = b.buffer(Access::ReadWrite);
     /// let length = b.array_length(data, 0, 4); // of an array<f32>
     /// assert_eq!(b.ty(length), Type::U32);
     /// ```
@@ -244,10 +244,10 @@ impl Builder {
     /// Loads `count` contiguous values (1 to 4) of type `ty`.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, Builder, Place, Type};
+    /// use scry_ir::kir::{Access, AddressSpace, Builder, Place, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let data = b.buffer(false);
+    /// let data = b.buffer(Access::Read);
     /// let index = b.u32(3);
     /// // data[3] of an array<vec4<f32>>
     /// let place = Place::new(AddressSpace::Binding(data), Some(index), 16, 0);
@@ -303,11 +303,11 @@ impl Builder {
     /// Loads a cooperative matrix.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, Builder, MatrixElement, MatrixPlace, MatrixUse};
+    /// use scry_ir::kir::{Access, AddressSpace, Builder, MatrixElement, MatrixPlace, MatrixUse};
     /// use scry_ir::kir::{MatrixSize, MatrixType, Place, Type};
     ///
     /// let mut b = Builder::new("example", [32, 1, 1]);
-    /// let data = b.named_buffer("data", Type::F16, false);
+    /// let data = b.named_buffer("data", Type::F16, Access::Read);
     /// let (index, stride) = (b.u32(0), b.u32(16));
     /// let ty = MatrixType {
     ///     role: MatrixUse::A,
@@ -389,10 +389,10 @@ impl Builder {
     /// only a load does not have; `compare` is the comparand, which only a compare-exchange has.
     ///
     /// ```
-    /// use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Place, Type};
+    /// use scry_ir::kir::{Access, AddressSpace, AtomicOp, Builder, Place, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// let counters = b.buffer(true);
+    /// let counters = b.buffer(Access::ReadWrite);
     /// let one = b.u32(1);
     /// let place = Place::new(AddressSpace::Binding(counters), None, 0, 0);
     /// let before = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);

@@ -1,5 +1,6 @@
 //! Tests of [`Inst::LoadFragment`]: where it replaces scalar loads, and that it equals them.
 
+use crate::Access;
 use crate::kir::interpret::{InterpretError, Interpreter};
 use crate::kir::{
     AddressSpace, BinaryOp, Builder, Builtin, FragmentLayout, FragmentPlace, Inst, Kir, LaneBits,
@@ -45,8 +46,8 @@ impl Case {
     /// element, and after another one.
     fn kernel(self) -> Kir {
         let mut b = Builder::new("copy", [32, 1, 1]);
-        let source = AddressSpace::Binding(b.named_buffer("source", Type::F16, false));
-        let out = AddressSpace::Binding(b.named_buffer("out", Type::F16, true));
+        let source = AddressSpace::Binding(b.named_buffer("source", Type::F16, Access::Read));
+        let out = AddressSpace::Binding(b.named_buffer("out", Type::F16, Access::ReadWrite));
         let tile = b.workgroup_array(Type::F16, ELEMENTS);
         let lane = b.builtin(Builtin::LocalId(0));
         let [first, end, lanes] = [0, ELEMENTS / 32, 32].map(|value| b.u32(value));
@@ -141,8 +142,8 @@ fn partial_matrices_are_loaded_as_scalars() {
 /// Returns a kernel that loads fragments, after a store if `stores`, and stores their elements.
 fn repeated(stores: bool) -> Kir {
     let mut b = Builder::new("repeated", [32, 1, 1]);
-    b.named_buffer("source", Type::F16, false);
-    let out = AddressSpace::Binding(b.named_buffer("out", Type::F16, true));
+    b.named_buffer("source", Type::F16, Access::Read);
+    let out = AddressSpace::Binding(b.named_buffer("out", Type::F16, Access::ReadWrite));
     let tile = b.workgroup_array(Type::F16, ELEMENTS);
     let (place, stride) = (Place::new(tile, None, 2, 0), b.u32(16));
     let matrix = Case::new(MatrixUse::A, MatrixSize::M8, true).ty;

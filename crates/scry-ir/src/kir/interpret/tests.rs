@@ -1,6 +1,7 @@
 //! Tests of the interpreter, on kernels with known results.
 
 use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation, scalar};
+use crate::Access;
 use crate::Program;
 use crate::kir::{
     AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Stmt,
@@ -96,7 +97,7 @@ fn lanes_exit_loops_separately() {
 #[test]
 fn fragments_are_multiplied() {
     let mut b = Builder::new("product", [32, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let lane = b.builtin(Builtin::LocalId(0));
     let number = b.convert(Type::F32, lane);
     let c = b.constant(Const::f32(1000.0));
@@ -129,7 +130,7 @@ fn fragments_are_multiplied() {
 /// stored value.
 fn store_kernel(index: u32) -> (Kir, Value) {
     let mut b = Builder::new("store", [2, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let index = b.constant(Const::u32(index));
     let id = b.builtin(Builtin::LocalId(0));
     let twice = b.binary(BinaryOp::Add, id, id);
@@ -264,7 +265,7 @@ fn subgroup_size_has_bounds() {
 fn endless_loops_are_errors() {
     let mut b = Builder::new("endless", [1; 3]);
     let label = crate::kir::Label(1);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let mut kir = b.finish();
     kir.labels = 2;
     kir.body.push(Stmt::Loop { label, body: Vec::new(), finite: false });

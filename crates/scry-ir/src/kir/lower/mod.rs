@@ -301,7 +301,7 @@ impl<'m> Lower<'m> {
     /// Declares buffers and immediates as in the interface.
     fn declare_bindings(&mut self) {
         for binding in &self.interface.bindings {
-            let buffer = self.builder.buffer(binding.access.writes());
+            let buffer = self.builder.buffer(binding.access);
             self.builder.set_buffer_type(
                 buffer,
                 &binding.name,

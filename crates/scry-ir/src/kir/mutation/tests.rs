@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{mutate, operators, operators_of};
+use crate::Access;
 use crate::kir::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Place, Type,
     UnaryOp, Value,
@@ -12,7 +13,7 @@ use crate::kir::{
 /// counter.
 fn kernel() -> Kir {
     let mut b = Builder::new("main", [64, 1, 1]);
-    let (input, output) = (b.buffer(false), b.buffer(true));
+    let (input, output) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let i = b.builtin(Builtin::LocalId(0));
     let pair = b.load(Type::F32, Place::new(AddressSpace::Binding(input), Some(i), 8, 0), 2);
     let half = b.constant(Const::f32(0.5));

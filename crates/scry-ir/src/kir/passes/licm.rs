@@ -2,10 +2,11 @@
 //!
 //! Instructions without effects are total, so they may be executed speculatively. Reads of a
 //! variable are hoisted if the loop does not assign it. Loads of read-only memory are hoisted only
-//! if the address is in bounds before the loop: either the loop executes the load unconditionally
-//! in its first iteration, or an instruction clamps the index to the memory's length. A condition
-//! around the load proves nothing, since the load is hoisted out of it. Therefore this pass
-//! precedes bounds-check elimination.
+//! if the address is in bounds before the loop: the loop executes the load unconditionally in its
+//! first iteration, or the load has no index and is within the memory's minimum size, or an
+//! instruction clamps the index to the memory's length or to a constant within the minimum size. A
+//! condition around the load proves nothing, since the load is hoisted out of it. Therefore this
+//! pass precedes bounds-check elimination.
 //!
 //! Expensive functions are not hoisted out of the branch of an `If`, which may never be executed.
 
@@ -58,28 +59,23 @@ impl Licm<'_> {
     /// Processes the blocks of a statement.
     fn stmt(&mut self, stmt: &mut Stmt, out: &mut Block) {
         let (unconditional_depth, branch_depth) = (self.unconditional_depth, self.branch_depth);
-        let may_not_end = match stmt {
-            Stmt::Loop { label, body, finite } => {
+        match stmt {
+            Stmt::Loop { label, body, .. } => {
                 self.loops.push((*label, Vec::new()));
                 self.block(body);
                 let (_, before) = self.loops.pop().expect("it was pushed above");
                 out.extend(before);
-                !*finite
             }
             Stmt::If { then_block, else_block, .. } => {
                 self.unconditional_depth = self.loops.len();
                 self.branch_depth = self.loops.len();
                 self.block(then_block);
                 self.block(else_block);
-                false
             }
-            Stmt::Scope { body, .. } => {
-                self.block(body);
-                false
-            }
+            Stmt::Scope { body, .. } => self.block(body),
             _ => return,
-        };
-        let completes = !may_not_end && !may_exit(stmt);
+        }
+        let completes = !may_not_terminate(stmt) && !may_exit(stmt);
         self.unconditional_depth = if completes { unconditional_depth } else { self.loops.len() };
         self.branch_depth = branch_depth;
     }
@@ -171,6 +167,12 @@ impl Licm<'_> {
         let is_one = self.kir.constant(one).is_some_and(|constant| constant.bits == 1);
         is_one.then(|| *self.kir.inst(length))
     }
+}
+
+/// Returns whether a statement is or contains a loop that is not claimed to be finite.
+fn may_not_terminate(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Loop { finite: false, .. })
+        || stmt.blocks().flatten().any(may_not_terminate)
 }
 
 /// Returns whether an instruction costs much more than a branch around it.

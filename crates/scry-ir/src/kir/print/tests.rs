@@ -1,5 +1,6 @@
 //! Tests of printing: each kind of statement, instruction and constant.
 
+use crate::Access;
 use crate::kir::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, FragmentPlace,
     GroupOperation, Inst, Label, MatrixElement, MatrixSize, MatrixType, MatrixUse, Place,
@@ -9,7 +10,7 @@ use crate::kir::{
 #[test]
 fn kernel_text() {
     let mut b = Builder::new("all", [8, 4, 1]);
-    let (read, write) = (b.buffer(false), b.buffer(true));
+    let (read, write) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     b.set_buffer_type(read, "weights", Type::F16);
     b.immediates(16);
     let shared = b.workgroup_array(Type::F32, 64);

@@ -1,4 +1,4 @@
-//! Refuses layouts that naga computes wrongly: it forgets the `@align` of a member when the
+//! Rejects layouts that naga computes wrongly: it forgets the `@align` of a member when the
 //! struct of that member stands inside another type, in offsets, sizes and strides.
 
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ fn demand(ty: &TypeInner, own: &[Attribute], demands: &[Demand]) -> Demand {
     }
 }
 
-/// Refuses a type whose layout in the module breaks the demands of its parts.
+/// Rejects a type whose layout in the module breaks the demands of its parts.
 fn holds(ty: &Type, demands: &[Demand], own: Demand) -> Result<(), Box<Report>> {
     let broken = |part: String, demand: Demand, remedy: String| {
         let align = demand.align;

@@ -1,4 +1,4 @@
-//! Refuses bitcasts that naga would get wrong.
+//! Rejects bitcasts that naga would get wrong.
 //!
 //! naga keeps of the type in `bitcast<T>(e)` only whether it is a float, signed or unsigned, and
 //! takes width and number of components from `e`: `bitcast<vec4<f16>>` of a `vec2<u32>` becomes a
@@ -61,13 +61,13 @@ fn check_function(
         let given = info[expr].ty.inner_with(&module.types);
         let Some(text) = template(declarations, span) else { continue };
         if written(declarations, text.clone()) != shape(given) {
-            return Err(refuse(declarations, text, given, span));
+            return Err(reject(declarations, text, given, span));
         }
     }
     Ok(())
 }
 
-fn refuse(
+fn reject(
     declarations: &Declarations<'_>,
     text: std::ops::Range<usize>,
     given: &TypeInner,
@@ -86,7 +86,7 @@ fn refuse(
     Box::new(Report::new(ShaderErrorKind::Validation, message).at(span, "this bitcast").note(HELP))
 }
 
-/// A cause and a remedy where the compiler refuses a statement because it has mistaken the type of
+/// A cause and a remedy where the compiler rejects a statement because it has mistaken the type of
 /// a bitcast.
 pub(crate) fn advice(
     report: &Report,
@@ -222,12 +222,12 @@ mod tests {
         ))
     }
 
-    fn refused(body: &str) -> ShaderError {
+    fn rejected(body: &str) -> ShaderError {
         read(body).err().unwrap_or_else(|| panic!("accepted: {body}"))
     }
 
     #[test]
-    fn types_of_other_widths_are_refused() {
+    fn types_of_other_widths_are_rejected() {
         for cast in [
             "bitcast<vec4<f16>>(u[0].xy)",
             "bitcast<vec4h>(u[0].xy)",
@@ -248,12 +248,12 @@ mod tests {
             "bitcast<f16>(u[0].x)",
             "bitcast < /* of two */ vec2 < f16 > > ( u[0].x )",
         ] {
-            let error = refused(&format!("let x = {cast};"));
+            let error = rejected(&format!("let x = {cast};"));
             assert!(error.message.contains("cannot be reinterpreted as"), "{cast}: {error}");
             assert!(error.rendered.contains(cast), "{error}");
             assert_eq!(error.location.map(|at| at.line), Some(9), "{cast}");
         }
-        let error = refused("let x = bitcast<f16>(u[0].x);");
+        let error = rejected("let x = bitcast<f16>(u[0].x);");
         assert!(error.message.contains("it has 16 bits, and u32 has 32"), "{error}");
         let unused = Program::parse(
             "enable f16; fn unused(v: vec2<u32>) { let x = bitcast<vec4<f16>>(v); }
@@ -291,7 +291,7 @@ mod tests {
             "let x: u32 = bitcast<u32>(h[0].xy);",
             "let x = bitcast<vec4<f16>>(u[0].xy).w;",
         ] {
-            let error = refused(body);
+            let error = rejected(body);
             assert!(error.rendered.contains("unpack2x16float"), "{body}\n{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Refuses sources on which the compiler would take minutes or gigabytes, although they are small:
+//! Rejects sources on which the compiler would take minutes or gigabytes, although they are small:
 //! its work grows with the square of a function's length, and it copies constants where they are
 //! used.
 
@@ -19,7 +19,7 @@ const MAX_COPIES: u64 = 1 << 23;
 /// The sum over all functions of (tokens) × (tokens and copies): a measure of compile time.
 const MAX_WORK: u64 = 1 << 36;
 
-/// Refuses a source past a limit.
+/// Rejects a source past a limit.
 pub(crate) fn check(outline: &Declarations<'_>) -> Result<(), Box<Report>> {
     let weights = Weights::new(outline);
     let mut work = 0u64;
@@ -71,7 +71,7 @@ struct Weights<'a> {
 
 impl<'a> Weights<'a> {
     /// Adds up the constants, each after those that it uses. Constants in a cycle, which the
-    /// compiler refuses, weigh what was known of them.
+    /// compiler rejects, weigh what was known of them.
     fn new(outline: &Declarations<'a>) -> Self {
         let mut weights = Self { constants: BTreeMap::new() };
         let names = outline.constants.keys().chain(outline.local_constants.keys());

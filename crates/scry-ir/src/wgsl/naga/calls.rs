@@ -1,4 +1,4 @@
-//! Refuses kernels that become huge when each call is replaced by the function that it calls, as
+//! Rejects kernels that become huge when each call is replaced by the function that it calls, as
 //! drivers do: twenty functions that call the one before twice are a million copies of the first.
 
 use naga::{Block, Function, Handle, Module, Statement};
@@ -9,7 +9,7 @@ use crate::wgsl::report::Report;
 /// Maximum number of expressions of a kernel, counting those of a function once per call.
 const MAX_EXPANDED: u64 = 1 << 19;
 
-/// Refuses a module with a kernel past the limit.
+/// Rejects a module with a kernel past the limit.
 pub(crate) fn check(module: &Module) -> Result<(), Box<Report>> {
     let mut sizes = Vec::with_capacity(module.functions.len());
     // A function stands behind those that it calls.

@@ -1,9 +1,9 @@
-//! Refuses constant shifts that naga evaluates wrongly.
+//! Rejects constant shifts that naga evaluates wrongly.
 //!
 //! Integers without a type are shifted right by any number of bits: in WGSL a negative one becomes
 //! -1 in the end, and naga has 0 from 64 bits on. Only the result is left in its module, so the
 //! shifts are found in the tokens. All other constant shifts naga evaluates as WGSL has it, or
-//! refuses.
+//! rejects.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -31,14 +31,14 @@ pub(crate) fn check(declarations: &Declarations<'_>) -> Result<(), Box<Report>> 
             let amount = reader.amount(at + 1);
             if reader.is_constant(amount.clone()) && reader.value(amount).is_none_or(|by| by >= 64)
             {
-                return Err(refuse(Span::new(token.start, token.end)));
+                return Err(reject(Span::new(token.start, token.end)));
             }
         }
     }
     Ok(())
 }
 
-fn refuse(span: Span) -> Box<Report> {
+fn reject(span: Span) -> Box<Report> {
     let message = "an integer without a type is shifted right by 64 bits or more, or by a constant \
                    that is too involved to be looked at here";
     let report = Report::new(ShaderErrorKind::Validation, message).at(span, "this shift");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_naga_evaluates_wrongly_is_refused() {
+    fn what_naga_evaluates_wrongly_is_rejected() {
         for shift in [
             "-1 >> 64u",
             "-1 >> 64",

@@ -1,4 +1,4 @@
-//! Refuses indices that are neither `i32` nor `u32`.
+//! Rejects indices that are neither `i32` nor `u32`.
 //!
 //! WGSL has no others. naga's validator lets every integer pass, but its SPIR-V writer clamps 32
 //! bits, and what it writes for other widths is not valid SPIR-V.
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_of_other_widths_are_refused() {
+    fn indices_of_other_widths_are_rejected() {
         let wide = "@group(0) @binding(1) var<storage> wide: u64;";
         let error = indexed_by(wide, "wide").err().unwrap();
         assert_eq!(error.kind, ShaderErrorKind::Validation);

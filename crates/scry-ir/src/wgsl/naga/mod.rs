@@ -1,5 +1,5 @@
-//! What naga, the WGSL front end in use, needs around it: limits on its input, refusals of what it
-//! gets wrong, a guarded call, and its errors in the crate's form.
+//! What naga, the WGSL front end in use, needs around it: limits on its input, rejections of what
+//! it gets wrong, a guarded call, and its errors in the crate's form.
 //!
 //! All of it goes when naga goes.
 

@@ -1,4 +1,4 @@
-//! The scan before the compiler: refuses sources whose nesting or size the compiler could not
+//! The scan before the compiler: rejects sources whose nesting or size the compiler could not
 //! digest, and tells how much stack the others need.
 
 use naga::Span;
@@ -205,7 +205,7 @@ impl<'a> Nesting<'a> {
         self.tokens.get(at).map_or("", |token| token.text(self.source))
     }
 
-    /// Notes the depths reached, and refuses those past a limit.
+    /// Notes the depths reached, and rejects those past a limit.
     fn check(&mut self, token: &Token) -> Result<(), Box<Report>> {
         let deepest = &mut self.deepest;
         deepest.operators = deepest.operators.max(self.operators);

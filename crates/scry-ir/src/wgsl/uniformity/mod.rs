@@ -1,4 +1,4 @@
-//! Refuses barriers that only some invocations of a workgroup may reach.
+//! Rejects barriers that only some invocations of a workgroup may reach.
 //!
 //! A barrier in control flow that is not uniform is undefined behaviour on GPUs, and a shader error
 //! in WGSL. This is WGSL's analysis of uniformity: each function becomes a graph in which values
@@ -38,7 +38,7 @@ use crate::wgsl::report::Report;
 /// time and memory for hostile sources.
 const MAX_ASSIGNMENTS: usize = 1 << 23;
 
-/// Refuses a kernel with an operation that needs uniform control flow and may not have it. `info`
+/// Rejects a kernel with an operation that needs uniform control flow and may not have it. `info`
 /// is the validator's result for this module.
 pub(crate) fn check(module: &Module, info: &ModuleInfo) -> Result<(), Box<Report>> {
     let needs_any =

@@ -8,7 +8,7 @@ use super::walk::Walk;
 use crate::ShaderErrorKind;
 use crate::wgsl::report::Report;
 
-/// Refuses the first operation of a function whose uniformity requirement is violated.
+/// Rejects the first operation of a function whose uniformity requirement is violated.
 pub(super) fn check_requirements(walk: &Walk<'_>) -> Result<(), Box<Report>> {
     let scopes = walk.graph.scopes();
     let mut needed = walk.requirements.iter();

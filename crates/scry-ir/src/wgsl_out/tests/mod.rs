@@ -75,7 +75,7 @@ fn random_kernel_with_output(seed: u64) -> Kir {
     });
     let invocations: u32 = random::SIZE.iter().product();
     let mut b = Builder::continuing(kir);
-    let output = b.buffer(true);
+    let output = b.buffer(Access::ReadWrite);
     let vars = b.kir().vars.len() as u32;
     b.push(Stmt::Scope { label, body });
     let [x, y, z] = [0, 1, 2].map(|axis| b.builtin(Builtin::LocalId(axis)));
@@ -113,7 +113,7 @@ fn random_control_flow_round_trip() {
 /// text and the value.
 fn emit_and_evaluate(compute: impl FnOnce(&mut Builder) -> crate::kir::Value) -> (String, u32) {
     let mut b = Builder::new("main", [1, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let value = compute(&mut b);
     let value = if b.ty(value) == Type::Bool { b.convert(Type::U32, value) } else { value };
     let value = if b.ty(value) == Type::U32 { value } else { b.bitcast(Type::U32, value) };
@@ -175,10 +175,10 @@ fn endless_loops_are_valid_wgsl() {
 }
 
 #[test]
-fn interface_of_another_kernel_is_refused() {
+fn interface_of_another_kernel_is_rejected() {
     let mut b = Builder::new("main", [1, 1, 1]);
     let nothing = interface(b.kir());
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let error = b.finish().to_wgsl(&nothing).expect_err("it has no binding");
     assert!(error.message.contains("1 buffers, the interface 0; help: "), "{error}");
 }

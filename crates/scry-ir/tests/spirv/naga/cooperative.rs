@@ -17,7 +17,7 @@ fn cooperative_matrix_indices_are_unchecked() {
 }
 
 #[test]
-fn cooperative_matrices_are_refused_checked() {
+fn cooperative_matrices_are_rejected_checked() {
     // The type of a value without a variable is not among the module's types.
     let values = "enable wgpu_cooperative_matrix;
         @group(0) @binding(0) var<storage, read_write> c: array<f32>;

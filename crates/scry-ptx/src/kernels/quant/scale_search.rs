@@ -83,7 +83,9 @@ fn best_fit(
 pub(super) fn fit_affine(x: &[f32], levels: f32) -> Affine {
     let low = lowest(x);
     let range = highest(x, x[0]) - low;
-    if range <= 0.0 {
+    // False for NaN, the range of equal infinities.
+    let has_range = range > 0.0;
+    if !has_range {
         return Affine { scale: 0.0, offset: 0.0 - low };
     }
     best_fit(Affine { scale: range / levels, offset: 0.0 - low }, x, |extra_steps| {
@@ -125,4 +127,20 @@ pub(super) fn fit_centred(x: &[f32], levels: f32) -> f32 {
         (q2 > 0.0).then(|| (fit(product(x, &q) / q2), q))
     });
     best.scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fits_without_range_have_scale_zero() {
+        let offset_of = |weight: f32| {
+            let Affine { scale, offset } = fit_affine(&[weight; 32], 15.0);
+            assert_eq!(scale, 0.0, "{weight}");
+            offset
+        };
+        assert_eq!([0.0, -3.0].map(offset_of), [0.0, 3.0]);
+        assert_eq!([f32::NAN, f32::NEG_INFINITY].map(offset_of), [0.0, f32::INFINITY]);
+    }
 }

@@ -1,13 +1,13 @@
 //! Tests of kernels that only load and store.
 
-use scry_ir::kir::{AddressSpace, Builder, Kir, Place, Type};
+use scry_ir::kir::{Access, AddressSpace, Builder, Kir, Place, Type};
 
 use super::support;
 
 /// Returns a kernel that copies one value of a type.
 fn kernel(ty: Type) -> Kir {
     let mut b = Builder::new("copy", [32, 1, 1]);
-    let buffer = b.buffer(true);
+    let buffer = b.buffer(Access::ReadWrite);
     let value = b.load(ty, Place::new(AddressSpace::Binding(buffer), None, 0, 0), 1);
     b.store(Place::new(AddressSpace::Binding(buffer), None, 0, 16), value);
     b.finish()

@@ -1,7 +1,7 @@
 //! Tests of addresses, up to those in bindings of the maximum size, and of the barriers of uniform
 //! loads.
 
-use scry_ir::kir::{AddressSpace, Builder, Builtin, Place, Type, Value};
+use scry_ir::kir::{Access, AddressSpace, Builder, Builtin, Place, Type, Value};
 
 use crate::lower::{Param, PtxOptions, translate};
 use crate::target::Target;
@@ -24,7 +24,7 @@ fn largest_binding_has_32_bit_indices() {
 /// Returns the PTX of a kernel that copies the `u32` at an index of a buffer.
 fn copy_kernel(index: &dyn Fn(&mut Builder) -> Value) -> String {
     let mut b = Builder::new("kernel", [64, 1, 1]);
-    let (to, from) = (b.buffer(true), b.buffer(false));
+    let (to, from) = (b.buffer(Access::ReadWrite), b.buffer(Access::Read));
     let index = index(&mut b);
     let word = b.load(Type::U32, Place::new(AddressSpace::Binding(from), Some(index), 4, 0), 1)[0];
     b.store(Place::new(AddressSpace::Binding(to), None, 4, 0), vec![word]);
@@ -35,7 +35,7 @@ fn copy_kernel(index: &dyn Fn(&mut Builder) -> Value) -> String {
 /// on. `fill` emits the code before its last load.
 fn barriers_and_loads(fill: impl FnOnce(&mut Builder, AddressSpace)) -> Vec<&'static str> {
     let mut b = Builder::new("kernel", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let shared = b.workgroup_array(Type::U32, 8);
     fill(&mut b, shared);
     let word = b.load(Type::U32, Place::new(shared, None, 0, 4), 1)[0];

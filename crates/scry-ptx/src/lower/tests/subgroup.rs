@@ -2,7 +2,7 @@
 
 use half::f16;
 use scry_ir::kir::{
-    AddressSpace, Builder, Builtin, GroupOperation, Kir, Place, Reduction, ShuffleSource,
+    Access, AddressSpace, Builder, Builtin, GroupOperation, Kir, Place, Reduction, ShuffleSource,
     SubgroupOp, Type, Value,
 };
 
@@ -76,9 +76,9 @@ fn store_result(b: &mut Builder, lane: Value, nth: u32, value: Value) {
 /// Returns a kernel whose active lanes execute `body`.
 fn kernel(active: ActiveLanes, body: impl FnOnce(&mut Builder, Value)) -> Kir {
     let mut b = Builder::new("kernel", [active.threads as u32, 1, 1]);
-    b.buffer(true);
-    b.buffer(false);
-    b.buffer(false);
+    b.buffer(Access::ReadWrite);
+    b.buffer(Access::Read);
+    b.buffer(Access::Read);
     let lane = b.builtin(Builtin::LocalId(0));
     if active.is_whole_block() {
         body(&mut b, lane);

@@ -1,6 +1,8 @@
 //! Helpers for tests of the translation: the assembler, if installed, and small kernels.
 
-use scry_ir::kir::{AddressSpace, Builder, Const, Kir, Place, Stmt, Type, Value, optimise, verify};
+use scry_ir::kir::{
+    Access, AddressSpace, Builder, Const, Kir, Place, Stmt, Type, Value, optimise, verify,
+};
 
 use super::machine::Machine;
 use crate::asm::Line;
@@ -39,7 +41,7 @@ pub(crate) const RESULT_OFFSET: u32 = 64;
 /// result at [`RESULT_OFFSET`]. Bools are stored as `u32`.
 pub(crate) fn kernel(sources: &[Source], make: &dyn Fn(&mut Builder, &[Value]) -> Value) -> Kir {
     let mut b = Builder::new("one", [32, 1, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let place = |offset| Place::new(AddressSpace::Binding(0), None, 0, offset);
     let operands: Vec<Value> = (0..)
         .zip(sources)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scry_cpu::{Code, Machine};
-use scry_ir::kir::{Builder, Kir};
+use scry_ir::kir::{Access, Builder, Kir};
 
 use super::compile::{Body, Kernel};
 use super::{CpuDriver, info, write};
@@ -86,7 +86,7 @@ fn dispatch(kernel: KernelId, ranges: &[BufferRange], groups: [u32; 3]) -> Step 
 fn empty_kernel(buffers: u32) -> Kir {
     let mut builder = Builder::new("empty", [1, 1, 1]);
     (0..buffers).for_each(|_| {
-        builder.buffer(true);
+        builder.buffer(Access::ReadWrite);
     });
     builder.finish()
 }

@@ -42,7 +42,8 @@ struct Linker<'a> {
     state: LinkState,
     /// Written by the driver during the compilation.
     logs: Box<Logs>,
-    /// Read by the driver during the compilation.
+    /// Read by the driver, which also writes the lengths of the logs to it until the `CUlinkState`
+    /// is destroyed.
     _values: Box<[*mut c_void; 4]>,
 }
 

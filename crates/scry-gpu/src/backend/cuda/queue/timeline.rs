@@ -22,6 +22,7 @@ use crate::backend::shared::cancellation::{
     CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
 };
 use crate::backend::shared::poll::Wait;
+use crate::lifecycle::exit_guard;
 
 /// Interval at which a wait queries the driver for errors. After an error the device writes no more
 /// numbers.
@@ -154,7 +155,7 @@ impl Timeline {
         unsafe { self.shared.as_ref() }
     }
 
-    /// Waits until a number is completed; returns false on timeout.
+    /// Waits until a number is completed; returns false on timeout, or if the process is exiting.
     pub(crate) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
         if self.last_seen() >= number {
             return Ok(true);
@@ -168,7 +169,7 @@ impl Timeline {
         }
         let wait = Wait::new(timeout);
         let mut next_query = QUERY_INTERVAL;
-        while wait.pause() {
+        while wait.pause() && !exit_guard::is_exiting() {
             self.gpu.check_alive()?;
             if self.poll()? >= number {
                 return Ok(true);

@@ -10,6 +10,7 @@ use crate::api::error::Result;
 use crate::api::info::DeviceKind;
 use crate::backend::shared::poll::Wait;
 use crate::backend::vulkan::device::Gpu;
+use crate::lifecycle::exit_guard;
 
 /// Maximum duration of a wait in one driver call; between the calls the wait checks whether the
 /// device was abandoned.
@@ -62,7 +63,7 @@ impl Timeline {
         Ok(value)
     }
 
-    /// Waits until `value` is reached; false after `timeout`.
+    /// Waits until `value` is reached; false after `timeout`, or if the process is exiting.
     pub(crate) fn wait(&self, value: u64, timeout: Duration) -> Result<bool> {
         if self.last_seen() >= value {
             return Ok(true);
@@ -76,6 +77,7 @@ impl Timeline {
             // The next iteration polls, whatever the waits below return.
             match wait.remaining() {
                 None => return Ok(false),
+                Some(_) if exit_guard::is_exiting() => return Ok(false),
                 Some(remaining) if self.is_software => {
                     self.wait_blocking(value, remaining.min(MAX_WAIT))?
                 }

@@ -5,7 +5,7 @@ mod cooperative;
 mod functions;
 mod hostile;
 mod pointers;
-mod refusals;
+mod rejections;
 mod shapes;
 mod values;
 

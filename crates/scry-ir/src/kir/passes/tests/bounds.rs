@@ -5,14 +5,15 @@ use super::super::super::{
 };
 use super::super::optimise;
 use super::support::{count_binary, store_result};
+use crate::Access;
 
 const SIZE: [u32; 3] = [64, 1, 1];
 
 /// Returns the number of clamps that remain in the kernel that `make` builds.
 fn remaining_clamps(make: impl FnOnce(&mut Builder)) -> usize {
     let mut b = Builder::new("test", SIZE);
-    b.buffer(false);
-    b.buffer(true);
+    b.buffer(Access::Read);
+    b.buffer(Access::ReadWrite);
     b.workgroup_array(Type::U32, 256);
     make(&mut b);
     let mut kir = b.finish();
@@ -247,8 +248,8 @@ fn counters_that_may_wrap_prove_nothing() {
     // The number of `max(i, 0)` that remain.
     let remaining_max = |step: i64| {
         let mut b = Builder::new("test", SIZE);
-        b.buffer(false);
-        b.buffer(true);
+        b.buffer(Access::Read);
+        b.buffer(Access::ReadWrite);
         let var = b.var(Type::I32);
         let limit = unknown(&mut b);
         let limit = b.bitcast(Type::I32, limit);

@@ -8,12 +8,13 @@ use super::super::{cse::cse, dce::eliminate, fold::fold, optimise};
 use super::support::{
     all_insts, count_binary, count_insts, count_loads, last_stored_inst, store_result,
 };
+use crate::Access;
 
 /// Returns an optimised kernel that stores the result of `make` for an unknown `u32` and `f32`, and
 /// the instruction that computes the result.
 fn simplify(make: impl FnOnce(&mut Builder, Value, Value) -> Value) -> (Kir, Inst) {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let (read, out) = (b.buffer(false), b.buffer(true));
+    let (read, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let x = b.load(Type::U32, Place::new(AddressSpace::Binding(read), None, 4, 0), 1)[0];
     let f = b.load(Type::F32, Place::new(AddressSpace::Binding(read), None, 4, 4), 1)[0];
     let value = make(&mut b, x, f);
@@ -39,7 +40,7 @@ fn simplify_with_constant(op: BinaryOp, constant: Const) -> Inst {
 #[test]
 fn uniform_loads_separate_loads() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let place = Place::new(b.workgroup_array(Type::U32, 1), None, 0, 0);
     let before = b.load(Type::U32, place, 1)[0];
     b.workgroup_uniform_load(Type::U32, place, 1);
@@ -124,7 +125,7 @@ fn zero_minus_x_is_negation() {
 #[test]
 fn untaken_branches_are_removed() {
     let mut b = Builder::new("test", [1; 3]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let never = b.constant(Const::bool(false));
     let exit = |b: &mut Builder| b.break_to(Label::KERNEL);
     b.if_then(never, exit);
@@ -161,7 +162,7 @@ fn equal_values_are_computed_once() {
 #[test]
 fn visible_values_are_merged() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let id = b.builtin(Builtin::LocalId(0));
     let seven = b.u32(7);
     let odd = b.binary(BinaryOp::Lt, id, seven);
@@ -180,7 +181,7 @@ fn visible_values_are_merged() {
 #[test]
 fn assigned_values_are_forwarded() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let var = b.var(Type::U32);
     let id = b.builtin(Builtin::LocalId(0));
     b.set(var, id);
@@ -194,9 +195,9 @@ fn assigned_values_are_forwarded() {
 
 /// Returns the number of remaining loads of a kernel that loads an element twice, with other
 /// statements between.
-fn loads_around(writable: bool, between: impl FnOnce(&mut Builder, AddressSpace)) -> usize {
+fn loads_around(access: Access, between: impl FnOnce(&mut Builder, AddressSpace)) -> usize {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let (read, out) = (b.buffer(writable), b.buffer(true));
+    let (read, out) = (b.buffer(access), b.buffer(Access::ReadWrite));
     let space = AddressSpace::Binding(read);
     let place = Place::new(space, None, 4, 0);
     let first = b.load(Type::U32, place, 1)[0];
@@ -220,19 +221,19 @@ fn loads_merge_until_memory_changes() {
         let place = Place::new(space, None, 4, 8);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
     };
-    assert_eq!(loads_around(true, |_, _| ()), 1);
-    assert_eq!(loads_around(true, store), 2);
-    assert_eq!(loads_around(true, atomic_add), 2);
-    assert_eq!(loads_around(true, |b, _| b.barrier(Barrier::Workgroup)), 2);
-    assert_eq!(loads_around(false, |b, _| b.barrier(Barrier::Workgroup)), 1);
-    assert_eq!(loads_around(true, |b, _| store(b, AddressSpace::Binding(1))), 1);
+    assert_eq!(loads_around(Access::ReadWrite, |_, _| ()), 1);
+    assert_eq!(loads_around(Access::ReadWrite, store), 2);
+    assert_eq!(loads_around(Access::ReadWrite, atomic_add), 2);
+    assert_eq!(loads_around(Access::ReadWrite, |b, _| b.barrier(Barrier::Workgroup)), 2);
+    assert_eq!(loads_around(Access::Read, |b, _| b.barrier(Barrier::Workgroup)), 1);
+    assert_eq!(loads_around(Access::ReadWrite, |b, _| store(b, AddressSpace::Binding(1))), 1);
 }
 
 /// The store comes after the load, but in the next iteration before it.
 #[test]
 fn memory_written_in_loops_is_reloaded() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let place = Place::new(AddressSpace::Binding(out), None, 4, 0);
     let before = b.load(Type::U32, place, 1)[0];
     b.loop_(|b, label| {
@@ -250,7 +251,7 @@ fn memory_written_in_loops_is_reloaded() {
 #[test]
 fn stored_values_are_forwarded_to_loads() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let local = b.local_array(Type::U32, 4);
     let id = b.builtin(Builtin::LocalId(0));
     let three = b.u32(3);
@@ -266,7 +267,7 @@ fn stored_values_are_forwarded_to_loads() {
 #[test]
 fn unused_atomics_are_kept() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let one = b.u32(1);
     for _ in 0..2 {
         let place = Place::new(AddressSpace::Binding(out), None, 4, 0);
@@ -280,7 +281,7 @@ fn unused_atomics_are_kept() {
 #[test]
 fn unused_collective_operations_are_removed() {
     let mut b = Builder::new("test", [32, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let id = b.builtin(Builtin::LocalId(0));
     b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value: id });
     let x = b.convert(Type::F32, id);
@@ -300,7 +301,7 @@ fn unused_collective_operations_are_removed() {
 #[test]
 fn dead_code_is_eliminated() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let (read, out) = (b.buffer(false), b.buffer(true));
+    let (read, out) = (b.buffer(Access::Read), b.buffer(Access::ReadWrite));
     let (counter, unread) = (b.var(Type::U32), b.var(Type::U32));
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);

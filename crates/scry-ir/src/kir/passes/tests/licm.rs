@@ -7,13 +7,14 @@ use super::super::{
     if_conversion::convert_branches, licm::hoist, optimise, simplify_control::simplify,
 };
 use super::support::{all_insts, count_insts, loop_body, store_result};
+use crate::Access;
 
 /// Returns a kernel after LICM: a loop of `body`, a store and an exit. `body` gets the loop's
 /// label, a uniform value and a condition. Buffer 0 is read-only, buffer 1 is written.
 fn hoist_from_loop(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     let mut b = Builder::new("test", [64, 1, 1]);
-    b.buffer(false);
-    let out = b.buffer(true);
+    b.buffer(Access::Read);
+    let out = b.buffer(Access::ReadWrite);
     let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::LocalId(0)));
     let condition = b.binary(BinaryOp::Lt, x, y);
     b.finite_loop(|b, label| {
@@ -82,6 +83,42 @@ fn unconditional_loads_are_hoisted() {
     })));
 }
 
+/// Adds statements that may depend on a condition.
+type Write = fn(&mut Builder, Value);
+
+/// The load is never executed if the loop before it does not terminate, however deeply it is
+/// nested.
+#[test]
+fn loads_after_endless_loops_stay() {
+    let endless = |b: &mut Builder, condition| {
+        b.loop_(|b, label| b.if_then(condition, |b| b.break_to(label)));
+    };
+    let nested: [fn(&mut Builder, Value, Write); 4] = [
+        |b, condition, write| write(b, condition),
+        |b, condition, write| b.if_then(condition, |b| write(b, condition)),
+        |b, condition, write| b.scope(|b, _| write(b, condition)),
+        |b, condition, write| {
+            b.finite_loop(|b, label| {
+                write(b, condition);
+                b.break_to(label);
+            });
+        },
+    ];
+    let finite = |b: &mut Builder, condition| {
+        b.finite_loop(|b, label| b.if_then(condition, |b| b.break_to(label)));
+    };
+    for (nth, nest) in nested.into_iter().enumerate() {
+        let loads_stay = |inner: Write| {
+            let kir = hoist_from_loop(|b, _, [_, condition]| {
+                nest(b, condition, inner);
+                load_fixed(b);
+            });
+            !is_all_hoisted(&kir)
+        };
+        assert!(loads_stay(endless) && !loads_stay(finite), "nesting {nth}");
+    }
+}
+
 #[test]
 fn clamped_loads_are_always_hoisted() {
     let clamped = |stride| {
@@ -132,7 +169,7 @@ fn writable_memory_is_loaded_every_iteration() {
 #[test]
 fn invariant_variable_reads_are_hoisted() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let (outer, inner) = (b.var(Type::U32), b.var(Type::U32));
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
@@ -160,7 +197,7 @@ fn invariant_variable_reads_are_hoisted() {
 #[test]
 fn redundant_exits_are_removed() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
     b.scope(|b, outer| {
@@ -190,7 +227,7 @@ fn redundant_exits_are_removed() {
 #[test]
 fn small_branches_become_selects() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let var = b.var(Type::U32);
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
@@ -210,7 +247,7 @@ fn small_branches_become_selects() {
 #[test]
 fn short_circuit_and_becomes_and() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let var = b.var(Type::Bool);
     let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::GroupId(1)));
     let limit = b.u32(10);
@@ -250,7 +287,7 @@ fn matrix_products_and_users_stay() {
 #[test]
 fn results_of_products_stay_together() {
     let mut b = Builder::new("test", [64, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     let lane = b.builtin(Builtin::SubgroupLane);
     let unused = b.builtin(Builtin::GroupId(2));
     b.binary(BinaryOp::Add, unused, lane);

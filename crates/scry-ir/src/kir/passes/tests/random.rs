@@ -4,6 +4,7 @@ use super::super::super::{
     AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Type, UnaryOp,
     Value, Var,
 };
+use crate::Access;
 
 /// Elements of the buffers: a read-only one, one that is written, and one of atomic counters.
 pub(super) const LENGTHS: [u32; 3] = [7, 5, 3];
@@ -42,9 +43,9 @@ impl Rng {
 /// Returns the kernel of a seed, with about `budget` statements at most.
 pub(super) fn kernel(seed: u64, budget: u32) -> Kir {
     let mut b = Builder::new("random", SIZE);
-    b.buffer(false);
-    b.buffer(true);
-    b.buffer(true);
+    b.buffer(Access::Read);
+    b.buffer(Access::ReadWrite);
+    b.buffer(Access::ReadWrite);
     b.local_array(Type::U32, 8);
     b.workgroup_array(Type::U32, 4);
     let vars = TYPES.iter().chain(&TYPES).map(|ty| b.var(*ty)).collect();

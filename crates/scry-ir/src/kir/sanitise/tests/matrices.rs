@@ -1,5 +1,6 @@
 //! Tests of cooperative matrices at any address.
 
+use crate::Access;
 use crate::Program;
 use crate::kir::fragments::tests::FRAGMENTS;
 use crate::kir::interpret::Interpreter;
@@ -15,8 +16,8 @@ const LENGTH: u32 = 100;
 fn copy(index: u32, stride: u32, row_major: bool, from: AddressSpace) -> Kir {
     let (role, size, element) = (MatrixUse::C, MatrixSize::M8, MatrixElement::F32);
     let mut b = Builder::new("copy", [32, 1, 1]);
-    b.named_buffer("source", Type::F32, false);
-    b.named_buffer("target", Type::F32, true);
+    b.named_buffer("source", Type::F32, Access::Read);
+    b.named_buffer("target", Type::F32, Access::ReadWrite);
     b.workgroup_array(Type::F32, LENGTH);
     // Two values that the copy of the kernel does not keep in this order.
     let (unused, zero) = (b.u32(7), b.u32(0));
@@ -98,6 +99,6 @@ fn loads_of_fragments_are_rejected() {
     let matrix = MatrixType { role, size, element };
     let stride = b.u32(8);
     b.load_fragment(FragmentPlace { matrix, place, stride, row_major: true });
-    let error = Program::from_kir(&b.finish()).err().expect("the kernel is refused").to_string();
+    let error = Program::from_kir(&b.finish()).err().expect("the kernel is rejected").to_string();
     assert!(error.contains("help: use `matrix_load`"), "{error}");
 }

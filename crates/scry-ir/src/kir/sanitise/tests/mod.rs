@@ -6,6 +6,7 @@ mod limits;
 mod matrices;
 mod random;
 
+use crate::Access;
 use crate::kir::interpret::Interpreter;
 use crate::kir::{Builder, Kir, KirOptions, Type, Value};
 use crate::{Program, ShaderErrorKind};
@@ -37,7 +38,7 @@ fn run(kir: &Kir, buffers: &[&[u32]]) -> Vec<Vec<u32>> {
 /// position in the workgroup.
 fn new_kernel() -> (Builder, u32, Value) {
     let mut b = Builder::new("test", [4, 1, 1]);
-    let data = b.named_buffer("data", Type::U32, true);
+    let data = b.named_buffer("data", Type::U32, Access::ReadWrite);
     let local = b.builtin(crate::kir::Builtin::LocalId(0));
     (b, data, local)
 }

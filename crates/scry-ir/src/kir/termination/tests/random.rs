@@ -6,6 +6,7 @@
 
 use scry_test_support::env_number;
 
+use crate::Access;
 use crate::kir::interpret::{InterpretError, Interpreter};
 use crate::kir::termination::{mark_finite, most_iterations};
 use crate::kir::{BinaryOp, Builder, Const, Kir, Label, Stmt, Type, UnaryOp, Value, Var, any_stmt};
@@ -261,7 +262,7 @@ pub(super) fn kernel(seed: u64) -> (Kir, Vec<u8>) {
     let bytes = (0..8).flat_map(|_| random.one_of(&EDGES).to_le_bytes()).collect();
     let ty = random.one_of(&[Type::U16, Type::I16]);
     let mut b = Builder::new("random", [1, 1, 1]);
-    let data = b.named_buffer("data", ty, true);
+    let data = b.named_buffer("data", ty, Access::ReadWrite);
     let (counter, other, trips) = (b.var(ty), b.var(ty), b.var(Type::U32));
     let mut scene = Scene { random, b, ty, data, counter, other, before: Vec::new() };
     scene.before = vec![scene.load(), scene.b.get(counter)];

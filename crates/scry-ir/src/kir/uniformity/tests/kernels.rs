@@ -1,6 +1,7 @@
 //! Tests of the uniformity of whole kernels, and of the time of the analysis.
 
 use super::support::{exit_at_ten, increment, kernel, set, store_var};
+use crate::Access;
 use crate::kir::uniformity::VarUniformity;
 use crate::kir::uniformity::Variability::{Affine, Uniform, Varying};
 use crate::kir::{BinaryOp, Builder, Builtin, Const, Place, Type};
@@ -10,7 +11,7 @@ const LOCAL_Y: Builtin = Builtin::LocalId(1);
 #[test]
 fn mandelbrot_count_is_partial_after_loop() {
     let mut b = Builder::new("mandelbrot", [16, 16, 1]);
-    b.buffer(true);
+    b.buffer(Access::ReadWrite);
     let local = b.builtin(LOCAL_Y);
     let c = b.convert(Type::F32, local);
     let [zx, zy] = [0; 2].map(|_| b.var(Type::F32));

@@ -1,5 +1,6 @@
 //! Helpers that build small kernels.
 
+use crate::Access;
 use crate::kir::uniformity::{VarUniformity, Variability};
 use crate::kir::{AddressSpace, BinaryOp, Builder, Builtin, Label, Place, Type, Value, Var};
 
@@ -17,7 +18,7 @@ pub struct Kernel {
 
 pub fn kernel() -> Kernel {
     let mut b = Builder::new("test", [8, 8, 1]);
-    let buffer = AddressSpace::Binding(b.buffer(true));
+    let buffer = AddressSpace::Binding(b.buffer(Access::ReadWrite));
     let (local, group) = (b.builtin(Builtin::LocalId(0)), b.builtin(Builtin::GroupId(0)));
     let three = b.u32(3);
     let uniform = b.binary(BinaryOp::Lt, group, three);

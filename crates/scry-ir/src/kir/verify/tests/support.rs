@@ -1,5 +1,6 @@
 //! Helpers of the tests: build and verify kernels.
 
+use crate::Access;
 use crate::kir::{AddressSpace, Builder, Const, Inst, Kir, Type, Value, verify};
 
 pub(super) const BUFFER: AddressSpace = AddressSpace::Binding(1);
@@ -7,8 +8,8 @@ pub(super) const BUFFER: AddressSpace = AddressSpace::Binding(1);
 /// A builder with a read-only and a writable buffer, some arrays, and a value of each type.
 pub(super) fn builder() -> (Builder, [Value; 10]) {
     let mut b = Builder::new("test", [64, 1, 1]);
-    b.buffer(false);
-    b.buffer(true);
+    b.buffer(Access::Read);
+    b.buffer(Access::ReadWrite);
     b.immediates(16);
     b.workgroup_array(Type::U32, 4);
     b.local_array(Type::F32, 4);

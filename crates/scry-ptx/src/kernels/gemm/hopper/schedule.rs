@@ -23,14 +23,14 @@ pub(super) struct Schedule<'k> {
     variant: Variant,
     /// Work items in total.
     work_items: Val<'k, u32>,
-    /// Tiles of a result.
+    /// Clusters of tiles of a result.
     tiles: Divisor<'k>,
     /// Slices of K.
     splits: Divisor<'k>,
-    /// Rows of clusters of tiles per rasterization band, and tiles of a band.
+    /// Rows of clusters of tiles per rasterization band, and clusters of tiles in a band.
     band: Divisor<'k>,
     band_tiles: Divisor<'k>,
-    /// Number of full bands, and rows of the partial band after them.
+    /// Number of full bands, and rows of clusters of tiles in the partial band after them.
     bands: Val<'k, u32>,
     last_band: Divisor<'k>,
     /// Pipeline stages over the whole K.
@@ -122,8 +122,8 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// Returns what [`Schedule::new`] declares, for a grid of tiles (rows, columns) and the stages
-    /// of K and of each slice.
+    /// Returns what [`Schedule::new`] declares, for a grid of clusters of tiles (rows, columns) and
+    /// the stages of K and of each slice.
     pub(super) fn parameters(
         division: &WorkDivision,
         [rows, columns]: [u32; 2],

@@ -1,10 +1,10 @@
-//! Tests that kernels which WGSL cannot express are refused, with an error that names the feature.
+//! Tests that kernels which WGSL cannot express are rejected, with an error that names the feature.
 
 use scry_ir::{Features, ShaderErrorKind};
 
 use crate::support::emit;
 
-/// Emits a kernel, which must be refused; returns the message and the kind of the error.
+/// Emits a kernel, which must be rejected; returns the message and the kind of the error.
 fn emit_error(source: &str) -> (String, ShaderErrorKind) {
     let error = emit(source).expect_err("WGSL lacks something that the kernel uses");
     assert!(error.message.contains("; help: "), "{}", error.message);
@@ -12,7 +12,7 @@ fn emit_error(source: &str) -> (String, ShaderErrorKind) {
 }
 
 #[test]
-fn types_of_16_and_64_bits_are_refused() {
+fn types_of_16_and_64_bits_are_rejected() {
     let error_for = |ty: &str| {
         emit_error(&format!(
             "enable wgpu_int16;
@@ -46,7 +46,7 @@ fn arrays_of_16_bit_integers_are_rejected() {
 }
 
 #[test]
-fn atomics_of_floats_are_refused() {
+fn atomics_of_floats_are_rejected() {
     let (message, kind) = emit_error(
         "@group(0) @binding(0) var<storage, read_write> sum: atomic<f32>;
          @compute @workgroup_size(1) fn main() { atomicAdd(&sum, 1.0); }",
@@ -56,7 +56,7 @@ fn atomics_of_floats_are_refused() {
 }
 
 #[test]
-fn cooperative_matrices_are_refused() {
+fn cooperative_matrices_are_rejected() {
     let (message, kind) = emit_error(
         "enable wgpu_cooperative_matrix;
          @group(0) @binding(0) var<storage, read_write> data: array<f32>;
@@ -72,13 +72,13 @@ fn cooperative_matrices_are_refused() {
 }
 
 #[test]
-fn subgroup_barriers_are_refused() {
+fn subgroup_barriers_are_rejected() {
     let (message, _) = emit_error("@compute @workgroup_size(1) fn main() { subgroupBarrier(); }");
     assert_eq!(message, "WGSL has no subgroup barriers; help: use workgroupBarrier() instead");
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let nested = |depth: usize| {
         let open = "if x[0] > 0 { x[0] -= 1;".repeat(depth);
         let close = "}".repeat(depth);

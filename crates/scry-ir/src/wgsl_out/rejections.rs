@@ -1,4 +1,4 @@
-//! Refuses kernels that WGSL cannot express, with an error that names the missing feature.
+//! Rejects kernels that WGSL cannot express, with an error that names the missing feature.
 
 use crate::kir::{
     AtomicOp, Barrier, Const, Definition, GroupOperation, Inst, Kir, Reduction, Stmt, SubgroupOp,
@@ -124,7 +124,7 @@ fn is_word(ty: Type) -> bool {
     matches!(ty, Type::U32 | Type::I32 | Type::U16)
 }
 
-/// Refuses arithmetic on `U16`, which WGSL lacks; only the bits of an `F16` may have this type.
+/// Rejects arithmetic on `U16`, which WGSL lacks; only the bits of an `F16` may have this type.
 fn check_no_u16(kir: &Kir, ty: Type, inst: &Inst) -> Check {
     let mut uses_u16 = ty == Type::U16;
     inst.for_each_operand(|operand| uses_u16 |= kir.ty(operand) == Type::U16);

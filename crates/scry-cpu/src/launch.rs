@@ -6,7 +6,7 @@ use crate::{Code, MemoryRange};
 
 /// A launch.
 #[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
+pub struct Launch<'a> {
     /// The kernel.
     pub code: &'a Code,
     /// The memory of each buffer of the kernel, in the order of `Kir::buffers`.
@@ -17,7 +17,7 @@ pub struct Job<'a> {
     pub immediates: &'a [u8],
 }
 
-impl Job<'_> {
+impl Launch<'_> {
     /// Returns the number of workgroups; `None` if it does not fit in 64 bits.
     #[must_use]
     pub fn workgroups(&self) -> Option<u64> {

@@ -248,7 +248,7 @@ mod golden {
     use super::*;
 
     /// The golden file with the expected texts.
-    const FILE: &str = "corpus/out/kernels/refusals.txt";
+    const FILE: &str = "corpus/out/kernels/rejections.txt";
 
     fn record(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<Op>) {
         let error = outcome.expect_err("it is rejected");
