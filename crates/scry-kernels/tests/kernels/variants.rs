@@ -7,9 +7,7 @@ use crate::support::{poisoned, random};
 
 #[test]
 fn every_operation_has_a_portable_reference() {
-    // These have PTX variants only, so far.
-    const WITHOUT: [&str; 1] = ["quantize"];
-    for operation in operations().iter().filter(|it| !WITHOUT.contains(&it.name)) {
+    for operation in operations() {
         let last = operation.variants.last().expect("there is a variant");
         assert_eq!((last.name, last.needs), ("wgsl", ""), "{}", operation.name);
         let mut names: Vec<_> = operation.variants.iter().map(|it| it.name).collect();

@@ -3,7 +3,7 @@
 use scry_gpu::{DType, Features, PreparedLaunch, Result, UntypedBuffer};
 use scry_ptx::kernels::quant::{BlockFormat, MatMul};
 
-use super::{Dequantize, QuantizedProduct};
+use super::{Dequantize, Quantize, QuantizedProduct};
 use crate::elements;
 use crate::kernels::Kernels;
 use crate::operation::Preparation;
@@ -12,6 +12,9 @@ use crate::wgsl::{Immediates, WgslLaunch};
 
 /// Columns of activations for which a workgroup decodes its weights once.
 const COLUMNS: u64 = 8;
+
+/// Threads of a workgroup that quantises, as in the WGSL source.
+const QUANTIZE_THREADS: u64 = 64;
 
 /// Returns why WGSL cannot access the blocks of weights; `None` if it can.
 fn blocks_obstacle(format: BlockFormat, weights: u64, kernels: &Kernels) -> Option<String> {
@@ -84,6 +87,64 @@ fn weight_function(format: BlockFormat) -> String {
     let float16 = include_str!("../../shaders/quantized/float16.wgsl");
     let reader = include_str!("../../shaders/quantized/bytes.wgsl");
     format!("const BLOCK_BYTES = {bytes}u;\n{constants}{float16}{reader}{source}")
+}
+
+pub(super) fn quantize_obstacle(it: &Quantize, kernels: &Kernels) -> Option<String> {
+    blocks_obstacle(it.format, it.count, kernels)
+}
+
+/// Returns the parts of the kernel that differ by format: the weights that an invocation fits,
+/// constants, and sources.
+fn quantizer(format: BlockFormat) -> (u64, &'static str, [&'static str; 2]) {
+    let search = include_str!("../../shaders/quantized/search.wgsl");
+    let affine = include_str!("../../shaders/quantized/quantize_affine.wgsl");
+    let nibbles = include_str!("../../shaders/quantized/quantize_nibbles.wgsl");
+    match format {
+        BlockFormat::Q4_0 => (32, "const HAS_OFFSET = false;\nconst HEADER = 2u;\n", ["", nibbles]),
+        BlockFormat::Q4_1 => (32, "const HAS_OFFSET = true;\nconst HEADER = 4u;\n", ["", nibbles]),
+        BlockFormat::Q4K => {
+            let bits = "const LEVELS = 15.0;\nconst LOW_BITS = 16u;\nconst HIGH_BITS = 0u;\n";
+            (32, bits, [search, affine])
+        }
+        BlockFormat::Q5K => {
+            let bits = "const LEVELS = 31.0;\nconst LOW_BITS = 48u;\nconst HIGH_BITS = 16u;\n";
+            (32, bits, [search, affine])
+        }
+        BlockFormat::Q6K => {
+            (16, "", [search, include_str!("../../shaders/quantized/quantize_q6k.wgsl")])
+        }
+        BlockFormat::Q8_0 => {
+            (32, "", ["", include_str!("../../shaders/quantized/quantize_q8_0.wgsl")])
+        }
+    }
+}
+
+/// Prepares the quantisation. Devices would round products, sums and quotients differently, so the
+/// kernel prevents contraction and divides by integers: its blocks are those of the host.
+pub(super) fn quantize(
+    it: &Quantize,
+    preparation: &Preparation<'_>,
+) -> Result<Vec<PreparedLaunch>> {
+    let (group, constants, [search, format]) = quantizer(it.format);
+    let units = Units::new(it.format, it.count);
+    let (len, bytes) = (it.format.block_len(), it.format.block_bytes());
+    let lens = format!("const BLOCK_LEN = {len}u;\nconst BLOCK_BYTES = {bytes}u;\n");
+    let launch = WgslLaunch {
+        source: &[
+            units.enable,
+            units.definition,
+            &format!("{lens}const GROUP = {group}u;\n{constants}"),
+            include_str!("../../shaders/quantized/quantize.wgsl"),
+            include_str!("../../shaders/quantized/float16.wgsl"),
+            include_str!("../../shaders/quantized/exact.wgsl"),
+            search,
+            format,
+        ],
+        buffers: &[&preparation.buffers[0], &units.view(&preparation.buffers[1])?],
+        immediates: Immediates::default().u32(it.count as u32).u32(units.count as u32).u32(0),
+        workgroups: [it.count.div_ceil(group * QUANTIZE_THREADS) as u32, 1, 1],
+    };
+    Ok(vec![preparation.wgsl(&launch)?])
 }
 
 pub(super) fn dequantize_obstacle(it: &Dequantize, kernels: &Kernels) -> Option<String> {
