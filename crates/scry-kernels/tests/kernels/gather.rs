@@ -172,7 +172,10 @@ fn floats_are_added() {
         // All rows are one, and equal rows that span chunks of the sums.
         let equal = [([3, 5], vec![1; 5000]), ([1, 1], vec![0; 129]), ([9, 2], vec![8; 64])];
         let runs: Vec<u32> = (0..3000).map(|at| at / 170).collect();
-        for (shape, indices) in lists.into_iter().chain(equal).chain([([17, 3], runs)]) {
+        // Sorts of several tiles by one, two and three digits.
+        let digits = [255, 256, 70_001].map(|rows| ([rows, 2], indices(rows, 5000)));
+        let lists = lists.into_iter().chain(equal).chain([([17, 3], runs)]).chain(digits);
+        for (shape, indices) in lists {
             let Some((y, expected)) = add_rows(kernels, shape, &indices) else { return };
             // Each of the terms, which are below 1, is rounded at most as the sum of all.
             let limit = 2e-7 * (indices.len() + 1) as f64;

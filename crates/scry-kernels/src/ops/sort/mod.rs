@@ -38,6 +38,9 @@ pub(super) struct Sort {
     sorted: Sorted,
     dtype: DType,
     len: u64,
+    /// Passes, each by 8 bits, from the lowest ones. If there are fewer than 4, the upper bits of
+    /// keys are 0.
+    passes: usize,
 }
 
 /// Sorting.
@@ -67,7 +70,7 @@ impl Kernels {
         const FUNCTION: &str = "Kernels::sort";
         let dtype = Call::new(FUNCTION).dtype("keys", keys, &WORDS)?;
         let len = keys.len() as u64;
-        self.op(Sort { function: FUNCTION, sorted: Sorted::Keys, dtype, len }, &[keys])
+        self.op(Sort::new(FUNCTION, Sorted::Keys, dtype, len), &[keys])
     }
 
     /// Prepares to sort all elements of `keys` in place, as [`Kernels::sort`] does, and to move the
@@ -102,7 +105,7 @@ impl Kernels {
             ));
         }
         let (sorted, len) = (Sorted::Pairs(value), keys.len() as u64);
-        self.op(Sort { function: FUNCTION, sorted, dtype, len }, &[keys, values])
+        self.op(Sort::new(FUNCTION, sorted, dtype, len), &[keys, values])
     }
 
     /// Prepares to compute the positions of the elements of `keys` in the order of
@@ -128,7 +131,7 @@ impl Kernels {
         const FUNCTION: &str = "Kernels::argsort";
         let dtype = Call::new(FUNCTION).dtype("keys", keys, &WORDS)?;
         let (sorted, len) = (Sorted::Positions, keys.len() as u64);
-        self.op(Sort { function: FUNCTION, sorted, dtype, len }, &[keys, indices])
+        self.op(Sort::new(FUNCTION, sorted, dtype, len), &[keys, indices])
     }
 }
 
@@ -162,7 +165,7 @@ impl Operation for Sort {
                     deterministic: true,
                 },
                 obstacle: sweeps::obstacle,
-                suits: |it, _| it.len > passes::TILE,
+                suits: |it, _| suits_lookback(it.len),
                 prepare: sweeps::prepare,
             },
             Variant {
@@ -190,9 +193,30 @@ impl Operation for Sort {
 }
 
 impl Sort {
-    fn of_words(sorted: Sorted, len: u64) -> Self {
-        Self { function: "Kernels::sort", sorted, dtype: DType::U32, len }
+    fn new(function: &'static str, sorted: Sorted, dtype: DType, len: u64) -> Self {
+        Self { function, sorted, dtype, len, passes: passes::MAX_PASSES }
     }
+
+    fn of_words(sorted: Sorted, len: u64) -> Self {
+        Self::new("Kernels::sort", sorted, DType::U32, len)
+    }
+
+    fn prepare(
+        &self,
+        preparation: &Preparation<'_>,
+        has_lookback: bool,
+    ) -> Result<Vec<PreparedLaunch>> {
+        match has_lookback {
+            true => sweeps::prepare(self, preparation),
+            false => passes::prepare(self, preparation),
+        }
+    }
+}
+
+/// Returns whether a sort of this many words is faster with look-back: those of a tile are one
+/// launch without.
+pub(super) fn suits_lookback(len: u64) -> bool {
+    len > passes::TILE
 }
 
 /// Returns why look-back cannot be used to sort this many words; `None` if it can.
@@ -209,9 +233,25 @@ pub(super) fn words(
     has_lookback: bool,
 ) -> Result<Vec<PreparedLaunch>> {
     let it = Sort::of_words(sorted, buffers[0].len() as u64);
+    it.prepare(&Preparation { buffers, ..*preparation }, has_lookback)
+}
+
+/// Prepares a stable sort of words with words for another operation, of keys below 2^bits. Returns
+/// the launches, and where keys and values are afterwards: in place, or in scratch memory.
+pub(super) fn short_pairs(
+    preparation: &Preparation<'_>,
+    buffers: &[UntypedBuffer; 2],
+    bits: u32,
+    has_lookback: bool,
+) -> Result<(Vec<PreparedLaunch>, [UntypedBuffer; 2])> {
+    let it = Sort::of_words(Sorted::Pairs(DType::U32), buffers[0].len() as u64);
+    let it = Sort { passes: bits.div_ceil(8) as usize, ..it };
     let preparation = Preparation { buffers, ..*preparation };
-    match has_lookback {
-        true => sweeps::prepare(&it, &preparation),
-        false => passes::prepare(&it, &preparation),
-    }
+    let launches = it.prepare(&preparation, has_lookback)?;
+    let is_in_place = it.passes.is_multiple_of(2) || (!has_lookback && it.is_tile());
+    let sorted = match is_in_place {
+        true => buffers.clone(),
+        false => it.other_buffers(&preparation)?,
+    };
+    Ok((launches, sorted))
 }
