@@ -38,9 +38,9 @@ impl Kernels {
     /// Rows whose index is negative, or at least `rows`, are dropped.
     ///
     /// With `f32`, the variant `wgsl-atomics` adds in any order, so that results differ between
-    /// runs in their last places. The others add the rows of `x` with equal indices in a fixed order,
-    /// the same one on every device; [`KernelOptions::deterministic`](crate::KernelOptions::deterministic) requests
-    /// them.
+    /// runs in their last places. The others add the rows of `x` with equal indices in a fixed
+    /// order, the same one on every device;
+    /// [`KernelOptions::deterministic`](crate::KernelOptions::deterministic) requests them.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -11,10 +11,10 @@
 /// | `Q6K` | `d * scale * (q - 32)` | 6 | 128 low bits, 64 high bits, 16 scales, 2 `d` |
 /// | `Q8_0` | `d * q` | 8 | 2 `d`, 32 `q` |
 ///
-/// `d`, `dmin` and `m` are f16. A byte of `Q4_0` and `Q4_1` has weight `i` in its low bits and weight
-/// `i + 16` in its high bits. Scales, and offsets with them, are for 32 weights each (6 bits),
-/// of `Q6K` for 16 (8 bits, signed). Numbers of several bytes are little-endian. Blocks are stored
-/// without gaps.
+/// `d`, `dmin` and `m` are f16. A byte of `Q4_0` and `Q4_1` has weight `i` in its low bits and
+/// weight `i + 16` in its high bits. Scales, and offsets with them, are for 32 weights each in
+/// `Q4K` and `Q5K` (6 bits), and for 16 in `Q6K` (8 bits, signed). Numbers of several bytes are
+/// little-endian. Blocks are stored without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockFormat {
     /// 4.5 bits a weight.
@@ -66,7 +66,7 @@ impl BlockFormat {
         SPAN / self.block_len() as u32 * self.block_bytes() as u32
     }
 
-    /// Whether [`MatVec`](super::MatVec) has a kernel that streams the format through shared memory.
+    /// Whether a kernel of [`MatVec`](super::MatVec) streams the format through shared memory.
     pub(super) const fn is_streamed(self) -> bool {
         !matches!(self, Self::Q4_0 | Self::Q4_1)
     }

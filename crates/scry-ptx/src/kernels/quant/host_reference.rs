@@ -196,7 +196,7 @@ fn pack_nibbles(x: &[f32], integer: impl Fn(f32) -> f32) -> impl Iterator<Item =
 
 /// Truncates to an integer from 0 to 15; NaN becomes 0.
 fn truncated_clamped(value: f32) -> u8 {
-    value.max(0.0).min(15.0) as u8
+    value.clamp(0.0, 15.0) as u8
 }
 
 /// Returns the integers of 32 weights.

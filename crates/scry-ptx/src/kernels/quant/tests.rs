@@ -266,8 +266,8 @@ fn partial_blocks_are_rejected() {
 }
 
 /// Maximum error of a format relative to the largest weight of a block: one and a half steps of
-/// scales that are themselves rounded; about half a step in `Q8_0` and `Q4_1`, and in `Q4_0` a step,
-/// since there is no integer 16.
+/// scales that are themselves rounded; about half a step in `Q8_0` and `Q4_1`, and in `Q4_0` a
+/// step, since there is no integer 16.
 fn max_error(format: BlockFormat) -> f32 {
     match format {
         BlockFormat::Q4_0 => 1.01 / 8.0,
