@@ -192,6 +192,28 @@ fn floats_are_added() {
 }
 
 #[test]
+fn indices_out_of_range_are_dropped() {
+    // The last one is the number of rows: the element after them must not change.
+    let indices = [-1, 1, i32::MIN, i32::MAX, 2];
+    let check = |operation: &str, expected: [f32; 3]| {
+        each_variant(operation, |kernels, what| {
+            let gpu = kernels.device();
+            let x = succeed(gpu.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0]));
+            let (selected, y) = (succeed(gpu.upload(&indices)), succeed(gpu.upload(&[10.0f32; 3])));
+            let op = match operation {
+                "scatter_rows" => kernels.scatter_rows(&x, &selected, &y, 2, 1, 5),
+                _ => kernels.scatter_add_rows(&x, &selected, &y, 2, 1, 5),
+            };
+            let Some(op) = supported(op) else { return };
+            succeed(op.run());
+            assert_eq!(succeed(y.download()), expected, "{what}");
+        });
+    };
+    check("scatter_rows", [10.0, 2.0, 10.0]);
+    check("scatter_add_rows", [10.0, 12.0, 10.0]);
+}
+
+#[test]
 fn sorted_additions_are_reproducible() {
     let options = KernelOptions { deterministic: true, ..Default::default() };
     let indices = indices(1000, 20_000);
