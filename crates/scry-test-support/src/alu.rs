@@ -474,6 +474,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn permutations_select_bytes_and_signs() {
+        let prmt = Alu::parse(&["prmt", "b32"]).unwrap();
+        let compute = |digits| prmt.compute([0x8344_5566, 0x0011_2277, digits]);
+        assert_eq!(compute(0x7410), Ok(0x0077_5566));
+        assert_eq!(compute(0x32fb), Ok(0x8344_00ff));
+    }
+
+    #[test]
+    fn integers_are_rounded_to_even() {
+        let round = Alu::parse(&["cvt", "rni", "s32", "f32"]).unwrap();
+        let compute = |value: f32| round.compute([value.to_bits().into(), 0, 0]);
+        assert_eq!([compute(2.5), compute(3.5)], [Ok(2), Ok(4)]);
+        assert_eq!([compute(1e10), compute(f32::NAN)], [Ok(0x7fff_ffff), Ok(0)]);
+    }
+
+    #[test]
     fn f16s_are_rounded_once() {
         let fma = Alu::parse(&["fma", "rn", "f16"]).unwrap();
         // The sum is 2^-33 below the middle of the result and its upper neighbour.

@@ -1,29 +1,50 @@
 //! Executes the kernels that quantise and dequantise weights, and compares them with the host.
 
-use scry_ptx::kernels::quant::{BlockFormat, dequantize, dequantize_plan, quantize, quantize_plan};
-use scry_ptx::kernels::{Parameter, Plan};
-use scry_ptx::{PtxType, Target};
+use scry_ptx::PtxType;
+use scry_ptx::kernels::quant::{
+    BlockFormat, MatVec, dequantize, dequantize_plan, quantize, quantize_plan,
+};
+use scry_ptx::kernels::{BufferAccess, BufferSlot, Parameter, Plan, PtxKernel};
 
+use super::code::Space;
 use super::grid::{End, Launch, TICKS};
 use super::memory::{Region, Regions};
 use super::parse::parse;
 
-/// The addresses of the two buffers, aligned to 16 bytes and no more.
-const ADDRESSES: [u64; 2] = [(1 << 44) + 0x110, (2 << 44) + 0x110];
+/// Returns the address of a buffer, aligned to 16 bytes and no more.
+fn address(nth: usize) -> u64 {
+    ((nth as u64 + 1) << 44) + 0x110
+}
 
-/// Executes the only step of a plan; returns the second buffer, which it writes.
-fn execute(plan: &Plan, input: Vec<u8>, output: Vec<u8>) -> Vec<u8> {
-    let kernel = &*plan.steps[0].kernel;
+/// Executes the steps of a plan with its arguments, of which the last one is written; returns that.
+fn execute(plan: &Plan, arguments: &[Vec<u8>]) -> Vec<u8> {
+    // Scratch buffers follow the arguments.
+    let mut buffers = arguments.to_vec();
+    buffers.extend(plan.scratch.iter().map(|bytes| vec![0xa5; *bytes as usize]));
+    for step in &plan.steps {
+        let slots = step.buffers.iter().map(|slot| match *slot {
+            BufferSlot::Argument(nth) => nth,
+            BufferSlot::Scratch(nth) => arguments.len() + nth,
+        });
+        launch(&*step.kernel, &slots.collect::<Vec<_>>(), &mut buffers);
+    }
+    buffers.swap_remove(arguments.len() - 1)
+}
+
+/// Executes a kernel with these of the buffers.
+fn launch(kernel: &dyn PtxKernel, slots: &[usize], buffers: &mut [Vec<u8>]) {
     let (text, shape) = (kernel.emit_ptx(), kernel.launch());
     // The end of a kernel is a return, which the interpreter requires.
     let body = text.trim_end().strip_suffix('}').unwrap();
     let text = format!("{body}    ret;\n}}\n");
     let module = parse(&text, shape.dynamic_shared).unwrap();
-    let variables = module.variables.iter().filter(|it| it.space == super::code::Space::Param);
-    let params = variables.zip(kernel.interface().parameters).map(|(variable, parameter)| {
+    let interface = kernel.interface();
+    let variables = module.variables.iter().filter(|it| it.space == Space::Param);
+    let params = variables.zip(interface.parameters).map(|(variable, parameter)| {
         let bytes = match parameter {
-            Parameter::Pointer(nth) => ADDRESSES[nth].to_le_bytes().to_vec(),
+            Parameter::Pointer(nth) => address(nth).to_le_bytes().to_vec(),
             Parameter::U64(number) => number.to_le_bytes().to_vec(),
+            Parameter::U32(number) => number.to_le_bytes().to_vec(),
             other => panic!("{other:?} is not among the parameters"),
         };
         Region::new(&variable.name, variable.address, bytes, false)
@@ -37,13 +58,16 @@ fn execute(plan: &Plan, input: Vec<u8>, output: Vec<u8>) -> Vec<u8> {
         stop: (0, 0),
         ticks: TICKS,
     };
-    let mut global = Regions(vec![
-        Region::new("input", ADDRESSES[0], input, false),
-        Region::new("output", ADDRESSES[1], output, true),
-    ]);
+    let regions = interface.buffers.iter().zip(slots).enumerate().map(|(nth, (buffer, slot))| {
+        let is_written = buffer.access == BufferAccess::Write;
+        Region::new(buffer.name, address(nth), buffers[*slot].clone(), is_written)
+    });
+    let mut global = Regions(regions.collect());
     let (end, _) = launch.run(&mut global).unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(end, End::Normal);
-    global.0.swap_remove(1).bytes
+    for (slot, region) in slots.iter().zip(global.0) {
+        buffers[*slot] = region.bytes;
+    }
 }
 
 /// Returns numbers between -1 and 1.
@@ -51,6 +75,16 @@ fn numbers(count: usize) -> Vec<f32> {
     let word = |at: usize| (at as u32).wrapping_mul(0x9e37_79b9).wrapping_add(0x7f4a_7c15);
     let mixed = (0..count).map(|at| (word(at) ^ (word(at) >> 15)).wrapping_mul(0x2c1b_3c6d));
     mixed.map(|bits| (bits >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+/// Returns the bytes of floats.
+fn bytes(floats: &[f32]) -> Vec<u8> {
+    floats.iter().flat_map(|float| float.to_le_bytes()).collect()
+}
+
+/// Returns floats of their bytes.
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
 /// Blocks of weights: ordinary ones, and those with unusual scales, ties, NaN and infinities.
@@ -91,10 +125,9 @@ fn weights(format: BlockFormat) -> Vec<f32> {
 fn quantised_blocks_have_the_bytes_of_the_host() {
     for format in BlockFormat::ALL {
         let weights = weights(format);
-        let input = weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
         let expected = quantize(format, &weights).unwrap();
         let plan = quantize_plan(format, weights.len() as u64).unwrap();
-        let found = execute(&plan, input, vec![0xa5; expected.len()]);
+        let found = execute(&plan, &[bytes(&weights), vec![0xa5; expected.len()]]);
         let blocks = found.chunks(format.block_bytes()).zip(expected.chunks(format.block_bytes()));
         for (nth, (found, expected)) in blocks.enumerate() {
             let weights = &weights[nth * format.block_len()..][..format.block_len()];
@@ -109,10 +142,35 @@ fn dequantised_weights_have_the_bits_of_the_host() {
         let blocks = quantize(format, &numbers(9 * format.block_len())).unwrap();
         let expected = dequantize(format, &blocks).unwrap();
         let plan = dequantize_plan(format, PtxType::F32, expected.len() as u64).unwrap();
-        assert_eq!(plan.steps[0].kernel.default_target(), Target::SM_75);
-        let found = execute(&plan, blocks, vec![0xa5; 4 * expected.len()]);
-        let (found, _) = found.as_chunks::<4>();
-        let found: Vec<f32> = found.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        assert_eq!(found, expected, "{format:?}");
+        let found = execute(&plan, &[blocks, vec![0xa5; 4 * expected.len()]]);
+        assert_eq!(floats(&found), expected, "{format:?}");
+    }
+}
+
+#[test]
+fn portable_products_are_those_of_dequantised_weights() {
+    for format in BlockFormat::ALL {
+        // Short of a whole span of 256 weights, where blocks allow it.
+        let (rows, k) = (5, 2 * 256 + if format.block_len() < 256 { 96 } else { 0 });
+        let blocks = quantize(format, &numbers(rows * k)).unwrap();
+        let weights = dequantize(format, &blocks).unwrap();
+        for columns in [1, 3] {
+            let x = numbers(columns * k + 1)[1..].to_vec();
+            let [rows_u64, k_u64] = [rows, k].map(|size| size as u64);
+            let activations = PtxType::F32;
+            let product =
+                MatVec { format, rows: rows_u64, k: k_u64, columns: columns as u32, activations };
+            let out = vec![0xa5; 4 * rows * columns];
+            let plan = product.portable_plan().unwrap();
+            let found = floats(&execute(&plan, &[blocks.clone(), bytes(&x), out]));
+            for (nth, found) in found.into_iter().enumerate() {
+                let (row, x) = (&weights[nth % rows * k..][..k], &x[nth / rows * k..][..k]);
+                let products = || row.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x));
+                let sum: f64 = products().sum();
+                let magnitude: f64 = products().map(f64::abs).sum();
+                let is_close = (f64::from(found) - sum).abs() <= 1e-4 * magnitude;
+                assert!(is_close, "{format:?}, {columns} columns, {nth}: {found}, expected {sum}");
+            }
+        }
     }
 }
