@@ -3,10 +3,11 @@
 use scry_gpu::{Binding, DType, Features, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
 use super::gather::IndexedRows;
-use super::sort;
+use super::sort::{self, Method};
 use crate::arguments;
 use crate::call::Call;
 use crate::elements;
+use crate::host;
 use crate::kernels::Kernels;
 use crate::lookback;
 use crate::op::Op;
@@ -112,14 +113,23 @@ impl Operation for ScatterAdd {
                 },
                 obstacle: |it, kernels| it.lookback_obstacle(kernels),
                 suits: |it, _| sort::suits_lookback(it.rows.count),
-                prepare: |it, preparation| sorted(it, preparation, true),
+                prepare: |it, preparation| sorted(it, preparation, Method::Lookback),
+            },
+            Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |it, kernels| {
+                    let obstacle = it.not_floats().or_else(|| host::obstacle(kernels));
+                    obstacle.or_else(|| it.rows.too_long())
+                },
+                suits: |_, _| true,
+                prepare: |it, preparation| sorted(it, preparation, Method::Host),
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, _| it.rows.too_long(),
                 suits: |_, _| true,
                 prepare: |it, preparation| match it.dtype {
-                    DType::F32 => sorted(it, preparation, false),
+                    DType::F32 => sorted(it, preparation, Method::Passes),
                     // Integers have one sum, in any order.
                     _ => atomics(it, preparation),
                 },
@@ -188,10 +198,10 @@ fn atomics(it: &ScatterAdd, preparation: &Preparation<'_>) -> Result<Vec<Prepare
 fn sorted(
     it: &ScatterAdd,
     preparation: &Preparation<'_>,
-    has_lookback: bool,
+    method: Method,
 ) -> Result<Vec<PreparedLaunch>> {
     let IndexedRows { rows, columns, count, .. } = it.rows;
-    let (mut launches, [targets, sources]) = sort(it, preparation, has_lookback)?;
+    let (mut launches, [targets, sources]) = sort(it, preparation, method)?;
     let chunks = count.div_ceil(CHUNK);
     let heads = preparation.kernels.scratch_of(sort::SCRATCH + 2, DType::F32, chunks * columns)?;
     let [x, y] = [0, 2].map(|nth| preparation.buffers[nth].clone());
@@ -226,7 +236,7 @@ fn sorted(
 fn sort(
     it: &ScatterAdd,
     preparation: &Preparation<'_>,
-    has_lookback: bool,
+    method: Method,
 ) -> Result<(Vec<PreparedLaunch>, [UntypedBuffer; 2])> {
     let IndexedRows { rows, count, .. } = it.rows;
     let scratch = |nth| preparation.kernels.scratch_of(sort::SCRATCH + nth, DType::U32, count);
@@ -239,7 +249,7 @@ fn sort(
     })?];
     // Indices out of range become `rows`.
     let bits = u64::BITS - rows.leading_zeros();
-    let (passes, sorted) = sort::short_pairs(preparation, &pairs, bits, has_lookback)?;
+    let (passes, sorted) = sort::short_pairs(preparation, &pairs, bits, method)?;
     launches.extend(passes);
     Ok((launches, sorted))
 }

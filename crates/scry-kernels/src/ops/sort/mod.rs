@@ -28,6 +28,17 @@ pub(super) enum Sorted {
     Positions,
 }
 
+/// How another operation sorts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    /// With look-back.
+    Lookback,
+    /// In Rust, on the CPU device.
+    Host,
+    /// With workgroup memory only.
+    Passes,
+}
+
 /// The number of scratch buffers that sorts use.
 pub(super) const SCRATCH: usize = 6;
 
@@ -204,11 +215,12 @@ impl Sort {
     fn prepare(
         &self,
         preparation: &Preparation<'_>,
-        has_lookback: bool,
+        method: Method,
     ) -> Result<Vec<PreparedLaunch>> {
-        match has_lookback {
-            true => sweeps::prepare(self, preparation),
-            false => passes::prepare(self, preparation),
+        match method {
+            Method::Lookback => sweeps::prepare(self, preparation),
+            Method::Host => host::prepare(self, preparation),
+            Method::Passes => passes::prepare(self, preparation),
         }
     }
 }
@@ -233,7 +245,8 @@ pub(super) fn words(
     has_lookback: bool,
 ) -> Result<Vec<PreparedLaunch>> {
     let it = Sort::of_words(sorted, buffers[0].len() as u64);
-    it.prepare(&Preparation { buffers, ..*preparation }, has_lookback)
+    let method = if has_lookback { Method::Lookback } else { Method::Passes };
+    it.prepare(&Preparation { buffers, ..*preparation }, method)
 }
 
 /// Prepares a stable sort of words with words for another operation, of keys below 2^bits. Returns
@@ -242,13 +255,17 @@ pub(super) fn short_pairs(
     preparation: &Preparation<'_>,
     buffers: &[UntypedBuffer; 2],
     bits: u32,
-    has_lookback: bool,
+    method: Method,
 ) -> Result<(Vec<PreparedLaunch>, [UntypedBuffer; 2])> {
     let it = Sort::of_words(Sorted::Pairs(DType::U32), buffers[0].len() as u64);
     let it = Sort { passes: bits.div_ceil(8) as usize, ..it };
     let preparation = Preparation { buffers, ..*preparation };
-    let launches = it.prepare(&preparation, has_lookback)?;
-    let is_in_place = it.passes.is_multiple_of(2) || (!has_lookback && it.is_tile());
+    let launches = it.prepare(&preparation, method)?;
+    let is_in_place = match method {
+        Method::Lookback => it.passes.is_multiple_of(2),
+        Method::Host => true,
+        Method::Passes => it.passes.is_multiple_of(2) || it.is_tile(),
+    };
     let sorted = match is_in_place {
         true => buffers.clone(),
         false => it.other_buffers(&preparation)?,
