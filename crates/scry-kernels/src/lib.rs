@@ -8,6 +8,7 @@ mod call;
 mod compiled;
 mod elements;
 mod explanation;
+pub mod guide;
 mod host;
 mod kernels;
 mod lookback;

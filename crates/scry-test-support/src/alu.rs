@@ -119,6 +119,8 @@ enum Op {
     ShiftRight,
     FunnelLeft,
     FunnelRight,
+    /// Selects bytes of two words.
+    Permute,
     CountOnes,
     LeadingZeros,
     Reverse,
@@ -181,8 +183,8 @@ impl Alu {
         let [name, qualifiers @ .., last] = parts else { return None };
         let ty = Type::parse(last)?;
         let op = match *name {
-            "mov" | "selp" | "and" | "or" | "xor" | "not" | "shl" | "shr" | "shf" | "popc"
-            | "clz" | "brev" | "bfind" => bits(name, qualifiers, ty)?,
+            "mov" | "selp" | "and" | "or" | "xor" | "not" | "shl" | "shr" | "shf" | "prmt"
+            | "popc" | "clz" | "brev" | "bfind" => bits(name, qualifiers, ty)?,
             "cvta" => (*parts == ["cvta", "to", "global", "u64"]).then_some(Op::Move)?,
             "dp4a" => (qualifiers == [*last] && ty.bits() == 32).then_some(Op::Dot)?,
             "setp" => compare(qualifiers, ty)?,
@@ -213,6 +215,7 @@ impl Alu {
             Op::ShiftRight => (i(0) >> (x[1] as u32).min(ty.bits())) as u64,
             Op::FunnelLeft => ((x[1] << 32 | x[0] & 0xffff_ffff) << (x[2] & 31)) >> 32,
             Op::FunnelRight => (x[1] << 32 | x[0] & 0xffff_ffff) >> (x[2] & 31),
+            Op::Permute => permute(x[1] << 32 | x[0] & 0xffff_ffff, x[2]),
             Op::CountOnes => (i(0) as u64).count_ones().into(),
             Op::LeadingZeros => u64::from((i(0) as u64).leading_zeros() + ty.bits() - 64),
             Op::Reverse => (i(0) as u64).reverse_bits() >> (64 - ty.bits()),
@@ -297,6 +300,7 @@ fn bits(name: &str, qualifiers: &[&str], ty: Type) -> Option<Op> {
         ("shr", []) => Op::ShiftRight,
         ("shf", ["l", "wrap"]) if ty == Type::Bits(32) => Op::FunnelLeft,
         ("shf", ["r", "wrap"]) if ty == Type::Bits(32) => Op::FunnelRight,
+        ("prmt", []) if ty == Type::Bits(32) => Op::Permute,
         ("popc", []) => Op::CountOnes,
         ("clz", []) => Op::LeadingZeros,
         ("brev", []) => Op::Reverse,
@@ -304,6 +308,17 @@ fn bits(name: &str, qualifiers: &[&str], ty: Type) -> Option<Op> {
         ("bfind", ["shiftamt"]) => Op::FindShift,
         _ => return None,
     })
+}
+
+/// Returns the bytes of a 64-bit word that four digits select; with the highest bit of a digit, the
+/// sign of the byte in all its bits.
+fn permute(bytes: u64, digits: u64) -> u64 {
+    let byte = |nth: usize| {
+        let digit = digits >> (4 * nth) & 15;
+        let byte = bytes.to_le_bytes()[(digit & 7) as usize];
+        if digit < 8 { byte } else { ((byte as i8) >> 7) as u8 }
+    };
+    u32::from_le_bytes(std::array::from_fn(byte)).into()
 }
 
 /// Returns the position of the highest bit that differs from the sign bit, which is zero for
@@ -412,7 +427,9 @@ fn conversion(qualifiers: &[&str], from: Type) -> Option<Alu> {
         (true, true, Rounding::Exact) => to.bits() > from.bits(),
         (true, true, Rounding::Nearest) => to.bits() < from.bits(),
         (true, true, _) => to == from,
-        (true, false, Rounding::Zero) => to.is_integer() && to.bits() > 16,
+        (true, false, Rounding::Zero | Rounding::NearestInteger) => {
+            to.is_integer() && to.bits() > 16
+        }
         _ => false,
     };
     is_known.then_some(Alu { op: Op::Convert(to, rounding), ty: from })
@@ -424,7 +441,7 @@ fn convert(from: Type, to: Type, rounding: Rounding, x: u64) -> u64 {
         (false, true) if to.bits() == 32 => (from.int(x) as f32).to_bits().into(),
         (false, true) => (from.int(x) as f64).to_bits(),
         (true, true) => to.round(round_to_integer(rounding, from.float(x))),
-        (true, false) => float_to_int_sat(from, to, from.float(x)),
+        (true, false) => float_to_int_sat(from, to, round_to_integer(rounding, from.float(x))),
     }
 }
 
@@ -438,7 +455,7 @@ fn round_to_integer(rounding: Rounding, x: f64) -> f64 {
     }
 }
 
-/// Truncates a float to an integer, and clamps that to the range of a type. NaN becomes 0 if
+/// Converts a float to an integer, and clamps that to the range of a type. NaN becomes 0 if
 /// neither type has 64 bits, else the integer of which only the highest bit is set.
 fn float_to_int_sat(from: Type, to: Type, value: f64) -> u64 {
     let width = to.bits();
@@ -455,6 +472,22 @@ fn float_to_int_sat(from: Type, to: Type, value: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn permutations_select_bytes_and_signs() {
+        let prmt = Alu::parse(&["prmt", "b32"]).unwrap();
+        let compute = |digits| prmt.compute([0x8344_5566, 0x0011_2277, digits]);
+        assert_eq!(compute(0x7410), Ok(0x0077_5566));
+        assert_eq!(compute(0x32fb), Ok(0x8344_00ff));
+    }
+
+    #[test]
+    fn integers_are_rounded_to_even() {
+        let round = Alu::parse(&["cvt", "rni", "s32", "f32"]).unwrap();
+        let compute = |value: f32| round.compute([value.to_bits().into(), 0, 0]);
+        assert_eq!([compute(2.5), compute(3.5)], [Ok(2), Ok(4)]);
+        assert_eq!([compute(1e10), compute(f32::NAN)], [Ok(0x7fff_ffff), Ok(0)]);
+    }
 
     #[test]
     fn f16s_are_rounded_once() {

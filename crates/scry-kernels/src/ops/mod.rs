@@ -24,6 +24,7 @@ mod transpose;
 
 pub use attention::{Attention, AttentionBias, Strides};
 pub use conv::{Conv1d, Conv2d};
+pub use gemv::Gemv;
 pub use matmul::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use pairwise::{Metric, Nearest};
 pub use pool::{Pool, Pool2d};
@@ -94,8 +95,9 @@ fn list() -> Vec<OperationInfo> {
         describe::<pool::Pooling>("pool2d", "maxima or averages of windows", FLOATS),
         describe::<pairwise::Pairwise>("pairwise_distances", "distances of points", FLOATS),
         describe::<pairwise::NearestPoints>("nearest", "nearest points of queries", FLOATS),
-        describe::<gemv::Gemv>("gemv", "product of a matrix and a vector", FLOATS),
-        describe::<gemv::Gemv>("gemv_transposed", "product of a transposed matrix", FLOATS),
+        describe::<gemv::Product>("gemv", "product of a matrix and a vector", FLOATS),
+        describe::<gemv::Product>("gemv_transposed", "product of a transposed matrix", FLOATS),
+        describe::<gemv::Product>("gemv_batch", "products of matrices and vectors", FLOATS),
         describe::<random::Random>("random_bits", "random bits", "i32, u32"),
         describe::<random::Random>("random_uniform", "uniform random numbers", FLOATS),
         describe::<random::Random>("random_normal", "normal random numbers", FLOATS),

@@ -3,10 +3,13 @@
 use scry_gpu::{Binding, DType, Features, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
 use super::gather::IndexedRows;
+use super::sort::{self, Method};
 use crate::arguments;
 use crate::call::Call;
 use crate::elements;
+use crate::host;
 use crate::kernels::Kernels;
+use crate::lookback;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
 use crate::wgsl::{Immediates, WgslLaunch};
@@ -23,11 +26,7 @@ const FUNCTION: &str = "Kernels::scatter_add_rows";
 /// Element types.
 const TYPES: [DType; 3] = [DType::F32, DType::I32, DType::U32];
 
-/// Most indices of the deterministic variant: two words of each are sorted.
-const MAX_SORTED: u64 = 1 << 29;
-
-/// Pairs of a tile of the sort, and of a chunk of sums, as in the WGSL sources.
-const TILE: u64 = 2048;
+/// Indices of a chunk of sums, as in the WGSL sources.
 const CHUNK: u64 = 64;
 
 /// Rows added by index.
@@ -40,9 +39,9 @@ impl Kernels {
     /// Rows whose index is negative, or at least `rows`, are dropped.
     ///
     /// With `f32`, the variant `wgsl-atomics` adds in any order, so that results differ between
-    /// runs in their last places. The variant `wgsl` adds the rows of `x` with equal indices in a
-    /// fixed order; [`KernelOptions::deterministic`](crate::KernelOptions::deterministic) requests
-    /// it.
+    /// runs in their last places. The others add the rows of `x` with equal indices in a fixed
+    /// order, the same one on every device;
+    /// [`KernelOptions::deterministic`](crate::KernelOptions::deterministic) requests them.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -107,11 +106,30 @@ impl Operation for ScatterAdd {
                 prepare: atomics,
             },
             Variant {
+                info: VariantInfo {
+                    name: "wgsl-lookback",
+                    needs: lookback::NEEDS,
+                    deterministic: true,
+                },
+                obstacle: |it, kernels| it.lookback_obstacle(kernels),
+                suits: |it, _| sort::suits_lookback(it.rows.count),
+                prepare: |it, preparation| sorted(it, preparation, Method::Lookback),
+            },
+            Variant {
+                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                obstacle: |it, kernels| {
+                    let obstacle = it.not_floats().or_else(|| host::obstacle(kernels));
+                    obstacle.or_else(|| it.rows.too_long())
+                },
+                suits: |_, _| true,
+                prepare: |it, preparation| sorted(it, preparation, Method::Host),
+            },
+            Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, _| it.sorting_obstacle(),
+                obstacle: |it, _| it.rows.too_long(),
                 suits: |_, _| true,
                 prepare: |it, preparation| match it.dtype {
-                    DType::F32 => sorted(it, preparation),
+                    DType::F32 => sorted(it, preparation, Method::Passes),
                     // Integers have one sum, in any order.
                     _ => atomics(it, preparation),
                 },
@@ -130,18 +148,23 @@ impl Operation for ScatterAdd {
 
 impl ScatterAdd {
     fn atomics_obstacle(&self, kernels: &Kernels) -> Option<String> {
-        if self.dtype != DType::F32 {
-            return Some("is for f32: integers have the same sum in any order".to_owned());
-        }
         let has_atomics = kernels.device().info().features.contains(Features::F32_ATOMICS);
         let missing = "needs f32 atomics, which the device lacks";
-        (!has_atomics).then(|| missing.to_owned()).or_else(|| self.rows.too_long())
+        self.not_floats()
+            .or_else(|| (!has_atomics).then(|| missing.to_owned()))
+            .or_else(|| self.rows.too_long())
     }
 
-    fn sorting_obstacle(&self) -> Option<String> {
-        let exceeds = self.dtype == DType::F32 && self.rows.count > MAX_SORTED;
-        let limit = || format!("sorts at most 2^29 indices, but there are {}", self.rows.count);
-        exceeds.then(limit).or_else(|| self.rows.too_long())
+    fn lookback_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        self.not_floats()
+            .or_else(|| sort::lookback_obstacle(self.rows.count, kernels))
+            .or_else(|| self.rows.too_long())
+    }
+
+    /// Returns why a variant for floats is not needed; `None` if it is.
+    fn not_floats(&self) -> Option<String> {
+        let same = "is for f32: integers have the same sum in any order";
+        (self.dtype != DType::F32).then(|| same.to_owned())
     }
 }
 
@@ -172,11 +195,15 @@ fn atomics(it: &ScatterAdd, preparation: &Preparation<'_>) -> Result<Vec<Prepare
 }
 
 /// Sorts the indices, stably, then adds the rows with equal indices in that order.
-fn sorted(it: &ScatterAdd, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+fn sorted(
+    it: &ScatterAdd,
+    preparation: &Preparation<'_>,
+    method: Method,
+) -> Result<Vec<PreparedLaunch>> {
     let IndexedRows { rows, columns, count, .. } = it.rows;
-    let (mut launches, pairs) = sort(it, preparation)?;
+    let (mut launches, [targets, sources]) = sort(it, preparation, method)?;
     let chunks = count.div_ceil(CHUNK);
-    let heads = preparation.kernels.scratch_of(3, DType::F32, chunks * columns)?;
+    let heads = preparation.kernels.scratch_of(sort::SCRATCH + 2, DType::F32, chunks * columns)?;
     let [x, y] = [0, 2].map(|nth| preparation.buffers[nth].clone());
     let threads = columns.next_power_of_two().min(256);
     let constants = format!("const THREADS = {threads}u;\n");
@@ -196,51 +223,33 @@ fn sorted(it: &ScatterAdd, preparation: &Preparation<'_>) -> Result<Vec<Prepared
         })
     };
     let runs = include_str!("../shaders/scatter_add_runs.wgsl");
-    launches.push(add(runs, &[&pairs, &x, &y, &heads])?);
+    launches.push(add(runs, &[&targets, &sources, &x, &y, &heads])?);
     if chunks > 1 {
         let continued = include_str!("../shaders/scatter_add_heads.wgsl");
-        launches.push(add(continued, &[&pairs, &heads, &y])?);
+        launches.push(add(continued, &[&targets, &heads, &y])?);
     }
     Ok(launches)
 }
 
-/// Sorts pairs of an index and its number by index; those out of range are the last. Returns the
-/// launches and the buffer of sorted pairs.
+/// Sorts the indices with their positions; those out of range are the last. Returns the launches,
+/// the sorted indices, and their positions.
 fn sort(
     it: &ScatterAdd,
     preparation: &Preparation<'_>,
-) -> Result<(Vec<PreparedLaunch>, UntypedBuffer)> {
+    method: Method,
+) -> Result<(Vec<PreparedLaunch>, [UntypedBuffer; 2])> {
     let IndexedRows { rows, count, .. } = it.rows;
-    let scratch = |nth, words| preparation.kernels.scratch_of(nth, DType::U32, words);
-    let tiles = count.div_ceil(TILE);
-    let mut pairs = scratch(0, 2 * count)?;
-    let mut sorted = scratch(1, 2 * count)?;
-    let counts = scratch(2, 16 * tiles)?;
+    let scratch = |nth| preparation.kernels.scratch_of(sort::SCRATCH + nth, DType::U32, count);
+    let pairs = [scratch(0)?, scratch(1)?];
     let mut launches = vec![preparation.wgsl(&WgslLaunch {
-        source: &[include_str!("../shaders/index_sort_pairs.wgsl")],
-        buffers: &[&preparation.words(1, count)?, &pairs],
+        source: &[include_str!("../shaders/scatter_add_pairs.wgsl")],
+        buffers: &[&preparation.words(1, count)?, &pairs[0], &pairs[1]],
         immediates: Immediates::default().u32(rows as u32).u32(count as u32),
         workgroups: [count.div_ceil(256) as u32, 1, 1],
     })?];
+    // Indices out of range become `rows`.
     let bits = u64::BITS - rows.leading_zeros();
-    for shift in (0..bits).step_by(4) {
-        let kernel = |source: &str, buffers: &[&UntypedBuffer], groups: u64| {
-            preparation.wgsl(&WgslLaunch {
-                source: &[include_str!("../shaders/index_sort_pass.wgsl"), source],
-                buffers,
-                immediates: Immediates::default().u32(count as u32).u32(shift).u32(tiles as u32),
-                workgroups: [groups as u32, 1, 1],
-            })
-        };
-        let sources = [
-            include_str!("../shaders/index_sort_count.wgsl"),
-            include_str!("../shaders/index_sort_offsets.wgsl"),
-            include_str!("../shaders/index_sort_move.wgsl"),
-        ];
-        launches.push(kernel(sources[0], &[&pairs, &counts], tiles)?);
-        launches.push(kernel(sources[1], &[&counts], 1)?);
-        launches.push(kernel(sources[2], &[&pairs, &counts, &sorted], tiles)?);
-        (pairs, sorted) = (sorted, pairs);
-    }
-    Ok((launches, pairs))
+    let (passes, sorted) = sort::short_pairs(preparation, &pairs, bits, method)?;
+    launches.extend(passes);
+    Ok((launches, sorted))
 }

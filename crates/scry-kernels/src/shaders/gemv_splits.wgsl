@@ -6,9 +6,11 @@
 struct Shape {
     len: u32,
     splits: u32,
+    // The stride of the results of a product of the batch.
+    y_stride: u32,
 }
 
-// By split, then by result.
+// By product of the batch, then by split, then by result.
 @group(0) @binding(0) var<storage, read> partial: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<Stored>;
 
@@ -29,7 +31,7 @@ fn add_splits(
     var sum = 0.0;
     if result < shape.len {
         for (var split = thread; split < shape.splits; split += THREADS) {
-            sum += partial[split * shape.len + result];
+            sum += partial[(group.z * shape.splits + split) * shape.len + result];
         }
     }
     sums[local_index] = sum;
@@ -42,6 +44,6 @@ fn add_splits(
         workgroupBarrier();
     }
     if thread == 0u && result < shape.len {
-        y[result] = narrow(sum);
+        y[group.z * shape.y_stride + result] = narrow(sum);
     }
 }

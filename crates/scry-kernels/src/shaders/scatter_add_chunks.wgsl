@@ -1,4 +1,4 @@
-// Chunks of sorted pairs. Preceded by
+// Chunks of sorted pairs: rows of `y`, the targets, and rows of `x`, the sources. Preceded by
 //
 //     const THREADS: u32, the invocations of a chunk, a power of two up to 256.
 
@@ -15,6 +15,6 @@ const CHUNK: u32 = 64u;
 
 // Returns whether a row is also the last one of the chunk before.
 fn continues(chunk: u32, row: u32) -> bool {
-    return chunk > 0u && pairs[chunk * CHUNK - 1u].x == row;
+    return chunk > 0u && targets[chunk * CHUNK - 1u] == row;
 }
 

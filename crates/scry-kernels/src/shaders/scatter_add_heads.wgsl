@@ -1,13 +1,13 @@
 // Adds the sums of chunks that continue a row of an earlier chunk, in order. Preceded by
 // scatter_add_chunks.wgsl.
 
-@group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
+@group(0) @binding(0) var<storage, read> targets: array<u32>;
 @group(0) @binding(1) var<storage, read> heads: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 
 // Returns whether a chunk begins with the row of the chunk before, and returns false beyond the end.
 fn is_part(chunk: u32, row: u32) -> bool {
-    return chunk * CHUNK < shape.count && pairs[chunk * CHUNK].x == row;
+    return chunk * CHUNK < shape.count && targets[chunk * CHUNK] == row;
 }
 
 @compute @workgroup_size(256)
@@ -20,7 +20,7 @@ fn add_heads(
     if first * CHUNK >= shape.count || column >= shape.columns {
         return;
     }
-    let row = pairs[first * CHUNK].x;
+    let row = targets[first * CHUNK];
     // The first chunk that continues a row adds all of them.
     if row >= shape.rows || !continues(first, row) || (first > 1u && continues(first - 1u, row)) {
         return;

@@ -306,6 +306,10 @@ mod golden {
         let ptx = having_variant(&old, "ptx").softmax(&a, &b, 3, 4);
         record(lines, "PTX on an old GPU", ptx);
         record(lines, "f16 on a device without any variant", old.softmax(&a, &b, 3, 4));
+        let (blocks, weights) =
+            (succeed(old.device().alloc::<u8>(34)), succeed(old.device().alloc::<f32>(32)));
+        let odd = having_variant(&old, "wgsl").quantize(BlockFormat::Q8_0, &weights, &blocks, 32);
+        record(lines, "quantize to part of a word without 16-bit integers", odd);
         let gemm = Gemm { precision: Precision::Tf32, ..Gemm::new(2, 2, 2, PtxType::F32) };
         let product = having_variant(kernels, "cublas").gemm(&gemm, &[x, y, w]);
         record(lines, "gemm with TF32 by cuBLAS", product);

@@ -132,6 +132,17 @@ fn attention_matches_reference() {
 }
 
 #[test]
+fn special_queries_stay_in_their_rows() {
+    each_variant("attention", |kernels, what| {
+        let attention = Attention::new([1, 2], 17, 65, 40, PtxType::F32);
+        let mut case = Case::new::<f32>(attention);
+        // Of the second head, the fourth row and the last one.
+        (case.q[(17 + 3) * 40 + 5], case.q[(17 + 16) * 40]) = (f32::NAN, f32::INFINITY);
+        case.check::<f32>(kernels, what);
+    });
+}
+
+#[test]
 fn grouped_heads_and_masks_match_reference() {
     let (heads, queries, keys) = (6, 35, 70);
     each_variant("attention", |kernels, what| {

@@ -172,7 +172,10 @@ fn floats_are_added() {
         // All rows are one, and equal rows that span chunks of the sums.
         let equal = [([3, 5], vec![1; 5000]), ([1, 1], vec![0; 129]), ([9, 2], vec![8; 64])];
         let runs: Vec<u32> = (0..3000).map(|at| at / 170).collect();
-        for (shape, indices) in lists.into_iter().chain(equal).chain([([17, 3], runs)]) {
+        // Sorts of several tiles by one, two and three digits.
+        let digits = [255, 256, 70_001].map(|rows| ([rows, 2], indices(rows, 5000)));
+        let lists = lists.into_iter().chain(equal).chain([([17, 3], runs)]).chain(digits);
+        for (shape, indices) in lists {
             let Some((y, expected)) = add_rows(kernels, shape, &indices) else { return };
             // Each of the terms, which are below 1, is rounded at most as the sum of all.
             let limit = 2e-7 * (indices.len() + 1) as f64;
@@ -186,6 +189,28 @@ fn floats_are_added() {
             }
         }
     });
+}
+
+#[test]
+fn indices_out_of_range_are_dropped() {
+    // The last one is the number of rows: the element after them must not change.
+    let indices = [-1, 1, i32::MIN, i32::MAX, 2];
+    let check = |operation: &str, expected: [f32; 3]| {
+        each_variant(operation, |kernels, what| {
+            let gpu = kernels.device();
+            let x = succeed(gpu.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0]));
+            let (selected, y) = (succeed(gpu.upload(&indices)), succeed(gpu.upload(&[10.0f32; 3])));
+            let op = match operation {
+                "scatter_rows" => kernels.scatter_rows(&x, &selected, &y, 2, 1, 5),
+                _ => kernels.scatter_add_rows(&x, &selected, &y, 2, 1, 5),
+            };
+            let Some(op) = supported(op) else { return };
+            succeed(op.run());
+            assert_eq!(succeed(y.download()), expected, "{what}");
+        });
+    };
+    check("scatter_rows", [10.0, 2.0, 10.0]);
+    check("scatter_add_rows", [10.0, 12.0, 10.0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of products of a matrix and a vector.
 
 use scry_gpu::{Binding, Device};
-use scry_kernels::Kernels;
+use scry_kernels::{Gemv, Kernels, Layout};
 use scry_test_support::{on_each_device, succeed};
 
 use crate::for_each_float;
@@ -68,6 +68,116 @@ fn transposed_products_match_reference() {
     each_variant("gemv_transposed", |kernels, what| {
         for_each_float!(check_gemv(kernels, what, true));
     });
+}
+
+/// Batches: without gaps, with the same matrix or vector, with gaps that keep or break alignment,
+/// sums that are split, more products than a dimension of a grid has workgroups, and none.
+fn batches(order: Layout) -> Vec<Gemv> {
+    let gemv = |rows, columns, batch| Gemv::new(rows, columns).with_layout(order).batched(batch);
+    let gaps = |it: Gemv, [ld, a, x, y]: [u64; 4]| {
+        let mut gemv = it;
+        (gemv.x_stride, gemv.y_stride) = (it.x_stride + x, it.y_stride + y);
+        gemv.a.ld += ld;
+        gemv.a.stride = gemv.a.ld * it.a.lines(it.rows, it.columns).1 + a;
+        gemv
+    };
+    let shared = |it: Gemv| Gemv { x_stride: 0, ..it };
+    let mut one_matrix = gemv(17, 24, 5);
+    one_matrix.a.stride = 0;
+    vec![
+        gemv(1, 1, 1),
+        gemv(3, 7, 2),
+        gemv(13, 31, 11),
+        gemv(16, 64, 3),
+        gaps(gemv(16, 64, 3), [8, 16, 8, 8]),
+        gaps(gemv(16, 64, 3), [8, 16, 8, 1]),
+        gaps(gemv(16, 64, 3), [3, 5, 1, 2]),
+        gaps(gemv(7, 5, 1), [1, 1, 1, 1]),
+        shared(gemv(8, 40, 4)),
+        one_matrix,
+        gemv(2, 4097, 3),
+        gaps(gemv(4, 20_000, 2), [4, 0, 0, 4]),
+        gemv(1, 3, 70_001),
+        gemv(3, 0, 2),
+        gemv(0, 3, 2),
+        gemv(3, 4, 0),
+    ]
+}
+
+/// Returns the results of a batch, and where they are not written NaN.
+fn expected_batch<T: Float>(gemv: &Gemv, a: &[T], x: &[T], len: usize) -> Vec<f64> {
+    let mut expected = vec![f64::NAN; len];
+    let [row_stride, column_stride] = match gemv.a.order {
+        Layout::RowMajor => [gemv.a.ld, 1],
+        Layout::ColMajor => [1, gemv.a.ld],
+    };
+    for z in 0..gemv.batch {
+        for row in 0..gemv.rows {
+            let products = (0..gemv.columns).map(|column| {
+                let at = z * gemv.a.stride + row * row_stride + column * column_stride;
+                a[at as usize].wide() * x[(z * gemv.x_stride + column) as usize].wide()
+            });
+            expected[(z * gemv.y_stride + row) as usize] = products.sum();
+        }
+    }
+    expected
+}
+
+fn check_batch<T: Float>(kernels: &Kernels, what: &str) {
+    let gpu = kernels.device();
+    for gemv in [Layout::RowMajor, Layout::ColMajor].into_iter().flat_map(batches) {
+        let len = |stride: u64, elements: u64| (gemv.batch * stride + elements) as usize;
+        let (_, lines) = gemv.a.lines(gemv.rows, gemv.columns);
+        let a = random::<T>(1, len(gemv.a.stride, gemv.a.ld * lines));
+        let x = random::<T>(2, len(gemv.x_stride, gemv.columns));
+        let y = poisoned::<T>(gpu, len(gemv.y_stride, gemv.rows));
+        let (device_a, device_x) = (succeed(gpu.upload(&a)), succeed(gpu.upload(&x)));
+        let op = kernels.gemv_batch(&gemv, &device_a, &device_x, &y);
+        let Some(op) = supported(op) else { return };
+        succeed(op.run());
+        let y = succeed(y.download());
+        let what = format!("{what}, {}, {gemv:?}", type_name::<T>());
+        let scale = (gemv.columns as f64).sqrt().max(1.0);
+        assert_close(&what, 8.0, scale, &y, &expected_batch(&gemv, &a, &x, y.len()));
+    }
+}
+
+#[test]
+fn batches_match_reference() {
+    each_variant("gemv_batch", |kernels, what| {
+        for_each_float!(check_batch(kernels, what));
+    });
+}
+
+#[test]
+fn overlapping_batches_are_refused() {
+    let gpu = succeed(Device::open("cpu"));
+    let kernels = succeed(Kernels::new(&gpu));
+    let (a, y) = (succeed(gpu.alloc::<f32>(60)), succeed(gpu.alloc::<f32>(60)));
+    let error = |gemv: Gemv| kernels.gemv_batch(&gemv, &a, &a, &y).unwrap_err().to_string();
+    let valid = Gemv::new(3, 4).batched(5);
+    assert_eq!(
+        error(Gemv { y_stride: 2, ..valid }),
+        "Kernels::gemv_batch: `y_stride` is 2, less than the 3 results of a product; help: pass at \
+         least that"
+    );
+    let mut overlapping = valid;
+    overlapping.a.ld = 3;
+    assert_eq!(
+        error(overlapping),
+        "Kernels::gemv_batch: `a.ld` is 3, less than the 4 elements of a row or column; help: pass \
+         at least that"
+    );
+    assert_eq!(
+        error(valid.batched(6)),
+        "Kernels::gemv_batch: buffer `a` has 60 elements, but rows=3, columns=4, batch=6 needs at \
+         least 72; help: pass a longer buffer, or smaller sizes"
+    );
+    assert_eq!(
+        error(Gemv { x_stride: u64::MAX, ..valid }),
+        "Kernels::gemv_batch: `x` has more than 2^64 - 1 elements with rows=3, columns=4, batch=5; \
+         help: pass smaller sizes or strides"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! sizes, every element type, poisoned outputs, and values such as NaN and infinities.
 
 mod attention;
+mod bad_input;
 mod conv;
 mod gather;
 mod gemv;

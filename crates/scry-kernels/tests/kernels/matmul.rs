@@ -40,6 +40,31 @@ fn check_matmul<T: Float>(kernels: &Kernels, what: &str) {
 }
 
 #[test]
+fn special_values_stay_in_their_lines() {
+    for [m, n, k] in [[3, 5, 20], [65, 70, 40]] {
+        let (mut a, mut b) = (vec![1.0f32; m * k], vec![1.0f32; k * n]);
+        // NaN in the second row of `a`, an infinity in the third column of `b`.
+        (a[k], b[4 * n + 2]) = (f32::NAN, f32::INFINITY);
+        let expected = |at: usize| match (at / n, at % n) {
+            (1, _) => f64::NAN,
+            (_, 2) => f64::INFINITY,
+            _ => k as f64,
+        };
+        let expected: Vec<f64> = (0..m * n).map(expected).collect();
+        each_variant("matmul", |kernels, what| {
+            let gpu = kernels.device();
+            let (device_a, device_b) = (succeed(gpu.upload(&a)), succeed(gpu.upload(&b)));
+            let out = poisoned::<f32>(gpu, m * n);
+            let op = kernels.matmul(&device_a, &device_b, &out, m, n, k);
+            let Some(op) = supported(op) else { return };
+            succeed(op.run());
+            let what = format!("{what}, {m} x {n} x {k}");
+            assert_close(&what, 0.0, 1.0, &succeed(out.download()), &expected);
+        });
+    }
+}
+
+#[test]
 fn matmul_matches_reference() {
     each_variant("matmul", |kernels, what| {
         for_each_float!(check_matmul(kernels, what));

@@ -17,7 +17,8 @@ fn quantised_blocks_match_host() {
     each_variant("quantize", |kernels, what| {
         let gpu = kernels.device();
         for format in BlockFormat::ALL {
-            for count in [256, 7 * 256, 103 * 256] {
+            for blocks in [1, 2, 3, 31, 257] {
+                let count = blocks * format.block_len();
                 let x = succeed(gpu.upload(&random::<f32>(1, count + 1)));
                 let mut expected = random_blocks(format, count);
                 expected.push(0xee);
@@ -32,10 +33,84 @@ fn quantised_blocks_match_host() {
     });
 }
 
+/// Blocks of weights that exercise the rounding of scales and the search for them.
+fn unusual_weights(format: BlockFormat) -> Vec<f32> {
+    let len = format.block_len();
+    let numbers = random::<f32>(7, len);
+    let changed = |changes: &[(usize, f32)]| {
+        let mut weights = numbers.clone();
+        changes.iter().for_each(|(at, weight)| weights[*at] = *weight);
+        weights
+    };
+    let scaled = |by: f32| numbers.iter().map(|x| x * by).collect::<Vec<_>>();
+    let blocks = [
+        vec![0.0; len],
+        vec![-0.0; len],
+        vec![1.0; len],
+        vec![-1.0; len],
+        // Scales that are subnormal, round to zero, or exceed the range of f16.
+        scaled(1e-5),
+        scaled(3e-7),
+        scaled(1e-9),
+        scaled(1e-38),
+        scaled(1e-42),
+        scaled(1e6),
+        scaled(1e30),
+        vec![f32::MAX; len],
+        (0..len).map(|nth| if nth % 2 == 0 { f32::MAX } else { f32::MIN }).collect(),
+        // Of two largest ones the first counts, or the positive one.
+        changed(&[(3, 2.0), (20, -2.0)]),
+        changed(&[(3, -2.0), (20, 2.0)]),
+        changed(&[(0, f32::NAN)]),
+        changed(&[(31, f32::NAN), (5, -f32::NAN)]),
+        changed(&[(0, f32::INFINITY)]),
+        changed(&[(9, f32::NEG_INFINITY), (8, f32::INFINITY)]),
+        vec![f32::NAN; len],
+        vec![f32::INFINITY; len],
+        vec![f32::NEG_INFINITY; len],
+        // Halves of steps, and groups of very different scales.
+        (0..len).map(|nth| (nth as f32 - 16.0) / 2.0).collect(),
+        (0..len).map(|nth| numbers[nth] * 10f32.powi(nth as i32 / 32 - 4)).collect(),
+        (0..len).map(|nth| numbers[nth].abs() + 3.0).collect(),
+        (0..len).map(|nth| -numbers[nth].abs() - 3.0).collect(),
+    ];
+    blocks.concat()
+}
+
+#[test]
+fn unusual_blocks_match_host() {
+    each_variant("quantize", |kernels, what| {
+        let gpu = kernels.device();
+        for format in BlockFormat::ALL {
+            let weights = unusual_weights(format);
+            let expected = quant::quantize(format, &weights).expect("they are whole blocks");
+            let x = succeed(gpu.upload(&weights));
+            let blocks = succeed(gpu.upload(&vec![0xeeu8; expected.len()]));
+            let Some(op) = supported(kernels.quantize(format, &x, &blocks, weights.len())) else {
+                return;
+            };
+            succeed(op.run());
+            let bytes = format.block_bytes();
+            let blocks = succeed(blocks.download());
+            for (nth, expected) in expected.chunks(bytes).enumerate() {
+                let mut block = blocks[nth * bytes..][..bytes].to_vec();
+                let weights = &weights[nth * format.block_len()..][..format.block_len()];
+                // A device may flush subnormal weights; then a zero loses its sign.
+                if weights.iter().all(|weight| weight.is_subnormal()) {
+                    let sign = if format == BlockFormat::Q6K { 209 } else { 1 };
+                    block[sign] = block[sign] & 0x7f | expected[sign] & 0x80;
+                }
+                assert!(block == expected, "{what}, {format:?}, block {nth}, {weights:?}");
+            }
+        }
+    });
+}
+
 fn check_dequantize<T: Float>(kernels: &Kernels, what: &str) {
     let gpu = kernels.device();
     for format in BlockFormat::ALL {
-        for count in [512, 34 * 256, 1026 * 256] {
+        for blocks in [1, 2, 33, 1009] {
+            let count = blocks * format.block_len();
             let blocks = random_blocks(format, count);
             let weights = quant::dequantize(format, &blocks).expect("they are whole blocks");
             let blocks = succeed(gpu.upload(&blocks));
@@ -61,6 +136,39 @@ fn dequantised_weights_match_host() {
         check_dequantize::<f32>(kernels, what);
         check_dequantize::<f16>(kernels, what);
         check_dequantize::<bf16>(kernels, what);
+    });
+}
+
+#[test]
+fn unusual_scales_are_dequantised() {
+    // Subnormal, the largest, infinite and NaN.
+    let scales = [0x0001u16, 0x8155, 0x03ff, 0x0400, 0x7bff, 0xfc00, 0x7e00, 0x8000];
+    each_variant("dequantize", |kernels, what| {
+        let gpu = kernels.device();
+        for format in BlockFormat::ALL {
+            let mut blocks = random_blocks(format, scales.len() * format.block_len());
+            let bytes = format.block_bytes();
+            for (block, scale) in blocks.chunks_mut(bytes).zip(scales) {
+                let at = if format == BlockFormat::Q6K { 208 } else { 0 };
+                block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            }
+            let expected = quant::dequantize(format, &blocks).expect("they are whole blocks");
+            let (count, blocks) = (expected.len(), succeed(gpu.upload(&blocks)));
+            let y = poisoned::<f32>(gpu, count);
+            let Some(op) = supported(kernels.dequantize(format, &blocks, &y, count)) else {
+                return;
+            };
+            succeed(op.run());
+            for (nth, (y, expected)) in succeed(y.download()).iter().zip(&expected).enumerate() {
+                let is_close = match expected.is_nan() {
+                    true => y.is_nan(),
+                    false => {
+                        y == expected || (y - expected).abs() <= 2e-7 * expected.abs().max(1.0)
+                    }
+                };
+                assert!(is_close, "{what}, {format:?}, weight {nth}: {y}, expected {expected}");
+            }
+        }
     });
 }
 
@@ -104,7 +212,7 @@ fn quantised_products_match_reference() {
     each_variant("quantized_matmul", |kernels, what| {
         for format in BlockFormat::ALL {
             for (shape, columns) in
-                [([2, 256], 1), ([34, 768], 3), ([126, 1024], 8), ([10, 512], 17)]
+                [([1, 256], 1), ([33, 768], 3), ([127, 1024], 8), ([11, 512], 17)]
             {
                 check_product::<f32, f32>(kernels, what, format, shape, columns);
                 check_product::<f16, f32>(kernels, what, format, shape, columns);

@@ -130,6 +130,36 @@ fn norms_match_reference() {
 }
 
 #[test]
+fn norms_of_special_values() {
+    const NAN: f64 = f64::NAN;
+    let x = [
+        [1.0, f32::NAN, 2.0, 3.0],
+        [f32::INFINITY, 1.0, -1.0, 0.0],
+        [2.0, -2.0, 2.0, -2.0],
+        [0.0, -0.0, 0.0, -0.0],
+    ];
+    let (rest, zeros) = ([1.0, -1.0, 1.0, -1.0], [0.0; 4]);
+    let check = |kernels: &Kernels, what: &str, is_centered: bool, expected: [[f64; 4]; 4]| {
+        let input = succeed(kernels.device().upload(x.as_flattened()));
+        let y = poisoned::<f32>(kernels.device(), 16);
+        let op = match is_centered {
+            true => kernels.layer_norm(&input, None, None, &y, 4, 4, 1e-30),
+            false => kernels.rms_norm(&input, None, &y, 4, 4, 1e-30),
+        };
+        let Some(op) = supported(op) else { return };
+        succeed(op.run());
+        assert_close(what, 4.0, 1.0, &succeed(y.download()), expected.as_flattened());
+    };
+    each_variant("layer_norm", |kernels, what| {
+        check(kernels, what, true, [[NAN; 4], [NAN; 4], rest, zeros]);
+    });
+    each_variant("rms_norm", |kernels, what| {
+        // Numbers divided by infinity are 0, infinity divided by itself is NaN.
+        check(kernels, what, false, [[NAN; 4], [NAN, 0.0, 0.0, 0.0], rest, zeros]);
+    });
+}
+
+#[test]
 fn empty_matrices_launch_nothing() {
     each_variant("softmax", |kernels, what| {
         let gpu = kernels.device();

@@ -7,9 +7,7 @@ use crate::support::{poisoned, random};
 
 #[test]
 fn every_operation_has_a_portable_reference() {
-    // These have PTX variants only, so far.
-    const WITHOUT: [&str; 1] = ["quantize"];
-    for operation in operations().iter().filter(|it| !WITHOUT.contains(&it.name)) {
+    for operation in operations() {
         let last = operation.variants.last().expect("there is a variant");
         assert_eq!((last.name, last.needs), ("wgsl", ""), "{}", operation.name);
         let mut names: Vec<_> = operation.variants.iter().map(|it| it.name).collect();
@@ -24,6 +22,23 @@ const README: &str = "crates/scry-kernels/README.md";
 const TABLE_START: &str =
     "<!-- operations: SCRY_BLESS=1 cargo test -p scry-kernels --test kernels -->\n";
 const TABLE_END: &str = "<!-- end of operations -->\n";
+
+/// The guide, whose table of special values has a row for every operation.
+const GUIDE: &str = "crates/scry-kernels/src/guide/using_operations.md";
+
+#[test]
+fn guide_has_rules_for_all_operations() {
+    let guide = std::fs::read_to_string(root().join(GUIDE)).expect("the guide exists");
+    let (_, rules) = guide.split_once("# Special values and indices").expect("it has the table");
+    let (rules, _) = rules.split_once("\n# ").expect("a chapter follows");
+    let rows = rules.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | "));
+    let listed: Vec<_> = rows.flat_map(|(names, _)| names.split("`, `")).collect();
+    let listed: Vec<_> = listed.iter().map(|name| name.trim_end_matches('`')).collect();
+    let missing: Vec<_> =
+        operations().iter().map(|it| it.name).filter(|name| !listed.contains(name)).collect();
+    assert!(missing.is_empty(), "the guide has no rules for {missing:?}");
+    assert_eq!(listed.len(), operations().len(), "the guide has rules for other operations");
+}
 
 fn describe_variant(variant: &VariantInfo) -> String {
     let order = (!variant.deterministic).then_some("not deterministic");

@@ -195,7 +195,7 @@ fn unsupported_text_is_rejected() {
         let error = parse(&text(line), 0).expect_err("unsupported text");
         assert!(error.contains(because), "{error}");
     };
-    assert_rejected("prmt.b32 %r1, %r0, %r0, 4", "unsupported opcode `prmt.b32`");
+    assert_rejected("prmt.b32.rc8 %r1, %r0, %r0, 4", "unsupported opcode `prmt.b32.rc8`");
     assert_rejected("add.sat.s32 %r1, %r0, 1", "unsupported opcode `add.sat.s32`");
     assert_rejected("ld.global.acquire.b32 %r1, [%d1]", "unsupported opcode");
     assert_rejected("cvt.rz.f32.u32 %r1, %r0", "unsupported opcode");

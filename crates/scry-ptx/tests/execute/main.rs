@@ -28,6 +28,8 @@ mod memory;
 mod mutants;
 mod parse;
 mod polls;
+#[cfg(feature = "kernels")]
+mod quant;
 mod random;
 mod run;
 mod warp;

@@ -21,6 +21,12 @@ impl Kernels {
     /// Prepares the quantisation of the first `count` elements of `x`, which are `f32`, to
     /// `blocks`, which are bytes; `count` is a multiple of the block length.
     ///
+    /// The blocks are the same, byte by byte, on every device and with every variant, but for the
+    /// sign of a scale of 0 if all weights of a block are subnormal. Those of `Q4_0` and `Q4_1` are
+    /// GGML's. The scales of `Q4K`, `Q5K` and `Q6K` are searched by least squares, those of the
+    /// others follow from the largest weights. Scales beyond the range of `f16` are clamped; NaN
+    /// does not change scales, and becomes the lowest integer.
+    ///
     /// ```
     /// use scry_gpu::Buffer;
     /// use scry_kernels::{BlockFormat, Kernels};
@@ -217,6 +223,12 @@ impl Operation for Quantize {
                 obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::quantize,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: shaders::quantize_obstacle,
+                suits: |_, _| true,
+                prepare: shaders::quantize,
             },
         ]
     }

@@ -28,6 +28,17 @@ pub(super) enum Sorted {
     Positions,
 }
 
+/// How another operation sorts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    /// With look-back.
+    Lookback,
+    /// In Rust, on the CPU device.
+    Host,
+    /// With workgroup memory only.
+    Passes,
+}
+
 /// The number of scratch buffers that sorts use.
 pub(super) const SCRATCH: usize = 6;
 
@@ -38,6 +49,9 @@ pub(super) struct Sort {
     sorted: Sorted,
     dtype: DType,
     len: u64,
+    /// Passes, each by 8 bits, from the lowest ones. If there are fewer than 4, the upper bits of
+    /// keys are 0.
+    passes: usize,
 }
 
 /// Sorting.
@@ -67,7 +81,7 @@ impl Kernels {
         const FUNCTION: &str = "Kernels::sort";
         let dtype = Call::new(FUNCTION).dtype("keys", keys, &WORDS)?;
         let len = keys.len() as u64;
-        self.op(Sort { function: FUNCTION, sorted: Sorted::Keys, dtype, len }, &[keys])
+        self.op(Sort::new(FUNCTION, Sorted::Keys, dtype, len), &[keys])
     }
 
     /// Prepares to sort all elements of `keys` in place, as [`Kernels::sort`] does, and to move the
@@ -102,7 +116,7 @@ impl Kernels {
             ));
         }
         let (sorted, len) = (Sorted::Pairs(value), keys.len() as u64);
-        self.op(Sort { function: FUNCTION, sorted, dtype, len }, &[keys, values])
+        self.op(Sort::new(FUNCTION, sorted, dtype, len), &[keys, values])
     }
 
     /// Prepares to compute the positions of the elements of `keys` in the order of
@@ -128,7 +142,7 @@ impl Kernels {
         const FUNCTION: &str = "Kernels::argsort";
         let dtype = Call::new(FUNCTION).dtype("keys", keys, &WORDS)?;
         let (sorted, len) = (Sorted::Positions, keys.len() as u64);
-        self.op(Sort { function: FUNCTION, sorted, dtype, len }, &[keys, indices])
+        self.op(Sort::new(FUNCTION, sorted, dtype, len), &[keys, indices])
     }
 }
 
@@ -162,7 +176,7 @@ impl Operation for Sort {
                     deterministic: true,
                 },
                 obstacle: sweeps::obstacle,
-                suits: |it, _| it.len > passes::TILE,
+                suits: |it, _| suits_lookback(it.len),
                 prepare: sweeps::prepare,
             },
             Variant {
@@ -190,9 +204,31 @@ impl Operation for Sort {
 }
 
 impl Sort {
-    fn of_words(sorted: Sorted, len: u64) -> Self {
-        Self { function: "Kernels::sort", sorted, dtype: DType::U32, len }
+    fn new(function: &'static str, sorted: Sorted, dtype: DType, len: u64) -> Self {
+        Self { function, sorted, dtype, len, passes: passes::MAX_PASSES }
     }
+
+    fn of_words(sorted: Sorted, len: u64) -> Self {
+        Self::new("Kernels::sort", sorted, DType::U32, len)
+    }
+
+    fn prepare(
+        &self,
+        preparation: &Preparation<'_>,
+        method: Method,
+    ) -> Result<Vec<PreparedLaunch>> {
+        match method {
+            Method::Lookback => sweeps::prepare(self, preparation),
+            Method::Host => host::prepare(self, preparation),
+            Method::Passes => passes::prepare(self, preparation),
+        }
+    }
+}
+
+/// Returns whether a sort of this many words is faster with look-back: those of a tile are one
+/// launch without.
+pub(super) fn suits_lookback(len: u64) -> bool {
+    len > passes::TILE
 }
 
 /// Returns why look-back cannot be used to sort this many words; `None` if it can.
@@ -209,9 +245,30 @@ pub(super) fn words(
     has_lookback: bool,
 ) -> Result<Vec<PreparedLaunch>> {
     let it = Sort::of_words(sorted, buffers[0].len() as u64);
+    let method = if has_lookback { Method::Lookback } else { Method::Passes };
+    it.prepare(&Preparation { buffers, ..*preparation }, method)
+}
+
+/// Prepares a stable sort of words with words for another operation, of keys below 2^bits. Returns
+/// the launches, and where keys and values are afterwards: in place, or in scratch memory.
+pub(super) fn short_pairs(
+    preparation: &Preparation<'_>,
+    buffers: &[UntypedBuffer; 2],
+    bits: u32,
+    method: Method,
+) -> Result<(Vec<PreparedLaunch>, [UntypedBuffer; 2])> {
+    let it = Sort::of_words(Sorted::Pairs(DType::U32), buffers[0].len() as u64);
+    let it = Sort { passes: bits.div_ceil(8) as usize, ..it };
     let preparation = Preparation { buffers, ..*preparation };
-    match has_lookback {
-        true => sweeps::prepare(&it, &preparation),
-        false => passes::prepare(&it, &preparation),
-    }
+    let launches = it.prepare(&preparation, method)?;
+    let is_in_place = match method {
+        Method::Lookback => it.passes.is_multiple_of(2),
+        Method::Host => true,
+        Method::Passes => it.passes.is_multiple_of(2) || it.is_tile(),
+    };
+    let sorted = match is_in_place {
+        true => buffers.clone(),
+        false => it.other_buffers(&preparation)?,
+    };
+    Ok((launches, sorted))
 }

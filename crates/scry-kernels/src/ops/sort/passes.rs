@@ -12,8 +12,8 @@ use crate::wgsl::{Immediates, WgslLaunch};
 /// Keys of a tile.
 pub(super) const TILE: u64 = 2048;
 
-/// Passes, each by 8 bits.
-const PASSES: usize = 4;
+/// Passes by all bits, each by 8.
+pub(super) const MAX_PASSES: usize = 4;
 
 const PARAMETERS: &str = include_str!("../../shaders/sort/parameters.wgsl");
 const ROUND: &str = include_str!("../../shaders/sort/round.wgsl");
@@ -36,13 +36,27 @@ impl Sort {
         preparation.buffers.iter().map(words).collect()
     }
 
+    /// Returns whether the sort is one of a tile, in place.
+    pub(super) fn is_tile(&self) -> bool {
+        self.len <= TILE
+    }
+
+    /// Returns the keys and the values in scratch memory, where odd passes of pairs move them.
+    pub(super) fn other_buffers(
+        &self,
+        preparation: &Preparation<'_>,
+    ) -> Result<[UntypedBuffer; 2]> {
+        let scratch = |nth| preparation.kernels.scratch_of(nth, DType::U32, self.len);
+        Ok([scratch(1)?, scratch(3)?])
+    }
+
     /// Returns the passes. They alternate between the arguments and scratch memory, from the second
-    /// scratch buffer on; what is sorted in place ends where it was.
-    pub(super) fn passes(&self, preparation: &Preparation<'_>) -> Result<[Pass; PASSES]> {
+    /// scratch buffer on; what is sorted in place by an even number ends where it was.
+    pub(super) fn passes(&self, preparation: &Preparation<'_>) -> Result<Vec<Pass>> {
         let kernels: &Kernels = preparation.kernels;
         let arguments = self.words(preparation)?;
         let scratch = |nth| kernels.scratch_of(nth, DType::U32, self.len);
-        let other_keys = scratch(1)?;
+        let [other_keys, other_values] = self.other_buffers(preparation)?;
         // Keys before each pass, and after the last one.
         let keys = match self.sorted {
             Sorted::Positions => {
@@ -55,20 +69,21 @@ impl Sort {
             }
         };
         let values = match arguments.get(1) {
-            None => [const { None }; PASSES + 1],
+            None => [const { None }; MAX_PASSES + 1],
             Some(values) => {
-                let other = || Ok::<_, scry_gpu::GpuError>(Some(scratch(3)?));
+                let other = || Some(other_values.clone());
                 let values = || Some(values.clone());
-                [values(), other()?, values(), other()?, values()]
+                [values(), other(), values(), other(), values()]
             }
         };
-        Ok(std::array::from_fn(|nth| Pass {
+        let pass = |nth: usize| Pass {
             keys: keys[nth].clone(),
-            sorted_keys: (self.sorted != Sorted::Positions || nth + 1 < PASSES)
+            sorted_keys: (self.sorted != Sorted::Positions || nth + 1 < MAX_PASSES)
                 .then(|| keys[nth + 1].clone()),
             values: values[nth].clone().filter(|_| self.sorted != Sorted::Positions || nth > 0),
             sorted_values: values[nth + 1].clone(),
-        }))
+        };
+        Ok((0..self.passes).map(pass).collect())
     }
 
     /// Returns the definitions of `encode` and `decode`.
@@ -83,7 +98,7 @@ impl Sort {
 
 /// Prepares the sort.
 pub(super) fn prepare(it: &Sort, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    if it.len <= TILE {
+    if it.is_tile() {
         return Ok(vec![tile_launch(it, preparation)?]);
     }
     let tiles = it.len.div_ceil(TILE);

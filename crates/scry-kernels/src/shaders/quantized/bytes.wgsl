@@ -1,9 +1,10 @@
-// Blocks of quantised weights, as bytes. Followed by the function `weight` of a format.
+// Blocks of quantised weights, as bytes. Preceded by the definition of `Unit`, u32 or u16, and of
+// UNIT_BYTES; followed by float16.wgsl and the function `weight` of a format.
 
-@group(0) @binding(0) var<storage, read> blocks: array<u32>;
+@group(0) @binding(0) var<storage, read> blocks: array<Unit>;
 
 fn byte(at: u32) -> u32 {
-    return (blocks[at / 4u] >> (at % 4u * 8u)) & 0xffu;
+    return (u32(blocks[at / UNIT_BYTES]) >> (at % UNIT_BYTES * 8u)) & 0xffu;
 }
 
 fn signed_byte(at: u32) -> f32 {
@@ -12,6 +13,6 @@ fn signed_byte(at: u32) -> f32 {
 
 // An f16 at an even position.
 fn half(at: u32) -> f32 {
-    return unpack2x16float(blocks[at / 4u] >> (at % 4u * 8u)).x;
+    return widen_half((u32(blocks[at / UNIT_BYTES]) >> (at % UNIT_BYTES * 8u)) & 0xffffu);
 }
 

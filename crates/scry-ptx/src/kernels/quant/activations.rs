@@ -47,7 +47,8 @@ impl Limbs {
         let (interleaved, limbs_per_sum) = match format {
             BlockFormat::Q4K | BlockFormat::Q5K => (false, Some(32)),
             BlockFormat::Q6K => (true, Some(16)),
-            BlockFormat::Q8_0 => (true, None),
+            // `Q4_0` and `Q4_1` have no MMA kernel: see `BlockFormat::is_streamed`.
+            BlockFormat::Q4_0 | BlockFormat::Q4_1 | BlockFormat::Q8_0 => (true, None),
         };
         Self { limbs, padded_columns: columns.next_power_of_two(), interleaved, limbs_per_sum }
     }

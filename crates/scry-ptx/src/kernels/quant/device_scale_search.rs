@@ -85,6 +85,17 @@ impl<'k> Weights<'k> {
         larger_magnitude(self.lowest(), self.highest(self.k.constant(0.0)))
     }
 
+    /// Returns the first of the least numbers, and the range up to the largest one: 0 without
+    /// numbers, and between equal ones.
+    pub(super) fn low_and_range(&self) -> (Val<'k, f32>, Val<'k, f32>) {
+        let k = self.k;
+        let (none_low, none_high) = (k.constant(f32::INFINITY), k.constant(f32::NEG_INFINITY));
+        let low = self.x.iter().fold(none_low, |low, x| x.lt(low).select(*x, low));
+        let high = self.x.iter().fold(none_high, |high, x| x.gt(high).select(*x, high));
+        let range = low.lt(high).select(high.minus(low), 0.0);
+        (low.gt(high).select(0.0, low), range)
+    }
+
     fn sum(&self, values: impl Iterator<Item = Val<'k, f32>>) -> Val<'k, f32> {
         values.fold(self.k.constant(0.0), |sum, value| sum.plus(value))
     }

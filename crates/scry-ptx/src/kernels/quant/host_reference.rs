@@ -13,12 +13,21 @@ pub(super) const MAX_F16: f32 = 65504.0;
 /// largest magnitude), rounded to the stored precision, then the nearest integers. Scales beyond
 /// the range of `f16` are clamped.
 ///
+/// `Q4_0` and `Q4_1` have the bytes of GGML's reference, `quantize_row_q4_0_ref`: the scale is that
+/// of the first weight with the largest magnitude, and of the range, and integers are those of the
+/// scale before it is rounded. Unlike there, scales beyond the range of `f16` are clamped, and the
+/// integers of a scale that rounds to 0 are those of zeros.
+///
+/// NaN does not change scales; it becomes the lowest integer.
+///
 /// # Errors
 /// [`PlanError::Argument`] if the number of weights is not a multiple of the block length.
 pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanError> {
     let len = format.block_len();
     check_whole_blocks("quantize", "weights", "elements", [weights.len(), len])?;
     let encode = match format {
+        BlockFormat::Q4_0 => encode_nibbles_around_8,
+        BlockFormat::Q4_1 => encode_nibbles,
         BlockFormat::Q4K => |x: &[f32]| encode_affine::<4>(x),
         BlockFormat::Q5K => |x: &[f32]| encode_affine::<5>(x),
         BlockFormat::Q6K => encode_centred,
@@ -35,6 +44,8 @@ pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanEr
     let bytes = format.block_bytes();
     check_whole_blocks("dequantize", "blocks", "bytes", [blocks.len(), bytes])?;
     let decode = match format {
+        BlockFormat::Q4_0 => decode_nibbles_around_8,
+        BlockFormat::Q4_1 => decode_nibbles,
         BlockFormat::Q4K => |block: &[u8]| decode_affine(block, None, &block[16..]),
         BlockFormat::Q5K => |block: &[u8]| decode_affine(block, Some(&block[16..48]), &block[48..]),
         BlockFormat::Q6K => decode_centred,
@@ -175,4 +186,57 @@ fn encode_plain(x: &[f32]) -> Vec<u8> {
 fn decode_plain(block: &[u8]) -> Vec<f32> {
     let d = f16_at(block, 0);
     block[2..].iter().map(|q| d * f32::from(*q as i8)).collect()
+}
+
+/// Packs the integers of 32 weights: weight `i` with weight `i + 16`.
+fn pack_nibbles(x: &[f32], integer: impl Fn(f32) -> f32) -> impl Iterator<Item = u8> {
+    let q: Vec<u8> = x.iter().map(|x| truncated_clamped(integer(*x))).collect();
+    (0..16).map(move |nth| q[nth] | q[nth + 16] << 4)
+}
+
+/// Truncates to an integer from 0 to 15; NaN becomes 0.
+fn truncated_clamped(value: f32) -> u8 {
+    value.clamp(0.0, 15.0) as u8
+}
+
+/// Returns the integers of 32 weights.
+fn unpack_nibbles(q: &[u8]) -> impl Iterator<Item = f32> {
+    (0..32).map(|nth| f32::from(q[nth % 16] >> (4 * (nth / 16)) & 15))
+}
+
+/// Returns the inverse of a scale before it is rounded; 0 if it rounds to 0.
+fn inverse_unless_lost(scale: f32, rounded: f32) -> f32 {
+    if rounded == 0.0 { 0.0 } else { 1.0 / scale }
+}
+
+fn encode_nibbles_around_8(x: &[f32]) -> Vec<u8> {
+    let first_largest = |a: f32, b: &f32| if b.abs() > a.abs() { *b } else { a };
+    let scale = (x.iter().fold(0.0, first_largest) / -8.0).clamp(-MAX_F16, MAX_F16);
+    let (d_bytes, d) = round_scale(scale);
+    let inverse = inverse_unless_lost(scale, d);
+    d_bytes.into_iter().chain(pack_nibbles(x, |x| x * inverse + 8.5)).collect()
+}
+
+fn decode_nibbles_around_8(block: &[u8]) -> Vec<f32> {
+    let d = f16_at(block, 0);
+    unpack_nibbles(&block[2..]).map(|q| d * (q - 8.0)).collect()
+}
+
+fn encode_nibbles(x: &[f32]) -> Vec<u8> {
+    // Of equal numbers, which zeros with different signs are, the first one.
+    let low = x.iter().fold(f32::INFINITY, |low, x| if *x < low { *x } else { low });
+    let high = x.iter().fold(f32::NEG_INFINITY, |high, x| if *x > high { *x } else { high });
+    // There is no range without numbers (all are NaN), nor between infinities with the same sign.
+    let range = if low < high { high - low } else { 0.0 };
+    let low = if low > high { 0.0 } else { low.clamp(-MAX_F16, MAX_F16) };
+    let scale = (range / 15.0).min(MAX_F16);
+    let ((d_bytes, d), (m_bytes, _)) = (round_scale(scale), round_scale(low));
+    let inverse = inverse_unless_lost(scale, d);
+    let q = pack_nibbles(x, |x| (x - low) * inverse + 0.5);
+    d_bytes.into_iter().chain(m_bytes).chain(q).collect()
+}
+
+fn decode_nibbles(block: &[u8]) -> Vec<f32> {
+    let (d, m) = (f16_at(block, 0), f16_at(block, 2));
+    unpack_nibbles(&block[4..]).map(|q| d * q + m).collect()
 }

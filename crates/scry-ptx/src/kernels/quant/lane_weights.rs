@@ -32,6 +32,8 @@ impl<'k> LaneWeights<'k> {
     ) -> Self {
         let reader = WeightReader { k, at, lane };
         match format {
+            BlockFormat::Q4_0 => reader.load_nibbles_around_8(),
+            BlockFormat::Q4_1 => reader.load_nibbles(),
             BlockFormat::Q4K => reader.load_affine(16, None),
             BlockFormat::Q5K => reader.load_affine(48, Some(16)),
             BlockFormat::Q6K => reader.load_centred(),
@@ -108,13 +110,32 @@ impl<'k> WeightReader<'k> {
         let q = [0, 1].map(|nth| {
             let nibbles = (low[nth] >> ((group >> 1) * 4)) & 0x0f0f_0f0f;
             let bits = ((high[nth] >> (group * 2)) & 0x0303_0303) << 4;
-            // Subtracts 32 in each byte: the set upper bits prevent borrows between bytes.
-            ((nibbles | bits) | 0x8080_8080) - 0x2020_2020
+            subtract_from_bytes(nibbles | bits, 32)
         });
-        let q = q.map(|word| word ^ 0x8080_8080);
         let scale = self.load_byte(self.at.plus_bytes(self.lane >> 1).offset(192)).signed_byte(0);
         let d = self.load_f16(self.at.offset(208));
         LaneWeights { q, scale: d.binary("mul.rn", scale.convert::<f32>("rn")), offset: None }
+    }
+
+    /// Loads the low or the high bits of 8 of 16 bytes with 2-byte alignment.
+    fn load_8_nibbles(&self, at: Ptr<'k, Global, u8>) -> [Val<'k, u32>; 2] {
+        let part = self.lane & 3;
+        let bytes = self.load_8_bytes(at.plus_bytes((part & 1) * 8));
+        bytes.map(|word| (word >> ((part >> 1) * 4)) & 0x0f0f_0f0f)
+    }
+
+    /// Loads weights of `Q4_0`.
+    fn load_nibbles_around_8(&self) -> LaneWeights<'k> {
+        let block = self.at.plus_bytes((self.lane >> 2) * 18);
+        let q = self.load_8_nibbles(block.offset(2)).map(|word| subtract_from_bytes(word, 8));
+        LaneWeights { q, scale: self.load_f16(block), offset: None }
+    }
+
+    /// Loads weights of `Q4_1`.
+    fn load_nibbles(&self) -> LaneWeights<'k> {
+        let block = self.at.plus_bytes((self.lane >> 2) * 20);
+        let (scale, low) = (self.load_f16(block), self.load_f16(block.offset(2)));
+        LaneWeights { q: self.load_8_nibbles(block.offset(4)), scale, offset: Some(-low) }
     }
 
     /// Loads weights of `Q8_0`.
@@ -123,4 +144,10 @@ impl<'k> WeightReader<'k> {
         let q = self.load_8_bytes(block.plus_bytes((self.lane & 3) * 8).offset(2));
         LaneWeights { q, scale: self.load_f16(block), offset: None }
     }
+}
+
+/// Subtracts a number from each of four bytes below 128; the results are signed.
+fn subtract_from_bytes(word: Val<'_, u32>, number: u32) -> Val<'_, u32> {
+    // The set upper bits prevent borrows between bytes.
+    ((word | 0x8080_8080) - number * 0x0101_0101) ^ 0x8080_8080
 }

@@ -19,8 +19,8 @@ impl MatVec {
     /// [`PlanError::Argument`] if a size is out of range or a type not supported.
     pub fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
         self.check()?;
-        let hopper = gpu.target.supports(Target::SM_90);
-        let launches = if hopper { self.launch_columns(gpu) } else { None };
+        let streams = self.format.is_streamed() && gpu.target.supports(Target::SM_90);
+        let launches = if streams { self.launch_columns(gpu) } else { None };
         let Some(launches) = launches else { return self.portable_plan() };
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };
         if self.rows == 0 {

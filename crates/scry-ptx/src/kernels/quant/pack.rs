@@ -102,6 +102,8 @@ impl QuantizeWeights {
         let integers = shared.plus_bytes((k.thread_id() >> groups.ilog2()) * SPAN);
         let work = Work { k, weights, group_index, integers, block: blocks.at_wide(block) };
         match self.format {
+            BlockFormat::Q4_0 => work.pack_nibbles_around_8(in_bounds),
+            BlockFormat::Q4_1 => work.pack_nibbles(in_bounds),
             BlockFormat::Q4K => work.pack_affine(in_bounds, 15.0, 16, None),
             BlockFormat::Q5K => work.pack_affine(in_bounds, 31.0, 48, Some(16)),
             BlockFormat::Q6K => work.pack_centred(in_bounds),
@@ -273,6 +275,56 @@ impl<'k> Work<'k> {
             }
         });
     }
+}
+
+/// `Q4_0` and `Q4_1`.
+impl<'k> Work<'k> {
+    fn pack_nibbles_around_8(&self, in_bounds: Val<'k, bool>) {
+        let k = self.k;
+        let zero = k.constant(0.0f32);
+        let largest =
+            self.weights.x.iter().fold(zero, |largest, x| {
+                x.unary("abs").gt(largest.unary("abs")).select(*x, largest)
+            });
+        let scale = largest.divided_by(k.constant(-8.0)).max(-MAX_F16).min(MAX_F16);
+        let (d_f16, d) = round_scale(scale);
+        let inverse = inverse_unless_lost(scale, d);
+        k.if_then(in_bounds, || {
+            self.block.cast::<F16>().store(d_f16);
+            self.store_nibbles(2, |x| x.times(inverse).plus(k.constant(8.5)));
+        });
+    }
+
+    fn pack_nibbles(&self, in_bounds: Val<'k, bool>) {
+        let k = self.k;
+        let (low, range) = self.weights.low_and_range();
+        let low = low.max(-MAX_F16).min(MAX_F16);
+        let scale = range.divided_by(k.constant(15.0)).min(MAX_F16);
+        let ((d_f16, d), (m_f16, _)) = (round_scale(scale), round_scale(low));
+        let inverse = inverse_unless_lost(scale, d);
+        k.if_then(in_bounds, || {
+            let scales = self.block.cast::<F16>();
+            scales.store(d_f16);
+            scales.at(1).store(m_f16);
+            self.store_nibbles(4, |x| x.minus(low).times(inverse).plus(k.constant(0.5)));
+        });
+    }
+
+    /// Stores the integers of the block: weight `i` with weight `i + 16`. They are truncated.
+    fn store_nibbles(&self, at: i64, integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) {
+        // Of NaN and a number, `max` returns the number.
+        let nibble = |x| integer(x).max(0.0).min(15.0).convert::<f32>("rzi");
+        let (low, high) = self.weights.x.split_at(16);
+        for (four, (low, high)) in low.chunks_exact(4).zip(high.chunks_exact(4)).enumerate() {
+            let word = pack_integers(low, nibble) | (pack_integers(high, nibble) << 4);
+            self.store_word(self.block.offset(at + 4 * four as i64), word);
+        }
+    }
+}
+
+/// Returns the inverse of a scale before it is rounded; 0 if it rounds to 0.
+fn inverse_unless_lost<'k>(scale: Val<'k, f32>, rounded: Val<'k, f32>) -> Val<'k, f32> {
+    rounded.eq(0.0).select(0.0, scale.inverse())
 }
 
 impl PtxKernel for QuantizeWeights {

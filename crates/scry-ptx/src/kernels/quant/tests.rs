@@ -91,6 +91,114 @@ fn q8_0_has_scale_and_bytes() {
     assert_eq!(weights, expected);
 }
 
+#[test]
+fn q4_0_and_q4_1_pair_distant_weights() {
+    // Byte `i` has weight `i` in its low bits and weight `i + 16` in its high bits.
+    let q: Vec<u8> = (0..16).map(|nth| nth | (15 - nth) << 4).collect();
+    let integer = |nth: usize| if nth < 16 { nth as f32 } else { (31 - nth) as f32 };
+    let around_8 = [&f16_bytes(-0.75)[..], &q].concat();
+    let expected: Vec<f32> = (0..32).map(|nth| -0.75 * (integer(nth) - 8.0)).collect();
+    assert_eq!(dequantize(BlockFormat::Q4_0, &around_8).unwrap(), expected);
+    let above = [&f16_bytes(0.5)[..], &f16_bytes(-3.25), &q].concat();
+    let expected: Vec<f32> = (0..32).map(|nth| 0.5 * integer(nth) - 3.25).collect();
+    assert_eq!(dequantize(BlockFormat::Q4_1, &above).unwrap(), expected);
+}
+
+/// `quantize_row_q4_0_ref` of GGML, for one block.
+fn ggml_q4_0(x: &[f32]) -> Vec<u8> {
+    let (mut magnitude, mut largest) = (0.0f32, 0.0f32);
+    for v in x {
+        if magnitude < v.abs() {
+            (magnitude, largest) = (v.abs(), *v);
+        }
+    }
+    let d = largest / -8.0;
+    let id = if d == 0.0 { 0.0 } else { 1.0 / d };
+    let q = |v: f32| ((v * id + 8.5) as i8 as u8).min(15);
+    let mut block = f16_bytes(d).to_vec();
+    block.extend((0..16).map(|j| q(x[j]) | q(x[16 + j]) << 4));
+    block
+}
+
+/// `quantize_row_q4_1_ref` of GGML, for one block.
+fn ggml_q4_1(x: &[f32]) -> Vec<u8> {
+    let (mut min, mut max) = (f32::MAX, f32::MIN);
+    for v in x {
+        min = if *v < min { *v } else { min };
+        max = if *v > max { *v } else { max };
+    }
+    let d = (max - min) / 15.0;
+    let id = if d == 0.0 { 0.0 } else { 1.0 / d };
+    let q = |v: f32| (((v - min) * id + 0.5) as i8 as u8).min(15);
+    let mut block = [f16_bytes(d), f16_bytes(min)].concat();
+    block.extend((0..16).map(|j| q(x[j]) | q(x[16 + j]) << 4));
+    block
+}
+
+#[test]
+fn largest_magnitude_ties_match_ggml() {
+    let with = |changes: &[(usize, f32)]| {
+        let mut x = [0.25f32; 32];
+        changes.iter().for_each(|(at, value)| x[*at] = *value);
+        x
+    };
+    let mut steps = [0.0; 32];
+    // Halves of steps: ties of the rounding to integers.
+    (0..32).for_each(|nth| steps[nth] = (nth as f32 - 16.0) / 2.0);
+    let cases = [
+        with(&[(3, 2.0), (20, -2.0)]),
+        with(&[(3, -2.0), (20, 2.0)]),
+        with(&[(31, -0.25)]),
+        with(&[(0, -0.0), (1, 0.0)]),
+        [0.0; 32],
+        [-0.0; 32],
+        // The scale is a subnormal f16.
+        with(&[]).map(|x| x * 1e-5),
+        with(&[(9, -3.0)]).map(|x| x * 1e-6),
+        steps,
+    ];
+    for x in cases {
+        assert_eq!(quantize(BlockFormat::Q4_0, &x).unwrap(), ggml_q4_0(&x), "{x:?}");
+        assert_eq!(quantize(BlockFormat::Q4_1, &x).unwrap(), ggml_q4_1(&x), "{x:?}");
+    }
+    // The sign of the scale is that of the first of the largest ones, reversed.
+    assert_eq!(ggml_q4_0(&with(&[(3, 2.0), (20, -2.0)]))[1] >> 7, 1);
+    assert_eq!(ggml_q4_0(&with(&[(3, -2.0), (20, 2.0)]))[1] >> 7, 0);
+    assert_eq!(ggml_q4_0(&[0.0; 32])[..3], [0, 0x80, 0x88]);
+}
+
+#[test]
+fn extreme_scales_have_defined_integers() {
+    let block = |format, changes: &[(usize, f32)]| {
+        let mut x = [1.0f32; 32];
+        changes.iter().for_each(|(at, value)| x[*at] = *value);
+        dequantize(format, &quantize(format, &x).unwrap()).unwrap()
+    };
+    for (value, expected) in [(f32::INFINITY, 524_032.0), (f32::NEG_INFINITY, -524_032.0)] {
+        let weights = block(BlockFormat::Q4_0, &[(5, value)]);
+        assert_eq!((weights[5], weights[6]), (expected, 0.0));
+    }
+    let weights = block(BlockFormat::Q4_1, &[(5, f32::INFINITY), (6, f32::NEG_INFINITY)]);
+    // Zero is closest to -65504 + 65504.
+    assert_eq!((weights[5], weights[6], weights[7]), (917_056.0, -65504.0, 0.0));
+    for format in [BlockFormat::Q4_0, BlockFormat::Q4_1] {
+        let with_nan = block(format, &[(0, f32::NAN), (1, -1.0)]);
+        let without = block(format, &[(0, -1.0), (1, -1.0)]);
+        assert_eq!(with_nan[1..], without[1..], "{format:?}");
+        // The lowest integer, which is that of the first of the largest ones in Q4_0.
+        assert!(with_nan[0].abs() == 1.0, "{format:?}: {}", with_nan[0]);
+        let all_nan = dequantize(format, &quantize(format, &[f32::NAN; 32]).unwrap()).unwrap();
+        assert!(all_nan.iter().all(|x| *x == 0.0), "{format:?}");
+        // The scale rounds to 0: these are zeros, or the least one.
+        let tiny = [1e-9f32, -1e-9].map(|x| [x; 32]).concat();
+        let blocks = quantize(format, &tiny).unwrap();
+        let q = if format == BlockFormat::Q4_0 { 0x88 } else { 0 };
+        assert!(blocks.ends_with(&[q; 16]), "{format:?}");
+        let denormal = quantize(format, &[f32::from_bits(1); 32]).unwrap();
+        assert!(denormal.ends_with(&[q; 16]), "{format:?}");
+    }
+}
+
 /// The weights are representable exactly in each format.
 #[test]
 fn representable_weights_round_trip() {
@@ -110,7 +218,11 @@ fn representable_weights_round_trip() {
         })
         .collect();
     let plain: Vec<f32> = (0..32).map(|nth| 0.125 * (nth * 8 - 127) as f32).collect();
+    let around_8: Vec<f32> = (0..32).map(|nth| 0.125 * ((nth * 5 % 16) - 8) as f32).collect();
+    let above: Vec<f32> = (0..32).map(|nth| 0.125 * (nth * 5 % 16) as f32 - 1.5).collect();
     let cases = [
+        (BlockFormat::Q4_0, around_8),
+        (BlockFormat::Q4_1, above),
         (BlockFormat::Q4K, affine(15)),
         (BlockFormat::Q5K, affine(31)),
         (BlockFormat::Q6K, centred),
@@ -135,7 +247,7 @@ fn extreme_weights_are_quantised() {
             assert!(error.fold(0.0, f32::max) < 2e-3, "{format:?} {constant}");
         }
         let clamped = round_trip(&vec![f32::MAX; len]);
-        assert!(clamped.iter().all(|w| w.is_finite() && *w > 1e6), "{format:?}");
+        assert!(clamped.iter().all(|w| w.is_finite() && *w >= 65504.0), "{format:?}");
         let mixed: Vec<f32> =
             (0..len).map(|i| if i % 2 == 0 { f32::MAX } else { f32::MIN }).collect();
         assert!(round_trip(&mixed).iter().all(|w| w.is_finite()), "{format:?}");
@@ -154,9 +266,12 @@ fn partial_blocks_are_rejected() {
 }
 
 /// Maximum error of a format relative to the largest weight of a block: one and a half steps of
-/// scales that are themselves rounded; about half a step in `Q8_0`.
+/// scales that are themselves rounded; about half a step in `Q8_0` and `Q4_1`, and in `Q4_0` a
+/// step, since there is no integer 16.
 fn max_error(format: BlockFormat) -> f32 {
     match format {
+        BlockFormat::Q4_0 => 1.01 / 8.0,
+        BlockFormat::Q4_1 => 2.0 * 0.51 / 15.0,
         BlockFormat::Q4K => 2.0 * 1.5 / 15.0,
         BlockFormat::Q5K => 2.0 * 1.5 / 31.0,
         BlockFormat::Q6K => 1.5 / 32.0,
@@ -168,6 +283,8 @@ fn max_error(format: BlockFormat) -> f32 {
 /// square.
 fn expected_rms_error(format: BlockFormat) -> f32 {
     match format {
+        BlockFormat::Q4_0 => 0.1,
+        BlockFormat::Q4_1 => 0.09,
         BlockFormat::Q4K => 0.085,
         BlockFormat::Q5K => 0.042,
         BlockFormat::Q6K => 0.021,
@@ -226,9 +343,12 @@ proptest! {
     ) {
         for format in BlockFormat::ALL {
             let mut block = bytes[..format.block_bytes()].to_vec();
-            let floats = if format == BlockFormat::Q6K { vec![208] } else { vec![0, 2] };
-            let floats = if format == BlockFormat::Q8_0 { vec![0] } else { floats };
-            for at in floats {
+            let floats: &[usize] = match format {
+                BlockFormat::Q6K => &[208],
+                BlockFormat::Q4_0 | BlockFormat::Q8_0 => &[0],
+                BlockFormat::Q4_1 | BlockFormat::Q4K | BlockFormat::Q5K => &[0, 2],
+            };
+            for &at in floats {
                 block[at..at + 2].copy_from_slice(&f16_bytes(0.01));
             }
             let weights = dequantize(format, &block).unwrap();

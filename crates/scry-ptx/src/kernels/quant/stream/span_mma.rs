@@ -108,6 +108,7 @@ impl<'k> SpanOperands<'k> {
             }
             BlockFormat::Q6K => self.centred_product(),
             BlockFormat::Q8_0 => self.q8_product(),
+            BlockFormat::Q4_0 | BlockFormat::Q4_1 => unreachable!("is_streamed excludes them"),
         }
     }
 

@@ -1,0 +1,176 @@
+//! Executes the kernels that quantise and dequantise weights, and compares them with the host.
+
+use scry_ptx::PtxType;
+use scry_ptx::kernels::quant::{
+    BlockFormat, MatVec, dequantize, dequantize_plan, quantize, quantize_plan,
+};
+use scry_ptx::kernels::{BufferAccess, BufferSlot, Parameter, Plan, PtxKernel};
+
+use super::code::Space;
+use super::grid::{End, Launch, TICKS};
+use super::memory::{Region, Regions};
+use super::parse::parse;
+
+/// Returns the address of a buffer, aligned to 16 bytes and no more.
+fn address(nth: usize) -> u64 {
+    ((nth as u64 + 1) << 44) + 0x110
+}
+
+/// Executes the steps of a plan with its arguments, of which the last one is written; returns that.
+fn execute(plan: &Plan, arguments: &[Vec<u8>]) -> Vec<u8> {
+    // Scratch buffers follow the arguments.
+    let mut buffers = arguments.to_vec();
+    buffers.extend(plan.scratch.iter().map(|bytes| vec![0xa5; *bytes as usize]));
+    for step in &plan.steps {
+        let slots = step.buffers.iter().map(|slot| match *slot {
+            BufferSlot::Argument(nth) => nth,
+            BufferSlot::Scratch(nth) => arguments.len() + nth,
+        });
+        launch(&*step.kernel, &slots.collect::<Vec<_>>(), &mut buffers);
+    }
+    buffers.swap_remove(arguments.len() - 1)
+}
+
+/// Executes a kernel with these of the buffers.
+fn launch(kernel: &dyn PtxKernel, slots: &[usize], buffers: &mut [Vec<u8>]) {
+    let (text, shape) = (kernel.emit_ptx(), kernel.launch());
+    // The end of a kernel is a return, which the interpreter requires.
+    let body = text.trim_end().strip_suffix('}').unwrap();
+    let text = format!("{body}    ret;\n}}\n");
+    let module = parse(&text, shape.dynamic_shared).unwrap();
+    let interface = kernel.interface();
+    let variables = module.variables.iter().filter(|it| it.space == Space::Param);
+    let params = variables.zip(interface.parameters).map(|(variable, parameter)| {
+        let bytes = match parameter {
+            Parameter::Pointer(nth) => address(nth).to_le_bytes().to_vec(),
+            Parameter::U64(number) => number.to_le_bytes().to_vec(),
+            Parameter::U32(number) => number.to_le_bytes().to_vec(),
+            other => panic!("{other:?} is not among the parameters"),
+        };
+        Region::new(&variable.name, variable.address, bytes, false)
+    });
+    let launch = Launch {
+        module: &module,
+        text: &text,
+        grid: shape.grid,
+        params: Regions(params.collect()),
+        budget: [1 << 40; 2],
+        stop: (0, 0),
+        ticks: TICKS,
+    };
+    let regions = interface.buffers.iter().zip(slots).enumerate().map(|(nth, (buffer, slot))| {
+        let is_written = buffer.access == BufferAccess::Write;
+        Region::new(buffer.name, address(nth), buffers[*slot].clone(), is_written)
+    });
+    let mut global = Regions(regions.collect());
+    let (end, _) = launch.run(&mut global).unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(end, End::Normal);
+    for (slot, region) in slots.iter().zip(global.0) {
+        buffers[*slot] = region.bytes;
+    }
+}
+
+/// Returns numbers between -1 and 1.
+fn numbers(count: usize) -> Vec<f32> {
+    let word = |at: usize| (at as u32).wrapping_mul(0x9e37_79b9).wrapping_add(0x7f4a_7c15);
+    let mixed = (0..count).map(|at| (word(at) ^ (word(at) >> 15)).wrapping_mul(0x2c1b_3c6d));
+    mixed.map(|bits| (bits >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+/// Returns the bytes of floats.
+fn bytes(floats: &[f32]) -> Vec<u8> {
+    floats.iter().flat_map(|float| float.to_le_bytes()).collect()
+}
+
+/// Returns floats of their bytes.
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+/// Blocks of weights: ordinary ones, and those with unusual scales, ties, NaN and infinities.
+fn weights(format: BlockFormat) -> Vec<f32> {
+    let len = format.block_len();
+    let ordinary = numbers(5 * len);
+    let one = &ordinary[..len];
+    let scaled = |by: f32| one.iter().map(|x| x * by).collect::<Vec<_>>();
+    let changed = |changes: &[(usize, f32)]| {
+        let mut weights = one.to_vec();
+        changes.iter().for_each(|(at, weight)| weights[*at] = *weight);
+        weights
+    };
+    [
+        ordinary.clone(),
+        vec![0.0; len],
+        vec![-0.0; len],
+        vec![1.0; len],
+        scaled(1e-5),
+        scaled(1e-9),
+        scaled(1e-42),
+        scaled(1e6),
+        vec![f32::MAX; len],
+        (0..len).map(|nth| if nth % 2 == 0 { f32::MAX } else { f32::MIN }).collect(),
+        changed(&[(3, 2.0), (20, -2.0)]),
+        changed(&[(3, -2.0), (20, 2.0)]),
+        changed(&[(0, f32::NAN), (31, f32::NAN)]),
+        changed(&[(9, f32::NEG_INFINITY), (8, f32::INFINITY)]),
+        vec![f32::NAN; len],
+        vec![f32::INFINITY; len],
+        vec![f32::NEG_INFINITY; len],
+        (0..len).map(|nth| (nth as f32 - 16.0) / 2.0).collect(),
+    ]
+    .concat()
+}
+
+#[test]
+fn quantised_blocks_have_the_bytes_of_the_host() {
+    for format in BlockFormat::ALL {
+        let weights = weights(format);
+        let expected = quantize(format, &weights).unwrap();
+        let plan = quantize_plan(format, weights.len() as u64).unwrap();
+        let found = execute(&plan, &[bytes(&weights), vec![0xa5; expected.len()]]);
+        let blocks = found.chunks(format.block_bytes()).zip(expected.chunks(format.block_bytes()));
+        for (nth, (found, expected)) in blocks.enumerate() {
+            let weights = &weights[nth * format.block_len()..][..format.block_len()];
+            assert_eq!(found, expected, "{format:?}, block {nth}: {weights:?}");
+        }
+    }
+}
+
+#[test]
+fn dequantised_weights_have_the_bits_of_the_host() {
+    for format in BlockFormat::ALL {
+        let blocks = quantize(format, &numbers(9 * format.block_len())).unwrap();
+        let expected = dequantize(format, &blocks).unwrap();
+        let plan = dequantize_plan(format, PtxType::F32, expected.len() as u64).unwrap();
+        let found = execute(&plan, &[blocks, vec![0xa5; 4 * expected.len()]]);
+        assert_eq!(floats(&found), expected, "{format:?}");
+    }
+}
+
+#[test]
+fn portable_products_are_those_of_dequantised_weights() {
+    for format in BlockFormat::ALL {
+        // Short of a whole span of 256 weights, where blocks allow it.
+        let (rows, k) = (5, 2 * 256 + if format.block_len() < 256 { 96 } else { 0 });
+        let blocks = quantize(format, &numbers(rows * k)).unwrap();
+        let weights = dequantize(format, &blocks).unwrap();
+        for columns in [1, 3] {
+            let x = numbers(columns * k + 1)[1..].to_vec();
+            let [rows_u64, k_u64] = [rows, k].map(|size| size as u64);
+            let activations = PtxType::F32;
+            let product =
+                MatVec { format, rows: rows_u64, k: k_u64, columns: columns as u32, activations };
+            let out = vec![0xa5; 4 * rows * columns];
+            let plan = product.portable_plan().unwrap();
+            let found = floats(&execute(&plan, &[blocks.clone(), bytes(&x), out]));
+            for (nth, found) in found.into_iter().enumerate() {
+                let (row, x) = (&weights[nth % rows * k..][..k], &x[nth / rows * k..][..k]);
+                let products = || row.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x));
+                let sum: f64 = products().sum();
+                let magnitude: f64 = products().map(f64::abs).sum();
+                let is_close = (f64::from(found) - sum).abs() <= 1e-4 * magnitude;
+                assert!(is_close, "{format:?}, {columns} columns, {nth}: {found}, expected {sum}");
+            }
+        }
+    }
+}
