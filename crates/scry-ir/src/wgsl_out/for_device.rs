@@ -10,7 +10,7 @@ use crate::{ControlFlow, Interface, Program, ShaderError};
 ///
 /// Every buffer of the interface is declared in group 0, at its index in
 /// [`Interface::bindings`](crate::Interface::bindings), regardless of its group in the source.
-/// Hidden bindings follow in the order of these fields.
+/// Hidden bindings follow: the grid, the report, and the launch block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WgslOptions {
     /// Rewrites the kernel to run on a linearised grid, which it reads from an additional uniform
@@ -21,6 +21,8 @@ pub struct WgslOptions {
     pub reports_aborted_loops: bool,
     /// Reads the immediates from [`WgslKernel::launch_block`], for devices without immediates.
     pub immediates_in_uniform: bool,
+    /// Omits `enable subgroups;`, which naga rejects and browsers require.
+    pub omits_subgroup_directive: bool,
 }
 
 /// A kernel as WGSL for a device.
@@ -119,6 +121,8 @@ fn emit(
     let is_finite = lowered.kir.is_finite();
     let Hidden { kir, interface, launch_block } =
         hidden_bindings::add(lowered.kir, interface, options);
-    let source = Emitter::new(&kir, &interface)?.kernel()?;
+    let mut emitter = Emitter::new(&kir, &interface)?;
+    emitter.enables_subgroups = !options.omits_subgroup_directive;
+    let source = emitter.kernel()?;
     Ok(WgslKernel { source, launch_block, is_finite })
 }

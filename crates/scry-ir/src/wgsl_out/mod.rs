@@ -117,6 +117,8 @@ struct Emitter<'a> {
     memory_variables: MemoryVariables,
     /// Whether the text enables `f16`; if not, an `F16` is its bits in a `u32`.
     native_f16: bool,
+    /// Whether the text enables `subgroups` if it uses them.
+    enables_subgroups: bool,
     /// The expression of each value.
     texts: Vec<String>,
     /// Whether each value is used outside the block that computes it: it is a `var` then.
@@ -170,6 +172,7 @@ impl<'a> Emitter<'a> {
             names,
             memory_variables,
             native_f16,
+            enables_subgroups: true,
             texts: vec![String::new(); kir.values.len()],
             escaping: visibility::escaping(kir),
             prefixes,
