@@ -93,7 +93,7 @@ pub(crate) fn begin_call() -> Option<Call<'static>> {
 /// Opens a device whose driver is not called after process exit has begun.
 pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
     let info = adapter.info();
-    if !matches!(info.backend, BackendKind::Cuda | BackendKind::Vulkan) {
+    if matches!(info.backend, BackendKind::Cpu | BackendKind::Null) {
         return adapter.open();
     }
     let Some(_call) = begin_call() else { return Err(exiting_error(info)) };
