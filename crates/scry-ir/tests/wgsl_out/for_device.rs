@@ -3,6 +3,7 @@
 use scry_ir::{LinearisedGrid, Program, ShaderError, WgslKernel, WgslOptions};
 
 use super::support::{Launch, check_with_tint, execute, lower, parse};
+use scry_ir::kir::{AddressSpace, Builder, Builtin, Place, Type};
 
 /// Emits a kernel for a device; returns it and the program of its text.
 fn emit(source: &str, options: WgslOptions) -> (WgslKernel, Program) {
@@ -83,6 +84,34 @@ fn immediates_are_read_from_uniforms() {
     words[7..10].copy_from_slice(&[1, 2, 3]);
     let found = run(&program, [3, 1, 1], vec![bytes(&[0; 3]), bytes(&words)]);
     assert_eq!(found[0], bytes(&[121, 122, 123]));
+}
+
+#[test]
+fn built_kernels_have_untyped_immediates() {
+    let mut b = Builder::new("built", [1, 1, 1]);
+    let out = b.buffer(true);
+    b.immediates(6);
+    let a = b.load(Type::F32, Place::new(AddressSpace::Immediate, None, 0, 0), 1)[0];
+    let half = b.load(Type::F16, Place::new(AddressSpace::Immediate, None, 0, 4), 1)[0];
+    let half = b.convert(Type::F32, half);
+    let sum = b.binary(scry_ir::kir::BinaryOp::Add, a, half);
+    let group = b.builtin(Builtin::GroupId(0));
+    let (place, sum) = (b.element(out, group), b.bitcast(Type::U32, sum));
+    b.store(place, vec![sum]);
+    let program = Program::from_kir(&b.finish()).unwrap_or_else(|error| panic!("{error}"));
+    let options = WgslOptions { immediates_in_uniform: true, ..WgslOptions::default() };
+    for options in [WgslOptions::default(), options] {
+        let kernel = program.to_wgsl_for(true, |_| Ok::<_, ShaderError>(options));
+        let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(kernel.launch_block.is_some(), options.immediates_in_uniform);
+        parse(&kernel.source);
+        if options.immediates_in_uniform {
+            // 1.5, and 2.0 as an f16.
+            let words = bytes(&[1.5f32.to_bits(), 0x4000, 0, 0]);
+            let found = run(&parse(&kernel.source), [1; 3], vec![bytes(&[0]), words]);
+            assert_eq!(found[0], bytes(&[3.5f32.to_bits()]));
+        }
+    }
 }
 
 #[test]

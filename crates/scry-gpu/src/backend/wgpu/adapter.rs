@@ -1,6 +1,7 @@
 //! wgpu's adapters: enumerates them, checks their limits, and opens them.
 
-use std::sync::OnceLock;
+use std::mem::ManuallyDrop;
+use std::sync::Mutex;
 
 use scry_ir::{Features, MatrixProducts};
 use wgpu::{AdapterInfo, Backends, DeviceDescriptor, DeviceType, Instance, InstanceDescriptor};
@@ -10,8 +11,10 @@ use super::device::{Gpu, ready};
 use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
 use crate::backend::Absence;
+use crate::backend::shared::locks::lock;
 use crate::backend::shared::loop_limits::LoopDefects;
 use crate::core::driver::{Adapter, Driver};
+use crate::lifecycle::fork_guard::Process;
 
 /// Bytes of immediates that kernels may have where they are read from a uniform buffer.
 const UNIFORM_IMMEDIATES: u32 = 256;
@@ -104,16 +107,23 @@ pub(super) fn usable() -> Result<Vec<WgpuAdapter>, Absence> {
     Ok(adapters)
 }
 
-/// Returns wgpu's instance, created once: its drivers stay loaded.
-fn instance() -> &'static Instance {
-    static INSTANCE: OnceLock<Instance> = OnceLock::new();
-    INSTANCE.get_or_init(|| {
-        let mut descriptor = InstanceDescriptor::new_without_display_handle();
-        descriptor.backends = Backends::PRIMARY;
-        // Without wgpu's checks of indirect launches: kernels of this crate compute those grids.
-        descriptor.flags = wgpu::InstanceFlags::empty();
-        Instance::new(descriptor)
-    })
+/// Returns wgpu's instance, created once: its drivers stay loaded. A forked child creates its own,
+/// and leaks that of its parent, whose locks may be held forever.
+fn instance() -> Instance {
+    static SHARED: Mutex<Option<(Process, ManuallyDrop<Instance>)>> = Mutex::new(None);
+    let mut shared = lock(&SHARED);
+    if let Some((process, instance)) = &*shared
+        && !process.has_forked()
+    {
+        return Instance::clone(instance);
+    }
+    let mut descriptor = InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = Backends::PRIMARY;
+    // Without wgpu's checks of indirect launches: kernels of this crate compute those grids.
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let instance = Instance::new(descriptor);
+    *shared = Some((Process::current(), ManuallyDrop::new(instance.clone())));
+    instance
 }
 
 /// Returns the optional features of an adapter that this backend uses.
