@@ -23,6 +23,9 @@ pub struct WgslOptions {
     pub immediates_in_uniform: bool,
     /// Omits `enable subgroups;`, which naga rejects and browsers require.
     pub omits_subgroup_directive: bool,
+    /// Hides the bounds of loops, as
+    /// [`SpirvWorkarounds::HIDE_LOOP_BOUNDS`](crate::SpirvWorkarounds::HIDE_LOOP_BOUNDS) does.
+    pub hides_loop_bounds: bool,
 }
 
 /// A kernel as WGSL for a device.
@@ -123,6 +126,7 @@ fn emit(
         hidden_bindings::add(lowered.kir, interface, options);
     let mut emitter = Emitter::new(&kir, &interface)?;
     emitter.enables_subgroups = !options.omits_subgroup_directive;
+    emitter.hides_loop_bounds = options.hides_loop_bounds;
     let source = emitter.kernel()?;
     Ok(WgslKernel { source, launch_block, is_finite })
 }

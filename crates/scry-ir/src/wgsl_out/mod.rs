@@ -119,6 +119,8 @@ struct Emitter<'a> {
     native_f16: bool,
     /// Whether the text enables `subgroups` if it uses them.
     enables_subgroups: bool,
+    /// Whether compilers must not compute the trip counts of loops.
+    hides_loop_bounds: bool,
     /// The expression of each value.
     texts: Vec<String>,
     /// Whether each value is used outside the block that computes it: it is a `var` then.
@@ -173,6 +175,7 @@ impl<'a> Emitter<'a> {
             memory_variables,
             native_f16,
             enables_subgroups: true,
+            hides_loop_bounds: false,
             texts: vec![String::new(); kir.values.len()],
             escaping: visibility::escaping(kir),
             prefixes,

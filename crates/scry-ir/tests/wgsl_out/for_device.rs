@@ -87,6 +87,20 @@ fn immediates_are_read_from_uniforms() {
 }
 
 #[test]
+fn loop_bounds_can_be_hidden() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(1) fn main() {
+            for (var i = 250u; i != 7u; i += 3u) { if x[0] > 900 { break; } x[0] += i; }
+        }";
+    let options = WgslOptions { hides_loop_bounds: true, ..WgslOptions::default() };
+    let (kernel, program) = emit(source, options);
+    assert!(kernel.source.contains("num_workgroups.x != 0u)"), "{}", kernel.source);
+    let expected = run(&parse(source), [1; 3], vec![bytes(&[1])]);
+    assert_eq!(run(&program, [1; 3], vec![bytes(&[1])]), expected);
+}
+
+#[test]
 fn built_kernels_have_untyped_immediates() {
     let mut b = Builder::new("built", [1, 1, 1]);
     let out = b.buffer(true);

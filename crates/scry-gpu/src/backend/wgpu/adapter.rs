@@ -234,7 +234,13 @@ fn workarounds(defects: LoopDefects) -> Vec<Workaround> {
         reason: "conditions nested more than 80 deep are ignored, so their code is executed",
         tested_versions,
     };
-    let all = [(aborts_loops, aborted), (drops_conditions, nested)];
+    let hidden = Workaround {
+        name: "hide-loop-bounds",
+        reason: "a loop with two exits ends too early if its counter, start and bound being \
+                 constants, reaches the bound only after it has wrapped around",
+        tested_versions,
+    };
+    let all = [(aborts_loops, aborted), (drops_conditions, nested), (aborts_loops, hidden)];
     all.into_iter().filter(|(has, _)| *has).map(|(_, workaround)| workaround).collect()
 }
 

@@ -51,6 +51,8 @@ pub(super) fn compile(gpu: &Gpu, job: &CompileJob<'_>) -> Result<Kernel> {
             linearised,
             reports_aborted_loops: report.is_some(),
             immediates_in_uniform: !gpu.has_immediates,
+            // Only llvmpipe ends loops early, in several ways.
+            hides_loop_bounds: gpu.loop_defects.aborts_loops,
             omits_subgroup_directive: !cfg!(target_arch = "wasm32"),
         })
     })?;
