@@ -18,7 +18,7 @@ const MAX_ITERATIONS: u64 = 65_535;
 const RESERVED_ITERATIONS: u64 = 4096;
 
 /// Maximum depth of nested conditions, or of nested loops, for which llvmpipe has execution masks.
-pub(crate) const MAX_DEPTH: u32 = 80;
+const MAX_DEPTH: u32 = 80;
 
 /// Levels that llvmpipe may need beyond the measured depth of a kernel.
 const DEPTH_MARGIN: u32 = 2;

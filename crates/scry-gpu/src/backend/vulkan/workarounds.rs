@@ -26,7 +26,7 @@ pub(super) enum Fix {
     /// Kernels whose loops may be long report it if the driver ended them early; the launch then
     /// fails.
     ReportAbortedLoops,
-    /// Reject kernels whose control flow nests more deeply than [`MAX_DEPTH`](crate::backend::shared::loop_limits::MAX_DEPTH).
+    /// Reject kernels whose control flow nests more deeply than the driver has execution masks.
     RejectDeepNesting,
     /// Reuse an opened device instead of destroying it.
     ReuseDevices,

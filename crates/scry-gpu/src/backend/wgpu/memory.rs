@@ -117,7 +117,7 @@ impl Block {
     }
 }
 
-/// Creates a buffer. wgpu rejects sizes above the device's limit, so that the error is about memory.
+/// Creates a buffer. A size above the device's limit is an error of wgpu; here it is out of memory.
 pub(super) fn buffer(
     gpu: &Gpu,
     usage: BufferUsages,

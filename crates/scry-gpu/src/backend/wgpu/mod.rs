@@ -1,13 +1,14 @@
 //! The wgpu backend: Metal, Direct3D 12 and Vulkan through the crate `wgpu`.
 //!
-//! `adapter` enumerates the devices, checks their limits and opens them. `device` is an open device:
-//! its errors, and whether it is lost. `memory` allocates buffers. `compile` creates pipelines from
-//! the WGSL that scry-ir writes; wgpu's own checks are off, since that WGSL contains checks already.
-//! `queue::encode` resolves steps to operations, for which WebGPU needs more of them: it copies only
-//! whole words, never within a buffer, and no launch may both read and write a buffer through
-//! different bindings. `queue::submit` executes them, `queue::timeline` polls for completion,
-//! `queue::readback` copies results to host memory, and `queue::timing` measures launches. wgpu
-//! orders commands itself, so barriers are ignored.
+//! `adapter` enumerates the devices, checks their limits and opens them. `device` is an open
+//! device: its errors, and whether it is lost. `memory` allocates buffers. `compile` creates
+//! pipelines from the WGSL that scry-ir writes; wgpu's bounds checks are off, since that WGSL
+//! contains its own. `queue::encode` resolves steps to operations that WebGPU has: it copies whole
+//! words only, never within a buffer, and forbids launches that read and write one buffer through
+//! different bindings (`queue::launch`, `queue::word_kernels`). `queue::submit` submits what
+//! `queue::execute` encodes, `queue::timeline` polls for completion, `queue::readback` copies
+//! results to host memory, and `queue::timing` measures launches. wgpu orders commands itself, so
+//! barriers are ignored.
 
 mod adapter;
 mod compile;
