@@ -24,6 +24,7 @@ use crate::core::driver::{
 use crate::lifecycle::fork_guard::Process;
 
 /// How long exit waits for calls in progress. A wait for the device consists of short calls.
+#[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has an exit handler"))]
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reason of the device loss after process exit began.
@@ -51,6 +52,7 @@ impl Gate {
     }
 
     /// Rejects new calls, and waits for those in progress; false after `timeout`.
+    #[cfg_attr(not(any(unix, test)), expect(dead_code, reason = "only Unix has an exit handler"))]
     fn close(&self, timeout: Duration) -> bool {
         self.0.fetch_or(Self::CLOSED, Ordering::AcqRel);
         let start = Instant::now();
