@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{docs, miri, repo, tidy};
+use crate::{docs, miri, repo, targets, tidy};
 
 /// Runs the checks in order, and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -16,6 +16,7 @@ pub(crate) fn run() -> Result<()> {
     deny(&root)?;
     docs::document(&root)?;
     docs::package(&root)?;
+    targets::run()?;
     miri::run()
 }
 

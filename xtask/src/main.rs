@@ -10,6 +10,7 @@ mod mutation;
 mod peers;
 mod repo;
 mod size;
+mod targets;
 mod tidy;
 
 use std::process::ExitCode;
@@ -18,10 +19,11 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci               the checks besides `cargo test`, none of which needs a device: fmt, clippy, tidy,
-                   dependency rules, documentation, packages, miri
+                   dependency rules, documentation, packages, targets, miri
   full [RUN..]     the long soaks and seed ranges, or those named; prints a table of results, and
                    writes logs to target/full
   miri             runs a selection of the tests under Miri
+  targets          type-checks the crates for Windows, macOS, Linux on Arm, and WebAssembly
   tidy             checks the budgets and rules of the sources; prints each violation with its line
   size [--peers]   prints the project's sizes; with --peers, builds beside wgpu, checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(),
         ["full", ref runs @ ..] => full::run(runs),
         ["miri"] => miri::run(),
+        ["targets"] => targets::run(),
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),
         ["size", "--peers"] => size::run(true),

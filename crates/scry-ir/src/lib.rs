@@ -37,3 +37,4 @@ pub use program::{Options, Program};
 pub use similar_names::nearest_name;
 pub use spirv::{ControlFlow, SpirvOptions, SpirvWorkarounds, spirv_text};
 pub use wgsl::outline::{AssumedOverrides, Outline};
+pub use wgsl_out::{HiddenLength, LaunchBlock, WgslKernel, WgslOptions};

@@ -35,7 +35,9 @@ fn text(info: &DeviceInfo) -> String {
     line("kind", info.kind.to_string());
     line("driver", format!("{}, API {}", info.driver, info.api_version));
     let budget = info.memory_budget.map(|bytes| format!(", {} free", format_bytes(bytes)));
-    line("memory", format_bytes(info.memory) + budget.as_deref().unwrap_or_default());
+    if info.memory > 0 {
+        line("memory", format_bytes(info.memory) + budget.as_deref().unwrap_or_default());
+    }
     line("subgroup", info.subgroup_size.to_string());
     line("features", info.features.to_string());
     if !info.matrix_products.is_empty() {

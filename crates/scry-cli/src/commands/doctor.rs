@@ -104,7 +104,7 @@ fn self_test(device: &Device) -> Option<String> {
 
 /// Returns the problem of a device whose results are wrong.
 fn wrong_results(backend: BackendKind) -> String {
-    let has_driver = matches!(backend, BackendKind::Cuda | BackendKind::Vulkan);
+    let has_driver = !matches!(backend, BackendKind::Cpu | BackendKind::Null);
     let help = if has_driver { "; help: update the driver" } else { "" };
     format!("a test kernel gave wrong results{help}")
 }

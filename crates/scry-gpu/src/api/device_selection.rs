@@ -43,14 +43,14 @@ pub(crate) fn with_variable(error: GpuError) -> GpuError {
 
 /// Returns the backend that a selector names, alone (`vulkan`) or with a device of it (`vulkan:1`).
 fn backend_of(selector: &str) -> Option<BackendKind> {
-    use BackendKind::{Cpu, Cuda, Null, Vulkan};
+    use BackendKind::{Cpu, Cuda, Null, Vulkan, Wgpu};
     let selector = selector.trim().to_ascii_lowercase();
     let names = |kind: &BackendKind| match selector.strip_prefix(kind.name()) {
         Some("") => true,
         Some(rest) => rest.strip_prefix(':').is_some_and(|index| index.parse::<usize>().is_ok()),
         None => false,
     };
-    [Vulkan, Cuda, Cpu, Null].into_iter().find(names)
+    [Vulkan, Cuda, Wgpu, Cpu, Null].into_iter().find(names)
 }
 
 /// Every device present, in order of preference, and why the other backends have none.
@@ -159,7 +159,7 @@ fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
 
 /// Returns the rank of a device in the order of preference: CUDA, then discrete, integrated and
 /// virtual GPUs, the CPU backend, devices of other kinds, other software, and last the null device.
-/// Equal ranks keep the backend's order.
+/// Equal ranks keep the backend's order: Vulkan precedes wgpu.
 fn rank(info: &DeviceInfo) -> u32 {
     match (info.backend, info.kind) {
         (BackendKind::Cuda, _) => 0,
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(text, "build with the feature: cargo add scry-gpu --features cuda");
         let kinds = |kind: &BackendKind| LEFT_OUT.iter().any(|(left_out, _)| left_out == kind);
         assert!(!BACKENDS.iter().any(|backend| kinds(&backend.kind)), "in the build, or left out");
-        assert_eq!(BACKENDS.len() + LEFT_OUT.len(), 4);
+        assert_eq!(BACKENDS.len() + LEFT_OUT.len(), 5);
     }
 
     #[test]
@@ -272,9 +272,9 @@ mod tests {
 
     #[test]
     fn backend_selectors_search_one_backend() {
-        let known = ["cpu", " CPU:0 ", "vulkan:12", "cuda", "null"].map(backend_of);
-        use BackendKind::{Cpu, Cuda, Null, Vulkan};
-        assert_eq!(known, [Cpu, Cpu, Vulkan, Cuda, Null].map(Some));
+        let known = ["cpu", " CPU:0 ", "vulkan:12", "cuda", "null", "wgpu:1"].map(backend_of);
+        use BackendKind::{Cpu, Cuda, Null, Vulkan, Wgpu};
+        assert_eq!(known, [Cpu, Cpu, Vulkan, Cuda, Null, Wgpu].map(Some));
         for selector in ["", "0", "cpu:", "cpu:x", "cpux", "NVIDIA", "65:00.0"] {
             assert_eq!(backend_of(selector), None, "{selector}");
         }

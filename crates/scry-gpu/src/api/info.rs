@@ -14,6 +14,9 @@ pub enum BackendKind {
     Vulkan,
     /// NVIDIA's CUDA driver.
     Cuda,
+    /// wgpu: Metal, Direct3D 12 or Vulkan, whichever the system has. Only Apple's systems have it
+    /// without the feature `wgpu`.
+    Wgpu,
     /// The host's processor.
     Cpu,
     /// A device that checks everything and computes nothing, for tests.
@@ -27,6 +30,7 @@ impl BackendKind {
         match self {
             Self::Vulkan => "vulkan",
             Self::Cuda => "cuda",
+            Self::Wgpu => "wgpu",
             Self::Cpu => "cpu",
             Self::Null => "null",
         }
@@ -223,7 +227,7 @@ pub struct DeviceInfo {
     /// Shared memory of an NVIDIA GPU, where CUDA reports it; all devices have
     /// [`Limits::max_workgroup_memory`].
     pub shared_memory: Option<SharedMemory>,
-    /// Bytes of the device's own memory.
+    /// Bytes of the device's own memory; 0 where the backend does not report them, as wgpu.
     pub memory: u64,
     /// Bytes of it that this process could allocate when the device was listed or opened, where the
     /// driver reports them.
@@ -272,9 +276,13 @@ impl DeviceInfo {
 impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, driver, .. } = self;
+        let title = self.title();
+        if self.memory == 0 {
+            return write!(f, "{title} ({kind}, {driver})");
+        }
         // The value is printed with one decimal, so rounding is harmless.
         let gib = self.memory as f64 / f64::from(1 << 30);
-        write!(f, "{} ({kind}, {driver}, {gib:.1} GiB)", self.title())
+        write!(f, "{title} ({kind}, {driver}, {gib:.1} GiB)")
     }
 }
 

@@ -8,12 +8,20 @@ pub(crate) mod fault;
 pub(crate) mod null;
 pub(crate) mod shared;
 #[cfg(test)]
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(
+    feature = "cuda",
+    feature = "vulkan",
+    feature = "wgpu",
+    target_vendor = "apple",
+    target_arch = "wasm32"
+))]
 mod tests;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 #[cfg(feature = "vulkan")]
 pub use vulkan::SpirvWriter;
+#[cfg(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32"))]
+mod wgpu;
 
 use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;
@@ -65,6 +73,8 @@ pub(crate) const BACKENDS: &[Backend] = &[
     Backend { kind: BackendKind::Cuda, find: cuda::find },
     #[cfg(feature = "vulkan")]
     Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    #[cfg(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32"))]
+    Backend { kind: BackendKind::Wgpu, find: wgpu::find },
     #[cfg(feature = "cpu")]
     Backend { kind: BackendKind::Cpu, find: cpu::find },
     Backend { kind: BackendKind::Null, find: null::find },
@@ -76,6 +86,8 @@ pub(crate) const LEFT_OUT: &[(BackendKind, &str)] = &[
     (BackendKind::Cuda, "cuda"),
     #[cfg(not(feature = "vulkan"))]
     (BackendKind::Vulkan, "vulkan"),
+    #[cfg(not(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32")))]
+    (BackendKind::Wgpu, "wgpu"),
     #[cfg(not(feature = "cpu"))]
     (BackendKind::Cpu, "cpu"),
 ];

@@ -25,6 +25,7 @@ use crate::lifecycle::fork_guard::Process;
 
 /// How long exit waits for calls in progress. A wait for the device consists of short calls, and
 /// waits within a call end once the process is exiting; compilations and transfers may take longer.
+#[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has an exit handler"))]
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum duration of a wait in one call.
@@ -55,6 +56,7 @@ impl Gate {
     }
 
     /// Rejects new calls, and waits for those in progress; false after `timeout`.
+    #[cfg_attr(not(any(unix, test)), expect(dead_code, reason = "only Unix has an exit handler"))]
     fn close(&self, timeout: Duration) -> bool {
         self.0.fetch_or(Self::CLOSED, Ordering::AcqRel);
         let start = Instant::now();
@@ -103,7 +105,7 @@ pub(crate) fn is_exiting() -> bool {
 /// Opens a device whose driver is not called after process exit has begun.
 pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
     let info = adapter.info();
-    if !matches!(info.backend, BackendKind::Cuda | BackendKind::Vulkan) {
+    if matches!(info.backend, BackendKind::Cpu | BackendKind::Null) {
         return adapter.open();
     }
     let Some(_call) = begin_call() else { return Err(exiting_error(info)) };

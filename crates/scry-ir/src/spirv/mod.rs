@@ -7,6 +7,7 @@ mod options;
 mod text;
 mod workarounds;
 
+pub(crate) use options::Lowered;
 pub use options::{ControlFlow, SpirvOptions};
 pub use text::spirv_text;
 pub use workarounds::SpirvWorkarounds;

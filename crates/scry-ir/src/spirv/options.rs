@@ -101,7 +101,7 @@ impl Program {
 }
 
 /// A program's optimised kernel in both forms that the emitter may write.
-pub(super) struct Lowered {
+pub(crate) struct Lowered {
     pub kir: Kir,
     /// [`Kir::strip_mined`], for [`SpirvOptions::polls`]; `None` if it is the same.
     strip_mined: Option<Kir>,

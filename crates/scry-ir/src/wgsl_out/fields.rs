@@ -64,6 +64,13 @@ pub(super) fn fields_of(
     name: &str,
     layout: &TypeLayout,
 ) -> Result<Option<Vec<Field>>, ShaderError> {
+    if let TypeLayout::Struct { members, size, .. } = layout
+        && members.is_empty()
+    {
+        // The immediates of a kernel that was built in the IR, which does not record their types.
+        let fields = word_fields(size.next_multiple_of(4));
+        return Ok((fields.len() <= MAX_FIELDS).then_some(fields));
+    }
     let mut found = Collector { fields: Vec::new(), names: Names::default() };
     let prefix = match layout {
         TypeLayout::Array { .. } => "element",

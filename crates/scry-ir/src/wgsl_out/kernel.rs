@@ -46,7 +46,10 @@ impl Emitter<'_> {
         };
         if self.kir.values.iter().any(|definition| needs_subgroups(&definition.inst)) {
             // KIR permits them in control flow that is not uniform over the subgroup.
-            found.extend(["enable subgroups;", "diagnostic(off, subgroup_uniformity);"]);
+            if self.enables_subgroups {
+                found.push("enable subgroups;");
+            }
+            found.push("diagnostic(off, subgroup_uniformity);");
         }
         if !found.is_empty() {
             found.push("");

@@ -12,6 +12,7 @@
 //! | `declarations.rs`, `fields.rs`, `memory_variables.rs` | the variables of the address spaces |
 //! | `identifiers.rs`, `reserved.rs` | names that are unique and not reserved |
 //! | `kernel.rs`, `text.rs` | the complete text |
+//! | `for_device.rs`, `hidden_bindings.rs` | texts for drivers, with hidden bindings |
 //! | `visibility.rs` | the values that are used outside the braces that compute them |
 //! | `control.rs`, `exits.rs`, `levels.rs` | control flow, and exits through several levels |
 //! | `barriers.rs`, `barrier_order.rs` | barriers for workgroup memory and for storage |
@@ -30,6 +31,8 @@ mod conversions;
 mod declarations;
 mod exits;
 mod fields;
+mod for_device;
+mod hidden_bindings;
 mod identifiers;
 mod kernel;
 mod levels;
@@ -52,6 +55,7 @@ use self::accesses::Accesses;
 use self::barrier_order::Barriers;
 use self::constants::literal;
 use self::declarations::MemoryVariable;
+pub use self::for_device::{HiddenLength, LaunchBlock, WgslKernel, WgslOptions};
 use self::identifiers::Names;
 use self::levels::Level;
 use self::memory_variables::{MemoryDeclarer, MemoryVariables};
@@ -113,6 +117,10 @@ struct Emitter<'a> {
     memory_variables: MemoryVariables,
     /// Whether the text enables `f16`; if not, an `F16` is its bits in a `u32`.
     native_f16: bool,
+    /// Whether the text enables `subgroups` if it uses them.
+    enables_subgroups: bool,
+    /// Whether compilers must not compute the trip counts of loops.
+    hides_loop_bounds: bool,
     /// The expression of each value.
     texts: Vec<String>,
     /// Whether each value is used outside the block that computes it: it is a `var` then.
@@ -166,6 +174,8 @@ impl<'a> Emitter<'a> {
             names,
             memory_variables,
             native_f16,
+            enables_subgroups: true,
+            hides_loop_bounds: false,
             texts: vec![String::new(); kir.values.len()],
             escaping: visibility::escaping(kir),
             prefixes,

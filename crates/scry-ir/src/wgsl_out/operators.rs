@@ -1,7 +1,8 @@
 //! Operators and functions.
 
 use super::Emitter;
-use crate::kir::{BinaryOp, Type, UnaryOp, Value};
+use super::levels::LevelKind;
+use crate::kir::{BinaryOp, Builtin, Type, UnaryOp, Value};
 
 /// Maximum exponent of `ldexp` that is written as a constant. WGSL rejects constants above
 /// `bias + 1`, which is 16 for `f16`, the least of all types.
@@ -65,11 +66,25 @@ impl Emitter<'_> {
                 y = format!("{}u", constant.bits % 32);
             }
         }
+        if self.hides_loop_bounds && is_comparison(op) && self.is_in_loop() {
+            // Equals `y`, since there is always a workgroup, but no compiler can prove it.
+            let workgroups = self.builtin(Builtin::GroupCount(0));
+            y = format!("select({x}, {y}, {workgroups} != 0u)");
+        }
         match operator(op, ty) {
             Some(operator) => format!("{x} {operator} {y}"),
             None => format!("{}({x}, {y})", binary_function(op)),
         }
     }
+
+    fn is_in_loop(&self) -> bool {
+        self.levels.iter().any(|level| level.kind == LevelKind::Loop)
+    }
+}
+
+fn is_comparison(op: BinaryOp) -> bool {
+    use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
+    matches!(op, Eq | Ge | Gt | Le | Lt | Ne)
 }
 
 /// Returns the infix operator, if there is one.

@@ -10,6 +10,7 @@
 
 mod chromium;
 mod corpus;
+mod for_device;
 mod random;
 mod rejections;
 mod subgroups;

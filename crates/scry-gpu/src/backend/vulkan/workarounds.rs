@@ -26,7 +26,7 @@ pub(super) enum Fix {
     /// Kernels whose loops may be long report it if the driver ended them early; the launch then
     /// fails.
     ReportAbortedLoops,
-    /// Reject kernels whose control flow nests more deeply than [`MAX_DEPTH`].
+    /// Reject kernels whose control flow nests more deeply than the driver has execution masks.
     RejectDeepNesting,
     /// Reuse an opened device instead of destroying it.
     ReuseDevices,
@@ -53,20 +53,6 @@ pub(super) struct Row {
 /// Version of a driver, from `driverInfo`. `VkPhysicalDeviceProperties::driverVersion` cannot be
 /// compared: each driver encodes it differently, and lavapipe 22.3 always reports 1.
 type Version = [u32; 3];
-
-/// Number of iterations after which lavapipe ends all loops of the invocations that it executes as
-/// one vector.
-pub(super) const MAX_ITERATIONS: u64 = 65_535;
-
-/// Number of these iterations that the kernel cannot use: the driver needs some to zero
-/// workgroup memory, and the check for loops that were ended early needs others.
-pub(super) const RESERVED_ITERATIONS: u64 = 4096;
-
-/// Maximum depth of nested conditions, or of nested loops, for which lavapipe has execution masks.
-pub(super) const MAX_DEPTH: u32 = 80;
-
-/// Levels that lavapipe may need beyond the measured depth of a kernel.
-pub(super) const DEPTH_MARGIN: u32 = 2;
 
 const REGRESSIONS: &str = "crates/scry-gpu/tests/random/regressions.rs";
 

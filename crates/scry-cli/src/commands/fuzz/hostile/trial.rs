@@ -49,9 +49,11 @@ impl Trial {
     }
 
     /// Returns the rules by which kernels for this device are generated. Loops that may not
-    /// terminate need launches that can be cancelled, which naga's SPIR-V writer does not support.
+    /// terminate need launches that can be cancelled, which naga's SPIR-V writer and wgpu do not
+    /// support.
     pub fn rules(&self) -> Rules {
-        Rules { endless: self.executes_kernel_ir() }
+        let is_wgpu = self.device.backend_kind() == BackendKind::Wgpu;
+        Rules { endless: self.executes_kernel_ir() && !is_wgpu }
     }
 
     /// Returns the time limit of kernels that may loop forever. Software drivers of Vulkan compile

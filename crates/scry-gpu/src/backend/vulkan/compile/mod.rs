@@ -13,9 +13,10 @@ pub use self::writer::SpirvWriter;
 use super::device::Gpu;
 use super::ffi::matrices::SUBGROUP_SIZE;
 use super::probe::CacheIdentity;
-use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, RESERVED_ITERATIONS};
+use super::workarounds::Fix;
 use crate::api::element;
 use crate::api::error::{GpuError, KernelError, Result};
+use crate::backend::shared::loop_limits::{self, LoopDefects};
 use crate::cache::{DiskCache, Part, Variant};
 use crate::core::driver::{CompileJob, FailureReport, GridSource};
 
@@ -109,59 +110,16 @@ fn compile_cached(
 }
 
 /// Returns the meaning of the failure reports that launches of a kernel need on this device.
-///
-/// # Errors
-/// [`GpuError::Kernel`] if control flow nests more deeply than the driver supports.
 fn failure_report(
     gpu: &Gpu,
     program: &Program,
     flow: ControlFlow,
 ) -> Result<Option<Arc<FailureReport>>> {
-    let [aborts_loops, drops_conditions] =
-        [Fix::ReportAbortedLoops, Fix::RejectDeepNesting].map(|fix| gpu.workarounds.has(fix));
-    if !(aborts_loops || drops_conditions) {
-        return Ok(None);
-    }
-    let ControlFlow { most_iterations, depth, .. } = flow;
-    if drops_conditions && depth + DEPTH_MARGIN > MAX_DEPTH {
-        return Err(too_deep(gpu, program, depth));
-    }
-    let is_short = |most: u64| most <= MAX_ITERATIONS - RESERVED_ITERATIONS;
-    let reports = aborts_loops && !most_iterations.is_some_and(is_short);
-    Ok(reports.then(|| {
-        let lanes = gpu.info.subgroup_size;
-        Arc::new(FailureReport {
-            problem:
-                "was stopped early, and its results are incomplete: the driver ended its loops"
-                    .to_owned(),
-            limit: format!(
-                "{MAX_ITERATIONS} iterations of all loops together, counted for {lanes} \
-                 invocations at once"
-            ),
-            help: "give the work to more invocations or to several launches, or use the CPU \
-                     device, which has no such limit"
-                .to_owned(),
-        })
-    }))
-}
-
-fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
-    GpuError::Kernel(KernelError {
-        label: None,
-        kernel: program.interface().entry_point.clone(),
-        device: gpu.info.name.clone(),
-        driver: gpu.info.driver.clone(),
-        problem: format!(
-            "its control flow nests {depth} levels deep, counting early returns, `continue` and \
-             the cases of `switch`, and the driver would drop the innermost conditions"
-        ),
-        limit: Some(format!(
-            "{MAX_DEPTH} levels, of which the driver may need {DEPTH_MARGIN} itself"
-        )),
-        help: "nest less, look cases up in an array, or use the CPU device, which has no such \
-                 limit"
-            .to_owned(),
-    })
+    let defects = LoopDefects {
+        aborts_loops: gpu.workarounds.has(Fix::ReportAbortedLoops),
+        drops_conditions: gpu.workarounds.has(Fix::RejectDeepNesting),
+    };
+    loop_limits::failure_report(&gpu.info, defects, program, flow)
 }
 
 /// Rejects a kernel with cooperative matrices whose subgroups would not all be full.

@@ -1,0 +1,309 @@
+//! wgpu's adapters: enumerates them, checks their limits, and opens them.
+
+use std::mem::ManuallyDrop;
+use std::sync::Mutex;
+
+use scry_ir::{Features, MatrixProducts};
+use wgpu::{AdapterInfo, Backends, DeviceDescriptor, DeviceType, Instance, InstanceDescriptor};
+
+use super::WgpuDriver;
+use super::device::{Gpu, ready};
+use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, Result};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
+use crate::backend::Absence;
+use crate::backend::shared::locks::lock;
+use crate::backend::shared::loop_limits::LoopDefects;
+use crate::core::driver::{Adapter, Driver};
+use crate::lifecycle::fork_guard::Process;
+
+/// Bytes of immediates that kernels may have where they are read from a uniform buffer.
+const UNIFORM_IMMEDIATES: u32 = 256;
+
+/// Uniform bindings that kernels may have besides those of their source: the grid and the launch
+/// block.
+const HIDDEN_UNIFORMS: u32 = 2;
+
+/// An adapter that can be opened.
+pub(super) struct WgpuAdapter {
+    pub(super) raw: wgpu::Adapter,
+    info: DeviceInfo,
+}
+
+impl Adapter for WgpuAdapter {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn open(&self) -> Result<Box<dyn Driver>> {
+        Ok(Box::new(self.open_with(optional_features(&self.raw))?))
+    }
+}
+
+impl WgpuAdapter {
+    /// Opens the device with these of its optional features.
+    pub(super) fn open_with(&self, features: wgpu::Features) -> Result<WgpuDriver> {
+        let descriptor = DeviceDescriptor {
+            label: None,
+            required_features: features,
+            required_limits: self.raw.limits(),
+            ..DeviceDescriptor::default()
+        };
+        let failed = |why: String| {
+            let (name, call) = (&self.info.name, "Adapter::request_device");
+            GpuError::Driver(DriverError::new(name, call, why, DRIVER_FAILED))
+        };
+        match ready(self.raw.request_device(&descriptor)) {
+            Some(Ok(opened)) => {
+                let mut info = self.info.clone();
+                info.limits.max_immediates = max_immediates(features, &self.raw.limits());
+                Ok(WgpuDriver::new(Gpu::new(opened, info, loop_defects(&self.raw.get_info()))))
+            }
+            Some(Err(error)) => Err(failed(error.to_string())),
+            None => Err(failed("browsers open devices asynchronously only".to_owned())),
+        }
+    }
+}
+
+/// Returns all usable adapters, in this order: discrete, integrated, virtual, other, software.
+pub(in crate::backend) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
+    let adapters = usable()?;
+    Ok(adapters.into_iter().map(|adapter| Box::new(adapter) as _).collect())
+}
+
+/// Returns all usable adapters.
+pub(super) fn usable() -> Result<Vec<WgpuAdapter>, Absence> {
+    let Some(raw) = ready(instance().enumerate_adapters(Backends::PRIMARY)) else {
+        return Err(Absence {
+            reason:
+                "browsers list adapters asynchronously, and this version of Scry does not wait \
+                     for them"
+                    .to_owned(),
+            help: "use the CPU device (feature `cpu`)".to_owned(),
+        });
+    };
+    let (mut adapters, mut unusable) = (Vec::new(), Vec::new());
+    for raw in raw {
+        match missing_limit(&raw.limits()) {
+            None => adapters.push(WgpuAdapter { info: info(&raw), raw }),
+            Some(why) => unusable.push(format!("{} {why}", raw.get_info().name)),
+        }
+    }
+    if adapters.is_empty() {
+        let none = "wgpu finds no adapter for Metal, Direct3D 12 or Vulkan";
+        let reason = if unusable.is_empty() { none.to_owned() } else { unusable.join("; ") };
+        return Err(Absence { reason, help: "install or update the graphics driver".to_owned() });
+    }
+    for why in unusable {
+        log::info!("wgpu: not used: {why}");
+    }
+    adapters.sort_by_key(|adapter| match adapter.info.kind {
+        DeviceKind::Discrete => 0,
+        DeviceKind::Integrated => 1,
+        DeviceKind::Virtual => 2,
+        DeviceKind::Other => 3,
+        DeviceKind::Software => 4,
+    });
+    (0..).zip(&mut adapters).for_each(|(index, adapter)| adapter.info.index = index);
+    Ok(adapters)
+}
+
+/// Returns wgpu's instance, created once: its drivers stay loaded. A forked child creates its own,
+/// and leaks that of its parent, whose locks may be held forever.
+fn instance() -> Instance {
+    static SHARED: Mutex<Option<(Process, ManuallyDrop<Instance>)>> = Mutex::new(None);
+    let mut shared = lock(&SHARED);
+    if let Some((process, instance)) = &*shared
+        && !process.has_forked()
+    {
+        return Instance::clone(instance);
+    }
+    let mut descriptor = InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = Backends::PRIMARY;
+    // Without wgpu's checks of indirect launches: kernels of this crate compute those grids.
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let instance = Instance::new(descriptor);
+    *shared = Some((Process::current(), ManuallyDrop::new(instance.clone())));
+    instance
+}
+
+/// Returns the optional features of an adapter that this backend uses.
+pub(super) fn optional_features(raw: &wgpu::Adapter) -> wgpu::Features {
+    let used = wgpu::Features::SHADER_F16
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::IMMEDIATES;
+    raw.features() & used
+}
+
+/// Returns which of WebGPU's guaranteed limits an adapter is below, if any.
+fn missing_limit(limits: &wgpu::Limits) -> Option<String> {
+    let required = wgpu::Limits::default();
+    let pairs = |limits: &wgpu::Limits| {
+        [
+            ("max_buffer_size", limits.max_buffer_size),
+            ("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
+            ("max_uniform_buffer_binding_size", limits.max_uniform_buffer_binding_size),
+            (
+                "max_storage_buffers_per_shader_stage",
+                limits.max_storage_buffers_per_shader_stage.into(),
+            ),
+            (
+                "max_uniform_buffers_per_shader_stage",
+                limits.max_uniform_buffers_per_shader_stage.into(),
+            ),
+            (
+                "max_compute_workgroup_storage_size",
+                limits.max_compute_workgroup_storage_size.into(),
+            ),
+            (
+                "max_compute_invocations_per_workgroup",
+                limits.max_compute_invocations_per_workgroup.into(),
+            ),
+            (
+                "max_compute_workgroups_per_dimension",
+                limits.max_compute_workgroups_per_dimension.into(),
+            ),
+        ]
+    };
+    let required = pairs(&required).into_iter().zip(pairs(limits));
+    let below = required.into_iter().find(|((_, required), (_, actual))| actual < required);
+    below.map(|((name, required), (_, actual))| {
+        format!("has a {name} of {actual}, below WebGPU's {required}")
+    })
+}
+
+/// Returns the defects of the driver below wgpu.
+fn loop_defects(raw: &AdapterInfo) -> LoopDefects {
+    let is_llvmpipe = raw.driver == "llvmpipe";
+    LoopDefects { aborts_loops: is_llvmpipe, drops_conditions: is_llvmpipe }
+}
+
+fn info(raw: &wgpu::Adapter) -> DeviceInfo {
+    let (adapter, limits) = (raw.get_info(), raw.limits());
+    let features = optional_features(raw);
+    let defects = loop_defects(&adapter);
+    let mut wgsl = Features::empty();
+    wgsl.set(Features::F16, features.contains(wgpu::Features::SHADER_F16));
+    wgsl.set(Features::SUBGROUPS, features.contains(wgpu::Features::SUBGROUP));
+    let alignment =
+        limits.min_storage_buffer_offset_alignment.max(limits.min_uniform_buffer_offset_alignment);
+    DeviceInfo {
+        index: 0,
+        name: adapter.name.clone(),
+        backend: BackendKind::Wgpu,
+        kind: match adapter.device_type {
+            DeviceType::DiscreteGpu => DeviceKind::Discrete,
+            DeviceType::IntegratedGpu => DeviceKind::Integrated,
+            DeviceType::VirtualGpu => DeviceKind::Virtual,
+            DeviceType::Cpu => DeviceKind::Software,
+            DeviceType::Other => DeviceKind::Other,
+        },
+        vendor_id: adapter.vendor,
+        device_id: adapter.device,
+        // wgpu has none: pipelines are not cached on disk.
+        uuid: None,
+        driver_uuid: None,
+        pci: pci_address(&adapter.device_pci_bus_id),
+        driver: [adapter.driver.as_str(), adapter.driver_info.as_str()].join(" ").trim().to_owned(),
+        api_version: adapter.backend.to_string(),
+        compute_capability: None,
+        multiprocessors: None,
+        shared_memory: None,
+        memory: 0,
+        memory_budget: None,
+        subgroup_size: adapter.subgroup_max_size,
+        binding_alignment: alignment.into(),
+        features: wgsl,
+        matrix_products: MatrixProducts::empty(),
+        limits: convert_limits(features, &limits, defects),
+        workarounds: workarounds(defects),
+    }
+}
+
+fn workarounds(defects: LoopDefects) -> Vec<Workaround> {
+    let LoopDefects { aborts_loops, drops_conditions } = defects;
+    let tested_versions = "22.3.6";
+    let aborted = Workaround {
+        name: "report-aborted-loops",
+        reason: "it ends all loops of an invocation after 65535 iterations in total, counted for \
+                 all invocations of a vector, and continues after them",
+        tested_versions,
+    };
+    let nested = Workaround {
+        name: "reject-deep-nesting",
+        reason: "conditions nested more than 80 deep are ignored, so their code is executed",
+        tested_versions,
+    };
+    let hidden = Workaround {
+        name: "hide-loop-bounds",
+        reason: "a loop with two exits ends too early if its counter, start and bound being \
+                 constants, reaches the bound only after it has wrapped around",
+        tested_versions,
+    };
+    let all = [(aborts_loops, aborted), (drops_conditions, nested), (aborts_loops, hidden)];
+    all.into_iter().filter(|(has, _)| *has).map(|(_, workaround)| workaround).collect()
+}
+
+fn max_immediates(features: wgpu::Features, limits: &wgpu::Limits) -> u32 {
+    match features.contains(wgpu::Features::IMMEDIATES) {
+        true => limits.max_immediate_size,
+        false => UNIFORM_IMMEDIATES,
+    }
+}
+
+fn convert_limits(features: wgpu::Features, limits: &wgpu::Limits, defects: LoopDefects) -> Limits {
+    // Sizes are rounded up when memory is allocated.
+    let max_buffer_size = limits.max_buffer_size & !(super::memory::GRANULARITY - 1);
+    let largest = |bytes: u64| bytes.min(max_buffer_size).min(Limits::MAX_WGSL_BINDING) & !15;
+    Limits {
+        max_buffer_size,
+        max_storage_binding_size: largest(limits.max_storage_buffer_binding_size),
+        max_uniform_binding_size: largest(limits.max_uniform_buffer_binding_size),
+        max_storage_bindings: limits
+            .max_storage_buffers_per_shader_stage
+            // The failure report.
+            .saturating_sub(defects.aborts_loops.into()),
+        max_uniform_bindings: limits
+            .max_uniform_buffers_per_shader_stage
+            .saturating_sub(HIDDEN_UNIFORMS),
+        max_workgroup_size: [
+            limits.max_compute_workgroup_size_x,
+            limits.max_compute_workgroup_size_y,
+            limits.max_compute_workgroup_size_z,
+        ],
+        max_workgroup_invocations: limits.max_compute_invocations_per_workgroup,
+        max_workgroup_memory: limits.max_compute_workgroup_storage_size,
+        max_immediates: max_immediates(features, limits),
+        max_native_workgroups: [limits.max_compute_workgroups_per_dimension; 3],
+    }
+}
+
+/// Parses an address such as `0000:65:00.0`; `None` if the driver reports none.
+fn pci_address(text: &str) -> Option<PciAddress> {
+    let (rest, function) = text.rsplit_once('.')?;
+    let mut parts = rest.split(':').map(|part| u32::from_str_radix(part, 16).ok());
+    let [domain, bus, device] = [parts.next()??, parts.next()??, parts.next()??];
+    let function = u32::from_str_radix(function, 16).ok()?;
+    Some(PciAddress { domain, bus, device, function })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adapters_below_webgpu_are_refused_by_name() {
+        assert_eq!(missing_limit(&wgpu::Limits::default()), None);
+        let weak = wgpu::Limits { max_storage_buffers_per_shader_stage: 4, ..Default::default() };
+        let text = "has a max_storage_buffers_per_shader_stage of 4, below WebGPU's 8";
+        assert_eq!(missing_limit(&weak).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn pci_addresses_are_parsed() {
+        let address = PciAddress { domain: 0, bus: 0x65, device: 0, function: 1 };
+        assert_eq!(pci_address("0000:65:00.1"), Some(address));
+        assert_eq!(pci_address(""), None);
+        assert_eq!(pci_address("65:00.1"), None);
+    }
+}
