@@ -1,7 +1,7 @@
 //! Programs as WGSL for a device, with hidden bindings after those of the interface.
 
 use super::hidden_bindings::{self, Hidden};
-use super::{Emitter, refusals};
+use super::{Emitter, rejections};
 use crate::spirv::Lowered;
 use crate::wgsl::naga::guard;
 use crate::{ControlFlow, Interface, Program, ShaderError};
@@ -120,7 +120,7 @@ fn emit(
     interface: &Interface,
     options: &WgslOptions,
 ) -> Result<WgslKernel, ShaderError> {
-    refusals::check(&lowered.kir, interface)?;
+    rejections::check(&lowered.kir, interface)?;
     let is_finite = lowered.kir.is_finite();
     let Hidden { kir, interface, launch_block } =
         hidden_bindings::add(lowered.kir, interface, options);

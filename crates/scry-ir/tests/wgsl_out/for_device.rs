@@ -3,7 +3,7 @@
 use scry_ir::{LinearisedGrid, Program, ShaderError, WgslKernel, WgslOptions};
 
 use super::support::{Launch, check_with_tint, execute, lower, parse};
-use scry_ir::kir::{AddressSpace, Builder, Builtin, Place, Type};
+use scry_ir::kir::{Access, AddressSpace, Builder, Builtin, Place, Type};
 
 /// Emits a kernel for a device; returns it and the program of its text.
 fn emit(source: &str, options: WgslOptions) -> (WgslKernel, Program) {
@@ -103,7 +103,7 @@ fn loop_bounds_can_be_hidden() {
 #[test]
 fn built_kernels_have_untyped_immediates() {
     let mut b = Builder::new("built", [1, 1, 1]);
-    let out = b.buffer(true);
+    let out = b.buffer(Access::ReadWrite);
     b.immediates(6);
     let a = b.load(Type::F32, Place::new(AddressSpace::Immediate, None, 0, 0), 1)[0];
     let half = b.load(Type::F16, Place::new(AddressSpace::Immediate, None, 0, 4), 1)[0];
