@@ -1,5 +1,5 @@
 //! An audit of every operation: buffers that are too short, of another type, or that overlap with a
-//! written one, and sizes beyond any buffer are refused, with errors that name the function.
+//! written one, and sizes beyond any buffer are rejected, with errors that name the function.
 
 use scry_gpu::{Binding, DType, Device, GpuError, Result, UntypedBuffer};
 use scry_kernels::{
