@@ -23,7 +23,7 @@ fn all_products<'v>(a: impl Iterator<Item = &'v [f64]>, b: &[Vec<f64>]) -> Vec<f
 }
 
 fn matmul(tour: &mut Tour) -> Result {
-    let n = 64 * tour.scale;
+    let n = 64 * tour.scale.isqrt();
     let ((a, host_a), (b, host_b)) = (tour.random(1, n * n)?, tour.random(2, n * n)?);
     let out = tour.gpu.alloc::<f32>(n * n)?;
     let expected = all_products(wide(&host_a).chunks(n), &columns(&wide(&host_b), n));
@@ -34,7 +34,7 @@ fn matmul(tour: &mut Tour) -> Result {
 
 /// The product of `f16` matrices with results in `f32`, the second one column-major.
 fn gemm(tour: &mut Tour) -> Result {
-    let n = 64 * tour.scale;
+    let n = 64 * tour.scale.isqrt();
     let halves = |numbers: Vec<f32>| numbers.into_iter().map(f16::from_f32).collect::<Vec<_>>();
     let (a, host_a) = tour.upload(halves(super::numbers(1, n * n)))?;
     let (b, host_b) = tour.upload(halves(super::numbers(2, n * n)))?;
