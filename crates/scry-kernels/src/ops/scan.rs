@@ -158,8 +158,9 @@ const WORKGROUP: u64 = 256;
 /// Vectors of four elements per invocation in a tile of a chunk.
 const VECTORS: u64 = 4;
 
-/// Vectors per invocation in a tile of the look-back.
-const LOOKBACK_VECTORS: u64 = 8;
+/// Vectors per invocation in a tile of the look-back, for few and for many tiles. Large tiles keep
+/// more of the matrix in flight.
+const LOOKBACK_VECTORS: [u64; 2] = [8, 16];
 
 /// The fewest tiles of a row for which it is split into chunks, which takes a second launch.
 const MIN_TILES: u64 = 8;
@@ -318,13 +319,16 @@ fn chunk_launches(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<Prepar
 fn lookback_launches(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let matrix = &it.matrix;
     let access = Access::new(matrix, preparation)?;
-    let tiles = matrix.columns.div_ceil(4 * LOOKBACK_VECTORS * WORKGROUP);
+    let large_tiles = matrix.rows * (matrix.columns / (4 * LOOKBACK_VECTORS[1] * WORKGROUP));
+    let is_large = large_tiles >= resident_workgroups(preparation.kernels, 8);
+    let vectors = LOOKBACK_VECTORS[usize::from(is_large)];
+    let tiles = matrix.columns.div_ceil(4 * vectors * WORKGROUP);
     let chunks = Chunks { threads: WORKGROUP, tiles, count: 1, tiles_each: tiles };
     let groups = tiles.div_ceil(32);
     let states = 1 + matrix.rows * (tiles + groups + groups.div_ceil(32));
     let states = preparation.kernels.scratch_of(0, DType::U64, states.next_multiple_of(2))?;
     let clear = preparation.clear(&states)?;
-    let constants = format!("const LOADS = {LOOKBACK_VECTORS}u;\n");
+    let constants = format!("const LOADS = {vectors}u;\n");
     let kernel = include_str!("../shaders/scan/lookback.wgsl");
     let scan = ["enable subgroups;\n", constants.as_str(), kernel];
     let on = (Some(&states), [matrix.rows * tiles, 1]);
