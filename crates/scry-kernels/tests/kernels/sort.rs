@@ -153,6 +153,10 @@ fn pairs_are_sorted_stably() {
         check::<u32>(kernels, what, "sort_pairs", &SIZES);
         check::<u32>(kernels, what, "sort_pairs", &LENGTHS);
         check::<f32>(kernels, what, "sort_pairs", &[127, 4097]);
+        if what.contains("lookback") {
+            // Large tiles.
+            check::<u32>(kernels, what, "sort_pairs", &[3_500_001]);
+        }
     });
 }
 

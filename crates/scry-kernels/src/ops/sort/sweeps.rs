@@ -16,8 +16,8 @@ use crate::wgsl::{Immediates, WgslLaunch};
 /// Invocations of a workgroup.
 const THREADS: u64 = 256;
 
-/// Keys of an invocation.
-const ITEMS: u64 = 16;
+/// Keys of an invocation, for few and for many keys. Large tiles wait less for the tiles before.
+const ITEMS: [u64; 2] = [16, 24];
 
 /// Keys are counted in 30 bits.
 const MAX_KEYS: u64 = (1 << 30) - 1;
@@ -34,9 +34,16 @@ pub(super) fn obstacle(it: &Sort, kernels: &Kernels) -> Option<String> {
         .or_else(|| is_too_long.then(|| format!("counts at most {MAX_KEYS} keys")))
 }
 
+/// Returns the keys of an invocation: many if large tiles occupy the device.
+fn items(it: &Sort, kernels: &Kernels) -> u64 {
+    let large_tiles = it.len / (THREADS * ITEMS[1]);
+    ITEMS[usize::from(large_tiles >= resident_workgroups(kernels, 4))]
+}
+
 /// Prepares the sort.
 pub(super) fn prepare(it: &Sort, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let tiles = it.len.div_ceil(THREADS * ITEMS);
+    let items = items(it, preparation.kernels);
+    let tiles = it.len.div_ceil(THREADS * items);
     let states = HEADER + 4 * 256 * tiles;
     let states = preparation.kernels.scratch_of(4, DType::U32, states)?;
     let passes = it.passes(preparation)?;
@@ -66,7 +73,7 @@ pub(super) fn prepare(it: &Sort, preparation: &Preparation<'_>) -> Result<Vec<Pr
             source: &[
                 SUBGROUPS,
                 it.codes(),
-                &moves(pass),
+                &moves(pass, items),
                 include_str!("../../shaders/sort/sweep.wgsl"),
             ],
             buffers: &buffers,
@@ -78,10 +85,10 @@ pub(super) fn prepare(it: &Sort, preparation: &Preparation<'_>) -> Result<Vec<Pr
 }
 
 /// Returns what precedes sweep.wgsl.
-fn moves(pass: &Pass) -> String {
+fn moves(pass: &Pass, items: u64) -> String {
     let has_values = pass.sorted_values.is_some();
     let mut text = format!(
-        "const THREADS = {THREADS}u;\nconst ITEMS = {ITEMS}u;\nconst HAS_VALUES = {has_values};\n"
+        "const THREADS = {THREADS}u;\nconst ITEMS = {items}u;\nconst HAS_VALUES = {has_values};\n"
     );
     text += &binding(0, "read", "keys");
     let (mut key, mut value, mut stored) = ("", "at", "");
@@ -106,7 +113,7 @@ fn moves(pass: &Pass) -> String {
              codes: array<u32, ITEMS>, shift: u32, lane: u32, counters: u32,\n\
          ) -> array<u32, ITEMS> {\n\
          var ranks: array<u32, ITEMS>;\n";
-    for nth in 0..ITEMS {
+    for nth in 0..items {
         writeln!(text, "ranks[{nth}] = rank_key((codes[{nth}] >> shift) & 255u, lane, counters);")
             .expect("writing to a string never fails");
     }
