@@ -4,7 +4,7 @@ mod nearest;
 
 use std::fmt::Write as _;
 
-use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
+use scry_gpu::{BackendKind, Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
 use crate::arguments;
 use crate::call::Call;
@@ -38,6 +38,8 @@ struct PointSets {
     points: u64,
     dim: u64,
     dtype: DType,
+    /// Whether an invocation may have many queries.
+    is_wide: bool,
 }
 
 /// All distances of two sets of points.
@@ -98,11 +100,18 @@ impl Kernels {
             sizes: vec![("m", m), ("n", n), ("dim", dim)],
         };
         let dtype = call.dtype("a", a, &FLOATS)?;
-        let sets = PointSets { metric, queries: m, points: n, dim, dtype };
+        let is_wide = is_wide(self);
+        let sets = PointSets { metric, queries: m, points: n, dim, dtype, is_wide };
         sets.check(&call, ["`a`", "`b`"])?;
         call.product("`out`", &[m, n])?;
         self.op(Pairwise { sets }, &[a, b, out])
     }
+}
+
+/// Returns whether an invocation may have many queries: with NVIDIA's Vulkan driver, registers are
+/// too few for them.
+fn is_wide(kernels: &Kernels) -> bool {
+    kernels.device().info().backend != BackendKind::Vulkan
 }
 
 impl PointSets {
@@ -134,7 +143,7 @@ impl PointSets {
         let most = self.queries.div_ceil(MAX_QUERIES) * self.points.div_ceil(TILE);
         match self.queries {
             0..=16 => 1,
-            _ if most < MANY_TILES => 4,
+            _ if most < MANY_TILES || !self.is_wide => 4,
             _ => 8,
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};
 
-use super::{Metric, PointSets, TILE};
+use super::{Metric, PointSets, TILE, is_wide};
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, FLOATS};
@@ -98,7 +98,8 @@ impl Kernels {
                 "ask for at most 64 points, and no more than there are",
             ));
         }
-        let sets = PointSets { metric, queries: q, points: p, dim: d, dtype };
+        let is_wide = is_wide(self);
+        let sets = PointSets { metric, queries: q, points: p, dim: d, dtype, is_wide };
         sets.check(&call, ["`queries`", "`points`"])?;
         call.product("`indices`", &[q, k as u64])?;
         let it = NearestPoints { sets, k: k as u64, index };
