@@ -38,6 +38,12 @@ impl Call {
                 );
                 GpuError::TooLarge(error).in_function(self.function.clone())
             }
+            // The function's name is also that of the source.
+            GpuError::TooLarge(error) => {
+                let (what, help) = (error.what().to_owned(), error.help().to_owned());
+                GpuError::TooLarge(error.with_subject(what, help))
+                    .in_function(self.function.clone())
+            }
             other => other.in_function(self.function.clone()),
         }
     }

@@ -7,6 +7,7 @@ mod conv;
 mod gather;
 mod gemv;
 mod histogram;
+mod large;
 mod matmul;
 mod numbers;
 mod pairwise;

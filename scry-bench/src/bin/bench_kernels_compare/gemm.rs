@@ -32,7 +32,7 @@ const CHAINED: [Case; 2] = [([16, 4096, 4096], 1.2), ([16, 4096, 14336], 1.0)];
 const WEIGHT_BYTES: usize = 320 << 20;
 
 /// Number of random products, their maximum side, and the minimum ratio of each.
-const RANDOM: (usize, usize, f64) = (20, 8192, 0.6);
+const RANDOM: (usize, usize, f64) = (100, 8192, 0.8);
 
 /// Compares all products.
 pub fn run(bench: &mut Bench) -> Result<()> {

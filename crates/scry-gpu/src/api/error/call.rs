@@ -102,10 +102,10 @@ error_structs! {
 
 impl TooLargeError {
     /// Renames what is too large, for libraries whose callers know neither the kernel nor its grid,
-    /// and says what to do instead.
+    /// and says what to do instead. The name of the kernel's source is dropped.
     #[must_use]
     pub fn with_subject(self, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { what: what.into(), help: help.into(), ..self }
+        Self { label: None, what: what.into(), help: help.into(), ..self }
     }
 }
 
