@@ -1,4 +1,4 @@
-// Sums each workgroup's share of the input through workgroup memory.
+// Sums each workgroup's share of the input through workgroup memory. SIZE must be a power of two.
 
 override SIZE: u32 = 128;
 

@@ -32,7 +32,7 @@ pub enum Step {
         b: BlockRange,
         to: BlockRange,
     },
-    /// Increments words of `to`, selected by the words of `from`.
+    /// Adds `i + 1`, for each word `i` of `from`, to the word of `to` that it selects.
     Tally {
         from: BlockRange,
         to: BlockRange,

@@ -1,4 +1,5 @@
-//! Rejects barriers and subgroup operations that only some invocations of a workgroup may reach.
+//! Rejects barriers, subgroup and matrix operations and uniform loads that only some invocations of
+//! a workgroup may reach, and uniform loads whose index is not uniform.
 //!
 //! Control flow diverges in a branch whose condition is not uniform, and where an invocation may
 //! have exited an enclosing loop or scope, or the kernel, while others have not. It converges again
@@ -14,7 +15,8 @@ use crate::{Location, ShaderError};
 /// messages.
 ///
 /// # Errors
-/// For the first barrier or subgroup operation that may be reached by some invocations only.
+/// For a uniform load whose index may differ between invocations; otherwise for the first statement
+/// with a [`collective_name`] that only some invocations may reach.
 pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(), ShaderError> {
     if !any_stmt(&kir.body, &mut |stmt| collective_name(kir, stmt).is_some()) {
         return Ok(());

@@ -126,7 +126,7 @@ struct Writer<'k, 'a> {
     lane_columns: u32,
     /// `q`, `k`, `v`, the bias if there is one, and `out`.
     operands: Vec<Operand<'k>>,
-    /// The integer parameters, in order.
+    /// The `u32` parameters, in the order of the interface; strides are `u64`.
     counts: [Val<'k, u32>; 7],
     scale: Val<'k, f32>,
     lane: Val<'k, u32>,

@@ -243,7 +243,7 @@ fn small_branches_become_selects() {
     assert_eq!((branches, count_insts(&kir, |inst| matches!(inst, Inst::Select(..)))), (1, 1));
 }
 
-/// `t = a; if t { t = b }; if t { … }` becomes `if a & b { … }`.
+/// `if a { t = b } else { t = false }; if t { … }` becomes `if a & b { … }`.
 #[test]
 fn short_circuit_and_becomes_and() {
     let mut b = Builder::new("test", [64, 1, 1]);

@@ -13,7 +13,9 @@ pub(in super::super) fn plan(
     attention: &Attention,
     gpu: GpuSpec,
 ) -> Result<Option<Plan>, PlanError> {
-    // The running maximum is that of unscaled scores: the scale must be positive, and normal.
+    // Without a bias, the running maximum is that of unscaled scores, so that the scale must be
+    // positive. If it were flushed to zero, masked scores, -inf, would become NaN: it must be
+    // normal, here with some margin.
     if attention.keys == 0 || attention.scale < f32::MIN_POSITIVE * 4.0 {
         return Ok(None);
     }
