@@ -227,6 +227,7 @@ impl SelectPass {
                 &format!("const ITEMS = {}u;\n", self.items),
                 if candidates.is_some() { CANDIDATES } else { ALL },
                 finish,
+                include_str!("../shaders/sums_before.wgsl"),
                 include_str!("../shaders/top_k/select.wgsl"),
             ],
             buffers: &buffers,

@@ -16,7 +16,11 @@ pub(super) const TILE: u64 = 2048;
 pub(super) const MAX_PASSES: usize = 4;
 
 const PARAMETERS: &str = include_str!("../../shaders/sort/parameters.wgsl");
-const ROUND: &str = include_str!("../../shaders/sort/round.wgsl");
+const ROUND: &str = concat!(
+    include_str!("../../shaders/sums_before.wgsl"),
+    "\n",
+    include_str!("../../shaders/sort/round.wgsl")
+);
 
 /// The buffers of a pass.
 pub(super) struct Pass {

@@ -1,4 +1,5 @@
-// Stable sort of a tile of 2048 words by digits of 4 bits. An invocation has 8 consecutive words.
+// Stable sort of a tile of 2048 words by digits of 4 bits. An invocation has 8 consecutive words. Preceded
+// by sums_before.wgsl.
 
 const ITEMS: u32 = 8u;
 const TILE: u32 = 2048u;
@@ -6,26 +7,6 @@ const TILE: u32 = 2048u;
 // Counters of digits, then sorted words. A counter is half a word: digits 0 to 7 have the lower
 // halves, 8 to 15 the upper ones.
 var<workgroup> words: array<u32, 2048>;
-
-// Two halves, which are written alternately.
-var<workgroup> sums: array<u32, 512>;
-
-// Returns the sum of the values of the invocations before this one, and of all.
-fn sums_before(local_index: u32, value: u32) -> vec2<u32> {
-    var sum = value;
-    var half = 0u;
-    sums[local_index] = sum;
-    workgroupBarrier();
-    for (var distance = 1u; distance < 256u; distance <<= 1u) {
-        if local_index >= distance {
-            sum += sums[half + local_index - distance];
-        }
-        half = 256u - half;
-        sums[half + local_index] = sum;
-        workgroupBarrier();
-    }
-    return vec2<u32>(sum - value, sums[half + 255u]);
-}
 
 // Leaves the payloads in `words`, sorted by their digits.
 fn sort_round(local_index: u32, digits: array<u32, ITEMS>, payloads: array<u32, ITEMS>) {

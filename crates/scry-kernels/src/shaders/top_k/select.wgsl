@@ -1,6 +1,6 @@
 // Finds the largest elements of each segment of a row: by radix select of 8 bits at a time, of their
 // keys, then of their positions, where equal keys are more than wanted. Preceded by the elements'
-// definitions and order, and by
+// definitions and order, by sums_before.wgsl, and by
 //
 //     const ITEMS: u32, the elements of an invocation;
 //     fn position_of(row: u32, at: u32) -> u32, of an element in its row;
@@ -28,8 +28,6 @@ const SEGMENT: u32 = 256u * ITEMS;
 const COPIES: u32 = 4u;
 
 var<workgroup> counts: array<atomic<u32>, 1024>;
-// Two halves, which are written alternately.
-var<workgroup> sums: array<u32, 512>;
 // The digit of the least that is selected; how many with that digit are selected, and how many have it.
 var<workgroup> found: vec3<u32>;
 var<workgroup> next: atomic<u32>;
@@ -47,20 +45,8 @@ fn find_digit(local_index: u32, remaining: u32) -> vec3<u32> {
     for (var copy = 0u; copy < COPIES; copy++) {
         count += atomicLoad(&counts[digit * COPIES + copy]);
     }
-    var sum = count;
-    var half = 0u;
-    sums[local_index] = sum;
-    workgroupBarrier();
-    for (var distance = 1u; distance < 256u; distance <<= 1u) {
-        if local_index >= distance {
-            sum += sums[half + local_index - distance];
-        }
-        half = 256u - half;
-        sums[half + local_index] = sum;
-        workgroupBarrier();
-    }
-    let before = sum - count;
-    if before < remaining && sum >= remaining {
+    let before = sums_before(local_index, count).x;
+    if before < remaining && before + count >= remaining {
         found = vec3<u32>(digit, remaining - before, count);
     }
     return workgroupUniformLoad(&found);
