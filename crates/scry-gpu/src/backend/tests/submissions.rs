@@ -224,3 +224,27 @@ pub(in crate::backend) fn abandoned_driver_rejects_work(driver: Box<dyn Driver>)
     drop(driver);
     assert!(start.elapsed() < Duration::from_secs(1));
 }
+
+/// A dispatch whose bindings, immediates or kernel do not match is a driver error, after which the
+/// device stays usable.
+pub(in crate::backend) fn dispatch_must_match_its_kernel(driver: &dyn Driver) {
+    let kernel = driver.compile_source(DOUBLE, GridSource::Native);
+    let memory = driver.device_memory(64);
+    let (whole, beyond) = ((range(memory, 64), true), (range(memory, 65), true));
+    let stale = driver.compile_source(DOUBLE, GridSource::Native);
+    driver.free_kernel(stale);
+    let invalid = [
+        dispatch(kernel, &[whole], [1, 1, 1]),
+        dispatch(kernel, &[whole, beyond], [1, 1, 1]),
+        dispatch(stale, &[whole, whole], [1, 1, 1]),
+        dispatch_with(kernel, &[whole, whole], [1, 1, 1], &[0; 4]),
+    ];
+    for step in invalid {
+        let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
+        assert!(matches!(error, GpuError::Driver(_)), "{error}");
+    }
+    let words = driver.upload(&[4; 16]);
+    let valid = [(range(words, 64), false), whole];
+    driver.run_steps(&[dispatch(kernel, &valid, [1; 3])]);
+    assert_eq!(driver.words(range(memory, 64)), [8; 16], "the device stays usable");
+}

@@ -1,7 +1,6 @@
 //! Tests of kernels: bindings of every kind, immediates, linearised grids, optional features.
 
 use super::*;
-use crate::api::error::GpuError;
 use scry_ir::{Features, LinearisedGrid};
 
 #[test]
@@ -181,23 +180,7 @@ fn repeated_bindings_use_the_right_buffers() {
 
 #[test]
 fn dispatch_must_match_its_kernel() {
-    for driver in drivers() {
-        let kernel = driver.compile_source(DOUBLE, GridSource::Native);
-        let memory = driver.device_memory(64);
-        let (whole, beyond) = ((range(memory, 64), true), (range(memory, 65), true));
-        let stale = driver.compile_source(DOUBLE, GridSource::Native);
-        driver.free_kernel(stale);
-        let invalid = [
-            dispatch(kernel, &[whole], [1, 1, 1]),
-            dispatch(kernel, &[whole, beyond], [1, 1, 1]),
-            dispatch(stale, &[whole, whole], [1, 1, 1]),
-            dispatch_with(kernel, &[whole, whole], [1, 1, 1], &[0; 4]),
-        ];
-        for step in invalid {
-            let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
-            assert!(matches!(error, GpuError::Driver(_)), "{error}");
-        }
-    }
+    drivers().iter().for_each(|driver| bodies::dispatch_must_match_its_kernel(driver));
 }
 
 /// Kernels that need a feature, and their results for the words 1, 2, 3, 4.

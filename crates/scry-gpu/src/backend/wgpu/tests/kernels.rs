@@ -3,7 +3,6 @@
 use scry_ir::{Features, Program};
 
 use super::*;
-use crate::api::error::GpuError;
 use crate::cache::KernelKey;
 use crate::core::driver::CompileJob;
 
@@ -134,23 +133,5 @@ fn what_wgsl_lacks_is_refused_by_name() {
 #[test]
 fn dispatch_must_match_its_kernel() {
     let Some(driver) = driver() else { return };
-    let kernel = driver.compile_source(DOUBLE, GridSource::Native);
-    let memory = driver.device_memory(64);
-    let (whole, beyond) = ((range(memory, 64), true), (range(memory, 65), true));
-    let stale = driver.compile_source(DOUBLE, GridSource::Native);
-    driver.free_kernel(stale);
-    let invalid = [
-        dispatch(kernel, &[whole], [1, 1, 1]),
-        dispatch(kernel, &[whole, beyond], [1, 1, 1]),
-        dispatch(stale, &[whole, whole], [1, 1, 1]),
-        dispatch_with(kernel, &[whole, whole], [1, 1, 1], &[0; 4]),
-    ];
-    for step in invalid {
-        let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
-        assert!(matches!(error, GpuError::Driver(_)), "{error}");
-    }
-    let words = driver.upload(&[4; 16]);
-    let valid = [(range(words, 64), false), whole];
-    driver.run_steps(&[dispatch(kernel, &valid, [1; 3])]);
-    assert_eq!(driver.words(range(memory, 64)), [8; 16], "the device stays usable");
+    bodies::dispatch_must_match_its_kernel(&driver);
 }
