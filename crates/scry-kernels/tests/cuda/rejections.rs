@@ -116,16 +116,16 @@ fn oversized_scratch_error_names_use() {
     let mut info = testing::null_info();
     (info.compute_capability, info.multiprocessors) = (Some([9, 0]), Some(132));
     info.limits.max_workgroup_memory = 227 << 10;
-    info.limits.max_buffer_size = 400 << 10;
+    info.limits.max_buffer_size = 2_010_000;
     let kernels = succeed(Kernels::new(&testing::observed(info).0));
-    let buffer = |len| succeed(kernels.device().alloc::<f16>(len));
-    // Rows of 65 elements are repacked to a stride that is a multiple of 128 bytes.
-    let (a, b, out) = (buffer(9 * 3001), buffer(3001 * 65), buffer(9 * 65));
-    let error = kernels.matmul(&a, &b, &out, 9, 65, 3001).unwrap_err();
+    let buffer = || succeed(kernels.device().alloc::<f16>(1001 * 1001));
+    // Rows of 1001 elements are repacked to a stride that is a multiple of 128 bytes.
+    let (a, b, out) = (buffer(), buffer(), buffer());
+    let error = kernels.matmul(&a, &b, &out, 1001, 1001, 1001).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::matmul: scratch memory of the kernel library is 768256 bytes, but null device \
-         is limited to 409600 bytes (max_buffer_size); help: split the operation over several \
+        "Kernels::matmul: scratch memory of the kernel library is 2050048 bytes, but null device \
+         is limited to 2010000 bytes (max_buffer_size); help: split the operation over several \
          calls"
     );
 }

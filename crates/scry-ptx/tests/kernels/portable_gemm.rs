@@ -201,10 +201,33 @@ fn few_unaligned_rows_need_one_launch() {
     assert_eq!(names_16bit(1, 4097, 4095), ["gemm_dot_bf16_tt_m1_splitk8"]);
     // K is too large for CUDA cores with so few columns.
     assert_eq!(names_16bit(3, 2, 1_000_001)[0], "gemm_align16_x2");
+    // A product whose blocks suffice for all multiprocessors, with a short K.
+    assert_eq!(names_16bit(1584, 1, 321), ["gemm_dot_bf16_tn_m1"]);
     // Products with five to eight rows, here of the transposed product, need a small matrix `b`.
-    assert_eq!(names_16bit(8191, 8, 1023)[0], "gemm_align16_x1");
-    // This one is small, but row-major.
-    assert_eq!(names_16bit(8, 204, 3058)[0], "gemm_align16_x2");
+    assert!(names_16bit(8191, 8, 1023)[0].starts_with("gemm_mma_bf16"));
+    // These are small, but row-major.
+    assert!(names_16bit(8, 204, 3058)[0].starts_with("gemm_mma_bf16"));
+    assert!(names_16bit(4, 5628, 2670)[0].starts_with("gemm_mma_bf16"));
+}
+
+/// Repacking is a launch of its own, which takes longer than the slower copies of few tiles.
+#[test]
+fn small_unaligned_products_are_not_repacked() {
+    for gpu in [H200, HOPPER_WITHOUT_WGMMA, A100] {
+        let names = |m, n, k| planned_names(gpu, Gemm::new(m, n, k, PtxType::Bf16)).join(" ");
+        for [m, n, k] in [[17, 10, 220], [109, 65, 196], [276, 86, 251], [5358, 216, 2]] {
+            let names = names(m, n, k);
+            assert!(names.starts_with("gemm_mma_bf16_tt_align"), "{names}");
+            assert!(!names.contains(' '), "{names}");
+        }
+        assert!(names(136, 524, 4338).starts_with("gemm_align16"));
+        assert!(names(64, 64, 192).find("align").is_none());
+    }
+    let float = planned_names(
+        A100,
+        Gemm { precision: Precision::Tf32, ..Gemm::new(33, 65, 197, PtxType::F32) },
+    );
+    assert!(float[0].starts_with("gemm_split"), "{float:?}");
 }
 
 #[test]

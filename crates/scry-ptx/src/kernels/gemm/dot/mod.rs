@@ -35,8 +35,9 @@ const MAX_SPLIT_K: u32 = 8;
 /// Maximum rounds of loads, each of which waits for memory, of a small grid. With more, tensor
 /// cores are faster, despite their repacking kernels.
 const MAX_LOAD_ROUNDS: u64 = 8;
-/// Maximum elements of `b` with five to eight rows: above it they are faster on tensor cores.
-const MAX_ELEMENTS_8_ROWS: u64 = 1 << 21;
+/// Maximum elements of `b` with five to eight rows, or three to eight if `b` is strided along K:
+/// above it they are faster on tensor cores.
+const MAX_ELEMENTS: u64 = 1 << 21;
 /// Bytes per vector load.
 const VECTOR_BYTES: u64 = 16;
 
@@ -63,8 +64,11 @@ impl Dot {
         let mut dot =
             Self { gemm: *gemm, buffers, transposed, splits_k_in_block: false, split_k: 1 };
         let max_blocks = 4 * u64::from(gpu.multiprocessors);
-        dot.splits_k_in_block =
-            !dot.is_vectorized() && (dot.b_is_row_major() || dot.blocks() < max_blocks);
+        // Without the split, a warp loads all of a column, in rounds.
+        let is_short = gemm.k <= MAX_LOAD_ROUNDS * u64::from(32 * dot.loads_in_flight())
+            && dot.blocks() >= gpu.multiprocessors.into();
+        let has_few_blocks = dot.blocks() < max_blocks && !is_short;
+        dot.splits_k_in_block = !dot.is_vectorized() && (dot.b_is_row_major() || has_few_blocks);
         if dot.splits_k_in_block && gpu.target.has(90) {
             let wanted = gemm
                 .k
@@ -86,9 +90,12 @@ impl Dot {
         let mut dot = Self::new(gemm, Vec::new(), false, gpu);
         let has_enough_columns = gemm.n >= 2 * u64::from(gpu.multiprocessors);
         dot.split_k = if gpu.target.has(90) { MAX_SPLIT_K } else { 1 };
-        let is_small =
-            gemm.n.saturating_mul(gemm.k) <= MAX_ELEMENTS_8_ROWS && !dot.b_is_row_major();
-        let is_cheap = dot.rows() < 8 || is_small;
+        let is_small = gemm.n.saturating_mul(gemm.k) <= MAX_ELEMENTS;
+        let is_cheap = match (dot.rows(), dot.b_is_row_major()) {
+            (1 | 2, _) | (4, false) => true,
+            (4, true) | (8, false) => is_small,
+            (_, _) => false,
+        };
         is_cheap
             && (has_enough_columns
                 || gemm.k <= MAX_LOAD_ROUNDS * dot.k_in_flight() * u64::from(dot.split_k))

@@ -15,7 +15,7 @@ use inner::{Block, Side};
 use stage::{Copier, OperandLayout};
 pub(crate) use tile::MmaTile;
 
-pub(super) use shapes::{TILES, k_dim, shared_bytes};
+pub(super) use shapes::{TILES, UNALIGNED_TILES, k_dim, shared_bytes};
 
 use super::multistage::StageCursor;
 use super::params::{GemmLaunch, Params, Task};
@@ -25,7 +25,7 @@ use crate::target::Target;
 use crate::typed::hopper::MmaType;
 use crate::typed::{self, KernelBuilder, Ptr, Shared};
 
-/// A GEMM on tensor cores; rows of its operands must be 16-byte aligned.
+/// A GEMM on tensor cores. Operands whose rows are 16-byte aligned are copied fastest.
 #[derive(Debug, Clone)]
 pub(crate) struct Mma {
     product: GemmLaunch,
@@ -138,6 +138,9 @@ impl PtxKernel for Mma {
         let name = Name::new("gemm_mma").with(operands);
         let name = name.with_if(store.output != default_output, store.output.name());
         let name = name.layout(self.layouts[0].k_major, self.layouts[1].k_major);
+        let is_aligned = self.layouts.iter().all(|layout| layout.copy_bytes == 16);
+        let [a, b] = self.layouts.map(OperandLayout::elements_per_copy);
+        let name = if is_aligned { name } else { name.with(format_args!("align{a}x{b}")) };
         store.append_to(self.tile.append_to(name)).build()
     }
 

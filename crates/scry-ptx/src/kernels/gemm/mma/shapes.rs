@@ -34,19 +34,32 @@ pub(in crate::kernels::gemm) const TILES: [MmaTile; 3] = [
     },
 ];
 
+/// Tiles for operands that are copied in parts of 4 or 2 bytes. Copies take most of the time; more
+/// stages hide a part of it.
+pub(in crate::kernels::gemm) const UNALIGNED_TILES: [MmaTile; 2] = [
+    MmaTile { mul_adds_per_cycle: 190, ..TILES[2] },
+    MmaTile {
+        rows: 32,
+        columns: 64,
+        stages: 8,
+        warps: [2, 4],
+        resident_blocks: 2,
+        mul_adds_per_cycle: 125,
+    },
+];
+
 /// Returns the elements along K per stage, for elements of `size` bytes.
 pub(in crate::kernels::gemm) const fn k_dim(size: u32) -> u32 {
     // The same for both layouts.
-    OperandLayout { k_major: true, size }.k_dim()
+    OperandLayout { k_major: true, size, copy_bytes: 16 }.k_dim()
 }
 
 /// Returns the operands' layouts: `a` is M × K, so contiguous along M if column-major; `b` is
 /// K × N, so contiguous along N if row-major.
 fn layouts(gemm: &Gemm) -> [OperandLayout; 2] {
-    let size = gemm.element.size();
     [
-        OperandLayout::new(&gemm.a, Layout::ColMajor, size),
-        OperandLayout::new(&gemm.b, Layout::RowMajor, size),
+        OperandLayout::new(gemm, &gemm.a, Layout::ColMajor, gemm.m),
+        OperandLayout::new(gemm, &gemm.b, Layout::RowMajor, gemm.n),
     ]
 }
 
@@ -57,7 +70,7 @@ pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &MmaTile) -> u32
 }
 
 impl Mma {
-    /// Creates a GEMM with a tile shape. Rows of its operands must be 16-byte aligned.
+    /// Creates a GEMM with a tile shape.
     pub(in crate::kernels::gemm) fn new(product: GemmLaunch, tile: MmaTile) -> Self {
         let mma_type = match product.gemm.element {
             PtxType::F16 => MmaType::F16,

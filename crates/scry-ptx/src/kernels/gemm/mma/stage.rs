@@ -1,11 +1,13 @@
-//! Copies tiles of the operands into pipeline stages in shared memory, 16 bytes at a time.
+//! Copies tiles of the operands into pipeline stages in shared memory, in chunks of 16 bytes. A
+//! chunk of unaligned rows is copied in parts: of 4 bytes, or element by element through registers,
+//! since `cp.async` copies at least 4 bytes.
 //!
 //! An operand keeps its layout. The 16-byte chunks of a row are swizzled (XOR), so that chunks that
 //! are read at once are in different banks.
 
 use super::tile::MmaTile;
 use crate::kernels::gemm::params::Operand;
-use crate::kernels::gemm::{Layout, MatrixLayout};
+use crate::kernels::gemm::{Gemm, Layout, MatrixLayout};
 use crate::typed::{Global, KernelBuilder, Ptr, Shared, Val, Var};
 
 /// Bytes per chunk.
@@ -20,13 +22,32 @@ pub(super) struct OperandLayout {
     pub k_major: bool,
     /// Bytes per element.
     pub size: u32,
+    /// Bytes per copy: 16, 4 or 2. The address of each row is a multiple.
+    pub copy_bytes: u32,
 }
 
 impl OperandLayout {
     /// Creates the layout of an operand of which `mn_major` is the order that is contiguous along M
-    /// or N; in the other order it is K-major.
-    pub(super) fn new(layout: &MatrixLayout, mn_major: Layout, size: u32) -> Self {
-        Self { k_major: layout.order != mn_major, size }
+    /// or N; in the other order it is K-major. `mn_extent` is its extent along M or N.
+    pub(super) fn new(
+        gemm: &Gemm,
+        layout: &MatrixLayout,
+        mn_major: Layout,
+        mn_extent: u64,
+    ) -> Self {
+        let (k_major, size) = (layout.order != mn_major, gemm.element.size());
+        let rows = if k_major { mn_extent } else { gemm.k };
+        let is_aligned = |bytes: &u32| {
+            let is_multiple = |n: u64| (n * u64::from(size)).is_multiple_of(u64::from(*bytes));
+            (rows <= 1 || is_multiple(layout.ld)) && (gemm.batch <= 1 || is_multiple(layout.stride))
+        };
+        let copy_bytes = [CHUNK_BYTES, 4].into_iter().find(is_aligned).unwrap_or(size);
+        Self { k_major, size, copy_bytes }
+    }
+
+    /// Elements per copy.
+    pub(super) const fn elements_per_copy(self) -> u32 {
+        self.copy_bytes / self.size
     }
 
     /// Elements per chunk.
@@ -148,14 +169,14 @@ impl<'k> Copier<'k> {
                 let (from, bytes) = (pointer(self.src.get()), self.layout.bytes(k_left));
                 for (nth, element) in (0..).zip(elements) {
                     let from = self.layout.element(from, *element);
-                    self.k.cp_async_zero_fill(stage_offset(nth), from, CHUNK_BYTES, bytes);
+                    self.copy_chunk(stage_offset(nth), from, bytes);
                 }
             }
             Chunks::MnMajor { count, rows, row_step, width } => {
                 let mut from = self.src.get().copied();
                 for nth in 0..*count {
                     let bytes = k_left.gt((nth * rows) as i32).select(*width, 0u32);
-                    self.k.cp_async_zero_fill(stage_offset(nth), pointer(from), CHUNK_BYTES, bytes);
+                    self.copy_chunk(stage_offset(nth), pointer(from), bytes);
                     from = from + *row_step;
                 }
             }
@@ -163,6 +184,37 @@ impl<'k> Copier<'k> {
         self.src.set(self.src.get() + self.k_step_bytes);
         self.k_left.set(self.k_left.get() - self.layout.k_dim() as i32);
     }
+
+    /// Copies the first `bytes` bytes of a chunk; the others become zero.
+    fn copy_chunk(&self, to: Ptr<'k, Shared, u8>, from: Ptr<'k, Global, u8>, bytes: Val<'k, u32>) {
+        match self.layout.copy_bytes {
+            CHUNK_BYTES => self.k.cp_async_zero_fill(to, from, CHUNK_BYTES, bytes),
+            2 => copy_16bit_elements(to, from, bytes),
+            part => {
+                for start in (0..CHUNK_BYTES).step_by(part as usize) {
+                    let left = bytes.cast::<i32>() - start as i32;
+                    let (to, from) = (to.offset(start.into()), from.offset(start.into()));
+                    self.k.cp_async_zero_fill(to, from, part, left.max(0).min(part as i32).cast());
+                }
+            }
+        }
+    }
+}
+
+/// Copies the elements in the first `bytes` bytes of a chunk through registers; the others become
+/// zero.
+fn copy_16bit_elements<'k>(
+    to: Ptr<'k, Shared, u8>,
+    from: Ptr<'k, Global, u8>,
+    bytes: Val<'k, u32>,
+) {
+    let from = from.cast::<u16>();
+    let element = |nth: u32| {
+        let [bits] = from.at(nth).load_constant_if(Some(bytes.gt(2 * nth)), 0);
+        bits.convert::<u32>("")
+    };
+    let word = |nth: u32| element(2 * nth) | (element(2 * nth + 1) << 16);
+    to.cast::<u32>().store_vector([word(0), word(1), word(2), word(3)]);
 }
 
 fn pointer(address: Val<'_, u64>) -> Ptr<'_, Global, u8> {

@@ -52,11 +52,20 @@ const MAX_LD: u64 = 1 << 24;
 const MAX_SMALL_RESULTS: u64 = 1 << 18;
 const MAX_SMALL_K: u64 = 64;
 
+/// Maximum multiply-adds, and maximum K, of a GEMM with unaligned operands that are copied as they
+/// are. Repacking, a launch of its own, takes longer than the slower copies of these.
+const MAX_UNALIGNED_MUL_ADDS: u64 = 1 << 28;
+const MAX_UNALIGNED_K: u64 = 1 << 15;
+
 /// Whether a GEMM is computed by these kernels rather than with `wgmma`.
 pub(super) fn is_portable(gemm: &Gemm, gpu: GpuSpec) -> bool {
     let product = Product::new(gemm);
-    let is_skinny = || product.fits_32_bit_offsets() && product.as_skinny(gpu).is_some();
-    computes_in_f32(gemm, gpu) || !gpu.is_hopper() || is_small(gemm) || is_skinny()
+    let is_portable =
+        || product.as_skinny(gpu).is_some() || product.unaligned_choice(gpu).is_some();
+    computes_in_f32(gemm, gpu)
+        || !gpu.is_hopper()
+        || is_small(gemm)
+        || (product.fits_32_bit_offsets() && is_portable())
 }
 
 fn is_small(gemm: &Gemm) -> bool {
@@ -86,12 +95,19 @@ pub(super) fn plan(mut plan: Plan, gemm: &Gemm, gpu: GpuSpec) -> Result<Plan, Pl
     if let Some(dot) = product.as_skinny(gpu) {
         return dot.launch_dot(plan, gpu);
     }
+    if let Some(choice) = product.unaligned_choice(gpu) {
+        return product.launch_portable(plan, choice);
+    }
     let (steps, scratch) = (plan.steps.len(), plan.scratch.len());
     if !in_f32 {
         product.repack_unaligned(&mut plan)?;
     }
+    let units = match in_f32 {
+        true => ffma::TILES.iter().map(Unit::Ffma).collect(),
+        false => mma::TILES.iter().map(Unit::Mma).collect(),
+    };
     // Repacking may have made a leading dimension too large.
-    match product.choose(in_f32, gpu).filter(|_| product.fits_32_bit_offsets()) {
+    match product.choose(units, gpu).filter(|_| product.fits_32_bit_offsets()) {
         Some(choice) => product.launch_portable(plan, choice),
         None => {
             plan.steps.truncate(steps);
@@ -171,7 +187,18 @@ impl Product {
         candidates.min_by_key(|product| product.gemm.b.order == Layout::RowMajor)
     }
 
-    /// Whether tensor cores support the 16-bit operands' layouts.
+    /// Returns the choice for a small GEMM of 16-bit operands with unaligned rows, which are copied
+    /// as they are.
+    fn unaligned_choice(&self, gpu: GpuSpec) -> Option<Choice> {
+        let Gemm { m, n, k, batch, element, .. } = self.gemm;
+        let mul_adds = [m, n, k].into_iter().fold(batch, u64::saturating_mul);
+        let is_small = mul_adds <= MAX_UNALIGNED_MUL_ADDS && k <= MAX_UNALIGNED_K;
+        let is_worth_it = element.size() == 2 && !self.is_aligned() && is_small;
+        let units = mma::UNALIGNED_TILES.iter().map(Unit::Mma).collect();
+        is_worth_it.then(|| self.choose(units, gpu)).flatten()
+    }
+
+    /// Whether tensor cores support the 16-bit operands' layouts without repacking.
     fn is_aligned(&self) -> bool {
         let Gemm { m, n, k, batch, a, b, .. } = self.gemm;
         is_tma_aligned(&a, m, k, batch, 2) && is_tma_aligned(&b, k, n, batch, 2)
@@ -196,11 +223,7 @@ impl Product {
     }
 
     /// Returns the choice with the fewest modelled cycles; `None` if no tile fits in shared memory.
-    fn choose(&self, in_f32: bool, gpu: GpuSpec) -> Option<Choice> {
-        let mut units: Vec<_> = match in_f32 {
-            true => ffma::TILES.iter().map(Unit::Ffma).collect(),
-            false => mma::TILES.iter().map(Unit::Mma).collect(),
-        };
+    fn choose(&self, mut units: Vec<Unit>, gpu: GpuSpec) -> Option<Choice> {
         units.retain(|unit| unit.shared_bytes(&self.gemm) <= gpu.shared_memory);
         let choices = units
             .into_iter()
