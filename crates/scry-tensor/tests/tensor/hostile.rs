@@ -114,3 +114,28 @@ fn threads_share_tensors() {
         });
     });
 }
+
+#[test]
+#[ignore = "needs 3 GiB on the device, and minutes on the processor"]
+fn positions_above_two_to_the_31_are_reached() {
+    const N: usize = 46_341; // N * N > 2^31
+    on_each_device(|gpu| {
+        let x = ok(Tensor::eye(N, DType::Bool, gpu));
+        assert!(x.numel() > 1 << 31);
+        let corner = ok(x.i((N - 3.., N - 2..)));
+        assert_eq!(ok(corner.to_vec::<bool>()), [false, false, true, false, false, true]);
+        let reversed = ok(x.i((scry_tensor::step(.., -1), scry_tensor::step(.., -1))));
+        let first = ok(ok(reversed.i((0..2, 0..3))).logical_not());
+        assert_eq!(ok(first.to_vec::<bool>()), [false, true, true, true, false, true]);
+        let row = ok(Tensor::new([-1, 7], gpu));
+        let rows = ok(ok(x.index_select(0, &row)).i((.., N - 1)));
+        assert_eq!(ok(rows.to_vec::<bool>()), [true, false]);
+    });
+}
+
+#[test]
+fn tensors_are_send_and_sync() {
+    fn assert<T: Clone + Send + Sync + 'static>() {}
+    assert::<Tensor>();
+    assert::<scry_tensor::Error>();
+}
