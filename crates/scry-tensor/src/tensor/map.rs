@@ -29,6 +29,7 @@ impl Computation<'_> {
         for (operand, _) in &self.operands {
             check_device(call, runtime, operand)?;
         }
+        self.check_bindings(call, runtime, count)?;
         let operands: Vec<_> =
             self.operands.iter().map(|(it, layout)| (it.buffer(), layout.clone())).collect();
         let buffer = match count {
@@ -45,6 +46,21 @@ impl Computation<'_> {
         let buffer = buffer.map_err(|error| call.gpu(error))?;
         let layout = Layout::contiguous(self.shape.clone());
         Ok(Tensor::from_parts(runtime.clone(), buffer, layout, dtype))
+    }
+
+    /// Checks that the device can bind the operands and the result.
+    fn check_bindings(&self, call: Call, runtime: &Runtime, count: u32) -> Result<()> {
+        let info = runtime.device().info();
+        let limit = info.limits.max_storage_binding_size;
+        let result = u64::from(count) * self.map.output.size() as u64;
+        let operands = self.operands.iter().map(|(it, _)| ("an operand", it.buffer().byte_size()));
+        let too_large = operands.chain([("the result", result)]).find(|(_, bytes)| *bytes > limit);
+        let Some((what, bytes)) = too_large else { return Ok(()) };
+        Err(call.error(
+            ErrorKind::TooLarge,
+            format!("{what} has {bytes} bytes in memory, but {} binds at most {limit}", info.name),
+            "split the tensor when it is created, or use a smaller element type",
+        ))
     }
 }
 

@@ -134,6 +134,21 @@ fn positions_above_two_to_the_31_are_reached() {
 }
 
 #[test]
+fn bindings_above_the_limit_are_an_error() {
+    let mut info = scry_gpu::testing::null_info();
+    info.limits.max_storage_binding_size = 1024;
+    let (gpu, _) = scry_gpu::testing::observed(info);
+    let small = ok(Tensor::ones([257], DType::F16, &gpu));
+    ok(small.relu());
+    let error = small.cast(DType::F32).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(error.to_string().contains("the result has 1028 bytes in memory"), "{error}");
+    let large = ok(Tensor::arange(257, DType::F32, &gpu));
+    let error = large.gt(0).unwrap_err();
+    assert!(error.to_string().contains("an operand has 1028 bytes in memory"), "{error}");
+}
+
+#[test]
 fn tensors_are_send_and_sync() {
     fn assert<T: Clone + Send + Sync + 'static>() {}
     assert::<Tensor>();
