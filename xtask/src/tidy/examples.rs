@@ -4,7 +4,7 @@
 use super::{Finding, Source};
 
 /// The types whose methods need an example, with their folder.
-const TYPES: [(&str, &[&str]); 3] = [
+const TYPES: [(&str, &[&str]); 4] = [
     (
         "crates/scry-gpu/src/",
         &[
@@ -27,6 +27,7 @@ const TYPES: [(&str, &[&str]); 3] = [
     ),
     ("crates/scry-ir/src/", &["Builder", "Program"]),
     ("crates/scry-kernels/src/", &["Kernels", "Op"]),
+    ("crates/scry-tensor/src/", &["DType", "Operation", "Shape", "Tensor"]),
 ];
 
 /// Finds methods without an example. Getters, which are `#[must_use]` without arguments except

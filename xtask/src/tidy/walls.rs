@@ -10,7 +10,7 @@ use super::source::{Source, is_word, line};
 use crate::repo;
 
 /// Ranks of the crates: each may only depend on crates of a lower rank.
-const RANKS: [(&str, u32); 11] = [
+const RANKS: [(&str, u32); 12] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
@@ -19,10 +19,11 @@ const RANKS: [(&str, u32); 11] = [
     ("scry-gpu", 2),
     ("scry-conformance", 3),
     ("scry-kernels", 3),
-    ("scry-cli", 4),
-    ("xtask", 5),
+    ("scry-tensor", 4),
+    ("scry-cli", 5),
+    ("xtask", 6),
     // The highest rank, so that other crates can use it only in tests.
-    ("scry-test-support", 5),
+    ("scry-test-support", 6),
 ];
 
 /// Crates without access to devices.
@@ -43,8 +44,8 @@ const DEVICE_CRATES: [&str; 10] = [
 ];
 
 /// Crates that forbid unsafe code.
-const WITHOUT_UNSAFE: [&str; 5] =
-    ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-test-support"];
+const WITHOUT_UNSAFE: [&str; 6] =
+    ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor", "scry-test-support"];
 
 /// Folders whose unsafe code is in one file.
 const UNSAFE_FILES: [(&str, &str); 1] =

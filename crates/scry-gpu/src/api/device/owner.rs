@@ -1,11 +1,32 @@
 //! The device of buffers and kernels: constructors that accept it, and accessors.
 
+use std::sync::Arc;
+
 use super::Device;
 use crate::api::buffer::Buffer;
 use crate::api::element::Element;
 use crate::api::error::{InFunction, Result};
 use crate::api::kernel::Kernel;
 use crate::api::untyped_buffer::UntypedBuffer;
+
+/// Clones of a device are equal. Two devices that were opened separately differ, even if they are
+/// the same hardware: neither accepts the other's buffers.
+///
+/// ```
+/// use scry_gpu::Device;
+///
+/// let gpu = Device::open("cpu")?;
+/// assert_eq!(gpu, gpu.clone());
+/// assert_ne!(gpu, Device::open("cpu")?);
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.context, &other.context)
+    }
+}
+
+impl Eq for Device {}
 
 impl Kernel {
     /// Returns the device that it was compiled for.

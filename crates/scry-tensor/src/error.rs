@@ -1,0 +1,206 @@
+//! Errors: what happened, where in the program, and what to do.
+
+use std::fmt;
+use std::panic::Location;
+
+use scry_gpu::GpuError;
+
+use crate::dtype::DType;
+use crate::shape::Shape;
+
+/// The result of most calls.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The cause of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Shapes do not fit each other or the operation.
+    Shape,
+    /// An element type does not fit the others or the operation.
+    DType,
+    /// An index or an axis is out of range, or an index is not supported.
+    Index,
+    /// A value does not fit its type.
+    Value,
+    /// A tensor has too many elements.
+    TooLarge,
+    /// Tensors of different devices were used together.
+    Device,
+    /// The device, its driver or the kernel failed: [`Error::gpu`] has the error.
+    Gpu,
+}
+
+/// The error of a failed call: names the operation, the line of the caller, the problem with the
+/// values, and what to do. `Debug` prints the same text as `Display`.
+///
+/// ```
+/// use scry_tensor::{Device, ErrorKind, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::zeros([2, 3], scry_tensor::DType::F32, &gpu)?;
+/// let y = Tensor::zeros([4], scry_tensor::DType::F32, &gpu)?;
+/// let error = x.add(&y).unwrap_err();
+/// assert_eq!((error.kind(), error.op()), (ErrorKind::Shape, "Tensor::add"));
+/// assert_eq!(error.shapes().len(), 2);
+/// assert!(error.to_string().contains("; help: "));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    call: Call,
+    problem: String,
+    help: String,
+    shapes: Vec<Shape>,
+    gpu: Option<GpuError>,
+}
+
+impl Error {
+    /// Returns the cause.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, ErrorKind, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let error = Tensor::eye(3, DType::Q4_0, &gpu).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::DType);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the called function, such as `Tensor::add`.
+    #[must_use]
+    pub fn op(&self) -> &'static str {
+        self.0.call.op
+    }
+
+    /// Returns the position of the call in the program.
+    #[must_use]
+    pub fn location(&self) -> &'static Location<'static> {
+        self.0.call.at
+    }
+
+    /// Returns the shapes of the operands, if they matter.
+    #[must_use]
+    pub fn shapes(&self) -> &[Shape] {
+        &self.0.shapes
+    }
+
+    /// Returns what to do. Empty for errors of the device, which have their own.
+    #[must_use]
+    pub fn help(&self) -> &str {
+        &self.0.help
+    }
+
+    /// Returns the error of the device, if it is one.
+    #[must_use]
+    pub fn gpu(&self) -> Option<&GpuError> {
+        self.0.gpu.as_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { call: Call { op, at }, problem, help, .. } = &*self.0;
+        write!(f, "{op} ({}:{}:{}): {problem}", at.file(), at.line(), at.column())?;
+        if help.is_empty() { Ok(()) } else { write!(f, "; help: {help}") }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.gpu.as_ref().map(|error| error as _)
+    }
+}
+
+/// A call of a public function: its name and its position in the program.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    op: &'static str,
+    at: &'static Location<'static>,
+}
+
+impl Call {
+    /// Records the caller of the public function `op`, which must be `#[track_caller]`.
+    #[track_caller]
+    pub(crate) fn new(op: &'static str) -> Self {
+        Self { op, at: Location::caller() }
+    }
+
+    /// Returns an error of this call.
+    pub(crate) fn error(
+        self,
+        kind: ErrorKind,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Error {
+        let (problem, help) = (problem.into(), help.into());
+        Error(Box::new(Inner { kind, call: self, problem, help, shapes: Vec::new(), gpu: None }))
+    }
+
+    /// Returns an error about shapes.
+    pub(crate) fn shape_error(
+        self,
+        shapes: &[&[usize]],
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Error {
+        let mut error = self.error(ErrorKind::Shape, problem, help);
+        error.0.shapes = shapes.iter().map(|shape| Shape::from(*shape)).collect();
+        error
+    }
+
+    /// Returns an error of the device.
+    pub(crate) fn gpu(self, error: GpuError) -> Error {
+        let mut wrapped = self.error(ErrorKind::Gpu, error.to_string(), "");
+        wrapped.0.gpu = Some(error);
+        wrapped
+    }
+
+    /// Checks that an operation supports the element type of an operand.
+    pub(crate) fn check_dtype(self, dtype: DType, supported: &[DType]) -> Result<()> {
+        self.check_supported(dtype, supported, |dtype| {
+            format!("convert the tensor: `.cast(DType::{dtype:?})`")
+        })
+    }
+
+    /// Checks that an operation supports the element type of a result, which the caller chose.
+    pub(crate) fn check_new_dtype(self, dtype: DType, supported: &[DType]) -> Result<()> {
+        self.check_supported(dtype, supported, |dtype| format!("use `DType::{dtype:?}`"))
+    }
+
+    fn check_supported(
+        self,
+        dtype: DType,
+        supported: &[DType],
+        help: impl Fn(DType) -> String,
+    ) -> Result<()> {
+        if supported.contains(&dtype) {
+            return Ok(());
+        }
+        let names: Vec<&str> = supported.iter().map(|dtype| dtype.name()).collect();
+        let problem = format!("{dtype} is not supported here; {} are", names.join(", "));
+        let problem = match supported {
+            [only] => format!("{dtype} is not supported here; only {only} is"),
+            _ => problem,
+        };
+        Err(self.error(
+            ErrorKind::DType,
+            problem,
+            help(supported.first().copied().unwrap_or(dtype)),
+        ))
+    }
+}

@@ -1,0 +1,176 @@
+//! What is computed for each element: a scalar expression over operands.
+//!
+//! A [`Map`] is the *map* of a graph's node and the content of one operation that runs at once;
+//! `lower` makes kernels of both. It has no shapes: the same map computes any sizes.
+
+use scry_gpu::kir::{BinaryOp, Type, UnaryOp};
+
+use crate::dtype::DType;
+
+/// A scalar of a map, by position in [`Map::scalars`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Id(u32);
+
+impl Id {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A step of the expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Scalar {
+    /// The element of an operand at the coordinates of the result.
+    Load(u32),
+    /// The element of an operand at the coordinates of the result, moved along one axis to an
+    /// index: negative ones count from the end. Zero if the index is out of range.
+    Gather { operand: u32, index: Id },
+    /// A scalar that is passed when the kernel is launched, by position.
+    Argument(u32),
+    /// A coordinate of the result, a `u32`.
+    Coordinate(u32),
+    /// A constant, by its bits.
+    Constant(u32),
+    /// A unary operation.
+    Unary(UnaryOp, Id),
+    /// A binary operation.
+    Binary(BinaryOp, Id, Id),
+    /// The second scalar if the first is true, else the third.
+    Select(Id, Id, Id),
+    /// Conversion to the type of this step.
+    Convert(Id),
+    /// The same bits as another type.
+    Bitcast(Id),
+}
+
+/// What is computed for each element of a result. Equal maps have equal kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Map {
+    /// The element types of the operands.
+    pub(crate) operands: Vec<DType>,
+    /// The number of arguments.
+    pub(crate) arguments: u32,
+    /// The steps, with the type of each; operands of a step are before it.
+    pub(crate) scalars: Vec<(Scalar, Type)>,
+    /// The step with the result.
+    pub(crate) result: Id,
+    /// The element type of the result.
+    pub(crate) output: DType,
+}
+
+impl Map {
+    /// Returns whether a step needs the coordinates of the result, beyond those of operands.
+    pub(crate) fn has_coordinates(&self) -> bool {
+        self.scalars.iter().any(|(scalar, _)| matches!(scalar, Scalar::Coordinate(_)))
+    }
+
+    /// Returns whether an operand is read at indices of another one.
+    pub(crate) fn is_gathered(&self, operand: usize) -> bool {
+        self.scalars.iter().any(|(scalar, _)| match scalar {
+            Scalar::Gather { operand: gathered, .. } => *gathered as usize == operand,
+            _ => false,
+        })
+    }
+}
+
+/// Builds a map. Equal steps are one.
+#[derive(Debug, Default)]
+pub(crate) struct Expression {
+    operands: Vec<DType>,
+    arguments: u32,
+    scalars: Vec<(Scalar, Type)>,
+}
+
+impl Expression {
+    /// Adds an operand and loads its elements.
+    pub(crate) fn operand(&mut self, dtype: DType) -> Id {
+        self.operands.push(dtype);
+        self.add(Scalar::Load(self.operands.len() as u32 - 1), dtype.computed())
+    }
+
+    /// Adds an operand and loads its elements at indices along an axis.
+    pub(crate) fn gathered(&mut self, dtype: DType, index: Id) -> Id {
+        self.operands.push(dtype);
+        let operand = self.operands.len() as u32 - 1;
+        self.add(Scalar::Gather { operand, index }, dtype.computed())
+    }
+
+    /// Adds an argument for elements of type `dtype`.
+    pub(crate) fn argument(&mut self, dtype: DType) -> Id {
+        self.arguments += 1;
+        self.add(Scalar::Argument(self.arguments - 1), dtype.computed())
+    }
+
+    pub(crate) fn coordinate(&mut self, axis: usize) -> Id {
+        self.add(Scalar::Coordinate(axis as u32), Type::U32)
+    }
+
+    pub(crate) fn f32(&mut self, value: f32) -> Id {
+        self.add(Scalar::Constant(value.to_bits()), Type::F32)
+    }
+
+    /// Adds a small number of the type of another scalar.
+    pub(crate) fn number_like(&mut self, like: Id, number: u16) -> Id {
+        let ty = self.ty(like);
+        let bits = if ty == Type::F32 { f32::from(number).to_bits() } else { number.into() };
+        self.add(Scalar::Constant(bits), ty)
+    }
+
+    /// Adds the zero, or false, of the type of another scalar.
+    pub(crate) fn zero_like(&mut self, like: Id) -> Id {
+        self.add(Scalar::Constant(0), self.ty(like))
+    }
+
+    pub(crate) fn unary(&mut self, op: UnaryOp, a: Id) -> Id {
+        self.add(Scalar::Unary(op, a), result_of_unary(op, self.ty(a)))
+    }
+
+    pub(crate) fn binary(&mut self, op: BinaryOp, a: Id, b: Id) -> Id {
+        self.add(Scalar::Binary(op, a, b), result_of_binary(op, self.ty(a)))
+    }
+
+    pub(crate) fn select(&mut self, condition: Id, if_true: Id, if_false: Id) -> Id {
+        self.add(Scalar::Select(condition, if_true, if_false), self.ty(if_true))
+    }
+
+    /// Converts to a type; returns the scalar itself if it has it.
+    pub(crate) fn convert(&mut self, ty: Type, a: Id) -> Id {
+        if self.ty(a) == ty { a } else { self.add(Scalar::Convert(a), ty) }
+    }
+
+    pub(crate) fn bitcast(&mut self, ty: Type, a: Id) -> Id {
+        if self.ty(a) == ty { a } else { self.add(Scalar::Bitcast(a), ty) }
+    }
+
+    pub(crate) fn ty(&self, id: Id) -> Type {
+        self.scalars[id.index()].1
+    }
+
+    /// Returns the map with a result, converted to the type of `output` for storage.
+    pub(crate) fn finish(mut self, result: Id, output: DType) -> Map {
+        let result = self.convert(output.computed(), result);
+        let Self { operands, arguments, scalars } = self;
+        Map { operands, arguments, scalars, result, output }
+    }
+
+    fn add(&mut self, scalar: Scalar, ty: Type) -> Id {
+        let known = self.scalars.iter().position(|it| *it == (scalar, ty));
+        let position = known.unwrap_or_else(|| {
+            self.scalars.push((scalar, ty));
+            self.scalars.len() - 1
+        });
+        Id(position as u32)
+    }
+}
+
+fn result_of_unary(op: UnaryOp, operand: Type) -> Type {
+    match op {
+        UnaryOp::IsNan | UnaryOp::IsInf => Type::Bool,
+        _ => operand,
+    }
+}
+
+fn result_of_binary(op: BinaryOp, operand: Type) -> Type {
+    use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
+    if matches!(op, Eq | Ne | Lt | Le | Gt | Ge) { Type::Bool } else { operand }
+}

@@ -1,0 +1,29 @@
+//! Tensors for GPUs and CPUs, on every device of scry-gpu.
+#![doc = include_str!("../README.md")]
+#![doc(test(attr(deny(unused_must_use))))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+mod dtype;
+mod element;
+mod error;
+mod expr;
+mod lower;
+mod operators;
+mod ops;
+mod runtime;
+mod scalar;
+mod shape;
+mod tensor;
+
+pub use dtype::DType;
+pub use element::Element;
+pub use error::{Error, ErrorKind, Result};
+#[doc(hidden)]
+pub use ops::Value;
+pub use ops::{Operand, Operation, operations};
+pub use runtime::compiled_kernels;
+pub use scalar::Scalar;
+pub use scry_gpu::{Device, bf16, f16};
+pub use shape::{Axes, Dims, Shape};
+pub use tensor::{Ellipsis, Index, IntoIndices, Nested, NewAxis, Step, Tensor, step};

@@ -1,0 +1,240 @@
+//! Builds the kernel of a map.
+//!
+//! Each invocation computes the elements of one word of the result and stores the whole word, so
+//! that no two invocations write the same word, whatever the size of an element. The elements
+//! after the last one fill the word; they are computed at coordinates out of range, where loads are
+//! clamped, and never read.
+
+use scry_gpu::kir::{Access as Buffer, AddressSpace, BinaryOp, Builder, Const, Place, Type, Value};
+
+use super::memory::{decode, encode};
+use super::{Access, KernelKey, elements_per_word};
+use crate::dtype::DType;
+use crate::expr::{Id, Scalar};
+
+/// Invocations of a workgroup: WebGPU's default limit.
+const WORKGROUP: u32 = 256;
+
+/// Builds the kernel. Its buffers are the result, the operands, and the parameters if they are in a
+/// buffer.
+pub(crate) fn build(key: &KernelKey, parameters: usize) -> scry_gpu::kir::Kir {
+    let mut b = Builder::new("map", [WORKGROUP, 1, 1]);
+    let output = b.named_buffer("result", Type::U32, Buffer::ReadWrite);
+    let name = |position| format!("operand{position}");
+    let buffers = key.map.operands.iter().enumerate();
+    let buffers = buffers.map(|(n, dtype)| b.named_buffer(&name(n), stored(*dtype), Buffer::Read));
+    let buffers = buffers.collect();
+    let source = match key.in_buffer {
+        true => Source::Buffer(b.named_buffer("parameters", Type::U32, Buffer::Read)),
+        false => {
+            b.immediates(parameters as u32 * 4);
+            Source::Immediates
+        }
+    };
+    let parameters = Parameters { source, next: 0 };
+    Lowering { key, b, output, buffers, parameters }.build()
+}
+
+/// Returns the type of the words in which elements are stored.
+fn stored(dtype: DType) -> Type {
+    match dtype.computed() {
+        ty if dtype.size() == 4 => ty,
+        _ => Type::U32,
+    }
+}
+
+/// Where the parameters are.
+enum Source {
+    Immediates,
+    Buffer(u32),
+}
+
+/// Reads the parameters one after the other.
+struct Parameters {
+    source: Source,
+    next: u32,
+}
+
+impl Parameters {
+    /// Reads the next parameter.
+    fn read(&mut self, b: &mut Builder) -> Value {
+        let offset = self.next * 4;
+        self.next += 1;
+        let space = match self.source {
+            Source::Immediates => AddressSpace::Immediate,
+            Source::Buffer(buffer) => AddressSpace::Binding(buffer),
+        };
+        b.load(Type::U32, Place::new(space, None, 0, offset), 1)[0]
+    }
+
+    fn read_many(&mut self, b: &mut Builder, count: u32) -> Vec<Value> {
+        (0..count).map(|_| self.read(b)).collect()
+    }
+}
+
+/// An operand's parameters.
+struct Operand {
+    offset: Value,
+    /// Empty unless the access is strided.
+    strides: Vec<Value>,
+}
+
+/// All parameters, as values.
+struct Loaded {
+    sizes: Vec<Value>,
+    operands: Vec<Operand>,
+    /// Stride and size of the axis that an operand is gathered along.
+    gathered: Option<[Value; 2]>,
+    arguments: Vec<Value>,
+}
+
+struct Lowering<'k> {
+    key: &'k KernelKey,
+    b: Builder,
+    output: u32,
+    buffers: Vec<u32>,
+    parameters: Parameters,
+}
+
+impl Lowering<'_> {
+    fn build(mut self) -> scry_gpu::kir::Kir {
+        let word = self.b.global_id(0);
+        let words = self.parameters.read(&mut self.b);
+        let outside = self.b.binary(BinaryOp::Ge, word, words);
+        self.b.if_then(outside, |b| b.break_to(scry_gpu::kir::Label::KERNEL));
+        let loaded = self.load_parameters();
+        let per_word = elements_per_word(self.key.map.output);
+        let mut stored = None;
+        for lane in 0..per_word {
+            let index = self.element_index(word, per_word, lane);
+            let value = self.element(index, &loaded);
+            let bits = encode(&mut self.b, self.key.map.output, value);
+            stored = Some(match stored {
+                None => bits,
+                Some(others) => {
+                    let shift = self.b.u32(lane * 32 / per_word);
+                    let bits = self.b.binary(BinaryOp::Shl, bits, shift);
+                    self.b.binary(BinaryOp::Or, others, bits)
+                }
+            });
+        }
+        let place = self.b.element(self.output, word);
+        self.b.store(place, stored.into_iter().collect());
+        self.b.finish()
+    }
+
+    fn load_parameters(&mut self) -> Loaded {
+        let (b, parameters, classes) = (&mut self.b, &mut self.parameters, &self.key.classes);
+        let sizes = parameters.read_many(b, classes.rank);
+        let mut operands = Vec::new();
+        for access in &classes.operands {
+            let offset = parameters.read(b);
+            let count = if *access == Access::Strided { classes.rank } else { 0 };
+            operands.push(Operand { offset, strides: parameters.read_many(b, count) });
+        }
+        let is_gathered = (0..self.key.map.operands.len()).any(|n| self.key.map.is_gathered(n));
+        let gathered = is_gathered.then(|| [parameters.read(b), parameters.read(b)]);
+        let arguments = parameters.read_many(b, self.key.map.arguments);
+        Loaded { sizes, operands, gathered, arguments }
+    }
+
+    /// Returns the position of an element of a word in the result.
+    fn element_index(&mut self, word: Value, per_word: u32, lane: u32) -> Value {
+        if per_word == 1 {
+            return word;
+        }
+        let count = self.b.u32(per_word);
+        let first = self.b.binary(BinaryOp::Mul, word, count);
+        let lane = self.b.u32(lane);
+        self.b.binary(BinaryOp::Add, first, lane)
+    }
+
+    /// Returns the coordinates of a position. That of the first axis is not reduced by its size.
+    fn coordinates(&mut self, index: Value, sizes: &[Value]) -> Vec<Value> {
+        let mut rest = index;
+        let mut coordinates = vec![index; sizes.len()];
+        for axis in (1..sizes.len()).rev() {
+            coordinates[axis] = self.b.binary(BinaryOp::Rem, rest, sizes[axis]);
+            rest = self.b.binary(BinaryOp::Div, rest, sizes[axis]);
+        }
+        if let Some(first) = coordinates.first_mut() {
+            *first = rest;
+        }
+        coordinates
+    }
+
+    /// Computes an element of the result.
+    fn element(&mut self, index: Value, loaded: &Loaded) -> Value {
+        let coordinates = self.coordinates(index, &loaded.sizes);
+        let mut values: Vec<Value> = Vec::new();
+        for (scalar, ty) in &self.key.map.scalars {
+            let of = |id: Id| values[id.index()];
+            let value = match *scalar {
+                Scalar::Load(n) => {
+                    let place = self.position(n, index, &coordinates, loaded);
+                    self.load(n, place)
+                }
+                Scalar::Gather { operand, index: at } => {
+                    let place = self.position(operand, index, &coordinates, loaded);
+                    self.gather(operand, place, of(at), loaded)
+                }
+                Scalar::Argument(n) => self.argument(loaded.arguments[n as usize], *ty),
+                Scalar::Coordinate(axis) => coordinates[axis as usize],
+                Scalar::Constant(bits) => self.b.constant(Const { ty: *ty, bits: bits.into() }),
+                Scalar::Unary(op, a) => self.b.unary(op, of(a)),
+                Scalar::Binary(op, a, b) => self.b.binary(op, of(a), of(b)),
+                Scalar::Select(a, b, c) => self.b.select(of(a), of(b), of(c)),
+                Scalar::Convert(a) => self.b.convert(*ty, of(a)),
+                Scalar::Bitcast(a) => self.b.bitcast(*ty, of(a)),
+            };
+            values.push(value);
+        }
+        values[self.key.map.result.index()]
+    }
+
+    /// Returns an argument in its type.
+    fn argument(&mut self, bits: Value, ty: Type) -> Value {
+        match ty {
+            Type::Bool => self.b.convert(Type::Bool, bits),
+            ty => self.b.bitcast(ty, bits),
+        }
+    }
+
+    /// Returns the position of an operand's element.
+    fn position(&mut self, n: u32, index: Value, coordinates: &[Value], loaded: &Loaded) -> Value {
+        let operand = &loaded.operands[n as usize];
+        match self.key.classes.operands[n as usize] {
+            Access::Uniform => operand.offset,
+            Access::Linear => self.b.binary(BinaryOp::Add, operand.offset, index),
+            Access::Strided => {
+                let terms = coordinates.iter().zip(&operand.strides);
+                terms.fold(operand.offset, |sum, (coordinate, stride)| {
+                    let term = self.b.binary(BinaryOp::Mul, *coordinate, *stride);
+                    self.b.binary(BinaryOp::Add, sum, term)
+                })
+            }
+        }
+    }
+
+    fn load(&mut self, n: u32, position: Value) -> Value {
+        decode(&mut self.b, self.buffers[n as usize], self.key.map.operands[n as usize], position)
+    }
+
+    /// Loads an operand's element at an index along the gathered axis; zero if it is out of range.
+    fn gather(&mut self, n: u32, position: Value, index: Value, loaded: &Loaded) -> Value {
+        let Some([stride, size]) = loaded.gathered else { return position };
+        let mut at = self.b.bitcast(Type::U32, index);
+        if self.b.ty(index) == Type::I32 {
+            let zero = self.b.i32(0);
+            let is_negative = self.b.binary(BinaryOp::Lt, index, zero);
+            let from_end = self.b.binary(BinaryOp::Add, at, size);
+            at = self.b.select(is_negative, from_end, at);
+        }
+        let in_range = self.b.binary(BinaryOp::Lt, at, size);
+        let distance = self.b.binary(BinaryOp::Mul, at, stride);
+        let moved = self.b.binary(BinaryOp::Add, position, distance);
+        let loaded = self.load(n, moved);
+        let zero = self.b.constant(Const::zero(self.b.ty(loaded)));
+        self.b.select(in_range, loaded, zero)
+    }
+}

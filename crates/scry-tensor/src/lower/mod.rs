@@ -1,0 +1,48 @@
+//! Maps to kernels: the one code generator of the crate.
+//!
+//! - `iteration` merges axes, classifies operands, and packs sizes, strides and offsets: they are
+//!   arguments of the kernel, never constants in it;
+//! - `kernel` builds the kernel in the kernel IR, from the map and the classes alone;
+//! - `memory` loads and stores elements that share a word.
+
+mod iteration;
+mod kernel;
+mod memory;
+
+pub(crate) use iteration::{GatherAxis, Iteration};
+pub(crate) use kernel::build;
+
+use crate::expr::Map;
+
+/// What a kernel depends on: kernels with equal keys are the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KernelKey {
+    pub(crate) map: Map,
+    pub(crate) classes: Classes,
+    /// Whether the parameters are in a buffer, because there are more than immediates hold.
+    pub(crate) in_buffer: bool,
+}
+
+/// The classes of sizes and strides that have kernels of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Classes {
+    /// The number of axes that coordinates are computed for, 0 if none is needed.
+    pub(crate) rank: u32,
+    pub(crate) operands: Vec<Access>,
+}
+
+/// How an operand is accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Access {
+    /// One element for the whole result.
+    Uniform,
+    /// In the order of the result.
+    Linear,
+    /// At `offset + Σ coordinate * stride`.
+    Strided,
+}
+
+/// The number of elements that share a word of storage.
+pub(crate) fn elements_per_word(dtype: crate::DType) -> u32 {
+    4 / dtype.size() as u32
+}

@@ -1,0 +1,76 @@
+//! Conversions of element types.
+
+use super::gather::padded;
+use crate::dtype::{DType, ELEMENTS, FLOATS};
+use crate::error::{Call, Result};
+use crate::expr::Expression;
+use crate::shape::Layout;
+use crate::tensor::{Tensor, check_count};
+
+/// Conversions.
+impl Tensor {
+    /// Converts the elements to another type; returns the tensor itself if they have it.
+    ///
+    /// | from, to | result |
+    /// | --- | --- |
+    /// | to floats | rounded to the nearest, ties to even |
+    /// | floats to integers | rounded towards 0; out of range, the nearest integer; NaN is 0 |
+    /// | `i32` to `u32` and back | the same bits |
+    /// | numbers to `bool` | whether the number is not 0 |
+    /// | `bool` to numbers | 0 or 1 |
+    /// | quantised weights to floats | dequantised |
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([2.75f32, -1.5, f32::NAN, 1e10], &gpu)?;
+    /// assert_eq!(x.cast(DType::I32)?.to_vec::<i32>()?, [2, -1, 0, 2147483520]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`](crate::ErrorKind::DType) to quantised types, and from them to other
+    /// types than floats; [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge);
+    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        let call = Call::new("Tensor::cast");
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        if self.dtype().is_quantized() {
+            return self.dequantized(call, dtype);
+        }
+        call.check_new_dtype(dtype, ELEMENTS)?;
+        self.cast_for(call, dtype)
+    }
+
+    /// Converts elements that are not quantised.
+    pub(super) fn cast_for(&self, call: Call, dtype: DType) -> Result<Self> {
+        let mut e = Expression::default();
+        let x = e.operand(self.dtype());
+        let map = e.finish(x, dtype);
+        Self::map(call, &map, self.shape().clone(), &[self], &[])
+    }
+
+    /// Converts quantised weights to floats.
+    fn dequantized(&self, call: Call, dtype: DType) -> Result<Self> {
+        call.check_new_dtype(dtype, FLOATS)?;
+        let (Some(format), Some(element)) = (self.dtype().block_format(), dtype.of_buffer()) else {
+            return self.cast_for(call, dtype);
+        };
+        let count = check_count(call, self.shape(), dtype)? as usize;
+        let runtime = self.runtime();
+        let run = || {
+            let buffer = runtime.device().alloc_untyped(None, padded(count, dtype))?;
+            let blocks = self.buffer().view_as(scry_gpu::DType::U8)?;
+            let library = runtime.library();
+            library.dequantize(format, &blocks, &buffer.view_as(element)?, count)?.run()?;
+            Ok(buffer)
+        };
+        let buffer = run().map_err(|error| call.gpu(error))?;
+        let layout = Layout::contiguous(self.shape().clone());
+        Ok(Self::from_parts(runtime.clone(), buffer, layout, dtype))
+    }
+}

@@ -1,0 +1,130 @@
+//! What tensors of one device share: the kernel library and the kernels of maps.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use scry_gpu::{Binding, Device, Kernel, Launch, Result, UntypedBuffer};
+use scry_kernels::Kernels;
+
+use crate::expr::Map;
+use crate::lower::{self, GatherAxis, Iteration, KernelKey};
+use crate::shape::Layout;
+
+/// The runtimes of devices with tensors.
+static OPEN: Mutex<Vec<Weak<Runtime>>> = Mutex::new(Vec::new());
+
+/// The kernels of a device. It exists as long as a tensor of the device does.
+pub(crate) struct Runtime {
+    device: Device,
+    library: Kernels,
+    /// Kernels by content. There are as many as the program has operations, element types and
+    /// classes of strides: sizes are arguments.
+    kernels: Mutex<HashMap<KernelKey, Kernel>>,
+    compiled: AtomicU64,
+}
+
+/// One launch of a map.
+pub(crate) struct MapLaunch<'l> {
+    pub(crate) map: &'l Map,
+    /// The sizes of the result.
+    pub(crate) sizes: &'l [usize],
+    /// The number of its elements, at least 1.
+    pub(crate) count: u32,
+    /// The operands with the result's shape.
+    pub(crate) operands: &'l [(&'l UntypedBuffer, Layout)],
+    pub(crate) gathered: Option<GatherAxis>,
+    pub(crate) arguments: &'l [u32],
+}
+
+impl Runtime {
+    /// Returns the runtime of a device.
+    pub(crate) fn of(device: &Device) -> Result<Arc<Self>> {
+        let mut open = lock(&OPEN);
+        open.retain(|runtime| runtime.strong_count() > 0);
+        let found = open.iter().filter_map(Weak::upgrade).find(|it| it.device == *device);
+        if let Some(runtime) = found {
+            return Ok(runtime);
+        }
+        let (device, library) = (device.clone(), Kernels::new(device)?);
+        let (kernels, compiled) = (Mutex::default(), AtomicU64::new(0));
+        let runtime = Arc::new(Self { device, library, kernels, compiled });
+        open.push(Arc::downgrade(&runtime));
+        Ok(runtime)
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn library(&self) -> &Kernels {
+        &self.library
+    }
+
+    /// Returns how many kernels were compiled.
+    pub(crate) fn compiled(&self) -> u64 {
+        self.compiled.load(Ordering::Relaxed)
+    }
+
+    /// Computes a map into a new buffer. Returns once the launch is submitted.
+    pub(crate) fn run(&self, launch: &MapLaunch<'_>) -> Result<UntypedBuffer> {
+        let map = launch.map;
+        let layouts: Vec<Layout> = launch.operands.iter().map(|(_, it)| it.clone()).collect();
+        let iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
+        let parameters = iteration.parameters(launch.gathered, launch.arguments);
+        let immediates = self.device.info().limits.max_immediates as usize;
+        let in_buffer = parameters.len() * 4 > immediates;
+        let key = KernelKey { map: map.clone(), classes: iteration.classes, in_buffer };
+        let kernel = self.kernel(key, parameters.len())?;
+        let result = self.device.alloc_untyped(None, iteration.words as usize * 4)?;
+        let mut bindings: Vec<&dyn Binding> = vec![&result];
+        bindings.extend(launch.operands.iter().map(|(buffer, _)| *buffer as &dyn Binding));
+        let size = Launch::invocations(iteration.words);
+        if in_buffer {
+            let parameters = self.device.upload(&parameters)?;
+            bindings.push(&parameters);
+            self.device.run(&kernel, &bindings, size)?;
+        } else {
+            let bytes: Vec<u8> = parameters.iter().flat_map(|it| it.to_ne_bytes()).collect();
+            self.device.run(&kernel, &bindings, size.immediate_bytes(bytes))?;
+        }
+        Ok(result)
+    }
+
+    /// Returns the kernel of a key, compiled at its first use.
+    fn kernel(&self, key: KernelKey, parameters: usize) -> Result<Kernel> {
+        if let Some(kernel) = lock(&self.kernels).get(&key) {
+            return Ok(kernel.clone());
+        }
+        // Compiled without the lock: another thread may do the same, and one kernel is kept.
+        let kernel = self.device.compile_ir(&lower::build(&key, parameters))?;
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        Ok(lock(&self.kernels).entry(key).or_insert(kernel).clone())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns how many kernels the tensors of a device have compiled, for tests and measurements:
+/// operations that ran before, with other sizes, compile none. The count starts again when a
+/// device has no tensors.
+///
+/// ```
+/// use scry_tensor::{DType, Device, Tensor, compiled_kernels};
+///
+/// let gpu = Device::open("cpu")?;
+/// let (x, y) = (Tensor::new([1.0f32], &gpu)?, Tensor::new([1.0f32, 2.0], &gpu)?);
+/// x.exp()?;
+/// let before = compiled_kernels(&gpu);
+/// y.exp()?;
+/// assert_eq!(compiled_kernels(&gpu), before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn compiled_kernels(device: &Device) -> u64 {
+    let open = lock(&OPEN);
+    let mut runtimes = open.iter().filter_map(Weak::upgrade);
+    runtimes.find(|it| it.device == *device).map_or(0, |it| it.compiled())
+}

@@ -1,0 +1,342 @@
+//! Indexing, as NumPy's `x[..., 0:5, -1]`.
+
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use super::Tensor;
+use super::map::rank_error;
+use crate::dtype::ELEMENTS;
+use crate::error::{Call, ErrorKind, Result};
+use crate::shape::{Layout, MAX_RANK};
+
+/// One part of an index. Conversions make it of numbers, ranges, tensors, [`step`],
+/// [`Ellipsis`] and [`NewAxis`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Index {
+    /// One coordinate; the axis vanishes. Negative ones count from the end.
+    At(i64),
+    /// Coordinates from `start` to `end`, excluded, in distances of `step`, with NumPy's rules:
+    /// negative bounds count from the end, and bounds out of range are clamped. Clippy's lint
+    /// `reversed_empty_ranges` rejects literals such as `1..-1`; `1..` and `..-1` it does not.
+    Range {
+        /// The first coordinate; `None` for the first in the direction of the step.
+        start: Option<i64>,
+        /// The end; `None` for the last coordinate, included.
+        end: Option<i64>,
+        /// The distance, negative for the reverse order.
+        step: i64,
+    },
+    /// As many full ranges as the tensor has more axes.
+    Ellipsis,
+    /// A new axis of size 1.
+    NewAxis,
+    /// Coordinates in a tensor of `i32` or `u32`, whose axes replace the axis.
+    Tensor(Tensor),
+}
+
+/// NumPy's `...`: as many full ranges as the tensor has more axes.
+///
+/// ```
+/// use scry_tensor::{DType, Device, Ellipsis, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::zeros([2, 3, 4], DType::F32, &gpu)?;
+/// assert_eq!(*x.i((Ellipsis, 0))?.shape(), [2, 3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ellipsis;
+
+/// NumPy's `newaxis`: a new axis of size 1.
+///
+/// ```
+/// use scry_tensor::{Device, NewAxis, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// assert_eq!(*Tensor::new([1, 2], &gpu)?.i((.., NewAxis))?.shape(), [2, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewAxis;
+
+/// A range with a step: see [`step`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+}
+
+/// Returns the range in distances of `step`, as NumPy's `start:end:step`.
+///
+/// ```
+/// use scry_tensor::{DType, Device, Tensor, step};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::arange(6, DType::I32, &gpu)?;
+/// assert_eq!(x.i(step(.., -2))?.to_vec::<i32>()?, [5, 3, 1]);
+/// assert_eq!(x.i(step(1..-1, 3))?.to_vec::<i32>()?, [1, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn step(range: impl Into<Index>, step: i64) -> Step {
+    match range.into() {
+        Index::Range { start, end, .. } => Step { start, end, step },
+        Index::At(at) => {
+            Step { start: Some(at), end: at.checked_add(1).filter(|it| *it != 0), step }
+        }
+        _ => Step { start: None, end: None, step },
+    }
+}
+
+impl From<Step> for Index {
+    fn from(Step { start, end, step }: Step) -> Self {
+        Self::Range { start, end, step }
+    }
+}
+
+impl From<Ellipsis> for Index {
+    fn from(_: Ellipsis) -> Self {
+        Self::Ellipsis
+    }
+}
+
+impl From<NewAxis> for Index {
+    fn from(_: NewAxis) -> Self {
+        Self::NewAxis
+    }
+}
+
+impl From<&Tensor> for Index {
+    fn from(tensor: &Tensor) -> Self {
+        Self::Tensor(tensor.clone())
+    }
+}
+
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Self {
+        Self::Range { start: None, end: None, step: 1 }
+    }
+}
+
+/// The end of a range that includes a coordinate: -1 is the last one.
+fn after(last: i64) -> Option<i64> {
+    if last == -1 { None } else { Some(last.saturating_add(1)) }
+}
+
+macro_rules! indices {
+    ($($ty:ty),*) => {
+        $(
+            impl From<$ty> for Index {
+                fn from(at: $ty) -> Self {
+                    Self::At(wide(at))
+                }
+            }
+
+            impl From<Range<$ty>> for Index {
+                fn from(range: Range<$ty>) -> Self {
+                    let (start, end) = (Some(wide(range.start)), Some(wide(range.end)));
+                    Self::Range { start, end, step: 1 }
+                }
+            }
+
+            impl From<RangeFrom<$ty>> for Index {
+                fn from(range: RangeFrom<$ty>) -> Self {
+                    Self::Range { start: Some(wide(range.start)), end: None, step: 1 }
+                }
+            }
+
+            impl From<RangeTo<$ty>> for Index {
+                fn from(range: RangeTo<$ty>) -> Self {
+                    Self::Range { start: None, end: Some(wide(range.end)), step: 1 }
+                }
+            }
+
+            impl From<RangeInclusive<$ty>> for Index {
+                fn from(range: RangeInclusive<$ty>) -> Self {
+                    let start = Some(wide(*range.start()));
+                    Self::Range { start, end: after(wide(*range.end())), step: 1 }
+                }
+            }
+
+            impl From<RangeToInclusive<$ty>> for Index {
+                fn from(range: RangeToInclusive<$ty>) -> Self {
+                    Self::Range { start: None, end: after(wide(range.end)), step: 1 }
+                }
+            }
+        )*
+    };
+}
+
+/// Widens a coordinate. One beyond `i64` is out of range of every axis, as `i64::MAX` is.
+fn wide<T: TryInto<i64>>(at: T) -> i64 {
+    at.try_into().unwrap_or(i64::MAX)
+}
+
+indices!(i32, i64, usize);
+
+/// What [`Tensor::i`] accepts: one [`Index`], or a tuple of up to eight.
+pub trait IntoIndices {
+    /// Returns the parts.
+    #[doc(hidden)]
+    fn into_indices(self) -> Vec<Index>;
+}
+
+impl<T: Into<Index>> IntoIndices for T {
+    fn into_indices(self) -> Vec<Index> {
+        vec![self.into()]
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident)*))*) => {
+        $(impl<$($name: Into<Index>),*> IntoIndices for ($($name,)*) {
+            #[expect(non_snake_case, reason = "the variables have the names of their types")]
+            fn into_indices(self) -> Vec<Index> {
+                let ($($name,)*) = self;
+                vec![$($name.into()),*]
+            }
+        })*
+    };
+}
+
+tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H) }
+
+/// Indexing.
+impl Tensor {
+    /// Returns the elements at an index: a view, unless the index has a tensor. The parts are
+    /// numbers, ranges, [`step`], [`Ellipsis`], [`NewAxis`], and at most one tensor of `i32` or
+    /// `u32`. Axes without a part are kept.
+    ///
+    /// A tensor selects coordinates on the device, so they are not checked: negative ones count
+    /// from the end, and one out of range selects zero.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::arange(24, DType::I32, &gpu)?.reshape([2, 3, 4])?;
+    /// assert_eq!(x.i((.., 0..2, -1))?.to_vec::<i32>()?, [3, 7, 15, 19]);
+    ///
+    /// let rows = Tensor::new([2, -3, 2], &gpu)?;
+    /// assert_eq!(x.i((1, &rows, 0))?.to_vec::<i32>()?, [20, 12, 20]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] if there are more parts than axes, a number is out of range, a step is
+    /// 0, or there are several tensors or ellipses; [`ErrorKind::DType`] for tensors of other
+    /// types.
+    #[track_caller]
+    pub fn i(&self, index: impl IntoIndices) -> Result<Self> {
+        let call = Call::new("Tensor::i");
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
+        let mut layout = self.layout().clone();
+        let mut axis = 0;
+        let mut tensor = None;
+        for part in &parts {
+            match part {
+                Index::At(at) => {
+                    let position = coordinate(call, *at, axis, &layout)?;
+                    layout = layout.slice(axis, position, 1, 1).without(axis);
+                    continue;
+                }
+                Index::Range { start, end, step } => {
+                    let size = layout.shape[axis] as i64;
+                    let (first, count) = slice(call, (*start, *end, *step), size)?;
+                    layout = layout.slice(axis, first, *step, count);
+                }
+                Index::NewAxis => layout = layout.with_axis(axis),
+                Index::Tensor(indices) => tensor = Some((axis, indices)),
+                Index::Ellipsis => continue,
+            }
+            axis += 1;
+        }
+        if layout.shape.rank() > MAX_RANK {
+            return Err(rank_error(call, &layout.shape));
+        }
+        let view = self.with_layout(layout);
+        let Some((axis, indices)) = tensor else { return Ok(view) };
+        let gathered = view.gathered(call, axis, indices)?;
+        Ok(if is_split(&parts) { gathered.with_first(axis, indices.rank()) } else { gathered })
+    }
+
+    /// Returns a view in which `count` axes from `axis` on are the first.
+    fn with_first(&self, axis: usize, count: usize) -> Self {
+        let moved = axis..axis + count;
+        let others = (0..self.rank()).filter(|it| !moved.contains(it));
+        let order: Vec<usize> = moved.clone().chain(others).collect();
+        self.with_layout(self.layout().permute(&order))
+    }
+}
+
+/// Replaces the ellipsis, or the missing end, by full ranges; checks the number of parts.
+fn with_ellipsis(call: Call, parts: Vec<Index>, rank: usize) -> Result<Vec<Index>> {
+    let count = |is: fn(&Index) -> bool| parts.iter().filter(|part| is(part)).count();
+    let ellipses = count(|part| matches!(part, Index::Ellipsis));
+    let error = |problem: String, help: &str| Err(call.error(ErrorKind::Index, problem, help));
+    if ellipses > 1 {
+        return error(format!("the index has {ellipses} ellipses"), "use one; write `..` for axes");
+    }
+    let tensors = count(|part| matches!(part, Index::Tensor(_)));
+    if tensors > 1 {
+        let help = "index one axis after the other";
+        return error(format!("the index has {tensors} tensors"), help);
+    }
+    let used = parts.len() - ellipses - count(|part| matches!(part, Index::NewAxis));
+    if used > rank {
+        let problem = format!("the index has {used} parts for axes, but the tensor has {rank}");
+        return error(problem, "use at most one part for each axis");
+    }
+    let full = std::iter::repeat_n(Index::from(..), rank - used);
+    let end = parts.len();
+    let at = parts.iter().position(|part| matches!(part, Index::Ellipsis)).unwrap_or(end);
+    let mut parts = parts;
+    parts.splice(at..(at + 1).min(end), full);
+    Ok(parts)
+}
+
+/// Returns a coordinate in range; negative ones count from the end.
+fn coordinate(call: Call, at: i64, axis: usize, layout: &Layout) -> Result<i64> {
+    let size = layout.shape[axis] as i64;
+    let position = if at < 0 { at.saturating_add(size) } else { at };
+    if (0..size).contains(&position) {
+        return Ok(position);
+    }
+    let help = match size {
+        0 => "the axis is empty: check the sizes first".to_owned(),
+        _ => format!("use a number from {} to {}", -size, size - 1),
+    };
+    let problem = format!("coordinate {at} is out of range for an axis of size {size}");
+    Err(call.error(ErrorKind::Index, problem, help))
+}
+
+/// Returns the first coordinate and the number of them, with NumPy's rules.
+fn slice(
+    call: Call,
+    (start, end, step): (Option<i64>, Option<i64>, i64),
+    size: i64,
+) -> Result<(i64, usize)> {
+    if step == 0 {
+        let help = "use a positive step, or a negative one for the reverse order";
+        return Err(call.error(ErrorKind::Index, "the step of a range is 0", help));
+    }
+    let from_end = |at: i64| if at < 0 { at.saturating_add(size) } else { at };
+    let (lowest, highest) = if step > 0 { (0, size) } else { (-1, size - 1) };
+    let bound = |at: i64| from_end(at).clamp(lowest, highest);
+    let (first, last) = if step > 0 { (lowest, highest) } else { (highest, lowest) };
+    let first = start.map_or(first, bound);
+    let last = end.map_or(last, bound);
+    let distance = if step > 0 { last - first } else { first - last };
+    let count = if distance <= 0 { 0 } else { (distance as u64).div_ceil(step.unsigned_abs()) };
+    Ok((first, count as usize))
+}
+
+/// Returns whether a range or a new axis is between numbers and a tensor. NumPy then puts the axes
+/// of the tensor first.
+fn is_split(parts: &[Index]) -> bool {
+    let is_advanced = |part: &&Index| matches!(part, Index::At(_) | Index::Tensor(_));
+    let runs = parts.chunk_by(|a, b| is_advanced(&a) == is_advanced(&b));
+    runs.filter(|run| run.first().is_some_and(|part| is_advanced(&part))).count() > 1
+}

@@ -1,0 +1,172 @@
+//! Reading tensors, copying them between devices, and copying views.
+
+use scry_gpu::Device;
+
+use super::map::{Computation, copy};
+use super::{Tensor, check_count};
+use crate::dtype::ELEMENTS;
+use crate::element::{self, Element};
+use crate::error::{Call, ErrorKind, Result};
+use crate::runtime::Runtime;
+use crate::shape::Layout;
+
+/// Reading and copying.
+impl Tensor {
+    /// Returns all elements in row-major order. Waits for the work that computes them.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([[1, 2], [3, 4]], &gpu)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [1, 2, 3, 4]);
+    /// let error = x.to_vec::<f32>().unwrap_err();
+    /// assert!(error.to_string().contains("the elements are i32, not f32"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the elements are of another type; [`ErrorKind::TooLarge`] for views
+    /// of more than 2³² - 1 elements; [`ErrorKind::Gpu`].
+    #[track_caller]
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.read(Call::new("Tensor::to_vec"))
+    }
+
+    /// Returns the only element. Waits for the work that computes it.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert_eq!(Tensor::new([1.5f32, 2.0], &gpu)?.sum(..)?.item::<f32>()?, 3.5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if there are several elements or none; otherwise as
+    /// [`Tensor::to_vec`].
+    #[track_caller]
+    pub fn item<T: Element>(&self) -> Result<T> {
+        let call = Call::new("Tensor::item");
+        let shape = self.shape();
+        let several = || {
+            let problem = format!("{shape} has {} elements, not 1", self.numel());
+            let help = "select an element with `i`, or read all with `to_vec`";
+            call.shape_error(&[shape], problem, help)
+        };
+        if self.numel() != 1 {
+            return Err(several());
+        }
+        self.read(call)?.pop().ok_or_else(several)
+    }
+
+    /// Returns the same elements in row-major order without gaps: the tensor itself if it is
+    /// [contiguous](Self::is_contiguous), else a copy.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([[1, 2], [3, 4]], &gpu)?.t()?;
+    /// assert!(!x.is_contiguous() && x.contiguous()?.is_contiguous());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`] for views of more than 2³² - 1 elements; [`ErrorKind::Gpu`].
+    #[track_caller]
+    pub fn contiguous(&self) -> Result<Self> {
+        self.contiguous_for(Call::new("Tensor::contiguous"))
+    }
+
+    /// Copies the tensor to another device, through the host; returns the tensor itself if it is
+    /// on that device. Waits for the work that computes it.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let (first, second) = (Device::open("cpu")?, Device::open("cpu")?);
+    /// let x = Tensor::new([1.0f32, 2.0], &first)?;
+    /// assert_eq!(x.to(&second)?.add(1.0)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::contiguous`].
+    #[track_caller]
+    pub fn to(&self, device: &Device) -> Result<Self> {
+        let call = Call::new("Tensor::to");
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        // A repeated element stays one.
+        let (source, layout) = match self.layout().strides.iter().all(|stride| *stride == 0) {
+            true if !self.dtype().is_quantized() => {
+                let one =
+                    Layout { shape: ().into(), strides: vec![], offset: self.layout().offset };
+                (self.with_layout(one), Layout::repeated(self.shape().clone()))
+            }
+            _ => (self.contiguous_for(call)?, Layout::contiguous(self.shape().clone())),
+        };
+        let mut bytes = source.stored_bytes(call)?;
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        let runtime = Runtime::of(device).map_err(|error| call.gpu(error))?;
+        let buffer = device.upload_bytes(None, &bytes).map_err(|error| call.gpu(error))?;
+        Ok(Self::from_parts(runtime, buffer, layout, self.dtype()))
+    }
+
+    /// Returns the elements for a call.
+    pub(crate) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype() {
+            let (own, asked) = (self.dtype(), T::DTYPE);
+            let help = match own.is_quantized() {
+                true => "dequantise them first: `.cast(DType::F32)`".to_owned(),
+                false => format!("read {own}, or convert them first: `.cast(DType::{asked:?})`"),
+            };
+            let problem = format!("the elements are {own}, not {asked}");
+            return Err(call.error(ErrorKind::DType, problem, help));
+        }
+        Ok(element::from_bytes(&self.contiguous_for(call)?.stored_bytes(call)?))
+    }
+
+    /// Returns the tensor, or a contiguous copy, for a call.
+    pub(crate) fn contiguous_for(&self, call: Call) -> Result<Self> {
+        if self.is_contiguous() || self.dtype().is_quantized() {
+            return Ok(self.clone());
+        }
+        let map = copy(self.dtype());
+        let operands = vec![(self, self.layout().clone())];
+        let shape = self.shape().clone();
+        Computation { map: &map, shape, operands, gathered: None, arguments: &[] }
+            .run(call, self.runtime())
+    }
+
+    /// Returns the tensor with its first element at the start of its buffer and no gaps.
+    pub(crate) fn packed_for(&self, call: Call) -> Result<Self> {
+        if self.is_contiguous() && self.layout().offset == 0 {
+            return Ok(self.clone());
+        }
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        let map = copy(self.dtype());
+        let operands = vec![(self, self.layout().clone())];
+        let shape = self.shape().clone();
+        Computation { map: &map, shape, operands, gathered: None, arguments: &[] }
+            .run(call, self.runtime())
+    }
+
+    /// Downloads the bytes of a contiguous tensor.
+    fn stored_bytes(&self, call: Call) -> Result<Vec<u8>> {
+        if self.dtype().is_quantized() {
+            return self.buffer().download_bytes().map_err(|error| call.gpu(error));
+        }
+        let count = check_count(call, self.shape(), self.dtype())? as usize;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let size = self.dtype().size();
+        let start = self.layout().offset as usize * size;
+        let part = self.buffer().slice(start..start + count * size);
+        part.and_then(|part| part.download_bytes()).map_err(|error| call.gpu(error))
+    }
+}

@@ -1,0 +1,215 @@
+//! Views: other shapes of the same elements, without copies.
+
+use super::Tensor;
+use super::map::{check_device, rank_error};
+use crate::dtype::ELEMENTS;
+use crate::error::{Call, ErrorKind, Result};
+use crate::shape::{Dims, MAX_RANK, Shape, resolve_axis};
+
+/// Views.
+impl Tensor {
+    /// Returns the same elements in row-major order with another shape. One size may be -1. Copies
+    /// the elements if no view has them in this order.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::arange(6, DType::I32, &gpu)?.reshape([2, -1])?;
+    /// assert_eq!(*x.shape(), [2, 3]);
+    /// assert_eq!(x.t()?.reshape([6])?.to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the number of elements differs; [`ErrorKind::Gpu`].
+    #[track_caller]
+    pub fn reshape(&self, shape: impl Into<Dims>) -> Result<Self> {
+        let call = Call::new("Tensor::reshape");
+        let shape = shape.into().resolve(call, self.shape(), self.numel())?;
+        if shape.rank() > MAX_RANK {
+            return Err(rank_error(call, &shape));
+        }
+        if self.dtype().is_quantized() && shape.last() != self.shape().last() {
+            let problem = format!("rows of {} cannot be split or merged", self.dtype());
+            return Err(call.error(ErrorKind::DType, problem, "dequantise with `.cast()` first"));
+        }
+        if let Some(layout) = self.layout().reshape(&shape) {
+            return Ok(self.with_layout(layout));
+        }
+        let copy = self.contiguous_for(call)?;
+        let layout = crate::shape::Layout::contiguous(shape);
+        Ok(copy.with_layout(layout))
+    }
+
+    /// Returns a view with the axes in another order, as NumPy's `transpose(axes)`. Negative axes
+    /// count from the last.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::zeros([2, 3, 4], DType::F32, &gpu)?;
+    /// assert_eq!(*x.permute([2, 0, 1])?.shape(), [4, 2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] if an axis is missing, given twice or out of range.
+    #[track_caller]
+    pub fn permute(&self, axes: impl AsRef<[i64]>) -> Result<Self> {
+        let call = Call::new("Tensor::permute");
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        let (axes, rank) = (axes.as_ref(), self.rank());
+        let mut order = Vec::new();
+        for axis in axes {
+            order.push(resolve_axis(call, *axis, rank)?);
+        }
+        let is_complete = order.len() == rank && (0..rank).all(|axis| order.contains(&axis));
+        if !is_complete {
+            let problem = format!("{axes:?} does not have each of the {rank} axes once");
+            return Err(call.error(ErrorKind::Index, problem, "list all axes, each once"));
+        }
+        Ok(self.with_layout(self.layout().permute(&order)))
+    }
+
+    /// Returns a view with two axes exchanged.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::zeros([2, 3, 4], DType::F32, &gpu)?;
+    /// assert_eq!(*x.transpose(0, -1)?.shape(), [4, 3, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] if an axis is out of range.
+    #[track_caller]
+    pub fn transpose(&self, first: i64, second: i64) -> Result<Self> {
+        self.exchanged(Call::new("Tensor::transpose"), first, second)
+    }
+
+    /// Returns a view of a matrix, or of a stack of matrices, with rows and columns exchanged.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([[1, 2, 3], [4, 5, 6]], &gpu)?;
+    /// assert_eq!(x.t()?.to_vec::<i32>()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] for tensors of rank 0 and 1.
+    #[track_caller]
+    pub fn t(&self) -> Result<Self> {
+        self.exchanged(Call::new("Tensor::t"), -2, -1)
+    }
+
+    fn exchanged(&self, call: Call, first: i64, second: i64) -> Result<Self> {
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        let mut order: Vec<usize> = (0..self.rank()).collect();
+        let first = resolve_axis(call, first, self.rank())?;
+        order.swap(first, resolve_axis(call, second, self.rank())?);
+        Ok(self.with_layout(self.layout().permute(&order)))
+    }
+
+    /// Returns a view broadcast to a shape: axes of size 1 are repeated, and new axes are inserted
+    /// before the first.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([[1], [2]], &gpu)?.expand([2, 3])?;
+    /// assert_eq!(x.to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if another size than 1 differs.
+    #[track_caller]
+    pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
+        let call = Call::new("Tensor::expand");
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        Ok(self.with_layout(self.expanded_layout(call, &shape.into())?))
+    }
+
+    /// Returns views of two tensors, broadcast to the shape that they have together.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (x, y) = (Tensor::new([[1], [2]], &gpu)?, Tensor::new([3, 4, 5], &gpu)?);
+    /// let (x, y) = x.broadcast_with(&y)?;
+    /// assert_eq!((x.shape(), y.shape().rank()), (y.shape(), 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the shapes do not broadcast; [`ErrorKind::Device`].
+    #[track_caller]
+    pub fn broadcast_with(&self, other: &Self) -> Result<(Self, Self)> {
+        let call = Call::new("Tensor::broadcast_with");
+        check_device(call, self.runtime(), other)?;
+        let shape = crate::shape::broadcast(call, &[self.shape(), other.shape()])?;
+        let expand = |x: &Self| Ok(x.with_layout(x.expanded_layout(call, &shape)?));
+        Ok((expand(self)?, expand(other)?))
+    }
+
+    /// Returns a view with a new axis of size 1 at this position; negative positions count from
+    /// the end.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert_eq!(*Tensor::new([1, 2], &gpu)?.unsqueeze(-1)?.shape(), [2, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] if the position is out of range.
+    #[track_caller]
+    pub fn unsqueeze(&self, axis: i64) -> Result<Self> {
+        let call = Call::new("Tensor::unsqueeze");
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        let axis = resolve_axis(call, axis, self.rank() + 1)?;
+        let layout = self.layout().with_axis(axis);
+        if layout.shape.rank() > MAX_RANK {
+            return Err(rank_error(call, &layout.shape));
+        }
+        Ok(self.with_layout(layout))
+    }
+
+    /// Returns a view without an axis, which must have size 1.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([[1, 2]], &gpu)?;
+    /// assert_eq!(*x.squeeze(0)?.shape(), [2]);
+    /// assert!(x.squeeze(1).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the axis has another size; [`ErrorKind::Index`].
+    #[track_caller]
+    pub fn squeeze(&self, axis: i64) -> Result<Self> {
+        let call = Call::new("Tensor::squeeze");
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        let axis = resolve_axis(call, axis, self.rank())?;
+        let shape = self.shape();
+        if shape[axis] != 1 {
+            let problem = format!("axis {axis} of {shape} has size {}, not 1", shape[axis]);
+            return Err(call.shape_error(&[shape], problem, "select a coordinate with `i`"));
+        }
+        Ok(self.with_layout(self.layout().without(axis)))
+    }
+}

@@ -1,0 +1,89 @@
+//! The texts of errors. `SCRY_BLESS=1` rewrites them.
+
+use std::path::Path;
+
+use scry_gpu::Device;
+use scry_tensor::{DType, Ellipsis, Tensor, step};
+use scry_test_support::golden;
+
+use crate::support::ok;
+
+/// Returns the text of an error without the position of the call.
+fn text<T>(result: scry_tensor::Result<T>) -> String {
+    let Err(error) = result else { panic!("the call must fail") };
+    let location = error.location();
+    let (file, line, column) = (location.file(), location.line(), location.column());
+    assert!(file.ends_with("errors.rs"), "the error names the caller: {error}");
+    assert!(error.gpu().is_some() || !error.help().is_empty(), "{error}");
+    error.to_string().replace(&format!(" ({file}:{line}:{column})"), "")
+}
+
+fn texts(gpu: &Device) -> Vec<String> {
+    let x = &ok(Tensor::zeros([2, 3], DType::F32, gpu));
+    let y = &ok(Tensor::zeros([4], DType::F32, gpu));
+    let integers = &ok(Tensor::zeros([2, 3], DType::I32, gpu));
+    let bools = &ok(Tensor::zeros([3], DType::Bool, gpu));
+    let blocks = &ok(Tensor::from_blocks(&[0; 34], DType::Q8_0, [1, 32], gpu));
+    let other = crate::support::cpu();
+    let far = &ok(Tensor::zeros([3], DType::F32, &other));
+    vec![
+        text(x.add(y)),
+        text(x - y),
+        text(x + integers),
+        text(integers * 0.5),
+        text(integers.add(1i64 << 40)),
+        text(integers.div(2)),
+        text(x.logical_and(true)),
+        text(x.floor_divide(x)),
+        text(x.mul(far)),
+        text(blocks.exp()),
+        text(blocks.add(x)),
+        text(blocks.t()),
+        text(blocks.cast(DType::I32)),
+        text(x.cast(DType::Q4K)),
+        text(x.where_(1.0, 2.0)),
+        text(bools.where_(x, integers)),
+        text(x.reshape([4, -1])),
+        text(x.reshape([7])),
+        text(x.reshape([-1, -1])),
+        text(x.permute([0, 0])),
+        text(x.permute([0, 2])),
+        text(x.expand([2, 4])),
+        text(y.t()),
+        text(x.squeeze(0)),
+        text(x.unsqueeze(4)),
+        text(x.i((0, 0, 0))),
+        text(x.i(2)),
+        text(x.i((Ellipsis, Ellipsis))),
+        text(x.i(step(.., 0))),
+        text(x.i((integers, integers))),
+        text(x.i(y)),
+        text(x.index_select(0, integers)),
+        text(x.sum(2)),
+        text(x.sum([0, -2])),
+        text(integers.mean(..)),
+        text(ok(x.i(0..0)).max(0)),
+        text(y.tril(0)),
+        text(x.to_vec::<i32>()),
+        text(blocks.to_vec::<f32>()),
+        text(x.item::<f32>()),
+        text(Tensor::from_slice(&[1, 2, 3], [2, 2], gpu)),
+        text(Tensor::from_slice(&[1i64 << 33], [1], gpu)),
+        text(Tensor::from_blocks(&[0; 33], DType::Q8_0, [32], gpu)),
+        text(Tensor::from_blocks(&[0; 34], DType::Q8_0, [33], gpu)),
+        text(Tensor::from_blocks(&[0; 34], DType::F32, [32], gpu)),
+        text(Tensor::arange_step(0, 1, 0, DType::I32, gpu)),
+        text(Tensor::arange_step(0.5, 1, 1, DType::I32, gpu)),
+        text(Tensor::arange(300, DType::Bool, gpu)),
+        text(Tensor::full([2], -1, DType::U32, gpu)),
+        text(Tensor::full([1; 17], -1, DType::I32, gpu)),
+        text(Tensor::eye(1 << 17, DType::F32, gpu)),
+    ]
+}
+
+#[test]
+fn texts_are_the_blessed_ones() {
+    let gpu = crate::support::cpu();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor/errors/errors.txt");
+    golden::compare_file(&path, &(texts(&gpu).join("\n") + "\n"));
+}
