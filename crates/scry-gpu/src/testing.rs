@@ -7,7 +7,7 @@ use crate::api::device::Device;
 use crate::api::device_selection::FoundDevices;
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo};
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 pub use crate::backend::SpirvWriter;
 use crate::backend::fault::FaultDriver;
 pub use crate::backend::fault::{Fault, FaultPlan};

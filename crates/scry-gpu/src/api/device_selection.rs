@@ -150,11 +150,18 @@ fn exiting() -> Absence {
 
 /// Returns the attempt for a backend that is not part of the build.
 fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
-    Attempt {
-        backend,
-        reason: "it is not part of this build".to_owned(),
-        help: format!("build with the feature: cargo add scry-gpu --features {feature}"),
-    }
+    let has_no_drivers = matches!(backend, BackendKind::Cuda | BackendKind::Vulkan);
+    let (reason, help) = match cfg!(target_arch = "wasm32") && has_no_drivers {
+        true => (
+            "WebAssembly has no access to drivers",
+            "use WebGPU, which every build for WebAssembly includes".to_owned(),
+        ),
+        false => (
+            "it is not part of this build",
+            format!("build with the feature: cargo add scry-gpu --features {feature}"),
+        ),
+    };
+    Attempt { backend, reason: reason.to_owned(), help }
 }
 
 /// Returns the rank of a device in the order of preference: CUDA, then discrete, integrated and

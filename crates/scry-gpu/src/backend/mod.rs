@@ -2,25 +2,19 @@
 
 #[cfg(feature = "cpu")]
 mod cpu;
-#[cfg(feature = "cuda")]
+#[cfg(cuda)]
 mod cuda;
 pub(crate) mod fault;
 pub(crate) mod null;
 pub(crate) mod shared;
 #[cfg(test)]
-#[cfg(any(
-    feature = "cuda",
-    feature = "vulkan",
-    feature = "wgpu",
-    target_vendor = "apple",
-    target_arch = "wasm32"
-))]
+#[cfg(any(cuda, vulkan, wgpu))]
 mod tests;
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 mod vulkan;
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 pub use vulkan::SpirvWriter;
-#[cfg(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32"))]
+#[cfg(wgpu)]
 mod wgpu;
 
 use crate::api::info::BackendKind;
@@ -60,20 +54,20 @@ pub(crate) struct Backend {
 
 /// Returns the libraries that CUDA devices open on demand.
 pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
-    #[cfg(feature = "cuda")]
+    #[cfg(cuda)]
     let libraries = cuda::libraries();
-    #[cfg(not(feature = "cuda"))]
+    #[cfg(not(cuda))]
     let libraries = Vec::new();
     libraries
 }
 
 /// All backends of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
-    #[cfg(feature = "cuda")]
+    #[cfg(cuda)]
     Backend { kind: BackendKind::Cuda, find: cuda::find },
-    #[cfg(feature = "vulkan")]
+    #[cfg(vulkan)]
     Backend { kind: BackendKind::Vulkan, find: vulkan::find },
-    #[cfg(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32"))]
+    #[cfg(wgpu)]
     Backend { kind: BackendKind::Wgpu, find: wgpu::find },
     #[cfg(feature = "cpu")]
     Backend { kind: BackendKind::Cpu, find: cpu::find },
@@ -82,11 +76,11 @@ pub(crate) const BACKENDS: &[Backend] = &[
 
 /// Backends that this build excludes, and the features that enable them.
 pub(crate) const LEFT_OUT: &[(BackendKind, &str)] = &[
-    #[cfg(not(feature = "cuda"))]
+    #[cfg(not(cuda))]
     (BackendKind::Cuda, "cuda"),
-    #[cfg(not(feature = "vulkan"))]
+    #[cfg(not(vulkan))]
     (BackendKind::Vulkan, "vulkan"),
-    #[cfg(not(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32")))]
+    #[cfg(not(wgpu))]
     (BackendKind::Wgpu, "wgpu"),
     #[cfg(not(feature = "cpu"))]
     (BackendKind::Cpu, "cpu"),

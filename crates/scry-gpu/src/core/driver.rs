@@ -42,7 +42,7 @@ pub(crate) struct FailureReport {
 
 /// A kernel in WGSL or the kernel IR to compile.
 #[cfg_attr(
-    not(any(feature = "cuda", feature = "vulkan")),
+    not(any(cuda, vulkan)),
     expect(dead_code, reason = "only GPU drivers cache kernels on disk")
 )]
 pub(crate) struct CompileJob<'a> {

@@ -97,7 +97,7 @@ pub(crate) fn begin_call() -> Option<Call<'static>> {
 }
 
 /// Returns whether process exit has begun: waits within a call of a driver must end.
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(cuda, vulkan))]
 pub(crate) fn is_exiting() -> bool {
     GATE.0.load(Ordering::Relaxed) & Gate::CLOSED != 0
 }

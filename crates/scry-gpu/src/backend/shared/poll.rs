@@ -32,7 +32,7 @@ impl Wait {
     }
 
     /// Returns the remaining time; `None` after the timeout.
-    #[cfg(feature = "vulkan")]
+    #[cfg(vulkan)]
     pub(crate) fn remaining(&self) -> Option<Duration> {
         self.remaining_after(self.elapsed())
     }
