@@ -2,7 +2,8 @@
 //! panics caught and kept quiet.
 //!
 //! WebAssembly has neither threads nor panics that can be caught. There the work runs on the
-//! caller's stack, which suffices for what the scan lets through, and a panic ends the module with a trap.
+//! caller's stack, which suffices for what the scan lets through, and a panic ends the module with
+//! a trap.
 
 use std::any::Any;
 use std::cell::Cell;
