@@ -19,7 +19,7 @@ mod wgpu;
 
 use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;
-use crate::core::driver::Adapter;
+use crate::core::driver::{Adapter, LocalFuture};
 
 /// Describes a buffer in errors: its label in backquotes, if it has one.
 fn describe_buffer(label: &str) -> String {
@@ -44,12 +44,17 @@ pub(crate) struct Absence {
 /// The devices that a backend found, at least one.
 pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
 
+/// The devices of a backend, or why it has none.
+pub(crate) type Found = Result<Adapters, Absence>;
+
 /// A backend.
 pub(crate) struct Backend {
     /// The value that identifies the backend in [`DeviceInfo`](crate::DeviceInfo).
     pub kind: BackendKind,
     /// Enumerates the devices; an error if there is none.
-    pub find: fn() -> Result<Adapters, Absence>,
+    pub find: fn() -> Found,
+    /// The async form of `find`, where it differs.
+    pub find_async: Option<fn() -> LocalFuture<'static, Found>>,
 }
 
 /// Returns the libraries that CUDA devices open on demand.
@@ -64,14 +69,14 @@ pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
 /// All backends of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
     #[cfg(cuda)]
-    Backend { kind: BackendKind::Cuda, find: cuda::find },
+    Backend { kind: BackendKind::Cuda, find: cuda::find, find_async: None },
     #[cfg(vulkan)]
-    Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    Backend { kind: BackendKind::Vulkan, find: vulkan::find, find_async: None },
     #[cfg(wgpu)]
-    Backend { kind: BackendKind::Wgpu, find: wgpu::find },
+    Backend { kind: BackendKind::Wgpu, find: wgpu::find, find_async: wgpu::FIND_ASYNC },
     #[cfg(feature = "cpu")]
-    Backend { kind: BackendKind::Cpu, find: cpu::find },
-    Backend { kind: BackendKind::Null, find: null::find },
+    Backend { kind: BackendKind::Cpu, find: cpu::find, find_async: None },
+    Backend { kind: BackendKind::Null, find: null::find, find_async: None },
 ];
 
 /// Backends that this build excludes, and the features that enable them.
