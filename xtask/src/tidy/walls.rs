@@ -10,7 +10,7 @@ use super::source::{Source, is_word, line};
 use crate::repo;
 
 /// Ranks of the crates: each may only depend on crates of a lower rank.
-const RANKS: [(&str, u32); 11] = [
+const RANKS: [(&str, u32); 12] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
@@ -20,6 +20,7 @@ const RANKS: [(&str, u32); 11] = [
     ("scry-conformance", 3),
     ("scry-kernels", 3),
     ("scry-cli", 4),
+    ("scry-web", 4),
     ("xtask", 5),
     // The highest rank, so that other crates can use it only in tests.
     ("scry-test-support", 5),
