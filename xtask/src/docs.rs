@@ -28,7 +28,7 @@ pub(crate) fn package(root: &Path) -> Result<()> {
     if target.exists() {
         fs::remove_dir_all(&target).with_context(|| target.display().to_string())?;
     }
-    let line = "package --workspace --exclude xtask --exclude scry-conformance \
+    let line = "package --workspace --exclude xtask --exclude scry-conformance --exclude scry-web \
                 --exclude scry-test-support --allow-dirty --quiet --target-dir";
     repo::run(repo::cargo(root).args(line.split(' ')).arg(&target))
 }

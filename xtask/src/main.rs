@@ -12,6 +12,7 @@ mod repo;
 mod size;
 mod targets;
 mod tidy;
+mod wasm;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ usage: cargo xtask COMMAND
                    writes logs to target/full
   miri             runs a selection of the tests under Miri
   targets          type-checks the crates for Windows, macOS, Linux on Arm, and WebAssembly
+  wasm [--no-simd] builds the crates for WebAssembly, runs the conformance suite in Node.js
   tidy             checks the budgets and rules of the sources; prints each violation with its line
   size [--peers]   prints the project's sizes; with --peers, builds beside wgpu, checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
@@ -41,6 +43,8 @@ fn main() -> ExitCode {
         ["full", ref runs @ ..] => full::run(runs),
         ["miri"] => miri::run(),
         ["targets"] => targets::run(),
+        ["wasm"] => wasm::run(true),
+        ["wasm", "--no-simd"] => wasm::run(false),
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),
         ["size", "--peers"] => size::run(true),

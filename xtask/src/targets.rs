@@ -8,12 +8,12 @@ use anyhow::Result;
 use crate::repo;
 
 /// A target, and the arguments of `cargo check` for it. Apple's systems and WebAssembly have wgpu
-/// without the feature. WebAssembly has no drivers to open, so that it lacks CUDA and Vulkan.
+/// without the feature. In builds for WebAssembly the default features CUDA and Vulkan add nothing.
 const TARGETS: [(&str, &str); 4] = [
     ("aarch64-unknown-linux-gnu", "-p scry-gpu"),
     ("x86_64-pc-windows-msvc", "-p scry-gpu --features wgpu"),
     ("aarch64-apple-darwin", "-p scry-gpu"),
-    ("wasm32-unknown-unknown", "-p scry-gpu -p scry-ptx --no-default-features --features cpu"),
+    ("wasm32-unknown-unknown", "-p scry-tensor -p scry-kernels -p scry-cpu"),
 ];
 
 /// Checks the crates for each target whose standard library is installed.
@@ -31,7 +31,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// Returns whether the standard library of a target is installed.
-fn is_installed(target: &str) -> Result<bool> {
+pub(crate) fn is_installed(target: &str) -> Result<bool> {
     let mut rustc = Command::new("rustc");
     let folder = repo::output(rustc.args(["--print", "target-libdir", "--target", target]))?;
     Ok(Path::new(folder.trim()).is_dir())

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::Instant;
 
 /// Target nanoseconds of a chunk: long enough to amortise the claim and the setup of execution,
 /// short enough to limit the wait for the last thread.
@@ -68,13 +70,38 @@ impl ChunkSize {
     }
 
     /// Adapts the size to the duration of a chunk that started at `start`.
-    pub(crate) fn adapt(&mut self, start: Instant) {
+    pub(crate) fn adapt(&mut self, start: ChunkStart) {
         let elapsed = start.elapsed();
         if elapsed < SHORT {
             self.count = self.count.saturating_mul(2);
         } else if elapsed > LONG {
             self.count = (self.count / 2).max(1);
         }
+    }
+}
+
+/// The time at which a chunk started. WebAssembly has no clock and no other threads that the launch
+/// would have to wait for, so that all chunks count as short there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChunkStart {
+    #[cfg(not(target_arch = "wasm32"))]
+    at: Instant,
+}
+
+impl ChunkStart {
+    /// Returns the current time.
+    pub(crate) fn now() -> Self {
+        Self {
+            #[cfg(not(target_arch = "wasm32"))]
+            at: Instant::now(),
+        }
+    }
+
+    fn elapsed(self) -> Duration {
+        #[cfg(target_arch = "wasm32")]
+        return Duration::ZERO;
+        #[cfg(not(target_arch = "wasm32"))]
+        self.at.elapsed()
     }
 }
 
@@ -150,10 +177,10 @@ mod tests {
         let mut chunk_size = ChunkSize::new(None);
         assert_eq!(chunk_size.count, 1);
         for _ in 0..5 {
-            chunk_size.adapt(Instant::now());
+            chunk_size.adapt(ChunkStart::now());
         }
         assert_eq!(chunk_size.count, 32);
-        let long_ago = Instant::now() - Duration::from_millis(1);
+        let long_ago = ChunkStart { at: Instant::now() - Duration::from_millis(1) };
         chunk_size.adapt(long_ago);
         assert_eq!(chunk_size.count, 16);
         assert_eq!(ChunkSize::new(Some(1000)).count, 100);

@@ -10,7 +10,7 @@ extern crate self as scry_gpu;
 mod api;
 mod backend;
 #[cfg_attr(
-    not(any(feature = "cuda", feature = "vulkan")),
+    not(any(cuda, vulkan)),
     expect(dead_code, reason = "only GPU drivers cache kernels on disk")
 )]
 mod cache;

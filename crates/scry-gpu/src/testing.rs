@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::device::Device;
-use crate::api::device_selection::FoundDevices;
+use crate::api::device_selection::{FoundDevices, Road, now};
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo};
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 pub use crate::backend::SpirvWriter;
 use crate::backend::fault::FaultDriver;
 pub use crate::backend::fault::{Fault, FaultPlan};
@@ -26,8 +26,9 @@ pub fn null_info() -> DeviceInfo {
 /// # Errors
 /// As [`Device::open`].
 pub fn open_with_faults(selector: &str, plan: &Arc<FaultPlan>) -> Result<Device> {
-    let found = FoundDevices::search(&|kind| selector == "null" || kind != BackendKind::Null);
-    let inner = found.open_selected(selector)?;
+    let wanted = |kind| selector == "null" || kind != BackendKind::Null;
+    let found = now(FoundDevices::search(&wanted, Road::Blocking));
+    let inner = now(found.open_selected(selector, Road::Blocking))?;
     Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
 }
 

@@ -10,7 +10,7 @@ use super::source::{Source, is_word, line};
 use crate::repo;
 
 /// Ranks of the crates: each may only depend on crates of a lower rank.
-const RANKS: [(&str, u32); 12] = [
+const RANKS: [(&str, u32); 13] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
@@ -21,6 +21,7 @@ const RANKS: [(&str, u32); 12] = [
     ("scry-kernels", 3),
     ("scry-tensor", 4),
     ("scry-cli", 5),
+    ("scry-web", 5),
     ("xtask", 6),
     // The highest rank, so that other crates can use it only in tests.
     ("scry-test-support", 6),

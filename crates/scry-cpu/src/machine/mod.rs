@@ -3,12 +3,11 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Instant;
 use std::{fmt, thread};
 
 use crate::exec::{self, Scratch};
 use crate::pool::Pool;
-use crate::scheduling::{ChunkSize, Chunks};
+use crate::scheduling::{ChunkSize, ChunkStart, Chunks};
 use crate::{CancelToken, Cancelled, Launch, MemoryRange};
 
 /// Minimum duration in nanoseconds of launches that run on several threads.
@@ -30,10 +29,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine of `threads` threads, of which one is the caller of [`Machine::run`].
+    /// Creates a machine of `threads` threads, of which one is the caller of [`Machine::run`]. In
+    /// WebAssembly it is the only one.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self { threads: threads.max(1), pool: OnceLock::new(), scratches: Mutex::default() }
+        Self { threads: available(threads), pool: OnceLock::new(), scratches: Mutex::default() }
     }
 
     /// Returns the number of threads that run kernels, including the caller's.
@@ -153,6 +153,11 @@ impl fmt::Debug for Machine {
     }
 }
 
+/// Returns the number of threads of a machine for which `requested` are requested.
+fn available(requested: usize) -> usize {
+    if cfg!(target_arch = "wasm32") { 1 } else { requested.max(1) }
+}
+
 /// Returns a chunk of a range, which is long enough.
 fn chunk(range: MemoryRange, offset: usize, size: usize) -> MemoryRange {
     range.part(offset, size).expect("a chunk is within its range")
@@ -196,7 +201,7 @@ impl Workers<'_> {
             let mut chunk_size = ChunkSize::new(self.work.cost);
             while !self.has_to_stop() {
                 let Some(groups) = chunk_size.claim(&self.chunks) else { break };
-                let start = Instant::now();
+                let start = ChunkStart::now();
                 if (self.work.run)(groups, scratch).is_err() {
                     self.stopped.store(true, Ordering::Relaxed);
                 }

@@ -1,4 +1,11 @@
 //! Finding devices and choosing one.
+//!
+//! Both are written as futures, since browsers list and open devices asynchronously. Elsewhere
+//! nothing in them is pending.
+
+use std::pin::pin;
+use std::sync::Once;
+use std::task::{Context, Poll, Waker};
 
 use scry_ir::Features;
 
@@ -14,21 +21,59 @@ pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
 /// The help for a device that cannot be opened.
 const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVICE";
 
+/// Whether a search may await: browsers list and open devices asynchronously only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Road {
+    /// All calls block; the future of the search is ready at once.
+    Blocking,
+    /// Devices that must be awaited are found too.
+    Awaiting,
+}
+
+/// Returns the output of a search with [`Road::Blocking`].
+pub(crate) fn now<T>(search: impl Future<Output = T>) -> T {
+    match pin!(search).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("blocking searches await nothing"),
+    }
+}
+
+/// Returns all devices in order of preference.
+pub(crate) async fn list(road: Road) -> Vec<DeviceInfo> {
+    let found = FoundDevices::search_all(road).await;
+    found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
+}
+
+/// Opens the device that the environment selects, or else the first one.
+pub(crate) async fn open_auto(road: Road) -> Result<Box<dyn Driver>> {
+    let selector = std::env::var_os(VARIABLE).unwrap_or_default();
+    let selector = selector.to_string_lossy();
+    if !selector.trim().is_empty() {
+        return open(&selector, road).await.map_err(with_variable);
+    }
+    let driver = FoundDevices::search_all(road).await.open_first(None, road).await?;
+    if driver.info().kind == DeviceKind::Software {
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| log::warn!("no GPU was found: kernels run on {}", driver.info().name));
+    }
+    Ok(driver)
+}
+
 /// Opens the device that a selector names. If it names a backend, the others are searched only if
 /// no such device can be opened, to list their devices in the error.
-pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
+pub(crate) async fn open(selector: &str, road: Road) -> Result<Box<dyn Driver>> {
     let Some(backend) = backend_of(selector) else {
-        return FoundDevices::search_all().open_selected(selector);
+        return FoundDevices::search_all(road).await.open_selected(selector, road).await;
     };
-    let opened = FoundDevices::search(&|kind| kind == backend).open_selected(selector);
-    opened.map_err(|error| match error {
-        GpuError::NoDevice(mut error) => {
-            let others = FoundDevices::search(&|kind| kind != backend && kind != BackendKind::Null);
-            error.present.extend(others.titles());
-            GpuError::NoDevice(error)
+    let found = FoundDevices::search(&|kind| kind == backend, road).await;
+    match found.open_selected(selector, road).await {
+        Err(GpuError::NoDevice(mut error)) => {
+            let is_other = |kind| kind != backend && kind != BackendKind::Null;
+            error.present.extend(FoundDevices::search(&is_other, road).await.titles());
+            Err(GpuError::NoDevice(error))
         }
         other => other,
-    })
+    }
 }
 
 /// Adds to the error that the selector was the value of [`VARIABLE`].
@@ -61,19 +106,20 @@ pub(crate) struct FoundDevices {
 
 impl FoundDevices {
     /// Searches every backend except null, which executes nothing and must be selected by name.
-    pub(crate) fn search_all() -> Self {
-        Self::search(&|kind| kind != BackendKind::Null)
+    pub(crate) async fn search_all(road: Road) -> Self {
+        Self::search(&|kind| kind != BackendKind::Null, road).await
     }
 
     /// Searches the backends that `wanted` accepts.
-    pub(crate) fn search(wanted: &dyn Fn(BackendKind) -> bool) -> Self {
+    pub(crate) async fn search(wanted: &dyn Fn(BackendKind) -> bool, road: Road) -> Self {
         let left_out = LEFT_OUT.iter().filter(|(kind, _)| wanted(*kind));
         let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
         let mut found = Self { adapters: Vec::new(), attempts };
         for backend in BACKENDS.iter().filter(|backend| wanted(backend.kind)) {
-            let found_devices = match exit_guard::begin_call() {
-                Some(_call) => (backend.find)(),
-                None => Err(exiting()),
+            let found_devices = match (exit_guard::begin_call(), backend.find_async) {
+                (Some(_call), Some(find)) if road == Road::Awaiting => find().await,
+                (Some(_call), _) => (backend.find)(),
+                (None, _) => Err(exiting()),
             };
             match found_devices {
                 Ok(adapters) => found.adapters.extend(adapters),
@@ -93,27 +139,32 @@ impl FoundDevices {
     }
 
     /// Opens the first device that can be opened.
-    pub(crate) fn open_first(self, selector: Option<&str>) -> Result<Box<dyn Driver>> {
+    pub(crate) async fn open_first(
+        self,
+        selector: Option<&str>,
+        road: Road,
+    ) -> Result<Box<dyn Driver>> {
         let all = 0..self.adapters.len();
-        self.open_one_of(all.collect(), selector)
+        self.open_one_of(all.collect(), selector, road).await
     }
 
     /// Opens the first device that a selector matches and that can be opened.
-    pub(crate) fn open_selected(self, selector: &str) -> Result<Box<dyn Driver>> {
+    pub(crate) async fn open_selected(self, selector: &str, road: Road) -> Result<Box<dyn Driver>> {
         let selected = (0..self.adapters.len())
             .filter(|&position| matches(selector, position, self.adapters[position].info()));
         let selected = selected.collect();
-        self.open_one_of(selected, Some(selector))
+        self.open_one_of(selected, Some(selector), road).await
     }
 
-    fn open_one_of(
+    async fn open_one_of(
         mut self,
         candidates: Vec<usize>,
         selector: Option<&str>,
+        road: Road,
     ) -> Result<Box<dyn Driver>> {
         for &candidate in &candidates {
             let adapter = &self.adapters[candidate];
-            match exit_guard::open(&**adapter) {
+            match exit_guard::open(&**adapter, road).await {
                 Ok(driver) => return Ok(driver),
                 Err(error) => {
                     let (problem, help) = match error {
@@ -150,19 +201,28 @@ fn exiting() -> Absence {
 
 /// Returns the attempt for a backend that is not part of the build.
 fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
-    Attempt {
-        backend,
-        reason: "it is not part of this build".to_owned(),
-        help: format!("build with the feature: cargo add scry-gpu --features {feature}"),
-    }
+    let has_no_drivers = matches!(backend, BackendKind::Cuda | BackendKind::Vulkan);
+    let (reason, help) = match cfg!(target_arch = "wasm32") && has_no_drivers {
+        true => (
+            "WebAssembly has no access to drivers",
+            "use WebGPU, which every build for WebAssembly includes".to_owned(),
+        ),
+        false => (
+            "it is not part of this build",
+            format!("build with the feature: cargo add scry-gpu --features {feature}"),
+        ),
+    };
+    Attempt { backend, reason: reason.to_owned(), help }
 }
 
 /// Returns the rank of a device in the order of preference: CUDA, then discrete, integrated and
 /// virtual GPUs, the CPU backend, devices of other kinds, other software, and last the null device.
-/// Equal ranks keep the backend's order: Vulkan precedes wgpu.
+/// Equal ranks keep the backend's order: Vulkan precedes wgpu. In WebAssembly the CPU is slow, and
+/// browsers do not report the kind of a GPU: there WebGPU precedes it.
 fn rank(info: &DeviceInfo) -> u32 {
     match (info.backend, info.kind) {
         (BackendKind::Cuda, _) => 0,
+        (BackendKind::Wgpu, _) if cfg!(target_arch = "wasm32") => 1,
         (BackendKind::Cpu, _) => 4,
         (BackendKind::Null, _) => 7,
         (_, DeviceKind::Discrete) => 1,
@@ -217,7 +277,7 @@ fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
 
 /// Returns the help for features that a device lacks: the devices present that have them.
 pub(crate) fn devices_with(features: Features) -> String {
-    let found = FoundDevices::search_all();
+    let found = now(FoundDevices::search_all(Road::Blocking));
     let infos = found.adapters.iter().map(|adapter| adapter.info());
     let capable: Vec<String> =
         infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
@@ -250,6 +310,14 @@ mod tests {
         let kinds = |kind: &BackendKind| LEFT_OUT.iter().any(|(left_out, _)| left_out == kind);
         assert!(!BACKENDS.iter().any(|backend| kinds(&backend.kind)), "in the build, or left out");
         assert_eq!(BACKENDS.len() + LEFT_OUT.len(), 5);
+    }
+
+    #[test]
+    fn awaited_searches_open_devices() {
+        let opened = pollster::block_on(open("null", Road::Awaiting)).unwrap();
+        assert_eq!(opened.info().backend, BackendKind::Null);
+        let error = pollster::block_on(open("null:7", Road::Awaiting)).err().unwrap();
+        assert!(error.to_string().contains("no device matches `null:7`"), "{error}");
     }
 
     #[test]

@@ -252,7 +252,7 @@ pub struct DeviceInfo {
 impl DeviceInfo {
     /// Sets the matrix products that kernels may compute, and the feature if there are any.
     /// Products of types that the device lacks are left out.
-    #[cfg_attr(not(feature = "vulkan"), expect(dead_code, reason = "other devices compute all"))]
+    #[cfg_attr(not(vulkan), expect(dead_code, reason = "other devices compute all"))]
     pub(crate) fn offer_matrices(&mut self, mut products: MatrixProducts) {
         if !self.features.contains(Features::F16) {
             products -= MatrixProducts::F16;
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(device().to_string(), text);
     }
 
-    #[cfg(feature = "vulkan")]
+    #[cfg(vulkan)]
     #[test]
     fn products_of_missing_types_are_omitted() {
         let mut info = device();

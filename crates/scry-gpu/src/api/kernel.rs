@@ -1,7 +1,6 @@
 //! A compiled kernel.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use scry_ir::kir::{Kir, KirOptions};
 use scry_ir::{Interface, OverrideValue, Program, ShaderError, ShaderErrorKind};
@@ -12,6 +11,7 @@ use crate::api::launch;
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{KernelKey, KeyRef};
 use crate::core::check::{self, Argument, KernelInterface};
+use crate::core::clock::Instant;
 use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::context::Context;
 use crate::core::logging;

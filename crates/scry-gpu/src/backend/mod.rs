@@ -2,30 +2,24 @@
 
 #[cfg(feature = "cpu")]
 mod cpu;
-#[cfg(feature = "cuda")]
+#[cfg(cuda)]
 mod cuda;
 pub(crate) mod fault;
 pub(crate) mod null;
 pub(crate) mod shared;
 #[cfg(test)]
-#[cfg(any(
-    feature = "cuda",
-    feature = "vulkan",
-    feature = "wgpu",
-    target_vendor = "apple",
-    target_arch = "wasm32"
-))]
+#[cfg(any(cuda, vulkan, wgpu))]
 mod tests;
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 mod vulkan;
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 pub use vulkan::SpirvWriter;
-#[cfg(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32"))]
+#[cfg(wgpu)]
 mod wgpu;
 
 use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;
-use crate::core::driver::Adapter;
+use crate::core::driver::{Adapter, LocalFuture};
 
 /// Describes a buffer in errors: its label in backquotes, if it has one.
 fn describe_buffer(label: &str) -> String {
@@ -50,43 +44,48 @@ pub(crate) struct Absence {
 /// The devices that a backend found, at least one.
 pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
 
+/// The devices of a backend, or why it has none.
+pub(crate) type Found = Result<Adapters, Absence>;
+
 /// A backend.
 pub(crate) struct Backend {
     /// The value that identifies the backend in [`DeviceInfo`](crate::DeviceInfo).
     pub kind: BackendKind,
     /// Enumerates the devices; an error if there is none.
-    pub find: fn() -> Result<Adapters, Absence>,
+    pub find: fn() -> Found,
+    /// The async form of `find`, where it differs.
+    pub find_async: Option<fn() -> LocalFuture<'static, Found>>,
 }
 
 /// Returns the libraries that CUDA devices open on demand.
 pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
-    #[cfg(feature = "cuda")]
+    #[cfg(cuda)]
     let libraries = cuda::libraries();
-    #[cfg(not(feature = "cuda"))]
+    #[cfg(not(cuda))]
     let libraries = Vec::new();
     libraries
 }
 
 /// All backends of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
-    #[cfg(feature = "cuda")]
-    Backend { kind: BackendKind::Cuda, find: cuda::find },
-    #[cfg(feature = "vulkan")]
-    Backend { kind: BackendKind::Vulkan, find: vulkan::find },
-    #[cfg(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32"))]
-    Backend { kind: BackendKind::Wgpu, find: wgpu::find },
+    #[cfg(cuda)]
+    Backend { kind: BackendKind::Cuda, find: cuda::find, find_async: None },
+    #[cfg(vulkan)]
+    Backend { kind: BackendKind::Vulkan, find: vulkan::find, find_async: None },
+    #[cfg(wgpu)]
+    Backend { kind: BackendKind::Wgpu, find: wgpu::find, find_async: wgpu::FIND_ASYNC },
     #[cfg(feature = "cpu")]
-    Backend { kind: BackendKind::Cpu, find: cpu::find },
-    Backend { kind: BackendKind::Null, find: null::find },
+    Backend { kind: BackendKind::Cpu, find: cpu::find, find_async: None },
+    Backend { kind: BackendKind::Null, find: null::find, find_async: None },
 ];
 
 /// Backends that this build excludes, and the features that enable them.
 pub(crate) const LEFT_OUT: &[(BackendKind, &str)] = &[
-    #[cfg(not(feature = "cuda"))]
+    #[cfg(not(cuda))]
     (BackendKind::Cuda, "cuda"),
-    #[cfg(not(feature = "vulkan"))]
+    #[cfg(not(vulkan))]
     (BackendKind::Vulkan, "vulkan"),
-    #[cfg(not(any(feature = "wgpu", target_vendor = "apple", target_arch = "wasm32")))]
+    #[cfg(not(wgpu))]
     (BackendKind::Wgpu, "wgpu"),
     #[cfg(not(feature = "cpu"))]
     (BackendKind::Cpu, "cpu"),

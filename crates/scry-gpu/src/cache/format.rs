@@ -49,11 +49,11 @@ impl Writer {
 
 /// Reads the output of [`Writer`]: metadata of code generators, which only CUDA stores. Methods
 /// return `None` at the end of the bytes.
-#[cfg(feature = "cuda")]
+#[cfg(cuda)]
 #[derive(Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
-#[cfg(feature = "cuda")]
+#[cfg(cuda)]
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)

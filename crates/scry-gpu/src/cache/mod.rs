@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use disk::DiskCache;
 pub(crate) use entries::{Kind, clear, list};
-#[cfg(feature = "cuda")]
+#[cfg(cuda)]
 pub(crate) use format::{Reader, Writer};
 pub(crate) use identity::DeviceIdentity;
 pub(crate) use location::root;
@@ -84,7 +84,7 @@ pub(crate) struct Variant<'a> {
 
 /// The cached part of a compiled form of a kernel.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA caches translations"))]
+#[cfg_attr(not(cuda), expect(dead_code, reason = "only CUDA caches translations"))]
 pub(crate) enum Part<'a> {
     /// The driver's binary of this generated code, which is empty if the source itself is compiled.
     /// A hash of the code is part of the key: after a change of the generator, binaries of its

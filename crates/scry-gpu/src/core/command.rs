@@ -87,7 +87,7 @@ pub(crate) enum Role {
 
 impl Dispatch {
     /// Returns whether the workgroup counts are in memory.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "used only by the CUDA driver"))]
+    #[cfg_attr(not(cuda), expect(dead_code, reason = "used only by the CUDA driver"))]
     pub(crate) fn is_indirect(&self) -> bool {
         matches!(self.groups, Groups::Indirect(_))
     }

@@ -3,10 +3,11 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::api::error::{GpuError, InterruptedError, Result};
 use crate::api::info::DeviceKind;
+use crate::core::clock::Instant;
 use crate::core::context::Context;
 use crate::core::failures::FailureScope;
 use crate::core::handles::{MemoryId, SubmissionIndex};

@@ -80,8 +80,12 @@ impl DeviceState {
         *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the time limit of waits.
+    /// Sets the time limit of waits. WebAssembly has no thread that could watch it.
     pub(crate) fn set_time_limit(&self, limit: Option<Duration>) {
+        if cfg!(target_arch = "wasm32") {
+            log::warn!("{}: time limits have no effect in WebAssembly", self.info.name);
+            return;
+        }
         *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
         self.wakers.wake_all();
     }

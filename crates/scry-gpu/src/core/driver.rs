@@ -3,6 +3,8 @@
 //! The core checks arguments, places barriers, and keeps everything that a submission uses alive
 //! until it is done. Drivers only execute: they validate nothing and make no policy decisions.
 
+use std::future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -42,7 +44,7 @@ pub(crate) struct FailureReport {
 
 /// A kernel in WGSL or the kernel IR to compile.
 #[cfg_attr(
-    not(any(feature = "cuda", feature = "vulkan")),
+    not(any(cuda, vulkan)),
     expect(dead_code, reason = "only GPU drivers cache kernels on disk")
 )]
 pub(crate) struct CompileJob<'a> {
@@ -251,4 +253,12 @@ pub(crate) trait Adapter: Send + Sync {
 
     /// Opens the device.
     fn open(&self) -> Result<Box<dyn Driver>>;
+
+    /// Opens the device without blocking: needed only where [`Adapter::open`] cannot open it.
+    fn open_async(&self) -> LocalFuture<'_, Result<Box<dyn Driver>>> {
+        Box::pin(future::ready(self.open()))
+    }
 }
+
+/// A future that stays on its thread, since objects of browsers cannot be sent to others.
+pub(crate) type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;

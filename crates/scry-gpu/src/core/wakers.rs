@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::core::clock::Instant;
 use crate::core::handles::SubmissionIndex;
 
 /// How long the watcher polls for a submission without pauses, if only one future is pending.

@@ -12,10 +12,12 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::api::device_selection::Road;
 use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
+use crate::core::clock::Instant;
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob,
@@ -97,19 +99,23 @@ pub(crate) fn begin_call() -> Option<Call<'static>> {
 }
 
 /// Returns whether process exit has begun: waits within a call of a driver must end.
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(cuda, vulkan))]
 pub(crate) fn is_exiting() -> bool {
     GATE.0.load(Ordering::Relaxed) & Gate::CLOSED != 0
 }
 
-/// Opens a device whose driver is not called after process exit has begun.
-pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
+/// Opens a device whose driver is not called after process exit has begun. With
+/// [`Road::Blocking`] the future is ready at once.
+pub(crate) async fn open(adapter: &dyn Adapter, road: Road) -> Result<Box<dyn Driver>> {
     let info = adapter.info();
     if matches!(info.backend, BackendKind::Cpu | BackendKind::Null) {
         return adapter.open();
     }
     let Some(_call) = begin_call() else { return Err(exiting_error(info)) };
-    let inner = ManuallyDrop::new(adapter.open()?);
+    let inner = ManuallyDrop::new(match road {
+        Road::Blocking => adapter.open()?,
+        Road::Awaiting => adapter.open_async().await?,
+    });
     register_exit_handler();
     Ok(Box::new(GuardedDriver { inner, gate: &GATE }))
 }

@@ -3,5 +3,5 @@
 pub(crate) mod cancellation;
 pub(crate) mod exit_guard;
 pub(crate) mod fork_guard;
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 pub(crate) mod pinned_libraries;

@@ -5,21 +5,21 @@ mod owner;
 mod untyped;
 mod waiting;
 
-use std::sync::{Arc, Once};
-use std::time::Instant;
+use std::sync::Arc;
 
 use crate::api::batch::Batch;
 use crate::api::binding::{Binding, Sealed as _};
 use crate::api::buffer::Buffer;
-use crate::api::device_selection::{self, FoundDevices};
+use crate::api::device_selection::{self, FoundDevices, Road, now};
 use crate::api::element::Element;
 use crate::api::error::{Attempt, InFunction, Result};
-use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
+use crate::api::info::{BackendKind, DeviceInfo};
 use crate::api::kernel::{CompileOptions, Kernel};
 use crate::api::launch::Launch;
 use crate::api::slice::Slice;
 use crate::backend;
 use crate::cache::{DeviceIdentity, DiskCache};
+use crate::core::clock::Instant;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::driver::Driver;
@@ -37,7 +37,9 @@ pub struct Device {
 impl Device {
     /// Opens the first working device in order of preference (see [`Device::list`]), or the one
     /// that the environment variable `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU
-    /// this is the processor, unless the feature `cpu` is off, and one warning is logged.
+    /// this is the processor, unless the feature `cpu` is off, and one warning is logged. Browsers
+    /// list GPUs asynchronously only: there this call finds the processor, and
+    /// [`Device::auto_async`] a GPU.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -52,17 +54,7 @@ impl Device {
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists each backend with the reason
     /// why it has no device, and help; or if `SCRY_DEVICE` matches no device.
     pub fn auto() -> Result<Self> {
-        let selector = std::env::var_os(device_selection::VARIABLE).unwrap_or_default();
-        let selector = selector.to_string_lossy();
-        if !selector.trim().is_empty() {
-            return Self::open(&selector).map_err(device_selection::with_variable);
-        }
-        let device = Self::open_with(|| FoundDevices::search_all().open_first(None))?;
-        if device.info().kind == DeviceKind::Software {
-            static WARNED: Once = Once::new();
-            WARNED.call_once(|| log::warn!("no GPU was found: kernels run on {}", device.name()));
-        }
-        Ok(device)
+        now(Self::from_search(device_selection::open_auto(Road::Blocking)))
     }
 
     /// Opens the best device of one backend.
@@ -78,8 +70,10 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
-        let found = || FoundDevices::search(&|wanted| wanted == kind);
-        Self::open_with(|| found().open_first(Some(kind.name())))
+        now(Self::from_search(async {
+            let found = FoundDevices::search(&|wanted| wanted == kind, Road::Blocking).await;
+            found.open_first(Some(kind.name()), Road::Blocking).await
+        }))
     }
 
     /// Opens the first device of the list that matches a selector: a backend (`vulkan`, `cpu`), a
@@ -102,12 +96,15 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
     pub fn open(selector: &str) -> Result<Self> {
-        Self::open_with(|| device_selection::open(selector))
+        now(Self::from_search(device_selection::open(selector, Road::Blocking)))
     }
 
-    fn open_with(open: impl FnOnce() -> Result<Box<dyn Driver>>) -> Result<Self> {
+    /// Opens the device that a search finds.
+    pub(super) async fn from_search(
+        search: impl Future<Output = Result<Box<dyn Driver>>>,
+    ) -> Result<Self> {
         let start = Instant::now();
-        let device = open().map(Self::from_driver)?;
+        let device = search.await.map(Self::from_driver)?;
         logging::opened(device.info(), start.elapsed());
         Ok(device)
     }
@@ -129,8 +126,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn list() -> Vec<DeviceInfo> {
-        let found = FoundDevices::search_all();
-        found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
+        now(device_selection::list(Road::Blocking))
     }
 
     /// Returns the reason and help for each backend without a device, including backends that are
@@ -148,7 +144,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn absent_backends() -> Vec<Attempt> {
-        FoundDevices::search_all().attempts
+        now(FoundDevices::search_all(Road::Blocking)).attempts
     }
 
     /// Returns the backends of this build.
@@ -176,7 +172,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn is_available() -> bool {
-        !FoundDevices::search_all().adapters.is_empty()
+        !now(FoundDevices::search_all(Road::Blocking)).adapters.is_empty()
     }
 
     pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {

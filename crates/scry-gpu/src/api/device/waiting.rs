@@ -49,6 +49,8 @@ impl Device {
     /// otherwise the device is lost, and later calls fail at once. On Vulkan devices without device
     /// memory that the host can write, no kernel polls.
     ///
+    /// In WebAssembly the call has no effect, and logs a warning.
+    ///
     /// ```
     /// use std::time::Duration;
     ///

@@ -3,6 +3,8 @@
 use scry_ir::kir::Kir;
 
 use crate::api::device::Device;
+#[cfg(target_arch = "wasm32")]
+use crate::api::device_selection::{self, Road};
 use crate::api::error::{InFunction, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::kernel::{CompileOptions, Kernel, ir_program};
@@ -11,7 +13,9 @@ use crate::core::completion::Completion;
 use crate::core::offload::offload;
 
 impl Device {
-    /// Async form of [`Device::auto`]. Drivers are opened on another thread.
+    /// Async form of [`Device::auto`]. Drivers are opened on another thread; in WebAssembly, the
+    /// browser is asked for a GPU through WebGPU, and without one the device is the processor.
+    /// [`Device::info`] returns which it is.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -26,6 +30,9 @@ impl Device {
     /// # Errors
     /// As [`Device::auto`].
     pub async fn auto_async() -> Result<Self> {
+        #[cfg(target_arch = "wasm32")]
+        return Self::from_search(device_selection::open_auto(Road::Awaiting)).await;
+        #[cfg(not(target_arch = "wasm32"))]
         offload(Self::auto).await
     }
 
@@ -44,7 +51,11 @@ impl Device {
     /// # Errors
     /// As [`Device::open`].
     pub async fn open_async(selector: &str) -> Result<Self> {
+        #[cfg(target_arch = "wasm32")]
+        return Self::from_search(device_selection::open(selector, Road::Awaiting)).await;
+        #[cfg(not(target_arch = "wasm32"))]
         let selector = selector.to_owned();
+        #[cfg(not(target_arch = "wasm32"))]
         offload(move || Self::open(&selector)).await
     }
 
@@ -60,6 +71,9 @@ impl Device {
     /// # }
     /// ```
     pub async fn list_async() -> Vec<DeviceInfo> {
+        #[cfg(target_arch = "wasm32")]
+        return device_selection::list(Road::Awaiting).await;
+        #[cfg(not(target_arch = "wasm32"))]
         offload(Self::list).await
     }
 

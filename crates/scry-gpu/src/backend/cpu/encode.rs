@@ -1,7 +1,7 @@
 //! Resolves the resource ids of steps, and executes the result.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use scry_cpu::{CancelToken, Cancelled, Code, Machine, MemoryRange};
 use scry_ir::runnable_workgroups;
@@ -9,6 +9,7 @@ use scry_ir::runnable_workgroups;
 use super::compile::{Body, Kernel};
 use super::host_function;
 use super::memory::Block;
+use crate::core::clock::Instant;
 use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Step};
 use crate::core::driver::{KernelMark, MemoryMark};
 use crate::core::id::Slots;

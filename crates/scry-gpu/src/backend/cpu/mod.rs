@@ -193,6 +193,11 @@ impl Driver for CpuDriver {
         self.queue.submit(operations, timed).map(SubmissionIndex)
     }
 
+    /// False in WebAssembly, where submitting work executes it.
+    fn can_block(&self) -> bool {
+        !cfg!(target_arch = "wasm32")
+    }
+
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.queue.wait(submission.0, timeout)
     }

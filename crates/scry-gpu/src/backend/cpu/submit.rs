@@ -1,7 +1,8 @@
 //! The submission queue: execution, progress and cancellation.
 //!
 //! A worker thread executes submissions one after the other. If it is idle and a submission is
-//! small, the submitting thread executes it itself: waking the worker would take longer.
+//! small, the submitting thread executes it itself: waking the worker would take longer. In
+//! WebAssembly, which has one thread, it executes everything.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::take;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::thread::{self, Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use scry_cpu::{CancelToken, Machine};
 
@@ -19,12 +20,16 @@ use super::lock;
 use super::panics::{panic_of_function, panic_text};
 use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
+use crate::core::clock::Instant;
 
 /// Maximum estimated time of a submission that the submitting thread executes itself.
 const MAX_INLINE_TIME: Duration = Duration::from_micros(30);
 
 /// How long a wait spins before it sleeps: about the latency of a wake-up.
 const SPIN_TIME: Duration = Duration::from_micros(10);
+
+/// Whether there can be a worker thread.
+const HAS_THREADS: bool = !cfg!(target_arch = "wasm32");
 
 /// Timeout for cancelled work to stop.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
@@ -99,8 +104,8 @@ impl Queue {
         shared.check_alive()?;
         let is_small = operations.cost().is_some_and(|cost| cost <= MAX_INLINE_TIME);
         let mut state = shared.lock();
-        let inline = is_small && !state.busy && state.pending.is_empty();
-        if !inline && state.thread.is_none() {
+        let inline = (is_small || !HAS_THREADS) && !state.busy && state.pending.is_empty();
+        if !inline && HAS_THREADS && state.thread.is_none() {
             state.thread = Some(shared.start_worker()?);
         }
         state.last += 1;
@@ -109,7 +114,12 @@ impl Queue {
         if inline {
             state.busy = true;
             drop(state);
-            drop(shared.execute(submission));
+            let mut state = shared.execute(submission);
+            // What a function of the host submitted meanwhile.
+            while !HAS_THREADS && let Some(submission) = take_next(&mut state) {
+                drop(state);
+                state = shared.execute(submission);
+            }
         } else {
             state.pending.push_back(submission);
             drop(state);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(cuda, vulkan))]
 use crate::api::error::Result;
 
 /// Interval at which a cancellation checks its progress: it fails if no submission ended in one.
@@ -13,7 +13,7 @@ pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 ///
 /// Many submissions may have to end, and other processes may share the device, so there is no limit
 /// of the total time.
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(cuda, vulkan))]
 pub(crate) fn wait_while_progressing(
     mut reached: u64,
     wait: impl Fn() -> Result<bool>,
@@ -32,12 +32,12 @@ pub(crate) fn wait_while_progressing(
 /// Returns the first submission that a cancellation of those up to `last` ended: the one after
 /// `reached`, which was the last finished one before the cancellation. `last + 1` if none was
 /// ended.
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(cuda, vulkan))]
 pub(crate) fn first_cancelled(reached: u64, last: u64) -> u64 {
     reached.min(last).saturating_add(1)
 }
 
-#[cfg(all(test, any(feature = "cuda", feature = "vulkan")))]
+#[cfg(all(test, any(cuda, vulkan)))]
 mod tests {
     use super::*;
 

@@ -4,7 +4,7 @@
 //! H200 `vkCmdCopyBuffer` moves 820 GB/s (reads and writes together), or 211 GB/s if the size is
 //! odd. A kernel that copies 16 bytes per invocation moves 4200 GB/s.
 
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(cuda, vulkan))]
 use crate::api::info::{DeviceInfo, DeviceKind};
 use crate::core::driver::CopyKernel;
 
@@ -14,13 +14,13 @@ pub(crate) const COPY_KERNEL: CopyKernel =
     CopyKernel { source: include_str!("copy.wgsl"), invocations: 256, min_size: 1 << 20 };
 
 /// Returns the kernel on GPUs; `None` on other devices, where copy commands are fastest.
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
+#[cfg(any(cuda, vulkan))]
 pub(crate) fn copy_kernel(info: &DeviceInfo) -> Option<&'static CopyKernel> {
     use DeviceKind::{Discrete, Integrated, Virtual};
     matches!(info.kind, Discrete | Integrated | Virtual).then_some(&COPY_KERNEL)
 }
 
-#[cfg(all(test, any(feature = "cuda", feature = "vulkan")))]
+#[cfg(all(test, any(cuda, vulkan)))]
 mod tests {
     use super::*;
     use crate::backend::null::null_info;

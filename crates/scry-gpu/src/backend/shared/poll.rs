@@ -1,6 +1,8 @@
 //! Waiting for a device by polling: first spinning, then with growing sleeps.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::core::clock::Instant;
 
 /// How long to spin before the first sleep: longer than a round trip of a small dispatch.
 const SPIN_TIME: Duration = Duration::from_micros(80);
@@ -32,7 +34,7 @@ impl Wait {
     }
 
     /// Returns the remaining time; `None` after the timeout.
-    #[cfg(feature = "vulkan")]
+    #[cfg(vulkan)]
     pub(crate) fn remaining(&self) -> Option<Duration> {
         self.remaining_after(self.elapsed())
     }

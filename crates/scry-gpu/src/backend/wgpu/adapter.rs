@@ -10,10 +10,10 @@ use super::WgpuDriver;
 use super::device::{Gpu, ready};
 use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
-use crate::backend::Absence;
 use crate::backend::shared::locks::lock;
 use crate::backend::shared::loop_limits::LoopDefects;
-use crate::core::driver::{Adapter, Driver};
+use crate::backend::{Absence, Found};
+use crate::core::driver::{Adapter, Driver, LocalFuture};
 use crate::lifecycle::fork_guard::Process;
 
 /// Bytes of immediates that kernels may have where they are read from a uniform buffer.
@@ -37,50 +37,77 @@ impl Adapter for WgpuAdapter {
     fn open(&self) -> Result<Box<dyn Driver>> {
         Ok(Box::new(self.open_with(optional_features(&self.raw))?))
     }
+
+    fn open_async(&self) -> LocalFuture<'_, Result<Box<dyn Driver>>> {
+        Box::pin(async {
+            let opened = self.request(optional_features(&self.raw)).await?;
+            Ok(Box::new(opened) as _)
+        })
+    }
 }
 
 impl WgpuAdapter {
     /// Opens the device with these of its optional features.
     pub(super) fn open_with(&self, features: wgpu::Features) -> Result<WgpuDriver> {
+        let pending = || self.failed("browsers open devices asynchronously only".to_owned());
+        ready(self.request(features)).unwrap_or_else(|| Err(pending()))
+    }
+
+    async fn request(&self, features: wgpu::Features) -> Result<WgpuDriver> {
         let descriptor = DeviceDescriptor {
             label: None,
             required_features: features,
             required_limits: self.raw.limits(),
             ..DeviceDescriptor::default()
         };
-        let failed = |why: String| {
-            let (name, call) = (&self.info.name, "Adapter::request_device");
-            GpuError::Driver(DriverError::new(name, call, why, DRIVER_FAILED))
-        };
-        match ready(self.raw.request_device(&descriptor)) {
-            Some(Ok(opened)) => {
-                let mut info = self.info.clone();
-                info.limits.max_immediates = max_immediates(features, &self.raw.limits());
-                Ok(WgpuDriver::new(Gpu::new(opened, info, loop_defects(&self.raw.get_info()))))
-            }
-            Some(Err(error)) => Err(failed(error.to_string())),
-            None => Err(failed("browsers open devices asynchronously only".to_owned())),
-        }
+        let opened = self.raw.request_device(&descriptor).await;
+        let opened = opened.map_err(|error| self.failed(error.to_string()))?;
+        let mut info = self.info.clone();
+        info.limits.max_immediates = max_immediates(features, &self.raw.limits());
+        Ok(WgpuDriver::new(Gpu::new(opened, info, loop_defects(&self.raw.get_info()))))
+    }
+
+    fn failed(&self, why: String) -> GpuError {
+        let (name, call) = (&self.info.name, "Adapter::request_device");
+        GpuError::Driver(DriverError::new(name, call, why, DRIVER_FAILED))
     }
 }
 
+/// In browsers adapters must be awaited.
+pub(in crate::backend) const FIND_ASYNC: Option<fn() -> LocalFuture<'static, Found>> =
+    if cfg!(target_arch = "wasm32") { Some(|| Box::pin(find_async())) } else { None };
+
+async fn find_async() -> Found {
+    // Without it, an instance of wgpu cannot even be created.
+    if !wgpu::util::is_browser_webgpu_supported().await {
+        return select(Vec::new()).map(boxed);
+    }
+    let raw = instance().enumerate_adapters(Backends::PRIMARY).await;
+    select(raw).map(boxed)
+}
+
+fn boxed(adapters: Vec<WgpuAdapter>) -> Vec<Box<dyn Adapter>> {
+    adapters.into_iter().map(|adapter| Box::new(adapter) as _).collect()
+}
+
 /// Returns all usable adapters, in this order: discrete, integrated, virtual, other, software.
-pub(in crate::backend) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
-    let adapters = usable()?;
-    Ok(adapters.into_iter().map(|adapter| Box::new(adapter) as _).collect())
+pub(in crate::backend) fn find() -> Found {
+    usable().map(boxed)
 }
 
 /// Returns all usable adapters.
 pub(super) fn usable() -> Result<Vec<WgpuAdapter>, Absence> {
-    let Some(raw) = ready(instance().enumerate_adapters(Backends::PRIMARY)) else {
+    if cfg!(target_arch = "wasm32") {
         return Err(Absence {
-            reason:
-                "browsers list adapters asynchronously, and this version of Scry does not wait \
-                     for them"
-                    .to_owned(),
-            help: "use the CPU device (feature `cpu`)".to_owned(),
+            reason: "browsers list GPUs asynchronously only".to_owned(),
+            help: "await `Device::auto_async` or `Device::open_async`".to_owned(),
         });
-    };
+    }
+    select(ready(instance().enumerate_adapters(Backends::PRIMARY)).unwrap_or_default())
+}
+
+/// Returns those of wgpu's adapters that are usable, in order.
+fn select(raw: Vec<wgpu::Adapter>) -> Result<Vec<WgpuAdapter>, Absence> {
     let (mut adapters, mut unusable) = (Vec::new(), Vec::new());
     for raw in raw {
         match missing_limit(&raw.limits()) {
@@ -89,9 +116,18 @@ pub(super) fn usable() -> Result<Vec<WgpuAdapter>, Absence> {
         }
     }
     if adapters.is_empty() {
-        let none = "wgpu finds no adapter for Metal, Direct3D 12 or Vulkan";
+        let (none, help) = match cfg!(target_arch = "wasm32") {
+            false => (
+                "wgpu finds no adapter for Metal, Direct3D 12 or Vulkan",
+                "install or update the graphics driver",
+            ),
+            true => (
+                "WebGPU is not available here",
+                "use a browser that has WebGPU, and serve the page by HTTPS or from localhost",
+            ),
+        };
         let reason = if unusable.is_empty() { none.to_owned() } else { unusable.join("; ") };
-        return Err(Absence { reason, help: "install or update the graphics driver".to_owned() });
+        return Err(Absence { reason, help: help.to_owned() });
     }
     for why in unusable {
         log::info!("wgpu: not used: {why}");

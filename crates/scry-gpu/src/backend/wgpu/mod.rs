@@ -19,9 +19,10 @@ mod queue;
 mod tests;
 
 use std::sync::{Arc, RwLock};
+use std::task::Waker;
 use std::time::Duration;
 
-pub(super) use self::adapter::find;
+pub(super) use self::adapter::{FIND_ASYNC, find};
 use self::compile::Kernel;
 use self::device::Gpu;
 use self::memory::Block;
@@ -161,8 +162,23 @@ impl Driver for WgpuDriver {
         Ok(SubmissionIndex(number))
     }
 
+    /// False in browsers, which call back once the program has returned to their event loop.
+    fn can_block(&self) -> bool {
+        !cfg!(target_arch = "wasm32")
+    }
+
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.0.queue.wait(submission.0, timeout)
+    }
+
+    /// Only browsers notify: elsewhere wgpu calls back when it is polled.
+    fn notify(&self, submission: SubmissionIndex, waker: &Waker) -> Result<bool> {
+        if self.can_block() {
+            return Ok(false);
+        }
+        self.0.gpu.check_alive()?;
+        self.0.queue.notify(submission.0, waker);
+        Ok(true)
     }
 
     /// Only waits: wgpu has no memory that the host writes while the device reads it, so that no
@@ -192,6 +208,10 @@ impl Driver for WgpuDriver {
 impl Drop for WgpuDriver {
     fn drop(&mut self) {
         let state = &self.0;
+        if !self.can_block() {
+            // The browser keeps what its queue uses.
+            return;
+        }
         if !state.gpu.is_abandoned() {
             match state.queue.wait(state.queue.last(), DROP_TIMEOUT) {
                 Ok(true) => return,

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use scry_ir::Program;
 use scry_ir::kir::{Kir, KirOptions};
-#[cfg(feature = "vulkan")]
+#[cfg(vulkan)]
 use scry_ir::spirv_text;
 
 use self::output::Output;
@@ -93,7 +93,7 @@ impl Dump {
     }
 
     /// Prints the SPIR-V.
-    #[cfg(feature = "vulkan")]
+    #[cfg(vulkan)]
     pub(crate) fn spirv(&self, words: &[u32]) {
         if !self.is_selected(Stage::Spirv) {
             return;

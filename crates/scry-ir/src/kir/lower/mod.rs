@@ -66,11 +66,11 @@ const MAX_SCALARISED: u64 = 256;
 /// Maximum number of values, and of lowering steps: statements, expressions and scalars accessed.
 const MAX_WORK: u64 = 2_000_000;
 
-/// Maximum nesting of blocks.
-const MAX_BLOCK_DEPTH: u32 = 1000;
+/// Maximum nesting of blocks. WebAssembly has no larger stack than the caller's.
+const MAX_BLOCK_DEPTH: u32 = if cfg!(target_arch = "wasm32") { 500 } else { 1000 };
 
 /// Maximum nesting of calls.
-const MAX_CALL_DEPTH: u32 = 4000;
+const MAX_CALL_DEPTH: u32 = if cfg!(target_arch = "wasm32") { 250 } else { 4000 };
 
 impl Program {
     /// Lowers the program to the kernel IR.

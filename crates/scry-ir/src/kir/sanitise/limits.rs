@@ -6,8 +6,9 @@ use crate::kir::{Array, Block, Kir, Stmt, Type};
 
 /// Maximum number of values, and of statements, where each value that is stored counts as one more.
 const MAX_WORK: u64 = 1 << 19;
-/// Maximum nesting of blocks, of which the kernel's body is the first.
-const MAX_DEPTH: u64 = 1000;
+/// Maximum nesting of blocks, of which the kernel's body is the first. WebAssembly has no larger
+/// stack than the caller's.
+const MAX_DEPTH: u64 = if cfg!(target_arch = "wasm32") { 500 } else { 1000 };
 /// Maximum number of invocations of a workgroup. Devices allow fewer.
 const MAX_INVOCATIONS: u64 = 1 << 16;
 /// Maximum number of buffers. Devices allow fewer.

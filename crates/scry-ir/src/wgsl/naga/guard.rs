@@ -1,5 +1,9 @@
 //! Runs the compiler where a hostile source can do no harm: on a thread with a stack of its own,
 //! panics caught and kept quiet.
+//!
+//! WebAssembly has neither threads nor panics that can be caught. There the work runs on the
+//! caller's stack, which suffices for what the scan lets through, and a panic ends the module with
+//! a trap.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -19,6 +23,9 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether work runs on a thread of its own.
+const HAS_THREADS: bool = !cfg!(target_arch = "wasm32");
+
 /// Runs `work` on a thread with a large stack; a panic becomes an error of kind
 /// [`ShaderErrorKind::Compiler`](crate::ShaderErrorKind::Compiler).
 ///
@@ -35,7 +42,7 @@ pub(crate) fn run_with_stack<T: Send>(
     stack: usize,
     work: impl FnOnce() -> Result<T, ShaderError> + Send,
 ) -> Result<T, ShaderError> {
-    if GUARDED.get() {
+    if GUARDED.get() || !HAS_THREADS {
         return work();
     }
     let (mut work, mut done) = (Some(work), None);

@@ -15,10 +15,11 @@ const MAX_TOKENS: usize = 4 << 20;
 /// parser's own limit, which has no place to show, is 200.
 const MAX_NESTING: usize = 180;
 /// Operators that nest in one expression: each takes a level of the compiler's recursion, `a+b+c`
-/// no less than `a+(b+c)`.
-const MAX_OPERATORS: usize = 8192;
+/// no less than `a+(b+c)`. In WebAssembly all work is done on the caller's stack, which has 1 MiB
+/// unless the program is linked with more: optimised code needs about 0.7 KiB per operator.
+const MAX_OPERATORS: usize = if cfg!(target_arch = "wasm32") { 384 } else { 8192 };
 /// `else if` in one chain, the chains around it included.
-const MAX_ELSE_IF: usize = 512;
+const MAX_ELSE_IF: usize = if cfg!(target_arch = "wasm32") { 128 } else { 512 };
 /// Declarations at module scope.
 const MAX_DECLARATIONS: usize = 1 << 15;
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Waker;
 use std::time::Duration;
 
 use super::encode::Operation;
@@ -48,7 +49,7 @@ impl Queue {
             state: Mutex::default(),
             pool: Arc::default(),
             word_kernels: OnceLock::new(),
-            defers: gpu.info.kind == DeviceKind::Software,
+            defers: gpu.info.kind == DeviceKind::Software && !cfg!(target_arch = "wasm32"),
             gpu: Arc::clone(gpu),
         }
     }
@@ -157,6 +158,11 @@ impl Queue {
                 return Ok(false);
             }
         }
+    }
+
+    /// Wakes `waker` once a submission is done.
+    pub(in crate::backend::wgpu) fn notify(&self, number: u64, waker: &Waker) {
+        self.timeline.shared.notify(number, waker);
     }
 
     /// Returns the device time of each dispatch of a finished timed submission.

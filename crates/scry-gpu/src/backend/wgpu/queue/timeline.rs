@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 
 use wgpu::PollType;
 
@@ -21,14 +22,22 @@ pub(super) struct Timeline {
 pub(super) struct Shared {
     /// The number of the last finished submission.
     reached: AtomicU64,
-    /// Callbacks that each unfinished submission waits for.
-    pending: Mutex<BTreeMap<u64, usize>>,
+    /// The unfinished submissions.
+    pending: Mutex<BTreeMap<u64, Pending>>,
+}
+
+/// An unfinished submission.
+struct Pending {
+    /// Callbacks that it waits for. A browser calls them for a lost device too.
+    callbacks: usize,
+    /// Woken when it is done.
+    wakers: Vec<Waker>,
 }
 
 impl Shared {
     /// Adds a submission that is done after a number of callbacks.
     pub(super) fn begin(&self, number: u64, callbacks: usize) {
-        lock(&self.pending).insert(number, callbacks);
+        lock(&self.pending).insert(number, Pending { callbacks, wakers: Vec::new() });
     }
 
     /// Removes the last submission, which failed.
@@ -38,17 +47,29 @@ impl Shared {
 
     /// Counts a callback of a submission.
     pub(super) fn finish_part(&self, number: u64) {
-        let mut pending = lock(&self.pending);
-        if let Some(callbacks) = pending.get_mut(&number) {
-            *callbacks -= 1;
+        let (mut pending, mut wakers) = (lock(&self.pending), Vec::new());
+        if let Some(submission) = pending.get_mut(&number) {
+            submission.callbacks -= 1;
         }
         // Submissions are done in order.
         while let Some(first) = pending.first_entry()
-            && *first.get() == 0
+            && first.get().callbacks == 0
         {
             self.reached.store(*first.key(), Ordering::Release);
-            first.remove();
+            wakers.extend(first.remove().wakers);
         }
+        drop(pending);
+        // Without the lock: a waker may submit work.
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Wakes `waker` once a submission is done, which may be now.
+    pub(super) fn notify(&self, number: u64, waker: &Waker) {
+        if let Some(submission) = lock(&self.pending).get_mut(&number) {
+            submission.wakers.push(waker.clone());
+            return;
+        }
+        waker.wake_by_ref();
     }
 }
 
