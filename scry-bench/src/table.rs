@@ -20,7 +20,7 @@ pub struct Table {
 pub struct Row<'a> {
     /// The name of the measurement, with its size.
     pub name: &'a str,
-    /// Our rate, such as `41.2 TFLOP/s`; empty if only the time is of interest.
+    /// Our rate, such as `41.2 TFLOP/s`, or the variant; empty if only the time is of interest.
     pub rate: String,
     /// Our seconds.
     pub ours: f64,

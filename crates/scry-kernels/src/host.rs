@@ -13,8 +13,12 @@ pub(crate) fn obstacle(kernels: &Kernels) -> Option<String> {
     if !cfg!(feature = "cpu") {
         return Some("needs the feature `cpu`".to_owned());
     }
-    let is_cpu = kernels.device().backend_kind() == BackendKind::Cpu;
-    (!is_cpu).then(|| "needs the CPU device".to_owned())
+    (!is_cpu(kernels)).then(|| "needs the CPU device".to_owned())
+}
+
+/// Returns whether a device is the CPU device.
+pub(crate) fn is_cpu(kernels: &Kernels) -> bool {
+    kernels.device().backend_kind() == BackendKind::Cpu
 }
 
 impl Preparation<'_> {

@@ -20,6 +20,7 @@ mod op;
 mod operation;
 mod ops;
 mod ordering;
+mod plain;
 mod ptx;
 mod scratch;
 mod tuning;

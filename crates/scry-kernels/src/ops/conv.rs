@@ -6,9 +6,11 @@ use super::conv_tiling::Tiling;
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, FLOATS};
+use crate::host;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// The sizes of a two-dimensional convolution, see [`Kernels::conv2d`]. Pairs are of height and
@@ -337,20 +339,30 @@ impl Operation for Convolution {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| {
-                elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: |it, kernels| {
+                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
+                },
+                suits: |it, kernels| host::is_cpu(kernels) && it.conv.output_size()[0] > 1,
+                prepare: |it, preparation| Ok(vec![plain_launch(it, preparation)?]),
             },
-            suits: |_, _| true,
-            prepare: |it, preparation| {
-                let launch = match Tiling::of(&it.conv) {
-                    Some(tiling) => tiles(it, &tiling, preparation),
-                    None => direct(it, preparation),
-                };
-                Ok(vec![launch?])
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| {
+                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
+                },
+                suits: |_, _| true,
+                prepare: |it, preparation| {
+                    let launch = match Tiling::of(&it.conv) {
+                        Some(tiling) => tiles(it, &tiling, preparation),
+                        None => direct(it, preparation),
+                    };
+                    Ok(vec![launch?])
+                },
             },
-        }]
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -437,8 +449,25 @@ fn tiles(
     it.launch(preparation, sources, immediates, tiling.workgroups(conv))
 }
 
+/// Prepares the plain convolution.
+fn plain_launch(it: &Convolution, preparation: &Preparation<'_>) -> Result<PreparedLaunch> {
+    let Conv2d { batch, out_channels, padding, .. } = it.conv;
+    let [height, width] = it.conv.output_size();
+    let workgroups = [width.div_ceil(16), height.div_ceil(16), batch * out_channels];
+    let constants = format!("const HAS_PADDING = {};\n", padding != [0; 2]);
+    let sources = [constants.as_str(), include_str!("../shaders/plain/conv.wgsl")];
+    it.launch(preparation, sources, direct_sizes(it), workgroups.map(|count| count as u32))
+}
+
 /// Prepares the convolution by one invocation per result.
 fn direct(it: &Convolution, preparation: &Preparation<'_>) -> Result<PreparedLaunch> {
+    let count = it.lens()[2];
+    let sources = ["", include_str!("../shaders/conv_direct.wgsl")];
+    it.launch(preparation, sources, direct_sizes(it), [count.div_ceil(256) as u32, 1, 1])
+}
+
+/// Returns the immediates of kernels with one invocation per result.
+fn direct_sizes(it: &Convolution) -> Immediates {
     let conv = &it.conv;
     let count = it.lens()[2];
     let immediates = Immediates::default()
@@ -448,7 +477,5 @@ fn direct(it: &Convolution, preparation: &Preparation<'_>) -> Result<PreparedLau
         .u32(count as u32);
     let pairs =
         [conv.size, conv.output_size(), conv.padding, conv.kernel, conv.stride, conv.dilation];
-    let immediates = pairs.into_iter().fold(immediates, pair);
-    let sources = ["", include_str!("../shaders/conv_direct.wgsl")];
-    it.launch(preparation, sources, immediates, [count.div_ceil(256) as u32, 1, 1])
+    pairs.into_iter().fold(immediates, pair)
 }

@@ -5,9 +5,11 @@ use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuf
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, NUMBERS};
+use crate::host;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// Rows that are copied by index.
@@ -243,15 +245,23 @@ impl Operation for MoveRows {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| it.wgsl_obstacle(kernels),
-            suits: |_, _| true,
-            prepare: |it, preparation| match it.direction {
-                Direction::Gather => gather(it, preparation),
-                Direction::Scatter => scatter(it, preparation),
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: MoveRows::plain_obstacle,
+                suits: |_, kernels| host::is_cpu(kernels),
+                prepare: gather_plain,
             },
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                suits: |_, _| true,
+                prepare: |it, preparation| match it.direction {
+                    Direction::Gather => gather(it, preparation),
+                    Direction::Scatter => scatter(it, preparation),
+                },
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -292,6 +302,13 @@ impl MoveRows {
         missing.flatten().or_else(|| self.rows.too_long())
     }
 
+    /// Returns why a plain kernel cannot be used; `None` if it can.
+    fn plain_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        let is_of_elements = self.direction == Direction::Gather && self.rows.columns == 1;
+        let other = "gathers single elements";
+        (!is_of_elements).then(|| other.to_owned()).or_else(|| self.wgsl_obstacle(kernels))
+    }
+
     /// Returns a buffer of granules.
     fn moved(&self, preparation: &Preparation<'_>, nth: usize, len: u64) -> Result<UntypedBuffer> {
         match (len, self.granule()) {
@@ -301,6 +318,17 @@ impl MoveRows {
             _ => Ok(preparation.buffers[nth].clone()),
         }
     }
+}
+
+/// Gathers an element by each invocation.
+fn gather_plain(it: &MoveRows, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let (granule, _) = it.granules();
+    let x = it.moved(preparation, 0, it.rows.table_len())?;
+    let indices = preparation.words(1, it.rows.count)?;
+    let y = it.moved(preparation, 2, it.rows.selected_len())?;
+    let source = [granule.as_str(), include_str!("../shaders/plain/gather.wgsl")];
+    let immediates = Immediates::default().u32(it.rows.rows as u32).u32(it.rows.count as u32);
+    Ok(vec![preparation.plain(&source, &[&x, &indices, &y], immediates, it.rows.count)?])
 }
 
 fn gather(it: &MoveRows, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {

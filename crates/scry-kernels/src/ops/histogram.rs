@@ -2,6 +2,7 @@
 
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
+use super::plain_chunks::{self, PlainChunks};
 use super::rows::RowMatrix;
 use super::scan;
 use crate::arguments;
@@ -11,6 +12,7 @@ use crate::kernels::Kernels;
 use crate::occupancy::resident_workgroups;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// Counts of bins.
@@ -107,12 +109,20 @@ impl Operation for Histogram {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, _| elements::too_long(&[it.len, it.bins]),
-            suits: |_, _| true,
-            prepare: histogram_launches,
-        }]
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: |it, _| elements::too_long(&[it.len, it.bins]),
+                suits: |_, kernels| plain::is_software(kernels),
+                prepare: histogram_plain,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, _| elements::too_long(&[it.len, it.bins]),
+                suits: |_, _| true,
+                prepare: histogram_launches,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -187,14 +197,24 @@ impl Operation for Compact {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| {
-                elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&[it.len]))
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: |it, kernels| {
+                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&[it.len]))
+                },
+                suits: |_, kernels| plain::is_software(kernels),
+                prepare: compact_plain,
             },
-            suits: |_, _| true,
-            prepare: compact_launches,
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| {
+                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&[it.len]))
+                },
+                suits: |_, _| true,
+                prepare: compact_launches,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -238,5 +258,62 @@ fn compact_launches(it: &Compact, preparation: &Preparation<'_>) -> Result<Vec<P
     Ok(vec![
         launch(&[scan::PARAMETERS, load_flags, count_chunks], &[flags, &sums])?,
         launch(&parts, &[x, flags, y, count, &sums])?,
+    ])
+}
+
+/// Elements that one workgroup counts, at most.
+const MAX_WORKGROUP_LEN: u64 = 1 << 14;
+
+/// Prepares plain kernels: clears the counts, then counts all elements by atomics.
+fn histogram_plain(it: &Histogram, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let [x, counts] = [0, 1].map(|nth| &preparation.buffers[nth]);
+    let immediates = || Immediates::default().u32(it.len as u32).u32(it.bins as u32);
+    if it.len <= MAX_WORKGROUP_LEN && it.bins <= MAX_COUNTERS {
+        let constants = format!("const COUNTERS = {}u;\n", it.bins.next_power_of_two());
+        let workgroup = include_str!("../shaders/plain/histogram_workgroup.wgsl");
+        let buffers = preparation.without_empty(&[x, counts])?;
+        return Ok(vec![preparation.wgsl(&WgslLaunch {
+            source: &[&constants, workgroup],
+            buffers: &[&buffers[0], &buffers[1]],
+            immediates: immediates(),
+            workgroups: [1; 3],
+        })?]);
+    }
+    let clear = include_str!("../shaders/histogram/clear.wgsl");
+    let mut launches = vec![preparation.wgsl(&WgslLaunch {
+        source: &[clear],
+        buffers: &[counts],
+        immediates: immediates(),
+        workgroups: [it.bins.div_ceil(1024) as u32, 1, 1],
+    })?];
+    if it.len > 0 {
+        let count = include_str!("../shaders/plain/histogram.wgsl");
+        launches.push(preparation.plain(&[count], &[x, counts], immediates(), it.len)?);
+    }
+    Ok(launches)
+}
+
+/// Prepares plain kernels: counts the flags of chunks, if there are several, and then copies the
+/// elements of each.
+fn compact_plain(it: &Compact, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let buffers: Vec<_> = preparation.buffers.iter().collect();
+    let buffers = preparation.without_empty(&buffers)?;
+    let [x, flags, y, count] = [0, 1, 2, 3].map(|nth| &buffers[nth]);
+    let chunks = PlainChunks::new(&RowMatrix { rows: 1, columns: it.len, dtype: DType::U32 });
+    let launch = |source: &[&str], buffers: &[&UntypedBuffer]| {
+        preparation.plain(source, buffers, chunks.immediates(), chunks.count)
+    };
+    let (prelude, shape) = (elements::prelude(it.dtype), plain_chunks::SHAPE);
+    let kernel = include_str!("../shaders/plain/compact.wgsl");
+    if chunks.count == 1 {
+        const NO_SUMS: &str = "fn sum_before(chunk: u32) -> u32 { return 0u; }\n";
+        let source = [prelude, shape, NO_SUMS, kernel];
+        return Ok(vec![launch(&source, &[x, flags, y, count])?]);
+    }
+    let sums = preparation.kernels.scratch_of(0, DType::U32, chunks.count)?;
+    let sum_before = ["alias Sum = u32;\n", plain_chunks::SUM_BEFORE].concat();
+    Ok(vec![
+        launch(&[shape, include_str!("../shaders/plain/count_flags.wgsl")], &[flags, &sums])?,
+        launch(&[prelude, shape, &sum_before, kernel], &[x, flags, &sums, y, count])?,
     ])
 }

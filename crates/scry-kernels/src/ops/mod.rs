@@ -9,6 +9,7 @@ mod histogram;
 mod matmul;
 mod norm;
 mod pairwise;
+mod plain_chunks;
 mod pool;
 mod quantized;
 mod random;

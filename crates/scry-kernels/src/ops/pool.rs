@@ -9,6 +9,7 @@ use crate::elements::{self, FLOATS};
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// What pooling computes of a window.
@@ -174,14 +175,24 @@ impl Operation for Pooling {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| {
-                elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: |it, kernels| {
+                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
+                },
+                suits: |_, kernels| plain::is_software(kernels),
+                prepare: plain_launch,
             },
-            suits: |_, _| true,
-            prepare: wgsl,
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| {
+                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
+                },
+                suits: |_, _| true,
+                prepare: wgsl,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -201,34 +212,58 @@ impl Pooling {
     }
 }
 
-fn wgsl(it: &Pooling, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let Pool2d { planes, size, kernel, stride, padding } = it.sizes;
-    let [out_height, out_width] = it.sizes.output_size();
-    let x = out_width.next_power_of_two().min(64);
-    let y = out_height.next_power_of_two().min(256 / x);
-    let z = 256 / x / y;
+/// Returns the constants that precede a kernel.
+fn constants(it: &Pooling) -> String {
+    let Pool2d { kernel, stride, .. } = it.sizes;
     let (is_maximum, counts_padding) = match it.pool {
         Pool::Max => (true, false),
         Pool::Average { count_include_pad } => (false, count_include_pad),
     };
-    let constants = format!(
+    format!(
         "const MAXIMUM = {is_maximum};\nconst COUNTS_PADDING = {counts_padding};\n\
-         const KERNEL = vec2<u32>({}u, {}u);\nconst STRIDE = vec2<u32>({}u, {}u);\n\
-         const LANES = vec3<u32>({x}u, {y}u, {z}u);\n",
+         const KERNEL = vec2<u32>({}u, {}u);\nconst STRIDE = vec2<u32>({}u, {}u);\n",
         kernel[1], kernel[0], stride[1], stride[0],
-    );
-    let mut immediates = Immediates::default().u32(planes as u32).u32(0);
-    for [height, width] in [size, [out_height, out_width], padding] {
-        immediates = immediates.u32(width as u32).u32(height as u32);
-    }
+    )
+}
+
+/// Returns the immediates of a kernel.
+fn immediates(it: &Pooling) -> Immediates {
+    let Pool2d { planes, size, padding, .. } = it.sizes;
+    let immediates = Immediates::default().u32(planes as u32).u32(0);
+    let pairs = [size, it.sizes.output_size(), padding];
+    pairs
+        .into_iter()
+        .fold(immediates, |all, [height, width]| all.u32(width as u32).u32(height as u32))
+}
+
+fn plain_launch(it: &Pooling, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let [height, width] = it.sizes.output_size();
+    let has_padding = format!("const HAS_PADDING = {};\n", it.sizes.padding != [0; 2]);
+    let kernel = include_str!("../shaders/plain/pool.wgsl");
     let launch = preparation.wgsl(&WgslLaunch {
-        source: &[elements::prelude(it.dtype), &constants, include_str!("../shaders/pool.wgsl")],
+        source: &[elements::prelude(it.dtype), &constants(it), &has_padding, kernel],
         buffers: &[&preparation.buffers[0], &preparation.buffers[1]],
-        immediates,
+        immediates: immediates(it),
+        workgroups: [width.div_ceil(16) as u32, height.div_ceil(16) as u32, it.sizes.planes as u32],
+    })?;
+    Ok(vec![launch])
+}
+
+fn wgsl(it: &Pooling, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let [out_height, out_width] = it.sizes.output_size();
+    let x = out_width.next_power_of_two().min(64);
+    let y = out_height.next_power_of_two().min(256 / x);
+    let z = 256 / x / y;
+    let lanes = format!("const LANES = vec3<u32>({x}u, {y}u, {z}u);\n");
+    let kernel = include_str!("../shaders/pool.wgsl");
+    let launch = preparation.wgsl(&WgslLaunch {
+        source: &[elements::prelude(it.dtype), &constants(it), &lanes, kernel],
+        buffers: &[&preparation.buffers[0], &preparation.buffers[1]],
+        immediates: immediates(it),
         workgroups: [
             out_width.div_ceil(x) as u32,
             out_height.div_ceil(y) as u32,
-            planes.div_ceil(z) as u32,
+            it.sizes.planes.div_ceil(z) as u32,
         ],
     })?;
     Ok(vec![launch])

@@ -9,8 +9,10 @@ use crate::lookback;
 use crate::occupancy::{power_of_4, resident_workgroups};
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
+use super::plain_chunks;
 use super::rows::RowMatrix;
 
 /// Which elements a prefix sum contains.
@@ -26,8 +28,8 @@ pub enum ScanKind {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scan {
     function: &'static str,
-    kind: ScanKind,
-    matrix: RowMatrix,
+    pub(super) kind: ScanKind,
+    pub(super) matrix: RowMatrix,
 }
 
 /// Prefix sums.
@@ -133,6 +135,14 @@ impl Operation for Scan {
                 },
                 suits: |it, kernels| Chunks::new(&it.matrix, kernels).count > 1,
                 prepare: lookback_launches,
+            },
+            Variant {
+                info: plain::INFO,
+                obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
+                suits: |it, kernels| {
+                    plain::is_software(kernels) && plain_chunks::PlainChunks::suits(&it.matrix)
+                },
+                prepare: plain_chunks::scan,
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },

@@ -11,6 +11,7 @@ use crate::lookback;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
 use crate::ordering;
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// The largest elements of each row.
@@ -21,6 +22,9 @@ pub(super) struct TopK {
     columns: u64,
     k: u64,
 }
+
+/// The most elements of the list of a plain kernel.
+const MAX_LISTED: u64 = 16;
 
 /// The most elements of a row that are selected without sorting the row.
 const MAX_SELECTED: u64 = 1024;
@@ -86,6 +90,20 @@ impl TopK {
             .or_else(|| elements::too_long(&[self.rows * self.columns]))
     }
 
+    /// Returns why a plain kernel cannot be used; `None` if it can.
+    fn plain_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        let has_list = self.k <= MAX_LISTED;
+        let too_many = || format!("has a list of at most {MAX_LISTED} elements");
+        (!has_list).then(too_many).or_else(|| self.wgsl_obstacle(kernels))
+    }
+
+    /// Returns whether a plain kernel is expected to be the fastest: each row is one invocation.
+    fn suits_plain(&self, kernels: &Kernels) -> bool {
+        let iterations = self.columns * (self.k + 1);
+        let is_parallel = self.rows >= 8 || self.columns <= 2048;
+        plain::is_software(kernels) && is_parallel && iterations <= plain::MAX_ITERATIONS
+    }
+
     /// Returns why a sort with look-back cannot be used; `None` if it can.
     fn lookback_obstacle(&self, kernels: &Kernels) -> Option<String> {
         let is_selected = self.k <= MAX_SELECTED;
@@ -128,6 +146,12 @@ impl Operation for TopK {
                 prepare: |it, preparation| sort_rows(it, preparation, true),
             },
             Variant {
+                info: plain::INFO,
+                obstacle: TopK::plain_obstacle,
+                suits: |it, kernels| it.suits_plain(kernels),
+                prepare: plain_launch,
+            },
+            Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: TopK::wgsl_obstacle,
                 suits: |_, _| true,
@@ -146,6 +170,19 @@ impl Operation for TopK {
     fn tolerance(&self) -> f64 {
         0.0
     }
+}
+
+/// Selects the largest elements of a row by each invocation.
+fn plain_launch(it: &TopK, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let source = [
+        elements::prelude(it.dtype),
+        ordering::prelude(it.dtype),
+        &format!("const K = {}u;\n", it.k),
+        include_str!("../shaders/plain/top_k.wgsl"),
+    ];
+    let buffers = [0, 1, 2].map(|nth| &preparation.buffers[nth]);
+    let immediates = Immediates::default().u32(it.rows as u32).u32(it.columns as u32);
+    Ok(vec![preparation.plain(&source, &buffers, immediates, it.rows)?])
 }
 
 /// Selects the largest elements of segments of rows, until a row is one segment.

@@ -7,9 +7,11 @@ use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuf
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, NUMBERS};
+use crate::host;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// A permutation of axes.
@@ -284,6 +286,16 @@ impl Permute {
     }
 }
 
+impl Permute {
+    /// Returns why a plain kernel cannot be used; `None` if it can.
+    fn plain_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        let none = self.axes.matrix().is_none();
+        let missing = none.then(|| "transposes, but the last axis stays the last".to_owned());
+        let elements = (self.dtype.size() < 4).then(|| elements::obstacle(self.dtype, kernels));
+        missing.or_else(|| elements.flatten()).or_else(|| self.wgsl_obstacle(kernels))
+    }
+}
+
 impl Operation for Permute {
     fn function(&self) -> &'static str {
         self.function
@@ -299,19 +311,27 @@ impl Operation for Permute {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| it.wgsl_obstacle(kernels),
-            suits: |_, _| true,
-            prepare: |it, preparation| {
-                let launch = match it.method() {
-                    Method::Blocks => blocks(it, preparation),
-                    Method::Tiles { rows, columns } => tiles(it, preparation, [rows, columns]),
-                    Method::Elements { granule } => permute_elements(it, preparation, granule),
-                };
-                Ok(vec![launch?])
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: Permute::plain_obstacle,
+                suits: |_, kernels| host::is_cpu(kernels),
+                prepare: |it, preparation| Ok(vec![plain_transpose(it, preparation)?]),
             },
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                suits: |_, _| true,
+                prepare: |it, preparation| {
+                    let launch = match it.method() {
+                        Method::Blocks => blocks(it, preparation),
+                        Method::Tiles { rows, columns } => tiles(it, preparation, [rows, columns]),
+                        Method::Elements { granule } => permute_elements(it, preparation, granule),
+                    };
+                    Ok(vec![launch?])
+                },
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -385,6 +405,23 @@ fn blocks(it: &Permute, preparation: &Preparation<'_>) -> Result<PreparedLaunch>
         buffers: &[&x, &y],
         immediates,
         workgroups: [columns.div_ceil(64), rows.div_ceil(64), count],
+    })
+}
+
+/// Prepares the transpose of an element by each invocation.
+fn plain_transpose(it: &Permute, preparation: &Preparation<'_>) -> Result<PreparedLaunch> {
+    let Matrices { rows, columns, immediates, declaration, count } = it.matrices();
+    let (prelude, [x, y]) = elements_or_words(it, preparation)?;
+    preparation.wgsl(&WgslLaunch {
+        source: &[
+            prelude,
+            &declaration,
+            include_str!("../shaders/transpose_outer.wgsl"),
+            include_str!("../shaders/plain/transpose.wgsl"),
+        ],
+        buffers: &[&x, &y],
+        immediates,
+        workgroups: [columns.div_ceil(16), rows.div_ceil(16), count],
     })
 }
 

@@ -1,6 +1,10 @@
 //! Tests of the choice of variants.
 
-use scry_kernels::{KernelOptions, Kernels, OperationInfo, VariantInfo, operations};
+use scry_gpu::{BackendKind, DeviceKind};
+use scry_kernels::{
+    KernelOptions, Kernels, Metric, OperationInfo, Pool, Pool2d, Reduction, ScanKind, VariantInfo,
+    operations,
+};
 use scry_test_support::{golden, on_each_device, root, succeed};
 
 use crate::support::{poisoned, random};
@@ -78,6 +82,38 @@ fn explanation_names_variant_and_obstacles() {
          suits the sizes and the device\n  `ptx`: needs CUDA\n  `wgsl-subgroups`: could be used"
     );
     assert_eq!(op.kernel_names(), ["softmax"]);
+}
+
+/// Plain kernels suit devices that run kernels in software, and no others.
+#[test]
+fn plain_kernels_suit_software_devices() {
+    on_each_device(|gpu| {
+        let kernels = succeed(Kernels::new(gpu));
+        let x = succeed(gpu.upload(&random::<f32>(1, 64 * 100)));
+        let words = succeed(gpu.upload(&[1u32; 6400]));
+        let (y, counts) = (poisoned::<f32>(gpu, 6400), succeed(gpu.alloc::<u32>(6400)));
+        let ops = [
+            kernels.reduce(Reduction::Sum, &x, &y),
+            kernels.reduce_rows(Reduction::Max, &x, &y, 64, 100),
+            kernels.reduce_columns(Reduction::Mean, &x, &y, 100, 64),
+            kernels.scan(ScanKind::Inclusive, &x, &y),
+            kernels.histogram(&words, &counts),
+            kernels.compact(&x, &words, &y, &counts),
+            kernels.top_k(&x, &y, &counts, 64, 100, 3),
+            kernels.gemv(&x, &y, &succeed(gpu.alloc::<f32>(64)), 64, 100),
+            kernels.pool2d(Pool::Max, &x, &y, &Pool2d::new(1, [64, 100], [2, 2])),
+            kernels.pairwise_distances(Metric::L1, &x, &x, &y, 50, 60, 4),
+        ];
+        let is_software = gpu.info().kind == DeviceKind::Software;
+        for op in ops.into_iter().map(succeed) {
+            let is_plain = op.explain().variant() == "wgsl-plain";
+            assert_eq!(is_plain, is_software, "{}", op.explain());
+        }
+        // Tiles suit Vulkan drivers, but not the CPU device.
+        let transposed = succeed(kernels.transpose(&x, &y, 64, 100));
+        let is_plain = transposed.explain().variant() == "wgsl-plain";
+        assert_eq!(is_plain, gpu.backend_kind() == BackendKind::Cpu, "{}", transposed.explain());
+    });
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::kernels::Kernels;
 use crate::native;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::ptx;
 use crate::wgsl::{Immediates, WgslLaunch};
 
@@ -113,6 +114,12 @@ impl Operation for Attend {
                 prepare: host::prepare,
             },
             Variant {
+                info: plain::INFO,
+                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                suits: |it, kernels| it.suits_plain(kernels),
+                prepare: plain_launch,
+            },
+            Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
                 obstacle: |it, kernels| it.wgsl_obstacle(kernels),
                 suits: |_, _| true,
@@ -138,6 +145,14 @@ impl Attend {
         elements::obstacle(ptx::dtype(element), kernels)
             .or_else(|| bias.and_then(|it| elements::obstacle(ptx::dtype(it.element), kernels)))
             .or_else(|| elements::too_long(&lens))
+    }
+
+    /// Returns whether a plain kernel is expected to be the fastest: each query is one invocation.
+    fn suits_plain(&self, kernels: &Kernels) -> bool {
+        let Attention { queries, keys, head_dim, .. } = self.attention;
+        let iterations = u64::from(keys) * (2 * u64::from(head_dim) + 1);
+        // The kernel with tiles has as many iterations, if longer ones are needed.
+        plain::is_software(kernels) && queries >= 8 && iterations < 2 * plain::MAX_ITERATIONS
     }
 
     /// Returns the declarations that precede `attention.wgsl`.
@@ -189,8 +204,23 @@ impl Attend {
     }
 }
 
+fn plain_launch(it: &Attend, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    launch(it, preparation, include_str!("../../shaders/plain/attention.wgsl"), 64)
+}
+
 fn wgsl(it: &Attend, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let Attention { batch, heads, queries, head_dim, element, .. } = it.attention;
+    let rows = 1024 / it.attention.head_dim.next_power_of_two().max(16);
+    launch(it, preparation, include_str!("../../shaders/attention.wgsl"), rows)
+}
+
+/// Prepares a kernel whose workgroups have this many queries.
+fn launch(
+    it: &Attend,
+    preparation: &Preparation<'_>,
+    kernel: &str,
+    rows: u32,
+) -> Result<Vec<PreparedLaunch>> {
+    let Attention { batch, heads, queries, element, .. } = it.attention;
     let words: Vec<u8> = it.words().into_iter().flat_map(u32::to_ne_bytes).collect();
     let sizes = preparation.kernels.device().upload_bytes(None, &words)?;
     let [q, k, v] = [0, 1, 2].map(|nth| &preparation.buffers[nth]);
@@ -198,13 +228,8 @@ fn wgsl(it: &Attend, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch
     let mut buffers = vec![q, k, v, out, &sizes];
     buffers.extend(it.attention.bias.map(|_| &preparation.buffers[3]));
     let buffers = preparation.without_empty(&buffers)?;
-    let rows = 1024 / head_dim.next_power_of_two().max(16);
     let launch = WgslLaunch {
-        source: &[
-            elements::prelude(ptx::dtype(element)),
-            &it.declarations(),
-            include_str!("../../shaders/attention.wgsl"),
-        ],
+        source: &[elements::prelude(ptx::dtype(element)), &it.declarations(), kernel],
         buffers: &buffers.iter().collect::<Vec<_>>(),
         immediates: Immediates::default(),
         workgroups: [queries.div_ceil(rows), heads, batch],

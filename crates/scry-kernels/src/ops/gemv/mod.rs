@@ -11,6 +11,7 @@ use crate::elements::{self, FLOATS};
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Variant, VariantInfo};
+use crate::plain;
 
 /// A batch of products of a matrix and a vector: for each `z`, `y[z, i] = sum(a[z, i, l] * x[z,
 /// l])`.
@@ -235,6 +236,13 @@ fn extent(axes: &[(u64, u64)]) -> Option<u64> {
         .try_fold(1u64, |len, (count, stride)| (count - 1).checked_mul(*stride)?.checked_add(len))
 }
 
+impl Product {
+    /// Returns why WGSL cannot compute it; `None` if it can.
+    fn wgsl_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        elements::obstacle(self.dtype, kernels).or_else(|| elements::too_long(&self.lens))
+    }
+}
+
 impl Operation for Product {
     fn function(&self) -> &'static str {
         self.function
@@ -254,17 +262,23 @@ impl Operation for Product {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| {
-                elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens))
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: passes::plain_obstacle,
+                suits: passes::suits_plain,
+                prepare: passes::plain,
             },
-            suits: |_, _| true,
-            prepare: |it, preparation| match it.gemv.a.order {
-                Layout::RowMajor => passes::by_rows(it, preparation),
-                Layout::ColMajor => passes::by_columns(it, preparation),
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: Self::wgsl_obstacle,
+                suits: |_, _| true,
+                prepare: |it, preparation| match it.gemv.a.order {
+                    Layout::RowMajor => passes::by_rows(it, preparation),
+                    Layout::ColMajor => passes::by_columns(it, preparation),
+                },
             },
-        }]
+        ]
     }
 
     fn is_empty(&self) -> bool {

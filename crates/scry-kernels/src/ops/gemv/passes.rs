@@ -4,8 +4,11 @@ use scry_gpu::{DType, PreparedLaunch, Result, UntypedBuffer};
 
 use super::{Gemv, Product};
 use crate::elements;
+use crate::host;
 use crate::kernels::Kernels;
 use crate::operation::Preparation;
+use crate::ops::Layout;
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// Workgroups per multiprocessor that are enough for the bandwidth of the memory.
@@ -114,6 +117,49 @@ impl Granules {
     fn append_to(&self, immediates: Immediates) -> Immediates {
         immediates.u32(self.ld).u32(self.a_stride).u32(self.x_stride)
     }
+}
+
+/// The most products of a sum of a plain kernel, which adds them in order.
+const MAX_PLAIN_COLUMNS: u64 = 1 << 14;
+
+/// Returns why a plain kernel cannot be used; `None` if it can.
+pub(super) fn plain_obstacle(it: &Product, kernels: &Kernels) -> Option<String> {
+    let is_long = it.gemv.columns > MAX_PLAIN_COLUMNS;
+    let reason = || format!("adds at most {MAX_PLAIN_COLUMNS} products in order");
+    is_long.then(reason).or_else(|| it.wgsl_obstacle(kernels))
+}
+
+/// Returns whether a plain kernel is expected to be the fastest: of many results, with short sums.
+pub(super) fn suits_plain(it: &Product, kernels: &Kernels) -> bool {
+    let longest = match it.gemv.a.order {
+        Layout::ColMajor if !host::is_cpu(kernels) => 64,
+        _ => MAX_PLAIN_COLUMNS,
+    };
+    plain::is_software(kernels) && it.gemv.rows >= 64 && it.gemv.columns <= longest
+}
+
+/// Prepares a plain kernel: a result by each invocation.
+pub(super) fn plain(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let Gemv { rows, columns, batch, a, .. } = it.gemv;
+    let granules = Granules::new(&it.gemv, 1, true);
+    let output = output(it, preparation, 1, false)?;
+    let [a_buffer, x] = [0, 1].map(|nth| &preparation.buffers[nth]);
+    // Without columns, the matrix and `x` have no elements.
+    let buffers = preparation.without_empty(&[a_buffer, x, &output.buffer])?;
+    let immediates = Immediates::default().u32(rows as u32).u32(columns as u32).u32(0);
+    let immediates = granules.append_to(immediates);
+    let launch = preparation.wgsl(&WgslLaunch {
+        source: &[
+            elements::prelude(it.dtype),
+            &format!("const OF_COLUMNS = {};\n", a.order == Layout::ColMajor),
+            &output.declaration,
+            include_str!("../../shaders/plain/gemv.wgsl"),
+        ],
+        buffers: &buffers.iter().collect::<Vec<_>>(),
+        immediates: immediates.u32(output.strides[0]).u32(output.strides[1]),
+        workgroups: [rows.div_ceil(64) as u32, 1, batch as u32],
+    })?;
+    Ok(vec![launch])
 }
 
 /// Prepares the product of each row.

@@ -9,9 +9,11 @@ use scry_gpu::{BackendKind, Binding, DType, NativeBinding, PreparedLaunch, Resul
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, FLOATS};
+use crate::host;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 pub use nearest::Nearest;
@@ -182,11 +184,7 @@ impl PointSets {
     /// Returns the declarations that precede `point_tiles.wgsl`, with this one; `memory` is in
     /// quads.
     fn sources(&self, memory: u32, fields: &str) -> String {
-        let metric = match self.metric {
-            Metric::SquaredEuclidean => 0,
-            Metric::Cosine => 1,
-            Metric::L1 => 2,
-        };
+        let metric = self.metric_number();
         let (quads, loads) = match self.has_quads() {
             true => (elements::quads(self.dtype), include_str!("../../shaders/point_quads.wgsl")),
             false => ("", include_str!("../../shaders/point_elements.wgsl")),
@@ -223,6 +221,46 @@ impl PointSets {
         preparation.without_empty(&buffers.each_ref())
     }
 
+    /// Returns the buffers of queries and points by elements.
+    fn elements(
+        &self,
+        preparation: &Preparation<'_>,
+        [queries, points]: [usize; 2],
+    ) -> Result<Vec<UntypedBuffer>> {
+        let buffers = [queries, points].map(|nth| &preparation.buffers[nth]);
+        preparation.without_empty(&buffers)
+    }
+
+    /// Returns what precedes a plain kernel.
+    fn plain_source(&self) -> String {
+        [
+            elements::prelude(self.dtype),
+            &format!(
+                "const METRIC = {}u;\n\
+                 struct Shape {{ queries: u32, points: u32, dimensions: u32 }}\n\n",
+                self.metric_number()
+            ),
+            include_str!("../../shaders/plain/distances.wgsl"),
+        ]
+        .concat()
+    }
+
+    /// Returns why a plain kernel cannot compute distances; `None` if it can.
+    fn plain_obstacle(&self, kernels: &Kernels, others: &[u64]) -> Option<String> {
+        let is_cosine = self.metric == Metric::Cosine;
+        let cosine = "would round cosines in another order than `wgsl`";
+        is_cosine.then(|| cosine.to_owned()).or_else(|| self.obstacle(kernels, others))
+    }
+
+    /// Returns the number of the metric in WGSL.
+    fn metric_number(&self) -> u32 {
+        match self.metric {
+            Metric::SquaredEuclidean => 0,
+            Metric::Cosine => 1,
+            Metric::L1 => 2,
+        }
+    }
+
     fn immediates(&self) -> Immediates {
         Immediates::default().u32(self.queries as u32).u32(self.points as u32).u32(self.dim as u32)
     }
@@ -247,12 +285,20 @@ impl Operation for Pairwise {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| it.sets.obstacle(kernels, &[it.len()]),
-            suits: |_, _| true,
-            prepare: pairwise,
-        }]
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: |it, kernels| it.sets.plain_obstacle(kernels, &[it.len()]),
+                suits: |it, kernels| it.suits_plain(kernels),
+                prepare: plain_pairwise,
+            },
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| it.sets.obstacle(kernels, &[it.len()]),
+                suits: |_, _| true,
+                prepare: pairwise,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -265,9 +311,31 @@ impl Operation for Pairwise {
 }
 
 impl Pairwise {
+    /// Returns whether a plain kernel is expected to be the fastest: of few coordinates, or of few
+    /// points.
+    fn suits_plain(&self, kernels: &Kernels) -> bool {
+        match self.sets.dim {
+            ..=16 => plain::is_software(kernels),
+            dim => host::is_cpu(kernels) && self.len() * dim <= 1 << 17,
+        }
+    }
+
     fn len(&self) -> u64 {
         self.sets.queries * self.sets.points
     }
+}
+
+/// Prepares a plain kernel: a distance by each invocation.
+fn plain_pairwise(it: &Pairwise, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let sets = &it.sets;
+    let points = sets.elements(preparation, [0, 1])?;
+    let launch = preparation.wgsl(&WgslLaunch {
+        source: &[&sets.plain_source(), include_str!("../../shaders/plain/pairwise.wgsl")],
+        buffers: &[&points[0], &points[1], &preparation.buffers[2]],
+        immediates: sets.immediates(),
+        workgroups: [sets.points.div_ceil(16) as u32, sets.queries.div_ceil(16) as u32, 1],
+    })?;
+    Ok(vec![launch])
 }
 
 fn pairwise(it: &Pairwise, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {

@@ -11,6 +11,7 @@ use crate::elements::{self, FLOATS};
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// The sizes of a search for nearest points, see [`Kernels::nearest`].
@@ -132,17 +133,25 @@ impl Operation for NearestPoints {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| {
-                let exceeds = 8 * it.list_len(it.slices(kernels)[0]) > u64::from(u32::MAX);
-                let limit = "needs more than 4 GiB of scratch memory for this many queries";
-                let obstacle = it.sets.obstacle(kernels, &[it.len()]);
-                obstacle.or_else(|| exceeds.then(|| limit.to_owned()))
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: |it, kernels| it.plain_obstacle(kernels),
+                suits: |it, kernels| it.suits_plain(kernels),
+                prepare: plain_nearest,
             },
-            suits: |_, _| true,
-            prepare: nearest,
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: |it, kernels| {
+                    let exceeds = 8 * it.list_len(it.slices(kernels)[0]) > u64::from(u32::MAX);
+                    let limit = "needs more than 4 GiB of scratch memory for this many queries";
+                    let obstacle = it.sets.obstacle(kernels, &[it.len()]);
+                    obstacle.or_else(|| exceeds.then(|| limit.to_owned()))
+                },
+                suits: |_, _| true,
+                prepare: nearest,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {
@@ -154,7 +163,39 @@ impl Operation for NearestPoints {
     }
 }
 
+/// The most nearest points in the list of a plain kernel.
+const MAX_LISTED: u64 = 16;
+
+/// Prepares a plain kernel: a query by each invocation.
+fn plain_nearest(it: &NearestPoints, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let sets = it.sets.elements(preparation, [1, 0])?;
+    let list = format!("const K = {}u;\n", it.k);
+    let kernel = include_str!("../../shaders/plain/nearest.wgsl");
+    let source = [&*it.sets.plain_source(), &list, kernel];
+    let indices = preparation.words(2, it.len())?;
+    let buffers = [&sets[0], &sets[1], &indices, &preparation.buffers[3]];
+    Ok(vec![preparation.plain(&source, &buffers, it.sets.immediates(), it.sets.queries)?])
+}
+
 impl NearestPoints {
+    /// Returns why a plain kernel cannot be used; `None` if it can.
+    fn plain_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        let too_many = || format!("has a list of at most {MAX_LISTED} points");
+        let obstacle = (self.k > MAX_LISTED).then(too_many);
+        obstacle.or_else(|| self.sets.plain_obstacle(kernels, &[self.len()]))
+    }
+
+    /// Returns whether a plain kernel is expected to be the fastest: of few coordinates or points.
+    fn suits_plain(&self, kernels: &Kernels) -> bool {
+        let PointSets { queries, points, dim, .. } = self.sets;
+        let iterations = points.saturating_mul(dim + self.k + 1);
+        let is_small = dim <= 16 || points <= 512;
+        plain::is_software(kernels)
+            && is_small
+            && queries >= 8
+            && iterations <= plain::MAX_ITERATIONS
+    }
+
     fn len(&self) -> u64 {
         self.sets.queries * self.k
     }

@@ -53,6 +53,9 @@ fn decode<T: Send>(
     });
 }
 
+/// The fewest blocks for which threads are worth starting.
+const MIN_BLOCKS: usize = 2048;
+
 /// Calls `convert` with parts of the input and the output, on all threads. A block has `lens`
 /// elements of the input and of the output; the input is whole blocks.
 fn in_parallel<X: Sync, Y: Send>(
@@ -61,8 +64,12 @@ fn in_parallel<X: Sync, Y: Send>(
     [x_len, y_len]: [usize; 2],
     convert: impl Fn(&[X], &mut [Y]) + Sync,
 ) {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
     let blocks = x.len() / x_len;
+    if blocks < MIN_BLOCKS {
+        let len = blocks * y_len;
+        return convert(x, &mut y[..len]);
+    }
+    let threads = thread::available_parallelism().map_or(1, usize::from);
     let each = blocks.div_ceil(threads).max(1);
     thread::scope(|scope| {
         let parts = x.chunks(each * x_len).zip(y.chunks_mut(each * y_len));

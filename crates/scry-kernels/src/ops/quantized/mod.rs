@@ -14,6 +14,7 @@ use crate::elements::{self, FLOATS};
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Variant, VariantInfo};
+use crate::plain;
 use crate::ptx;
 
 /// Quantised weights: blocks of low-bit integers with scales, in byte buffers.
@@ -338,6 +339,12 @@ impl Operation for QuantizedProduct {
                 prepare: |it, preparation| {
                     preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
                 },
+            },
+            Variant {
+                info: plain::INFO,
+                obstacle: shaders::matmul_obstacle,
+                suits: |it, kernels| shaders::suits_plain(it, kernels),
+                prepare: shaders::plain_matmul,
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },

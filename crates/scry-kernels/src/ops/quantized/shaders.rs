@@ -7,6 +7,7 @@ use super::{Dequantize, Quantize, QuantizedProduct};
 use crate::elements;
 use crate::kernels::Kernels;
 use crate::operation::Preparation;
+use crate::plain;
 use crate::ptx;
 use crate::wgsl::{Immediates, WgslLaunch};
 
@@ -183,6 +184,33 @@ pub(super) fn matmul(
     it: &QuantizedProduct,
     preparation: &Preparation<'_>,
 ) -> Result<Vec<PreparedLaunch>> {
+    let MatMul { rows, columns, .. } = it.product;
+    let kernel = include_str!("../../shaders/quantized/matmul.wgsl");
+    product(it, preparation, kernel, [rows as u32, columns.div_ceil(COLUMNS) as u32, 1])
+}
+
+/// Returns whether a plain kernel suits: it decodes weights for each column again.
+pub(super) fn suits_plain(it: &QuantizedProduct, kernels: &Kernels) -> bool {
+    let MatMul { rows, k, columns, .. } = it.product;
+    let is_small = columns <= 2 || rows * k * columns < 1 << 17;
+    plain::is_software(kernels) && is_small && rows >= 8 && k <= plain::MAX_ITERATIONS / 2
+}
+
+pub(super) fn plain_matmul(
+    it: &QuantizedProduct,
+    preparation: &Preparation<'_>,
+) -> Result<Vec<PreparedLaunch>> {
+    let MatMul { rows, columns, .. } = it.product;
+    let kernel = include_str!("../../shaders/plain/quantized_matmul.wgsl");
+    product(it, preparation, kernel, [rows.div_ceil(64) as u32, columns as u32, 1])
+}
+
+fn product(
+    it: &QuantizedProduct,
+    preparation: &Preparation<'_>,
+    kernel: &str,
+    workgroups: [u32; 3],
+) -> Result<Vec<PreparedLaunch>> {
     let MatMul { format, rows, k, columns, activations, output } = it.product;
     let units = Units::new(format, rows * k);
     let blocks = units.view(&preparation.buffers[0])?;
@@ -195,11 +223,11 @@ pub(super) fn matmul(
             units.definition,
             elements::output_prelude(activations == output),
             &weight_function(format),
-            include_str!("../../shaders/quantized/matmul.wgsl"),
+            kernel,
         ],
         buffers: &buffers.iter().collect::<Vec<_>>(),
         immediates: Immediates::default().u32(rows as u32).u32(k as u32).u32(columns as u32),
-        workgroups: [rows as u32, columns.div_ceil(COLUMNS) as u32, 1],
+        workgroups,
     };
     Ok(vec![preparation.wgsl(&launch)?])
 }

@@ -12,6 +12,7 @@ use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Variant, VariantInfo};
 use crate::ordering;
+use crate::plain;
 
 /// What a reduction computes of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -321,6 +322,12 @@ impl Reduce {
         if self.axis == Axis::Column { self.rows } else { self.columns }
     }
 
+    /// Returns why WGSL cannot compute it; `None` if it can.
+    fn wgsl_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        elements::obstacle(self.dtype, kernels)
+            .or_else(|| elements::too_long(&[self.rows * self.columns, self.results()]))
+    }
+
     fn check_not_empty(&self, call: &Call) -> Result<()> {
         if self.reduction.allows_empty() || self.length() > 0 || self.results() == 0 {
             return Ok(());
@@ -366,15 +373,20 @@ impl Operation for Reduce {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[Variant {
-            info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-            obstacle: |it, kernels| {
-                elements::obstacle(it.dtype, kernels)
-                    .or_else(|| elements::too_long(&[it.rows * it.columns, it.results()]))
+        &[
+            Variant {
+                info: plain::INFO,
+                obstacle: Self::wgsl_obstacle,
+                suits: |_, kernels| plain::is_software(kernels),
+                prepare: passes::plain,
             },
-            suits: |_, _| true,
-            prepare: passes::prepare,
-        }]
+            Variant {
+                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                obstacle: Self::wgsl_obstacle,
+                suits: |_, _| true,
+                prepare: passes::prepare,
+            },
+        ]
     }
 
     fn is_empty(&self) -> bool {

@@ -17,6 +17,17 @@ const MAX_LANES: u64 = 64;
 /// Words of a state between passes.
 const STATE_WORDS: u64 = 4;
 
+/// The fewest results of a plain kernel, and the most elements of each: errors of sums grow with a
+/// 2048th of them.
+const MIN_PLAIN_RESULTS: u64 = 64;
+const MAX_PLAIN_LENGTH: u64 = 1 << 14;
+
+/// Elements of a block of a plain kernel, as in its source.
+const PLAIN_BLOCK: u64 = 128;
+
+/// The fewest elements for which a second plain pass is worth its launch.
+const MIN_PLAIN_SEGMENTS: u64 = 1 << 17;
+
 /// The fewest tiles for which a second pass is worth its launch.
 const MIN_TILES: u64 = 8;
 
@@ -56,6 +67,8 @@ struct Pass {
     loads: u64,
     /// Workgroups per result.
     segments: u64,
+    /// Whether tiles are not loaded into private arrays.
+    is_plain: bool,
 }
 
 impl Pass {
@@ -69,7 +82,16 @@ impl Pass {
             power_of_4(length.div_ceil(4)).min(WORKGROUP)
         };
         let loads = if threads < WORKGROUP && !is_of_columns { 4 } else { 8 };
-        let mut pass = Self { is_of_columns, results, length, width, threads, loads, segments: 1 };
+        let mut pass = Self {
+            is_of_columns,
+            results,
+            length,
+            width,
+            threads,
+            loads,
+            segments: 1,
+            is_plain: false,
+        };
         let tiles = length.div_ceil(threads * loads);
         if tiles >= MIN_TILES {
             pass.segments = (workgroups / pass.workgroups()).clamp(1, tiles);
@@ -90,16 +112,63 @@ impl Pass {
     }
 }
 
+/// Prepares plain kernels: an invocation for each of many results; of few results, passes whose
+/// tiles are not loaded into arrays.
+pub(super) fn plain(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    let (results, length) = (it.results(), it.length());
+    let has_many_results = (results >= 8 && length <= 1024) || results >= MIN_PLAIN_RESULTS;
+    if !has_many_results || length > MAX_PLAIN_LENGTH {
+        return in_passes(it, preparation, true);
+    }
+    let (out, inputs) = preparation.buffers.split_last().expect("the last buffer is the output");
+    let mut buffers = preparation.without_empty(&inputs.iter().collect::<Vec<_>>())?;
+    buffers.push(out.clone());
+    let loads = match it.has_factors {
+        true => include_str!("../../shaders/reduce/load_products.wgsl"),
+        false => include_str!("../../shaders/reduce/load_elements.wgsl"),
+    };
+    let constants = format!(
+        "const OF_COLUMNS = {};\nconst IS_SHORT = {};\n",
+        it.axis == Axis::Column,
+        length <= PLAIN_BLOCK,
+    );
+    let mut source = vec![elements::prelude(it.dtype), output_elements(it), PARAMETERS];
+    source.extend(it.reduction.state(it.dtype));
+    let kernel = include_str!("../../shaders/plain/reduce.wgsl");
+    source.extend([loads, PUT_RESULT, &constants, kernel]);
+    let immediates = Immediates::default()
+        .u32(results as u32)
+        .u32(length as u32)
+        .u32(1)
+        .f32(it.reduction.divisor(length))
+        .u32(0);
+    let buffers: Vec<_> = buffers.iter().collect();
+    Ok(vec![preparation.plain(&source, &buffers, immediates, results)?])
+}
+
 /// Prepares the launches.
 pub(super) fn prepare(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
+    in_passes(it, preparation, false)
+}
+
+fn in_passes(
+    it: &Reduce,
+    preparation: &Preparation<'_>,
+    is_plain: bool,
+) -> Result<Vec<PreparedLaunch>> {
     let (out, inputs) = preparation.buffers.split_last().expect("the last buffer is the output");
     let inputs = preparation.without_empty(&inputs.iter().collect::<Vec<_>>())?;
     // A single column is contiguous.
     let is_of_columns = it.axis == Axis::Column && it.columns > 1;
     let (results, length) = (it.results(), it.length());
-    let width = if is_of_columns { 1 } else { load_width(results, length) };
+    // Neighbouring invocations of plain kernels load neighbouring elements.
+    let width = if is_of_columns || is_plain { 1 } else { load_width(results, length) };
     let workgroups = resident_workgroups(preparation.kernels, 4);
-    let first = Pass::new(is_of_columns, results, length / width, width, workgroups);
+    let mut first = Pass::new(is_of_columns, results, length / width, width, workgroups);
+    first.is_plain = is_plain;
+    if is_plain && results * length < MIN_PLAIN_SEGMENTS {
+        first.segments = 1;
+    }
     let input = Input::Elements(&inputs);
     if first.segments == 1 {
         return Ok(vec![launch(it, preparation, &first, (input, Output::Results(out)))?]);
@@ -107,6 +176,7 @@ pub(super) fn prepare(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<
     let words = results * first.segments * STATE_WORDS;
     let states = preparation.kernels.scratch_of(0, DType::U32, words)?;
     let second = Pass::new(is_of_columns, results, first.segments, 1, 0);
+    let second = Pass { is_plain, ..second };
     Ok(vec![
         launch(it, preparation, &first, (input, Output::States(&states)))?,
         launch(it, preparation, &second, (Input::States(&states), Output::Results(out)))?,
@@ -158,7 +228,11 @@ fn launch(
     source.extend(it.reduction.state(it.dtype));
     source.push(loads(it, pass, input));
     let (constants, tail_state) = (pass.constants(), tail_state(it, has_tail));
-    source.extend([&constants, include_str!("../../shaders/reduce/tile.wgsl"), put, &tail_state]);
+    let tile = match pass.is_plain {
+        true => include_str!("../../shaders/plain/tile.wgsl"),
+        false => include_str!("../../shaders/reduce/tile.wgsl"),
+    };
+    source.extend([&constants, tile, put, &tail_state]);
     source.push(match pass.is_of_columns {
         true => include_str!("../../shaders/reduce/columns.wgsl"),
         false => include_str!("../../shaders/reduce/rows.wgsl"),

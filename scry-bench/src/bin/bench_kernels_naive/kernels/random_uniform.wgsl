@@ -1,0 +1,9 @@
+@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+
+fn put(at: u32, words: vec4<u32>) {
+    for (var i = 0u; i < 4u; i++) {
+        if at + i < parameters.count {
+            y[at + i] = f32(words[i] >> 8u) / 16777216.0;
+        }
+    }
+}

@@ -1,0 +1,20 @@
+// Additions to rows by indices, in order: one column for each invocation.
+
+struct Sizes { rows: u32, columns: u32, count: u32 }
+var<immediate> sizes: Sizes;
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> indices: array<u32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x >= sizes.columns {
+        return;
+    }
+    for (var i = 0u; i < sizes.count; i++) {
+        let index = indices[i];
+        if index < sizes.rows {
+            y[index * sizes.columns + id.x] += x[i * sizes.columns + id.x];
+        }
+    }
+}
