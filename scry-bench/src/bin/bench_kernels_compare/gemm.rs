@@ -55,6 +55,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     for (sides, min_ratio) in &CASES[..4] {
         compare::<f16>(bench, *sides, Precision::Full, Goal::AtLeast(*min_ratio))?;
     }
+    compare::<f32>(bench, [1024; 3], Precision::Full, Goal::AtLeast(0.9))?;
     compare::<f32>(bench, [4096; 3], Precision::Full, Goal::AtLeast(0.92))?;
     compare::<f32>(bench, [4096; 3], Precision::Tf32x3, Goal::AtLeast(1.3))
 }
