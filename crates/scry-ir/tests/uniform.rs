@@ -23,7 +23,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// of the same folder.
 fn complete_source(path: &Path) -> String {
     let mut source = fs::read_to_string(path).expect("it can be read");
-    if source.contains("@group") {
+    if source.contains("@group") || !path.components().any(|part| part.as_os_str() == "scry-gpu") {
         return source;
     }
     let read = |part: &str| fs::read_to_string(path.with_file_name(part));
