@@ -129,6 +129,19 @@ fn variants_follow_sizes_and_devices() {
     assert_eq!(names(&odd), ["attention_naive_f16_d96"]);
 }
 
+/// FlashAttention would multiply scores of 0 by an infinite factor.
+#[test]
+fn huge_scales_use_the_naive_kernel() {
+    for gpu in [HOPPER, AMPERE] {
+        for scale in [f32::MAX, f32::MIN, 2.4e38] {
+            let attention = Attention { scale, ..square(300, 64, PtxType::F16) };
+            assert_eq!(names(&attention.plan(gpu).unwrap()), ["attention_naive_f16_d64"]);
+        }
+        let largest = Attention { scale: 2.3e38, ..square(300, 64, PtxType::F16) };
+        assert!(!names(&largest.plan(gpu).unwrap())[0].contains("naive"));
+    }
+}
+
 #[test]
 fn f16_needs_one_product_f32_six() {
     let products = |attention: Attention| {

@@ -38,7 +38,10 @@ impl Attention {
         if self.is_empty() {
             return Ok(Plan { arguments, ..Plan::default() });
         }
-        let plan = match flash::plan(self, gpu)? {
+        // FlashAttention computes with powers of two: it needs `scale * log2(e)` as an `f32`.
+        let fits_powers_of_two = (self.scale * std::f32::consts::LOG2_E).is_finite();
+        let flash = if fits_powers_of_two { flash::plan(self, gpu)? } else { None };
+        let plan = match flash {
             Some(plan) => plan,
             None => self.naive()?,
         };
