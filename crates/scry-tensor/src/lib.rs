@@ -26,4 +26,4 @@ pub use runtime::compiled_kernels;
 pub use scalar::Scalar;
 pub use scry_gpu::{Device, bf16, f16};
 pub use shape::{Axes, Dims, Shape};
-pub use tensor::{Ellipsis, Index, IntoIndices, Nested, NewAxis, Step, Tensor, step};
+pub use tensor::{Ellipsis, Index, IntoIndices, Nested, NewAxis, Step, StepRange, Tensor, step};

@@ -42,6 +42,10 @@ impl Tensor {
         call.check_dtype(self.dtype(), ELEMENTS)?;
         call.check_dtype(indices.dtype(), INTEGERS)?;
         let (own, other) = (self.layout(), indices.layout());
+        if own.shape[axis] > u32::MAX as usize {
+            let problem = format!("axis {axis} of {} is too large for 32-bit indices", own.shape);
+            return Err(call.error(ErrorKind::TooLarge, problem, "select a range of it first"));
+        }
         let shape = with_axes(&own.shape, axis, &other.shape);
         if shape.len() > MAX_RANK {
             return Err(crate::tensor::rank_error(call, &shape.into()));

@@ -13,7 +13,7 @@ use crate::element::{self, Element};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::{Expression, Map};
 use crate::runtime::Runtime;
-use crate::scalar::Scalar;
+use crate::scalar::{self, Scalar};
 use crate::shape::{Layout, MAX_RANK, Shape};
 
 /// Nested arrays of elements, for [`Tensor::new`].
@@ -327,7 +327,9 @@ fn number(dtype: DType, value: i64) -> Scalar {
 
 /// Checks the rank and the number of elements of a new tensor, and returns the latter.
 pub(crate) fn check_count(call: Call, shape: &Shape, dtype: DType) -> Result<u32> {
-    if shape.rank() > MAX_RANK {
+    if shape.contains(&0) {
+        check_view(call, shape)?;
+    } else if shape.rank() > MAX_RANK {
         return Err(rank_error(call, shape));
     }
     let count = shape.count().and_then(|count| u32::try_from(count).ok());
@@ -391,10 +393,9 @@ pub(crate) fn filled(
     call.check_new_dtype(dtype, ELEMENTS)?;
     check_view(call, &shape)?;
     let bits = value.bits(call, dtype)?;
-    let computed = f32::from_bits(bits);
-    let word = match dtype {
-        DType::F16 => f16::from_f32(computed).to_bits().into(),
-        DType::BF16 => bf16::from_f32(computed).to_bits().into(),
+    let word = match (dtype, value) {
+        (DType::F16, value) => scalar::to_f16(value.to_f64()).to_bits().into(),
+        (DType::BF16, value) => scalar::to_bf16(value.to_f64()).to_bits().into(),
         _ => bits,
     };
     let one = from_bytes(call, &word.to_ne_bytes(), ().into(), dtype, device)?;
@@ -427,35 +428,56 @@ fn range(
         let problem = format!("{start}, {end} and {step} are not all numbers of type {dtype}");
         return Err(call.error(ErrorKind::DType, problem, "use numbers of the element type"));
     };
-    let count = ((last - first) / distance).ceil();
-    if !count.is_finite() || distance == 0.0 {
+    let error = || {
         let problem = format!("there is no range from {start} to {end} in steps of {step}");
-        return Err(call.error(ErrorKind::Value, problem, "use finite numbers and a step not 0"));
+        call.error(ErrorKind::Value, problem, "use finite numbers and a step not 0")
+    };
+    if let (Scalar::Int(start), Scalar::Int(end), Scalar::Int(step)) = (start, end, step)
+        && !dtype.is_float()
+    {
+        let (start, distance, step) =
+            (start.into(), i128::from(end) - i128::from(start), step.into());
+        return match step {
+            0 => Err(error()),
+            _ => integers(call, start, distance, step, dtype, device),
+        };
     }
-    let count = count.max(0.0) as usize;
+    let quotient = (last - first) / distance;
+    if !quotient.is_finite() || !distance.is_finite() || distance == 0.0 {
+        return Err(error());
+    }
+    let is_towards_end = last != first && (last > first) == (distance > 0.0);
+    // The quotient of a small distance and a large step may be 0.
+    let count = quotient.ceil().max(f64::from(u8::from(is_towards_end))) as usize;
     check_count(call, &[count].into(), dtype)?;
-    match (start, step, dtype) {
-        (Scalar::Int(start), Scalar::Int(step), DType::I32 | DType::U32) => {
-            let numbers = (0..count as i64).map(|i| start + i * step);
-            integers(call, numbers.collect(), dtype, device)
-        }
-        _ => floats(call, (0..count).map(|i| first + i as f64 * distance), dtype, device),
-    }
+    floats(call, (0..count).map(|i| first + i as f64 * distance), dtype, device)
 }
 
-/// Creates a tensor of integers, if they are in range.
-fn integers(call: Call, numbers: Vec<i64>, dtype: DType, device: &Device) -> Result<Tensor> {
-    // The largest and the smallest are at the ends.
-    for number in numbers.first().into_iter().chain(numbers.last()) {
-        Scalar::Int(*number).bits(call, dtype)?;
-    }
-    let shape = Shape::from([numbers.len()]);
-    match dtype {
-        DType::I32 => upload(call, &numbers, shape, device),
-        _ => {
-            let numbers: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
-            upload(call, &numbers, shape, device)
+/// Creates a tensor of the integers from `start` on, in steps, over a distance, if they are in
+/// range.
+fn integers(
+    call: Call,
+    start: i128,
+    distance: i128,
+    step: i128,
+    dtype: DType,
+    device: &Device,
+) -> Result<Tensor> {
+    let count = (distance / step + i128::from(distance % step != 0)).max(0);
+    let count = if (distance > 0) == (step > 0) { count } else { 0 };
+    let shape = Shape::from([usize::try_from(count).unwrap_or(usize::MAX)]);
+    check_count(call, &shape, dtype)?;
+    let number = |i: i128| start + i * step;
+    if count > 0 {
+        // The largest and the smallest are at the ends. One beyond `i64` is out of range as well.
+        for number in [number(0), number(count - 1)] {
+            let number = number.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            Scalar::Int(number).bits(call, dtype)?;
         }
+    }
+    match dtype {
+        DType::I32 => upload_all(call, (0..count).map(|i| number(i) as i32), device),
+        _ => upload_all(call, (0..count).map(|i| number(i) as u32), device),
     }
 }
 
@@ -466,9 +488,15 @@ fn floats(
     dtype: DType,
     device: &Device,
 ) -> Result<Tensor> {
+    let numbers = numbers.collect::<Vec<f64>>();
+    // The largest and the smallest are at the ends.
+    for number in numbers.first().into_iter().chain(numbers.last()) {
+        Scalar::Float(*number).bits(call, dtype)?;
+    }
+    let numbers = numbers.into_iter();
     match dtype {
-        DType::F16 => upload_all(call, numbers.map(f16::from_f64), device),
-        DType::BF16 => upload_all(call, numbers.map(bf16::from_f64), device),
+        DType::F16 => upload_all(call, numbers.map(scalar::to_f16), device),
+        DType::BF16 => upload_all(call, numbers.map(scalar::to_bf16), device),
         _ => upload_all(call, numbers.map(|number| number as f32), device),
     }
 }

@@ -7,6 +7,7 @@ use half::{bf16, f16};
 
 use super::Tensor;
 use crate::dtype::DType;
+use crate::element::Element;
 use crate::error::{Call, Result};
 
 /// Tensors with more elements are abbreviated.
@@ -50,34 +51,49 @@ impl Tensor {
         let is_long = self.numel() > THRESHOLD;
         let shown: Abbreviated =
             self.shape().iter().map(|size| is_long && *size > 2 * EDGE).collect();
-        let mut view = self.clone();
-        for axis in (0..shown.len()).filter(|axis| shown[*axis]) {
-            let last = self.shape()[axis] as u32;
-            let edge = EDGE as u32;
-            let ends: Vec<u32> = (0..edge).chain(last - edge..last).collect();
-            let count = ends.len();
-            let ends = super::create::upload(call, &ends, [count].into(), self.device())?;
-            view = view.gathered(call, axis, &ends)?;
-        }
         let texts = match self.dtype() {
-            DType::F32 => floats(&view.read::<f32>(call)?, f64::from, |x| x as f32 as f64),
+            DType::F32 => {
+                floats(&self.ends::<f32>(call, &shown, 0)?, f64::from, |x| x as f32 as f64)
+            }
             DType::F16 => {
                 let round = |x| f16::from_f64(x).to_f64();
-                floats(&view.read::<f16>(call)?, f64::from, round)
+                floats(&self.ends::<f16>(call, &shown, 0)?, f64::from, round)
             }
             DType::BF16 => {
                 let round = |x| bf16::from_f64(x).to_f64();
-                floats(&view.read::<bf16>(call)?, f64::from, round)
+                floats(&self.ends::<bf16>(call, &shown, 0)?, f64::from, round)
             }
-            DType::I32 => view.read::<i32>(call)?.iter().map(ToString::to_string).collect(),
-            DType::U32 => view.read::<u32>(call)?.iter().map(ToString::to_string).collect(),
-            _ => view
-                .read::<bool>(call)?
+            DType::I32 => {
+                self.ends::<i32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
+            }
+            DType::U32 => {
+                self.ends::<u32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
+            }
+            _ => self
+                .ends::<bool>(call, &shown, 0)?
                 .iter()
                 .map(|it| if *it { "True" } else { "False" }.to_owned())
                 .collect(),
         };
         Ok((align(texts, self.rank()), shown))
+    }
+
+    /// Reads the elements at the ends of abbreviated axes, from `axis` on, in row-major order. Only
+    /// these are copied, however large the tensor is.
+    fn ends<T: Element>(&self, call: Call, shown: &[bool], axis: usize) -> Result<Vec<T>> {
+        let Some(axis) = (axis..shown.len()).find(|axis| shown[*axis]) else {
+            return self.read(call);
+        };
+        let last = (self.shape()[axis] - EDGE) as i64;
+        let part = |first| {
+            let view = self.with_layout(self.layout().slice(axis, first, 1, EDGE));
+            view.ends::<T>(call, shown, axis + 1)
+        };
+        let (first, last) = (part(0)?, part(last)?);
+        let outer: usize = self.shape()[..axis].iter().product();
+        let inner = (first.len() / outer.max(1)).max(1);
+        let parts = first.chunks(inner).zip(last.chunks(inner));
+        Ok(parts.flat_map(|(first, last)| [first, last].concat()).collect())
     }
 }
 

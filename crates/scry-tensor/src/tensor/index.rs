@@ -79,13 +79,22 @@ pub struct Step {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub fn step(range: impl Into<Index>, step: i64) -> Step {
-    match range.into() {
-        Index::Range { start, end, .. } => Step { start, end, step },
-        Index::At(at) => {
-            Step { start: Some(at), end: at.checked_add(1).filter(|it| *it != 0), step }
-        }
-        _ => Step { start: None, end: None, step },
+pub fn step(range: impl StepRange, step: i64) -> Step {
+    let (start, end) = range.bounds();
+    Step { start, end, step }
+}
+
+/// The ranges that [`step`] accepts: those without an end, or that exclude it, of `i32`, `i64` or
+/// `usize`. Which coordinate comes after an included end depends on the sign of the step.
+pub trait StepRange {
+    /// Returns the first coordinate and the end.
+    #[doc(hidden)]
+    fn bounds(self) -> (Option<i64>, Option<i64>);
+}
+
+impl StepRange for RangeFull {
+    fn bounds(self) -> (Option<i64>, Option<i64>) {
+        (None, None)
     }
 }
 
@@ -149,6 +158,24 @@ macro_rules! indices {
             impl From<RangeTo<$ty>> for Index {
                 fn from(range: RangeTo<$ty>) -> Self {
                     Self::Range { start: None, end: Some(wide(range.end)), step: 1 }
+                }
+            }
+
+            impl StepRange for Range<$ty> {
+                fn bounds(self) -> (Option<i64>, Option<i64>) {
+                    (Some(wide(self.start)), Some(wide(self.end)))
+                }
+            }
+
+            impl StepRange for RangeFrom<$ty> {
+                fn bounds(self) -> (Option<i64>, Option<i64>) {
+                    (Some(wide(self.start)), None)
+                }
+            }
+
+            impl StepRange for RangeTo<$ty> {
+                fn bounds(self) -> (Option<i64>, Option<i64>) {
+                    (None, Some(wide(self.end)))
                 }
             }
 

@@ -117,13 +117,14 @@ pub(crate) fn check_view(call: Call, shape: &Shape) -> Result<()> {
     if shape.rank() > MAX_RANK {
         return Err(rank_error(call, shape));
     }
-    let fits = |size: usize| i64::try_from(size).is_ok();
-    if shape.iter().all(|size| fits(*size)) && shape.count().is_some_and(fits) {
+    // Strides of an empty view are products of its other sizes.
+    let product = shape.iter().try_fold(1usize, |product, size| product.checked_mul(*size.max(&1)));
+    if product.is_some_and(|product| i64::try_from(product).is_ok()) {
         return Ok(());
     }
     Err(call.error(
         ErrorKind::TooLarge,
-        format!("{shape} has more elements than the {} of a view", i64::MAX),
+        format!("the product of the sizes {shape} is more than {}", i64::MAX),
         "use smaller sizes",
     ))
 }

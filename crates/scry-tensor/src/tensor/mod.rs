@@ -20,7 +20,7 @@ use crate::shape::{Layout, Shape};
 
 pub use create::Nested;
 pub(crate) use create::{check_count, filled};
-pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, step};
+pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, StepRange, step};
 pub(crate) use map::{Computation, rank_error};
 
 /// Elements of one type on a device, with a shape. The rank and the element type are run-time

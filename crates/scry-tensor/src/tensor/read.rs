@@ -102,7 +102,7 @@ impl Tensor {
         }
         // A repeated element stays one.
         let (source, layout) = match self.layout().strides.iter().all(|stride| *stride == 0) {
-            true if !self.dtype().is_quantized() => {
+            true if self.numel() > 0 && !self.dtype().is_quantized() => {
                 let one =
                     Layout { shape: ().into(), strides: vec![], offset: self.layout().offset };
                 (self.with_layout(one), Layout::repeated(self.shape().clone()))

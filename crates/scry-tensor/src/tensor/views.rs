@@ -1,7 +1,7 @@
 //! Views: other shapes of the same elements, without copies.
 
 use super::Tensor;
-use super::map::{check_device, rank_error};
+use super::map::{check_device, check_view, rank_error};
 use crate::dtype::ELEMENTS;
 use crate::error::{Call, ErrorKind, Result};
 use crate::shape::{Dims, MAX_RANK, Shape, resolve_axis};
@@ -27,6 +27,7 @@ impl Tensor {
     pub fn reshape(&self, shape: impl Into<Dims>) -> Result<Self> {
         let call = Call::new("Tensor::reshape");
         let shape = shape.into().resolve(call, self.shape(), self.numel())?;
+        check_view(call, &shape)?;
         if shape.rank() > MAX_RANK {
             return Err(rank_error(call, &shape));
         }
@@ -106,7 +107,12 @@ impl Tensor {
     /// [`ErrorKind::Index`] for tensors of rank 0 and 1.
     #[track_caller]
     pub fn t(&self) -> Result<Self> {
-        self.exchanged(Call::new("Tensor::t"), -2, -1)
+        let call = Call::new("Tensor::t");
+        if self.rank() < 2 {
+            let problem = format!("the shape is {}, not that of a matrix", self.shape());
+            return Err(call.error(ErrorKind::Index, problem, "add an axis with `unsqueeze`"));
+        }
+        self.exchanged(call, -2, -1)
     }
 
     fn exchanged(&self, call: Call, first: i64, second: i64) -> Result<Self> {
@@ -151,11 +157,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the shapes do not broadcast; [`ErrorKind::Device`].
+    /// [`ErrorKind::Shape`] if the shapes do not broadcast; [`ErrorKind::Device`];
+    /// [`ErrorKind::DType`] for quantised weights.
     #[track_caller]
     pub fn broadcast_with(&self, other: &Self) -> Result<(Self, Self)> {
         let call = Call::new("Tensor::broadcast_with");
         check_device(call, self.runtime(), other)?;
+        call.check_dtype(self.dtype(), ELEMENTS)?;
+        call.check_dtype(other.dtype(), ELEMENTS)?;
         let shape = crate::shape::broadcast(call, &[self.shape(), other.shape()])?;
         let expand = |x: &Self| Ok(x.with_layout(x.expanded_layout(call, &shape)?));
         Ok((expand(self)?, expand(other)?))
@@ -178,7 +187,14 @@ impl Tensor {
     pub fn unsqueeze(&self, axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::unsqueeze");
         call.check_dtype(self.dtype(), ELEMENTS)?;
-        let axis = resolve_axis(call, axis, self.rank() + 1)?;
+        let last = self.rank() as i64;
+        let position = if axis < 0 { axis.saturating_add(last + 1) } else { axis };
+        if !(0..=last).contains(&position) {
+            let problem = format!("position {axis} is out of range for rank {last}");
+            let help = format!("use a position from {} to {last}", -last - 1);
+            return Err(call.error(ErrorKind::Index, problem, help));
+        }
+        let axis = position as usize;
         let layout = self.layout().with_axis(axis);
         if layout.shape.rank() > MAX_RANK {
             return Err(rank_error(call, &layout.shape));

@@ -24,6 +24,41 @@ fn ranges_are_those_of_numpy() {
 }
 
 #[test]
+fn ranges_beyond_the_type_are_rejected() {
+    on_each_device(|gpu| {
+        let kind = |result: scry_tensor::Result<Tensor>| result.unwrap_err().kind();
+        let infinite = Tensor::arange_step(0.0, 1.0, f64::INFINITY, DType::F32, gpu);
+        assert_eq!(kind(infinite), ErrorKind::Value);
+        let tiny = ok(Tensor::arange_step(0.0, 1e-300, 1e300, DType::F32, gpu));
+        assert_eq!(ok(tiny.to_vec::<f32>()), [0.0]);
+        let (end, step) = (i64::MAX, 9_949_700_147_631_905i64);
+        assert_eq!(kind(Tensor::arange_step(0, end, step, DType::I32, gpu)), ErrorKind::Value);
+        assert_eq!(kind(Tensor::arange(4_294_967_295i64, DType::I32, gpu)), ErrorKind::Value);
+        assert_eq!(kind(Tensor::arange_step(0, 5, 0, DType::I32, gpu)), ErrorKind::Value);
+        assert_eq!(kind(Tensor::arange(70_000, DType::F16, gpu)), ErrorKind::Value);
+        assert_eq!(kind(Tensor::full([1], 100_000, DType::F16, gpu)), ErrorKind::Value);
+        assert_eq!(kind(Tensor::full([1], 1e39, DType::F32, gpu)), ErrorKind::Value);
+        let endless = ok(Tensor::full([1], f64::INFINITY, DType::BF16, gpu));
+        assert_eq!(ok(endless.to_vec::<bf16>()), [bf16::INFINITY]);
+    });
+}
+
+#[test]
+fn numbers_are_rounded_once() {
+    on_each_device(|gpu| {
+        // Just above the middle between two numbers of the type, closer than `f32` has numbers.
+        let value = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        let x = ok(Tensor::full([1], value, DType::F16, gpu));
+        assert_eq!(ok(x.to_vec::<f16>()), [f16::from_f32(1.0 + 2f32.powi(-10))]);
+        for sign in [1.0, -1.0] {
+            let value = sign * (1.0 + 2f64.powi(-8) + 2f64.powi(-40));
+            let x = ok(Tensor::linspace(value, value, 1, DType::BF16, gpu));
+            assert_eq!(ok(x.to_vec::<bf16>()), [bf16::from_f64(sign * 1.0078125)]);
+        }
+    });
+}
+
+#[test]
 fn linspace_ends_exactly() {
     on_each_device(|gpu| {
         let x = ok(ok(Tensor::linspace(0.0, 0.7, 8, DType::F32, gpu)).to_vec::<f32>());

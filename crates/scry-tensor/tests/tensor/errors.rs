@@ -86,6 +86,6 @@ fn texts_are_the_blessed_ones() {
     let gpu = crate::support::cpu();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor/errors/errors.txt");
     // The name contains the processor and the number of its threads.
-    let texts = texts(&gpu).join("\n").replace(&gpu.name(), "DEVICE");
+    let texts = texts(&gpu).join("\n").replace(gpu.name(), "DEVICE");
     golden::compare_file(&path, &(texts + "\n"));
 }

@@ -52,14 +52,61 @@ fn views_may_exceed_the_index_range() {
 }
 
 #[test]
-fn positions_above_half_the_range_are_reached() {
+fn ends_of_wide_views_are_read() {
     on_each_device(|gpu| {
-        // Views whose strides and offsets are large, of one small buffer.
         let x = ok(Tensor::arange(7, DType::I32, gpu));
         let reversed = ok(x.i(scry_tensor::step(.., -1)));
         let wide = ok(ok(reversed.unsqueeze(1)).expand([7, 1 << 30]));
         let last = ok(wide.i((.., (1 << 30) - 3..)));
         assert_eq!(ok(ok(last.add(1)).to_vec::<i32>())[..4], [7, 7, 7, 6]);
+    });
+}
+
+#[test]
+fn indices_into_larger_axes_are_rejected() {
+    on_each_device(|gpu| {
+        let indices = ok(Tensor::new([5], gpu));
+        for size in [1 << 32, (1 << 32) + 10, 1 << 33] {
+            let x = ok(Tensor::ones([size], DType::F32, gpu));
+            assert_eq!(x.index_select(0, &indices).unwrap_err().kind(), ErrorKind::TooLarge);
+            assert_eq!(x.i(&indices).unwrap_err().kind(), ErrorKind::TooLarge);
+        }
+        let x = ok(Tensor::ones([(1 << 32) - 1], DType::F32, gpu));
+        assert_eq!(ok(ok(x.index_select(0, &indices)).to_vec::<f32>()), [1.0]);
+    });
+}
+
+#[test]
+fn huge_views_are_printed() {
+    on_each_device(|gpu| {
+        for size in [1 << 32, (1 << 32) + 5, 1 << 33] {
+            let x = ok(Tensor::ones([size], DType::I32, gpu));
+            assert_eq!(x.to_string(), "[1 1 1 ... 1 1 1]");
+        }
+        let x = ok(Tensor::zeros([1 << 31, 1 << 31], DType::U32, gpu)).to_string();
+        assert_eq!(x.matches("[0 0 0 ... 0 0 0]").count(), 6, "{x}");
+        // The corners of distinct elements, in their order.
+        let x = ok(ok(Tensor::arange(10_000, DType::I32, gpu)).reshape([100, 100]));
+        let (first, last) =
+            (" [   0    1    2 ...   97   98   99]", "[9900 9901 9902 ... 9997 9998 9999]");
+        let text = x.to_string();
+        assert!(text.contains(first.trim()) && text.contains(last), "{text}");
+    });
+}
+
+#[test]
+fn empty_tensors_have_bounded_sizes() {
+    on_each_device(|gpu| {
+        let empty = |shape: &[usize]| Tensor::from_slice::<f32>(&[], shape, gpu);
+        for shape in [&[0, usize::MAX][..], &[0, 1 << 62, 8], &[0; 17]] {
+            let error = empty(shape).unwrap_err().kind();
+            assert!(matches!(error, ErrorKind::TooLarge | ErrorKind::Shape), "{error:?}");
+        }
+        let x = ok(empty(&[0, 7]));
+        assert_eq!(x.reshape([0, 1i64 << 62, 8]).unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(*ok(x.i((.., 1..))).shape(), [0, 6]);
+        let moved = ok(ok(x.i(..)).to(&crate::support::cpu()));
+        assert_eq!(*moved.shape(), [0, 7]);
     });
 }
 

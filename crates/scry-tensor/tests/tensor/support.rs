@@ -136,7 +136,7 @@ impl Host {
     }
 
     /// Builds values from a function of coordinates.
-    pub fn build(dtype: DType, shape: &[usize], of: impl Fn(&[usize]) -> Value) -> Self {
+    pub fn build(dtype: DType, shape: &[usize], mut of: impl FnMut(&[usize]) -> Value) -> Self {
         let count: usize = shape.iter().product();
         let coordinates = |mut position: usize| {
             let mut at = vec![0; shape.len()];
