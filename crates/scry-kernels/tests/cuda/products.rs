@@ -1,7 +1,7 @@
 //! Tests of matrix products.
 
 use scry_gpu::{Binding, GpuError, bf16, f16};
-use scry_kernels::{Activation, Epilogue, Gemm, Kernels, Layout, PtxType};
+use scry_kernels::{Activation, Epilogue, Gemm, Kernels, Layout, MatrixLayout, PtxType};
 use scry_test_support::succeed;
 
 use crate::harness::{
@@ -155,6 +155,44 @@ fn full_gemm_matches_reference() {
         };
         let results: Vec<_> = (0..batch * m * n).map(result).collect();
         assert_close("gemm", 2.0 * k as f64, &results);
+    }
+}
+
+/// Small products of unaligned rows, which are copied as they are, in all layouts.
+#[test]
+fn unaligned_layouts_match_reference() {
+    const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
+    let sides = [[100, 100, 200], [101, 99, 201], [33, 17, 131], [1000, 501, 1], [70, 30, 3001]];
+    let layouts = LAYOUTS.map(|a| LAYOUTS.map(|b| LAYOUTS.map(|out| [a, b, out])));
+    for kernels in kernels() {
+        for ([m, n, k], layouts) in sides.iter().flat_map(|sides| {
+            layouts.as_flattened().as_flattened().iter().map(move |it| (*sides, *it))
+        }) {
+            let gpu = kernels.device();
+            let [a_layout, b_layout, out_layout] = layouts;
+            let mut gemm = Gemm::new(m, n, k, PtxType::F16).with_layouts(a_layout, b_layout);
+            gemm.out = MatrixLayout::packed(out_layout, m, n);
+            let [m, n, k] = [m, n, k].map(|side| side as usize);
+            let (a, b) = (random::<f16>(1, m * k), random::<f16>(2, k * n));
+            let out = poisoned::<f16>(gpu, m * n);
+            let (x, y) = (succeed(gpu.upload(&a)), succeed(gpu.upload(&b)));
+            succeed(succeed(kernels.gemm(&gemm, &[&x, &y, &out])).run());
+            let out = succeed(out.download());
+            let at = |layout, [row, column]: [usize; 2], [rows, columns]: [usize; 2]| match layout {
+                Layout::RowMajor => row * columns + column,
+                Layout::ColMajor => column * rows + row,
+            };
+            let result = |nth: usize| {
+                let (i, j) = (nth / n, nth % n);
+                let product = |l: usize| {
+                    a[at(a_layout, [i, l], [m, k])].to_f64()
+                        * b[at(b_layout, [l, j], [k, n])].to_f64()
+                };
+                (out[at(out_layout, [i, j], [m, n])], (0..k).map(product).sum())
+            };
+            let results: Vec<(f16, f64)> = (0..m * n).step_by(7).map(result).collect();
+            assert_close(&format!("{m}x{n}x{k} {layouts:?}"), k as f64, &results);
+        }
     }
 }
 

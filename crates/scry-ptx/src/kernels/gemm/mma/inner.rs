@@ -54,12 +54,12 @@ impl<'k> Side<'k> {
         // contiguous dimension differ from it by an XOR.
         if self.layout.k_major {
             let line = self.start + line;
-            let at = line.mul_add(self.pitch, self.layout.swizzle(chunk, line) * 16);
+            let at = line.mul_add(self.pitch, self.layout.swizzle(chunk, line, self.pitch) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (32 * step);
             self.k.ldmatrix(Ptr::<Shared, u8>::from_bits(first).offset((side * self.pitch).into()))
         } else {
             let chunk = self.start / 8 + chunk;
-            let at = line.mul_add(self.pitch, self.layout.swizzle(chunk, line) * 16);
+            let at = line.mul_add(self.pitch, self.layout.swizzle(chunk, line, self.pitch) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (2 * side);
             let first = Ptr::<Shared, u8>::from_bits(first);
             self.k.ldmatrix_trans(first.offset((16 * step * self.pitch).into()))

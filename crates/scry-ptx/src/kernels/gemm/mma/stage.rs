@@ -36,10 +36,13 @@ impl OperandLayout {
         mn_extent: u64,
     ) -> Self {
         let (k_major, size) = (layout.order != mn_major, gemm.element.size());
-        let rows = if k_major { mn_extent } else { gemm.k };
+        // Copies of no bytes still have the addresses of rows beyond the end of K, but rows beyond
+        // that of M or N are clamped.
+        let is_one_row = k_major && mn_extent <= 1;
         let is_aligned = |bytes: &u32| {
             let is_multiple = |n: u64| (n * u64::from(size)).is_multiple_of(u64::from(*bytes));
-            (rows <= 1 || is_multiple(layout.ld)) && (gemm.batch <= 1 || is_multiple(layout.stride))
+            (is_one_row || is_multiple(layout.ld))
+                && (gemm.batch <= 1 || is_multiple(layout.stride))
         };
         let copy_bytes = [CHUNK_BYTES, 4].into_iter().find(is_aligned).unwrap_or(size);
         Self { k_major, size, copy_bytes }
@@ -82,9 +85,19 @@ impl OperandLayout {
         self.pitch(side) * if self.k_major { side } else { self.k_dim() }
     }
 
-    /// Returns the swizzled position of a chunk in a row.
-    pub(super) fn swizzle<'k>(self, chunk: Val<'k, u32>, row: Val<'k, u32>) -> Val<'k, u32> {
-        if self.is_swizzled() { chunk ^ (row & 7) } else { chunk }
+    /// Returns the swizzled position of a chunk in a row of `pitch` bytes, at least 64.
+    pub(super) fn swizzle<'k>(
+        self,
+        chunk: Val<'k, u32>,
+        row: Val<'k, u32>,
+        pitch: u32,
+    ) -> Val<'k, u32> {
+        match (self.is_swizzled(), pitch / CHUNK_BYTES) {
+            (false, _) => chunk,
+            // Two rows of four chunks are in the banks of one row of eight.
+            (true, 4) => chunk ^ (row >> 1 & 3),
+            (true, _) => chunk ^ (row & 7),
+        }
     }
 }
 
@@ -154,7 +167,7 @@ impl<'k> Copier<'k> {
             chunks,
             k_index: if layout.k_major { at } else { row },
             k_left: k.var(operand.k_dim.cast::<i32>()),
-            stage_offset: row * pitch + layout.swizzle(chunk, row) * CHUNK_BYTES + offset,
+            stage_offset: row * pitch + layout.swizzle(chunk, row, pitch) * CHUNK_BYTES + offset,
             stage_step: step * pitch,
         }
     }
