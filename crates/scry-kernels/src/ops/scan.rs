@@ -138,7 +138,12 @@ impl Operation for Scan {
             },
             Variant {
                 info: plain::INFO,
-                obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
+                obstacle: |it, kernels| {
+                    let is_exact = matches!(it.matrix.dtype, DType::I32 | DType::U32);
+                    let rounds = "adds long chunks one by one, which only integers may be";
+                    let inexact = (!is_exact).then(|| rounds.to_owned());
+                    inexact.or_else(|| it.matrix.wgsl_obstacle(kernels))
+                },
                 suits: |it, kernels| {
                     plain::is_software(kernels) && plain_chunks::PlainChunks::suits(&it.matrix)
                 },

@@ -57,6 +57,20 @@ fn check_lengths<T: Number>(kernels: &Kernels, what: &str, kinds: &[ScanKind], l
     }
 }
 
+/// Rounding a constant has the same sign each time: errors of sums one by one would add up.
+#[test]
+fn sums_of_a_constant_are_near() {
+    each_variant("scan", |kernels, what| {
+        let x = vec![0.1f32; 1 << 20];
+        let y = poisoned_numbers::<f32>(kernels.device(), x.len() + 1);
+        let input = succeed(kernels.device().upload(&x));
+        let Some(op) = supported(kernels.scan(ScanKind::Inclusive, &input, &y)) else { return };
+        succeed(op.run());
+        let y = succeed(y.download());
+        check(what, ScanKind::Inclusive, &x, x.len(), &y);
+    });
+}
+
 #[test]
 fn scan_matches_reference() {
     let all: Vec<_> = SIZES.into_iter().chain(LENGTHS).collect();
