@@ -9,6 +9,7 @@ use scry_gpu::{DType, Element, Result, UntypedBuffer, bf16, f16};
 use crate::explanation::Explanation;
 use crate::op::Op;
 use crate::operation::Candidate;
+use crate::plain;
 
 /// The environment variable that turns tuning off if it is `0`.
 const TUNE: &str = "SCRY_TUNE";
@@ -56,7 +57,10 @@ impl Op {
             return Ok(self.clone());
         }
         let candidates = self.operation.candidates(&self.kernels);
-        let usable = candidates.iter().enumerate().filter(|(_, it)| it.obstacle.is_none());
+        // A plain kernel that does not suit may take minutes on a GPU.
+        let is_hopeless = |it: &Candidate| it.info.name == plain::INFO.name && !it.suits;
+        let usable = candidates.iter().enumerate();
+        let usable = usable.filter(|(_, it)| it.obstacle.is_none() && !is_hopeless(it));
         let mut usable: Vec<_> = usable.map(|(position, _)| position).collect();
         // One was chosen when the operation was prepared.
         let Some(reference) = usable.pop() else { return Ok(self.clone()) };

@@ -150,9 +150,9 @@ impl Attend {
     /// Returns whether a plain kernel is expected to be the fastest: each query is one invocation.
     fn suits_plain(&self, kernels: &Kernels) -> bool {
         let Attention { queries, keys, head_dim, .. } = self.attention;
-        let iterations = u64::from(keys) * (2 * u64::from(head_dim) + 1);
-        // The kernel with tiles has as many iterations, if longer ones are needed.
-        plain::is_software(kernels) && queries >= 8 && iterations < 2 * plain::MAX_ITERATIONS
+        // Two loops over columns for each key, with the evaluations that end them.
+        let iterations = u64::from(keys) * (2 * u64::from(head_dim) + 3) + u64::from(head_dim);
+        plain::is_software(kernels) && queries >= 8 && iterations < plain::MAX_ITERATIONS
     }
 
     /// Returns the declarations that precede `attention.wgsl`.

@@ -65,11 +65,12 @@ fn in_parallel<X: Sync, Y: Send>(
     convert: impl Fn(&[X], &mut [Y]) + Sync,
 ) {
     let blocks = x.len() / x_len;
-    if blocks < MIN_BLOCKS {
+    // One where there are no threads, as in WebAssembly.
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    if threads == 1 || blocks < MIN_BLOCKS {
         let len = blocks * y_len;
         return convert(x, &mut y[..len]);
     }
-    let threads = thread::available_parallelism().map_or(1, usize::from);
     let each = blocks.div_ceil(threads).max(1);
     thread::scope(|scope| {
         let parts = x.chunks(each * x_len).zip(y.chunks_mut(each * y_len));
