@@ -156,7 +156,7 @@ impl Kernels {
     ///
     /// Floats are computed in `f32` and rounded once. Sums are merged pairwise for the most part,
     /// in an order that depends only on the sizes and the device: the error of a sum of `n`
-    /// elements is at most `(48 + n / 2^22) * 2^-24` times the sum of their absolute values.
+    /// elements is at most `(48 + n / 2^20) * 2^-24` times the sum of their absolute values.
     ///
     /// ```
     /// use scry_gpu::Device;
