@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::device::Device;
-use crate::api::device_selection::{FoundDevices, Road, now};
+use crate::api::device_selection::{FoundDevices, SearchMode, now};
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo};
 #[cfg(vulkan)]
@@ -27,8 +27,8 @@ pub fn null_info() -> DeviceInfo {
 /// As [`Device::open`].
 pub fn open_with_faults(selector: &str, plan: &Arc<FaultPlan>) -> Result<Device> {
     let wanted = |kind| selector == "null" || kind != BackendKind::Null;
-    let found = now(FoundDevices::search(&wanted, Road::Blocking));
-    let inner = now(found.open_selected(selector, Road::Blocking))?;
+    let found = now(FoundDevices::search(&wanted, SearchMode::Blocking));
+    let inner = now(found.open_selected(selector, SearchMode::Blocking))?;
     Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
 }
 

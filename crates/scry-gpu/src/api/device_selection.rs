@@ -23,14 +23,14 @@ const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVI
 
 /// Whether a search may await: browsers list and open devices asynchronously only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Road {
+pub(crate) enum SearchMode {
     /// All calls block; the future of the search is ready at once.
     Blocking,
     /// Devices that must be awaited are found too.
     Awaiting,
 }
 
-/// Returns the output of a search with [`Road::Blocking`].
+/// Returns the output of a search with [`SearchMode::Blocking`].
 pub(crate) fn now<T>(search: impl Future<Output = T>) -> T {
     match pin!(search).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -39,19 +39,19 @@ pub(crate) fn now<T>(search: impl Future<Output = T>) -> T {
 }
 
 /// Returns all devices in order of preference.
-pub(crate) async fn list(road: Road) -> Vec<DeviceInfo> {
-    let found = FoundDevices::search_all(road).await;
+pub(crate) async fn list(mode: SearchMode) -> Vec<DeviceInfo> {
+    let found = FoundDevices::search_all(mode).await;
     found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
 }
 
 /// Opens the device that the environment selects, or else the first one.
-pub(crate) async fn open_auto(road: Road) -> Result<Box<dyn Driver>> {
+pub(crate) async fn open_auto(mode: SearchMode) -> Result<Box<dyn Driver>> {
     let selector = std::env::var_os(VARIABLE).unwrap_or_default();
     let selector = selector.to_string_lossy();
     if !selector.trim().is_empty() {
-        return open(&selector, road).await.map_err(with_variable);
+        return open(&selector, mode).await.map_err(with_variable);
     }
-    let driver = FoundDevices::search_all(road).await.open_first(None, road).await?;
+    let driver = FoundDevices::search_all(mode).await.open_first(None, mode).await?;
     if driver.info().kind == DeviceKind::Software {
         static WARNED: Once = Once::new();
         WARNED.call_once(|| log::warn!("no GPU was found: kernels run on {}", driver.info().name));
@@ -61,15 +61,15 @@ pub(crate) async fn open_auto(road: Road) -> Result<Box<dyn Driver>> {
 
 /// Opens the device that a selector names. If it names a backend, the others are searched only if
 /// no such device can be opened, to list their devices in the error.
-pub(crate) async fn open(selector: &str, road: Road) -> Result<Box<dyn Driver>> {
+pub(crate) async fn open(selector: &str, mode: SearchMode) -> Result<Box<dyn Driver>> {
     let Some(backend) = backend_of(selector) else {
-        return FoundDevices::search_all(road).await.open_selected(selector, road).await;
+        return FoundDevices::search_all(mode).await.open_selected(selector, mode).await;
     };
-    let found = FoundDevices::search(&|kind| kind == backend, road).await;
-    match found.open_selected(selector, road).await {
+    let found = FoundDevices::search(&|kind| kind == backend, mode).await;
+    match found.open_selected(selector, mode).await {
         Err(GpuError::NoDevice(mut error)) => {
             let is_other = |kind| kind != backend && kind != BackendKind::Null;
-            error.present.extend(FoundDevices::search(&is_other, road).await.titles());
+            error.present.extend(FoundDevices::search(&is_other, mode).await.titles());
             Err(GpuError::NoDevice(error))
         }
         other => other,
@@ -106,18 +106,18 @@ pub(crate) struct FoundDevices {
 
 impl FoundDevices {
     /// Searches every backend except null, which executes nothing and must be selected by name.
-    pub(crate) async fn search_all(road: Road) -> Self {
-        Self::search(&|kind| kind != BackendKind::Null, road).await
+    pub(crate) async fn search_all(mode: SearchMode) -> Self {
+        Self::search(&|kind| kind != BackendKind::Null, mode).await
     }
 
     /// Searches the backends that `wanted` accepts.
-    pub(crate) async fn search(wanted: &dyn Fn(BackendKind) -> bool, road: Road) -> Self {
+    pub(crate) async fn search(wanted: &dyn Fn(BackendKind) -> bool, mode: SearchMode) -> Self {
         let left_out = LEFT_OUT.iter().filter(|(kind, _)| wanted(*kind));
         let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
         let mut found = Self { adapters: Vec::new(), attempts };
         for backend in BACKENDS.iter().filter(|backend| wanted(backend.kind)) {
             let found_devices = match (exit_guard::begin_call(), backend.find_async) {
-                (Some(_call), Some(find)) if road == Road::Awaiting => find().await,
+                (Some(_call), Some(find)) if mode == SearchMode::Awaiting => find().await,
                 (Some(_call), _) => (backend.find)(),
                 (None, _) => Err(exiting()),
             };
@@ -142,29 +142,33 @@ impl FoundDevices {
     pub(crate) async fn open_first(
         self,
         selector: Option<&str>,
-        road: Road,
+        mode: SearchMode,
     ) -> Result<Box<dyn Driver>> {
         let all = 0..self.adapters.len();
-        self.open_one_of(all.collect(), selector, road).await
+        self.open_one_of(all.collect(), selector, mode).await
     }
 
     /// Opens the first device that a selector matches and that can be opened.
-    pub(crate) async fn open_selected(self, selector: &str, road: Road) -> Result<Box<dyn Driver>> {
+    pub(crate) async fn open_selected(
+        self,
+        selector: &str,
+        mode: SearchMode,
+    ) -> Result<Box<dyn Driver>> {
         let selected = (0..self.adapters.len())
             .filter(|&position| matches(selector, position, self.adapters[position].info()));
         let selected = selected.collect();
-        self.open_one_of(selected, Some(selector), road).await
+        self.open_one_of(selected, Some(selector), mode).await
     }
 
     async fn open_one_of(
         mut self,
         candidates: Vec<usize>,
         selector: Option<&str>,
-        road: Road,
+        mode: SearchMode,
     ) -> Result<Box<dyn Driver>> {
         for &candidate in &candidates {
             let adapter = &self.adapters[candidate];
-            match exit_guard::open(&**adapter, road).await {
+            match exit_guard::open(&**adapter, mode).await {
                 Ok(driver) => return Ok(driver),
                 Err(error) => {
                     let (problem, help) = match error {
@@ -277,7 +281,7 @@ fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
 
 /// Returns the help for features that a device lacks: the devices present that have them.
 pub(crate) fn devices_with(features: Features) -> String {
-    let found = now(FoundDevices::search_all(Road::Blocking));
+    let found = now(FoundDevices::search_all(SearchMode::Blocking));
     let infos = found.adapters.iter().map(|adapter| adapter.info());
     let capable: Vec<String> =
         infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
@@ -314,9 +318,9 @@ mod tests {
 
     #[test]
     fn awaited_searches_open_devices() {
-        let opened = pollster::block_on(open("null", Road::Awaiting)).unwrap();
+        let opened = pollster::block_on(open("null", SearchMode::Awaiting)).unwrap();
         assert_eq!(opened.info().backend, BackendKind::Null);
-        let error = pollster::block_on(open("null:7", Road::Awaiting)).err().unwrap();
+        let error = pollster::block_on(open("null:7", SearchMode::Awaiting)).err().unwrap();
         assert!(error.to_string().contains("no device matches `null:7`"), "{error}");
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::api::device_selection::Road;
+use crate::api::device_selection::SearchMode;
 use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::clock::Instant;
@@ -105,16 +105,16 @@ pub(crate) fn is_exiting() -> bool {
 }
 
 /// Opens a device whose driver is not called after process exit has begun. With
-/// [`Road::Blocking`] the future is ready at once.
-pub(crate) async fn open(adapter: &dyn Adapter, road: Road) -> Result<Box<dyn Driver>> {
+/// [`SearchMode::Blocking`] the future is ready at once.
+pub(crate) async fn open(adapter: &dyn Adapter, mode: SearchMode) -> Result<Box<dyn Driver>> {
     let info = adapter.info();
     if matches!(info.backend, BackendKind::Cpu | BackendKind::Null) {
         return adapter.open();
     }
     let Some(_call) = begin_call() else { return Err(exiting_error(info)) };
-    let inner = ManuallyDrop::new(match road {
-        Road::Blocking => adapter.open()?,
-        Road::Awaiting => adapter.open_async().await?,
+    let inner = ManuallyDrop::new(match mode {
+        SearchMode::Blocking => adapter.open()?,
+        SearchMode::Awaiting => adapter.open_async().await?,
     });
     register_exit_handler();
     Ok(Box::new(GuardedDriver { inner, gate: &GATE }))

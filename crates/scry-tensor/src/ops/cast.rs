@@ -14,7 +14,7 @@ impl Tensor {
     /// | from, to | result |
     /// | --- | --- |
     /// | to floats | rounded to the nearest, ties to even; integers to `f32` first |
-    /// | floats to integers | rounded towards 0; NaN is 0; out of range, the nearest that `f32` has |
+    /// | floats to integers | rounded towards 0; NaN is 0; out of range, the last that `f32` has |
     /// | `i32` to `u32` and back | the same bits |
     /// | numbers to `bool` | whether the number is not 0 |
     /// | `bool` to numbers | 0 or 1 |

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::api::batch::Batch;
 use crate::api::binding::{Binding, Sealed as _};
 use crate::api::buffer::Buffer;
-use crate::api::device_selection::{self, FoundDevices, Road, now};
+use crate::api::device_selection::{self, FoundDevices, SearchMode, now};
 use crate::api::element::Element;
 use crate::api::error::{Attempt, InFunction, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
@@ -54,7 +54,7 @@ impl Device {
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists each backend with the reason
     /// why it has no device, and help; or if `SCRY_DEVICE` matches no device.
     pub fn auto() -> Result<Self> {
-        now(Self::from_search(device_selection::open_auto(Road::Blocking)))
+        now(Self::from_search(device_selection::open_auto(SearchMode::Blocking)))
     }
 
     /// Opens the best device of one backend.
@@ -71,8 +71,8 @@ impl Device {
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
         now(Self::from_search(async {
-            let found = FoundDevices::search(&|wanted| wanted == kind, Road::Blocking).await;
-            found.open_first(Some(kind.name()), Road::Blocking).await
+            let found = FoundDevices::search(&|wanted| wanted == kind, SearchMode::Blocking).await;
+            found.open_first(Some(kind.name()), SearchMode::Blocking).await
         }))
     }
 
@@ -96,7 +96,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
     pub fn open(selector: &str) -> Result<Self> {
-        now(Self::from_search(device_selection::open(selector, Road::Blocking)))
+        now(Self::from_search(device_selection::open(selector, SearchMode::Blocking)))
     }
 
     /// Opens the device that a search finds.
@@ -126,7 +126,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn list() -> Vec<DeviceInfo> {
-        now(device_selection::list(Road::Blocking))
+        now(device_selection::list(SearchMode::Blocking))
     }
 
     /// Returns the reason and help for each backend without a device, including backends that are
@@ -144,7 +144,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn absent_backends() -> Vec<Attempt> {
-        now(FoundDevices::search_all(Road::Blocking)).attempts
+        now(FoundDevices::search_all(SearchMode::Blocking)).attempts
     }
 
     /// Returns the backends of this build.
@@ -172,7 +172,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn is_available() -> bool {
-        !now(FoundDevices::search_all(Road::Blocking)).adapters.is_empty()
+        !now(FoundDevices::search_all(SearchMode::Blocking)).adapters.is_empty()
     }
 
     pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {

@@ -4,7 +4,7 @@ use scry_ir::kir::Kir;
 
 use crate::api::device::Device;
 #[cfg(target_arch = "wasm32")]
-use crate::api::device_selection::{self, Road};
+use crate::api::device_selection::{self, SearchMode};
 use crate::api::error::{InFunction, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::kernel::{CompileOptions, Kernel, ir_program};
@@ -31,7 +31,7 @@ impl Device {
     /// As [`Device::auto`].
     pub async fn auto_async() -> Result<Self> {
         #[cfg(target_arch = "wasm32")]
-        return Self::from_search(device_selection::open_auto(Road::Awaiting)).await;
+        return Self::from_search(device_selection::open_auto(SearchMode::Awaiting)).await;
         #[cfg(not(target_arch = "wasm32"))]
         offload(Self::auto).await
     }
@@ -52,7 +52,7 @@ impl Device {
     /// As [`Device::open`].
     pub async fn open_async(selector: &str) -> Result<Self> {
         #[cfg(target_arch = "wasm32")]
-        return Self::from_search(device_selection::open(selector, Road::Awaiting)).await;
+        return Self::from_search(device_selection::open(selector, SearchMode::Awaiting)).await;
         #[cfg(not(target_arch = "wasm32"))]
         let selector = selector.to_owned();
         #[cfg(not(target_arch = "wasm32"))]
@@ -72,7 +72,7 @@ impl Device {
     /// ```
     pub async fn list_async() -> Vec<DeviceInfo> {
         #[cfg(target_arch = "wasm32")]
-        return device_selection::list(Road::Awaiting).await;
+        return device_selection::list(SearchMode::Awaiting).await;
         #[cfg(not(target_arch = "wasm32"))]
         offload(Self::list).await
     }
