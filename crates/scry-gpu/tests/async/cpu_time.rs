@@ -21,6 +21,10 @@ fn cpu_time() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
+/// Maximum CPU time of pending futures, as a fraction of one core. Unoptimised, each poll of the
+/// watcher takes several times as long, and on a busy machine still longer.
+const MAX_SHARE: f64 = if cfg!(debug_assertions) { 0.03 } else { 0.01 };
+
 /// Number of tickets that 10,000 tasks await.
 const TICKETS: usize = 100;
 
@@ -61,7 +65,7 @@ fn pending_futures_cost_no_cpu_time() {
         let tickets = (0..TICKETS).map(|value| Arc::new(fill(&gpu, &buffer, value as u32)));
         let share = cpu_share_while_pending(&runtime, tickets.collect(), || plan.fail_after(NEVER));
         println!("CPU time of 10,000 pending futures: {:.2} % of one core", share * 100.0);
-        assert!(share <= 0.01, "{share}");
+        assert!(share <= MAX_SHARE, "{share}");
     }
 }
 
@@ -112,7 +116,7 @@ fn busy_gpu_costs_no_cpu_time() {
                 gpu.info(),
                 share * 100.0
             );
-            assert!(share <= 0.01, "{share}");
+            assert!(share <= MAX_SHARE, "{share}");
             assert_ne!(x.download().unwrap()[0], 1);
         }
     }
