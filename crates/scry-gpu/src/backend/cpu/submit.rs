@@ -13,7 +13,7 @@ use std::task::Waker;
 use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
-use scry_cpu::{CancelToken, Machine};
+use scry_cpu::{CancelToken, Cancelled, Machine};
 
 use super::encode::Operations;
 use super::lock;
@@ -316,6 +316,8 @@ impl Shared {
         let mut state = self.lock();
         state.busy = false;
         match outcome {
+            // The loss of the device stopped it: it is never done.
+            Ok(Err(Cancelled)) if self.failure.get().is_some() => return state,
             Ok(result) => {
                 if result.is_err() {
                     state.first_stopped.get_or_insert(number);

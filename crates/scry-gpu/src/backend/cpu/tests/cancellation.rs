@@ -61,6 +61,17 @@ fn dropped_devices_end_their_threads() {
 }
 
 #[test]
+fn work_stopped_by_a_loss_is_never_done() {
+    let driver = driver();
+    let hung = submit_endless(&driver);
+    driver.abandon();
+    // Time for the kernel to stop.
+    std::thread::sleep(Duration::from_millis(100));
+    let waited = driver.wait(hung, LONG);
+    assert!(matches!(waited, Err(GpuError::DeviceLost(_))), "{waited:?}");
+}
+
+#[test]
 fn machine_panic_loses_device() {
     let driver = driver();
     let a = driver.allocate_with(&[1; 32]);
