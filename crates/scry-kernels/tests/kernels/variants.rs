@@ -96,7 +96,7 @@ fn plain_kernels_suit_software_devices() {
             kernels.reduce(Reduction::Sum, &x, &y),
             kernels.reduce_rows(Reduction::Max, &x, &y, 64, 100),
             kernels.reduce_columns(Reduction::Mean, &x, &y, 100, 64),
-            kernels.scan(ScanKind::Inclusive, &x, &y),
+            kernels.scan(ScanKind::Inclusive, &words, &counts),
             kernels.histogram(&words, &counts),
             kernels.compact(&x, &words, &y, &counts),
             kernels.top_k(&x, &y, &counts, 64, 100, 3),
@@ -109,6 +109,9 @@ fn plain_kernels_suit_software_devices() {
             let is_plain = op.explain().variant() == "wgsl-plain";
             assert_eq!(is_plain, is_software, "{}", op.explain());
         }
+        // They would add floats one by one.
+        let scanned = succeed(kernels.scan(ScanKind::Inclusive, &x, &y));
+        assert_ne!(scanned.explain().variant(), "wgsl-plain");
         // Tiles suit Vulkan drivers, but not the CPU device.
         let transposed = succeed(kernels.transpose(&x, &y, 64, 100));
         let is_plain = transposed.explain().variant() == "wgsl-plain";
