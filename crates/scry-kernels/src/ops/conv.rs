@@ -342,17 +342,13 @@ impl Operation for Convolution {
         &[
             Variant {
                 info: plain::INFO,
-                obstacle: |it, kernels| {
-                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
-                },
+                obstacle: Convolution::obstacle,
                 suits: |it, kernels| host::is_cpu(kernels) && it.conv.output_size()[0] > 1,
                 prepare: |it, preparation| Ok(vec![plain_launch(it, preparation)?]),
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, kernels| {
-                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
-                },
+                obstacle: Convolution::obstacle,
                 suits: |_, _| true,
                 prepare: |it, preparation| {
                     let launch = match Tiling::of(&it.conv) {
@@ -375,6 +371,11 @@ impl Operation for Convolution {
 }
 
 impl Convolution {
+    /// Returns why WGSL cannot compute it; `None` if it can.
+    fn obstacle(&self, kernels: &Kernels) -> Option<String> {
+        elements::obstacle(self.dtype, kernels).or_else(|| elements::too_long(&self.lens()))
+    }
+
     /// Returns the elements of `x`, of the weights, and of `y`.
     fn lens(&self) -> [u64; 3] {
         let conv = &self.conv;

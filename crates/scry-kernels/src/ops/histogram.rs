@@ -178,6 +178,13 @@ fn histogram_launches(
     Ok(launches)
 }
 
+impl Compact {
+    /// Returns why WGSL cannot compute it; `None` if it can.
+    fn obstacle(&self, kernels: &Kernels) -> Option<String> {
+        elements::obstacle(self.dtype, kernels).or_else(|| elements::too_long(&[self.len]))
+    }
+}
+
 impl Operation for Compact {
     fn function(&self) -> &'static str {
         COMPACT
@@ -200,17 +207,13 @@ impl Operation for Compact {
         &[
             Variant {
                 info: plain::INFO,
-                obstacle: |it, kernels| {
-                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&[it.len]))
-                },
+                obstacle: Compact::obstacle,
                 suits: |_, kernels| plain::is_software(kernels),
                 prepare: compact_plain,
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, kernels| {
-                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&[it.len]))
-                },
+                obstacle: Compact::obstacle,
                 suits: |_, _| true,
                 prepare: compact_launches,
             },

@@ -1,7 +1,7 @@
 //! Plain kernels for what depends on all earlier elements: rows are split into chunks, each of one
 //! invocation.
 
-use scry_gpu::{DType, PreparedLaunch, Result};
+use scry_gpu::{PreparedLaunch, Result};
 
 use super::rows::RowMatrix;
 use super::scan::{Scan, ScanKind};
@@ -100,11 +100,8 @@ pub(super) fn scan(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<Prepa
             workgroups: [1; 3],
         })?]);
     }
-    let computed = match matrix.dtype {
-        dtype @ (DType::I32 | DType::U32) => dtype,
-        _ => DType::F32,
-    };
-    let sums = preparation.kernels.scratch_of(0, computed, chunks.total())?;
+    // Only integers are scanned by plain kernels.
+    let sums = preparation.kernels.scratch_of(0, matrix.dtype, chunks.total())?;
     const SUM: &str = "alias Sum = Computed;\n";
     let sum = include_str!("../shaders/plain/sum_chunks.wgsl");
     Ok(vec![

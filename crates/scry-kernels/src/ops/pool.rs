@@ -178,17 +178,13 @@ impl Operation for Pooling {
         &[
             Variant {
                 info: plain::INFO,
-                obstacle: |it, kernels| {
-                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
-                },
+                obstacle: Pooling::obstacle,
                 suits: |_, kernels| plain::is_software(kernels),
                 prepare: plain_launch,
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, kernels| {
-                    elements::obstacle(it.dtype, kernels).or_else(|| elements::too_long(&it.lens()))
-                },
+                obstacle: Pooling::obstacle,
                 suits: |_, _| true,
                 prepare: wgsl,
             },
@@ -205,6 +201,11 @@ impl Operation for Pooling {
 }
 
 impl Pooling {
+    /// Returns why WGSL cannot compute it; `None` if it can.
+    fn obstacle(&self, kernels: &Kernels) -> Option<String> {
+        elements::obstacle(self.dtype, kernels).or_else(|| elements::too_long(&self.lens()))
+    }
+
     /// Returns the elements of `x` and `y`.
     fn lens(&self) -> [u64; 2] {
         [self.sizes.size, self.sizes.output_size()]

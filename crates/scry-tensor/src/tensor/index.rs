@@ -123,8 +123,8 @@ impl From<&Tensor> for Index {
 }
 
 impl From<RangeFull> for Index {
-    fn from(_: RangeFull) -> Self {
-        Self::Range { start: None, end: None, step: 1 }
+    fn from(range: RangeFull) -> Self {
+        step(range, 1).into()
     }
 }
 
@@ -144,20 +144,19 @@ macro_rules! indices {
 
             impl From<Range<$ty>> for Index {
                 fn from(range: Range<$ty>) -> Self {
-                    let (start, end) = (Some(wide(range.start)), Some(wide(range.end)));
-                    Self::Range { start, end, step: 1 }
+                    step(range, 1).into()
                 }
             }
 
             impl From<RangeFrom<$ty>> for Index {
                 fn from(range: RangeFrom<$ty>) -> Self {
-                    Self::Range { start: Some(wide(range.start)), end: None, step: 1 }
+                    step(range, 1).into()
                 }
             }
 
             impl From<RangeTo<$ty>> for Index {
                 fn from(range: RangeTo<$ty>) -> Self {
-                    Self::Range { start: None, end: Some(wide(range.end)), step: 1 }
+                    step(range, 1).into()
                 }
             }
 
