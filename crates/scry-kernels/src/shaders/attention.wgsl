@@ -1,41 +1,12 @@
 // Attention with an online softmax: a workgroup computes QUERIES rows of one head, and reads keys
-// and values in blocks of KEYS rows. Preceded by the elements' definitions, by `bias`, and by
+// and values in blocks of KEYS rows. Preceded by the elements' definitions, by `bias`,
+// by attention_operands.wgsl, and by
 //
 //     const HEAD_DIM, its power of two DIM, CAUSAL; QUERIES = 1024 / DIM; and KEYS.
 //
 // A quarter of a row's DIM invocations compute four columns of its result each.
 
-struct Operand {
-    batch: u32,
-    head: u32,
-    row: u32,
-}
-
-struct Sizes {
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    out: Operand,
-    bias: Operand,
-    bias_column: u32,
-    heads: u32,
-    // Heads of queries for each head of keys and values.
-    group_size: u32,
-    queries: u32,
-    keys: u32,
-    scale: f32,
-}
-
-@group(0) @binding(0) var<storage, read> q: array<Stored>;
-@group(0) @binding(1) var<storage, read> k: array<Stored>;
-@group(0) @binding(2) var<storage, read> v: array<Stored>;
-@group(0) @binding(3) var<storage, read_write> out: array<Stored>;
-@group(0) @binding(4) var<storage, read> sizes: Sizes;
-
 const THREADS: u32 = 256u;
-// The lowest f32: -infinity - -infinity would be NaN.
-const LOWEST: f32 = -0x1.fffffep+127;
-
 // Invocations of a row.
 const ROW_THREADS: u32 = DIM / 4u;
 // Elements from a row of a block to the next: odd, against bank conflicts.
@@ -46,10 +17,6 @@ var<workgroup> q_rows: array<f32, QUERIES * DIM>;
 var<workgroup> block: array<f32, KEYS * PITCH>;
 // Scores, then weights.
 var<workgroup> scores: array<f32, QUERIES * KEYS>;
-
-fn start_of(operand: Operand, batch: u32, head: u32) -> u32 {
-    return batch * operand.batch + head * operand.head;
-}
 
 @compute @workgroup_size(256)
 fn attention(

@@ -229,7 +229,12 @@ fn launch(
     buffers.extend(it.attention.bias.map(|_| &preparation.buffers[3]));
     let buffers = preparation.without_empty(&buffers)?;
     let launch = WgslLaunch {
-        source: &[elements::prelude(ptx::dtype(element)), &it.declarations(), kernel],
+        source: &[
+            elements::prelude(ptx::dtype(element)),
+            &it.declarations(),
+            include_str!("../../shaders/attention_operands.wgsl"),
+            kernel,
+        ],
         buffers: &buffers.iter().collect::<Vec<_>>(),
         immediates: Immediates::default(),
         workgroups: [queries.div_ceil(rows), heads, batch],
