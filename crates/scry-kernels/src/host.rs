@@ -6,7 +6,11 @@ use scry_gpu::{
 };
 
 use crate::kernels::Kernels;
-use crate::operation::Preparation;
+use crate::operation::{Preparation, VariantInfo};
+
+/// The variant of an operation that is a function of the host.
+pub(crate) const INFO: VariantInfo =
+    VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true };
 
 /// Returns why host functions cannot run; `None` on the CPU device.
 pub(crate) fn obstacle(kernels: &Kernels) -> Option<String> {
@@ -19,6 +23,25 @@ pub(crate) fn obstacle(kernels: &Kernels) -> Option<String> {
 /// Returns whether a device is the CPU device.
 pub(crate) fn is_cpu(kernels: &Kernels) -> bool {
     kernels.device().backend_kind() == BackendKind::Cpu
+}
+
+/// Calls a function with corresponding chunks of two slices, on all threads of the processor.
+pub(crate) fn for_each_chunk<T: Sync, U: Send>(
+    (read, read_len): (&[T], usize),
+    (written, written_len): (&mut [U], usize),
+    function: impl Fn(&[T], &mut [U]) + Send + Sync,
+) {
+    #[cfg(feature = "cpu")]
+    {
+        use rayon::prelude::*;
+        let chunks = read.par_chunks(read_len).zip(written.par_chunks_mut(written_len));
+        chunks.for_each(|(read, written)| function(read, written));
+    }
+    // Not reached: without the feature there is no CPU device.
+    #[cfg(not(feature = "cpu"))]
+    for (read, written) in read.chunks(read_len).zip(written.chunks_mut(written_len)) {
+        function(read, written);
+    }
 }
 
 impl Preparation<'_> {

@@ -2,12 +2,14 @@
 
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
+use super::cpu;
 use super::plain_chunks::{self, PlainChunks};
 use super::rows::RowMatrix;
 use super::scan;
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, NUMBERS};
+use crate::host;
 use crate::kernels::Kernels;
 use crate::occupancy::resident_workgroups;
 use crate::op::Op;
@@ -25,8 +27,8 @@ pub(super) struct Histogram {
 /// Copies of selected elements.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compact {
-    dtype: DType,
-    len: u64,
+    pub(super) dtype: DType,
+    pub(super) len: u64,
 }
 
 const HISTOGRAM: &str = "Kernels::histogram";
@@ -205,6 +207,12 @@ impl Operation for Compact {
 
     fn variants() -> &'static [Variant<Self>] {
         &[
+            Variant {
+                info: host::INFO,
+                obstacle: |_, kernels| host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: cpu::compact,
+            },
             Variant {
                 info: plain::INFO,
                 obstacle: Compact::obstacle,

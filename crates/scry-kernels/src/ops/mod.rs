@@ -3,6 +3,7 @@
 mod attention;
 mod conv;
 mod conv_tiling;
+mod cpu;
 mod gather;
 mod gemv;
 mod histogram;

@@ -4,6 +4,7 @@ use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuf
 
 use crate::call::Call;
 use crate::elements::{self, NUMBERS};
+use crate::host;
 use crate::kernels::Kernels;
 use crate::lookback;
 use crate::occupancy::{power_of_4, resident_workgroups};
@@ -12,6 +13,7 @@ use crate::operation::{Operation, Preparation, Variant, VariantInfo};
 use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
+use super::cpu;
 use super::plain_chunks;
 use super::rows::RowMatrix;
 
@@ -38,8 +40,8 @@ impl Kernels {
     /// elements of `x` up to it, or before it. Both have elements of `f32`, `f16`, `bf16`, `i32` or
     /// `u32`; `y` may be longer.
     ///
-    /// Integers wrap. Floats are summed in `f32` and rounded once, in an order that depends only on
-    /// the variant, the sizes and the device. A sum that contains NaN, or infinities of both signs,
+    /// Integers wrap. Floats are summed in `f32`, by the variant `cpu` in `f64`, and rounded once,
+    /// in an order that depends only on the variant, the sizes and the device. A sum that contains NaN, or infinities of both signs,
     /// is NaN; those before it are not.
     ///
     /// ```
@@ -124,6 +126,12 @@ impl Operation for Scan {
 
     fn variants() -> &'static [Variant<Self>] {
         &[
+            Variant {
+                info: host::INFO,
+                obstacle: |_, kernels| host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: cpu::scan,
+            },
             Variant {
                 info: VariantInfo {
                     name: "wgsl-lookback",

@@ -2,6 +2,7 @@
 
 use scry_gpu::{Binding, DType, Features, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
 
+use super::cpu;
 use super::gather::IndexedRows;
 use super::sort::{self, Method};
 use crate::arguments;
@@ -17,8 +18,8 @@ use crate::wgsl::{Immediates, WgslLaunch};
 /// Rows that are added to rows of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ScatterAdd {
-    rows: IndexedRows,
-    dtype: DType,
+    pub(super) rows: IndexedRows,
+    pub(super) dtype: DType,
 }
 
 const FUNCTION: &str = "Kernels::scatter_add_rows";
@@ -96,6 +97,12 @@ impl Operation for ScatterAdd {
     fn variants() -> &'static [Variant<Self>] {
         &[
             Variant {
+                info: host::INFO,
+                obstacle: |_, kernels| host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: cpu::scatter_add,
+            },
+            Variant {
                 info: VariantInfo {
                     name: "wgsl-atomics",
                     needs: "f32 atomics",
@@ -114,15 +121,6 @@ impl Operation for ScatterAdd {
                 obstacle: |it, kernels| it.lookback_obstacle(kernels),
                 suits: |it, _| sort::suits_lookback(it.rows.count),
                 prepare: |it, preparation| sorted(it, preparation, Method::Lookback),
-            },
-            Variant {
-                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
-                obstacle: |it, kernels| {
-                    let obstacle = it.not_floats().or_else(|| host::obstacle(kernels));
-                    obstacle.or_else(|| it.rows.too_long())
-                },
-                suits: |_, _| true,
-                prepare: |it, preparation| sorted(it, preparation, Method::Host),
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },

@@ -96,9 +96,7 @@ fn plain_kernels_suit_software_devices() {
             kernels.reduce(Reduction::Sum, &x, &y),
             kernels.reduce_rows(Reduction::Max, &x, &y, 64, 100),
             kernels.reduce_columns(Reduction::Mean, &x, &y, 100, 64),
-            kernels.scan(ScanKind::Inclusive, &words, &counts),
             kernels.histogram(&words, &counts),
-            kernels.compact(&x, &words, &y, &counts),
             kernels.top_k(&x, &y, &counts, 64, 100, 3),
             kernels.gemv(&x, &y, &succeed(gpu.alloc::<f32>(64)), 64, 100),
             kernels.pool2d(Pool::Max, &x, &y, &Pool2d::new(1, [64, 100], [2, 2])),
@@ -109,13 +107,25 @@ fn plain_kernels_suit_software_devices() {
             let is_plain = op.explain().variant() == "wgsl-plain";
             assert_eq!(is_plain, is_software, "{}", op.explain());
         }
+        // The CPU device has functions of the host.
+        let is_cpu = gpu.backend_kind() == BackendKind::Cpu;
+        let ops = [
+            kernels.scan(ScanKind::Inclusive, &words, &counts),
+            kernels.compact(&x, &words, &y, &counts),
+            kernels.reduce_rows(Reduction::ArgMax, &x, &counts, 64, 100),
+        ];
+        for op in ops.into_iter().map(succeed) {
+            let variant = op.explain().variant().to_owned();
+            assert_eq!(variant == "cpu", is_cpu, "{}", op.explain());
+            assert_eq!(variant == "wgsl-plain", is_software && !is_cpu, "{}", op.explain());
+        }
         // They would add floats one by one.
         let scanned = succeed(kernels.scan(ScanKind::Inclusive, &x, &y));
         assert_ne!(scanned.explain().variant(), "wgsl-plain");
         // Tiles suit Vulkan drivers, but not the CPU device.
         let transposed = succeed(kernels.transpose(&x, &y, 64, 100));
         let is_plain = transposed.explain().variant() == "wgsl-plain";
-        assert_eq!(is_plain, gpu.backend_kind() == BackendKind::Cpu, "{}", transposed.explain());
+        assert_eq!(is_plain, is_cpu, "{}", transposed.explain());
     });
 }
 

@@ -108,7 +108,7 @@ impl Operation for Attend {
                 prepare: |it, preparation| preparation.plan(it.attention.naive()),
             },
             Variant {
-                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                info: crate::host::INFO,
                 obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::prepare,

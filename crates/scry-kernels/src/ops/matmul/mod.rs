@@ -144,7 +144,7 @@ impl Operation for Product {
                 prepare: cublas,
             },
             Variant {
-                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                info: crate::host::INFO,
                 obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::prepare,

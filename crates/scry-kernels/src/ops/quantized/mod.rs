@@ -220,7 +220,7 @@ impl Operation for Quantize {
                 },
             },
             Variant {
-                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                info: crate::host::INFO,
                 obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::quantize,
@@ -276,7 +276,7 @@ impl Operation for Dequantize {
                 prepare: |it, preparation| preparation.plan(it.plan()),
             },
             Variant {
-                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                info: crate::host::INFO,
                 obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::dequantize,

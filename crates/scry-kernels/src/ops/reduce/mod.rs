@@ -2,6 +2,7 @@
 
 mod host;
 mod passes;
+mod positions;
 
 use scry_gpu::{Binding, DType, NativeBinding, Result};
 
@@ -322,6 +323,16 @@ impl Reduce {
         if self.axis == Axis::Column { self.rows } else { self.columns }
     }
 
+    /// Returns why no function of the host computes it; `None` if one does.
+    fn host_obstacle(&self, kernels: &Kernels) -> Option<String> {
+        let has_positions = matches!(self.reduction, Reduction::ArgMin | Reduction::ArgMax);
+        let is_of_rows = self.axis != Axis::Column || self.columns == 1;
+        if !has_positions || !is_of_rows || self.has_factors {
+            return Some("finds positions in rows".to_owned());
+        }
+        crate::host::obstacle(kernels)
+    }
+
     /// Returns why WGSL cannot compute it; `None` if it can.
     fn wgsl_obstacle(&self, kernels: &Kernels) -> Option<String> {
         elements::obstacle(self.dtype, kernels)
@@ -374,6 +385,12 @@ impl Operation for Reduce {
 
     fn variants() -> &'static [Variant<Self>] {
         &[
+            Variant {
+                info: crate::host::INFO,
+                obstacle: Self::host_obstacle,
+                suits: |_, _| true,
+                prepare: positions::prepare,
+            },
             Variant {
                 info: plain::INFO,
                 obstacle: Self::wgsl_obstacle,

@@ -49,12 +49,16 @@ fn sort(arguments: &mut HostArguments<'_>, sorted: Sorted, dtype: DType) {
 }
 
 /// Sorts stably by code, by eight bits at a time.
-fn sort_entries(mut entries: Vec<Entry>) -> Vec<Entry> {
+pub(in crate::ops) fn sort_entries(mut entries: Vec<Entry>) -> Vec<Entry> {
     let mut sorted = vec![(0, 0); entries.len()];
     for shift in [0, 8, 16, 24] {
         let digit = |entry: &Entry| (entry.0 >> shift) as usize & 255;
         let mut starts = [0usize; 256];
         entries.iter().for_each(|entry| starts[digit(entry)] += 1);
+        if starts.contains(&entries.len()) {
+            // All digits are equal.
+            continue;
+        }
         let mut start = 0;
         for count in &mut starts {
             (*count, start) = (start, start + *count);

@@ -1,6 +1,6 @@
 //! Sorting by radix.
 
-mod host;
+pub(super) mod host;
 mod passes;
 mod sweeps;
 
@@ -33,8 +33,6 @@ pub(super) enum Sorted {
 pub(super) enum Method {
     /// With look-back.
     Lookback,
-    /// In Rust, on the CPU device.
-    Host,
     /// With workgroup memory only.
     Passes,
 }
@@ -180,7 +178,7 @@ impl Operation for Sort {
                 prepare: sweeps::prepare,
             },
             Variant {
-                info: VariantInfo { name: "cpu", needs: "the CPU device", deterministic: true },
+                info: crate::host::INFO,
                 obstacle: |_, kernels| crate::host::obstacle(kernels),
                 suits: |_, _| true,
                 prepare: host::prepare,
@@ -219,7 +217,6 @@ impl Sort {
     ) -> Result<Vec<PreparedLaunch>> {
         match method {
             Method::Lookback => sweeps::prepare(self, preparation),
-            Method::Host => host::prepare(self, preparation),
             Method::Passes => passes::prepare(self, preparation),
         }
     }
@@ -263,7 +260,6 @@ pub(super) fn short_pairs(
     let launches = it.prepare(&preparation, method)?;
     let is_in_place = match method {
         Method::Lookback => it.passes.is_multiple_of(2),
-        Method::Host => true,
         Method::Passes => it.passes.is_multiple_of(2) || it.is_tile(),
     };
     let sorted = match is_in_place {
