@@ -25,22 +25,29 @@ pub(crate) fn is_cpu(kernels: &Kernels) -> bool {
     kernels.device().backend_kind() == BackendKind::Cpu
 }
 
-/// Calls a function with corresponding chunks of two slices, on all threads of the processor.
-pub(crate) fn for_each_chunk<T: Sync, U: Send>(
-    (read, read_len): (&[T], usize),
-    (written, written_len): (&mut [U], usize),
-    function: impl Fn(&[T], &mut [U]) + Send + Sync,
+/// The fewest elements for which another thread is worth it.
+pub(crate) const MIN_PART: usize = 1 << 14;
+
+/// Calls a function with the position and the elements of each part of a result, on all threads of
+/// the processor.
+pub(crate) fn for_each_part<T: Send>(
+    out: &mut [T],
+    part_len: usize,
+    function: impl Fn(usize, &mut [T]) + Send + Sync,
 ) {
+    if out.len() <= part_len {
+        return function(0, out);
+    }
     #[cfg(feature = "cpu")]
     {
         use rayon::prelude::*;
-        let chunks = read.par_chunks(read_len).zip(written.par_chunks_mut(written_len));
-        chunks.for_each(|(read, written)| function(read, written));
+        let parts = out.par_chunks_mut(part_len).enumerate();
+        parts.for_each(|(nth, part)| function(nth * part_len, part));
     }
     // Not reached: without the feature there is no CPU device.
     #[cfg(not(feature = "cpu"))]
-    for (read, written) in read.chunks(read_len).zip(written.chunks_mut(written_len)) {
-        function(read, written);
+    for (nth, part) in out.chunks_mut(part_len).enumerate() {
+        function(nth * part_len, part);
     }
 }
 

@@ -7,17 +7,14 @@ use std::num::Wrapping;
 use std::ops::AddAssign;
 
 use half::{bf16, f16};
-use scry_gpu::{DType, Element, HostArguments, PreparedLaunch, Result};
+use scry_gpu::{DType, Element, HostArguments, NativeBinding, PreparedLaunch, Result};
 
-use super::histogram::Compact;
-use super::scan::{Scan, ScanKind};
-use super::scatter_add::ScatterAdd;
 use super::sort;
-use crate::operation::{Operation, Preparation};
+use crate::operation::Preparation;
 
 /// An element that is summed in a wider type.
-trait Summed: Element {
-    type Sum: Copy + Default + AddAssign;
+pub(super) trait Summed: Element {
+    type Sum: Copy + Default + AddAssign + Send;
 
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;
@@ -47,22 +44,28 @@ summed! {
     u32: Wrapping<u32>, Wrapping, |sum: Wrapping<u32>| sum.0;
 }
 
-/// Prepares a scan.
-pub(super) fn scan(it: &Scan, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let scan = match it.matrix.dtype {
+/// Prepares the prefix sums of rows, of which each one leaves out its own element if they are
+/// exclusive.
+pub(super) fn scan(
+    preparation: &Preparation<'_>,
+    (declared, dtype): (Vec<NativeBinding>, DType),
+    is_exclusive: bool,
+    sizes: [u64; 2],
+) -> Result<Vec<PreparedLaunch>> {
+    let scan = match dtype {
         DType::F16 => scan_rows::<f16>,
         DType::BF16 => scan_rows::<bf16>,
         DType::I32 => scan_rows::<i32>,
         DType::U32 => scan_rows::<u32>,
         _ => scan_rows::<f32>,
     };
-    let (kind, sizes) = (it.kind, [it.matrix.rows as usize, it.matrix.columns as usize]);
-    preparation.host("scan", it.arguments(), move |arguments| scan(arguments, kind, sizes))
+    let sizes = sizes.map(|size| size as usize);
+    preparation.host("scan", declared, move |arguments| scan(arguments, is_exclusive, sizes))
 }
 
 fn scan_rows<T: Summed>(
     arguments: &mut HostArguments<'_>,
-    kind: ScanKind,
+    is_exclusive: bool,
     [rows, columns]: [usize; 2],
 ) {
     let (x, y) = (arguments.read::<T>(0), arguments.write::<T>(1));
@@ -71,7 +74,7 @@ fn scan_rows<T: Summed>(
         for (x, y) in x.iter().zip(y) {
             let before = sum;
             sum += x.widen();
-            *y = T::narrow(if kind == ScanKind::Inclusive { sum } else { before });
+            *y = T::narrow(if is_exclusive { before } else { sum });
         }
     }
 }
@@ -80,16 +83,20 @@ fn scan_rows<T: Summed>(
 const FLAGS: usize = 64;
 
 /// Prepares a compaction.
-pub(super) fn compact(it: &Compact, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    let compact = match it.dtype {
+pub(super) fn compact(
+    preparation: &Preparation<'_>,
+    (declared, dtype): (Vec<NativeBinding>, DType),
+    len: u64,
+) -> Result<Vec<PreparedLaunch>> {
+    let compact = match dtype {
         DType::F16 => compact_elements::<f16>,
         DType::BF16 => compact_elements::<bf16>,
         DType::I32 => compact_elements::<i32>,
         DType::U32 => compact_elements::<u32>,
         _ => compact_elements::<f32>,
     };
-    let len = it.len as usize;
-    preparation.host("compact", it.arguments(), move |arguments| compact(arguments, len))
+    let len = len as usize;
+    preparation.host("compact", declared, move |arguments| compact(arguments, len))
 }
 
 fn compact_elements<T: Element + Default>(arguments: &mut HostArguments<'_>, len: usize) {
@@ -114,18 +121,19 @@ fn compact_elements<T: Element + Default>(arguments: &mut HostArguments<'_>, len
 /// Indices of a chunk of sums, as in the WGSL sources: sums are the same on every device.
 const CHUNK: usize = 64;
 
-/// Prepares additions by index.
+/// Prepares additions of `count` rows to those of a table of rows × columns.
 pub(super) fn scatter_add(
-    it: &ScatterAdd,
     preparation: &Preparation<'_>,
+    (declared, dtype): (Vec<NativeBinding>, DType),
+    [rows, columns, count]: [u64; 3],
 ) -> Result<Vec<PreparedLaunch>> {
-    let sizes = [it.rows.rows, it.rows.columns, it.rows.count].map(|size| size as usize);
-    let add = match it.dtype {
+    let sizes = [rows, columns, count].map(|size| size as usize);
+    let add = match dtype {
         DType::F32 => add_rows::<f32>,
         // Sums of integers with and without signs have the same bits.
         _ => add_rows::<u32>,
     };
-    preparation.host("scatter_add", it.arguments(), move |arguments| add(arguments, sizes))
+    preparation.host("scatter_add", declared, move |arguments| add(arguments, sizes))
 }
 
 /// An element that is added without a wider type.

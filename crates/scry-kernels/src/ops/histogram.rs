@@ -27,8 +27,8 @@ pub(super) struct Histogram {
 /// Copies of selected elements.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compact {
-    pub(super) dtype: DType,
-    pub(super) len: u64,
+    dtype: DType,
+    len: u64,
 }
 
 const HISTOGRAM: &str = "Kernels::histogram";
@@ -211,7 +211,9 @@ impl Operation for Compact {
                 info: host::INFO,
                 obstacle: |_, kernels| host::obstacle(kernels),
                 suits: |_, _| true,
-                prepare: cpu::compact,
+                prepare: |it, preparation| {
+                    cpu::compact(preparation, (it.arguments(), it.dtype), it.len)
+                },
             },
             Variant {
                 info: plain::INFO,

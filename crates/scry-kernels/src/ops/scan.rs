@@ -41,8 +41,8 @@ impl Kernels {
     /// `u32`; `y` may be longer.
     ///
     /// Integers wrap. Floats are summed in `f32`, by the variant `cpu` in `f64`, and rounded once,
-    /// in an order that depends only on the variant, the sizes and the device. A sum that contains NaN, or infinities of both signs,
-    /// is NaN; those before it are not.
+    /// in an order that depends only on the variant, the sizes and the device. A sum that contains
+    /// NaN, or infinities of both signs, is NaN; those before it are not.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -130,7 +130,12 @@ impl Operation for Scan {
                 info: host::INFO,
                 obstacle: |_, kernels| host::obstacle(kernels),
                 suits: |_, _| true,
-                prepare: cpu::scan,
+                prepare: |it, preparation| {
+                    let RowMatrix { rows, columns, dtype } = it.matrix;
+                    let is_exclusive = it.kind == ScanKind::Exclusive;
+                    let declared = (it.arguments(), dtype);
+                    cpu::scan(preparation, declared, is_exclusive, [rows, columns])
+                },
             },
             Variant {
                 info: VariantInfo {

@@ -18,8 +18,8 @@ use crate::wgsl::{Immediates, WgslLaunch};
 /// Rows that are added to rows of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ScatterAdd {
-    pub(super) rows: IndexedRows,
-    pub(super) dtype: DType,
+    rows: IndexedRows,
+    dtype: DType,
 }
 
 const FUNCTION: &str = "Kernels::scatter_add_rows";
@@ -100,7 +100,11 @@ impl Operation for ScatterAdd {
                 info: host::INFO,
                 obstacle: |_, kernels| host::obstacle(kernels),
                 suits: |_, _| true,
-                prepare: cpu::scatter_add,
+                prepare: |it, preparation| {
+                    let IndexedRows { rows, columns, count, .. } = it.rows;
+                    let declared = (it.arguments(), it.dtype);
+                    cpu::scatter_add(preparation, declared, [rows, columns, count])
+                },
             },
             Variant {
                 info: VariantInfo {

@@ -1,5 +1,6 @@
 //! Products of a matrix and a vector.
 
+mod host;
 mod passes;
 
 use scry_gpu::{Binding, DType, NativeBinding, Result};
@@ -263,6 +264,15 @@ impl Operation for Product {
 
     fn variants() -> &'static [Variant<Self>] {
         &[
+            Variant {
+                info: crate::host::INFO,
+                obstacle: |it, kernels| {
+                    let other = (it.dtype != DType::F32).then(|| "multiplies f32".to_owned());
+                    other.or_else(|| crate::host::obstacle(kernels))
+                },
+                suits: |_, _| true,
+                prepare: host::prepare,
+            },
             Variant {
                 info: plain::INFO,
                 obstacle: passes::plain_obstacle,

@@ -42,7 +42,8 @@ fn products(gemm: &Gemm, a: &[f32], b: &[f32], bias: Option<&[f32]>, out: &mut [
     }
 }
 
-fn strides(layout: MatrixLayout) -> HostStrides {
+/// Returns the distances between neighbours in a matrix.
+pub(in crate::ops) fn strides(layout: MatrixLayout) -> HostStrides {
     let ld = layout.ld as usize;
     match layout.order {
         Layout::RowMajor => HostStrides { rows: ld, columns: 1 },

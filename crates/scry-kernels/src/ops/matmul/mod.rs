@@ -1,6 +1,6 @@
 //! Products of matrices.
 
-mod host;
+pub(super) mod host;
 mod shaders;
 
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};

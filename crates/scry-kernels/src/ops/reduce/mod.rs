@@ -3,6 +3,7 @@
 mod host;
 mod passes;
 mod positions;
+mod sums;
 
 use scry_gpu::{Binding, DType, NativeBinding, Result};
 
@@ -155,9 +156,10 @@ impl Kernels {
     /// `f32`, `f16`, `bf16`, `i32` or `u32`; `out` has those of `x`, but `u32` for positions, and
     /// optionally `f32` for 16-bit floats.
     ///
-    /// Floats are computed in `f32` and rounded once. Sums are merged pairwise for the most part,
-    /// in an order that depends only on the sizes and the device: the error of a sum of `n`
-    /// elements is at most `(48 + n / 2^20) * 2^-24` times the sum of their absolute values.
+    /// Floats are computed in `f32`, by the variant `cpu` in `f64`, and rounded once. Sums are
+    /// merged pairwise for the most part, in an order that depends only on the variant, the sizes
+    /// and the device: the error of a sum of `n` elements is at most `(48 + n / 2^20) * 2^-24`
+    /// times the sum of their absolute values.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -325,10 +327,14 @@ impl Reduce {
 
     /// Returns why no function of the host computes it; `None` if one does.
     fn host_obstacle(&self, kernels: &Kernels) -> Option<String> {
-        let has_positions = matches!(self.reduction, Reduction::ArgMin | Reduction::ArgMax);
         let is_of_rows = self.axis != Axis::Column || self.columns == 1;
-        if !has_positions || !is_of_rows || self.has_factors {
-            return Some("finds positions in rows".to_owned());
+        let is_supported = match self.reduction {
+            Reduction::ArgMin | Reduction::ArgMax => true,
+            Reduction::Sum | Reduction::Mean => self.dtype.size() == 4,
+            _ => false,
+        };
+        if !is_of_rows || !is_supported {
+            return Some("finds positions, and sums 32-bit elements, in rows".to_owned());
         }
         crate::host::obstacle(kernels)
     }
@@ -389,7 +395,10 @@ impl Operation for Reduce {
                 info: crate::host::INFO,
                 obstacle: Self::host_obstacle,
                 suits: |_, _| true,
-                prepare: positions::prepare,
+                prepare: |it, preparation| match it.reduction {
+                    Reduction::ArgMin | Reduction::ArgMax => positions::prepare(it, preparation),
+                    _ => sums::prepare(it, preparation),
+                },
             },
             Variant {
                 info: plain::INFO,

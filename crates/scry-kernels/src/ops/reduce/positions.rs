@@ -4,14 +4,11 @@ use half::{bf16, f16};
 use scry_gpu::{DType, Element, HostArguments, PreparedLaunch, Result};
 
 use super::{Reduce, Reduction};
-use crate::host;
+use crate::host::{self, MIN_PART};
 use crate::operation::{Operation, Preparation};
 
 /// Elements that are compared side by side.
 const LANES: usize = 8;
-
-/// The fewest elements of a thread.
-const MIN_TASK: usize = 1 << 14;
 
 /// Prepares the search.
 pub(super) fn prepare(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
@@ -29,7 +26,7 @@ pub(super) fn prepare(it: &Reduce, preparation: &Preparation<'_>) -> Result<Vec<
         (_, true) => positions::<f32, _>(|x| x),
         (_, false) => positions::<f32, _>(|x: f32| -x),
     };
-    let (rows, columns) = (it.rows as usize, it.columns as usize);
+    let (rows, columns) = (it.results() as usize, it.length() as usize);
     preparation.host("positions", it.arguments(), move |arguments| find(arguments, rows, columns))
 }
 
@@ -42,10 +39,8 @@ fn positions<T: Element + Sync, K: PartialOrd + Copy>(
 ) -> Find {
     Box::new(move |arguments, rows, columns| {
         let (x, out) = (arguments.read::<T>(0), arguments.write::<u32>(1));
-        let rows_of_task = MIN_TASK.div_ceil(columns);
-        let x = (&x[..rows * columns], rows_of_task * columns);
-        host::for_each_chunk(x, (&mut out[..rows], rows_of_task), |x, out| {
-            for (row, out) in x.chunks_exact(columns).zip(out) {
+        host::for_each_part(&mut out[..rows], MIN_PART.div_ceil(columns), |first, out| {
+            for (row, out) in x[first * columns..].chunks_exact(columns).zip(out) {
                 *out = position(row, key) as u32;
             }
         });
@@ -74,7 +69,12 @@ fn position<T: Copy, K: PartialOrd + Copy>(row: &[T], key: impl Fn(T) -> K + Cop
     if nans.contains(&1) {
         return row.iter().position(is_nan).unwrap_or(0);
     }
-    let [first, others @ ..] = largest;
-    let largest = others.into_iter().fold(first, |a, b| if b > a { b } else { a });
-    row.iter().position(|x| key(*x) == largest).unwrap_or(0)
+    // By halves, since each step waits for the one before.
+    for half in [4, 2, 1] {
+        for lane in 0..half {
+            let other = largest[lane + half];
+            largest[lane] = if other > largest[lane] { other } else { largest[lane] };
+        }
+    }
+    row.iter().position(|x| key(*x) == largest[0]).unwrap_or(0)
 }

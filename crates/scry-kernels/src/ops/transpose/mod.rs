@@ -1,5 +1,7 @@
 //! Transposes and other permutations of axes.
 
+mod host;
+
 use std::fmt::Write as _;
 
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuffer};
@@ -7,11 +9,9 @@ use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result, UntypedBuf
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, NUMBERS};
-use crate::host;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
-use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// A permutation of axes.
@@ -286,16 +286,6 @@ impl Permute {
     }
 }
 
-impl Permute {
-    /// Returns why a plain kernel cannot be used; `None` if it can.
-    fn plain_obstacle(&self, kernels: &Kernels) -> Option<String> {
-        let none = self.axes.matrix().is_none();
-        let missing = none.then(|| "transposes, but the last axis stays the last".to_owned());
-        let elements = (self.dtype.size() < 4).then(|| elements::obstacle(self.dtype, kernels));
-        missing.or_else(|| elements.flatten()).or_else(|| self.wgsl_obstacle(kernels))
-    }
-}
-
 impl Operation for Permute {
     fn function(&self) -> &'static str {
         self.function
@@ -313,10 +303,10 @@ impl Operation for Permute {
     fn variants() -> &'static [Variant<Self>] {
         &[
             Variant {
-                info: plain::INFO,
-                obstacle: Permute::plain_obstacle,
-                suits: |_, kernels| host::is_cpu(kernels),
-                prepare: |it, preparation| Ok(vec![plain_transpose(it, preparation)?]),
+                info: crate::host::INFO,
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::prepare,
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
@@ -392,36 +382,19 @@ fn blocks(it: &Permute, preparation: &Preparation<'_>) -> Result<PreparedLaunch>
     let Matrices { rows, columns, immediates, declaration, count } = it.matrices();
     let [x, y] = words(it, preparation)?;
     let quads = match it.dtype.size() {
-        2 => include_str!("../shaders/transpose_quads16.wgsl"),
-        _ => include_str!("../shaders/transpose_quads32.wgsl"),
+        2 => include_str!("../../shaders/transpose_quads16.wgsl"),
+        _ => include_str!("../../shaders/transpose_quads32.wgsl"),
     };
     preparation.wgsl(&WgslLaunch {
         source: &[
             quads,
             &declaration,
-            include_str!("../shaders/transpose_outer.wgsl"),
-            include_str!("../shaders/transpose_blocks.wgsl"),
+            include_str!("../../shaders/transpose_outer.wgsl"),
+            include_str!("../../shaders/transpose_blocks.wgsl"),
         ],
         buffers: &[&x, &y],
         immediates,
         workgroups: [columns.div_ceil(64), rows.div_ceil(64), count],
-    })
-}
-
-/// Prepares the transpose of an element by each invocation.
-fn plain_transpose(it: &Permute, preparation: &Preparation<'_>) -> Result<PreparedLaunch> {
-    let Matrices { rows, columns, immediates, declaration, count } = it.matrices();
-    let (prelude, [x, y]) = elements_or_words(it, preparation)?;
-    preparation.wgsl(&WgslLaunch {
-        source: &[
-            prelude,
-            &declaration,
-            include_str!("../shaders/transpose_outer.wgsl"),
-            include_str!("../shaders/plain/transpose.wgsl"),
-        ],
-        buffers: &[&x, &y],
-        immediates,
-        workgroups: [columns.div_ceil(16), rows.div_ceil(16), count],
     })
 }
 
@@ -444,8 +417,8 @@ fn tiles(it: &Permute, preparation: &Preparation<'_>, tile: [u32; 2]) -> Result<
         source: &[
             prelude,
             &declaration,
-            include_str!("../shaders/transpose_outer.wgsl"),
-            include_str!("../shaders/transpose_tiles.wgsl"),
+            include_str!("../../shaders/transpose_outer.wgsl"),
+            include_str!("../../shaders/transpose_tiles.wgsl"),
         ],
         buffers: &[&x, &y],
         immediates,
@@ -502,7 +475,7 @@ fn permute_elements(
         _ => elements_or_words(it, preparation)?,
     };
     preparation.wgsl(&WgslLaunch {
-        source: &[prelude, alias, &position, include_str!("../shaders/permute_elements.wgsl")],
+        source: &[prelude, alias, &position, include_str!("../../shaders/permute_elements.wgsl")],
         buffers: &[&x, &y],
         immediates,
         workgroups: [granules.div_ceil(1024) as u32, 1, 1],
