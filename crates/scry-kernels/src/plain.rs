@@ -18,7 +18,7 @@ pub(crate) const INFO: VariantInfo =
 const WORKGROUP: u64 = 64;
 
 /// Iterations of loops of an invocation, at most: llvmpipe ends all of them after 65535.
-pub(crate) const MAX_ITERATIONS: u64 = 1 << 15;
+pub(crate) const MAX_ITERATIONS: u64 = 65_000;
 
 /// Returns whether a device runs kernels on the host's processor.
 pub(crate) fn is_software(kernels: &Kernels) -> bool {
