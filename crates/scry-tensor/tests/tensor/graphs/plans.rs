@@ -1,0 +1,156 @@
+//! Plans: submissions, kernels, memory, and what outputs may be.
+
+use scry_gpu::testing;
+use scry_tensor::{DType, Device, Graph, Tensor};
+use scry_test_support::on_each_device;
+
+use super::random::compare;
+use crate::support::{cpu, ok};
+
+#[test]
+fn plans_agree_on_each_device() {
+    on_each_device(|gpu| {
+        let g = ok(Graph::new(gpu));
+        let x = ok(g.input("x", (g.dim("batch", 1..=8), 3)));
+        let w = ok(Tensor::new([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]], gpu));
+        let h = ok(ok(x.matmul(&w)).relu());
+        let y = ok(&h - &ok(h.max_keepdim(-1)));
+        let plan = ok(g.compile(&[y]));
+        let data = ok(Tensor::new([[1.0f32, 0.0, 0.0], [0.0, -1.0, 0.0]], gpu));
+        let out = ok(plan.run(&[("x", &data)]));
+        assert_eq!(ok(out[0].to_vec::<f32>()), [-1.0, 0.0, 0.0, 0.0]);
+    });
+}
+
+#[test]
+fn chain_of_maps_is_one_kernel() {
+    let (gpu, log) = testing::observed(testing::null_info());
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [16, 8]));
+    let y = ok(g.input("y", [8]));
+    let mut z = ok(x.add(&y));
+    for _ in 0..8 {
+        z = ok(ok(z.maximum(0.25)).mul(&y));
+    }
+    let plan = ok(g.compile(&[ok(z.t())]));
+    let (a, b) = inputs(&gpu);
+    let _ = log.take();
+    let _out = ok(plan.run(&[("x", &a), ("y", &b)]));
+    assert_eq!(log.take().dispatches, 1);
+}
+
+fn inputs(gpu: &Device) -> (Tensor, Tensor) {
+    let x = ok(Tensor::from_slice(&[1.0f32; 128], [16, 8], gpu));
+    (x, ok(Tensor::from_slice(&[2.0f32; 8], [8], gpu)))
+}
+
+#[test]
+fn outputs_may_be_anything() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [2, 2]));
+    let w = ok(Tensor::new([7.0f32, 8.0], &gpu));
+    let p = ok(g.param("w", &w));
+    let sum = ok(x.add(&p));
+    let outputs = [
+        x.clone(),
+        ok(x.t()),
+        p.clone(),
+        ok(p.expand([2, 2])),
+        sum.clone(),
+        ok(sum.i(1)),
+        sum.clone(),
+        w.clone(),
+        ok(g.full([2], 1.5, DType::F32)),
+        ok(sum.i((0..0, 0..1))),
+    ];
+    let plan = ok(g.compile(&outputs));
+    let data = ok(Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu));
+    let out = ok(plan.run(&[("x", &ok(data.t()))]));
+    let values: Vec<Vec<f32>> = out.iter().map(|it| ok(it.to_vec())).collect();
+    assert_eq!(values[0], [1.0, 3.0, 2.0, 4.0]);
+    assert_eq!(values[1], [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(values[2], [7.0, 8.0]);
+    assert_eq!(values[3], [7.0, 8.0, 7.0, 8.0]);
+    assert_eq!(values[4], [8.0, 11.0, 9.0, 12.0]);
+    assert_eq!(values[5], [9.0, 12.0]);
+    assert_eq!(values[6], values[4]);
+    assert_eq!(values[7], [7.0, 8.0]);
+    assert_eq!(values[8], [1.5, 1.5]);
+    assert_eq!((values[9].len(), out[9].shape().to_vec()), (0, vec![0, 1]));
+}
+
+#[test]
+fn outputs_survive_later_runs() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [4]));
+    let y = ok(ok(x.exp()).sum_keepdim(0));
+    let plan = ok(g.compile(&[ok(y.add(1.0)), y]));
+    let run = |value: f32| {
+        let data = ok(Tensor::from_slice(&[value; 4], [4], &gpu));
+        ok(plan.run(&[("x", &data)]))
+    };
+    let first = run(0.0);
+    let second = run(1.0);
+    drop(plan_values(&second));
+    assert_eq!(plan_values(&first), [5.0, 4.0]);
+}
+
+fn plan_values(out: &[Tensor]) -> Vec<f32> {
+    out.iter().map(|it| ok(it.item::<f32>())).collect()
+}
+
+#[test]
+fn runs_may_overlap() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [64]));
+    let h = ok(ok(x.mul(2.0)).sum_keepdim(0));
+    let plan = &ok(g.compile(&[ok(&x + &h)]));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let gpu = &gpu;
+            scope.spawn(move || {
+                for n in 0..20 {
+                    let value = (thread * 20 + n) as f32;
+                    let data = ok(Tensor::from_slice(&[value; 64], [64], gpu));
+                    let out = ok(plan.run(&[("x", &data)]));
+                    assert_eq!(ok(out[0].to_vec::<f32>()), [value * 129.0; 64]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn deep_chain_needs_no_stack() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [2]));
+    let mut y = x.clone();
+    for n in 0..100_000 {
+        y = ok(y.add(if n % 2 == 0 { 1.0 } else { -1.0 }));
+    }
+    let plan = ok(g.compile(&[y]));
+    let data = ok(Tensor::new([1.0f32, 2.0], &gpu));
+    let out = ok(plan.run(&[("x", &data)]));
+    assert_eq!(ok(out[0].to_vec::<f32>()), [1.0, 2.0]);
+}
+
+#[test]
+fn device_closes_with_last_plan() {
+    let (gpu, log) = testing::observed(testing::null_info());
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [4]));
+    let plan = ok(g.compile(&[ok(x.exp())]));
+    drop((gpu, g, x));
+    assert!(!log.is_device_dropped());
+    drop(plan);
+    assert!(log.is_device_dropped());
+}
+
+#[test]
+fn random_plans_agree_on_gpus() {
+    on_each_device(|gpu| (0..8).for_each(|seed| compare(seed, gpu)));
+}
