@@ -30,6 +30,8 @@ pub enum ErrorKind {
     /// A node of a graph is used where elements in memory are needed, or nodes of different graphs
     /// are used together; the inputs of a run are not those of the plan.
     Graph,
+    /// A kernel of a plan computed another result than its operations one by one.
+    Mismatch,
     /// The device, its driver or the kernel failed: [`Error::gpu`] has the error.
     Gpu,
 }

@@ -21,6 +21,8 @@ pub(crate) struct Reachable {
 /// A node with its shape.
 #[derive(Clone)]
 pub(crate) struct BoundNode {
+    /// The node of the graph as it was recorded that has this value.
+    pub(crate) origin: NodeId,
     pub(crate) content: Content,
     pub(crate) sources: Vec<NodeId>,
     pub(crate) shape: Shape,
@@ -98,7 +100,8 @@ impl Reachable {
                     .map_err(|error| error.when(&with(sizes)).in_scope(&node.scope))?,
             };
             let Node { content, sources, dtype, call, scope, .. } = node.clone();
-            bound.nodes.push(BoundNode { content, sources, shape, dtype, call, scope });
+            let origin = NodeId(bound.nodes.len() as u32);
+            bound.nodes.push(BoundNode { origin, content, sources, shape, dtype, call, scope });
         }
         Ok(bound)
     }

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use scry_gpu::{Batch, Device};
 
 use super::Graph;
-use super::bound::{Reachable, Sizes, check_outputs};
+use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
-use super::group::{self, Limits};
+use super::group::{self, Grouped, Limits};
 use super::plan;
-use super::record::{Specialised, Target};
+use super::record::{Observer, Specialised, Target};
 use super::simplify;
-use crate::error::{Call, Error, ErrorKind, Result};
+use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Map;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::{Layout, Shape, check_count};
@@ -135,17 +135,33 @@ impl Plan {
     pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run");
         let inputs = self.inputs(call, inputs)?;
+        let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
+        let outputs = self.submit(call, &specialised, &inputs, &mut |_, _, _| Ok(()))?;
+        Ok(outputs.into_iter().map(Tensor::from).collect())
+    }
+
+    /// Returns the sizes of the named dimensions.
+    pub(super) fn sizes(&self, call: Call, inputs: &[&Arc<Stored>]) -> Result<Sizes> {
         let shapes: Vec<Shape> = inputs.iter().map(|it| it.shape().clone()).collect();
-        let sizes = self.shared.graph.solve(call, &shapes)?;
-        let specialised = self.specialised(&sizes)?;
+        self.shared.graph.solve(call, &shapes)
+    }
+
+    /// Submits a run, and returns its outputs.
+    pub(super) fn submit(
+        &self,
+        call: Call,
+        specialised: &Specialised,
+        inputs: &[&Arc<Stored>],
+        after: &mut Observer<'_>,
+    ) -> Result<Vec<Stored>> {
         let mut batch = self.shared.runtime.device().batch();
         let mut packed = Vec::with_capacity(inputs.len());
         for input in inputs {
             packed.push(self.packed(call, &mut batch, input)?);
         }
-        let outputs = specialised.run(self.shared.target(), call, &mut batch, &packed)?;
+        let outputs = specialised.run(self.shared.target(), call, &mut batch, &packed, after)?;
         drop(batch.submit_async().map_err(|error| call.gpu(error))?);
-        Ok(outputs.into_iter().map(Tensor::from).collect())
+        Ok(outputs)
     }
 
     /// Returns the inputs in the order of the graph.
@@ -296,10 +312,15 @@ impl Shared {
         Target { runtime: &self.runtime, compiles: &self.compiles }
     }
 
-    /// Compiles the graph for sizes: the passes, in order.
-    pub(super) fn specialise(&self, sizes: &Sizes, fuses: bool) -> Result<Specialised, Error> {
+    /// Compiles the graph for sizes.
+    pub(super) fn specialise(&self, sizes: &Sizes, fuses: bool) -> Result<Specialised> {
+        let grouped = self.group(sizes, fuses)?;
+        self.plan(grouped)
+    }
+
+    /// Runs the passes up to the groups of nodes.
+    pub(super) fn group(&self, sizes: &Sizes, fuses: bool) -> Result<(BoundGraph, Grouped)> {
         let info = self.runtime.device().info();
-        let params: Vec<&Stored> = self.graph.params.iter().map(|(_, stored)| &**stored).collect();
         let limits = Limits {
             fuses,
             immediates: info.limits.max_immediates as usize,
@@ -309,11 +330,21 @@ impl Shared {
         debug::print(Stage::Graph, || debug::graph(&bound));
         let (simple, applied) = simplify::simplify(&bound);
         debug::print(Stage::Simplify, || debug::simplified(&simple, &applied));
-        let grouped = group::group(&simple, &params, limits)?;
+        let grouped = group::group(&simple, &self.params(), limits)?;
         debug::print(Stage::Group, || debug::grouped(&grouped));
+        Ok((simple, grouped))
+    }
+
+    /// Plans memory and prepares launches.
+    pub(super) fn plan(&self, (graph, grouped): (BoundGraph, Grouped)) -> Result<Specialised> {
+        let params = self.params();
         let memory = plan::plan(&grouped);
         debug::print(Stage::Plan, || debug::memory(&grouped, &memory));
-        Specialised::new(self.target(), self.call, simple, grouped, memory, &params)
+        Specialised::new(self.target(), self.call, graph, grouped, memory, &params)
+    }
+
+    fn params(&self) -> Vec<&Stored> {
+        self.graph.params.iter().map(|(_, stored)| &**stored).collect()
     }
 }
 

@@ -75,6 +75,8 @@ pub(crate) struct Kernel {
     pub(crate) nodes: Vec<NodeId>,
     /// Why its result is stored.
     pub(crate) reason: Reason,
+    /// The node with the value that it stores, and the views of it.
+    pub(crate) value: Option<(NodeId, Vec<View>)>,
 }
 
 impl Kernel {
@@ -187,7 +189,7 @@ impl Grouping<'_> {
             materialise::shared(&fused, self.uses[id.index()], &bytes)
         };
         let Some(reason) = reason else { return Value::Fused(fused) };
-        let stored = self.store(*fused, reason);
+        let stored = self.store(*fused, reason, Some((id, Vec::new())));
         if let (Reason::Output, Value::Stored(buffer, ..)) = (reason, &stored) {
             self.set_output(*buffer);
         }
@@ -217,20 +219,20 @@ impl Grouping<'_> {
         })
     }
 
-    /// Adds the kernel that stores an expression.
-    fn store(&mut self, fused: Fused, reason: Reason) -> Value {
+    /// Adds the kernel that stores an expression: the value of a node, or a view of one.
+    fn store(&mut self, fused: Fused, reason: Reason, value: Option<(NodeId, Vec<View>)>) -> Value {
         let (dtype, shape) = (fused.dtype, fused.shape.clone());
         let result = self.buffer(Origin::Result, packed_bytes(&shape, dtype));
         let nodes = fused.nodes.clone();
         let work = fused.into_work();
-        self.new.kernels.push(Kernel { work, result, shape: shape.clone(), nodes, reason });
+        self.new.kernels.push(Kernel { work, result, shape: shape.clone(), nodes, reason, value });
         Value::Stored(result, dtype, Layout::contiguous(shape))
     }
 
     /// Stores a source and lets its other users read it from memory.
     fn store_source(&mut self, id: NodeId, value: Value, reason: Reason) -> Value {
         let Value::Fused(fused) = value else { return value };
-        let stored = self.store(*fused, reason);
+        let stored = self.store(*fused, reason, Some((id, Vec::new())));
         if self.uses[id.index()] > 0 {
             self.values[id.index()] = Some(stored.clone());
         }
@@ -277,7 +279,8 @@ impl Grouping<'_> {
                 if let Some(layout) = view.layout(node.call, &layout, like)? {
                     return Ok(Value::Stored(buffer, dtype, layout));
                 }
-                self.store(Fused::copy(buffer, dtype, layout), Reason::View)
+                let value = id.map(|id| (id, Vec::new()));
+                self.store(Fused::copy(buffer, dtype, layout), Reason::View, value)
             }
             Value::Fused(fused) => {
                 let layout = |it: &Layout| view.layout(node.call, it, like).ok().flatten();
@@ -291,7 +294,7 @@ impl Grouping<'_> {
                     (Err((fused, reason)), Some(id)) => {
                         self.store_source(id, Value::Fused(fused), reason)
                     }
-                    (Err((fused, reason)), None) => self.store(*fused, reason),
+                    (Err((fused, reason)), None) => self.store(*fused, reason, None),
                 }
             }
         };
@@ -359,7 +362,7 @@ impl Grouping<'_> {
                 == self.graph.nodes[id.index()].shape);
             let stored = match value {
                 value if is_same => self.store_source(id, value, reason),
-                Value::Fused(fused) => self.store(*fused, reason),
+                Value::Fused(fused) => self.store(*fused, reason, None),
                 stored @ Value::Stored(..) => stored,
             };
             sources.push((id, stored));
@@ -412,8 +415,9 @@ impl Grouping<'_> {
         let mut operands = Vec::new();
         for (n, id) in node.sources.iter().enumerate() {
             let mut value = self.take(*id);
-            for view in library.view(n, &shapes) {
-                value = self.viewed(node, None, value, &view, None)?;
+            let views = library.view(n, &shapes);
+            for view in &views {
+                value = self.viewed(node, None, value, view, None)?;
             }
             let alignment = self.limits.alignment;
             let stored = match value {
@@ -422,11 +426,13 @@ impl Grouping<'_> {
                         true => Value::Stored(buffer, dtype, layout),
                         false => {
                             let copy = Fused::copy(buffer, dtype, layout);
-                            self.store(copy, Reason::Operand(library.name()))
+                            self.store(copy, Reason::Operand(library.name()), Some((*id, views)))
                         }
                     }
                 }
-                Value::Fused(fused) => self.store(*fused, Reason::Operand(library.name())),
+                Value::Fused(fused) => {
+                    self.store(*fused, Reason::Operand(library.name()), Some((*id, views)))
+                }
             };
             if let Value::Stored(buffer, dtype, layout) = stored {
                 operands.push((buffer, layout, dtype));
@@ -436,7 +442,8 @@ impl Grouping<'_> {
         let flops = library.flops(&shapes, &node.shape);
         let work = Work::Library { library: library.clone(), operands, flops };
         let (shape, nodes) = (node.shape.clone(), vec![id]);
-        self.new.kernels.push(Kernel { work, result, shape, nodes, reason: Reason::Library });
+        let (reason, value) = (Reason::Library, Some((id, Vec::new())));
+        self.new.kernels.push(Kernel { work, result, shape, nodes, reason, value });
         let layout = Layout::contiguous(node.shape.clone());
         Ok(Value::Stored(result, node.dtype, layout))
     }

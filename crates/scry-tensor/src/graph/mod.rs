@@ -11,9 +11,11 @@
 //! | `plan` | places results in arenas |
 //! | `record` | prepares launches, and adds them to the batch of a run |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
+//! | `check` | compares each kernel with the recorded operations |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
 mod bound;
+mod check;
 mod compiled;
 mod debug;
 pub(crate) mod dim;

@@ -187,7 +187,7 @@ mod tests {
             let result = BufferId(n as u32 + 1);
             let work = Work::Map { map, operands, arguments, gathered };
             let (nodes, reason) = (Vec::new(), Reason::Library);
-            kernels.push(Kernel { work, result, shape, nodes, reason });
+            kernels.push(Kernel { work, result, shape, nodes, reason, value: None });
         }
         Grouped { kernels, buffers, outputs: Vec::new() }
     }

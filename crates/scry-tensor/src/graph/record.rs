@@ -29,6 +29,10 @@ pub(crate) struct Specialised {
     pub(crate) variants: Vec<Option<String>>,
 }
 
+/// Called with the batch, the position of a kernel and its result, after it was added.
+pub(crate) type Observer<'o> =
+    dyn FnMut(&mut Batch, usize, &UntypedBuffer) -> scry_gpu::Result<()> + 'o;
+
 /// A prepared kernel.
 enum Prepared {
     /// There are no elements.
@@ -172,13 +176,15 @@ impl Specialised {
         &self.graph.nodes[last]
     }
 
-    /// Submits the kernels, and returns the outputs. Inputs are packed.
+    /// Adds the kernels to a batch, and returns the outputs. Inputs are packed. `after` is called
+    /// with each kernel that was added, and its result.
     pub(crate) fn run(
         &self,
         target: Target<'_>,
         call: Call,
         batch: &mut Batch,
         inputs: &[Stored],
+        after: &mut Observer<'_>,
     ) -> Result<Vec<Stored>> {
         let device = target.runtime.device();
         let mut own: Vec<Option<UntypedBuffer>> = Vec::with_capacity(self.buffers.len());
@@ -198,7 +204,11 @@ impl Specialised {
                 Some(prepared) => prepared.add_to(batch),
                 None => self.prepare(target, position, buffer)?.0.add_to(batch),
             };
-            added.map_err(|error| located(self.node_of(kernel), error))?;
+            let observed = added.and_then(|()| match buffer(kernel.result) {
+                Some(result) => after(batch, position, result),
+                None => Ok(()),
+            });
+            observed.map_err(|error| located(self.node_of(kernel), error))?;
         }
         let output = |(id, layout, dtype): &(BufferId, Layout, crate::dtype::DType)| {
             buffer(*id).map(|buffer| Stored {

@@ -129,7 +129,7 @@ impl Tensor {
 
 impl Stored {
     /// Returns the elements in row-major order.
-    pub(super) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
+    pub(crate) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
             let (own, asked) = (self.dtype, T::DTYPE);
             let help = match own.is_quantized() {

@@ -41,8 +41,8 @@ fn products_agree_with_reference() {
 #[test]
 fn vectors_are_rows_and_columns() {
     on_each_device(|gpu| {
-        let x = ok(Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]], &gpu));
-        let (u, v) = (ok(Tensor::new([1.0f32, -1.0], &gpu)), ok(Tensor::new([1.0f32; 3], &gpu)));
+        let x = ok(Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]], gpu));
+        let (u, v) = (ok(Tensor::new([1.0f32, -1.0], gpu)), ok(Tensor::new([1.0f32; 3], gpu)));
         assert_eq!(ok(ok(u.matmul(&x)).to_vec::<f32>()), [-3.0; 3]);
         assert_eq!(ok(ok(x.matmul(&v)).to_vec::<f32>()), [6.0, 15.0]);
         let dot = ok(v.matmul(&v));
@@ -53,9 +53,9 @@ fn vectors_are_rows_and_columns() {
 #[test]
 fn views_with_offsets_multiply() {
     on_each_device(|gpu| {
-        let x = ok(ok(Tensor::arange(24, DType::F32, &gpu)).reshape([4, 6]));
+        let x = ok(ok(Tensor::arange(24, DType::F32, gpu)).reshape([4, 6]));
         let part = ok(x.i((1..3, 1..4)));
-        let found = ok(part.matmul(&ok(part.t())));
+        let found = ok(part.matmul(ok(part.t())));
         assert_eq!(ok(found.to_vec::<f32>()), [194.0, 338.0, 338.0, 590.0]);
     });
 }

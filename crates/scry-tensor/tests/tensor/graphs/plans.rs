@@ -39,6 +39,62 @@ fn chain_of_maps_is_one_kernel() {
     assert_eq!(log.take().dispatches, 1);
 }
 
+/// Returns the driver calls of a run, of a chain of `sums` reductions and maps.
+fn driver_calls(sums: usize) -> u64 {
+    let faults = testing::FaultPlan::new(testing::Fault::DeviceLost, u64::MAX);
+    let gpu = testing::open_with_faults("cpu", &faults).expect("the CPU device");
+    let g = ok(Graph::new(&gpu));
+    let mut y = ok(g.input("x", [8, 8]));
+    for _ in 0..sums {
+        let sum = ok(y.sum_keepdim(0));
+        y = ok(y.sub(&sum));
+    }
+    let plan = ok(g.compile(&[y]));
+    assert!(ok(plan.explain()).kernels.len() >= 2 * sums);
+    let data = ok(Tensor::from_slice(&[1.0f32; 64], [8, 8], &gpu));
+    let before = faults.calls();
+    let _out = ok(plan.run(&[("x", &data)]));
+    faults.calls() - before
+}
+
+#[test]
+fn run_is_one_submission() {
+    // Each needs memory for the output, and submits; more submissions would be more calls.
+    assert_eq!((driver_calls(1), driver_calls(7)), (2, 2));
+}
+
+#[test]
+fn unfused_plan_has_kernel_for_each_operation() {
+    let program = std::env::current_exe().expect("the path of this test");
+    let run = |fuse: &str| {
+        let mut command = std::process::Command::new(&program);
+        command.env("SCRY_FUSE", fuse).env("SCRY_DEBUG", "graph,simplify,group,plan");
+        let test = "graphs::plans::chain_for_child_process";
+        let output = command.args([test, "--exact", "--ignored", "--nocapture"]).output();
+        let output = output.expect("the test starts");
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let (fused, unfused) = (run("1"), run("0"));
+    for stage in ["graph", "simplify", "group", "plan"] {
+        assert!(fused.contains(&format!("scry: stage {stage}\n")), "{fused}");
+    }
+    assert!(fused.contains("kernel 0: ") && !fused.contains("kernel 1: "), "{fused}");
+    assert!(unfused.contains("kernel 2: ") && !unfused.contains("kernel 3: "), "{unfused}");
+    assert!(!fused.contains("unknown stage"), "{fused}");
+}
+
+#[test]
+#[ignore = "run by another test"]
+fn chain_for_child_process() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [3]));
+    let plan = ok(g.compile(&[ok(ok(ok(x.exp()).mul(2.0)).add(1.0))]));
+    let data = ok(Tensor::zeros([3], DType::F32, &gpu));
+    assert_eq!(ok(ok(plan.run(&[("x", &data)]))[0].to_vec::<f32>()), [3.0; 3]);
+}
+
 fn inputs(gpu: &Device) -> (Tensor, Tensor) {
     let x = ok(Tensor::from_slice(&[1.0f32; 128], [16, 8], gpu));
     (x, ok(Tensor::from_slice(&[2.0f32; 8], [8], gpu)))

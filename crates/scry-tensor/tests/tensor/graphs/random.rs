@@ -235,6 +235,9 @@ pub fn compare(seed: u64, gpu: &Device) {
         .iter()
         .map(|name| (name.as_str(), &tensors[name.parse::<usize>().expect("a number")]))
         .collect();
+    if seed.is_multiple_of(4) {
+        plan.check(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
     // Twice: the second run finds the memory as the first one left it.
     for _ in 0..2 {
         let found = plan.run(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -249,6 +252,13 @@ fn seeds() -> std::ops::Range<u64> {
     let read = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let first = read("SCRY_FUZZ_FIRST").unwrap_or(0);
     first..first + read("SCRY_FUZZ_SEEDS").unwrap_or(300)
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn ten_thousand_plans_compute_bits_of_operations() {
+    let gpu = crate::support::cpu();
+    (0..10_000).for_each(|seed| compare(seed, &gpu));
 }
 
 #[test]
