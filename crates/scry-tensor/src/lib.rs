@@ -22,7 +22,7 @@ mod tensor;
 pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{Dim, DimShape, Graph, KernelReport, Plan, PlanReport, Scope};
+pub use graph::{Dim, DimShape, Graph, KernelReport, Plan, PlanReport, Scope, State};
 #[doc(hidden)]
 pub use ops::Value;
 pub use ops::{Operand, Operation, operations};

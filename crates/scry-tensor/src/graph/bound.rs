@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::dim::{Dim, Size};
-use super::node::{Content, Input, Node, NodeId, Nodes};
+use super::node::{Content, Input, Node, NodeId, Nodes, StateInfo, UserKernel};
 use crate::dtype::DType;
 use crate::error::{Call, ErrorKind, Result};
 use crate::op::Op;
@@ -16,6 +16,10 @@ pub(crate) struct Reachable {
     pub(crate) inputs: Vec<Input>,
     pub(crate) params: Vec<(Option<String>, Arc<Stored>)>,
     pub(crate) outputs: Vec<NodeId>,
+    pub(crate) states: Vec<StateInfo>,
+    pub(crate) kernels: Vec<Arc<UserKernel>>,
+    /// The last write of each state.
+    pub(crate) writes: Vec<NodeId>,
 }
 
 /// A node with its shape.
@@ -29,6 +33,10 @@ pub(crate) struct BoundNode {
     pub(crate) dtype: DType,
     pub(crate) call: Call,
     pub(crate) scope: Arc<str>,
+    /// The kernel of the program that the node is.
+    pub(crate) kernel: Option<Arc<UserKernel>>,
+    /// The shapes and types of all its outputs.
+    pub(crate) results: Vec<(Shape, DType)>,
 }
 
 /// A graph with its shapes.
@@ -36,19 +44,21 @@ pub(crate) struct BoundNode {
 pub(crate) struct BoundGraph {
     pub(crate) nodes: Vec<BoundNode>,
     pub(crate) outputs: Vec<NodeId>,
+    /// The last write of each state.
+    pub(crate) writes: Vec<NodeId>,
 }
 
 /// The sizes of named dimensions, by name, in the order in which inputs name them.
 pub(crate) type Sizes = Vec<(String, usize)>;
 
-/// Returns for each node whether an output depends on it.
+/// Returns for each node whether a root depends on it.
 pub(crate) fn live<'n>(
     count: usize,
-    outputs: &[NodeId],
+    roots: impl Iterator<Item = &'n NodeId>,
     sources: impl Fn(usize) -> &'n [NodeId],
 ) -> Vec<bool> {
     let mut live = vec![false; count];
-    outputs.iter().for_each(|output| live[output.index()] = true);
+    roots.for_each(|root| live[root.index()] = true);
     for node in (0..count).rev() {
         if live[node] {
             sources(node).iter().for_each(|source| live[source.index()] = true);
@@ -60,9 +70,18 @@ pub(crate) fn live<'n>(
 impl Reachable {
     /// Copies the nodes that outputs depend on.
     pub(crate) fn new(nodes: &Nodes, outputs: &[NodeId]) -> Self {
-        let live = live(nodes.nodes.len(), outputs, |node| &nodes.nodes[node].sources);
-        let mut new =
-            Self { nodes: Vec::new(), inputs: Vec::new(), params: Vec::new(), outputs: Vec::new() };
+        let writes = nodes.written();
+        let roots = outputs.iter().chain(&writes);
+        let live = live(nodes.nodes.len(), roots, |node| &nodes.nodes[node].sources);
+        let mut new = Self {
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            params: Vec::new(),
+            outputs: Vec::new(),
+            states: Vec::new(),
+            kernels: nodes.kernels.clone(),
+            writes: Vec::new(),
+        };
         let mut ids = vec![NodeId(0); nodes.nodes.len()];
         for (position, node) in nodes.nodes.iter().enumerate().filter(|(n, _)| live[*n]) {
             ids[position] = NodeId(new.nodes.len() as u32);
@@ -77,23 +96,31 @@ impl Reachable {
                     new.params.push(nodes.params[n].clone());
                     Content::Param(new.params.len() - 1)
                 }
+                Content::State(n) => {
+                    new.states.push(nodes.states[n].clone());
+                    Content::State(new.states.len() - 1)
+                }
                 other => other,
             };
             new.nodes.push(node);
         }
+        new.writes = writes.iter().map(|write| ids[write.index()]).collect();
         new.outputs = outputs.iter().map(|output| ids[output.index()]).collect();
         new
     }
 
     /// Infers all shapes for sizes of the named dimensions.
     pub(crate) fn bind(&self, sizes: &Sizes) -> Result<BoundGraph> {
-        let mut bound = BoundGraph { nodes: Vec::new(), outputs: self.outputs.clone() };
+        let (outputs, writes) = (self.outputs.clone(), self.writes.clone());
+        let mut bound = BoundGraph { nodes: Vec::new(), outputs, writes };
         for node in &self.nodes {
             let shape = match &node.content {
                 // No size depends on a named dimension.
                 _ if node.shapes.len() == 1 => node.shapes[0].clone(),
                 Content::Input(n) => sized(&self.inputs[*n].sizes, sizes),
-                Content::Param(_) => node.shapes[0].clone(),
+                Content::Param(_) | Content::State(_) | Content::Write(_) => node.shapes[0].clone(),
+                Content::Kernel(n) => sized(&self.kernels[*n].outputs[0].0, sizes),
+                Content::Part(n) => bound.nodes[node.sources[0].index()].results[*n].0.clone(),
                 Content::Const(dims, ..) => sized(dims, sizes),
                 Content::Op(op) => bound
                     .shape(node.call, op, &node.sources)
@@ -101,7 +128,15 @@ impl Reachable {
             };
             let Node { content, sources, dtype, call, scope, .. } = node.clone();
             let origin = NodeId(bound.nodes.len() as u32);
-            bound.nodes.push(BoundNode { origin, content, sources, shape, dtype, call, scope });
+            let kernel = match &content {
+                Content::Kernel(n) => Some(self.kernels[*n].clone()),
+                _ => None,
+            };
+            let outputs = kernel.iter().flat_map(|kernel| &kernel.outputs);
+            let results = outputs.map(|(dims, dtype)| (sized(dims, sizes), *dtype)).collect();
+            let node =
+                BoundNode { origin, content, sources, shape, dtype, call, scope, kernel, results };
+            bound.nodes.push(node);
         }
         Ok(bound)
     }
@@ -110,11 +145,12 @@ impl Reachable {
     pub(crate) fn largest_sizes(&self) -> Sizes {
         let mut sizes = Sizes::new();
         let inputs = self.inputs.iter().flat_map(|input| &input.sizes);
-        let constants = self.nodes.iter().filter_map(|node| match &node.content {
-            Content::Const(dims, ..) => Some(dims),
-            _ => None,
+        let others = self.nodes.iter().flat_map(|node| match &node.content {
+            Content::Const(dims, ..) => vec![dims],
+            Content::Kernel(n) => self.kernels[*n].outputs.iter().map(|(dims, _)| dims).collect(),
+            _ => Vec::new(),
         });
-        for Dim(size) in inputs.chain(constants.flatten()) {
+        for Dim(size) in inputs.chain(others.flatten()) {
             if let Size::Named(dim) = size
                 && !sizes.iter().any(|(name, _)| *name == dim.name)
             {

@@ -1,16 +1,19 @@
 //! Checks of plans: each kernel against the operations that were recorded, one by one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use scry_gpu::UntypedBuffer;
 
 use super::bound::{BoundGraph, BoundNode, Sizes};
 use super::compiled::Plan;
-use super::node::Content;
+use super::node::{Content, NodeId, Write};
 use super::record::Specialised;
+use super::regions;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
 use crate::op::{Op, View};
+use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape};
 use crate::stored::{Stored, stored_word};
 use crate::tensor::Tensor;
@@ -56,6 +59,8 @@ impl Plan {
         inputs: &[&Arc<Stored>],
     ) -> Result<usize> {
         let device = self.device();
+        let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
+        let states = self.shared().states.iter().map(copy).collect::<Result<Vec<_>>>()?;
         let mut results: Vec<UntypedBuffer> = Vec::new();
         self.submit(call, specialised, inputs, &mut |batch, _, result| {
             let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
@@ -65,8 +70,11 @@ impl Plan {
             results.push(copy);
             Ok(())
         })?;
+        for (state, before) in self.shared().states.iter().zip(&states) {
+            before.copy_to(state).map_err(|error| call.gpu(error))?;
+        }
         let recorded = self.shared().graph.bind(sizes)?;
-        let values = self.one_by_one(&recorded, inputs)?;
+        let values = self.one_by_one(&recorded, inputs, &states)?;
         let mut compared = 0;
         for (position, buffer) in results.into_iter().enumerate() {
             let kernel = &specialised.grouped.kernels[position];
@@ -85,8 +93,14 @@ impl Plan {
     }
 
     /// Computes all nodes one by one.
-    fn one_by_one(&self, graph: &BoundGraph, inputs: &[&Arc<Stored>]) -> Result<Vec<Stored>> {
+    fn one_by_one(
+        &self,
+        graph: &BoundGraph,
+        inputs: &[&Arc<Stored>],
+        states: &[UntypedBuffer],
+    ) -> Result<Vec<Stored>> {
         let shared = self.shared();
+        let mut parts: HashMap<NodeId, Vec<Stored>> = HashMap::new();
         let mut values: Vec<Stored> = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
             let BoundNode { call, shape, .. } = node;
@@ -102,11 +116,83 @@ impl Plan {
                         node.sources.iter().map(|it| &values[it.index()]).collect();
                     op.run(*call, &operands)
                 }
+                Content::State(n) => Ok(self.whole(&shared.graph.states[*n], states[*n].clone())),
+                Content::Write(write) => {
+                    let sources: Vec<&Stored> =
+                        node.sources.iter().map(|it| &values[it.index()]).collect();
+                    written(*call, write, &sources)
+                }
+                Content::Kernel(_) => {
+                    let sources: Vec<&Stored> =
+                        node.sources.iter().map(|it| &values[it.index()]).collect();
+                    let results = outputs(*call, &shared.runtime, node, &sources)?;
+                    let first = results[0].clone();
+                    parts.insert(NodeId(values.len() as u32), results);
+                    Ok(first)
+                }
+                Content::Part(n) => Ok(parts[&node.sources[0]][*n].clone()),
             };
             values.push(value.map_err(|error| error.in_scope(&node.scope))?);
         }
         Ok(values)
     }
+}
+
+/// Returns a state after a write, in a buffer of its own.
+fn written(call: Call, write: &Write, sources: &[&Stored]) -> Result<Stored> {
+    let (state, new) = (sources[0], sources[1].copied(call)?);
+    let write = || -> scry_gpu::Result<UntypedBuffer> {
+        let buffer = state.buffer.duplicate()?;
+        match write {
+            Write::Region(parts) => {
+                // The index was checked when the write was recorded.
+                if let Ok(region) = regions::region(call, parts, state.shape()) {
+                    let size = state.dtype.size();
+                    for (from, to) in regions::copies(&region, size, &new.buffer, &buffer)? {
+                        from.copy_to(&to)?;
+                    }
+                }
+            }
+            Write::Rows if new.shape().contains(&0) => {}
+            Write::Rows => {
+                let (new, indices_dtype) = (&new.buffer, sources[2].dtype);
+                let count = sources[2].shape()[0];
+                let columns = state.shape()[1..].iter().product();
+                let packed = sources[2].copied(call);
+                let indices = packed.as_ref().map_or(&sources[2].buffer, |it| &it.buffer);
+                let rows = regions::Rows { new, indices, dtype: state.dtype, indices_dtype };
+                let sizes = [state.shape()[0], columns, count];
+                rows.prepare(&state.runtime, &buffer, sizes)?.run()?;
+            }
+        }
+        Ok(buffer)
+    };
+    let buffer = write().map_err(|error| call.gpu(error))?;
+    Ok(Stored { buffer, ..state.clone() })
+}
+
+/// Runs a kernel of the program.
+fn outputs(
+    call: Call,
+    runtime: &Arc<Runtime>,
+    node: &BoundNode,
+    sources: &[&Stored],
+) -> Result<Vec<Stored>> {
+    let sources: Vec<Stored> = sources.iter().map(|it| it.copied(call)).collect::<Result<_>>()?;
+    let mut results = Vec::new();
+    for (shape, dtype) in &node.results {
+        let bytes = crate::op::packed_bytes(shape, *dtype);
+        let buffer = runtime.device().alloc_untyped(None, bytes);
+        let buffer = buffer.map_err(|error| call.gpu(error))?;
+        let layout = Layout::contiguous(shape.clone());
+        results.push(Stored { runtime: runtime.clone(), buffer, layout, dtype: *dtype });
+    }
+    let buffers: Vec<_> = sources.iter().chain(&results).map(|it| (&it.buffer, it.dtype)).collect();
+    let count = node.shape.count().unwrap_or(0);
+    let launch = node.kernel.as_ref().map_or(Ok(None), |kernel| kernel.prepare(&buffers, count));
+    let run = launch.and_then(|launch| launch.map_or(Ok(()), |launch| launch.run()));
+    run.map_err(|error| call.gpu(error))?;
+    Ok(results)
 }
 
 fn viewed(call: Call, value: &Stored, views: &[View]) -> Result<Stored> {
@@ -195,7 +281,7 @@ mod tests {
     use scry_gpu::Device;
 
     use super::super::Graph;
-    use super::super::group::Work;
+    use super::super::grouped::Work;
     use super::*;
 
     /// Compares a plan after a kernel's first argument was changed.

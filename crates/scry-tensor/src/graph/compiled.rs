@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use scry_gpu::{Batch, Device};
+use scry_gpu::{Batch, Device, UntypedBuffer};
 
 use super::Graph;
 use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
-use super::group::{self, Grouped, Limits};
+use super::group::{self, Limits};
+use super::grouped::Grouped;
+use super::node::StateInfo;
 use super::plan;
 use super::record::{Observer, Specialised, Target};
 use super::simplify;
@@ -40,6 +42,8 @@ pub struct Plan {
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) graph: Reachable,
+    /// The states, by position in the graph's.
+    pub(crate) states: Vec<UntypedBuffer>,
     call: Call,
     fuses: bool,
     /// The most recently used last.
@@ -90,7 +94,7 @@ impl Graph {
         }
         let graph = Reachable::new(&nodes, &ids);
         drop(nodes);
-        let plan = Plan::new(call, self.recorder.runtime(), graph, fuses());
+        let plan = Plan::new(call, self.recorder.runtime(), graph, fuses())?;
         plan.specialised(&plan.shared.graph.largest_sizes())?;
         Ok(plan)
     }
@@ -102,10 +106,17 @@ fn fuses() -> bool {
 }
 
 impl Plan {
-    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fuses: bool) -> Self {
+    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fuses: bool) -> Result<Self> {
+        let allocate = |state: &StateInfo| {
+            let bytes = crate::op::packed_bytes(&state.shape, state.dtype);
+            runtime.device().alloc_untyped(None, bytes)
+        };
+        let states: scry_gpu::Result<Vec<_>> = graph.states.iter().map(allocate).collect();
+        let states = states.map_err(|error| call.gpu(error))?;
         let (specialised, compiles) = (Mutex::default(), AtomicU64::new(0));
         let runtime = runtime.clone();
-        Self { shared: Arc::new(Shared { runtime, graph, call, fuses, specialised, compiles }) }
+        let shared = Shared { runtime, graph, states, call, fuses, specialised, compiles };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Submits a run and returns its outputs, without waiting for them. Inputs are tensors in
@@ -340,7 +351,8 @@ impl Shared {
         let params = self.params();
         let memory = plan::plan(&grouped);
         debug::print(Stage::Plan, || debug::memory(&grouped, &memory));
-        Specialised::new(self.target(), self.call, graph, grouped, memory, &params)
+        let states = &self.states;
+        Specialised::new(self.target(), self.call, graph, grouped, memory, &params, states)
     }
 
     fn params(&self) -> Vec<&Stored> {

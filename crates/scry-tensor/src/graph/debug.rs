@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use super::bound::BoundGraph;
-use super::group::{Grouped, Origin, Work};
+use super::grouped::{Grouped, Origin, Work};
 use super::node::Content;
 use super::plan::{MemoryPlan, Slot};
 use super::simplify::Applied;
@@ -54,6 +54,10 @@ pub(crate) fn content(content: &Content) -> String {
         Content::Input(n) => format!("input {n}"),
         Content::Param(n) => format!("param {n}"),
         Content::Const(_, _, bits) => format!("const {bits:#x}"),
+        Content::Kernel(n) => format!("kernel {n} of the program"),
+        Content::Part(n) => format!("output {n}"),
+        Content::State(n) => format!("state {n}"),
+        Content::Write(_) => "write".to_owned(),
         Content::Op(op) => match op {
             Op::Map(map, _) => format!("map of {} steps", map.scalars.len()),
             Op::View(view) => format!("view {}", view.name()),
@@ -105,6 +109,10 @@ pub(crate) fn grouped(grouped: &Grouped) -> String {
         let what = match &kernel.work {
             Work::Map { map, .. } => format!("map of {} steps", map.scalars.len()),
             Work::Library { library, .. } => library.name().to_owned(),
+            Work::User { kernel, .. } => {
+                kernel.as_ref().map(|it| format!("{it:?}")).unwrap_or_default()
+            }
+            Work::Write { .. } | Work::WriteRows { .. } => "write".to_owned(),
         };
         let _ = writeln!(
             text,
@@ -140,6 +148,7 @@ pub(crate) fn place(origin: Origin, slot: Option<Slot>) -> String {
         (Origin::Input(input), _) => format!("input {input}"),
         (Origin::Param(param), _) => format!("param {param}"),
         (Origin::Output, _) => "output".to_owned(),
+        (Origin::State(state), _) => format!("state {state}"),
         (Origin::Result, Some(slot)) => format!("arena {} at {}", slot.arena, slot.offset),
         (Origin::Result, None) => "empty".to_owned(),
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::compiled::Plan;
 use super::debug;
-use super::group::{Kernel, Work};
+use super::grouped::{Kernel, Work};
 use super::record::Specialised;
 use crate::error::Result;
 
@@ -101,7 +101,9 @@ impl Plan {
             for operand in part.operands() {
                 let _ = writeln!(dot, "  b{} -> k{n};", operand.0);
             }
-            let _ = writeln!(dot, "  k{n} -> b{};", part.result.0);
+            for result in part.results() {
+                let _ = writeln!(dot, "  k{n} -> b{};", result.0);
+            }
         }
         dot.push_str("}\n");
         Ok(dot)
@@ -112,11 +114,13 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
     let kernel: &Kernel = &specialised.grouped.kernels[position];
     let node = specialised.node_of(kernel);
     let ops = kernel.nodes.iter().map(|it| specialised.graph.nodes[it.index()].call.op).collect();
-    let buffers = kernel.operands().into_iter().chain([kernel.result]);
+    let buffers = kernel.operands().into_iter().chain(kernel.results());
     let bytes = buffers.map(|it| specialised.grouped.buffers[it.index()].bytes as u64).sum();
     let flops = match &kernel.work {
         Work::Map { map, .. } => kernel.shape.count().unwrap_or(0) as u64 * map.flops() as u64,
         Work::Library { flops, .. } => *flops,
+        // What a kernel of the program computes is not known.
+        Work::User { .. } | Work::Write { .. } | Work::WriteRows { .. } => 0,
     };
     let variant = specialised.variants[position].clone().unwrap_or_else(|| "map".to_owned());
     KernelReport {

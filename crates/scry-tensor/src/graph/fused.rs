@@ -1,8 +1,8 @@
 //! Values that are not stored: a map of stored operands, which grows as nodes are fused.
 
-use super::group::{BufferId, Work};
-use super::materialise::{MAX_INPUTS, MAX_STEPS, Reason};
+use super::grouped::{BufferId, Work};
 use super::node::NodeId;
+use super::reason::{MAX_INPUTS, MAX_STEPS, Reason};
 use crate::dtype::DType;
 use crate::expr::{Expression, Id, Map, Slot};
 use crate::lower::GatherAxis;

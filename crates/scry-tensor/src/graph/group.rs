@@ -4,10 +4,14 @@
 //! One greedy pass in the order of ids. A value is stored, with layout; or fused, until
 //! [`materialise`](super::materialise) or a consumer decides that it must be stored.
 
+use std::collections::HashMap;
+
 use super::bound::{BoundGraph, BoundNode};
 use super::fused::{self, Fused, Value};
-use super::materialise::{self, MAX_INPUTS, Reason};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
+use super::materialise;
 use super::node::{Content, NodeId};
+use super::reason::{MAX_INPUTS, Reason};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Map;
@@ -15,87 +19,6 @@ use crate::lower::GatherAxis;
 use crate::op::{Gathered, Library, Op, Trivial, View, packed_bytes};
 use crate::shape::{Layout, Shape};
 use crate::stored::Stored;
-
-/// A range of memory, by position in [`Grouped::buffers`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct BufferId(pub(crate) u32);
-
-impl BufferId {
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// What a buffer contains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// An input of the run, packed.
-    Input(usize),
-    /// A tensor in memory.
-    Param(usize),
-    /// The result of a kernel.
-    Result,
-    /// The result of a kernel that is an output.
-    Output,
-}
-
-/// A buffer, with its size.
-#[derive(Debug, Clone)]
-pub(crate) struct BufferInfo {
-    pub(crate) origin: Origin,
-    /// The bytes, padded to whole words.
-    pub(crate) bytes: usize,
-}
-
-/// What a kernel computes.
-#[derive(Clone)]
-pub(crate) enum Work {
-    Map {
-        map: Map,
-        operands: Vec<(BufferId, Layout)>,
-        arguments: Vec<u32>,
-        gathered: Option<GatherAxis>,
-    },
-    Library {
-        library: Library,
-        /// Operands with the view that the operation has of them.
-        operands: Vec<(BufferId, Layout, DType)>,
-        flops: u64,
-    },
-}
-
-/// A kernel of a plan.
-#[derive(Clone)]
-pub(crate) struct Kernel {
-    pub(crate) work: Work,
-    pub(crate) result: BufferId,
-    /// The shape for which it is computed.
-    pub(crate) shape: Shape,
-    /// The nodes that it computes; the last one is its result, or a view of it.
-    pub(crate) nodes: Vec<NodeId>,
-    /// Why its result is stored.
-    pub(crate) reason: Reason,
-    /// The node with the value that it stores, and the views of it.
-    pub(crate) value: Option<(NodeId, Vec<View>)>,
-}
-
-impl Kernel {
-    /// Returns the buffers that it reads.
-    pub(crate) fn operands(&self) -> Vec<BufferId> {
-        match &self.work {
-            Work::Map { operands, .. } => operands.iter().map(|(buffer, _)| *buffer).collect(),
-            Work::Library { operands, .. } => operands.iter().map(|(id, ..)| *id).collect(),
-        }
-    }
-}
-
-/// The kernels of a plan, in order.
-pub(crate) struct Grouped {
-    pub(crate) kernels: Vec<Kernel>,
-    pub(crate) buffers: Vec<BufferInfo>,
-    /// The outputs of the plan, which may share a buffer.
-    pub(crate) outputs: Vec<(BufferId, Layout, DType)>,
-}
 
 /// What the device allows.
 #[derive(Debug, Clone, Copy)]
@@ -108,15 +31,21 @@ pub(crate) struct Limits {
     pub(crate) alignment: u64,
 }
 
-struct Grouping<'g> {
-    graph: &'g BoundGraph,
+/// The state of the pass.
+pub(super) struct Grouping<'g> {
+    pub(super) graph: &'g BoundGraph,
     limits: Limits,
     /// The values of nodes that still have uses.
-    values: Vec<Option<Value>>,
+    pub(super) values: Vec<Option<Value>>,
     /// The uses of each node that are not grouped yet.
-    uses: Vec<usize>,
+    pub(super) uses: Vec<usize>,
     is_output: Vec<bool>,
-    new: Grouped,
+    /// The buffers of states, by the nodes of their versions. (The value of such a node that is an
+    /// output is a copy.)
+    pub(super) states: HashMap<NodeId, BufferId>,
+    /// The outputs of kernels of the program.
+    pub(super) parts: HashMap<NodeId, Vec<BufferId>>,
+    pub(super) new: Grouped,
 }
 
 /// Groups the nodes of a graph into kernels.
@@ -129,7 +58,8 @@ pub(crate) fn group(graph: &BoundGraph, params: &[&Stored], limits: Limits) -> R
     graph.outputs.iter().for_each(|output| is_output[output.index()] = true);
     let new = Grouped { kernels: Vec::new(), buffers: Vec::new(), outputs: Vec::new() };
     let values = vec![None; count];
-    let mut grouping = Grouping { graph, limits, values, uses, is_output, new };
+    let (states, parts) = (HashMap::new(), HashMap::new());
+    let mut grouping = Grouping { graph, limits, values, uses, is_output, states, parts, new };
     for position in 0..count {
         grouping.node(NodeId(position as u32), params)?;
     }
@@ -158,6 +88,10 @@ impl Grouping<'_> {
                 Value::Fused(Box::new(Fused::constant(*dtype, *bits, &node.shape)))
             }
             Content::Op(op) => self.operation(id, node, op)?,
+            Content::Kernel(_) => self.user(id, node),
+            Content::Part(n) => self.part(node, *n),
+            Content::State(n) => self.state(id, node, *n),
+            Content::Write(write) => self.write(id, node, write)?,
         };
         let value = self.finished(id, value);
         self.values[id.index()] = Some(value);
@@ -166,11 +100,20 @@ impl Grouping<'_> {
 
     /// Stores a value now if it must be.
     fn finished(&mut self, id: NodeId, value: Value) -> Value {
-        let Value::Fused(mut fused) = value else {
-            if let (true, Value::Stored(buffer, ..)) = (self.is_output[id.index()], &value) {
-                self.set_output(*buffer);
+        let mut fused = match value {
+            // Later runs change a state: an output is a copy.
+            Value::Stored(buffer, dtype, layout)
+                if self.is_output[id.index()] && self.is_state(buffer) =>
+            {
+                Box::new(Fused::copy(buffer, dtype, layout))
             }
-            return value;
+            Value::Stored(buffer, ..) => {
+                if self.is_output[id.index()] {
+                    self.set_output(buffer);
+                }
+                return value;
+            }
+            Value::Fused(fused) => fused,
         };
         let is_view = matches!(self.graph.nodes[id.index()].content, Content::Op(Op::View(_)));
         if !is_view {
@@ -196,6 +139,10 @@ impl Grouping<'_> {
         stored
     }
 
+    pub(super) fn is_state(&self, buffer: BufferId) -> bool {
+        matches!(self.new.buffers[buffer.index()].origin, Origin::State(_))
+    }
+
     fn set_output(&mut self, buffer: BufferId) {
         let origin = &mut self.new.buffers[buffer.index()].origin;
         if *origin == Origin::Result {
@@ -203,13 +150,13 @@ impl Grouping<'_> {
         }
     }
 
-    fn buffer(&mut self, origin: Origin, bytes: usize) -> BufferId {
+    pub(super) fn buffer(&mut self, origin: Origin, bytes: usize) -> BufferId {
         self.new.buffers.push(BufferInfo { origin, bytes });
         BufferId(self.new.buffers.len() as u32 - 1)
     }
 
     /// Returns the value of a source: moved if this is its last use.
-    fn take(&mut self, id: NodeId) -> Value {
+    pub(super) fn take(&mut self, id: NodeId) -> Value {
         let uses = &mut self.uses[id.index()];
         *uses -= 1;
         let value = &mut self.values[id.index()];
@@ -220,7 +167,12 @@ impl Grouping<'_> {
     }
 
     /// Adds the kernel that stores an expression: the value of a node, or a view of one.
-    fn store(&mut self, fused: Fused, reason: Reason, value: Option<(NodeId, Vec<View>)>) -> Value {
+    pub(super) fn store(
+        &mut self,
+        fused: Fused,
+        reason: Reason,
+        value: Option<(NodeId, Vec<View>)>,
+    ) -> Value {
         let (dtype, shape) = (fused.dtype, fused.shape.clone());
         let result = self.buffer(Origin::Result, packed_bytes(&shape, dtype));
         let nodes = fused.nodes.clone();
@@ -230,7 +182,7 @@ impl Grouping<'_> {
     }
 
     /// Stores a source and lets its other users read it from memory.
-    fn store_source(&mut self, id: NodeId, value: Value, reason: Reason) -> Value {
+    pub(super) fn store_source(&mut self, id: NodeId, value: Value, reason: Reason) -> Value {
         let Value::Fused(fused) = value else { return value };
         let stored = self.store(*fused, reason, Some((id, Vec::new())));
         if self.uses[id.index()] > 0 {

@@ -6,11 +6,13 @@
 //! | `dim` | named dimensions |
 //! | `bound` | the nodes that outputs depend on, with the shapes for the sizes of a run |
 //! | `simplify` | rewrites nodes, by one table of rules |
-//! | `group`, `fused` | groups nodes into kernels; values that are not stored |
-//! | `materialise` | which values are stored, and why |
+//! | `group`, `effects` | groups nodes into kernels, as `grouped` has them as data |
+//! | `fused` | values that are not stored |
+//! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan` | places results in arenas |
 //! | `record` | prepares launches, and adds them to the batch of a run |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
+//! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
@@ -19,14 +21,20 @@ mod check;
 mod compiled;
 mod debug;
 pub(crate) mod dim;
+mod effects;
 mod explain;
 mod fused;
 mod group;
+mod grouped;
 mod materialise;
 pub(crate) mod node;
 mod plan;
+mod reason;
 mod record;
+mod regions;
 mod simplify;
+mod state;
+mod user;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -39,6 +47,7 @@ pub use self::dim::{Dim, DimShape};
 use self::dim::{NamedDim, Size};
 pub use self::explain::{KernelReport, PlanReport};
 use self::node::{Content, Input, Nodes, Recorder};
+pub use self::state::State;
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::runtime::Runtime;

@@ -9,10 +9,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use scry_gpu::Kernel;
+
 use super::dim::{Dim, NamedDim, Size, WITNESSES};
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
-use crate::op::Op;
+use crate::op::{Op, Part};
 use crate::runtime::Runtime;
 use crate::shape::Shape;
 use crate::stored::{Stored, check_device};
@@ -38,6 +40,41 @@ pub(crate) enum Content {
     Const(Vec<Dim>, DType, u32),
     /// An operation of the sources.
     Op(Op),
+    /// A kernel of the program, by position in [`Nodes::kernels`], with the value of its first
+    /// output.
+    Kernel(usize),
+    /// Another output of a kernel of the program.
+    Part(usize),
+    /// A state at the start of a run, by position in [`Nodes::states`].
+    State(usize),
+    /// A state, the first source, after a write of the second source.
+    Write(Write),
+}
+
+/// What a write changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Write {
+    /// The elements at an index.
+    Region(Vec<Part>),
+    /// The rows at the indices in the third source.
+    Rows,
+}
+
+/// A kernel of the program. Kernels of equal sources and outputs are equal.
+#[derive(Clone)]
+pub(crate) struct UserKernel {
+    pub(crate) source: Arc<str>,
+    pub(crate) kernel: Kernel,
+    pub(crate) outputs: Vec<(Vec<Dim>, DType)>,
+}
+
+/// A state, and its node after the writes so far.
+#[derive(Clone)]
+pub(crate) struct StateInfo {
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    pub(crate) latest: NodeId,
 }
 
 /// A recorded operation.
@@ -75,6 +112,9 @@ pub(crate) struct Nodes {
     pub(crate) inputs: Vec<Input>,
     /// Tensors in memory. They are kept, so that their addresses identify them.
     pub(crate) params: Vec<(Option<String>, Arc<Stored>)>,
+    pub(crate) states: Vec<StateInfo>,
+    /// Kernels of the program, no two of them equal.
+    pub(crate) kernels: Vec<Arc<UserKernel>>,
     param_ids: HashMap<usize, usize>,
     pub(crate) dims: Vec<Arc<NamedDim>>,
     known: HashMap<(Content, Vec<NodeId>), NodeId>,
@@ -160,7 +200,7 @@ impl Recorder {
     }
 
     /// Returns the nodes of operands.
-    fn sources(
+    pub(crate) fn sources(
         self: &Arc<Self>,
         call: Call,
         nodes: &mut Nodes,

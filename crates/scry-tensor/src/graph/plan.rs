@@ -6,7 +6,7 @@
 //! position of an operand that no later kernel reads replaces it in place. Outputs are not in
 //! arenas.
 
-use super::group::{BufferId, Grouped, Kernel, Origin, Work};
+use super::grouped::{BufferId, Grouped, Kernel, Origin, Work};
 
 /// Offsets are multiples of this many bytes: the largest alignment of bindings.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -40,13 +40,14 @@ pub(crate) fn plan(grouped: &Grouped) -> MemoryPlan {
     // Buffers in arenas that a later kernel reads.
     let mut live: Vec<BufferId> = Vec::new();
     for (position, kernel) in grouped.kernels.iter().enumerate() {
-        let result = kernel.result;
-        let info = &grouped.buffers[result.index()];
-        let in_place = (info.origin == Origin::Result)
-            .then(|| plan.replaced(grouped, position, &last_uses))
-            .flatten();
+        let is_planned = grouped.buffers[kernel.result.index()].origin == Origin::Result;
+        let in_place = is_planned.then(|| plan.replaced(grouped, position, &last_uses)).flatten();
         plan.in_place.push(in_place.map(|(operand, _)| operand));
-        if info.origin == Origin::Result && info.bytes > 0 {
+        for result in kernel.results() {
+            let info = &grouped.buffers[result.index()];
+            if info.origin != Origin::Result || info.bytes == 0 {
+                continue;
+            }
             let slot = match in_place {
                 Some((_, buffer)) => {
                     live.retain(|it| *it != buffer);
@@ -153,8 +154,8 @@ impl MemoryPlan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::group::BufferInfo;
-    use super::super::materialise::Reason;
+    use super::super::grouped::BufferInfo;
+    use super::super::reason::Reason;
     use super::*;
     use crate::dtype::DType;
     use crate::expr::{Expression, Map};

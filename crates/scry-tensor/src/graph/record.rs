@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use scry_gpu::{Batch, PreparedLaunch, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
-use super::group::{BufferId, Grouped, Kernel, Origin, Work};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
 use super::plan::MemoryPlan;
+use super::regions;
 use crate::error::{Call, Error, Result};
 use crate::runtime::{MapLaunch, Runtime};
-use crate::shape::{Layout, check_count};
+use crate::shape::Layout;
 use crate::stored::{Stored, check_bindings};
 
 /// A plan for sizes of the named dimensions.
@@ -39,6 +40,9 @@ enum Prepared {
     Nothing,
     Map(PreparedLaunch),
     Library(scry_kernels::Op),
+    /// Results that become 0, and then the launch.
+    User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
+    Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
 }
 
 impl Prepared {
@@ -47,6 +51,15 @@ impl Prepared {
             Self::Nothing => Ok(()),
             Self::Map(launch) => batch.run_prepared(launch).map(|_| ()),
             Self::Library(op) => op.add_to(batch),
+            Self::User(results, launch) => {
+                for result in results.iter().filter(|it| !it.is_empty()) {
+                    batch.fill(result, 0)?;
+                }
+                launch.as_ref().map_or(Ok(()), |launch| batch.run_prepared(launch).map(|_| ()))
+            }
+            Self::Copies(pairs) => {
+                pairs.iter().try_for_each(|(from, to)| batch.copy(from, to).map(|_| ()))
+            }
         }
     }
 }
@@ -67,14 +80,16 @@ impl Specialised {
         grouped: Grouped,
         memory: MemoryPlan,
         params: &[&Stored],
+        states: &[UntypedBuffer],
     ) -> Result<Self> {
         let device = target.runtime.device();
         let allocate = |bytes: &u64| device.alloc_untyped(None, *bytes as usize);
         let arenas: scry_gpu::Result<Vec<_>> = memory.arenas.iter().map(allocate).collect();
         let arenas = arenas.map_err(|error| out_of_memory(call, error, &grouped, &memory))?;
-        let buffer = |(n, info): (usize, &super::group::BufferInfo)| match info.origin {
+        let buffer = |(n, info): (usize, &BufferInfo)| match info.origin {
             Origin::Input(_) | Origin::Output => Ok(None),
             Origin::Param(param) => Ok(Some(params[param].buffer.clone())),
+            Origin::State(state) => Ok(Some(states[state].clone())),
             Origin::Result => match memory.slots[n] {
                 Some(slot) => {
                     let start = slot.offset as usize;
@@ -99,7 +114,7 @@ impl Specialised {
         for position in 0..self.grouped.kernels.len() {
             let kernel = &self.grouped.kernels[position];
             let node = self.node_of(kernel);
-            for buffer in kernel.operands().into_iter().chain([kernel.result]) {
+            for buffer in kernel.operands().into_iter().chain(kernel.results()) {
                 let n = buffer.index();
                 if self.buffers[n].is_none() && stand_ins[n].is_none() {
                     let bytes = self.grouped.buffers[n].bytes;
@@ -111,7 +126,7 @@ impl Specialised {
                 |id: BufferId| self.buffers[id.index()].as_ref().or(stand_ins[id.index()].as_ref());
             let (prepared, variant) = self.prepare(target, position, buffer)?;
             let is_own = |id: &BufferId| self.buffers[id.index()].is_some();
-            let is_own = kernel.operands().iter().chain([&kernel.result]).all(is_own);
+            let is_own = kernel.operands().iter().chain(&kernel.results()).all(is_own);
             self.variants.push(variant);
             self.prepared.push(is_own.then_some(prepared));
         }
@@ -128,46 +143,73 @@ impl Specialised {
         let kernel = &self.grouped.kernels[position];
         let node = self.node_of(kernel);
         let Some(result) = buffer(kernel.result) else { return Ok((Prepared::Nothing, None)) };
-        if self.grouped.buffers[kernel.result.index()].bytes == 0 {
+        let is_empty = |id: &BufferId| self.grouped.buffers[id.index()].bytes == 0;
+        if kernel.results().iter().all(is_empty) {
             return Ok((Prepared::Nothing, None));
         }
         let sizes = kernel.operands().into_iter().filter_map(&buffer).map(|it| it.byte_size());
         check_bindings(node.call, target.runtime, sizes, result.byte_size())
             .map_err(|error| error.in_scope(&node.scope))?;
         let prepared = match &kernel.work {
-            Work::Map { map, operands, arguments, gathered } => {
-                let shape = &kernel.shape;
-                let operands: Vec<_> = operands
-                    .iter()
-                    .filter_map(|(id, layout)| Some((buffer(*id)?, layout.clone())))
-                    .collect();
-                let count = check_count(node.call, shape, map.output)?;
-                let launch = MapLaunch {
-                    map,
-                    sizes: shape,
-                    count,
-                    operands: &operands,
-                    gathered: *gathered,
-                    arguments,
-                };
-                let in_place = self.memory.in_place[position];
-                target.runtime.prepare(&launch, result, in_place).map(|(launch, is_compiled)| {
-                    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-                    (Prepared::Map(launch), None)
-                })
-            }
+            Work::Map { .. } => self.prepare_map(target, position, &buffer, result),
             Work::Library { library, operands, .. } => {
                 let operands: Vec<_> = operands
                     .iter()
                     .filter_map(|(id, layout, dtype)| Some((buffer(*id)?, layout, *dtype)))
                     .collect();
-                library.prepare(target.runtime, &operands, result).map(|op| {
-                    let variant = op.explain().variant().to_owned();
-                    (Prepared::Library(op), Some(variant))
-                })
+                library.prepare(target.runtime, &operands, result).map(named)
+            }
+            Work::User { .. } => prepare_user(kernel, &buffer),
+            Work::Write { new, region, dtype } => {
+                let from = buffer(*new).unwrap_or(result);
+                let copies = regions::copies(region, dtype.size(), from, result);
+                copies.map(|copies| (Prepared::Copies(copies), Some("copies".to_owned())))
+            }
+            Work::WriteRows { new, indices, dtype, index_dtype, count } => {
+                let (Some(new), Some(indices)) = (buffer(*new), buffer(*indices)) else {
+                    return Ok((Prepared::Nothing, None));
+                };
+                if *count == 0 {
+                    return Ok((Prepared::Nothing, None));
+                }
+                let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
+                let (dtype, indices_dtype) = (*dtype, *index_dtype);
+                let rows = regions::Rows { new, indices, dtype, indices_dtype };
+                rows.prepare(target.runtime, result, sizes).map(named)
             }
         };
         prepared.map_err(|error| located(node, error))
+    }
+
+    /// Prepares a map, and counts its kernel if it is compiled.
+    fn prepare_map<'b>(
+        &self,
+        target: Target<'_>,
+        position: usize,
+        buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<(Prepared, Option<String>)> {
+        let kernel = &self.grouped.kernels[position];
+        let Work::Map { map, operands, arguments, gathered } = &kernel.work else {
+            return Ok((Prepared::Nothing, None));
+        };
+        let operands: Vec<_> = operands
+            .iter()
+            .filter_map(|(id, layout)| Some((buffer(*id)?, layout.clone())))
+            .collect();
+        let launch = MapLaunch {
+            map,
+            sizes: &kernel.shape,
+            // Shapes of results were checked to have at most `u32::MAX` elements.
+            count: kernel.shape.count().unwrap_or(0) as u32,
+            operands: &operands,
+            gathered: *gathered,
+            arguments,
+        };
+        let in_place = self.memory.in_place[position];
+        let (launch, is_compiled) = target.runtime.prepare(&launch, result, in_place)?;
+        target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+        Ok((Prepared::Map(launch), None))
     }
 
     /// Returns the node that a kernel computes last.
@@ -242,4 +284,30 @@ fn out_of_memory(
          tensors have {sizes:?} bytes",
         memory.arenas, memory.peak
     ))
+}
+
+/// Returns an operation of the kernel library with the name of its variant.
+fn named(op: scry_kernels::Op) -> (Prepared, Option<String>) {
+    let variant = op.explain().variant().to_owned();
+    (Prepared::Library(op), Some(variant))
+}
+
+/// Prepares a kernel of the program.
+fn prepare_user<'b>(
+    kernel: &Kernel,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let Work::User { kernel: Some(user), operands, .. } = &kernel.work else {
+        return Ok((Prepared::Nothing, None));
+    };
+    let types = user.outputs.iter().map(|(_, dtype)| *dtype);
+    let results = kernel.results().into_iter().zip(types);
+    let results: Vec<_> = results.filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
+    let filled = results.iter().map(|(buffer, _)| (*buffer).clone()).collect();
+    let operands = operands.iter();
+    let mut buffers: Vec<_> =
+        operands.filter_map(|(id, dtype)| Some((buffer(*id)?, *dtype))).collect();
+    buffers.extend(results);
+    let launch = user.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
+    Ok((Prepared::User(filled, launch), Some(format!("kernel `{user:?}`"))))
 }

@@ -72,13 +72,15 @@ pub(crate) fn simplify(graph: &BoundGraph) -> (BoundGraph, Applied) {
         }));
     }
     new.outputs = graph.outputs.iter().map(|output| ids[output.index()]).collect();
+    new.writes = graph.writes.iter().map(|write| ids[write.index()]).collect();
     applied.retain(|(_, count)| *count > 0);
     (without_dead(&new), applied)
 }
 
 /// Removes nodes that no output depends on.
 fn without_dead(graph: &BoundGraph) -> BoundGraph {
-    let live = live(graph.nodes.len(), &graph.outputs, |node| &graph.nodes[node].sources);
+    let roots = graph.outputs.iter().chain(&graph.writes);
+    let live = live(graph.nodes.len(), roots, |node| &graph.nodes[node].sources);
     let mut new = BoundGraph::default();
     let mut ids = vec![NodeId(0); graph.nodes.len()];
     for (position, node) in graph.nodes.iter().enumerate().filter(|(n, _)| live[*n]) {
@@ -88,6 +90,7 @@ fn without_dead(graph: &BoundGraph) -> BoundGraph {
         new.nodes.push(node);
     }
     new.outputs = graph.outputs.iter().map(|output| ids[output.index()]).collect();
+    new.writes = graph.writes.iter().map(|write| ids[write.index()]).collect();
     new
 }
 

@@ -14,17 +14,19 @@ pub(crate) fn apply(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> 
         let stored: Vec<&Stored> = stored.collect::<Result<_>>()?;
         return op.run(call, &stored).map(Tensor::from);
     };
-    let operands: Vec<Operand<'_>> = operands
-        .iter()
-        .map(|it| match &it.0 {
-            Repr::Stored(stored) => Operand::Stored(stored),
-            Repr::Node(node) => Operand::Node(node),
-        })
-        .collect();
+    let operands: Vec<Operand<'_>> = operands.iter().map(|it| it.operand()).collect();
     Recorder::record(&node.recorder, call, op, &operands).map(Tensor::from)
 }
 
 impl Tensor {
+    /// Returns the tensor as an operand to be recorded.
+    pub(crate) fn operand(&self) -> Operand<'_> {
+        match &self.0 {
+            Repr::Stored(stored) => Operand::Stored(stored),
+            Repr::Node(node) => Operand::Node(node),
+        }
+    }
+
     /// Returns a view of the tensor.
     pub(crate) fn view(&self, call: Call, view: View) -> Result<Self> {
         apply(call, Op::View(view), &[self])

@@ -293,6 +293,24 @@ impl Tensor {
     }
 }
 
+/// Returns the parts of an index without tensors.
+pub(crate) fn index_parts(call: Call, parts: Vec<Index>, rank: usize) -> Result<Vec<Part>> {
+    let mut found = Vec::new();
+    for part in with_ellipsis(call, parts, rank)? {
+        found.push(match part {
+            Index::At(at) => Part::At(at),
+            Index::Range { start, end, step } => Part::Range { start, end, step },
+            Index::NewAxis => Part::NewAxis,
+            Index::Ellipsis => continue,
+            Index::Tensor(_) => {
+                let help = "use numbers and ranges";
+                return Err(call.error(ErrorKind::Index, "the index has a tensor", help));
+            }
+        });
+    }
+    Ok(found)
+}
+
 /// Replaces the ellipsis, or the missing end, by full ranges; checks the number of parts.
 fn with_ellipsis(call: Call, parts: Vec<Index>, rank: usize) -> Result<Vec<Index>> {
     let count = |is: fn(&Index) -> bool| parts.iter().filter(|part| is(part)).count();

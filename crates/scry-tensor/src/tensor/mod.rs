@@ -23,6 +23,7 @@ use crate::stored::Stored;
 
 pub(crate) use apply::apply;
 pub use create::Nested;
+pub(crate) use index::index_parts;
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, StepRange, step};
 
 /// Elements of one type on a device, with a shape. The rank and the element type are run-time
