@@ -4,6 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+mod batch;
 mod dtype;
 mod element;
 mod error;
@@ -19,6 +20,7 @@ mod shape;
 mod stored;
 mod tensor;
 
+pub use batch::{Handle, TensorBatch};
 pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};

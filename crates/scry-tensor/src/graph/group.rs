@@ -40,6 +40,8 @@ pub(super) struct Grouping<'g> {
     /// The uses of each node that are not grouped yet.
     pub(super) uses: Vec<usize>,
     is_output: Vec<bool>,
+    /// Whether an operation of the kernel library or a kernel of the program reads the node.
+    is_operand: Vec<bool>,
     /// The buffers of states, by the nodes of their versions. (The value of such a node that is an
     /// output is a copy.)
     pub(super) states: HashMap<NodeId, BufferId>,
@@ -56,10 +58,17 @@ pub(crate) fn group(graph: &BoundGraph, params: &[&Stored], limits: Limits) -> R
     sources.chain(&graph.outputs).for_each(|source| uses[source.index()] += 1);
     let mut is_output = vec![false; count];
     graph.outputs.iter().for_each(|output| is_output[output.index()] = true);
+    let mut is_operand = vec![false; count];
+    for node in &graph.nodes {
+        if matches!(node.content, Content::Op(Op::Library(_)) | Content::Kernel(_)) {
+            node.sources.iter().for_each(|source| is_operand[source.index()] = true);
+        }
+    }
     let new = Grouped { kernels: Vec::new(), buffers: Vec::new(), outputs: Vec::new() };
     let values = vec![None; count];
     let (states, parts) = (HashMap::new(), HashMap::new());
-    let mut grouping = Grouping { graph, limits, values, uses, is_output, states, parts, new };
+    let mut grouping =
+        Grouping { graph, limits, values, uses, is_output, is_operand, states, parts, new };
     for position in 0..count {
         grouping.node(NodeId(position as u32), params)?;
     }
@@ -129,7 +138,8 @@ impl Grouping<'_> {
         } else if !self.limits.fuses && !is_view {
             Some(Reason::Disabled)
         } else {
-            materialise::shared(&fused, self.uses[id.index()], &bytes)
+            let (uses, is_operand) = (self.uses[id.index()], self.is_operand[id.index()]);
+            materialise::shared(&fused, uses, is_operand, &bytes)
         };
         let Some(reason) = reason else { return Value::Fused(fused) };
         let stored = self.store(*fused, reason, Some((id, Vec::new())));
@@ -368,6 +378,10 @@ impl Grouping<'_> {
         for (n, id) in node.sources.iter().enumerate() {
             let mut value = self.take(*id);
             let views = library.view(n, &shapes);
+            if views.iter().all(|view| !matches!(view, View::Permute(_))) {
+                // In the order of the node, so that its other users read it from memory, too.
+                value = self.store_source(*id, value, Reason::Operand(library.name()));
+            }
             for view in &views {
                 value = self.viewed(node, None, value, view, None)?;
             }

@@ -4,9 +4,18 @@ use super::fused::Fused;
 use super::reason::Reason;
 
 /// Returns why a value that several nodes use is stored; `None` if each computes it.
-pub(crate) fn shared(fused: &Fused, uses: usize, bytes: &dyn Fn(&Fused) -> u64) -> Option<Reason> {
+/// One that is stored for an operation of the kernel library in any case is never computed again.
+pub(crate) fn shared(
+    fused: &Fused,
+    uses: usize,
+    is_operand: bool,
+    bytes: &dyn Fn(&Fused) -> u64,
+) -> Option<Reason> {
     if uses < 2 {
         return None;
+    }
+    if is_operand {
+        return Some(Reason::Shared(uses));
     }
     let (own, operands) = (fused.bytes(), bytes(fused));
     let uses_bytes = uses as u64 * operands;

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) enum Reason {
     /// It is an output of the plan.
     Output,
-    /// Several nodes use it, and computing it again costs more than loading it.
+    /// Several nodes use it, and loading it costs less than computing it again.
     Shared(usize),
     /// An operation of the kernel library, or a kernel of the program, reads it.
     Operand(&'static str),
@@ -37,7 +37,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Output => f.write_str("an output"),
-            Self::Shared(uses) => write!(f, "{uses} uses, and loading is cheaper than computing"),
+            Self::Shared(uses) => write!(f, "{uses} uses, and loading costs less than computing"),
             Self::Operand(reader) => write!(f, "an operand of {reader}"),
             Self::Inputs => write!(f, "the fused kernel would have more than {MAX_INPUTS} inputs"),
             Self::Steps => write!(f, "the fused kernel would have more than {MAX_STEPS} steps"),

@@ -94,6 +94,15 @@ impl Graph {
 
 impl State {
     /// Returns the state after the writes that are recorded so far: see [`Graph::state`].
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let state = g.state("state", [2, 3])?;
+    /// assert_eq!(*state.read().shape(), [2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn read(&self) -> Tensor {
         let nodes = self.recorder.lock();

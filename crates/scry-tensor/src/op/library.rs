@@ -61,7 +61,7 @@ impl Library {
     /// Returns the view that the operation has of an operand: its number and order of axes.
     pub(crate) fn view(&self, operand: usize, shapes: &[&Shape]) -> Vec<View> {
         match self {
-            Self::Reduce(reduce) => vec![reduce.view()],
+            Self::Reduce(reduce) => reduce.view().into_iter().collect(),
             Self::Matmul => matmul::views(operand, shapes),
             Self::Dequantise(_) => Vec::new(),
         }

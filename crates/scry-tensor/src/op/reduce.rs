@@ -49,10 +49,11 @@ impl Reduce {
         })
     }
 
-    /// Returns the view of the operand with the reduced axes last.
-    pub(super) fn view(&self) -> View {
+    /// Returns the view of the operand with the reduced axes last; `None` if they are.
+    pub(super) fn view(&self) -> Option<View> {
         let axes = |is_reduced| (0..self.axes.len()).filter(move |it| self.axes[*it] == is_reduced);
-        View::Permute(axes(false).chain(axes(true)).collect())
+        let is_ordered = self.axes.is_sorted();
+        (!is_ordered).then(|| View::Permute(axes(false).chain(axes(true)).collect()))
     }
 
     /// Returns whether no axis is reduced.

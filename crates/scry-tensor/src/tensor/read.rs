@@ -1,6 +1,8 @@
 //! Reading tensors, copying them between devices, and copying views.
 
-use scry_gpu::Device;
+use std::future::Future;
+
+use scry_gpu::{Device, UntypedBuffer};
 
 use super::Tensor;
 use crate::element::{self, Element};
@@ -30,6 +32,36 @@ impl Tensor {
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.read(Call::new("Tensor::to_vec"))
+    }
+
+    /// Returns all elements in row-major order, as [`to_vec`](Self::to_vec) does, without blocking
+    /// a thread while the device computes them. The first copy of a strided view of an element type
+    /// compiles a kernel when the function is called.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([1.0f32, 2.0], &gpu)?;
+    /// assert_eq!(x.exp()?.log()?.to_vec_async::<f32>().await?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`].
+    #[track_caller]
+    pub fn to_vec_async<T: Element>(&self) -> impl Future<Output = Result<Vec<T>>> + use<T> {
+        let call = Call::new("Tensor::to_vec_async");
+        let part = self.stored(call).and_then(|stored| stored.part::<T>(call));
+        async move {
+            let bytes = match part? {
+                None => Vec::new(),
+                Some(part) => part.download_bytes_async().await.map_err(|error| call.gpu(error))?,
+            };
+            Ok(element::from_bytes(&bytes))
+        }
     }
 
     /// Returns the only element. Waits for the work that computes it.
@@ -130,6 +162,18 @@ impl Tensor {
 impl Stored {
     /// Returns the elements in row-major order.
     pub(crate) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
+        match self.part::<T>(call)? {
+            None => Ok(Vec::new()),
+            Some(part) => {
+                let bytes = part.download_bytes().map_err(|error| call.gpu(error))?;
+                Ok(element::from_bytes(&bytes))
+            }
+        }
+    }
+
+    /// Returns the bytes of the elements in row-major order, copied if necessary; `None` if there
+    /// are none.
+    fn part<T: Element>(&self, call: Call) -> Result<Option<UntypedBuffer>> {
         if T::DTYPE != self.dtype {
             let (own, asked) = (self.dtype, T::DTYPE);
             let help = match own.is_quantized() {
@@ -139,7 +183,7 @@ impl Stored {
             let problem = format!("the elements are {own}, not {asked}");
             return Err(call.error(ErrorKind::DType, problem, help));
         }
-        Ok(element::from_bytes(&self.contiguous(call)?.bytes(call)?))
+        self.contiguous(call)?.slice(call)
     }
 
     /// Downloads the bytes of contiguous elements.
@@ -147,13 +191,19 @@ impl Stored {
         if self.dtype.is_quantized() {
             return self.buffer.download_bytes().map_err(|error| call.gpu(error));
         }
+        let bytes = self.slice(call)?.map(|part| part.download_bytes());
+        bytes.unwrap_or(Ok(Vec::new())).map_err(|error| call.gpu(error))
+    }
+
+    /// Returns the bytes of contiguous elements; `None` if there are none.
+    fn slice(&self, call: Call) -> Result<Option<UntypedBuffer>> {
         let count = check_count(call, self.shape(), self.dtype)? as usize;
         if count == 0 {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let size = self.dtype.size();
         let start = self.layout.offset as usize * size;
         let part = self.buffer.slice(start..start + count * size);
-        part.and_then(|part| part.download_bytes()).map_err(|error| call.gpu(error))
+        part.map(Some).map_err(|error| call.gpu(error))
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of tensors on every device: operations and views against references on the host, hostile
 //! inputs, and the texts of errors.
 
+mod batches;
 mod compilation;
 mod creation;
 mod display;
