@@ -341,7 +341,11 @@ impl Shared {
         debug::print(Stage::Graph, || debug::graph(&bound));
         let (simple, applied) = simplify::simplify(&bound);
         debug::print(Stage::Simplify, || debug::simplified(&simple, &applied));
-        let grouped = group::group(&simple, &self.params(), limits)?;
+        let mut grouped = group::group(&simple, &self.params(), limits)?;
+        // Without inputs all results are constants, and the plan likely runs once.
+        if !self.graph.inputs.is_empty() || !self.states.is_empty() {
+            grouped.fold_constants();
+        }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))
     }

@@ -148,6 +148,7 @@ pub(crate) fn place(origin: Origin, slot: Option<Slot>) -> String {
         (Origin::Input(input), _) => format!("input {input}"),
         (Origin::Param(param), _) => format!("param {param}"),
         (Origin::Output, _) => "output".to_owned(),
+        (Origin::Constant, _) => "constant".to_owned(),
         (Origin::State(state), _) => format!("state {state}"),
         (Origin::Result, Some(slot)) => format!("arena {} at {}", slot.arena, slot.offset),
         (Origin::Result, None) => "empty".to_owned(),

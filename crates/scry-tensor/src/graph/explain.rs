@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::compiled::Plan;
 use super::debug;
-use super::grouped::{Kernel, Work};
+use super::grouped::{Kernel, Origin, Work};
 use super::record::Specialised;
 use crate::error::Result;
 
@@ -31,7 +31,9 @@ pub struct KernelReport {
     pub line: String,
     /// The scope of the last of them.
     pub scope: String,
-    /// The bytes of the buffers that it reads, and of its result.
+    /// The buffers that it reads.
+    pub inputs: usize,
+    /// The bytes of the buffers that it reads, and of its results.
     pub bytes: u64,
     /// Floating-point operations, where a function such as `exp` is one.
     pub flops: u64,
@@ -41,6 +43,8 @@ pub struct KernelReport {
     pub stored: String,
     /// Whether the result replaces an operand in memory.
     pub is_in_place: bool,
+    /// Whether it depends on no input, and ran when the plan was compiled.
+    pub is_constant: bool,
 }
 
 impl Plan {
@@ -114,7 +118,10 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
     let kernel: &Kernel = &specialised.grouped.kernels[position];
     let node = specialised.node_of(kernel);
     let ops = kernel.nodes.iter().map(|it| specialised.graph.nodes[it.index()].call.op).collect();
-    let buffers = kernel.operands().into_iter().chain(kernel.results());
+    let result = &specialised.grouped.buffers[kernel.result.index()];
+    let operands = kernel.operands();
+    let inputs = operands.len();
+    let buffers = operands.into_iter().chain(kernel.results());
     let bytes = buffers.map(|it| specialised.grouped.buffers[it.index()].bytes as u64).sum();
     let flops = match &kernel.work {
         Work::Map { map, .. } => kernel.shape.count().unwrap_or(0) as u64 * map.flops() as u64,
@@ -127,10 +134,12 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
         ops,
         line: format!("{}:{}", node.call.at.file(), node.call.at.line()),
         scope: node.scope.to_string(),
+        inputs,
         bytes,
         flops,
         variant,
         stored: kernel.reason.to_string(),
+        is_constant: result.origin == Origin::Constant,
         is_in_place: specialised.memory.in_place[position].is_some(),
     }
 }
@@ -138,12 +147,17 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
 impl fmt::Display for PlanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, kernel) in self.kernels.iter().enumerate() {
-            let KernelReport { ops, line, scope, bytes, flops, variant, stored, is_in_place } =
-                kernel;
+            let KernelReport { ops, line, scope, inputs, bytes, flops, .. } = kernel;
+            let KernelReport { variant, stored, is_in_place, is_constant, .. } = kernel;
             let scope = if scope.is_empty() { String::new() } else { format!(", in {scope}") };
-            let place = if *is_in_place { ", in place" } else { "" };
+            let place = match (is_in_place, is_constant) {
+                (true, _) => ", in place",
+                (_, true) => ", once",
+                _ => "",
+            };
             writeln!(f, "kernel {n} ({variant}{place}): {}", ops.join(", "))?;
-            writeln!(f, "    {line}{scope}: {bytes} bytes, {flops} FLOPs; stored: {stored}")?;
+            writeln!(f, "    {line}{scope}: {inputs} inputs, {bytes} bytes, {flops} FLOPs")?;
+            writeln!(f, "    stored: {stored}")?;
         }
         write!(f, "arenas {:?} bytes, {} in use at one time", self.arenas, self.peak)
     }

@@ -45,6 +45,8 @@ pub(super) struct Grouping<'g> {
     /// The buffers of states, by the nodes of their versions. (The value of such a node that is an
     /// output is a copy.)
     pub(super) states: HashMap<NodeId, BufferId>,
+    /// Packed copies of elements in memory, which all readers share.
+    copies: HashMap<(BufferId, Layout), Value>,
     /// The outputs of kernels of the program.
     pub(super) parts: HashMap<NodeId, Vec<BufferId>>,
     pub(super) new: Grouped,
@@ -66,9 +68,9 @@ pub(crate) fn group(graph: &BoundGraph, params: &[&Stored], limits: Limits) -> R
     }
     let new = Grouped { kernels: Vec::new(), buffers: Vec::new(), outputs: Vec::new() };
     let values = vec![None; count];
-    let (states, parts) = (HashMap::new(), HashMap::new());
+    let (states, parts, copies) = (HashMap::new(), HashMap::new(), HashMap::new());
     let mut grouping =
-        Grouping { graph, limits, values, uses, is_output, is_operand, states, parts, new };
+        Grouping { graph, limits, values, uses, is_output, is_operand, states, copies, parts, new };
     for position in 0..count {
         grouping.node(NodeId(position as u32), params)?;
     }
@@ -391,8 +393,8 @@ impl Grouping<'_> {
                     match library.accepts(&layout, dtype, alignment) {
                         true => Value::Stored(buffer, dtype, layout),
                         false => {
-                            let copy = Fused::copy(buffer, dtype, layout);
-                            self.store(copy, Reason::Operand(library.name()), Some((*id, views)))
+                            let value = Some((*id, views));
+                            self.copied(buffer, dtype, layout, library.name(), value)
                         }
                     }
                 }
@@ -412,5 +414,26 @@ impl Grouping<'_> {
         self.new.kernels.push(Kernel { work, result, shape, nodes, reason, value });
         let layout = Layout::contiguous(node.shape.clone());
         Ok(Value::Stored(result, node.dtype, layout))
+    }
+
+    /// Returns a packed copy of elements in memory for a reader, the known one if there is.
+    fn copied(
+        &mut self,
+        buffer: BufferId,
+        dtype: DType,
+        layout: Layout,
+        reader: &'static str,
+        value: Option<(NodeId, Vec<View>)>,
+    ) -> Value {
+        let key = (buffer, layout.clone());
+        if let Some(known) = self.copies.get(&key) {
+            return known.clone();
+        }
+        let copy = self.store(Fused::copy(buffer, dtype, layout), Reason::Operand(reader), value);
+        // A state may change before the next reader.
+        if !self.is_state(buffer) {
+            self.copies.insert(key, copy.clone());
+        }
+        copy
     }
 }

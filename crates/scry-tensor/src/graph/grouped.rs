@@ -29,6 +29,8 @@ pub(crate) enum Origin {
     Param(usize),
     /// The result of a kernel.
     Result,
+    /// The result of a kernel that depends on no input: computed once, before the first run.
+    Constant,
     /// The result of a kernel that is an output.
     Output,
     /// A state of the plan.
@@ -114,4 +116,24 @@ pub(crate) struct Grouped {
     pub(crate) buffers: Vec<BufferInfo>,
     /// The outputs of the plan, which may share a buffer.
     pub(crate) outputs: Vec<(BufferId, Layout, DType)>,
+}
+
+impl Grouped {
+    /// Marks results that depend on parameters alone, such as weights in another order.
+    pub(crate) fn fold_constants(&mut self) {
+        for kernel in &self.kernels {
+            let origin = |id: &BufferId| self.buffers[id.index()].origin;
+            let operands = kernel.operands();
+            let is_constant =
+                |id: &BufferId| matches!(origin(id), Origin::Param(_) | Origin::Constant);
+            let is_folded = !operands.is_empty()
+                && operands.iter().all(is_constant)
+                && kernel.results().iter().all(|id| origin(id) == Origin::Result);
+            if is_folded {
+                for result in kernel.results() {
+                    self.buffers[result.index()].origin = Origin::Constant;
+                }
+            }
+        }
+    }
 }

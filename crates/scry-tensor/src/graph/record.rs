@@ -90,6 +90,7 @@ impl Specialised {
             Origin::Input(_) | Origin::Output => Ok(None),
             Origin::Param(param) => Ok(Some(params[param].buffer.clone())),
             Origin::State(state) => Ok(Some(states[state].clone())),
+            Origin::Constant => device.alloc_untyped(None, info.bytes).map(Some),
             Origin::Result => match memory.slots[n] {
                 Some(slot) => {
                     let start = slot.offset as usize;
@@ -107,7 +108,8 @@ impl Specialised {
         Ok(new)
     }
 
-    /// Prepares all kernels. Those that use inputs or outputs are compiled with other buffers.
+    /// Prepares all kernels. Those that use inputs or outputs are compiled with other buffers, and
+    /// those that depend on no input run now.
     fn prepare_all(&mut self, target: Target<'_>) -> Result<()> {
         let device = target.runtime.device();
         let mut stand_ins: Vec<Option<UntypedBuffer>> = vec![None; self.buffers.len()];
@@ -127,6 +129,17 @@ impl Specialised {
             let (prepared, variant) = self.prepare(target, position, buffer)?;
             let is_own = |id: &BufferId| self.buffers[id.index()].is_some();
             let is_own = kernel.operands().iter().chain(&kernel.results()).all(is_own);
+            let is_constant =
+                self.grouped.buffers[kernel.result.index()].origin == Origin::Constant;
+            let prepared = match is_constant {
+                true => {
+                    let mut batch = device.batch();
+                    let submitted = prepared.add_to(&mut batch).and_then(|()| batch.submit_async());
+                    drop(submitted.map_err(|error| located(node, error))?);
+                    Prepared::Nothing
+                }
+                false => prepared,
+            };
             self.variants.push(variant);
             self.prepared.push(is_own.then_some(prepared));
         }

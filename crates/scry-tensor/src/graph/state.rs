@@ -136,9 +136,8 @@ impl State {
         let (shape, dtype) = self.description();
         let parts = index_parts(call, at.into_indices(), shape.rank())?;
         let region = region(call, &parts, &shape)?;
-        let ranges = ranges(&region).0.len();
-        if ranges > MAX_RANGES {
-            let problem = format!("the elements are in {ranges} ranges, more than {MAX_RANGES}");
+        if ranges(&region).0.len() > MAX_RANGES {
+            let problem = format!("the elements are in more than {MAX_RANGES} separate ranges");
             let help = "order the axes so that the index selects whole rows";
             return Err(call.error(ErrorKind::TooLarge, problem, help));
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use scry_gpu::Device;
-use scry_tensor::{DType, Ellipsis, Graph, Tensor, step};
+use scry_tensor::{DType, Ellipsis, Graph, Tensor, TensorBatch, step};
 use scry_test_support::golden;
 
 use crate::support::ok;
@@ -124,7 +124,48 @@ fn graph_texts(gpu: &Device) -> Vec<String> {
         text(plan.run(&[("x", y)])),
         text(plan.run(&[("x", integers)])),
     ];
-    [scoped, rest].concat()
+    [scoped, rest, state_texts(&g), batch_texts(gpu)].concat()
+}
+
+/// Errors of states and of kernels of the program.
+fn state_texts(g: &Graph) -> Vec<String> {
+    let gpu = g.device();
+    let state = ok(g.state("kv", [4, 600]));
+    let indices = &ok(Tensor::zeros([2], DType::U32, gpu));
+    let three = &ok(Tensor::zeros([3], DType::F32, gpu));
+    let one = &ok(Tensor::zeros((), DType::F32, gpu));
+    let kernel = "
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64) fn swap(@builtin(global_invocation_id) id: vec3u) {
+            x[id.x] = y[id.x];
+            y[id.x] = 1.0;
+        }";
+    let output = [([3].into(), DType::F32)];
+    vec![
+        text(g.state("kv", [1])),
+        text(state.write(0, three)),
+        text(state.write(4, one)),
+        text(state.write((0, indices), one)),
+        text(state.write((.., step(.., 2)), one)),
+        text(state.write(0, &ok(one.cast(DType::F16)))),
+        text(state.write_rows(indices, three)),
+        text(g.kernel(kernel, &[three], &[])),
+        text(g.kernel(kernel, &[], &output)),
+        text(g.kernel(kernel, &[three], &output)),
+    ]
+}
+
+/// Errors of batches.
+fn batch_texts(gpu: &Device) -> Vec<String> {
+    let mut batch = ok(TensorBatch::new(gpu));
+    let x = ok(batch.upload(&[1.0f32], [1]));
+    let y = ok(batch.exp(x));
+    let z = ok(batch.exp(y));
+    let early = text(batch.read::<f32>(z));
+    ok(batch.execute());
+    let mut other = ok(TensorBatch::new(gpu));
+    vec![early, text(batch.read::<f32>(y)), text(other.exp(x))]
 }
 
 #[test]

@@ -39,6 +39,42 @@ fn chain_of_maps_is_one_kernel() {
     assert_eq!(log.take().dispatches, 1);
 }
 
+#[test]
+fn kernel_has_at_most_seven_inputs() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let inputs: Vec<Tensor> = (0..20).map(|n| ok(g.input(&format!("x{n}"), [2, 3]))).collect();
+    let sum = inputs[1..].iter().fold(inputs[0].clone(), |sum, x| ok(sum.add(x)));
+    let plan = ok(g.compile(&[sum]));
+    let kernels = ok(plan.explain()).kernels;
+    assert!(kernels.iter().all(|kernel| kernel.inputs <= 7) && kernels.len() <= 4, "{kernels:?}");
+    assert!(kernels[0].stored.contains("more than 7 inputs"), "{kernels:?}");
+    let data = ok(Tensor::ones([2, 3], DType::F32, &gpu));
+    let names: Vec<String> = plan.input_names().map(str::to_owned).collect();
+    let given: Vec<(&str, &Tensor)> = names.iter().map(|it| (it.as_str(), &data)).collect();
+    assert_eq!(ok(ok(plan.run(&given))[0].to_vec::<f32>()), [20.0; 6]);
+}
+
+#[test]
+fn feed_forward_network_shares_memory() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let w = ok(Tensor::eye(64, DType::F32, &gpu));
+    let up = ok(Tensor::ones([64, 64], DType::F32, &gpu));
+    let mut x = ok(g.input("x", [32, 64]));
+    for _ in 0..12 {
+        let h = ok(ok(ok(x.matmul(&w)).silu()).mul(ok(x.matmul(&up))));
+        x = ok(x.add(ok(h.matmul(&w))));
+    }
+    let report = ok(ok(g.compile(&[x])).explain());
+    // A layer: three products, the gate, and the residual sum. The repeated element of `up` is
+    // stored as a matrix once.
+    let (constant, run): (Vec<_>, Vec<_>) = report.kernels.iter().partition(|it| it.is_constant);
+    assert_eq!((constant.len(), run.len()), (1, 60), "{report}");
+    let total: u64 = report.arenas.iter().sum();
+    assert!(total as f64 <= 1.05 * report.peak as f64, "{:?} {}", report.arenas, report.peak);
+}
+
 /// Returns the driver calls of a run, of a chain of `sums` reductions and maps.
 fn driver_calls(sums: usize) -> u64 {
     let faults = testing::FaultPlan::new(testing::Fault::DeviceLost, u64::MAX);

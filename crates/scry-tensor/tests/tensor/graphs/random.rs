@@ -231,6 +231,8 @@ pub fn compare(seed: u64, gpu: &Device) {
     }
     let outputs: Vec<Tensor> = program.outputs.iter().map(|n| nodes[*n].clone()).collect();
     let plan = g.compile(&outputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+    // WebGPU's guaranteed limit is 8 storage buffers.
+    assert!(ok(plan.explain()).kernels.iter().all(|kernel| kernel.inputs <= 7), "{what}");
     let names: Vec<String> = plan.input_names().map(str::to_owned).collect();
     let inputs: Vec<(&str, &Tensor)> = names
         .iter()
