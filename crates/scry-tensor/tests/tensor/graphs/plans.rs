@@ -121,6 +121,17 @@ fn unfused_plan_has_kernel_for_each_operation() {
 }
 
 #[test]
+fn unfused_plans_compute_bits_of_operations() {
+    let program = std::env::current_exe().expect("the path of this test");
+    let mut command = std::process::Command::new(&program);
+    command.env("SCRY_FUSE", "0").env("SCRY_FUZZ_SEEDS", "60").env("SCRY_FUZZ_FIRST", "20000");
+    let test = "graphs::random::plans_compute_bits_of_operations";
+    let output = command.args([test, "--exact"]).output().expect("the test starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
 #[ignore = "run by another test"]
 fn chain_for_child_process() {
     let gpu = cpu();
