@@ -27,6 +27,11 @@ pub enum ErrorKind {
     TooLarge,
     /// Tensors of different devices were used together.
     Device,
+    /// A node of a graph is used where elements in memory are needed, or nodes of different graphs
+    /// are used together; the inputs of a run are not those of the plan.
+    Graph,
+    /// A kernel of a plan computed another result than its operations one by one.
+    Mismatch,
     /// The device, its driver or the kernel failed: [`Error::gpu`] has the error.
     Gpu,
 }
@@ -53,6 +58,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     call: Call,
+    scope: String,
     problem: String,
     help: String,
     shapes: Vec<Shape>,
@@ -87,6 +93,25 @@ impl Error {
         self.0.call.at
     }
 
+    /// Returns the scope of the graph in which the operation was recorded, such as
+    /// `encoder.layer.3`; empty outside of scopes.
+    #[must_use]
+    pub fn scope(&self) -> &str {
+        &self.0.scope
+    }
+
+    /// Names the scope of a graph.
+    pub(crate) fn in_scope(mut self, scope: &str) -> Self {
+        scope.clone_into(&mut self.0.scope);
+        self
+    }
+
+    /// Adds a condition to the problem, such as sizes for which it occurs.
+    pub(crate) fn when(mut self, condition: &str) -> Self {
+        self.0.problem.push_str(condition);
+        self
+    }
+
     /// Returns the shapes of the operands, if they matter.
     #[must_use]
     pub fn shapes(&self) -> &[Shape] {
@@ -108,8 +133,12 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { call: Call { op, at }, problem, help, .. } = &*self.0;
-        write!(f, "{op} ({}:{}:{}): {problem}", at.file(), at.line(), at.column())?;
+        let Inner { call: Call { op, at }, scope, problem, help, .. } = &*self.0;
+        write!(f, "{op} ({}:{}:{}", at.file(), at.line(), at.column())?;
+        if !scope.is_empty() {
+            write!(f, ", in {scope}")?;
+        }
+        write!(f, "): {problem}")?;
         if help.is_empty() { Ok(()) } else { write!(f, "; help: {help}") }
     }
 }
@@ -129,8 +158,8 @@ impl std::error::Error for Error {
 /// A call of a public function: its name and its position in the program.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
-    op: &'static str,
-    at: &'static Location<'static>,
+    pub(crate) op: &'static str,
+    pub(crate) at: &'static Location<'static>,
 }
 
 impl Call {
@@ -148,7 +177,15 @@ impl Call {
         help: impl Into<String>,
     ) -> Error {
         let (problem, help) = (problem.into(), help.into());
-        Error(Box::new(Inner { kind, call: self, problem, help, shapes: Vec::new(), gpu: None }))
+        Error(Box::new(Inner {
+            kind,
+            call: self,
+            scope: String::new(),
+            problem,
+            help,
+            shapes: Vec::new(),
+            gpu: None,
+        }))
     }
 
     /// Returns an error about shapes.

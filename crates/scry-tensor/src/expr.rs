@@ -8,7 +8,7 @@ use scry_gpu::kir::{BinaryOp, Type, UnaryOp};
 use crate::dtype::DType;
 
 /// A scalar of a map, by position in [`Map::scalars`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Id(u32);
 
 impl Id {
@@ -41,6 +41,21 @@ pub(crate) enum Scalar {
     Convert(Id),
     /// The same bits as another type.
     Bitcast(Id),
+    /// The number as it is after it was stored as an element of a type with 16 bits.
+    Round(DType, Id),
+    /// The same number, which no compiler combines with the steps before it: it is an operation
+    /// with a parameter that only launches set. It keeps a product of one operation from being
+    /// contracted with a sum of the next, which would round differently.
+    Opaque(Id),
+}
+
+/// What replaces an operand of a map that is appended to an expression.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Slot {
+    /// An operand of the expression, by position.
+    Operand(u32),
+    /// A scalar of the expression.
+    Scalar(Id),
 }
 
 /// What is computed for each element of a result. Equal maps have equal kernels.
@@ -58,10 +73,38 @@ pub(crate) struct Map {
     pub(crate) output: DType,
 }
 
+impl Expression {
+    /// Returns whether computing an element again costs more than loading it.
+    pub(crate) fn is_expensive(&self) -> bool {
+        use UnaryOp::{Abs, Ceil, Floor, IsInf, IsNan, Neg, Not, Round, Trunc};
+        let is_function = |(scalar, _): &(Scalar, Type)| match scalar {
+            Scalar::Unary(op, _) => {
+                !matches!(op, Neg | Abs | Not | Floor | Ceil | Round | Trunc | IsNan | IsInf)
+            }
+            Scalar::Binary(op, ..) => matches!(op, BinaryOp::Div | BinaryOp::Rem),
+            _ => false,
+        };
+        self.scalars.len() > 8 || self.scalars.iter().any(is_function)
+    }
+}
+
 impl Map {
     /// Returns whether a step needs the coordinates of the result, beyond those of operands.
     pub(crate) fn has_coordinates(&self) -> bool {
         self.scalars.iter().any(|(scalar, _)| matches!(scalar, Scalar::Coordinate(_)))
+    }
+
+    /// Returns the number of floating-point operations for an element.
+    pub(crate) fn flops(&self) -> usize {
+        let is_operation = |(scalar, ty): &&(Scalar, Type)| {
+            *ty == Type::F32 && matches!(scalar, Scalar::Unary(..) | Scalar::Binary(..))
+        };
+        self.scalars.iter().filter(is_operation).count()
+    }
+
+    /// Returns whether a step needs the parameter that compilers do not see.
+    pub(crate) fn has_opaque(&self) -> bool {
+        self.scalars.iter().any(|(scalar, _)| matches!(scalar, Scalar::Opaque(_)))
     }
 
     /// Returns whether an operand is read at indices of another one.
@@ -74,7 +117,7 @@ impl Map {
 }
 
 /// Builds a map. Equal steps are one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Expression {
     operands: Vec<DType>,
     arguments: u32,
@@ -93,6 +136,81 @@ impl Expression {
         self.operands.push(dtype);
         let operand = self.operands.len() as u32 - 1;
         self.add(Scalar::Gather { operand, index }, dtype.computed())
+    }
+
+    /// Adds an operand that is not loaded yet.
+    pub(crate) fn declare(&mut self, dtype: DType) -> u32 {
+        self.operands.push(dtype);
+        self.operands.len() as u32 - 1
+    }
+
+    /// Loads the elements of an operand.
+    pub(crate) fn load(&mut self, operand: u32) -> Id {
+        let ty = self.operands[operand as usize].computed();
+        self.add(Scalar::Load(operand), ty)
+    }
+
+    /// Returns the number of steps.
+    pub(crate) fn len(&self) -> usize {
+        self.scalars.len()
+    }
+
+    /// Appends a map as [`append_map`](Self::append_map) does. Returns its result as it is after it
+    /// was stored.
+    pub(crate) fn append(&mut self, map: &Map, slots: &[Slot]) -> Id {
+        let result = self.append_map(map, slots);
+        self.round(map.output, result)
+    }
+
+    /// Returns a scalar as it is after it was stored as an element of a type.
+    pub(crate) fn round(&mut self, dtype: DType, a: Id) -> Id {
+        use BinaryOp::{Div, Mul};
+        match (dtype, self.scalars[a.index()].0) {
+            (DType::F16 | DType::BF16, _) => self.add(Scalar::Round(dtype, a), Type::F32),
+            (DType::F32, Scalar::Binary(Mul | Div, ..) | Scalar::Unary(UnaryOp::Neg, _)) => {
+                self.add(Scalar::Opaque(a), Type::F32)
+            }
+            _ => a,
+        }
+    }
+
+    /// Appends the steps of a map whose operands are replaced, and whose arguments follow those of
+    /// this expression. Returns its result.
+    pub(crate) fn append_map(&mut self, map: &Map, slots: &[Slot]) -> Id {
+        let first = self.arguments;
+        let mut ids: Vec<Id> = Vec::with_capacity(map.scalars.len());
+        for (scalar, ty) in &map.scalars {
+            let of = |id: Id| ids[id.index()];
+            let scalar = match *scalar {
+                Scalar::Load(n) => match slots[n as usize] {
+                    Slot::Operand(operand) => Scalar::Load(operand),
+                    Slot::Scalar(id) => {
+                        ids.push(id);
+                        continue;
+                    }
+                },
+                Scalar::Gather { operand, index } => match slots[operand as usize] {
+                    Slot::Operand(operand) => Scalar::Gather { operand, index: of(index) },
+                    // Elements to select from are in memory.
+                    Slot::Scalar(id) => {
+                        ids.push(id);
+                        continue;
+                    }
+                },
+                Scalar::Argument(n) => Scalar::Argument(first + n),
+                Scalar::Coordinate(_) | Scalar::Constant(_) => *scalar,
+                Scalar::Unary(op, a) => Scalar::Unary(op, of(a)),
+                Scalar::Binary(op, a, b) => Scalar::Binary(op, of(a), of(b)),
+                Scalar::Select(a, b, c) => Scalar::Select(of(a), of(b), of(c)),
+                Scalar::Convert(a) => Scalar::Convert(of(a)),
+                Scalar::Bitcast(a) => Scalar::Bitcast(of(a)),
+                Scalar::Round(dtype, a) => Scalar::Round(dtype, of(a)),
+                Scalar::Opaque(a) => Scalar::Opaque(of(a)),
+            };
+            ids.push(self.add(scalar, *ty));
+        }
+        self.arguments += map.arguments;
+        ids[map.result.index()]
     }
 
     /// Adds an argument for elements of type `dtype`.

@@ -4,21 +4,27 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+mod batch;
 mod dtype;
 mod element;
 mod error;
 mod expr;
+mod graph;
 mod lower;
+mod op;
 mod operators;
 mod ops;
 mod runtime;
 mod scalar;
 mod shape;
+mod stored;
 mod tensor;
 
+pub use batch::{Handle, TensorBatch};
 pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
+pub use graph::{Dim, DimShape, Graph, KernelReport, Plan, PlanReport, Scope, State};
 #[doc(hidden)]
 pub use ops::Value;
 pub use ops::{Operand, Operation, operations};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use scry_gpu::{Binding, Device, Kernel, Launch, Result, UntypedBuffer};
+use scry_gpu::{Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer};
 use scry_kernels::Kernels;
 
 use crate::expr::Map;
@@ -35,6 +35,40 @@ pub(crate) struct MapLaunch<'l> {
     pub(crate) operands: &'l [(&'l UntypedBuffer, Layout)],
     pub(crate) gathered: Option<GatherAxis>,
     pub(crate) arguments: &'l [u32],
+}
+
+/// A kernel of a map with the parameters of a launch.
+struct Encoded {
+    kernel: Kernel,
+    /// Words of the result.
+    words: u32,
+    parameters: Vec<u32>,
+    /// The parameters in a buffer, if there are more than immediates hold.
+    uploaded: Option<Buffer<u32>>,
+}
+
+impl Encoded {
+    /// Returns the bindings and the size of the launch.
+    fn bind<'b>(
+        &'b self,
+        result: &'b UntypedBuffer,
+        operands: &'b [(&'b UntypedBuffer, Layout)],
+    ) -> (Vec<&'b dyn Binding>, Launch) {
+        let mut bindings: Vec<&dyn Binding> = vec![result];
+        bindings.extend(operands.iter().map(|(buffer, _)| *buffer as &dyn Binding));
+        let size = Launch::invocations(self.words);
+        match &self.uploaded {
+            Some(parameters) => {
+                bindings.push(parameters);
+                (bindings, size)
+            }
+            None => {
+                let bytes: Vec<u8> =
+                    self.parameters.iter().flat_map(|it| it.to_ne_bytes()).collect();
+                (bindings, size.immediate_bytes(bytes))
+            }
+        }
+    }
 }
 
 impl Runtime {
@@ -68,38 +102,52 @@ impl Runtime {
 
     /// Computes a map into a new buffer. Returns once the launch is submitted.
     pub(crate) fn run(&self, launch: &MapLaunch<'_>) -> Result<UntypedBuffer> {
+        let (encoded, _) = self.encode(launch, None)?;
+        let result = self.device.alloc_untyped(None, encoded.words as usize * 4)?;
+        let (bindings, size) = encoded.bind(&result, launch.operands);
+        self.device.run(&encoded.kernel, &bindings, size)?;
+        Ok(result)
+    }
+
+    /// Prepares a map with its result in a buffer, which may be that of an operand. Returns whether
+    /// its kernel was compiled, too.
+    pub(crate) fn prepare(
+        &self,
+        launch: &MapLaunch<'_>,
+        result: &UntypedBuffer,
+        in_place: Option<u32>,
+    ) -> Result<(PreparedLaunch, bool)> {
+        let (encoded, is_compiled) = self.encode(launch, in_place)?;
+        let others = launch.operands.iter().enumerate();
+        let others = others.filter(|(n, _)| in_place != Some(*n as u32));
+        let operands: Vec<_> = others.map(|(_, operand)| operand.clone()).collect();
+        let (bindings, size) = encoded.bind(result, &operands);
+        Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
+    }
+
+    /// Returns the kernel of a map, with its parameters, and whether it was compiled.
+    fn encode(&self, launch: &MapLaunch<'_>, in_place: Option<u32>) -> Result<(Encoded, bool)> {
         let map = launch.map;
         let layouts: Vec<Layout> = launch.operands.iter().map(|(_, it)| it.clone()).collect();
         let iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
         let parameters = iteration.parameters(launch.gathered, launch.arguments);
         let immediates = self.device.info().limits.max_immediates as usize;
         let in_buffer = parameters.len() * 4 > immediates;
-        let key = KernelKey { map: map.clone(), classes: iteration.classes, in_buffer };
-        let kernel = self.kernel(key, parameters.len())?;
-        let result = self.device.alloc_untyped(None, iteration.words as usize * 4)?;
-        let mut bindings: Vec<&dyn Binding> = vec![&result];
-        bindings.extend(launch.operands.iter().map(|(buffer, _)| *buffer as &dyn Binding));
-        let size = Launch::invocations(iteration.words);
-        if in_buffer {
-            let parameters = self.device.upload(&parameters)?;
-            bindings.push(&parameters);
-            self.device.run(&kernel, &bindings, size)?;
-        } else {
-            let bytes: Vec<u8> = parameters.iter().flat_map(|it| it.to_ne_bytes()).collect();
-            self.device.run(&kernel, &bindings, size.immediate_bytes(bytes))?;
-        }
-        Ok(result)
+        let key = KernelKey { map: map.clone(), classes: iteration.classes, in_buffer, in_place };
+        let (kernel, is_compiled) = self.kernel(key, parameters.len())?;
+        let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
+        Ok((Encoded { kernel, words: iteration.words, parameters, uploaded }, is_compiled))
     }
 
-    /// Returns the kernel of a key, compiled at its first use.
-    fn kernel(&self, key: KernelKey, parameters: usize) -> Result<Kernel> {
+    /// Returns the kernel of a key, compiled at its first use, and whether it was compiled now.
+    fn kernel(&self, key: KernelKey, parameters: usize) -> Result<(Kernel, bool)> {
         if let Some(kernel) = lock(&self.kernels).get(&key) {
-            return Ok(kernel.clone());
+            return Ok((kernel.clone(), false));
         }
         // Compiled without the lock: another thread may do the same, and one kernel is kept.
         let kernel = self.device.compile_ir(&lower::build(&key, parameters))?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
-        Ok(lock(&self.kernels).entry(key).or_insert(kernel).clone())
+        Ok((lock(&self.kernels).entry(key).or_insert(kernel).clone(), true))
     }
 }
 

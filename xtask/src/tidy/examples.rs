@@ -27,7 +27,10 @@ const TYPES: [(&str, &[&str]); 4] = [
     ),
     ("crates/scry-ir/src/", &["Builder", "Program"]),
     ("crates/scry-kernels/src/", &["Kernels", "Op"]),
-    ("crates/scry-tensor/src/", &["DType", "Operation", "Shape", "Tensor"]),
+    (
+        "crates/scry-tensor/src/",
+        &["DType", "Graph", "Operation", "Plan", "Shape", "State", "Tensor", "TensorBatch"],
+    ),
 ];
 
 /// Finds methods without an example. Getters, which are `#[must_use]` without arguments except

@@ -15,6 +15,7 @@ pub(crate) struct Iteration {
     pub(crate) words: u32,
     sizes: Vec<u32>,
     operands: Vec<Layout>,
+    has_opaque: bool,
 }
 
 /// The axis that an operand is gathered along.
@@ -42,7 +43,7 @@ impl Iteration {
         let classes = Classes { rank, operands: classes };
         // All operands have at most 2^32 elements, and so has each axis.
         let sizes = sizes.iter().map(|size| *size as u32).collect();
-        Self { classes, words, sizes, operands }
+        Self { classes, words, sizes, operands, has_opaque: map.has_opaque() }
     }
 
     /// Returns the parameters of the kernel, in the order in which `kernel` reads them.
@@ -60,6 +61,7 @@ impl Iteration {
             parameters.extend([axis.stride as u32, axis.size as u32]);
         }
         parameters.extend(arguments);
+        parameters.extend(self.has_opaque.then_some(0));
         parameters
     }
 }

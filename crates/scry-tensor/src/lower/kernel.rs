@@ -7,7 +7,7 @@
 
 use scry_gpu::kir::{Access as Buffer, AddressSpace, BinaryOp, Builder, Const, Place, Type, Value};
 
-use super::memory::{decode, encode};
+use super::memory::{decode, encode, round};
 use super::{Access, KernelKey, elements_per_word};
 use crate::dtype::DType;
 use crate::expr::{Id, Scalar};
@@ -15,14 +15,17 @@ use crate::expr::{Id, Scalar};
 /// Invocations of a workgroup: WebGPU's default limit.
 const WORKGROUP: u32 = 256;
 
-/// Builds the kernel. Its buffers are the result, the operands, and the parameters if they are in a
-/// buffer.
+/// Builds the kernel. Its buffers are the result, the operands except one that the result replaces,
+/// and the parameters if they are in a buffer.
 pub(crate) fn build(key: &KernelKey, parameters: usize) -> scry_gpu::kir::Kir {
     let mut b = Builder::new("map", [WORKGROUP, 1, 1]);
     let output = b.named_buffer("result", Type::U32, Buffer::ReadWrite);
     let name = |position| format!("operand{position}");
     let buffers = key.map.operands.iter().enumerate();
-    let buffers = buffers.map(|(n, dtype)| b.named_buffer(&name(n), stored(*dtype), Buffer::Read));
+    let buffers = buffers.map(|(n, dtype)| match key.in_place == Some(n as u32) {
+        true => output,
+        false => b.named_buffer(&name(n), stored(*dtype), Buffer::Read),
+    });
     let buffers = buffers.collect();
     let source = match key.in_buffer {
         true => Source::Buffer(b.named_buffer("parameters", Type::U32, Buffer::Read)),
@@ -86,6 +89,8 @@ struct Loaded {
     /// Stride and size of the axis that an operand is gathered along.
     gathered: Option<[Value; 2]>,
     arguments: Vec<Value>,
+    /// Zero, if a step needs it.
+    zero: Option<Value>,
 }
 
 struct Lowering<'k> {
@@ -135,7 +140,8 @@ impl Lowering<'_> {
         let is_gathered = (0..self.key.map.operands.len()).any(|n| self.key.map.is_gathered(n));
         let gathered = is_gathered.then(|| [parameters.read(b), parameters.read(b)]);
         let arguments = parameters.read_many(b, self.key.map.arguments);
-        Loaded { sizes, operands, gathered, arguments }
+        let zero = self.key.map.has_opaque().then(|| parameters.read(b));
+        Loaded { sizes, operands, gathered, arguments, zero }
     }
 
     /// Returns the position of an element of a word in the result.
@@ -186,6 +192,8 @@ impl Lowering<'_> {
                 Scalar::Select(a, b, c) => self.b.select(of(a), of(b), of(c)),
                 Scalar::Convert(a) => self.b.convert(*ty, of(a)),
                 Scalar::Bitcast(a) => self.b.bitcast(*ty, of(a)),
+                Scalar::Round(dtype, a) => round(&mut self.b, dtype, of(a)),
+                Scalar::Opaque(a) => self.opaque(of(a), loaded),
             };
             values.push(value);
         }
@@ -198,6 +206,14 @@ impl Lowering<'_> {
             Type::Bool => self.b.convert(Type::Bool, bits),
             ty => self.b.bitcast(ty, bits),
         }
+    }
+
+    /// Returns the same number, as the result of an operation with the parameter that is 0.
+    fn opaque(&mut self, number: Value, loaded: &Loaded) -> Value {
+        let Some(zero) = loaded.zero else { return number };
+        let bits = self.b.bitcast(Type::U32, number);
+        let bits = self.b.binary(BinaryOp::Xor, bits, zero);
+        self.b.bitcast(Type::F32, bits)
     }
 
     /// Returns the position of an operand's element.

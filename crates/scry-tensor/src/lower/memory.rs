@@ -15,6 +15,12 @@ const ABSOLUTE: u32 = 0x7fff_ffff;
 /// Loads the element at a position.
 pub(super) fn decode(b: &mut Builder, buffer: u32, dtype: DType, position: Value) -> Value {
     match dtype {
+        // Of the type of the buffer: a result that is also an operand has words.
+        DType::F32 | DType::I32 if buffer == 0 => {
+            let place = b.element(buffer, position);
+            let word = b.load(Type::U32, place, 1)[0];
+            b.bitcast(dtype.computed(), word)
+        }
         DType::F16 => {
             let bits = part_of_word(b, buffer, position, 1);
             f16_to_f32(b, bits)
@@ -42,6 +48,22 @@ pub(super) fn encode(b: &mut Builder, dtype: DType, value: Value) -> Value {
         DType::BF16 => f32_to_bf16(b, value),
         DType::Bool => b.convert(Type::U32, value),
         _ => b.bitcast(Type::U32, value),
+    }
+}
+
+/// Returns a number as it is after it was stored as an element of 16 bits.
+pub(super) fn round(b: &mut Builder, dtype: DType, value: Value) -> Value {
+    match dtype {
+        DType::F16 => {
+            let bits = f32_to_f16(b, value);
+            f16_to_f32(b, bits)
+        }
+        DType::BF16 => {
+            let bits = f32_to_bf16(b, value);
+            let bits = binary(b, BinaryOp::Shl, bits, 16);
+            b.bitcast(Type::F32, bits)
+        }
+        _ => value,
     }
 }
 

@@ -21,6 +21,10 @@ pub(crate) struct KernelKey {
     pub(crate) classes: Classes,
     /// Whether the parameters are in a buffer, because there are more than immediates hold.
     pub(crate) in_buffer: bool,
+    /// The operand that the result replaces in memory. Its elements have the size of those of the
+    /// result, and are at the same positions, so that each word is read only by the invocation that
+    /// writes it.
+    pub(crate) in_place: Option<u32>,
 }
 
 /// The classes of sizes and strides that have kernels of their own.

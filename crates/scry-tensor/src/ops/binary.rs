@@ -7,9 +7,9 @@ use super::{Apply, Operand, Operation, Value, math};
 use crate::dtype::{BOOL, DType, ELEMENTS, FLOATS, INTEGERS, NUMBERS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::{Expression, Id};
+use crate::op::Op;
 use crate::scalar::Scalar;
-use crate::shape::broadcast;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, apply};
 
 /// The rule and the meaning of a binary operation.
 pub(crate) struct Binary {
@@ -22,35 +22,35 @@ pub(crate) struct Binary {
 impl Binary {
     /// Computes the operation, with the operands broadcast to one shape.
     pub(crate) fn apply(&self, call: Call, a: &Operand, b: &Operand) -> Result<Tensor> {
+        let tensors: Vec<&Tensor> = [a, b].iter().filter_map(|it| it.tensor()).collect();
+        let described = self.describe(call, a, b);
+        apply(call, Tensor::scoped(&tensors, described)?, &tensors)
+    }
+
+    fn describe(&self, call: Call, a: &Operand, b: &Operand) -> Result<Op> {
         let dtype = common_dtype(call, &[a, b])?;
         call.check_dtype(dtype, self.types)?;
         let mut operands = Operands::default();
         let first = operands.add(call, dtype, a)?;
         let second = operands.add(call, dtype, b)?;
-        let Operands { mut e, tensors, arguments } = operands;
+        let Operands { mut e, arguments } = operands;
         let result = (self.meaning)(&mut e, first, second);
-        let map = e.finish(result, self.output.unwrap_or(dtype));
-        let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| &**tensor.shape()).collect();
-        Tensor::map(call, &map, broadcast(call, &shapes)?, &tensors, &arguments)
+        Ok(Op::map(e.finish(result, self.output.unwrap_or(dtype)), arguments))
     }
 }
 
 /// Operands of a map: tensors are loaded, scalars are arguments.
 #[derive(Default)]
-pub(super) struct Operands<'o> {
+pub(super) struct Operands {
     pub(super) e: Expression,
-    pub(super) tensors: Vec<&'o Tensor>,
     pub(super) arguments: Vec<u32>,
 }
 
-impl<'o> Operands<'o> {
+impl Operands {
     /// Adds an operand of elements of type `dtype`.
-    pub(super) fn add(&mut self, call: Call, dtype: DType, operand: &'o Operand) -> Result<Id> {
+    pub(super) fn add(&mut self, call: Call, dtype: DType, operand: &Operand) -> Result<Id> {
         Ok(match operand {
-            Operand::Tensor(tensor) => {
-                self.tensors.push(tensor);
-                self.e.operand(dtype)
-            }
+            Operand::Tensor(_) => self.e.operand(dtype),
             Operand::Scalar(scalar) => {
                 self.arguments.push(scalar.bits(call, dtype)?);
                 self.e.argument(dtype)

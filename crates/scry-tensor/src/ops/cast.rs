@@ -1,11 +1,10 @@
 //! Conversions of element types.
 
-use super::gather::padded;
 use crate::dtype::{DType, ELEMENTS, FLOATS};
 use crate::error::{Call, Result};
 use crate::expr::Expression;
-use crate::shape::Layout;
-use crate::tensor::{Tensor, check_count};
+use crate::op::{Library, Op};
+use crate::tensor::{Tensor, apply};
 
 /// Conversions.
 impl Tensor {
@@ -51,26 +50,12 @@ impl Tensor {
         let mut e = Expression::default();
         let x = e.operand(self.dtype());
         let map = e.finish(x, dtype);
-        Self::map(call, &map, self.shape().clone(), &[self], &[])
+        apply(call, Op::map(map, Vec::new()), &[self])
     }
 
     /// Converts quantised weights to floats.
     fn dequantized(&self, call: Call, dtype: DType) -> Result<Self> {
         call.check_new_dtype(dtype, FLOATS)?;
-        let (Some(format), Some(element)) = (self.dtype().block_format(), dtype.of_buffer()) else {
-            return self.cast_for(call, dtype);
-        };
-        let count = check_count(call, self.shape(), dtype)? as usize;
-        let runtime = self.runtime();
-        let run = || {
-            let buffer = runtime.device().alloc_untyped(None, padded(count, dtype))?;
-            let blocks = self.buffer().view_as(scry_gpu::DType::U8)?;
-            let library = runtime.library();
-            library.dequantize(format, &blocks, &buffer.view_as(element)?, count)?.run()?;
-            Ok(buffer)
-        };
-        let buffer = run().map_err(|error| call.gpu(error))?;
-        let layout = Layout::contiguous(self.shape().clone());
-        Ok(Self::from_parts(runtime.clone(), buffer, layout, dtype))
+        apply(call, Op::Library(Library::Dequantise(dtype)), &[self])
     }
 }

@@ -1,11 +1,10 @@
 //! Elements selected by indices in a tensor.
 
-use crate::dtype::{DType, ELEMENTS, INTEGERS};
+use crate::dtype::{ELEMENTS, INTEGERS};
 use crate::error::{Call, ErrorKind, Result};
-use crate::expr::Expression;
-use crate::lower::GatherAxis;
-use crate::shape::{Layout, MAX_RANK, Shape, resolve_axis};
-use crate::tensor::{Computation, Tensor};
+use crate::op::Op;
+use crate::shape::resolve_axis;
+use crate::tensor::{Tensor, apply};
 
 /// Selections.
 impl Tensor {
@@ -41,46 +40,6 @@ impl Tensor {
     pub(crate) fn gathered(&self, call: Call, axis: usize, indices: &Tensor) -> Result<Self> {
         call.check_dtype(self.dtype(), ELEMENTS)?;
         call.check_dtype(indices.dtype(), INTEGERS)?;
-        let (own, other) = (self.layout(), indices.layout());
-        if own.shape[axis] > u32::MAX as usize {
-            let problem = format!("axis {axis} of {} is too large for 32-bit indices", own.shape);
-            return Err(call.error(ErrorKind::TooLarge, problem, "select a range of it first"));
-        }
-        let shape = with_axes(&own.shape, axis, &other.shape);
-        if shape.len() > MAX_RANK {
-            return Err(crate::tensor::rank_error(call, &shape.into()));
-        }
-        let (before, added) = (axis, indices.rank());
-        let after = own.shape.len() - axis - 1;
-        let (first, last) = (&own.strides[..axis], &own.strides[axis + 1..]);
-        let own_strides = [first, &vec![0; added], last].concat();
-        let other_strides = [&vec![0; before][..], &other.strides, &vec![0; after]].concat();
-        let shape = Shape::from(shape);
-        let layout = |offset, strides| Layout { shape: shape.clone(), strides, offset };
-        let mut e = Expression::default();
-        let index = e.operand(indices.dtype());
-        let element = e.gathered(self.dtype(), index);
-        let map = e.finish(element, self.dtype());
-        let operands = vec![
-            (indices, layout(other.offset, other_strides)),
-            (self, layout(own.offset, own_strides)),
-        ];
-        let gathered = GatherAxis { stride: own.strides[axis], size: own.shape[axis] };
-        if own.shape.contains(&0) && !shape.contains(&0) {
-            // All indices are out of range.
-            return self.zeros_like(call, shape.clone());
-        }
-        Computation { map: &map, shape, operands, gathered: Some(gathered), arguments: &[] }
-            .run(call, self.runtime())
+        apply(call, Op::Gather { axis }, &[self, indices])
     }
-}
-
-/// Returns a shape with an axis replaced by others.
-fn with_axes(shape: &[usize], axis: usize, others: &[usize]) -> Vec<usize> {
-    [&shape[..axis], others, &shape[axis + 1..]].concat()
-}
-
-/// Returns the bytes of `count` elements, padded to whole words.
-pub(super) fn padded(count: usize, dtype: DType) -> usize {
-    (count * dtype.size()).next_multiple_of(4)
 }

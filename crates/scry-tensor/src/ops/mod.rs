@@ -6,6 +6,7 @@ mod binary;
 mod cast;
 mod gather;
 mod math;
+mod matmul;
 mod reduce;
 mod select;
 mod unary;

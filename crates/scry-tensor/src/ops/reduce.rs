@@ -2,87 +2,35 @@
 
 use scry_kernels::Reduction;
 
-use super::gather::padded;
 use super::unary::types;
 use crate::dtype::{BOOL, DType, FLOATS, NUMBERS};
 use crate::error::{Call, Result};
+use crate::op::{Library, Op, Reduce};
 use crate::scalar::Scalar;
-use crate::shape::{Axes, Layout, Shape};
-use crate::tensor::{Tensor, check_count, filled};
+use crate::shape::Axes;
+use crate::tensor::{Tensor, apply};
 
-/// A reduction of a tensor.
+/// The rule of a reduction.
 #[derive(Clone, Copy)]
-struct Reduce {
+struct Rule {
     types: &'static [DType],
     reduction: Reduction,
     /// The result for no elements; `None` if there is none.
     of_nothing: Option<Scalar>,
 }
 
-impl Reduce {
-    fn apply(self, call: Call, x: &Tensor, axes: &Axes, keeps_axes: bool) -> Result<Tensor> {
+impl Rule {
+    fn apply(self, call: Call, x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
+        let described = self.describe(call, x, axes, keepdim);
+        apply(call, Tensor::scoped(&[x], described)?, &[x])
+    }
+
+    fn describe(self, call: Call, x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Op> {
         call.check_dtype(x.dtype(), self.types)?;
-        let is_reduced = axes.resolve(call, x.rank())?;
-        let shape = x.shape();
-        let (reduced, kept): (Vec<usize>, Vec<usize>) =
-            (0..x.rank()).partition(|axis| is_reduced[*axis]);
-        let sizes = |axes: &[usize]| axes.iter().map(|axis| shape[*axis]).collect::<Vec<_>>();
-        let rows = check_count(call, &sizes(&kept).into(), x.dtype())? as usize;
-        let columns = check_count(call, &sizes(&reduced).into(), x.dtype())? as usize;
-        let result: Shape = match keeps_axes {
-            false => sizes(&kept).into(),
-            true => (0..x.rank())
-                .map(|n| if is_reduced[n] { 1 } else { shape[n] })
-                .collect::<Vec<_>>()
-                .into(),
-        };
-        if columns == 0 {
-            return self.of_nothing(call, x, result);
-        }
-        if reduced.is_empty() {
-            return x.contiguous_for(call);
-        }
-        let order = [kept, reduced].concat();
-        let matrix = x.with_layout(x.layout().permute(&order)).packed_for(call)?;
-        self.rows(call, &matrix, [rows, columns], result)
-    }
-
-    /// Returns the result of no elements.
-    fn of_nothing(self, call: Call, x: &Tensor, shape: Shape) -> Result<Tensor> {
-        match self.of_nothing {
-            Some(value) => filled(call, shape, value, x.dtype(), x.device()),
-            None if shape.contains(&0) => {
-                filled(call, shape, Scalar::Int(0), x.dtype(), x.device())
-            }
-            None => Err(call.shape_error(
-                &[x.shape()],
-                format!("{} has no elements along the axes, so there is no result", x.shape()),
-                "check the sizes first",
-            )),
-        }
-    }
-
-    /// Reduces the rows of a packed matrix.
-    fn rows(
-        self,
-        call: Call,
-        matrix: &Tensor,
-        [rows, columns]: [usize; 2],
-        shape: Shape,
-    ) -> Result<Tensor> {
-        let (runtime, dtype) = (matrix.runtime(), matrix.dtype());
-        let run = || {
-            let buffer = runtime.device().alloc_untyped(None, padded(rows, dtype))?;
-            if rows > 0 {
-                let (x, out) = (matrix.buffer(), &buffer);
-                let (x, out) = (x.view_as(dtype.of_buffer())?, out.view_as(dtype.of_buffer())?);
-                let library = runtime.library();
-                library.reduce_rows(self.reduction, &x, &out, rows, columns)?.run()?;
-            }
-            Ok(buffer)
-        };
-        let buffer = run().map_err(|error| call.gpu(error))?;
-        Ok(Tensor::from_parts(runtime.clone(), buffer, Layout::contiguous(shape), dtype))
+        let axes = axes.resolve(call, x.rank())?;
+        let of_nothing = self.of_nothing.map(|it| it.bits(call, x.dtype())).transpose()?;
+        let reduce = Reduce { reduction: self.reduction, axes, keepdim, of_nothing };
+        Ok(Op::Library(Library::Reduce(reduce)))
     }
 }
 
@@ -120,7 +68,7 @@ macro_rules! reductions {
                 pub fn $method(&self, axes: impl Into<Axes>) -> Result<Self> {
                     let call = Call::new(concat!("Tensor::", stringify!($method)));
                     let reduction = Reduction::$reduction;
-                    Reduce { types: $types, reduction, of_nothing: $of_nothing }
+                    Rule { types: $types, reduction, of_nothing: $of_nothing }
                         .apply(call, self, &axes.into(), false)
                 }
 
@@ -148,7 +96,7 @@ macro_rules! reductions {
                 pub fn $keeping(&self, axes: impl Into<Axes>) -> Result<Self> {
                     let call = Call::new(concat!("Tensor::", stringify!($keeping)));
                     let reduction = Reduction::$reduction;
-                    Reduce { types: $types, reduction, of_nothing: $of_nothing }
+                    Rule { types: $types, reduction, of_nothing: $of_nothing }
                         .apply(call, self, &axes.into(), true)
                 }
             )*
@@ -229,7 +177,7 @@ impl Tensor {
         call.check_dtype(self.dtype(), BOOL)?;
         let numbers = self.cast_for(call, DType::U32)?;
         let of_nothing = Some(Scalar::Int(of_nothing.into()));
-        let reduce = Reduce { types: NUMBERS, reduction, of_nothing };
+        let reduce = Rule { types: NUMBERS, reduction, of_nothing };
         reduce.apply(call, &numbers, axes, false)?.cast_for(call, DType::Bool)
     }
 }

@@ -7,8 +7,8 @@ use super::binary::{Operands, common_dtype};
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Expression;
-use crate::shape::broadcast;
-use crate::tensor::Tensor;
+use crate::op::Op;
+use crate::tensor::{Tensor, apply};
 
 /// Choices.
 impl Tensor {
@@ -37,19 +37,24 @@ impl Tensor {
     ) -> Result<Self> {
         let call = Call::new("Tensor::where_");
         let (if_true, if_false) = (if_true.into(), if_false.into());
-        let condition = Operand::from(self);
+        let others = [&if_true, &if_false];
+        let others = others.iter().filter_map(|it| it.tensor());
+        let tensors: Vec<&Self> = [self].into_iter().chain(others).collect();
+        let described = self.choice(call, &if_true, &if_false);
+        apply(call, Self::scoped(&tensors, described)?, &tensors)
+    }
+
+    fn choice(&self, call: Call, if_true: &Operand, if_false: &Operand) -> Result<Op> {
         call.check_dtype(self.dtype(), &[DType::Bool])?;
-        let dtype = common_dtype(call, &[&if_true, &if_false])?;
+        let dtype = common_dtype(call, &[if_true, if_false])?;
         call.check_dtype(dtype, ELEMENTS)?;
         let mut operands = Operands::default();
-        let chosen = operands.add(call, DType::Bool, &condition)?;
-        let first = operands.add(call, dtype, &if_true)?;
-        let second = operands.add(call, dtype, &if_false)?;
-        let Operands { mut e, tensors, arguments } = operands;
+        let chosen = operands.add(call, DType::Bool, &self.into())?;
+        let first = operands.add(call, dtype, if_true)?;
+        let second = operands.add(call, dtype, if_false)?;
+        let Operands { mut e, arguments } = operands;
         let result = e.select(chosen, first, second);
-        let map = e.finish(result, dtype);
-        let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| &**tensor.shape()).collect();
-        Self::map(call, &map, broadcast(call, &shapes)?, &tensors, &arguments)
+        Ok(Op::map(e.finish(result, dtype), arguments))
     }
 
     /// Returns the lower triangle of a matrix, or of each matrix of a stack, with zeros above:
@@ -115,6 +120,6 @@ impl Tensor {
         let result = e.select(is_kept, x, zero);
         let map = e.finish(result, self.dtype());
         let diagonal = diagonal.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
-        Self::map(call, &map, shape.clone(), &[self], &[diagonal as u32])
+        apply(call, Op::map(map, vec![diagonal as u32]), &[self])
     }
 }

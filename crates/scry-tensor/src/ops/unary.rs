@@ -6,7 +6,8 @@ use super::{Apply, Operation, Value, math};
 use crate::dtype::{BOOL, DType, FLOATS, NUMBERS, SIGNED};
 use crate::error::{Call, Result};
 use crate::expr::{Expression, Id};
-use crate::tensor::Tensor;
+use crate::op::Op;
+use crate::tensor::{Tensor, apply};
 
 /// The rule and the meaning of a unary operation.
 pub(crate) struct Unary {
@@ -19,12 +20,12 @@ pub(crate) struct Unary {
 impl Unary {
     /// Computes the operation. The result has the operand's shape.
     pub(crate) fn apply(&self, call: Call, x: &Tensor) -> Result<Tensor> {
-        call.check_dtype(x.dtype(), self.types)?;
+        Tensor::scoped(&[x], call.check_dtype(x.dtype(), self.types))?;
         let mut e = Expression::default();
         let operand = e.operand(x.dtype());
         let result = (self.meaning)(&mut e, operand);
         let map = e.finish(result, self.output.unwrap_or(x.dtype()));
-        Tensor::map(call, &map, x.shape().clone(), &[x], &[])
+        apply(call, Op::map(map, Vec::new()), &[x])
     }
 }
 

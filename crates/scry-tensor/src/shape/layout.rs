@@ -6,7 +6,7 @@ use super::Shape;
 ///
 /// Every position is that of an element of the storage, so it is neither negative nor above
 /// `u32::MAX` where kernels compute it (see `lower`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     pub(crate) shape: Shape,
     /// Elements from one coordinate to the next, per axis; negative in reversed views, 0 where one

@@ -1,6 +1,7 @@
 //! Shapes, broadcasting, and how the elements of a shape are laid out in memory.
 
 mod broadcast;
+mod checks;
 mod layout;
 mod requests;
 
@@ -8,6 +9,7 @@ use std::fmt;
 use std::ops::Deref;
 
 pub(crate) use broadcast::broadcast;
+pub(crate) use checks::{check_count, check_view, rank_error};
 pub(crate) use layout::Layout;
 pub(crate) use requests::resolve_axis;
 pub use requests::{Axes, Dims};

@@ -17,7 +17,7 @@ use crate::error::{Call, ErrorKind, Result};
 /// assert_eq!(*x.reshape(vec![12usize])?.shape(), [12]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Dims(Vec<i64>);
 
 /// The axes of a reduction: a number, an array of numbers, or `..` for all. Negative numbers count

@@ -7,14 +7,14 @@ use scry_gpu::kir::BinaryOp;
 use scry_gpu::{Device, UntypedBuffer};
 
 use super::Tensor;
-use super::map::{Computation, check_view, rank_error};
 use crate::dtype::{DType, ELEMENTS, FLOATS, NUMBERS};
 use crate::element::{self, Element};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::{Expression, Map};
 use crate::runtime::Runtime;
 use crate::scalar::{self, Scalar};
-use crate::shape::{Layout, MAX_RANK, Shape};
+use crate::shape::{Layout, Shape, check_count, check_view};
+use crate::stored::{Computation, Stored};
 
 /// Nested arrays of elements, for [`Tensor::new`].
 pub trait Nested {
@@ -309,6 +309,7 @@ impl Tensor {
         let (map, operands) = (identity(dtype), Vec::new());
         Computation { map: &map, shape, operands, gathered: None, arguments: &[] }
             .run(call, &runtime)
+            .map(Self::from)
     }
 }
 
@@ -323,24 +324,6 @@ fn identity(dtype: DType) -> Map {
 /// Returns a small number, or its bool.
 fn number(dtype: DType, value: i64) -> Scalar {
     if dtype == DType::Bool { Scalar::Bool(value != 0) } else { Scalar::Int(value) }
-}
-
-/// Checks the rank and the number of elements of a new tensor, and returns the latter.
-pub(crate) fn check_count(call: Call, shape: &Shape, dtype: DType) -> Result<u32> {
-    if shape.contains(&0) {
-        check_view(call, shape)?;
-    } else if shape.rank() > MAX_RANK {
-        return Err(rank_error(call, shape));
-    }
-    let count = shape.count().and_then(|count| u32::try_from(count).ok());
-    count.ok_or_else(|| {
-        let count = shape.iter().fold(1u128, |count, size| count.saturating_mul(*size as u128));
-        call.error(
-            ErrorKind::TooLarge,
-            format!("{shape} has {count} elements of {dtype}, more than {}", u32::MAX),
-            "compute parts of it, one after the other: indices have 32 bits",
-        )
-    })
 }
 
 /// Copies elements to a device.
@@ -379,11 +362,11 @@ fn from_bytes(
         Ok((Runtime::of(device)?, device.upload_bytes(None, bytes)?))
     };
     let (runtime, buffer) = uploaded().map_err(|error| call.gpu(error))?;
-    Ok(Tensor::from_parts(runtime, buffer, Layout::contiguous(shape), dtype))
+    Ok(Stored { runtime, buffer, layout: Layout::contiguous(shape), dtype }.into())
 }
 
 /// Creates a tensor of one element, repeated.
-pub(crate) fn filled(
+fn filled(
     call: Call,
     shape: Shape,
     value: Scalar,
@@ -398,15 +381,8 @@ pub(crate) fn filled(
         (DType::BF16, value) => scalar::to_bf16(value.to_f64()).to_bits().into(),
         _ => bits,
     };
-    let one = from_bytes(call, &word.to_ne_bytes(), ().into(), dtype, device)?;
-    Ok(one.with_layout(Layout::repeated(shape)))
-}
-
-impl Tensor {
-    /// Returns zeros of the tensor's type, on its device.
-    pub(crate) fn zeros_like(&self, call: Call, shape: Shape) -> Result<Self> {
-        filled(call, shape, number(self.dtype(), 0), self.dtype(), self.device())
-    }
+    let runtime = Runtime::of(device).map_err(|error| call.gpu(error))?;
+    Stored::repeated(call, &runtime, shape, dtype, word).map(Tensor::from)
 }
 
 /// Creates a tensor of numbers at equal distances.

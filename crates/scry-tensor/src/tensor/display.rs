@@ -9,6 +9,7 @@ use super::Tensor;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Call, Result};
+use crate::stored::Stored;
 
 /// Tensors with more elements are abbreviated.
 const THRESHOLD: usize = 1000;
@@ -20,7 +21,7 @@ const WIDTH: usize = 75;
 const PRECISION: usize = 8;
 
 /// Prints the elements as NumPy does. Waits for the work that computes them. Quantised weights are
-/// not printed, but their shape.
+/// not printed, but their shape; neither are nodes of graphs.
 ///
 /// ```
 /// use scry_tensor::{Device, Tensor};
@@ -32,6 +33,9 @@ const PRECISION: usize = 8;
 /// ```
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.node().is_some() {
+            return write!(f, "[node of a graph: {} of shape {}]", self.dtype(), self.shape());
+        }
         if self.dtype().is_quantized() {
             return write!(f, "[{} weights of shape {}]", self.dtype(), self.shape());
         }
@@ -48,28 +52,29 @@ type Abbreviated = Vec<bool>;
 impl Tensor {
     /// Returns the texts of the shown elements, of equal width.
     fn texts(&self, call: Call) -> Result<(Vec<String>, Abbreviated)> {
+        let stored = self.stored(call)?;
         let is_long = self.numel() > THRESHOLD;
         let shown: Abbreviated =
             self.shape().iter().map(|size| is_long && *size > 2 * EDGE).collect();
         let texts = match self.dtype() {
             DType::F32 => {
-                floats(&self.ends::<f32>(call, &shown, 0)?, f64::from, |x| x as f32 as f64)
+                floats(&stored.ends::<f32>(call, &shown, 0)?, f64::from, |x| x as f32 as f64)
             }
             DType::F16 => {
                 let round = |x| f16::from_f64(x).to_f64();
-                floats(&self.ends::<f16>(call, &shown, 0)?, f64::from, round)
+                floats(&stored.ends::<f16>(call, &shown, 0)?, f64::from, round)
             }
             DType::BF16 => {
                 let round = |x| bf16::from_f64(x).to_f64();
-                floats(&self.ends::<bf16>(call, &shown, 0)?, f64::from, round)
+                floats(&stored.ends::<bf16>(call, &shown, 0)?, f64::from, round)
             }
             DType::I32 => {
-                self.ends::<i32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
+                stored.ends::<i32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
             }
             DType::U32 => {
-                self.ends::<u32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
+                stored.ends::<u32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
             }
-            _ => self
+            _ => stored
                 .ends::<bool>(call, &shown, 0)?
                 .iter()
                 .map(|it| if *it { "True" } else { "False" }.to_owned())
@@ -77,7 +82,9 @@ impl Tensor {
         };
         Ok((align(texts, self.rank()), shown))
     }
+}
 
+impl Stored {
     /// Reads the elements at the ends of abbreviated axes, from `axis` on, in row-major order. Only
     /// these are copied, however large the tensor is.
     fn ends<T: Element>(&self, call: Call, shown: &[bool], axis: usize) -> Result<Vec<T>> {
@@ -86,7 +93,7 @@ impl Tensor {
         };
         let last = (self.shape()[axis] - EDGE) as i64;
         let part = |first| {
-            let view = self.with_layout(self.layout().slice(axis, first, 1, EDGE));
+            let view = self.with_layout(self.layout.slice(axis, first, 1, EDGE));
             view.ends::<T>(call, shown, axis + 1)
         };
         let (first, last) = (part(0)?, part(last)?);

@@ -3,10 +3,9 @@
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use super::Tensor;
-use super::map::rank_error;
 use crate::dtype::ELEMENTS;
 use crate::error::{Call, ErrorKind, Result};
-use crate::shape::{Layout, MAX_RANK};
+use crate::op::{Part, View};
 
 /// One part of an index. Conversions make it of numbers, ranges, tensors, [`step`],
 /// [`Ellipsis`] and [`NewAxis`].
@@ -258,43 +257,58 @@ impl Tensor {
         let call = Call::new("Tensor::i");
         call.check_dtype(self.dtype(), ELEMENTS)?;
         let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
-        let mut layout = self.layout().clone();
-        let mut axis = 0;
         let mut tensor = None;
+        let mut views = Vec::new();
         for part in &parts {
-            match part {
-                Index::At(at) => {
-                    let position = coordinate(call, *at, axis, &layout)?;
-                    layout = layout.slice(axis, position, 1, 1).without(axis);
-                    continue;
-                }
+            let axis = views.iter().filter(|it| !matches!(it, Part::At(_))).count();
+            views.push(match part {
+                Index::At(at) => Part::At(*at),
                 Index::Range { start, end, step } => {
-                    let size = layout.shape[axis] as i64;
-                    let (first, count) = slice(call, (*start, *end, *step), size)?;
-                    layout = layout.slice(axis, first, *step, count);
+                    Part::Range { start: *start, end: *end, step: *step }
                 }
-                Index::NewAxis => layout = layout.with_axis(axis),
-                Index::Tensor(indices) => tensor = Some((axis, indices)),
+                Index::NewAxis => Part::NewAxis,
+                Index::Tensor(indices) => {
+                    tensor = Some((axis, indices));
+                    Part::Full
+                }
                 Index::Ellipsis => continue,
-            }
-            axis += 1;
+            });
         }
-        if layout.shape.rank() > MAX_RANK {
-            return Err(rank_error(call, &layout.shape));
-        }
-        let view = self.with_layout(layout);
+        let view = self.view(call, View::Index(views))?;
         let Some((axis, indices)) = tensor else { return Ok(view) };
         let gathered = view.gathered(call, axis, indices)?;
-        Ok(if is_split(&parts) { gathered.with_first(axis, indices.rank()) } else { gathered })
+        if is_split(&parts) {
+            gathered.with_first(call, axis, indices.rank())
+        } else {
+            Ok(gathered)
+        }
     }
 
     /// Returns a view in which `count` axes from `axis` on are the first.
-    fn with_first(&self, axis: usize, count: usize) -> Self {
+    fn with_first(&self, call: Call, axis: usize, count: usize) -> Result<Self> {
         let moved = axis..axis + count;
         let others = (0..self.rank()).filter(|it| !moved.contains(it));
-        let order: Vec<usize> = moved.clone().chain(others).collect();
-        self.with_layout(self.layout().permute(&order))
+        let axes: Vec<usize> = moved.clone().chain(others).collect();
+        self.view(call, View::Permute(axes))
     }
+}
+
+/// Returns the parts of an index without tensors.
+pub(crate) fn index_parts(call: Call, parts: Vec<Index>, rank: usize) -> Result<Vec<Part>> {
+    let mut found = Vec::new();
+    for part in with_ellipsis(call, parts, rank)? {
+        found.push(match part {
+            Index::At(at) => Part::At(at),
+            Index::Range { start, end, step } => Part::Range { start, end, step },
+            Index::NewAxis => Part::NewAxis,
+            Index::Ellipsis => continue,
+            Index::Tensor(_) => {
+                let help = "use numbers and ranges";
+                return Err(call.error(ErrorKind::Index, "the index has a tensor", help));
+            }
+        });
+    }
+    Ok(found)
 }
 
 /// Replaces the ellipsis, or the missing end, by full ranges; checks the number of parts.
@@ -321,42 +335,6 @@ fn with_ellipsis(call: Call, parts: Vec<Index>, rank: usize) -> Result<Vec<Index
     let mut parts = parts;
     parts.splice(at..(at + 1).min(end), full);
     Ok(parts)
-}
-
-/// Returns a coordinate in range; negative ones count from the end.
-fn coordinate(call: Call, at: i64, axis: usize, layout: &Layout) -> Result<i64> {
-    let size = layout.shape[axis] as i64;
-    let position = if at < 0 { at.saturating_add(size) } else { at };
-    if (0..size).contains(&position) {
-        return Ok(position);
-    }
-    let help = match size {
-        0 => "the axis is empty: check the sizes first".to_owned(),
-        _ => format!("use a number from {} to {}", -size, size - 1),
-    };
-    let problem = format!("coordinate {at} is out of range for an axis of size {size}");
-    Err(call.error(ErrorKind::Index, problem, help))
-}
-
-/// Returns the first coordinate and the number of them, with NumPy's rules.
-fn slice(
-    call: Call,
-    (start, end, step): (Option<i64>, Option<i64>, i64),
-    size: i64,
-) -> Result<(i64, usize)> {
-    if step == 0 {
-        let help = "use a positive step, or a negative one for the reverse order";
-        return Err(call.error(ErrorKind::Index, "the step of a range is 0", help));
-    }
-    let from_end = |at: i64| if at < 0 { at.saturating_add(size) } else { at };
-    let (lowest, highest) = if step > 0 { (0, size) } else { (-1, size - 1) };
-    let bound = |at: i64| from_end(at).clamp(lowest, highest);
-    let (first, last) = if step > 0 { (lowest, highest) } else { (highest, lowest) };
-    let first = start.map_or(first, bound);
-    let last = end.map_or(last, bound);
-    let distance = if step > 0 { last - first } else { first - last };
-    let count = if distance <= 0 { 0 } else { (distance as u64).div_ceil(step.unsigned_abs()) };
-    Ok((first, count as usize))
 }
 
 /// Returns whether a range or a new axis is between numbers and a tensor. NumPy then puts the axes

@@ -1,9 +1,9 @@
-//! The tensor: a handle of elements on a device.
+//! The tensor: a handle of elements on a device, or of a node of a graph.
 
+mod apply;
 mod create;
 mod display;
 mod index;
-mod map;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod read;
@@ -12,16 +12,19 @@ mod views;
 use std::fmt;
 use std::sync::Arc;
 
-use scry_gpu::{Device, UntypedBuffer};
+use scry_gpu::Device;
 
 use crate::dtype::DType;
+use crate::error::{Call, ErrorKind, Result};
+use crate::graph::node::NodeHandle;
 use crate::runtime::Runtime;
-use crate::shape::{Layout, Shape};
+use crate::shape::Shape;
+use crate::stored::Stored;
 
+pub(crate) use apply::apply;
 pub use create::Nested;
-pub(crate) use create::{check_count, filled};
+pub(crate) use index::index_parts;
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, StepRange, step};
-pub(crate) use map::{Computation, rank_error};
 
 /// Elements of one type on a device, with a shape. The rank and the element type are run-time
 /// values.
@@ -30,46 +33,60 @@ pub(crate) use map::{Computation, rank_error};
 /// return at once; [`to_vec`](Self::to_vec), [`item`](Self::item), printing, and
 /// [`to`](Self::to) another device wait for the results that they read. Views, such as
 /// [`permute`](Self::permute), share the elements of the tensor that they are made of.
+///
+/// A tensor of a [`Graph`](crate::Graph) is one of its nodes: operations on it record nodes, and
+/// compute nothing.
 #[derive(Clone)]
-pub struct Tensor(Arc<Inner>);
+pub struct Tensor(Repr);
 
-struct Inner {
-    runtime: Arc<Runtime>,
-    /// The elements, padded to words of 4 bytes, or the blocks of quantised weights.
-    buffer: UntypedBuffer,
-    layout: Layout,
-    dtype: DType,
+#[derive(Clone)]
+enum Repr {
+    Stored(Arc<Stored>),
+    Node(Arc<NodeHandle>),
+}
+
+impl From<Stored> for Tensor {
+    fn from(stored: Stored) -> Self {
+        Self(Repr::Stored(Arc::new(stored)))
+    }
+}
+
+impl From<NodeHandle> for Tensor {
+    fn from(node: NodeHandle) -> Self {
+        Self(Repr::Node(Arc::new(node)))
+    }
 }
 
 impl Tensor {
-    pub(crate) fn from_parts(
-        runtime: Arc<Runtime>,
-        buffer: UntypedBuffer,
-        layout: Layout,
-        dtype: DType,
-    ) -> Self {
-        Self(Arc::new(Inner { runtime, buffer, layout, dtype }))
+    /// Returns the elements in memory, which a node does not have.
+    pub(crate) fn stored(&self, call: Call) -> Result<&Arc<Stored>> {
+        match &self.0 {
+            Repr::Stored(stored) => Ok(stored),
+            Repr::Node(node) => {
+                let problem = "the tensor is a node of a graph, and has no elements in memory";
+                let help = "compile the graph with the tensor as an output, and run the plan";
+                let error = call.error(ErrorKind::Graph, problem, help);
+                Err(error.in_scope(&node.recorder.scope_of(node.id)))
+            }
+        }
     }
 
-    /// Returns a tensor of the same elements with another layout.
-    pub(crate) fn with_layout(&self, layout: Layout) -> Self {
-        let Inner { runtime, buffer, dtype, .. } = &*self.0;
-        Self::from_parts(runtime.clone(), buffer.clone(), layout, *dtype)
+    /// Returns the node, if the tensor is one.
+    pub(crate) fn node(&self) -> Option<&NodeHandle> {
+        match &self.0 {
+            Repr::Stored(_) => None,
+            Repr::Node(node) => Some(node),
+        }
     }
 
     pub(crate) fn runtime(&self) -> &Arc<Runtime> {
-        &self.0.runtime
+        match &self.0 {
+            Repr::Stored(stored) => &stored.runtime,
+            Repr::Node(node) => node.recorder.runtime(),
+        }
     }
 
-    pub(crate) fn buffer(&self) -> &UntypedBuffer {
-        &self.0.buffer
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.0.layout
-    }
-
-    /// Returns the sizes along the axes.
+    /// Returns the sizes along the axes. Those of a graph's named dimensions are the largest ones.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -81,7 +98,10 @@ impl Tensor {
     /// ```
     #[must_use]
     pub fn shape(&self) -> &Shape {
-        &self.0.layout.shape
+        match &self.0 {
+            Repr::Stored(stored) => stored.shape(),
+            Repr::Node(node) => &node.shape,
+        }
     }
 
     /// Returns the number of axes.
@@ -107,16 +127,20 @@ impl Tensor {
     /// Returns the element type.
     #[must_use]
     pub fn dtype(&self) -> DType {
-        self.0.dtype
+        match &self.0 {
+            Repr::Stored(stored) => stored.dtype,
+            Repr::Node(node) => node.dtype,
+        }
     }
 
     /// Returns the device.
     #[must_use]
     pub fn device(&self) -> &Device {
-        self.0.runtime.device()
+        self.runtime().device()
     }
 
-    /// Returns whether the elements are stored in row-major order, without gaps.
+    /// Returns whether the elements are stored in row-major order, without gaps. Those
+    /// of a graph's node are not stored, and count as contiguous.
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Tensor};
@@ -128,7 +152,10 @@ impl Tensor {
     /// ```
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
-        self.0.layout.is_contiguous()
+        match &self.0 {
+            Repr::Stored(stored) => stored.layout.is_contiguous(),
+            Repr::Node(_) => true,
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! Reading tensors, copying them between devices, and copying views.
 
-use scry_gpu::Device;
+use std::future::Future;
 
-use super::map::{Computation, copy};
-use super::{Tensor, check_count};
-use crate::dtype::ELEMENTS;
+use scry_gpu::{Device, UntypedBuffer};
+
+use super::Tensor;
 use crate::element::{self, Element};
 use crate::error::{Call, ErrorKind, Result};
 use crate::runtime::Runtime;
-use crate::shape::Layout;
+use crate::shape::{Layout, check_count};
+use crate::stored::Stored;
 
 /// Reading and copying.
 impl Tensor {
@@ -31,6 +32,36 @@ impl Tensor {
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.read(Call::new("Tensor::to_vec"))
+    }
+
+    /// Returns all elements in row-major order, as [`to_vec`](Self::to_vec) does, without blocking
+    /// a thread while the device computes them. The first copy of a strided view of an element type
+    /// compiles a kernel when the function is called.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([1.0f32, 2.0], &gpu)?;
+    /// assert_eq!(x.exp()?.log()?.to_vec_async::<f32>().await?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`].
+    #[track_caller]
+    pub fn to_vec_async<T: Element>(&self) -> impl Future<Output = Result<Vec<T>>> + use<T> {
+        let call = Call::new("Tensor::to_vec_async");
+        let part = self.stored(call).and_then(|stored| stored.part::<T>(call));
+        async move {
+            let bytes = match part? {
+                None => Vec::new(),
+                Some(part) => part.download_bytes_async().await.map_err(|error| call.gpu(error))?,
+            };
+            Ok(element::from_bytes(&bytes))
+        }
     }
 
     /// Returns the only element. Waits for the work that computes it.
@@ -62,7 +93,7 @@ impl Tensor {
     }
 
     /// Returns the same elements in row-major order without gaps: the tensor itself if it is
-    /// [contiguous](Self::is_contiguous), else a copy.
+    /// [contiguous](Self::is_contiguous), else a copy. A graph's node is returned as it is.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -77,7 +108,12 @@ impl Tensor {
     /// [`ErrorKind::TooLarge`] for views of more than 2³² - 1 elements; [`ErrorKind::Gpu`].
     #[track_caller]
     pub fn contiguous(&self) -> Result<Self> {
-        self.contiguous_for(Call::new("Tensor::contiguous"))
+        let call = Call::new("Tensor::contiguous");
+        match self.node() {
+            Some(_) => Ok(self.clone()),
+            None if self.is_contiguous() => Ok(self.clone()),
+            None => self.stored(call)?.contiguous(call).map(Self::from),
+        }
     }
 
     /// Copies the tensor to another device, through the host; returns the tensor itself if it is
@@ -97,29 +133,49 @@ impl Tensor {
     #[track_caller]
     pub fn to(&self, device: &Device) -> Result<Self> {
         let call = Call::new("Tensor::to");
+        let stored = self.stored(call)?;
         if self.device() == device {
             return Ok(self.clone());
         }
         // A repeated element stays one.
-        let (source, layout) = match self.layout().strides.iter().all(|stride| *stride == 0) {
+        let (source, layout) = match stored.layout.strides.iter().all(|stride| *stride == 0) {
             true if self.numel() > 0 && !self.dtype().is_quantized() => {
                 let one =
-                    Layout { shape: ().into(), strides: vec![], offset: self.layout().offset };
-                (self.with_layout(one), Layout::repeated(self.shape().clone()))
+                    Layout { shape: ().into(), strides: vec![], offset: stored.layout.offset };
+                (stored.with_layout(one), Layout::repeated(self.shape().clone()))
             }
-            _ => (self.contiguous_for(call)?, Layout::contiguous(self.shape().clone())),
+            _ => (stored.contiguous(call)?, Layout::contiguous(self.shape().clone())),
         };
-        let mut bytes = source.stored_bytes(call)?;
+        let mut bytes = source.bytes(call)?;
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         let runtime = Runtime::of(device).map_err(|error| call.gpu(error))?;
         let buffer = device.upload_bytes(None, &bytes).map_err(|error| call.gpu(error))?;
-        Ok(Self::from_parts(runtime, buffer, layout, self.dtype()))
+        Ok(Stored { runtime, buffer, layout, dtype: self.dtype() }.into())
     }
 
     /// Returns the elements for a call.
     pub(crate) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
-        if T::DTYPE != self.dtype() {
-            let (own, asked) = (self.dtype(), T::DTYPE);
+        self.stored(call)?.read(call)
+    }
+}
+
+impl Stored {
+    /// Returns the elements in row-major order.
+    pub(crate) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
+        match self.part::<T>(call)? {
+            None => Ok(Vec::new()),
+            Some(part) => {
+                let bytes = part.download_bytes().map_err(|error| call.gpu(error))?;
+                Ok(element::from_bytes(&bytes))
+            }
+        }
+    }
+
+    /// Returns the bytes of the elements in row-major order, copied if necessary; `None` if there
+    /// are none.
+    fn part<T: Element>(&self, call: Call) -> Result<Option<UntypedBuffer>> {
+        if T::DTYPE != self.dtype {
+            let (own, asked) = (self.dtype, T::DTYPE);
             let help = match own.is_quantized() {
                 true => "dequantise them first: `.cast(DType::F32)`".to_owned(),
                 false => format!("read {own}, or convert them first: `.cast(DType::{asked:?})`"),
@@ -127,46 +183,27 @@ impl Tensor {
             let problem = format!("the elements are {own}, not {asked}");
             return Err(call.error(ErrorKind::DType, problem, help));
         }
-        Ok(element::from_bytes(&self.contiguous_for(call)?.stored_bytes(call)?))
+        self.contiguous(call)?.slice(call)
     }
 
-    /// Returns the tensor, or a contiguous copy, for a call.
-    pub(crate) fn contiguous_for(&self, call: Call) -> Result<Self> {
-        if self.is_contiguous() || self.dtype().is_quantized() {
-            return Ok(self.clone());
+    /// Downloads the bytes of contiguous elements.
+    fn bytes(&self, call: Call) -> Result<Vec<u8>> {
+        if self.dtype.is_quantized() {
+            return self.buffer.download_bytes().map_err(|error| call.gpu(error));
         }
-        let map = copy(self.dtype());
-        let operands = vec![(self, self.layout().clone())];
-        let shape = self.shape().clone();
-        Computation { map: &map, shape, operands, gathered: None, arguments: &[] }
-            .run(call, self.runtime())
+        let bytes = self.slice(call)?.map(|part| part.download_bytes());
+        bytes.unwrap_or(Ok(Vec::new())).map_err(|error| call.gpu(error))
     }
 
-    /// Returns the tensor with its first element at the start of its buffer and no gaps.
-    pub(crate) fn packed_for(&self, call: Call) -> Result<Self> {
-        if self.is_contiguous() && self.layout().offset == 0 {
-            return Ok(self.clone());
-        }
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        let map = copy(self.dtype());
-        let operands = vec![(self, self.layout().clone())];
-        let shape = self.shape().clone();
-        Computation { map: &map, shape, operands, gathered: None, arguments: &[] }
-            .run(call, self.runtime())
-    }
-
-    /// Downloads the bytes of a contiguous tensor.
-    fn stored_bytes(&self, call: Call) -> Result<Vec<u8>> {
-        if self.dtype().is_quantized() {
-            return self.buffer().download_bytes().map_err(|error| call.gpu(error));
-        }
-        let count = check_count(call, self.shape(), self.dtype())? as usize;
+    /// Returns the bytes of contiguous elements; `None` if there are none.
+    fn slice(&self, call: Call) -> Result<Option<UntypedBuffer>> {
+        let count = check_count(call, self.shape(), self.dtype)? as usize;
         if count == 0 {
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        let size = self.dtype().size();
-        let start = self.layout().offset as usize * size;
-        let part = self.buffer().slice(start..start + count * size);
-        part.and_then(|part| part.download_bytes()).map_err(|error| call.gpu(error))
+        let size = self.dtype.size();
+        let start = self.layout.offset as usize * size;
+        let part = self.buffer.slice(start..start + count * size);
+        part.map(Some).map_err(|error| call.gpu(error))
     }
 }

@@ -1,10 +1,12 @@
 //! Views: other shapes of the same elements, without copies.
 
 use super::Tensor;
-use super::map::{check_device, check_view, rank_error};
+use super::apply;
 use crate::dtype::ELEMENTS;
 use crate::error::{Call, ErrorKind, Result};
-use crate::shape::{Dims, MAX_RANK, Shape, resolve_axis};
+use crate::op::{Op, View};
+use crate::shape::{Dims, Shape, resolve_axis};
+use crate::stored::check_device;
 
 /// Views.
 impl Tensor {
@@ -26,21 +28,16 @@ impl Tensor {
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<Dims>) -> Result<Self> {
         let call = Call::new("Tensor::reshape");
-        let shape = shape.into().resolve(call, self.shape(), self.numel())?;
-        check_view(call, &shape)?;
-        if shape.rank() > MAX_RANK {
-            return Err(rank_error(call, &shape));
+        let dims = shape.into();
+        if self.dtype().is_quantized() {
+            let shape = dims.resolve(call, self.shape(), self.numel())?;
+            if shape.last() != self.shape().last() {
+                let problem = format!("rows of {} cannot be split or merged", self.dtype());
+                let help = "dequantise with `.cast()` first";
+                return Err(call.error(ErrorKind::DType, problem, help));
+            }
         }
-        if self.dtype().is_quantized() && shape.last() != self.shape().last() {
-            let problem = format!("rows of {} cannot be split or merged", self.dtype());
-            return Err(call.error(ErrorKind::DType, problem, "dequantise with `.cast()` first"));
-        }
-        if let Some(layout) = self.layout().reshape(&shape) {
-            return Ok(self.with_layout(layout));
-        }
-        let copy = self.contiguous_for(call)?;
-        let layout = crate::shape::Layout::contiguous(shape);
-        Ok(copy.with_layout(layout))
+        self.view(call, View::Reshape(dims))
     }
 
     /// Returns a view with the axes in another order, as NumPy's `transpose(axes)`. Negative axes
@@ -71,7 +68,7 @@ impl Tensor {
             let problem = format!("{axes:?} does not have each of the {rank} axes once");
             return Err(call.error(ErrorKind::Index, problem, "list all axes, each once"));
         }
-        Ok(self.with_layout(self.layout().permute(&order)))
+        self.view(call, View::Permute(order))
     }
 
     /// Returns a view with two axes exchanged.
@@ -120,7 +117,7 @@ impl Tensor {
         let mut order: Vec<usize> = (0..self.rank()).collect();
         let first = resolve_axis(call, first, self.rank())?;
         order.swap(first, resolve_axis(call, second, self.rank())?);
-        Ok(self.with_layout(self.layout().permute(&order)))
+        self.view(call, View::Permute(order))
     }
 
     /// Returns a view broadcast to a shape: axes of size 1 are repeated, and new axes are inserted
@@ -141,7 +138,7 @@ impl Tensor {
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
         let call = Call::new("Tensor::expand");
         call.check_dtype(self.dtype(), ELEMENTS)?;
-        Ok(self.with_layout(self.expanded_layout(call, &shape.into())?))
+        self.view(call, View::Expand(shape.into()))
     }
 
     /// Returns views of two tensors, broadcast to the shape that they have together.
@@ -162,12 +159,11 @@ impl Tensor {
     #[track_caller]
     pub fn broadcast_with(&self, other: &Self) -> Result<(Self, Self)> {
         let call = Call::new("Tensor::broadcast_with");
-        check_device(call, self.runtime(), other)?;
+        check_device(call, self.runtime(), other.runtime())?;
         call.check_dtype(self.dtype(), ELEMENTS)?;
         call.check_dtype(other.dtype(), ELEMENTS)?;
-        let shape = crate::shape::broadcast(call, &[self.shape(), other.shape()])?;
-        let expand = |x: &Self| Ok(x.with_layout(x.expanded_layout(call, &shape)?));
-        Ok((expand(self)?, expand(other)?))
+        let like = |x, other| apply(call, Op::View(View::Like), &[x, other]);
+        Ok((like(self, other)?, like(other, self)?))
     }
 
     /// Returns a view with a new axis of size 1 at this position; negative positions count from
@@ -194,12 +190,7 @@ impl Tensor {
             let help = format!("use a position from {} to {last}", -last - 1);
             return Err(call.error(ErrorKind::Index, problem, help));
         }
-        let axis = position as usize;
-        let layout = self.layout().with_axis(axis);
-        if layout.shape.rank() > MAX_RANK {
-            return Err(rank_error(call, &layout.shape));
-        }
-        Ok(self.with_layout(layout))
+        self.view(call, View::Unsqueeze(position as usize))
     }
 
     /// Returns a view without an axis, which must have size 1.
@@ -221,11 +212,6 @@ impl Tensor {
         let call = Call::new("Tensor::squeeze");
         call.check_dtype(self.dtype(), ELEMENTS)?;
         let axis = resolve_axis(call, axis, self.rank())?;
-        let shape = self.shape();
-        if shape[axis] != 1 {
-            let problem = format!("axis {axis} of {shape} has size {}, not 1", shape[axis]);
-            return Err(call.shape_error(&[shape], problem, "select a coordinate with `i`"));
-        }
-        Ok(self.with_layout(self.layout().without(axis)))
+        self.view(call, View::Squeeze(axis))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use scry_gpu::Device;
-use scry_tensor::{DType, Ellipsis, Tensor, step};
+use scry_tensor::{DType, Ellipsis, Graph, Tensor, TensorBatch, step};
 use scry_test_support::golden;
 
 use crate::support::ok;
@@ -13,9 +13,13 @@ fn text<T>(result: scry_tensor::Result<T>) -> String {
     let Err(error) = result else { panic!("the call must fail") };
     let location = error.location();
     let (file, line, column) = (location.file(), location.line(), location.column());
+    let scope = if error.scope().is_empty() { "" } else { ", in " };
+    let scope = scope.to_owned() + error.scope();
     assert!(file.ends_with("errors.rs"), "the error names the caller: {error}");
     assert!(error.gpu().is_some() || !error.help().is_empty(), "{error}");
-    error.to_string().replace(&format!(" ({file}:{line}:{column})"), "")
+    let place = format!(" ({file}:{line}:{column}{scope})");
+    assert!(error.to_string().contains(&place), "{error}");
+    error.to_string().replace(&place, if error.scope().is_empty() { "" } else { &scope })
 }
 
 fn texts(gpu: &Device) -> Vec<String> {
@@ -78,7 +82,98 @@ fn texts(gpu: &Device) -> Vec<String> {
         text(Tensor::full([2], -1, DType::U32, gpu)),
         text(Tensor::full([1; 17], -1, DType::I32, gpu)),
         text(Tensor::eye(1 << 17, DType::F32, gpu)),
+        text(x.matmul(x)),
+        text(x.matmul(integers)),
+        text(integers.matmul(integers)),
+        text(x.matmul(ok(Tensor::zeros((), DType::F32, gpu)))),
     ]
+}
+
+/// Errors of graphs and plans.
+fn graph_texts(gpu: &Device) -> Vec<String> {
+    let g = ok(Graph::new(gpu));
+    let batch = g.dim("batch", 2..=8);
+    let x = &ok(g.input("x", (&batch, 3)));
+    let y = &ok(g.input("y", [4]));
+    let other = ok(Graph::new(gpu));
+    let z = &ok(other.input("z", [3]));
+    let plan = ok(g.compile(&[ok(x.exp())]));
+    let integers = &ok(Tensor::zeros([2, 3], DType::I32, gpu));
+    let data = |rows: usize| ok(Tensor::zeros([rows, 3], DType::F32, gpu));
+    let empty = std::ops::RangeInclusive::new(2, 1);
+    let scope = g.scope("encoder.layer.3");
+    let scoped = vec![text(x.add(y)), text(x.matmul(y)), text(x.logical_not())];
+    drop(scope);
+    let rest = vec![
+        text(x.add(data(8))),
+        text(x.reshape([24])),
+        text(x.add(z)),
+        text(x.to_vec::<f32>()),
+        text(g.input("x", [1])),
+        text(g.input("w", [-1])),
+        text(g.input("w", (g.dim("batch", 1..=2),))),
+        text(g.input("w", (g.dim("none", empty),))),
+        text(g.input_with_dtype("w", [32], DType::Q8_0)),
+        text(g.compile(&[])),
+        text(g.compile(std::slice::from_ref(z))),
+        text(plan.run(&[])),
+        text(plan.run(&[("x", &data(2)), ("y", &data(2))])),
+        text(plan.run(&[("x", &data(2)), ("x", &data(2))])),
+        text(plan.run(&[("x", &data(9))])),
+        text(plan.run(&[("x", &ok(data(2).t()))])),
+        text(plan.run(&[("x", y)])),
+        text(plan.run(&[("x", integers)])),
+    ];
+    [scoped, rest, state_texts(&g), batch_texts(gpu)].concat()
+}
+
+/// Errors of states and of kernels of the program.
+fn state_texts(g: &Graph) -> Vec<String> {
+    let gpu = g.device();
+    let state = ok(g.state("kv", [4, 600]));
+    let indices = &ok(Tensor::zeros([2], DType::U32, gpu));
+    let three = &ok(Tensor::zeros([3], DType::F32, gpu));
+    let one = &ok(Tensor::zeros((), DType::F32, gpu));
+    let kernel = "
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64) fn swap(@builtin(global_invocation_id) id: vec3u) {
+            x[id.x] = y[id.x];
+            y[id.x] = 1.0;
+        }";
+    let output = [([3].into(), DType::F32)];
+    vec![
+        text(g.state("kv", [1])),
+        text(state.write(0, three)),
+        text(state.write(4, one)),
+        text(state.write((0, indices), one)),
+        text(state.write((.., step(.., 2)), one)),
+        text(state.write(0, &ok(one.cast(DType::F16)))),
+        text(state.write_rows(indices, three)),
+        text(g.kernel(kernel, &[three], &[])),
+        text(g.kernel(kernel, &[], &output)),
+        text(g.kernel(kernel, &[three], &output)),
+    ]
+}
+
+/// Errors of batches.
+fn batch_texts(gpu: &Device) -> Vec<String> {
+    let mut batch = ok(TensorBatch::new(gpu));
+    let x = ok(batch.upload(&[1.0f32], [1]));
+    let y = ok(batch.exp(x));
+    let z = ok(batch.exp(y));
+    let early = text(batch.read::<f32>(z));
+    ok(batch.execute());
+    let mut other = ok(TensorBatch::new(gpu));
+    vec![early, text(batch.read::<f32>(y)), text(other.exp(x))]
+}
+
+#[test]
+fn texts_of_graphs_are_the_blessed_ones() {
+    let gpu = crate::support::cpu();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor/errors/graphs.txt");
+    let texts = graph_texts(&gpu).join("\n").replace(gpu.name(), "DEVICE");
+    golden::compare_file(&path, &(texts + "\n"));
 }
 
 #[test]

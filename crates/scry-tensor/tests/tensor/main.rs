@@ -1,13 +1,16 @@
 //! Tests of tensors on every device: operations and views against references on the host, hostile
 //! inputs, and the texts of errors.
 
+mod batches;
 mod compilation;
 mod creation;
 mod display;
 mod errors;
+mod graphs;
 mod hostile;
 mod indexing;
 mod operations;
+mod products;
 mod reductions;
 mod support;
 mod views;

@@ -23,6 +23,9 @@ pub(crate) enum Stage {
     Wgsl,
 }
 
+/// Stages of the compilation of graphs, which scry-tensor prints.
+const GRAPH_STAGES: [&str; 4] = ["graph", "simplify", "group", "plan"];
+
 impl Stage {
     pub(super) const ALL: [Self; 5] = [Self::Kir, Self::Passes, Self::Spirv, Self::Ptx, Self::Wgsl];
 
@@ -74,7 +77,8 @@ impl Settings {
         let mut settings =
             Self { kernels: words(kernels).map(str::to_owned).collect(), ..Self::default() };
         let mut unknown = Vec::new();
-        for word in words(stages) {
+        let has_graph_stage = words(stages).any(|word| GRAPH_STAGES.contains(&word));
+        for word in words(stages).filter(|word| !GRAPH_STAGES.contains(word)) {
             match Stage::ALL.into_iter().find(|stage| stage.name() == word) {
                 Some(stage) if settings.stages.contains(&stage) => {}
                 Some(stage) => settings.stages.push(stage),
@@ -83,7 +87,7 @@ impl Settings {
         }
         let names = Stage::ALL.map(Stage::name).join(", ");
         let problem = match unknown.as_slice() {
-            [] if settings.stages.is_empty() && !kernels.is_empty() => {
+            [] if settings.stages.is_empty() && !kernels.is_empty() && !has_graph_stage => {
                 "no stage is named".to_owned()
             }
             [] => return (settings, None),
@@ -125,6 +129,8 @@ mod tests {
         let (all, warning) = Settings::parse("passes,spirv,wgsl");
         assert_eq!((all.stages.len(), warning), (3, None));
         assert!(all.selects("saxpy"));
+        let (graph, warning) = Settings::parse("graph,plan,kir");
+        assert_eq!((graph.stages.as_slice(), warning), (&[Stage::Kir][..], None));
         let (off, warning) = Settings::parse("");
         assert_eq!((off.is_enabled(), warning), (false, None));
     }

@@ -1,0 +1,44 @@
+//! A kernel of the program, in WGSL, as a node between other operations, with a state that the plan
+//! keeps: a moving average of the Laplacian of images.
+//!
+//!     cargo run --release -p scry-tensor --example user_kernel
+
+use scry_tensor::{DType, Device, Graph, Tensor};
+
+/// The Laplacian of an image of 8 columns; 0 at its borders, which are not written.
+const LAPLACIAN: &str = "
+    @group(0) @binding(0) var<storage, read> image: array<f32>;
+    @group(0) @binding(1) var<storage, read_write> result: array<f32>;
+
+    @compute @workgroup_size(64)
+    fn laplacian(@builtin(global_invocation_id) id: vec3<u32>) {
+        let width = 8u;
+        let i = id.x;
+        let height = arrayLength(&image) / width;
+        let x = i % width;
+        let y = i / width;
+        if x == 0u || y == 0u || x + 1u >= width || y + 1u >= height { return; }
+        result[i] = image[i - 1u] + image[i + 1u] + image[i - width] + image[i + width]
+            - 4.0 * image[i];
+    }";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let gpu = Device::auto()?;
+    let g = Graph::new(&gpu)?;
+    let image = g.input("image", [6, 8])?;
+    let smooth = (&image * 0.25)?;
+    let edges = g.kernel(LAPLACIAN, &[&smooth], &[([6, 8].into(), DType::F32)])?.remove(0);
+
+    let average = g.state("average", [6, 8])?;
+    let next = ((average.read() * 0.5)? + (edges.abs()? * 0.5)?)?;
+    average.write(.., &next)?;
+    let plan = g.compile(&[average.read()])?;
+
+    let centre = Tensor::eye(8, DType::F32, &gpu)?.i((0..6, ..))?.contiguous()?;
+    for frame in 1..=3 {
+        let out = plan.run(&[("image", &centre)])?;
+        println!("after frame {frame}:\n{}\n", out[0]);
+    }
+    println!("{} results of kernels were checked", plan.check(&[("image", &centre)])?);
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! Checks of plans: each kernel against the operations that were recorded, one by one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use scry_gpu::UntypedBuffer;
+
+use super::bound::{BoundGraph, BoundNode, Sizes};
+use super::compiled::Plan;
+use super::node::{Content, NodeId, Write};
+use super::record::Specialised;
+use super::regions;
+use crate::dtype::DType;
+use crate::error::{Call, Error, ErrorKind, Result};
+use crate::op::{Op, View};
+use crate::runtime::Runtime;
+use crate::shape::{Layout, Shape};
+use crate::stored::{Stored, stored_word};
+use crate::tensor::Tensor;
+
+impl Plan {
+    /// Runs the plan and, one by one, the operations that were recorded, and compares the result
+    /// of each kernel. Returns how many results were compared.
+    ///
+    /// Integers and bools must be equal; floats may differ by 1e-5 (`f16`: 2e-3, `bf16`: 2e-2) of
+    /// the larger of 1 and their magnitude, because drivers may contract operations of one kernel.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let x = g.input("x", [2, 2])?;
+    /// let plan = g.compile(&[(x.exp()?.sum(0)? + 1.0)?])?;
+    /// let data = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu)?;
+    /// assert_eq!(plan.check(&[("x", &data)])?, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Mismatch`] for the first kernel whose result differs: names its operations, the
+    /// line that recorded the last of them, the first index, and both values; otherwise as
+    /// [`Plan::run`].
+    #[track_caller]
+    pub fn check(&self, inputs: &[(&str, &Tensor)]) -> Result<usize> {
+        let call = Call::new("Plan::check");
+        let inputs = self.inputs(call, inputs)?;
+        let sizes = self.sizes(call, &inputs)?;
+        let specialised = self.specialised(&sizes)?;
+        self.compare(call, &specialised, &sizes, &inputs)
+    }
+
+    /// Compares a plan for sizes with the recorded operations.
+    fn compare(
+        &self,
+        call: Call,
+        specialised: &Specialised,
+        sizes: &Sizes,
+        inputs: &[&Arc<Stored>],
+    ) -> Result<usize> {
+        let device = self.device();
+        let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
+        let states = self.shared().states.iter().map(copy).collect::<Result<Vec<_>>>()?;
+        let mut results: Vec<UntypedBuffer> = Vec::new();
+        self.submit(call, specialised, inputs, &mut |batch, _, result| {
+            let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
+            if result.byte_size() > 0 {
+                batch.copy(result, &copy)?;
+            }
+            results.push(copy);
+            Ok(())
+        })?;
+        for (state, before) in self.shared().states.iter().zip(&states) {
+            before.copy_to(state).map_err(|error| call.gpu(error))?;
+        }
+        let recorded = self.shared().graph.bind(sizes)?;
+        let values = self.one_by_one(&recorded, inputs, &states)?;
+        let mut compared = 0;
+        for (position, buffer) in results.into_iter().enumerate() {
+            let kernel = &specialised.grouped.kernels[position];
+            let Some((id, views)) = &kernel.value else { continue };
+            let node = &specialised.graph.nodes[id.index()];
+            let wanted = viewed(call, &values[node.origin.index()], views)?;
+            let layout = Layout::contiguous(kernel.shape.clone());
+            let found = Stored { buffer, layout, ..wanted.clone() };
+            let difference = difference(call, &found, &wanted)?;
+            compared += 1;
+            if let Some(difference) = difference {
+                return Err(mismatch(specialised, position, &difference));
+            }
+        }
+        Ok(compared)
+    }
+
+    /// Computes all nodes one by one.
+    fn one_by_one(
+        &self,
+        graph: &BoundGraph,
+        inputs: &[&Arc<Stored>],
+        states: &[UntypedBuffer],
+    ) -> Result<Vec<Stored>> {
+        let shared = self.shared();
+        let mut parts: HashMap<NodeId, Vec<Stored>> = HashMap::new();
+        let mut values: Vec<Stored> = Vec::with_capacity(graph.nodes.len());
+        for node in &graph.nodes {
+            let BoundNode { call, shape, .. } = node;
+            let value = match &node.content {
+                Content::Input(n) => Ok((**inputs[*n]).clone()),
+                Content::Param(n) => Ok((*shared.graph.params[*n].1).clone()),
+                Content::Const(_, dtype, bits) => {
+                    let word = stored_word(*dtype, *bits);
+                    Stored::repeated(*call, &shared.runtime, shape.clone(), *dtype, word)
+                }
+                Content::Op(op) => {
+                    let operands: Vec<&Stored> =
+                        node.sources.iter().map(|it| &values[it.index()]).collect();
+                    op.run(*call, &operands)
+                }
+                Content::State(n) => Ok(self.whole(&shared.graph.states[*n], states[*n].clone())),
+                Content::Write(write) => {
+                    let sources: Vec<&Stored> =
+                        node.sources.iter().map(|it| &values[it.index()]).collect();
+                    written(*call, write, &sources)
+                }
+                Content::Kernel(_) => {
+                    let sources: Vec<&Stored> =
+                        node.sources.iter().map(|it| &values[it.index()]).collect();
+                    let results = outputs(*call, &shared.runtime, node, &sources)?;
+                    let first = results[0].clone();
+                    parts.insert(NodeId(values.len() as u32), results);
+                    Ok(first)
+                }
+                Content::Part(n) => Ok(parts[&node.sources[0]][*n].clone()),
+            };
+            values.push(value.map_err(|error| error.in_scope(&node.scope))?);
+        }
+        Ok(values)
+    }
+}
+
+/// Returns a state after a write, in a buffer of its own.
+fn written(call: Call, write: &Write, sources: &[&Stored]) -> Result<Stored> {
+    let (state, new) = (sources[0], sources[1].copied(call)?);
+    let write = || -> scry_gpu::Result<UntypedBuffer> {
+        let buffer = state.buffer.duplicate()?;
+        match write {
+            Write::Region(parts) => {
+                // The index was checked when the write was recorded.
+                if let Ok(region) = regions::region(call, parts, state.shape()) {
+                    let size = state.dtype.size();
+                    for (from, to) in regions::copies(&region, size, &new.buffer, &buffer)? {
+                        from.copy_to(&to)?;
+                    }
+                }
+            }
+            Write::Rows if new.shape().contains(&0) => {}
+            Write::Rows => {
+                let (new, indices_dtype) = (&new.buffer, sources[2].dtype);
+                let count = sources[2].shape()[0];
+                let columns = state.shape()[1..].iter().product();
+                let packed = sources[2].copied(call);
+                let indices = packed.as_ref().map_or(&sources[2].buffer, |it| &it.buffer);
+                let rows = regions::Rows { new, indices, dtype: state.dtype, indices_dtype };
+                let sizes = [state.shape()[0], columns, count];
+                rows.prepare(&state.runtime, &buffer, sizes)?.run()?;
+            }
+        }
+        Ok(buffer)
+    };
+    let buffer = write().map_err(|error| call.gpu(error))?;
+    Ok(Stored { buffer, ..state.clone() })
+}
+
+/// Runs a kernel of the program.
+fn outputs(
+    call: Call,
+    runtime: &Arc<Runtime>,
+    node: &BoundNode,
+    sources: &[&Stored],
+) -> Result<Vec<Stored>> {
+    let sources: Vec<Stored> = sources.iter().map(|it| it.copied(call)).collect::<Result<_>>()?;
+    let mut results = Vec::new();
+    for (shape, dtype) in &node.results {
+        let bytes = crate::op::packed_bytes(shape, *dtype);
+        let buffer = runtime.device().alloc_untyped(None, bytes);
+        let buffer = buffer.map_err(|error| call.gpu(error))?;
+        let layout = Layout::contiguous(shape.clone());
+        results.push(Stored { runtime: runtime.clone(), buffer, layout, dtype: *dtype });
+    }
+    let buffers: Vec<_> = sources.iter().chain(&results).map(|it| (&it.buffer, it.dtype)).collect();
+    let count = node.shape.count().unwrap_or(0);
+    let launch = node.kernel.as_ref().map_or(Ok(None), |kernel| kernel.prepare(&buffers, count));
+    let run = launch.and_then(|launch| launch.map_or(Ok(()), |launch| launch.run()));
+    run.map_err(|error| call.gpu(error))?;
+    Ok(results)
+}
+
+fn viewed(call: Call, value: &Stored, views: &[View]) -> Result<Stored> {
+    let mut value = value.clone();
+    for view in views {
+        value = Op::View(view.clone()).run(call, &[&value])?;
+    }
+    Ok(value)
+}
+
+/// A difference: the position of the element, and both values.
+struct Difference {
+    position: usize,
+    found: String,
+    wanted: String,
+}
+
+/// Returns the first difference of elements in row-major order.
+fn difference(call: Call, found: &Stored, wanted: &Stored) -> Result<Option<Difference>> {
+    Ok(match found.dtype {
+        DType::F32 => floats::<f32>(call, found, wanted, 1e-5, f64::from)?,
+        DType::F16 => floats::<half::f16>(call, found, wanted, 2e-3, f64::from)?,
+        DType::BF16 => floats::<half::bf16>(call, found, wanted, 2e-2, f64::from)?,
+        DType::I32 => exact(&found.read::<i32>(call)?, &wanted.read::<i32>(call)?),
+        DType::U32 => exact(&found.read::<u32>(call)?, &wanted.read::<u32>(call)?),
+        _ => exact(&found.read::<bool>(call)?, &wanted.read::<bool>(call)?),
+    })
+}
+
+fn floats<T: crate::element::Element>(
+    call: Call,
+    found: &Stored,
+    wanted: &Stored,
+    tolerance: f64,
+    wide: fn(T) -> f64,
+) -> Result<Option<Difference>> {
+    let (found, wanted) = (found.read::<T>(call)?, wanted.read::<T>(call)?);
+    let pairs = found.into_iter().map(wide).zip(wanted.into_iter().map(wide));
+    let differs = |(a, b): &(f64, f64)| {
+        let is_same = a == b || a.is_nan() && b.is_nan();
+        let is_close = (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1.0);
+        !is_same && (!is_close || a.is_infinite() || b.is_infinite())
+    };
+    let first = pairs.enumerate().find(|(_, pair)| differs(pair));
+    Ok(first.map(|(position, (found, wanted))| Difference {
+        position,
+        found: found.to_string(),
+        wanted: wanted.to_string(),
+    }))
+}
+
+fn exact<T: PartialEq + std::fmt::Display>(found: &[T], wanted: &[T]) -> Option<Difference> {
+    let position = found.iter().zip(wanted).position(|(a, b)| a != b)?;
+    let (found, wanted) = (found[position].to_string(), wanted[position].to_string());
+    Some(Difference { position, found, wanted })
+}
+
+fn mismatch(specialised: &Specialised, position: usize, difference: &Difference) -> Error {
+    let kernel = &specialised.grouped.kernels[position];
+    let node = specialised.node_of(kernel);
+    let ops = kernel.nodes.iter().map(|it| specialised.graph.nodes[it.index()].call.op);
+    let ops = ops.collect::<Vec<_>>().join(", ");
+    let Difference { position: element, found, wanted } = difference;
+    let index = coordinates(*element, &kernel.shape);
+    let problem = format!(
+        "kernel {position} ({ops}) computes {found} at index {index:?} of {}, but its operations \
+         one by one compute {wanted}",
+        kernel.shape
+    );
+    let help = "compile with SCRY_FUSE=0 to run a kernel for each operation, and report the defect";
+    node.call.error(ErrorKind::Mismatch, problem, help).in_scope(&node.scope)
+}
+
+/// Returns the coordinates of a position in row-major order.
+fn coordinates(mut position: usize, shape: &Shape) -> Vec<usize> {
+    let mut at = vec![0; shape.rank()];
+    for (axis, size) in shape.iter().enumerate().rev() {
+        at[axis] = position % size;
+        position /= size;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_gpu::Device;
+
+    use super::super::Graph;
+    use super::super::grouped::Work;
+    use super::*;
+
+    /// Compares a plan after a kernel's first argument was changed.
+    fn check_corrupted(kernel: usize, value: f32) -> Result<usize> {
+        let gpu = Device::open("cpu").unwrap();
+        let g = Graph::new(&gpu)?;
+        let x = g.input("x", [2, 3])?;
+        let _scope = g.scope("head");
+        let y = (x.t()?.mul(2.0)?.sum(-1)? + 0.5)?;
+        let plan = g.compile(&[y.mul(-1.0)?])?;
+        let call = Call::new("test");
+        let data = Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]], &gpu)?;
+        let given = [("x", &data)];
+        let inputs = plan.inputs(call, &given)?;
+        let sizes = plan.sizes(call, &inputs)?;
+        let (graph, mut grouped) = plan.shared().group(&sizes, true)?;
+        if let Work::Map { arguments, .. } = &mut grouped.kernels[kernel].work {
+            arguments[0] = value.to_bits();
+        }
+        let specialised = plan.shared().plan((graph, grouped))?;
+        plan.compare(call, &specialised, &sizes, &inputs)
+    }
+
+    #[test]
+    fn wrong_kernel_is_named() {
+        assert_eq!(check_corrupted(0, 2.0).unwrap(), 3);
+        let first = check_corrupted(0, 2.5).unwrap_err();
+        assert_eq!((first.kind(), first.op()), (ErrorKind::Mismatch, "Tensor::mul"));
+        let text = "kernel 0 (Tensor::mul) computes 2.5 at index [0, 0] of [3, 2], but its \
+                    operations one by one compute 2";
+        assert!(first.to_string().contains(text), "{first}");
+        let last = check_corrupted(2, 1.5).unwrap_err();
+        let text = "kernel 2 (Tensor + Tensor, Tensor::mul) computes -11.5 at index [0] of [3], \
+                    but its operations one by one compute -10.5";
+        assert!(last.to_string().contains(text), "{last}");
+        assert_eq!((last.op(), last.scope()), ("Tensor::mul", "head"));
+    }
+}

@@ -1,0 +1,374 @@
+//! Compiled graphs: plans, for the sizes of each run.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use scry_gpu::{Batch, Device, UntypedBuffer};
+
+use super::Graph;
+use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
+use super::debug::{self, Stage};
+use super::group::{self, Limits};
+use super::grouped::Grouped;
+use super::node::StateInfo;
+use super::plan;
+use super::record::{Observer, Specialised, Target};
+use super::simplify;
+use crate::error::{Call, ErrorKind, Result};
+use crate::expr::Map;
+use crate::runtime::{MapLaunch, Runtime};
+use crate::shape::{Layout, Shape, check_count};
+use crate::stored::{Stored, check_device};
+use crate::tensor::Tensor;
+
+/// The sizes of named dimensions for which a plan keeps its memory and launches.
+const KEPT_SIZES: usize = 4;
+
+/// A compiled graph.
+///
+/// Operations are fused into few kernels, their results share a few arenas, and a run is one
+/// submission. Sizes of named dimensions are arguments of kernels: a run with other sizes plans
+/// memory again, but rarely compiles a kernel. The plan keeps the memory of the last 4 combinations
+/// of sizes.
+///
+/// Outputs are new tensors, independent of the plan. Runs may overlap on the host, from any
+/// threads; the device executes them one after the other, since they share the arenas.
+#[must_use = "nothing is computed until it is run"]
+pub struct Plan {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) graph: Reachable,
+    /// The states, by position in the graph's.
+    pub(crate) states: Vec<UntypedBuffer>,
+    call: Call,
+    fuses: bool,
+    /// The most recently used last.
+    specialised: Mutex<Vec<(Sizes, Arc<Specialised>)>>,
+    compiles: AtomicU64,
+}
+
+impl Graph {
+    /// Compiles the computation of tensors of the graph: simplifies it, fuses operations, plans the
+    /// memory, and compiles the kernels. The graph can be extended and compiled again.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let x = g.input("x", (g.dim("batch", 1..=64), 4))?;
+    /// let w = g.param("w", &Tensor::ones([4, 2], DType::F32, &gpu)?)?;
+    /// let y = (x.matmul(&w)? + 0.5)?.relu()?;
+    /// let plan = g.compile(&[y])?;
+    ///
+    /// let data = Tensor::ones([3, 4], DType::F32, &gpu)?;
+    /// let out = plan.run(&[("x", &data)])?;
+    /// assert_eq!(out[0].to_vec::<f32>()?, [4.5; 6]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Graph`] if there is no output, or one of another graph;
+    /// [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`] if the device does not support an operation,
+    /// which the error names.
+    #[track_caller]
+    pub fn compile(&self, outputs: &[Tensor]) -> Result<Plan> {
+        let call = Call::new("Graph::compile");
+        check_outputs(call, outputs.len())?;
+        let mut nodes = self.recorder.lock();
+        let mut ids = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            ids.push(match output.node() {
+                Some(node) if Arc::ptr_eq(&node.recorder, &self.recorder) => node.id,
+                Some(_) => {
+                    let problem = "an output is a node of another graph";
+                    let help = "compile it with the graph that it was recorded in";
+                    return Err(call.error(ErrorKind::Graph, problem, help));
+                }
+                None => self.recorder.param(call, &mut nodes, None, output.stored(call)?)?,
+            });
+        }
+        let graph = Reachable::new(&nodes, &ids);
+        drop(nodes);
+        let plan = Plan::new(call, self.recorder.runtime(), graph, fuses())?;
+        plan.specialised(&plan.shared.graph.largest_sizes())?;
+        Ok(plan)
+    }
+}
+
+/// Returns whether `SCRY_FUSE` enables fusion, as by default.
+fn fuses() -> bool {
+    std::env::var_os("SCRY_FUSE").is_none_or(|value| value != "0")
+}
+
+impl Plan {
+    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fuses: bool) -> Result<Self> {
+        let allocate = |state: &StateInfo| {
+            let bytes = crate::op::packed_bytes(&state.shape, state.dtype);
+            runtime.device().alloc_untyped(None, bytes)
+        };
+        let states: scry_gpu::Result<Vec<_>> = graph.states.iter().map(allocate).collect();
+        let states = states.map_err(|error| call.gpu(error))?;
+        let (specialised, compiles) = (Mutex::default(), AtomicU64::new(0));
+        let runtime = runtime.clone();
+        let shared = Shared { runtime, graph, states, call, fuses, specialised, compiles };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Submits a run and returns its outputs, without waiting for them. Inputs are tensors in
+    /// memory, by name; strided views are copied, within the submission.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let x = g.input("x", [2])?;
+    /// let plan = g.compile(&[(x.exp()? - 1.0)?, x])?;
+    /// let data = Tensor::new([0.0f32, 0.0], &gpu)?;
+    /// let out = plan.run(&[("x", &data)])?;
+    /// assert_eq!(out[0].to_vec::<f32>()?, [0.0, 0.0]);
+    ///
+    /// let error = plan.run(&[]).unwrap_err();
+    /// assert!(error.to_string().contains("input `x` is missing"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Graph`] for a missing, unknown or repeated input, and for one that is a node;
+    /// [`ErrorKind::Shape`] and [`ErrorKind::DType`] for one of another shape or type;
+    /// [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
+    #[track_caller]
+    pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
+        let call = Call::new("Plan::run");
+        let inputs = self.inputs(call, inputs)?;
+        let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
+        let outputs = self.submit(call, &specialised, &inputs, &mut |_, _, _| Ok(()))?;
+        Ok(outputs.into_iter().map(Tensor::from).collect())
+    }
+
+    /// Returns the sizes of the named dimensions.
+    pub(super) fn sizes(&self, call: Call, inputs: &[&Arc<Stored>]) -> Result<Sizes> {
+        let shapes: Vec<Shape> = inputs.iter().map(|it| it.shape().clone()).collect();
+        self.shared.graph.solve(call, &shapes)
+    }
+
+    /// Submits a run, and returns its outputs.
+    pub(super) fn submit(
+        &self,
+        call: Call,
+        specialised: &Specialised,
+        inputs: &[&Arc<Stored>],
+        after: &mut Observer<'_>,
+    ) -> Result<Vec<Stored>> {
+        let mut batch = self.shared.runtime.device().batch();
+        let mut packed = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            packed.push(self.packed(call, &mut batch, input)?);
+        }
+        let outputs = specialised.run(self.shared.target(), call, &mut batch, &packed, after)?;
+        drop(batch.submit_async().map_err(|error| call.gpu(error))?);
+        Ok(outputs)
+    }
+
+    /// Returns the inputs in the order of the graph.
+    pub(super) fn inputs<'i>(
+        &self,
+        call: Call,
+        given: &[(&str, &'i Tensor)],
+    ) -> Result<Vec<&'i Arc<Stored>>> {
+        let inputs = &self.shared.graph.inputs;
+        let names = || {
+            let names: Vec<String> = inputs.iter().map(|it| format!("`{}`", it.name)).collect();
+            match names.is_empty() {
+                true => "the plan has no inputs".to_owned(),
+                false => format!("pass each input of the plan once: {}", names.join(", ")),
+            }
+        };
+        let error = |problem: String| call.error(ErrorKind::Graph, problem, names());
+        for (position, (name, _)) in given.iter().enumerate() {
+            if !inputs.iter().any(|input| input.name == *name) {
+                return Err(error(format!("no output of the plan depends on an input `{name}`")));
+            }
+            if given[..position].iter().any(|(other, _)| other == name) {
+                return Err(error(format!("input `{name}` is given twice")));
+            }
+        }
+        let mut found = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let name = &input.name;
+            let given = given.iter().find(|(given, _)| given == name);
+            let Some((_, tensor)) = given else {
+                return Err(error(format!("input `{name}` is missing")));
+            };
+            let stored = tensor.stored(call)?;
+            check_device(call, &self.shared.runtime, &stored.runtime)?;
+            if stored.dtype != input.dtype {
+                let (own, wanted) = (stored.dtype, input.dtype);
+                let problem = format!("input `{name}` has elements of {own}, not {wanted}");
+                let help = format!("convert it: `.cast(DType::{wanted:?})`");
+                return Err(call.error(ErrorKind::DType, problem, help));
+            }
+            found.push(stored);
+        }
+        Ok(found)
+    }
+
+    /// Returns an input packed from the start of its buffer: itself, or a copy that a launch of the
+    /// batch makes.
+    fn packed(&self, call: Call, batch: &mut Batch, input: &Stored) -> Result<Stored> {
+        if input.is_packed() {
+            return Ok(input.clone());
+        }
+        let shape = input.shape().clone();
+        let count = check_count(call, &shape, input.dtype)?;
+        let bytes = crate::op::packed_bytes(&shape, input.dtype);
+        let mut copy = || -> scry_gpu::Result<_> {
+            let device = self.shared.runtime.device();
+            let result = device.alloc_untyped(None, bytes)?;
+            if count > 0 {
+                let map = Map::copy(input.dtype);
+                let launch = MapLaunch {
+                    map: &map,
+                    sizes: &shape,
+                    count,
+                    operands: &[(&input.buffer, input.layout.clone())],
+                    gathered: None,
+                    arguments: &[],
+                };
+                let (launch, is_compiled) = self.shared.runtime.prepare(&launch, &result, None)?;
+                self.shared.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+                batch.run_prepared(&launch)?;
+            }
+            Ok(result)
+        };
+        let buffer = copy().map_err(|error| call.gpu(error))?;
+        Ok(Stored { buffer, layout: Layout::contiguous(shape), ..input.clone() })
+    }
+
+    /// Returns the memory and the launches for sizes, the kept ones if there are.
+    pub(super) fn specialised(&self, sizes: &Sizes) -> Result<Arc<Specialised>> {
+        let shared = &*self.shared;
+        let mut kept = shared.specialised.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kept.iter().position(|(known, _)| known == sizes) {
+            let entry = kept.remove(found);
+            let specialised = entry.1.clone();
+            kept.push(entry);
+            return Ok(specialised);
+        }
+        let specialised = Arc::new(shared.specialise(sizes, shared.fuses)?);
+        kept.push((sizes.clone(), specialised.clone()));
+        if kept.len() > KEPT_SIZES {
+            kept.remove(0);
+        }
+        Ok(specialised)
+    }
+
+    /// Returns how many kernels of element-wise operations were compiled for this plan, by
+    /// [`Graph::compile`] and since. Kernels that operations or other plans compiled before do not
+    /// count, nor do those of the kernel library.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let x = g.input("x", (g.dim("length", 2..=100),))?;
+    /// let plan = g.compile(&[(x.exp()? + 1.0)?])?;
+    /// let compiled = plan.compiles();
+    /// for length in 2..9 {
+    ///     plan.run(&[("x", &Tensor::zeros([length], DType::F32, &gpu)?.add(0.0)?)])?;
+    /// }
+    /// assert_eq!(plan.compiles(), compiled);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn compiles(&self) -> u64 {
+        self.shared.compiles.load(Ordering::Relaxed)
+    }
+
+    /// Returns the names of the inputs that a run needs.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let (x, _unused) = (g.input("x", [2])?, g.input("y", [2])?);
+    /// let plan = g.compile(&[x.exp()?])?;
+    /// assert_eq!(plan.input_names().collect::<Vec<_>>(), ["x"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn input_names(&self) -> impl Iterator<Item = &str> {
+        self.shared.graph.inputs.iter().map(|input| input.name.as_str())
+    }
+
+    /// Returns the device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.shared.runtime.device()
+    }
+
+    /// Returns what the parts of the plan share.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Shared {
+    pub(super) fn target(&self) -> Target<'_> {
+        Target { runtime: &self.runtime, compiles: &self.compiles }
+    }
+
+    /// Compiles the graph for sizes.
+    pub(super) fn specialise(&self, sizes: &Sizes, fuses: bool) -> Result<Specialised> {
+        let grouped = self.group(sizes, fuses)?;
+        self.plan(grouped)
+    }
+
+    /// Runs the passes up to the groups of nodes.
+    pub(super) fn group(&self, sizes: &Sizes, fuses: bool) -> Result<(BoundGraph, Grouped)> {
+        let info = self.runtime.device().info();
+        let limits = Limits {
+            fuses,
+            immediates: info.limits.max_immediates as usize,
+            alignment: info.binding_alignment,
+        };
+        let bound = self.graph.bind(sizes)?;
+        debug::print(Stage::Graph, || debug::graph(&bound));
+        let (simple, applied) = simplify::simplify(&bound);
+        debug::print(Stage::Simplify, || debug::simplified(&simple, &applied));
+        let mut grouped = group::group(&simple, &self.params(), limits)?;
+        // Without inputs all results are constants, and the plan likely runs once.
+        if !self.graph.inputs.is_empty() || !self.states.is_empty() {
+            grouped.fold_constants();
+        }
+        debug::print(Stage::Group, || debug::grouped(&grouped));
+        Ok((simple, grouped))
+    }
+
+    /// Plans memory and prepares launches.
+    pub(super) fn plan(&self, (graph, grouped): (BoundGraph, Grouped)) -> Result<Specialised> {
+        let params = self.params();
+        let memory = plan::plan(&grouped);
+        debug::print(Stage::Plan, || debug::memory(&grouped, &memory));
+        let states = &self.states;
+        Specialised::new(self.target(), self.call, graph, grouped, memory, &params, states)
+    }
+
+    fn params(&self) -> Vec<&Stored> {
+        self.graph.params.iter().map(|(_, stored)| &**stored).collect()
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("nodes", &self.shared.graph.nodes.len())
+            .field("device", &self.device().name())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! Reports of plans: kernels, memory, and what was not fused.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use super::compiled::Plan;
+use super::debug;
+use super::grouped::{Kernel, Origin, Work};
+use super::record::Specialised;
+use crate::error::Result;
+
+/// What a plan does: its kernels in order, and its memory. `Display` prints it as a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanReport {
+    /// The kernels, in the order in which they run.
+    pub kernels: Vec<KernelReport>,
+    /// The bytes of each arena.
+    pub arenas: Vec<u64>,
+    /// The largest sum of results in arenas that are needed at one time, in bytes.
+    pub peak: u64,
+}
+
+/// What one kernel of a plan computes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelReport {
+    /// The functions that recorded its operations, such as `Tensor::add`.
+    pub ops: Vec<&'static str>,
+    /// The line that recorded the last of them.
+    pub line: String,
+    /// The scope of the last of them.
+    pub scope: String,
+    /// The buffers that it reads.
+    pub inputs: usize,
+    /// The bytes of the buffers that it reads, and of its results.
+    pub bytes: u64,
+    /// Floating-point operations, where a function such as `exp` is one.
+    pub flops: u64,
+    /// How it computes: `map`, or the variant of the kernel library.
+    pub variant: String,
+    /// Why its result is stored instead of fused with its users.
+    pub stored: String,
+    /// Whether the result replaces an operand in memory.
+    pub is_in_place: bool,
+    /// Whether it depends on no input, and ran when the plan was compiled.
+    pub is_constant: bool,
+}
+
+impl Plan {
+    /// Reports the kernels and the memory of the plan for the largest sizes.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let x = g.input("x", [4, 8])?;
+    /// let y = (x.exp()?.sum(-1)? + 1.0)?.log()?;
+    /// let report = g.compile(&[y])?.explain()?;
+    /// let ops: Vec<_> = report.kernels.iter().map(|it| it.ops.clone()).collect();
+    /// let last = vec!["Tensor + Tensor", "Tensor::log"];
+    /// assert_eq!(ops, [vec!["Tensor::exp"], vec!["Tensor::sum"], last]);
+    /// println!("{report}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) if the memory for the largest sizes, which runs
+    /// with other sizes may have replaced, cannot be allocated again.
+    #[track_caller]
+    pub fn explain(&self) -> Result<PlanReport> {
+        let specialised = self.specialised(&self.shared().graph.largest_sizes())?;
+        let kernels = (0..specialised.grouped.kernels.len()).map(|n| kernel(&specialised, n));
+        let (kernels, memory) = (kernels.collect(), &specialised.memory);
+        Ok(PlanReport { kernels, arenas: memory.arenas.clone(), peak: memory.peak })
+    }
+
+    /// Returns the kernels and the buffers between them in the language of Graphviz.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let x = g.input("x", [4])?;
+    /// let dot = g.compile(&[x.exp()?.sum(0)?])?.to_dot()?;
+    /// assert!(dot.starts_with("digraph plan {") && dot.contains("Tensor::exp"), "{dot}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Plan::explain`].
+    #[track_caller]
+    pub fn to_dot(&self) -> Result<String> {
+        let specialised = self.specialised(&self.shared().graph.largest_sizes())?;
+        let mut dot = "digraph plan {\n  node [shape=box];\n".to_owned();
+        for (n, info) in specialised.grouped.buffers.iter().enumerate() {
+            let place = debug::place(info.origin, specialised.memory.slots[n]);
+            let label = format!("{place}, {} bytes", info.bytes);
+            let _ = writeln!(dot, "  b{n} [shape=ellipse, label=\"{label}\"];");
+        }
+        for (n, part) in specialised.grouped.kernels.iter().enumerate() {
+            let report = kernel(&specialised, n);
+            let label = format!("{}\\n{}", report.ops.join("\\n"), report.variant);
+            let _ = writeln!(dot, "  k{n} [label=\"{}\"];", label.replace('"', "'"));
+            for operand in part.operands() {
+                let _ = writeln!(dot, "  b{} -> k{n};", operand.0);
+            }
+            for result in part.results() {
+                let _ = writeln!(dot, "  k{n} -> b{};", result.0);
+            }
+        }
+        dot.push_str("}\n");
+        Ok(dot)
+    }
+}
+
+fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
+    let kernel: &Kernel = &specialised.grouped.kernels[position];
+    let node = specialised.node_of(kernel);
+    let ops = kernel.nodes.iter().map(|it| specialised.graph.nodes[it.index()].call.op).collect();
+    let result = &specialised.grouped.buffers[kernel.result.index()];
+    let operands = kernel.operands();
+    let inputs = operands.len();
+    let buffers = operands.into_iter().chain(kernel.results());
+    let bytes = buffers.map(|it| specialised.grouped.buffers[it.index()].bytes as u64).sum();
+    let flops = match &kernel.work {
+        Work::Map { map, .. } => kernel.shape.count().unwrap_or(0) as u64 * map.flops() as u64,
+        Work::Library { flops, .. } => *flops,
+        // What a kernel of the program computes is not known.
+        Work::User { .. } | Work::Write { .. } | Work::WriteRows { .. } => 0,
+    };
+    let variant = specialised.variants[position].clone().unwrap_or_else(|| "map".to_owned());
+    KernelReport {
+        ops,
+        line: format!("{}:{}", node.call.at.file(), node.call.at.line()),
+        scope: node.scope.to_string(),
+        inputs,
+        bytes,
+        flops,
+        variant,
+        stored: kernel.reason.to_string(),
+        is_constant: result.origin == Origin::Constant,
+        is_in_place: specialised.memory.in_place[position].is_some(),
+    }
+}
+
+impl fmt::Display for PlanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, kernel) in self.kernels.iter().enumerate() {
+            let KernelReport { ops, line, scope, inputs, bytes, flops, .. } = kernel;
+            let KernelReport { variant, stored, is_in_place, is_constant, .. } = kernel;
+            let scope = if scope.is_empty() { String::new() } else { format!(", in {scope}") };
+            let place = match (is_in_place, is_constant) {
+                (true, _) => ", in place",
+                (_, true) => ", once",
+                _ => "",
+            };
+            writeln!(f, "kernel {n} ({variant}{place}): {}", ops.join(", "))?;
+            writeln!(f, "    {line}{scope}: {inputs} inputs, {bytes} bytes, {flops} FLOPs")?;
+            writeln!(f, "    stored: {stored}")?;
+        }
+        write!(f, "arenas {:?} bytes, {} in use at one time", self.arenas, self.peak)
+    }
+}

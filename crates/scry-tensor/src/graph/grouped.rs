@@ -1,0 +1,139 @@
+//! Kernels of a plan as data: what they compute, and their buffers.
+
+use std::sync::Arc;
+
+use super::node::{NodeId, UserKernel};
+use super::reason::Reason;
+use crate::dtype::DType;
+use crate::expr::Map;
+use crate::lower::GatherAxis;
+use crate::op::{Library, View};
+use crate::shape::{Layout, Shape};
+
+/// A range of memory, by position in [`Grouped::buffers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct BufferId(pub(crate) u32);
+
+impl BufferId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a buffer contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An input of the run, packed.
+    Input(usize),
+    /// A tensor in memory.
+    Param(usize),
+    /// The result of a kernel.
+    Result,
+    /// The result of a kernel that depends on no input: computed once, before the first run.
+    Constant,
+    /// The result of a kernel that is an output.
+    Output,
+    /// A state of the plan.
+    State(usize),
+}
+
+/// A buffer, with its size.
+#[derive(Debug, Clone)]
+pub(crate) struct BufferInfo {
+    pub(crate) origin: Origin,
+    /// The bytes, padded to whole words.
+    pub(crate) bytes: usize,
+}
+
+/// What a kernel computes.
+#[derive(Clone)]
+pub(crate) enum Work {
+    Map {
+        map: Map,
+        operands: Vec<(BufferId, Layout)>,
+        arguments: Vec<u32>,
+        gathered: Option<GatherAxis>,
+    },
+    Library {
+        library: Library,
+        /// Operands with the view that the operation has of them.
+        operands: Vec<(BufferId, Layout, DType)>,
+        flops: u64,
+    },
+    /// A kernel of the program.
+    User {
+        kernel: Option<Arc<UserKernel>>,
+        operands: Vec<(BufferId, DType)>,
+        /// Its outputs after the first.
+        others: Vec<BufferId>,
+    },
+    /// A write of packed elements to those of a layout of a state.
+    Write { new: BufferId, region: Layout, dtype: DType },
+    /// A write of rows to a state at indices.
+    WriteRows { new: BufferId, indices: BufferId, dtype: DType, index_dtype: DType, count: usize },
+}
+
+/// A kernel of a plan.
+#[derive(Clone)]
+pub(crate) struct Kernel {
+    pub(crate) work: Work,
+    pub(crate) result: BufferId,
+    /// The shape for which it is computed.
+    pub(crate) shape: Shape,
+    /// The nodes that it computes; the last one is its result, or a view of it.
+    pub(crate) nodes: Vec<NodeId>,
+    /// Why its result is stored.
+    pub(crate) reason: Reason,
+    /// The node with the value that it stores, and the views of it.
+    pub(crate) value: Option<(NodeId, Vec<View>)>,
+}
+
+impl Kernel {
+    /// Returns the buffers that it reads.
+    pub(crate) fn operands(&self) -> Vec<BufferId> {
+        match &self.work {
+            Work::Map { operands, .. } => operands.iter().map(|(buffer, _)| *buffer).collect(),
+            Work::Library { operands, .. } => operands.iter().map(|(id, ..)| *id).collect(),
+            Work::User { operands, .. } => operands.iter().map(|(id, _)| *id).collect(),
+            Work::Write { new, .. } => vec![*new],
+            Work::WriteRows { new, indices, .. } => vec![*new, *indices],
+        }
+    }
+
+    /// Returns the buffers that it writes.
+    pub(crate) fn results(&self) -> Vec<BufferId> {
+        let others = match &self.work {
+            Work::User { others, .. } => others.as_slice(),
+            _ => &[],
+        };
+        [&[self.result], others].concat()
+    }
+}
+
+/// The kernels of a plan, in order.
+pub(crate) struct Grouped {
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) buffers: Vec<BufferInfo>,
+    /// The outputs of the plan, which may share a buffer.
+    pub(crate) outputs: Vec<(BufferId, Layout, DType)>,
+}
+
+impl Grouped {
+    /// Marks results that depend on parameters alone, such as weights in another order.
+    pub(crate) fn fold_constants(&mut self) {
+        for kernel in &self.kernels {
+            let origin = |id: &BufferId| self.buffers[id.index()].origin;
+            let operands = kernel.operands();
+            let is_constant =
+                |id: &BufferId| matches!(origin(id), Origin::Param(_) | Origin::Constant);
+            let is_folded = !operands.is_empty()
+                && operands.iter().all(is_constant)
+                && kernel.results().iter().all(|id| origin(id) == Origin::Result);
+            if is_folded {
+                for result in kernel.results() {
+                    self.buffers[result.index()].origin = Origin::Constant;
+                }
+            }
+        }
+    }
+}

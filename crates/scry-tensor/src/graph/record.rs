@@ -1,0 +1,326 @@
+//! A plan for sizes: its memory, its prepared launches, and their submission.
+//!
+//! Launches whose buffers belong to the plan are prepared once. Those that read inputs or write
+//! outputs are prepared by each run, with the buffers of the run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use scry_gpu::{Batch, PreparedLaunch, UntypedBuffer};
+
+use super::bound::{BoundGraph, BoundNode};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
+use super::plan::MemoryPlan;
+use super::regions;
+use crate::error::{Call, Error, Result};
+use crate::runtime::{MapLaunch, Runtime};
+use crate::shape::Layout;
+use crate::stored::{Stored, check_bindings};
+
+/// A plan for sizes of the named dimensions.
+pub(crate) struct Specialised {
+    pub(crate) graph: BoundGraph,
+    pub(crate) grouped: Grouped,
+    pub(crate) memory: MemoryPlan,
+    /// Buffers of the plan: in an arena, or a parameter. `None` for inputs and outputs.
+    buffers: Vec<Option<UntypedBuffer>>,
+    /// The launches of kernels whose buffers belong to the plan.
+    prepared: Vec<Option<Prepared>>,
+    /// How the kernels of the library compute, by position of the kernel.
+    pub(crate) variants: Vec<Option<String>>,
+}
+
+/// Called with the batch, the position of a kernel and its result, after it was added.
+pub(crate) type Observer<'o> =
+    dyn FnMut(&mut Batch, usize, &UntypedBuffer) -> scry_gpu::Result<()> + 'o;
+
+/// A prepared kernel.
+enum Prepared {
+    /// There are no elements.
+    Nothing,
+    Map(PreparedLaunch),
+    Library(scry_kernels::Op),
+    /// Results that become 0, and then the launch.
+    User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
+    Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
+}
+
+impl Prepared {
+    fn add_to(&self, batch: &mut Batch) -> scry_gpu::Result<()> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Map(launch) => batch.run_prepared(launch).map(|_| ()),
+            Self::Library(op) => op.add_to(batch),
+            Self::User(results, launch) => {
+                for result in results.iter().filter(|it| !it.is_empty()) {
+                    batch.fill(result, 0)?;
+                }
+                launch.as_ref().map_or(Ok(()), |launch| batch.run_prepared(launch).map(|_| ()))
+            }
+            Self::Copies(pairs) => {
+                pairs.iter().try_for_each(|(from, to)| batch.copy(from, to).map(|_| ()))
+            }
+        }
+    }
+}
+
+/// The device of a plan, and how many kernels were compiled for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'t> {
+    pub(crate) runtime: &'t Arc<Runtime>,
+    pub(crate) compiles: &'t AtomicU64,
+}
+
+impl Specialised {
+    /// Allocates the memory and prepares the launches.
+    pub(crate) fn new(
+        target: Target<'_>,
+        call: Call,
+        graph: BoundGraph,
+        grouped: Grouped,
+        memory: MemoryPlan,
+        params: &[&Stored],
+        states: &[UntypedBuffer],
+    ) -> Result<Self> {
+        let device = target.runtime.device();
+        let allocate = |bytes: &u64| device.alloc_untyped(None, *bytes as usize);
+        let arenas: scry_gpu::Result<Vec<_>> = memory.arenas.iter().map(allocate).collect();
+        let arenas = arenas.map_err(|error| out_of_memory(call, error, &grouped, &memory))?;
+        let buffer = |(n, info): (usize, &BufferInfo)| match info.origin {
+            Origin::Input(_) | Origin::Output => Ok(None),
+            Origin::Param(param) => Ok(Some(params[param].buffer.clone())),
+            Origin::State(state) => Ok(Some(states[state].clone())),
+            Origin::Constant => device.alloc_untyped(None, info.bytes).map(Some),
+            Origin::Result => match memory.slots[n] {
+                Some(slot) => {
+                    let start = slot.offset as usize;
+                    arenas[slot.arena].slice(start..start + info.bytes).map(Some)
+                }
+                None => device.alloc_untyped(None, 0).map(Some),
+            },
+        };
+        let buffers = grouped.buffers.iter().enumerate().map(buffer);
+        let buffers: scry_gpu::Result<Vec<_>> = buffers.collect();
+        let buffers = buffers.map_err(|error| call.gpu(error))?;
+        let (prepared, variants) = (Vec::new(), Vec::new());
+        let mut new = Self { graph, grouped, memory, buffers, prepared, variants };
+        new.prepare_all(target)?;
+        Ok(new)
+    }
+
+    /// Prepares all kernels. Those that use inputs or outputs are compiled with other buffers, and
+    /// those that depend on no input run now.
+    fn prepare_all(&mut self, target: Target<'_>) -> Result<()> {
+        let device = target.runtime.device();
+        let mut stand_ins: Vec<Option<UntypedBuffer>> = vec![None; self.buffers.len()];
+        for position in 0..self.grouped.kernels.len() {
+            let kernel = &self.grouped.kernels[position];
+            let node = self.node_of(kernel);
+            for buffer in kernel.operands().into_iter().chain(kernel.results()) {
+                let n = buffer.index();
+                if self.buffers[n].is_none() && stand_ins[n].is_none() {
+                    let bytes = self.grouped.buffers[n].bytes;
+                    let allocated = device.alloc_untyped(None, bytes);
+                    stand_ins[n] = Some(allocated.map_err(|error| located(node, error))?);
+                }
+            }
+            let buffer =
+                |id: BufferId| self.buffers[id.index()].as_ref().or(stand_ins[id.index()].as_ref());
+            let (prepared, variant) = self.prepare(target, position, buffer)?;
+            let is_own = |id: &BufferId| self.buffers[id.index()].is_some();
+            let is_own = kernel.operands().iter().chain(&kernel.results()).all(is_own);
+            let is_constant =
+                self.grouped.buffers[kernel.result.index()].origin == Origin::Constant;
+            let prepared = match is_constant {
+                true => {
+                    let mut batch = device.batch();
+                    let submitted = prepared.add_to(&mut batch).and_then(|()| batch.submit_async());
+                    drop(submitted.map_err(|error| located(node, error))?);
+                    Prepared::Nothing
+                }
+                false => prepared,
+            };
+            self.variants.push(variant);
+            self.prepared.push(is_own.then_some(prepared));
+        }
+        Ok(())
+    }
+
+    /// Prepares a kernel with buffers.
+    fn prepare<'b>(
+        &self,
+        target: Target<'_>,
+        position: usize,
+        buffer: impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+    ) -> Result<(Prepared, Option<String>)> {
+        let kernel = &self.grouped.kernels[position];
+        let node = self.node_of(kernel);
+        let Some(result) = buffer(kernel.result) else { return Ok((Prepared::Nothing, None)) };
+        let is_empty = |id: &BufferId| self.grouped.buffers[id.index()].bytes == 0;
+        if kernel.results().iter().all(is_empty) {
+            return Ok((Prepared::Nothing, None));
+        }
+        let sizes = kernel.operands().into_iter().filter_map(&buffer).map(|it| it.byte_size());
+        check_bindings(node.call, target.runtime, sizes, result.byte_size())
+            .map_err(|error| error.in_scope(&node.scope))?;
+        let prepared = match &kernel.work {
+            Work::Map { .. } => self.prepare_map(target, position, &buffer, result),
+            Work::Library { library, operands, .. } => {
+                let operands: Vec<_> = operands
+                    .iter()
+                    .filter_map(|(id, layout, dtype)| Some((buffer(*id)?, layout, *dtype)))
+                    .collect();
+                library.prepare(target.runtime, &operands, result).map(named)
+            }
+            Work::User { .. } => prepare_user(kernel, &buffer),
+            Work::Write { new, region, dtype } => {
+                let from = buffer(*new).unwrap_or(result);
+                let copies = regions::copies(region, dtype.size(), from, result);
+                copies.map(|copies| (Prepared::Copies(copies), Some("copies".to_owned())))
+            }
+            Work::WriteRows { new, indices, dtype, index_dtype, count } => {
+                let (Some(new), Some(indices)) = (buffer(*new), buffer(*indices)) else {
+                    return Ok((Prepared::Nothing, None));
+                };
+                if *count == 0 {
+                    return Ok((Prepared::Nothing, None));
+                }
+                let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
+                let (dtype, indices_dtype) = (*dtype, *index_dtype);
+                let rows = regions::Rows { new, indices, dtype, indices_dtype };
+                rows.prepare(target.runtime, result, sizes).map(named)
+            }
+        };
+        prepared.map_err(|error| located(node, error))
+    }
+
+    /// Prepares a map, and counts its kernel if it is compiled.
+    fn prepare_map<'b>(
+        &self,
+        target: Target<'_>,
+        position: usize,
+        buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<(Prepared, Option<String>)> {
+        let kernel = &self.grouped.kernels[position];
+        let Work::Map { map, operands, arguments, gathered } = &kernel.work else {
+            return Ok((Prepared::Nothing, None));
+        };
+        let operands: Vec<_> = operands
+            .iter()
+            .filter_map(|(id, layout)| Some((buffer(*id)?, layout.clone())))
+            .collect();
+        let launch = MapLaunch {
+            map,
+            sizes: &kernel.shape,
+            // Shapes of results were checked to have at most `u32::MAX` elements.
+            count: kernel.shape.count().unwrap_or(0) as u32,
+            operands: &operands,
+            gathered: *gathered,
+            arguments,
+        };
+        let in_place = self.memory.in_place[position];
+        let (launch, is_compiled) = target.runtime.prepare(&launch, result, in_place)?;
+        target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+        Ok((Prepared::Map(launch), None))
+    }
+
+    /// Returns the node that a kernel computes last.
+    pub(crate) fn node_of(&self, kernel: &Kernel) -> &BoundNode {
+        let last = kernel.nodes.last().map_or(0, |node| node.index());
+        &self.graph.nodes[last]
+    }
+
+    /// Adds the kernels to a batch, and returns the outputs. Inputs are packed. `after` is called
+    /// with each kernel that was added, and its result.
+    pub(crate) fn run(
+        &self,
+        target: Target<'_>,
+        call: Call,
+        batch: &mut Batch,
+        inputs: &[Stored],
+        after: &mut Observer<'_>,
+    ) -> Result<Vec<Stored>> {
+        let device = target.runtime.device();
+        let mut own: Vec<Option<UntypedBuffer>> = Vec::with_capacity(self.buffers.len());
+        for info in &self.grouped.buffers {
+            own.push(match info.origin {
+                Origin::Input(n) => Some(inputs[n].buffer.clone()),
+                Origin::Output => {
+                    let buffer = device.alloc_untyped(None, info.bytes);
+                    Some(buffer.map_err(|error| call.gpu(error))?)
+                }
+                _ => None,
+            });
+        }
+        let buffer = |id: BufferId| own[id.index()].as_ref().or(self.buffers[id.index()].as_ref());
+        for (position, kernel) in self.grouped.kernels.iter().enumerate() {
+            let added = match &self.prepared[position] {
+                Some(prepared) => prepared.add_to(batch),
+                None => self.prepare(target, position, buffer)?.0.add_to(batch),
+            };
+            let observed = added.and_then(|()| match buffer(kernel.result) {
+                Some(result) => after(batch, position, result),
+                None => Ok(()),
+            });
+            observed.map_err(|error| located(self.node_of(kernel), error))?;
+        }
+        let output = |(id, layout, dtype): &(BufferId, Layout, crate::dtype::DType)| {
+            buffer(*id).map(|buffer| Stored {
+                runtime: target.runtime.clone(),
+                buffer: buffer.clone(),
+                layout: layout.clone(),
+                dtype: *dtype,
+            })
+        };
+        Ok(self.grouped.outputs.iter().filter_map(output).collect())
+    }
+}
+
+/// Returns an error of the device with the operation, the line and the scope of a node.
+fn located(node: &BoundNode, error: scry_gpu::GpuError) -> Error {
+    node.call.gpu(error).in_scope(&node.scope)
+}
+
+/// Describes what did not fit.
+fn out_of_memory(
+    call: Call,
+    error: scry_gpu::GpuError,
+    grouped: &Grouped,
+    memory: &MemoryPlan,
+) -> Error {
+    let mut sizes: Vec<usize> = grouped.buffers.iter().map(|info| info.bytes).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    sizes.truncate(5);
+    call.gpu(error).when(&format!(
+        "; the plan needs arenas of {:?} bytes, of which {} are in use at one time; its largest \
+         tensors have {sizes:?} bytes",
+        memory.arenas, memory.peak
+    ))
+}
+
+/// Returns an operation of the kernel library with the name of its variant.
+fn named(op: scry_kernels::Op) -> (Prepared, Option<String>) {
+    let variant = op.explain().variant().to_owned();
+    (Prepared::Library(op), Some(variant))
+}
+
+/// Prepares a kernel of the program.
+fn prepare_user<'b>(
+    kernel: &Kernel,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let Work::User { kernel: Some(user), operands, .. } = &kernel.work else {
+        return Ok((Prepared::Nothing, None));
+    };
+    let types = user.outputs.iter().map(|(_, dtype)| *dtype);
+    let results = kernel.results().into_iter().zip(types);
+    let results: Vec<_> = results.filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
+    let filled = results.iter().map(|(buffer, _)| (*buffer).clone()).collect();
+    let operands = operands.iter();
+    let mut buffers: Vec<_> =
+        operands.filter_map(|(id, dtype)| Some((buffer(*id)?, *dtype))).collect();
+    buffers.extend(results);
+    let launch = user.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
+    Ok((Prepared::User(filled, launch), Some(format!("kernel `{user:?}`"))))
+}

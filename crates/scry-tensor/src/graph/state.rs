@@ -1,0 +1,295 @@
+//! States: tensors that a plan keeps from run to run.
+
+use std::sync::Arc;
+
+use scry_gpu::UntypedBuffer;
+
+use super::Graph;
+use super::compiled::Plan;
+use super::node::{Content, NodeId, Nodes, Recorder, StateInfo, Write};
+use super::regions::{MAX_RANGES, ranges, region};
+use crate::dtype::{DType, ELEMENTS, INTEGERS};
+use crate::error::{Call, ErrorKind, Result};
+use crate::op::View;
+use crate::shape::{Layout, Shape, check_count};
+use crate::stored::Stored;
+use crate::tensor::{IntoIndices, Tensor, index_parts};
+
+/// A tensor that each plan of the graph keeps from run to run, zero at first: see [`Graph::state`].
+#[derive(Clone)]
+pub struct State {
+    recorder: Arc<Recorder>,
+    index: usize,
+}
+
+impl Graph {
+    /// Adds a state of `f32` with a name. Each plan has a state of its own.
+    ///
+    /// [`State::read`] is the state at this point of the recording, and [`State::write`] changes
+    /// what later reads return. A run executes all writes that are recorded when the graph is
+    /// compiled, in their order; tensors read before a write keep their values.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let total = g.state("total", [2])?;
+    /// let x = g.input("x", [2])?;
+    /// let before = total.read();
+    /// total.write(.., &before.add(&x)?)?;
+    /// let plan = g.compile(&[total.read()])?;
+    /// let x = Tensor::new([1.0f32, 2.0], &gpu)?;
+    /// for n in 1..4 {
+    ///     let out = plan.run(&[("x", &x)])?;
+    ///     assert_eq!(out[0].to_vec::<f32>()?, [n as f32, 2.0 * n as f32]);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Graph`] if there is such a state; [`ErrorKind::TooLarge`].
+    #[track_caller]
+    pub fn state(&self, name: &str, shape: impl Into<Shape>) -> Result<State> {
+        self.add_state(Call::new("Graph::state"), name, shape.into(), DType::F32)
+    }
+
+    /// Adds a state of elements of a type: see [`Graph::state`].
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let cache = g.state_with_dtype("cache", [128, 64], DType::F16)?;
+    /// assert_eq!(cache.read().dtype(), DType::F16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Graph::state`]; [`ErrorKind::DType`] for quantised types.
+    #[track_caller]
+    pub fn state_with_dtype(
+        &self,
+        name: &str,
+        shape: impl Into<Shape>,
+        dtype: DType,
+    ) -> Result<State> {
+        self.add_state(Call::new("Graph::state_with_dtype"), name, shape.into(), dtype)
+    }
+
+    fn add_state(&self, call: Call, name: &str, shape: Shape, dtype: DType) -> Result<State> {
+        call.check_new_dtype(dtype, ELEMENTS)?;
+        check_count(call, &shape, dtype)?;
+        let mut nodes = self.recorder.lock();
+        if nodes.states.iter().any(|state| state.name == name) {
+            let problem = format!("the graph has a state `{name}` already");
+            return Err(call.error(ErrorKind::Graph, problem, "use another name"));
+        }
+        let index = nodes.states.len();
+        let latest = nodes.add(call, Content::State(index), Vec::new(), vec![shape.clone()], dtype);
+        nodes.states.push(StateInfo { name: name.to_owned(), shape, dtype, latest });
+        Ok(State { recorder: self.recorder.clone(), index })
+    }
+}
+
+impl State {
+    /// Returns the state after the writes that are recorded so far: see [`Graph::state`].
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let state = g.state("state", [2, 3])?;
+    /// assert_eq!(*state.read().shape(), [2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn read(&self) -> Tensor {
+        let nodes = self.recorder.lock();
+        self.recorder.handle(&nodes, nodes.states[self.index].latest).into()
+    }
+
+    /// Writes the elements at an index, of numbers and ranges as in [`Tensor::i`]. The new elements
+    /// are broadcast to its shape.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let state = g.state("state", [2, 3])?;
+    /// state.write((.., 1..), &Tensor::new([5.0f32, 6.0], &gpu)?)?;
+    /// let plan = g.compile(&[state.read()])?;
+    /// let out = plan.run(&[])?;
+    /// assert_eq!(out[0].to_vec::<f32>()?, [0.0, 5.0, 6.0, 0.0, 5.0, 6.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] for an index out of range, or with a tensor; [`ErrorKind::Shape`] if
+    /// the elements do not expand to its shape; [`ErrorKind::DType`]; [`ErrorKind::TooLarge`] if
+    /// the elements are in more than 1024 contiguous ranges; [`ErrorKind::Graph`] for a node of
+    /// another graph.
+    #[track_caller]
+    pub fn write(&self, at: impl IntoIndices, new: &Tensor) -> Result<()> {
+        let call = Call::new("State::write");
+        let (shape, dtype) = self.description();
+        let parts = index_parts(call, at.into_indices(), shape.rank())?;
+        let region = region(call, &parts, &shape)?;
+        if ranges(&region).0.len() > MAX_RANGES {
+            let problem = format!("the elements are in more than {MAX_RANGES} separate ranges");
+            let help = "order the axes so that the index selects whole rows";
+            return Err(call.error(ErrorKind::TooLarge, problem, help));
+        }
+        let new = new.view(call, View::Expand(region.shape.clone()))?;
+        self.record(call, Write::Region(parts), &[&new], dtype)
+    }
+
+    /// Writes rows: row `indices[i]`, along the first axis, becomes row i of `new`. Indices are in
+    /// a vector of `i32` or `u32`, on the device; those out of range are dropped, and of equal ones
+    /// the last one wins.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let cache = g.state("cache", [4, 2])?;
+    /// let position = g.input_with_dtype("position", [1], DType::U32)?;
+    /// cache.write_rows(&position, &g.input("row", [1, 2])?)?;
+    /// let plan = g.compile(&[cache.read()])?;
+    /// let row = Tensor::new([[1.0f32, 2.0]], &gpu)?;
+    /// let out = plan.run(&[("position", &Tensor::new([2u32], &gpu)?), ("row", &row)])?;
+    /// assert_eq!(out[0].to_vec::<f32>()?, [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if `new` is not one row for each index; [`ErrorKind::DType`] if the
+    /// types differ, or are `bool`; [`ErrorKind::Graph`] for a node of another graph.
+    #[track_caller]
+    pub fn write_rows(&self, indices: &Tensor, new: &Tensor) -> Result<()> {
+        let call = Call::new("State::write_rows");
+        let (shape, dtype) = self.description();
+        call.check_dtype(indices.dtype(), INTEGERS)?;
+        call.check_dtype(dtype, crate::dtype::NUMBERS)?;
+        let fits = indices.rank() == 1
+            && shape.rank() > 0
+            && new.rank() == shape.rank()
+            && new.shape()[1..] == shape[1..]
+            && new.shape()[0] == indices.shape()[0];
+        if !fits {
+            let (own, at) = (new.shape(), indices.shape());
+            return Err(call.shape_error(
+                &[&shape, own, at],
+                format!("rows of shape {own} at indices of shape {at} do not fit a state {shape}"),
+                "pass a vector of indices, and a row of the state's shape for each",
+            ));
+        }
+        self.record(call, Write::Rows, &[new, indices], dtype)
+    }
+
+    fn description(&self) -> (Shape, DType) {
+        let nodes = self.recorder.lock();
+        let state = &nodes.states[self.index];
+        (state.shape.clone(), state.dtype)
+    }
+
+    fn record(&self, call: Call, write: Write, operands: &[&Tensor], dtype: DType) -> Result<()> {
+        if operands[0].dtype() != dtype {
+            let problem = format!("the state has elements of {dtype}, not {}", operands[0].dtype());
+            let help = format!("convert the new elements: `.cast(DType::{dtype:?})`");
+            return Err(call.error(ErrorKind::DType, problem, help));
+        }
+        let mut nodes = self.recorder.lock();
+        let operands: Vec<_> = operands.iter().map(|it| it.operand()).collect();
+        let mut sources = self.recorder.sources(call, &mut nodes, &operands)?;
+        sources.insert(0, nodes.states[self.index].latest);
+        let shapes = vec![nodes.states[self.index].shape.clone()];
+        let latest = nodes.add(call, Content::Write(write), sources, shapes, dtype);
+        nodes.states[self.index].latest = latest;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (shape, dtype) = self.description();
+        write!(f, "State({dtype} {shape})")
+    }
+}
+
+impl Nodes {
+    /// Returns the last version of each state that is written.
+    pub(super) fn written(&self) -> Vec<NodeId> {
+        let latest = self.states.iter().map(|state| state.latest);
+        let is_write = |id: &NodeId| matches!(self.nodes[id.index()].content, Content::Write(_));
+        latest.filter(is_write).collect()
+    }
+}
+
+impl Plan {
+    /// Returns a copy of a state, after the runs so far.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let count = g.state("count", [1])?;
+    /// count.write(.., &count.read().add(1.0)?)?;
+    /// let plan = g.compile(&[count.read()])?;
+    /// plan.run(&[])?;
+    /// assert_eq!(plan.state("count")?.item::<f32>()?, 1.0);
+    /// plan.reset_states()?;
+    /// assert_eq!(plan.state("count")?.item::<f32>()?, 0.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Graph`] if the plan uses no such state; [`ErrorKind::Gpu`].
+    #[track_caller]
+    pub fn state(&self, name: &str) -> Result<Tensor> {
+        let call = Call::new("Plan::state");
+        let shared = self.shared();
+        let Some(position) = shared.graph.states.iter().position(|state| state.name == name) else {
+            let names: Vec<&str> =
+                shared.graph.states.iter().map(|state| state.name.as_str()).collect();
+            let problem = format!("the plan uses no state `{name}`");
+            let help = format!("its states are: {}", names.join(", "));
+            return Err(call.error(ErrorKind::Graph, problem, help));
+        };
+        let state = &shared.graph.states[position];
+        let copy = shared.states[position].duplicate().map_err(|error| call.gpu(error))?;
+        Ok(self.whole(state, copy).into())
+    }
+
+    /// Sets all states to zero.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let state = g.state("state", [2])?;
+    /// state.write(0, &g.full((), 1.0, scry_tensor::DType::F32)?)?;
+    /// let plan = g.compile(&[state.read()])?;
+    /// plan.run(&[])?;
+    /// plan.reset_states()?;
+    /// assert_eq!(plan.state("state")?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`].
+    #[track_caller]
+    pub fn reset_states(&self) -> Result<()> {
+        let call = Call::new("Plan::reset_states");
+        let fill = |state: &UntypedBuffer| state.fill_zero().map_err(|error| call.gpu(error));
+        self.shared().states.iter().try_for_each(fill)
+    }
+
+    /// Returns a state in a buffer.
+    pub(super) fn whole(&self, state: &StateInfo, buffer: UntypedBuffer) -> Stored {
+        let layout = Layout::contiguous(state.shape.clone());
+        Stored { runtime: self.shared().runtime.clone(), buffer, layout, dtype: state.dtype }
+    }
+}

@@ -1,0 +1,126 @@
+//! Products of matrices: shapes, and the layouts that the kernel library reads.
+
+use scry_gpu::UntypedBuffer;
+use scry_kernels::{Gemm, Layout as MatrixOrder, MatrixLayout, PtxType};
+
+use super::view::View;
+use crate::dtype::DType;
+use crate::error::{Call, Error, ErrorKind, Result};
+use crate::runtime::Runtime;
+use crate::shape::{Layout, Shape, broadcast};
+
+/// Returns the shape of a product of stacks of matrices, whose other axes are broadcast.
+pub(super) fn shape(call: Call, a: &Shape, b: &Shape) -> Result<Shape> {
+    let ([a_batch @ .., m, k], [b_batch @ .., b_k, n]) = (&**a, &**b) else {
+        return Err(not_matrices(call, if a.rank() < 2 { a } else { b }));
+    };
+    if k != b_k {
+        return Err(call.shape_error(
+            &[a, b],
+            format!("the matrices do not multiply: {k} columns of {a}, {b_k} rows of {b}"),
+            "the last size of the first must be the last but one of the second: transpose one \
+             of them with `t`",
+        ));
+    }
+    let batch = broadcast(call, &[a_batch, b_batch])?;
+    Ok([&batch, &[*m, *n][..]].concat().into())
+}
+
+/// Returns the views of an operand as `[batch, rows, columns]`.
+pub(super) fn views(operand: usize, shapes: &[&Shape]) -> Vec<View> {
+    let batch = |shape: &Shape| shape[..shape.rank() - 2].to_vec();
+    let rank = shapes[0].rank().max(shapes[1].rank());
+    let size = |axis: usize| {
+        let of = |shape: &Shape| {
+            (axis + shape.rank()).checked_sub(rank).map_or(1, |axis| batch(shape)[axis])
+        };
+        let (a, b) = (of(shapes[0]), of(shapes[1]));
+        if a == 1 { b } else { a }
+    };
+    let common: Vec<usize> = (0..rank - 2).map(size).collect();
+    let own = shapes[operand];
+    let matrix = &own[own.rank() - 2..];
+    let expanded = Shape::from([&common, matrix].concat());
+    let flat = Shape::from([common.iter().product::<usize>(), matrix[0], matrix[1]]);
+    let mut views = Vec::new();
+    if expanded != **own {
+        views.push(View::Expand(expanded.clone()));
+    }
+    if flat != *expanded {
+        views.push(View::Reshape((&flat).into()));
+    }
+    views
+}
+
+/// Returns whether the kernel library reads matrices of this layout, `[batch, rows, columns]`.
+pub(super) fn accepts(layout: &Layout, dtype: DType, alignment: u64) -> bool {
+    let start = layout.offset as u64 * dtype.size() as u64;
+    start.is_multiple_of(alignment.max(16)) && matrix(layout).is_some()
+}
+
+/// Returns the layout in the kernel library's terms; `None` if it has gaps in both directions.
+fn matrix(layout: &Layout) -> Option<MatrixLayout> {
+    let [batch, rows, columns] = layout.shape[..] else { return None };
+    let [stride, row, column] = layout.strides[..] else { return None };
+    if layout.shape.contains(&0) {
+        return Some(MatrixLayout::packed(MatrixOrder::RowMajor, rows as u64, columns as u64));
+    }
+    let stride = u64::try_from(if batch == 1 { 0 } else { stride }).ok()?;
+    // The stride of a single row or column may be anything.
+    let order = |line: i64, within: i64, lines: usize, len: usize| {
+        let ld = if lines == 1 { len as i64 } else { line };
+        ((within == 1 || len == 1) && ld >= len as i64).then_some(ld as u64)
+    };
+    if let Some(ld) = order(row, column, rows, columns) {
+        return Some(MatrixLayout { order: MatrixOrder::RowMajor, ld, stride });
+    }
+    let ld = order(column, row, columns, rows)?;
+    Some(MatrixLayout { order: MatrixOrder::ColMajor, ld, stride })
+}
+
+/// A product with layouts that the kernel library reads.
+pub(super) struct Product {
+    gemm: Option<Gemm>,
+    dtype: DType,
+    starts: [usize; 2],
+}
+
+impl Product {
+    pub(super) fn new(a: &Layout, b: &Layout, dtype: DType) -> Self {
+        let element = match dtype {
+            DType::F16 => PtxType::F16,
+            DType::BF16 => PtxType::Bf16,
+            _ => PtxType::F32,
+        };
+        let size = |layout: &Layout, axis: usize| layout.shape[axis] as u64;
+        let gemm = matrix(a).zip(matrix(b)).map(|(first, second)| {
+            let mut gemm = Gemm::new(size(a, 1), size(b, 2), size(a, 2), element);
+            gemm.batch = size(a, 0);
+            (gemm.a, gemm.b) = (first, second);
+            gemm
+        });
+        Self { gemm, dtype, starts: [a, b].map(|layout| layout.offset as usize) }
+    }
+
+    pub(super) fn prepare(
+        self,
+        runtime: &Runtime,
+        operands: [&UntypedBuffer; 2],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        let dtype = self.dtype.of_buffer();
+        let part = |n: usize| {
+            let words = operands[n].byte_size() as usize / self.dtype.size();
+            operands[n].view_as(dtype)?.slice(self.starts[n].min(words)..)
+        };
+        let (a, b, out) = (part(0)?, part(1)?, result.view_as(dtype)?);
+        let gemm = self.gemm.unwrap_or(Gemm::new(0, 0, 0, PtxType::F32));
+        runtime.library().gemm(&gemm, &[&a, &b, &out])
+    }
+}
+
+/// Returns the error for a shape that is not one of matrices.
+fn not_matrices(call: Call, shape: &Shape) -> Error {
+    let problem = format!("{shape} is not the shape of a matrix");
+    call.error(ErrorKind::Shape, problem, "insert an axis with `unsqueeze`")
+}

@@ -1,0 +1,140 @@
+//! What operations compute, as data: an [`Op`] is built once by a method of a tensor, and then
+//! either runs at once, on elements in memory, or becomes a node of a graph.
+
+mod gather;
+mod library;
+mod matmul;
+mod reduce;
+mod view;
+
+use std::sync::Arc;
+
+pub(crate) use gather::Gathered;
+pub(crate) use library::{Library, Trivial, packed_bytes};
+pub(crate) use reduce::Reduce;
+pub(crate) use view::{Part, View};
+use view::{expanded_layout, run_view};
+
+use crate::dtype::DType;
+use crate::error::{Call, Result};
+use crate::expr::Map;
+use crate::shape::{Shape, broadcast, check_count, check_view};
+use crate::stored::{Computation, Stored, stored_word};
+
+/// What an operation computes of its operands. Equal operations of equal operands are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    /// A scalar expression for each element, of operands that are broadcast, with the bits of its
+    /// arguments.
+    Map(Arc<Map>, Vec<u32>),
+    /// The same elements with another shape. The second operand of [`View::Like`] is only a shape.
+    View(View),
+    /// The first operand's elements at the indices of the second one, along an axis.
+    Gather {
+        /// The axis that the axes of the indices replace.
+        axis: usize,
+    },
+    /// An operation of the kernel library.
+    Library(Library),
+}
+
+impl Op {
+    /// Returns an operation of a scalar expression.
+    pub(crate) fn map(map: Map, arguments: Vec<u32>) -> Self {
+        Self::Map(Arc::new(map), arguments)
+    }
+
+    /// Returns the shape of the result, or the error of the call. The first operand has elements
+    /// of type `first`.
+    pub(crate) fn shape(&self, call: Call, first: DType, operands: &[&Shape]) -> Result<Shape> {
+        let shape = match self {
+            Self::Map(..) => {
+                let shapes: Vec<&[usize]> = operands.iter().map(|shape| &***shape).collect();
+                broadcast(call, &shapes)?
+            }
+            Self::View(view) => return view.shape(call, operands[0], operands.get(1).copied()),
+            Self::Gather { axis } => gather::shape(call, *axis, operands[0], operands[1])?,
+            Self::Library(library) => library.shape(call, first, operands)?,
+        };
+        check_count(call, &shape, self.dtype(first))?;
+        Ok(shape)
+    }
+
+    /// Returns the element type of the result.
+    pub(crate) fn dtype(&self, first: DType) -> DType {
+        match self {
+            Self::Map(map, _) => map.output,
+            Self::View(_) | Self::Gather { .. } => first,
+            Self::Library(library) => library.dtype(first),
+        }
+    }
+
+    /// Returns the result if the shapes alone decide it.
+    pub(crate) fn trivial(
+        &self,
+        dtype: DType,
+        operands: &[&Shape],
+        shape: &Shape,
+    ) -> Option<Trivial> {
+        match self {
+            // All indices are out of range.
+            Self::Gather { .. } => {
+                let is_empty = operands[0].contains(&0) && !shape.contains(&0);
+                is_empty.then_some(Trivial::Fill(0))
+            }
+            Self::Library(library) => library.trivial(dtype, operands),
+            _ => None,
+        }
+    }
+
+    /// Computes the result at once. Returns when the work is submitted.
+    pub(crate) fn run(&self, call: Call, operands: &[&Stored]) -> Result<Stored> {
+        let shapes: Vec<&Shape> = operands.iter().map(|it| it.shape()).collect();
+        if let Self::View(view) = self {
+            return run_view(view, call, operands[0], shapes.get(1).copied());
+        }
+        let first = operands[0];
+        let shape = self.shape(call, first.dtype, &shapes)?;
+        match self.trivial(first.dtype, &shapes, &shape) {
+            Some(Trivial::Fill(bits)) => {
+                let dtype = self.dtype(first.dtype);
+                let word = stored_word(dtype, bits);
+                return Stored::repeated(call, &first.runtime, shape, dtype, word);
+            }
+            Some(Trivial::Same) => {
+                let view = View::Reshape((&shape).into());
+                return run_view(&view, call, &first.contiguous(call)?, None);
+            }
+            None => {}
+        }
+        match self {
+            Self::Map(map, arguments) => run_map(call, map, arguments, shape, operands),
+            Self::Gather { axis } => {
+                let gathered = Gathered::new(*axis, &first.layout, &operands[1].layout, &shape);
+                let operands = vec![(operands[1], gathered.indices), (first, gathered.elements)];
+                let map = Gathered::map(operands[0].0.dtype, first.dtype);
+                let gathered = Some(gathered.axis);
+                Computation { map: &map, shape, operands, gathered, arguments: &[] }
+                    .run(call, &first.runtime)
+            }
+            Self::Library(library) => library.run(call, operands, shape),
+            Self::View(_) => Ok(first.clone()),
+        }
+    }
+}
+
+fn run_map(
+    call: Call,
+    map: &Map,
+    arguments: &[u32],
+    shape: Shape,
+    operands: &[&Stored],
+) -> Result<Stored> {
+    check_view(call, &shape)?;
+    let mut expanded = Vec::with_capacity(operands.len());
+    for operand in operands {
+        expanded.push((*operand, expanded_layout(call, &operand.layout, &shape)?));
+    }
+    let runtime = &operands[0].runtime;
+    Computation { map, shape, operands: expanded, gathered: None, arguments }.run(call, runtime)
+}

@@ -1,0 +1,8 @@
+//! Graphs: recording, plans against operations one by one, and bad input.
+
+mod bad_input;
+mod kernels;
+mod plans;
+mod random;
+mod recording;
+mod states;

@@ -1,0 +1,271 @@
+//! Random graphs: fused and planned, they compute the bits that operations one by one compute.
+
+use scry_gpu::Device;
+use scry_tensor::{DType, Ellipsis, Graph, Result, Tensor, step};
+
+use crate::support::{Host, ok};
+
+/// Pseudo-random numbers (SplitMix64).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// An operation of earlier tensors, by position.
+#[derive(Debug, Clone)]
+pub enum Action {
+    Unary(usize, usize),
+    Scalar(usize, usize, f64),
+    Binary(usize, usize, usize),
+    Where(usize, usize),
+    Cast(usize, DType),
+    Permute(usize, Vec<i64>),
+    Flatten(usize),
+    Slice(usize, i64, i64, i64),
+    Coordinate(usize, i64),
+    Unsqueeze(usize, i64),
+    Expand(usize, Vec<usize>),
+    Reduce(usize, usize, i64),
+    Matmul(usize, usize),
+    Gather(usize, usize),
+    Tril(usize, i64),
+}
+
+/// A random program: the shapes and seeds of its inputs, and its operations.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub inputs: Vec<(Vec<usize>, u64)>,
+    pub actions: Vec<Action>,
+    pub outputs: Vec<usize>,
+}
+
+type Function = fn(&Tensor) -> Result<Tensor>;
+
+/// Functions of floats. Those that add products, such as `gelu`, are tested elsewhere: how a device
+/// contracts the operations within one function may depend on its operand.
+const UNARY: [Function; 12] = [
+    Tensor::neg,
+    Tensor::abs,
+    Tensor::relu,
+    Tensor::square,
+    Tensor::sigmoid,
+    Tensor::reciprocal,
+    Tensor::tanh,
+    Tensor::exp,
+    Tensor::floor,
+    Tensor::sign,
+    Tensor::sqrt,
+    Tensor::silu,
+];
+
+impl Action {
+    /// Computes or records the operation.
+    pub fn apply(&self, tensors: &[Tensor]) -> Result<Tensor> {
+        let of = |n: &usize| &tensors[*n];
+        match self {
+            Self::Unary(function, x) => UNARY[*function](of(x)),
+            Self::Scalar(function, x, value) => match function {
+                0 => of(x).add(*value),
+                1 => of(x).mul(*value),
+                2 => *value - of(x),
+                3 => of(x).maximum(*value),
+                _ => of(x).sub(*value),
+            },
+            Self::Binary(function, a, b) => match function {
+                0 => of(a).add(of(b)),
+                1 => of(a).mul(of(b)),
+                2 => of(a).sub(of(b)),
+                3 => of(a).maximum(of(b)),
+                _ => of(a).minimum(of(b)),
+            },
+            Self::Where(x, y) => of(x).gt(0.0)?.where_(of(x), of(y)),
+            Self::Cast(x, dtype) => of(x).cast(*dtype),
+            Self::Permute(x, axes) => of(x).permute(axes),
+            Self::Flatten(x) => of(x).reshape([-1]),
+            Self::Slice(x, start, end, by) => of(x).i((step(*start..*end, *by), Ellipsis)),
+            Self::Coordinate(x, at) => of(x).i((Ellipsis, *at)),
+            Self::Unsqueeze(x, axis) => of(x).unsqueeze(*axis),
+            Self::Expand(x, shape) => of(x).expand(&shape[..]),
+            Self::Reduce(function, x, axis) => match function {
+                0 => of(x).sum(*axis),
+                1 => of(x).max_keepdim(*axis),
+                _ => of(x).mean_keepdim(*axis),
+            },
+            Self::Matmul(a, b) => of(a).matmul(of(b)),
+            Self::Gather(x, at) => {
+                let indices = of(at).abs()?.cast(DType::I32)?.reshape([-1])?;
+                of(x).index_select(0, &indices)
+            }
+            Self::Tril(x, diagonal) => of(x).tril(*diagonal),
+        }
+    }
+}
+
+/// Returns the elements of an input.
+pub fn input(shape: &[usize], seed: u64, gpu: &Device) -> Tensor {
+    let mut random = Random::new(seed);
+    let count = shape.iter().product();
+    let values: Vec<f32> =
+        (0..count).map(|_| (random.below(4001) as f32 - 2000.0) / 512.0).collect();
+    ok(Tensor::from_slice(&values, shape, gpu))
+}
+
+/// Draws a program. Its operations are computed one by one meanwhile, and those that fail are left
+/// out, so that it fits its shapes.
+pub fn program(seed: u64, gpu: &Device) -> (Program, Vec<Tensor>) {
+    let mut random = Random::new(seed);
+    let mut program = Program { inputs: Vec::new(), actions: Vec::new(), outputs: Vec::new() };
+    let sizes = [1, 2, 3, 4, 5, 8];
+    let mut tensors = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        let rank = random.below(4);
+        let mut shape: Vec<usize> = (0..rank).map(|_| sizes[random.below(6)]).collect();
+        if random.below(40) == 0 {
+            shape.push(0);
+        }
+        let seed = random.next();
+        tensors.push(input(&shape, seed, gpu));
+        program.inputs.push((shape, seed));
+    }
+    let wanted = 3 + random.below(14);
+    for _ in 0..200 {
+        if program.actions.len() >= wanted {
+            break;
+        }
+        let action = action(&mut random, &tensors);
+        if let Ok(result) = action.apply(&tensors)
+            && result.numel() <= 5000
+        {
+            tensors.push(result);
+            program.actions.push(action);
+        }
+    }
+    let last = tensors.len() - 1;
+    program.outputs = (0..1 + random.below(3)).map(|_| random.below(tensors.len())).collect();
+    program.outputs.push(last);
+    (program, tensors)
+}
+
+fn action(random: &mut Random, tensors: &[Tensor]) -> Action {
+    // Late tensors are chosen more often, so that there are chains.
+    let mut any = || {
+        let (a, b) = (random.below(tensors.len()), random.below(tensors.len()));
+        a.max(b)
+    };
+    let (x, y) = (any(), any());
+    let rank = tensors[x].rank() as i64;
+    let shape = tensors[x].shape().to_vec();
+    match random.below(20) {
+        0..=3 => Action::Unary(random.below(UNARY.len()), x),
+        4..=5 => {
+            let value = [1.0, 0.5, -2.0, 0.0][random.below(4)];
+            Action::Scalar(random.below(5), x, value)
+        }
+        6..=8 => Action::Binary(random.below(5), x, y),
+        9 => Action::Where(x, y),
+        10 => Action::Cast(x, [DType::F16, DType::BF16, DType::F32][random.below(3)]),
+        11 => {
+            let mut axes: Vec<i64> = (0..rank).collect();
+            axes.rotate_left(random.below(rank.max(1) as usize));
+            Action::Permute(x, axes)
+        }
+        12 => Action::Flatten(x),
+        13 => {
+            let (start, end) = (random.below(4) as i64, random.below(9) as i64 - 1);
+            Action::Slice(x, start, end, [1, 2, -1][random.below(3)])
+        }
+        14 => Action::Coordinate(x, random.below(3) as i64 - 1),
+        15 => Action::Unsqueeze(x, random.below(rank as usize + 1) as i64),
+        16 => Action::Expand(x, [&[2], &shape[..]].concat()),
+        17 => Action::Reduce(random.below(3), x, random.below(rank.max(1) as usize) as i64),
+        18 => match random.below(2) {
+            0 => Action::Matmul(x, y),
+            _ => Action::Gather(x, y),
+        },
+        _ => Action::Tril(x, random.below(3) as i64 - 1),
+    }
+}
+
+/// Compares results; the same bits, or two NaN.
+fn assert_same(found: &Tensor, wanted: &Tensor, what: &str) {
+    let (found, wanted) = (Host::download(found), Host::download(wanted));
+    assert_eq!((found.dtype, &found.shape), (wanted.dtype, &wanted.shape), "{what}");
+    for (n, pair) in found.values.iter().zip(&wanted.values).enumerate() {
+        let (a, b) = pair;
+        let bits = |value: &scry_tensor::Value| match value {
+            scry_tensor::Value::Float(x) if x.is_nan() => f64::NAN.to_bits(),
+            scry_tensor::Value::Float(x) => x.to_bits(),
+            scry_tensor::Value::Integer(x) => *x as u64,
+            scry_tensor::Value::Bool(x) => u64::from(*x),
+        };
+        assert_eq!(bits(a), bits(b), "{what}: element {n} is {a:?}, not {b:?}");
+    }
+}
+
+/// Compares a plan of a random program with its operations.
+pub fn compare(seed: u64, gpu: &Device) {
+    let (program, tensors) = program(seed, gpu);
+    let what = format!("seed {seed}: {program:?}");
+    let g = ok(Graph::new(gpu));
+    let inputs = program.inputs.iter().enumerate();
+    let mut nodes: Vec<Tensor> =
+        inputs.map(|(n, (shape, _))| ok(g.input(&n.to_string(), shape.clone()))).collect();
+    for action in &program.actions {
+        let node = action.apply(&nodes).unwrap_or_else(|error| panic!("{what}: {error}"));
+        nodes.push(node);
+    }
+    let outputs: Vec<Tensor> = program.outputs.iter().map(|n| nodes[*n].clone()).collect();
+    let plan = g.compile(&outputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+    // WebGPU's guaranteed limit is 8 storage buffers.
+    assert!(ok(plan.explain()).kernels.iter().all(|kernel| kernel.inputs <= 7), "{what}");
+    let names: Vec<String> = plan.input_names().map(str::to_owned).collect();
+    let inputs: Vec<(&str, &Tensor)> = names
+        .iter()
+        .map(|name| (name.as_str(), &tensors[name.parse::<usize>().expect("a number")]))
+        .collect();
+    if seed.is_multiple_of(4) {
+        plan.check(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    // Twice: the second run finds the memory as the first one left it.
+    for _ in 0..2 {
+        let found = plan.run(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+        for (n, (found, wanted)) in found.iter().zip(&program.outputs).enumerate() {
+            assert_same(found, &tensors[*wanted], &format!("{what}: output {n}"));
+        }
+    }
+}
+
+/// Returns the number of random graphs: those of `SCRY_FUZZ_SEEDS`, else 300.
+fn seeds() -> std::ops::Range<u64> {
+    let read = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let first = read("SCRY_FUZZ_FIRST").unwrap_or(0);
+    first..first + read("SCRY_FUZZ_SEEDS").unwrap_or(300)
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn ten_thousand_plans_compute_bits_of_operations() {
+    let gpu = crate::support::cpu();
+    (0..10_000).for_each(|seed| compare(seed, &gpu));
+}
+
+#[test]
+fn plans_compute_bits_of_operations() {
+    let gpu = crate::support::cpu();
+    seeds().for_each(|seed| compare(seed, &gpu));
+}
