@@ -109,12 +109,7 @@ export class Engine {
       (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength),
     );
     const size = views.reduce((sum, view) => sum + view.length, 0);
-    if (size > MOST_BYTES) {
-      throw new Error(
-        `the buffers have ${size} bytes, and a page can upload ${MOST_BYTES} at once; ` +
-          "help: use smaller buffers",
-      );
-    }
+    checkSize(size);
     const all = new Uint8Array(size);
     let offset = 0;
     for (const view of views) {
@@ -129,3 +124,12 @@ export class Engine {
 
 // Bytes of the buffers of a job at most: they are in the memory of the module, which has 4 GiB.
 const MOST_BYTES = 512 * 2 ** 20;
+
+// Rejects buffers that are larger than a page can upload at once.
+export function checkSize(bytes) {
+  if (bytes <= MOST_BYTES) return;
+  throw new Error(
+    `the buffers have ${bytes} bytes, and a page can upload ${MOST_BYTES} at once; ` +
+      "help: use smaller buffers",
+  );
+}

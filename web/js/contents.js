@@ -1,4 +1,5 @@
 // Contents of buffers, from short descriptions.
+import { checkSize } from "./client.js";
 
 export const FILLS = ["zeros", "ones", "index", "random", "values"];
 
@@ -22,6 +23,10 @@ export function contentOf({ fill, count, values = "" }, scalar) {
     if (wrong) throw new Error(`\`${wrong}\` is not a number; help: separate numbers by commas`);
     return new array(list.map(Number));
   }
+  if (!Number.isInteger(count) || count < 1) {
+    throw new Error(`a buffer cannot have ${count} elements; help: give a whole number from 1 on`);
+  }
+  checkSize(4 * count);
   const content = new array(count);
   const generator = random();
   const next = {

@@ -1,8 +1,9 @@
 // Answers the calls of a page to the engine: in a worker, or on the page itself.
 import init, { Engine, reflect } from "../pkg/engine.js";
 import * as display from "./display.js";
+import { compiled } from "./module.js";
 
-const ready = init();
+const ready = init({ module_or_path: compiled("engine") });
 const objects = new Map();
 let nextObject = 1;
 

@@ -4,15 +4,23 @@ import { make } from "./frame.js";
 import { copy } from "./source-link.js";
 
 const LIMITS = {
-  max_buffer_size: "bytes in a buffer",
-  max_storage_binding_size: "bytes in a binding",
-  max_storage_bindings: "storage bindings",
-  max_workgroup_invocations: "invocations of a workgroup",
-  max_workgroup_memory: "bytes of workgroup memory",
+  max_buffer_size: (value) => `${bytes(value)} in a buffer`,
+  max_storage_binding_size: (value) => `${bytes(value)} in a binding`,
+  max_storage_bindings: (value) => `${value} storage bindings`,
+  max_workgroup_invocations: (value) => `${value} invocations of a workgroup`,
+  max_workgroup_memory: (value) => `${bytes(value)} of workgroup memory`,
 };
 
 const milliseconds = (time) =>
   Number.isFinite(time) ? `${time < 10 ? time.toFixed(2) : time.toFixed(0)} ms` : "not measured";
+
+// Returns a number of bytes, in the largest unit of which it is a whole number.
+function bytes(value) {
+  const units = ["bytes", "KiB", "MiB", "GiB"];
+  let unit = 0;
+  while (unit < 3 && value >= 1024 && value % 1024 === 0) [value, unit] = [value / 1024, unit + 1];
+  return `${value.toLocaleString("en")} ${units[unit]}`;
+}
 
 const number = (value) => (value < 1e-3 && value > 0 ? value.toExponential(2) : String(value));
 
@@ -94,9 +102,7 @@ export class Report {
       rows.push(["Adapter", parts.filter(Boolean).join(", ") || "the browser does not say"]);
     } else if (device) rows.push(["Adapter", "none: this browser has no WebGPU here"]);
     if (device) {
-      const limits = Object.entries(LIMITS).map(
-        ([name, unit]) => `${device.limits[name].toLocaleString("en")} ${unit}`,
-      );
+      const limits = Object.entries(LIMITS).map(([name, format]) => format(device.limits[name]));
       rows.push(["Limits", limits.join(" · ")]);
     }
     rows.push(["Engine", place === "worker" ? "in a worker" : "on the page: no workers here"]);

@@ -84,6 +84,20 @@ export const pages = {
     await page.waitForSelector("#cpu svg", { timeout: 60000 });
     await verify(page);
     if (webgpu) await compareWithNative(page, "histogram", 0);
+    // Sizes that no page can upload, or that make no sense.
+    for (const [size, pattern] of [
+      [2 ** 29, /2147483648 bytes.*help: use smaller buffers/],
+      [-3, /cannot have -3 elements; help: /],
+    ]) {
+      await page.getByRole("spinbutton", { name: "size of data" }).fill(String(size));
+      await page.getByRole("button", { name: "Run", exact: true }).click();
+      await text(page, "#status", pattern);
+    }
+    // The page works after them.
+    await page.getByRole("spinbutton", { name: "size of data" }).fill("8");
+    await page.getByRole("spinbutton", { name: "size of bins" }).fill("1");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await text(page, "#cpu", /^1 values from/);
     await page.getByRole("textbox", { name: "WGSL source" }).fill("fn main() { let x = y; }");
     await text(page, "#problem", /no definition|unknown|`y`|y/);
     assert(await page.getByRole("button", { name: "Run", exact: true }).isDisabled());
@@ -141,19 +155,21 @@ export async function screenshots(browser) {
   const folder = join(site, "screenshots");
   mkdirSync(folder, { recursive: true });
   for (const name of ["index", "explorer", "playground", "edges", "heat", "digits"]) {
-    for (const [width, height, colorScheme] of [
-      [1280, 800, "light"],
-      [1280, 800, "dark"],
-      [390, 844, "light"],
-      [390, 844, "dark"],
+    const { page, close } = await open(browser, `${name}.html`);
+    await page.waitForTimeout(name === "index" ? 200 : 2500);
+    for (const [width, height] of [
+      [1280, 800],
+      [390, 844],
     ]) {
-      const options = { viewport: { width, height }, colorScheme };
-      const { page, close } = await open(browser, `${name}.html`, options);
-      await page.waitForTimeout(name === "index" ? 200 : 2500);
+      await page.setViewportSize({ width, height });
       const scrollWidth = await page.evaluate(() => document.documentElement.scrollWidth);
       assert(scrollWidth <= width, `${name} is ${scrollWidth} pixels wide on a screen of ${width}`);
-      await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      await close();
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        const path = join(folder, `${name}-${width}-${colorScheme}.png`);
+        await page.screenshot({ path, fullPage: true });
+      }
     }
+    await close();
   }
 }

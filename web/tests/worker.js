@@ -1,5 +1,5 @@
 // A worker that calls functions of the module by name, and causes faults, for the tests.
-import init, * as scry from "../pkg/engine.js";
+import init, * as scry from "../pkg/tests.js";
 
 const ready = init();
 const devices = [];

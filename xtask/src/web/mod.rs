@@ -89,10 +89,12 @@ fn build(root: &Path, action: Action) -> Result<PathBuf> {
     }
     copy(&root.join("examples/kernels/edges.wgsl"), &site.join("kernels/edges.wgsl"))?;
     let modules = site.join("pkg");
-    bindgen(&EXPLORER.run(root)?, Loader::Browser, &modules, "explorer")?;
-    // The tests use the module of `cargo xtask wasm`, which has the conformance suite too.
-    let engine = if action == Action::Test { module::TESTED } else { ENGINE };
-    bindgen(&engine.run(root)?, Loader::Browser, &modules, "engine")?;
+    bindgen(&EXPLORER.run(root)?, Loader::Page, &modules, "explorer")?;
+    bindgen(&ENGINE.run(root)?, Loader::Page, &modules, "engine")?;
+    if action == Action::Test {
+        // The module of `cargo xtask wasm`, which has the conformance suite too.
+        bindgen(&module::TESTED.run(root)?, Loader::Browser, &modules, "tests")?;
+    }
     Ok(site)
 }
 

@@ -30,6 +30,8 @@ pub(crate) enum Loader {
     Node,
     /// A browser, as an ES module.
     Browser,
+    /// A browser; the names of functions, which traps print, are removed.
+    Page,
 }
 
 impl Build {
@@ -63,8 +65,9 @@ pub(crate) fn bindgen(module: &Path, loader: Loader, folder: &Path, name: &str) 
     let mut bindgen = wasm_bindgen_cli_support::Bindgen::new();
     match loader {
         Loader::Node => bindgen.nodejs(true)?,
-        Loader::Browser => bindgen.web(true)?.omit_default_module_path(false),
+        Loader::Browser | Loader::Page => bindgen.web(true)?.omit_default_module_path(false),
     };
+    bindgen.remove_name_section(loader == Loader::Page);
     bindgen.input_path(module).out_name(name).typescript(false).generate(folder)?;
     let script = folder.join(format!("{name}.js"));
     anyhow::ensure!(script.is_file(), "wasm-bindgen did not write {}", script.display());
