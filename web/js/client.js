@@ -57,37 +57,54 @@ export async function call(object, method, args = [], transfer = []) {
   });
 }
 
+// Calls a method of an object; remembers if the error is the loss of the engine's device.
+async function callOn(engine, object, method, args, transfer) {
+  try {
+    return await call(object, method, args, transfer);
+  } catch (error) {
+    if (/ is lost: /.test(error.message)) engine.isLost = true;
+    throw error;
+  }
+}
+
 // A kernel with its buffers, on one device.
 class Job {
-  constructor(object) {
+  constructor(engine, object) {
+    this.engine = engine;
     this.object = object;
   }
+  call(method, args) {
+    return callOn(this.engine, this.object, method, args);
+  }
   async describe() {
-    return JSON.parse(await call(this.object, "description"));
+    return JSON.parse(await this.call("description"));
   }
+  // Runs the kernel once; returns milliseconds.
   run() {
-    return call(this.object, "run");
+    return this.call("run");
   }
+  // Runs the kernel once; returns milliseconds on the device.
   deviceTime() {
-    return call(this.object, "device_time");
+    return this.call("device_time");
   }
   write(index, bytes) {
-    return call(this.object, "write", [index, bytes]);
+    return this.call("write", [index, bytes]);
   }
   read(index) {
-    return call(this.object, "read", [index]);
+    return this.call("read", [index]);
   }
   async compare(index, expected, found, tolerance) {
-    return JSON.parse(await call(this.object, "compare", [index, expected, found, tolerance]));
+    return JSON.parse(await this.call("compare", [index, expected, found, tolerance]));
   }
+  // Records launches for `replay`; in every second one the first two buffers are exchanged.
   record(steps) {
-    return call(this.object, "record", [steps]);
+    return this.call("record", [steps]);
   }
   replay() {
-    return call(this.object, "replay");
+    return this.call("replay");
   }
   free() {
-    return call(this.object, "free");
+    return this.call("free");
   }
 }
 
@@ -95,6 +112,7 @@ class Job {
 export class Engine {
   constructor(object) {
     this.object = object;
+    this.isLost = false;
   }
   // Opens a device; with an empty selector, the best one.
   static async open(selector = "") {
@@ -118,7 +136,8 @@ export class Engine {
     }
     const buffers = views.map((view) => view.length);
     const job = { wgsl, entry, overrides, buffers, invocations, immediates };
-    return new Job(await call(this.object, "prepare", [JSON.stringify(job), all], [all.buffer]));
+    const args = [JSON.stringify(job), all];
+    return new Job(this, await callOn(this, this.object, "prepare", args, [all.buffer]));
   }
 }
 

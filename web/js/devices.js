@@ -3,8 +3,8 @@ import { by, make } from "./frame.js";
 import { Engine } from "./client.js";
 import { cpu } from "./measure.js";
 
-// Opens the devices, and fills the list `device` of the page. Returns the function that returns the
-// chosen one; `changed` is called when another is chosen.
+// Opens the devices, and fills the list `device` of the page. Returns the async function that returns
+// the chosen one, opened anew if it was lost; `changed` is called when another is chosen.
 export async function chooseDevice(changed) {
   const select = by("device");
   const engines = { cpu: await cpu() };
@@ -16,7 +16,10 @@ export async function chooseDevice(changed) {
   }
   select.append(make("option", { value: "cpu" }, "CPU"));
   select.onchange = changed;
-  return () => engines[select.value];
+  return async () => {
+    if (engines[select.value].isLost) engines[select.value] = await Engine.open(select.value);
+    return engines[select.value];
+  };
 }
 
 // Returns a function that runs `work` once more after the current run, however often it is called.

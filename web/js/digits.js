@@ -27,7 +27,7 @@ async function classify() {
   const job = { wgsl, invocations: [count, 1, 1] };
   const contents = [images.elements, query, new Float32Array(count)];
   try {
-    const engine = device();
+    const engine = await device();
     const { prepared, info, outputs, times } = await runJob(engine, job, contents);
     await prepared.free();
     last = { job, contents, outputs };

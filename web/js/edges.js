@@ -50,7 +50,7 @@ async function compute() {
     const overrides = { src_width: width, src_height: height, RADIUS: radius };
     const job = { wgsl, overrides, invocations: [width, height, 1] };
     const contents = [luminance, new Float32Array(width * height)];
-    const engine = device();
+    const engine = await device();
     const { prepared, info, outputs, times } = await runJob(engine, job, contents);
     await prepared.free();
     last = { job, contents, outputs };

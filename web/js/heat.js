@@ -40,11 +40,12 @@ async function prepare(engine) {
 async function restart() {
   const old = simulation;
   simulation = null;
-  await old?.job.free();
+  // If its device is lost, there is nothing to free.
+  await old?.job.free().catch(() => null);
   by("status").textContent = "compiling …";
   try {
     const begun = performance.now();
-    const engine = device();
+    const engine = await device();
     const prepared = await prepare(engine);
     const canvas = make("canvas", { className: "picture", width: WIDTH, height: HEIGHT });
     canvas.id = "canvas";
@@ -118,7 +119,7 @@ async function showCounts({ engine, frames, since }, begun) {
 
 // Runs the same frames on the chosen device and on the CPU device; compares the heat.
 async function compareWithCpu() {
-  const jobs = [await prepare(await cpu()), await prepare(device())];
+  const jobs = [await prepare(await cpu()), await prepare(await device())];
   const states = [];
   for (const each of jobs) {
     for (let run = 0; run < 4; run++) await each.replay();

@@ -133,6 +133,7 @@ async function run() {
     const block = interface_.immediates && contentOf({ fill: "values", values }, "f32");
     const immediates = block ? [...new Uint8Array(block.buffer)] : undefined;
     const job = { wgsl, entry: interface_.entry, invocations: invocations(), immediates };
+    if (gpu?.isLost) gpu = await Engine.open("wgpu");
     await runOn("gpu", gpu, job, contents);
     await runOn("cpu", await cpu(), job, contents);
     by("status").textContent = "";

@@ -43,6 +43,28 @@ export const faults = {
       const value = await call(page, "multiply_add", "wgpu", 1024, 100);
       assert(Math.abs(value - 2) < 1e-5, `a new device works: ${value}`);
     }, /destroyed|lost/i),
+  "a device that a page loses": async (browser) => {
+    const { page, close } = await open(browser, "edges.html", { expected: /destroyed|lost/i });
+    await page.waitForSelector("text=512 × 512 pixels", { timeout: 60000 });
+    const [worker] = page.workers();
+    await worker.evaluate(() => {
+      const create = GPUDevice.prototype.createBuffer;
+      GPUDevice.prototype.createBuffer = function (descriptor) {
+        globalThis.lastDevice = this;
+        return create.call(this, descriptor);
+      };
+    });
+    const radius = (value) => page.locator("#radius").fill(value);
+    await radius("2");
+    await page.waitForSelector("text=512 × 512 pixels", { timeout: 60000 });
+    await worker.evaluate(() => globalThis.lastDevice.destroy());
+    await radius("3");
+    await page.waitForSelector("text=/is lost: .*; help: /", { timeout: 60000 });
+    // The next run opens the device again.
+    await radius("4");
+    await page.waitForSelector("text=512 × 512 pixels", { timeout: 60000 });
+    await close();
+  },
   "a call that would have to block": (browser) =>
     inWorker(browser, (page) =>
       assert.rejects(call(page, "download_blocking", "wgpu"), /block.*help: /s),
