@@ -123,18 +123,21 @@ function busiest({ panes: [kir] }) {
   return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
 }
 
-// Highlights a line of the source and all lines that are from it.
+// Highlights a line of the source and all lines that are from it; shows the longest run of those.
 function light(line, origin) {
   editor.light(line);
   for (const pane of panes) {
-    let first = null;
+    let [run, longest] = [[], []];
     for (const row of pane.list.querySelectorAll(".row")) {
       const isLit = Number(row.dataset.from) === line && line > 0;
       row.classList.toggle("lit", isLit);
-      if (isLit) first ??= row;
+      if (isLit) run.push(row);
+      else run = [];
+      if (run.length > longest.length) longest = run;
     }
-    if (first && pane.list !== origin) {
-      pane.list.scrollTop = first.offsetTop - pane.list.offsetTop - pane.list.clientHeight / 3;
+    if (longest.length > 0 && pane.list !== origin) {
+      const top = longest[0].offsetTop - pane.list.offsetTop;
+      pane.list.scrollTop = top - pane.list.clientHeight / 3;
     }
   }
 }

@@ -136,7 +136,7 @@ async function run() {
     if (gpu?.isLost) gpu = await Engine.open("wgpu");
     await runOn("gpu", gpu, job, contents);
     await runOn("cpu", await cpu(), job, contents);
-    by("status").textContent = "";
+    if (by("status").textContent.startsWith("running")) by("status").textContent = "";
   } catch (error) {
     by("status").textContent = error.message;
   }

@@ -70,6 +70,13 @@ export const pages = {
     await area.fill("@compute @workgroup_size(1) fn main() { let x = missing; }");
     await text(page, "#problem", /missing/);
     assert.equal(await page.locator(".marks u").textContent(), "missing");
+    // The keyboard leaves the editor by Escape and Tab.
+    await area.focus();
+    await page.keyboard.press("Tab");
+    assert.match(await area.inputValue(), / {4}/);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Tab");
+    assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "TEXTAREA");
     await area.fill("@compute @workgroup_size(7) fn main() {}");
     await text(page, "#status", /workgroups of 7/);
     assert.equal(await page.locator(".marks u").count(), 0);
@@ -101,13 +108,22 @@ export const pages = {
     await page.getByRole("textbox", { name: "WGSL source" }).fill("fn main() { let x = y; }");
     await text(page, "#problem", /no definition|unknown|`y`|y/);
     assert(await page.getByRole("button", { name: "Run", exact: true }).isDisabled());
-    // The link reproduces the page.
+    // The link reproduces the page; Ctrl+Enter runs.
     await page.selectOption("#example", "1");
-    await page.waitForSelector("#cpu svg", { timeout: 60000 });
+    await text(page, "#cpu", /^2,000 values/);
+    await page.selectOption("#show", "table");
+    await page.getByRole("textbox", { name: "WGSL source" }).press("Control+Enter");
+    await page.waitForSelector("#cpu table", { timeout: 60000 });
+    await page.waitForSelector("#run:enabled", { timeout: 60000 });
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy as Rust" }).click();
+    await page.waitForSelector("text=program copied");
+    const program = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(program, /gpu\.run\(&kernel, &\[&x, &y\], launch\)/);
     await page.getByRole("button", { name: "Copy link" }).click();
     await page.waitForFunction(() => location.hash.length > 10);
     const again = await open(browser, `playground.html${new URL(page.url()).hash}`);
-    await again.page.waitForSelector("#cpu svg", { timeout: 60000 });
+    await again.page.waitForSelector("#cpu table", { timeout: 60000 });
     assert.match(await again.page.getByRole("textbox", { name: "WGSL source" }).inputValue(), /fn waves/);
     await again.close();
     await close();
@@ -117,6 +133,13 @@ export const pages = {
     await text(page, "#status", /512 × 512 pixels/);
     const rows = await verify(page);
     assert.match(rows[0], /262,144 values agree/);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy report" }).click();
+    await page.waitForSelector("text=report copied");
+    const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    assert.equal(copied.device.backend, webgpu ? "wgpu" : "cpu");
+    assert(copied.times.first >= copied.times.compile && copied.times.warm > 0);
+    assert(copied.verified[0].agrees && copied.launches > 0);
     if (webgpu) await compareWithNative(page, "edges", 1e-5);
     await page.setInputFiles("#photo", { name: "no.png", mimeType: "image/png", buffer: Buffer.from("no") });
     await text(page, "#status", /no picture/);
