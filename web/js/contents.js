@@ -92,7 +92,9 @@ export function asRust({ wgsl, invocations, buffers, values }, interface_) {
       ? ""
       : `    let result = ${names[written]}.download()?;
     println!("{:?}", &result[..result.len().min(16)]);\n`;
-  return `// Cargo.toml: scry-gpu = "0.2"
+  return `//! A kernel from the playground of Scry.
+
+// Cargo.toml: scry-gpu = "0.2"
 use scry_gpu::{Device, Launch};
 
 const SOURCE: &str = r${hashes}"
