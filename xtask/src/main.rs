@@ -13,6 +13,7 @@ mod size;
 mod targets;
 mod tidy;
 mod wasm;
+mod web;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,9 @@ usage: cargo xtask COMMAND
   miri             runs a selection of the tests under Miri
   targets          type-checks the crates for Windows, macOS, Linux on Arm, and WebAssembly
   wasm [--no-simd] builds the crates for WebAssembly, runs the conformance suite in Node.js
+  web [--build|--test]
+                   builds the web pages and serves them on this machine; with --build, only builds
+                   them; with --test, runs their tests and the conformance suite in Chromium
   tidy             checks the budgets and rules of the sources; prints each violation with its line
   size [--peers]   prints the project's sizes; with --peers, builds beside wgpu, checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
@@ -45,6 +49,9 @@ fn main() -> ExitCode {
         ["targets"] => targets::run(),
         ["wasm"] => wasm::run(true),
         ["wasm", "--no-simd"] => wasm::run(false),
+        ["web"] => web::run(web::Action::Serve),
+        ["web", "--build"] => web::run(web::Action::Build),
+        ["web", "--test"] => web::run(web::Action::Test),
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),
         ["size", "--peers"] => size::run(true),

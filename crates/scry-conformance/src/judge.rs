@@ -73,7 +73,9 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
             return Err(format!("expected an error of missing features, got: {error}"));
         };
         let names_all = unsupported.features().contains(missing);
-        let parts = ["main", &missing.to_string(), gpu.name()].map(str::to_owned);
+        // The error may name others in between.
+        let names: Vec<String> = missing.names().map(|name| name.to_string()).collect();
+        let parts = [names, vec!["main".to_owned(), gpu.name().to_owned()]].concat();
         return match names_all {
             true => contains_parts(error, &parts)
                 .map(|()| Verdict::Skipped(format!("rejected as it must be: no {missing}"))),

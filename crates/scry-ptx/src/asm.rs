@@ -214,6 +214,8 @@ pub enum Line {
     Label(Label),
     /// A comment.
     Comment(String),
+    /// The line and column of the source that the following lines are from.
+    Location(scry_ir::Location),
 }
 
 impl fmt::Display for Reg {
@@ -313,6 +315,7 @@ impl fmt::Display for Line {
             Self::Instruction(inst) => write!(f, "\t{inst}"),
             Self::Label(label) => write!(f, "{label}:"),
             Self::Comment(text) => write!(f, "\t// {text}"),
+            Self::Location(at) => write!(f, "\t.loc 1 {} {}", at.line, at.column),
         }
     }
 }

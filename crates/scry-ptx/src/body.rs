@@ -1,5 +1,7 @@
 //! Kernel bodies, built instruction by instruction.
 
+use scry_ir::Location;
+
 use crate::asm::{Address, Arg, Guard, Instruction, Label, Line, Opcode};
 use crate::module::SharedArray;
 use crate::target::{Target, Version};
@@ -18,6 +20,8 @@ pub struct Body {
     /// Number of labels.
     labels: u32,
     lines: Vec<Line>,
+    /// Name of the source that lines refer to, if they do.
+    pub(crate) source: Option<String>,
     pub(crate) shared: Vec<SharedArray>,
     /// Local arrays: name and bytes.
     pub(crate) locals: Vec<(String, u32)>,
@@ -35,6 +39,7 @@ impl Body {
             registers: [0; 4],
             labels: 0,
             lines: Vec::new(),
+            source: None,
             shared: Vec::new(),
             locals: Vec::new(),
             special: Vec::new(),
@@ -97,6 +102,13 @@ impl Body {
     /// Appends a comment.
     pub fn comment(&mut self, text: &str) {
         self.lines.push(Line::Comment(text.to_owned()));
+    }
+
+    /// Says where the following lines are from (`.loc`), in the source of this name. A kernel has
+    /// one source: later names are ignored.
+    pub fn location(&mut self, source: &str, at: Location) {
+        self.source.get_or_insert_with(|| source.to_owned());
+        self.lines.push(Line::Location(at));
     }
 }
 

@@ -111,6 +111,12 @@ impl PtxModule {
 impl fmt::Display for PtxModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, ".version {}\n.target {}\n.address_size 64", self.version(), self.target)?;
+        if let Some(source) = self.kernels.iter().find_map(|kernel| kernel.body.source.as_ref()) {
+            // A string of PTX has no escapes.
+            let is_plain = |c: &char| !c.is_control() && !matches!(c, '"' | '\\');
+            let source: String = source.chars().filter(is_plain).collect();
+            writeln!(f, ".file 1 \"{source}\"")?;
+        }
         self.kernels.iter().try_for_each(|kernel| write!(f, "\n{kernel}"))
     }
 }

@@ -46,6 +46,26 @@ fn text_of_kernels_matches_golden_files() {
     golden::compare_all(&corpus_folder().join("out"), "ptx", &texts);
 }
 
+/// Line info adds the directives `.file` and `.loc`, and changes nothing else.
+#[test]
+fn line_info_adds_only_directives() {
+    let options = PtxOptions::new(Target::SM_90);
+    for (name, source) in sources(&corpus_folder()) {
+        let program = Program::parse(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut kir = program.to_kir(&KirOptions { checked: true }).unwrap();
+        let plain = translate(&kir, &options).text;
+        kir.source.line_info = true;
+        kir.source.name = Some(format!("{name}.wgsl"));
+        let text = translate(&kir, &options).text;
+        let file = format!(".file 1 \"{name}.wgsl\"");
+        let is_directive = |line: &&str| line.starts_with("\t.loc 1 ") || **line == file;
+        let (added, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(is_directive);
+        assert_eq!(rest, plain.lines().collect::<Vec<_>>(), "{name}");
+        assert_eq!(added.first(), Some(&file.as_str()), "{name}");
+        assert!(added.len() > 1, "{name} has no line");
+    }
+}
+
 #[test]
 fn every_kernel_assembles_for_every_target() {
     let Some(assembler) = std::env::var_os("SCRY_PTXAS") else {

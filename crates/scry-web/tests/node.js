@@ -98,7 +98,7 @@ async function checkConformance() {
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   for (const line of report.skipped) console.log(`skipped on ${report.device}: ${line}`);
   for (const line of report.failed) console.error(`FAILED: ${line}`);
-  console.log(`${report.tests} tests, ${report.cases} cases in ${seconds} s on ${report.device}`);
+  console.log(`${report.tests.length} tests, ${report.cases} cases in ${seconds} s on ${report.device}`);
   assert.equal(report.failed.length, 0, `${report.failed.length} cases failed`);
   if (nativeCases) assert.equal(String(report.cases), nativeCases, "cases of a native build");
 }

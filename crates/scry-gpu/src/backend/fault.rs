@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::api::error::{
@@ -169,6 +169,10 @@ impl Driver for FaultDriver {
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.compile(job)
+    }
+
+    fn poll_compiled(&self, kernel: KernelId, waker: &Waker) -> Poll<Result<()>> {
+        self.inner.poll_compiled(kernel, waker)
     }
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {

@@ -6,7 +6,7 @@
 use std::future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 pub(crate) use scry_ir::GridSource;
@@ -145,6 +145,13 @@ pub(crate) trait Driver: Send + Sync {
 
     /// Compiles a kernel in WGSL or the kernel IR.
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId>;
+
+    /// Returns the driver's verdict on a kernel, once it is known; until then `waker` is kept. Only
+    /// browsers report errors after [`Driver::compile`] has returned.
+    fn poll_compiled(&self, kernel: KernelId, waker: &Waker) -> Poll<Result<()>> {
+        let _ = (kernel, waker);
+        Poll::Ready(Ok(()))
+    }
 
     /// Compiles a native kernel. Its grids are never linearised; the immediate block of each launch
     /// has the interface's size.

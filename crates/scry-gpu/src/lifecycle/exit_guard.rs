@@ -11,7 +11,7 @@
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::api::device_selection::SearchMode;
@@ -202,6 +202,18 @@ impl Driver for GuardedDriver {
 
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.compile(job))
+    }
+
+    fn poll_compiled(&self, kernel: KernelId, waker: &Waker) -> Poll<Result<()>> {
+        let mut verdict = Poll::Pending;
+        let called = self.call(|driver| {
+            verdict = driver.poll_compiled(kernel, waker);
+            Ok(())
+        });
+        match called {
+            Ok(()) => verdict,
+            Err(exiting) => Poll::Ready(Err(exiting)),
+        }
     }
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {

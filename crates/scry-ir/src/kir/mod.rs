@@ -165,6 +165,13 @@ impl Kir {
         }
     }
 
+    /// Returns the location that generated code refers to, if the kernel has
+    /// [`SourceMap::line_info`] and the statement's location is known.
+    #[must_use]
+    pub fn line_info(&self, stmt: &Stmt) -> Option<Location> {
+        self.position(stmt).filter(|_| self.source.line_info)
+    }
+
     /// Returns the constant that a value is defined as, if any.
     #[must_use]
     pub fn constant(&self, value: Value) -> Option<Const> {

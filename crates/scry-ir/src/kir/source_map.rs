@@ -34,6 +34,9 @@ const UNKNOWN: Location = Location { line: 0, column: 0 };
 pub struct SourceMap {
     /// Name of the source, such as its file, if known.
     pub name: Option<String>,
+    /// Whether code generated from the kernel refers to lines of the source, for debuggers,
+    /// profilers and compiler explorers: PTX by `.loc`, SPIR-V by `OpLine`, WGSL by comments.
+    pub line_info: bool,
     pub(super) values: Vec<Location>,
     pub(super) labels: BTreeMap<Label, Location>,
 }
@@ -100,7 +103,7 @@ impl SourceMap {
             values
                 .extend(origins.map(|old| old.and_then(|old| self.value(old)).unwrap_or(UNKNOWN)));
         }
-        Self { name: self.name.clone(), values, labels: self.labels.clone() }
+        Self { values, name: self.name.clone(), labels: self.labels.clone(), ..*self }
     }
 
     /// Returns the map for renumbered labels. `labels` has the new label of each old one, or
@@ -113,5 +116,41 @@ impl SourceMap {
             }
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kir::KirOptions;
+    use crate::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds, spirv_text};
+
+    const SOURCE: &str = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(1) fn main() {
+    x[0] *= 2.0;
+}";
+
+    #[test]
+    fn line_info_is_only_written_on_request() {
+        let program = Program::parse(SOURCE).unwrap();
+        let mut kir = program.to_kir(&KirOptions { checked: true }).unwrap();
+        let options = SpirvOptions {
+            version: (1, 3),
+            checked: true,
+            native_workgroup_zeroing: false,
+            linearised: false,
+            workarounds: SpirvWorkarounds::empty(),
+            reports_aborted_loops: false,
+            polls: false,
+            matrices: MatrixProducts::empty(),
+            max_workgroup_memory: 32 << 10,
+        };
+        for line_info in [false, true] {
+            kir.source.line_info = line_info;
+            let spirv = spirv_text(&kir.to_spirv(program.interface(), &options).unwrap());
+            assert_eq!(spirv.contains("\nLine ") && spirv.contains("String \"wgsl\""), line_info);
+            let wgsl = kir.to_wgsl(program.interface()).unwrap();
+            assert_eq!(wgsl.contains("// line 3"), line_info, "{wgsl}");
+            Program::parse(&wgsl).unwrap();
+        }
     }
 }

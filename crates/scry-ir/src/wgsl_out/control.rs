@@ -18,6 +18,9 @@ struct ContinuingLoop<'a> {
 impl Emitter<'_> {
     pub(super) fn statements(&mut self, block: &[Stmt]) -> Result<(), ShaderError> {
         for (i, stmt) in block.iter().enumerate() {
+            if let Some(at) = self.kir.line_info(stmt) {
+                self.body.set_source_line(at.line);
+            }
             if let Stmt::Let(value) = stmt
                 && let Inst::WorkgroupUniformLoad { place, count } = *self.kir.inst(*value)
             {

@@ -26,6 +26,9 @@ pub struct WgslOptions {
     /// Hides the bounds of loops, as
     /// [`SpirvWorkarounds::HIDE_LOOP_BOUNDS`](crate::SpirvWorkarounds::HIDE_LOOP_BOUNDS) does.
     pub hides_loop_bounds: bool,
+    /// Clamps the operand of `tanh`, which some devices compute as a quotient that is NaN for large
+    /// operands. WGSL permits that; Scry does not.
+    pub clamps_tanh: bool,
 }
 
 /// A kernel as WGSL for a device.
@@ -127,6 +130,7 @@ fn emit(
     let mut emitter = Emitter::new(&kir, &interface)?;
     emitter.enables_subgroups = !options.omits_subgroup_directive;
     emitter.hides_loop_bounds = options.hides_loop_bounds;
+    emitter.clamps_tanh = options.clamps_tanh;
     let source = emitter.kernel()?;
     Ok(WgslKernel { source, launch_block, is_finite })
 }

@@ -121,6 +121,8 @@ struct Emitter<'a> {
     enables_subgroups: bool,
     /// Whether compilers must not compute the trip counts of loops.
     hides_loop_bounds: bool,
+    /// Whether the operand of `tanh` is clamped.
+    clamps_tanh: bool,
     /// The expression of each value.
     texts: Vec<String>,
     /// Whether each value is used outside the block that computes it: it is a `var` then.
@@ -176,6 +178,7 @@ impl<'a> Emitter<'a> {
             native_f16,
             enables_subgroups: true,
             hides_loop_bounds: false,
+            clamps_tanh: false,
             texts: vec![String::new(); kir.values.len()],
             escaping: visibility::escaping(kir),
             prefixes,

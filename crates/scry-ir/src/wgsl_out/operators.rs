@@ -34,6 +34,8 @@ impl Emitter<'_> {
             UnaryOp::FrexpExponent => format!("frexp({x}).exp"),
             UnaryOp::IsNan => self.compare_magnitude_bits(ty, &x, ">"),
             UnaryOp::IsInf => self.compare_magnitude_bits(ty, &x, "=="),
+            // The result is 1 from 10 on.
+            UnaryOp::Tanh if self.clamps_tanh => format!("tanh(clamp({x}, -15.0, 15.0))"),
             _ => format!("{}({x})", unary_function(op)),
         }
     }

@@ -5,16 +5,27 @@
 pub(super) struct Text {
     lines: Vec<String>,
     depth: usize,
+    /// The line of the source that lines are from, which a comment names.
+    source_line: Option<u32>,
 }
 
 impl Text {
     /// Creates an empty text whose first line has an indentation depth.
     pub(super) fn at_depth(depth: usize) -> Self {
-        Self { lines: Vec::new(), depth }
+        Self { depth, ..Self::default() }
     }
 
     pub(super) fn line(&mut self, line: impl AsRef<str>) {
-        self.lines.push(self.indented(line.as_ref()));
+        let mut line = self.indented(line.as_ref());
+        if let Some(source) = self.source_line {
+            line.push_str(&format!(" // line {source}"));
+        }
+        self.lines.push(line);
+    }
+
+    /// Says which line of the source the following lines are from.
+    pub(super) fn set_source_line(&mut self, line: u32) {
+        self.source_line = Some(line);
     }
 
     /// Writes a line that opens a block.

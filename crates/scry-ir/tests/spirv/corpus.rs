@@ -3,10 +3,11 @@
 
 use rspirv::binary::Disassemble;
 use scry_ir::SpirvOptions;
+use scry_ir::kir::KirOptions;
 use scry_test_support::golden;
 
 use crate::support::{
-    CHECKED, corpus, every_option, have_validator, load, parse, sources, validate,
+    CHECKED, WORKED_AROUND, corpus, every_option, have_validator, load, parse, sources, validate,
 };
 
 #[test]
@@ -24,6 +25,24 @@ fn every_kernel_validates_under_every_option() {
                 if let Err(message) = validate(&words) {
                     panic!("{name} {options:?}: {message}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn line_info_keeps_modules_valid() {
+    if !have_validator("line_info_keeps_modules_valid") {
+        return;
+    }
+    for folder in ["", "bounds", "drivers", "fuzz"] {
+        for (name, source) in sources(&corpus(folder)) {
+            let program = parse(&name, &source);
+            let mut kir = program.to_kir(&KirOptions { checked: true }).unwrap();
+            kir.source.line_info = true;
+            for options in [CHECKED, WORKED_AROUND] {
+                let words = kir.to_spirv(program.interface(), &options).unwrap();
+                validate(&words).unwrap_or_else(|message| panic!("{name}: {message}"));
             }
         }
     }

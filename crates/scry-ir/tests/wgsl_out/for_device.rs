@@ -101,6 +101,19 @@ fn loop_bounds_can_be_hidden() {
 }
 
 #[test]
+fn operands_of_tanh_can_be_clamped() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(1) fn main() { x[0] = tanh(x[0]); x[1] = tanh(x[1]); }";
+    let options = WgslOptions { clamps_tanh: true, ..WgslOptions::default() };
+    let (kernel, program) = emit(source, options);
+    assert_eq!(kernel.source.matches("tanh(clamp(").count(), 2, "{}", kernel.source);
+    let words = bytes(&[1e30f32.to_bits(), 0.5f32.to_bits()]);
+    let expected = run(&parse(source), [1; 3], vec![words.clone()]);
+    assert_eq!(run(&program, [1; 3], vec![words]), expected);
+}
+
+#[test]
 fn built_kernels_have_untyped_immediates() {
     let mut b = Builder::new("built", [1, 1, 1]);
     let out = b.buffer(Access::ReadWrite);

@@ -27,6 +27,9 @@ impl Lowering<'_> {
     /// Emits the statements of a block.
     pub(super) fn block(&mut self, block: &[Stmt]) {
         for (nth, stmt) in block.iter().enumerate() {
+            if let Some(at) = self.kir.line_info(stmt) {
+                self.b.location(self.kir.source.name.as_deref().unwrap_or("wgsl"), at);
+            }
             match stmt {
                 _ if self.is_deferred(stmt, &block[nth + 1..]) => {}
                 Stmt::Let(value) if self.is_uniform_load(*value) => {

@@ -1,5 +1,7 @@
 //! Async methods of devices: opening, compiling, and waiting for all work.
 
+use std::future::poll_fn;
+
 use scry_ir::kir::Kir;
 
 use crate::api::device::Device;
@@ -123,7 +125,7 @@ impl Device {
     pub async fn compile_with_async(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
         let (context, wgsl, options) = (self.context.clone(), wgsl.to_owned(), options.clone());
         let compile = move || Kernel::compile(&context, &wgsl, &options, true);
-        offload(compile).await.in_function("Device::compile_with_async")
+        confirmed(offload(compile).await).await.in_function("Device::compile_with_async")
     }
 
     /// Async form of [`Device::compile_ir`]: checks a kernel built in the kernel IR at once, and
@@ -179,7 +181,7 @@ impl Device {
         let program = ir_program(kir, options).in_function(FUNCTION)?;
         let (context, label) = (self.context.clone(), options.label.clone());
         let compile = move || Kernel::compile_ir(&context, program, label.as_deref());
-        offload(compile).await.in_function(FUNCTION)
+        confirmed(offload(compile).await).await.in_function(FUNCTION)
     }
 
     /// Completes when the device accepts another submission without waiting.
@@ -236,4 +238,14 @@ impl Device {
             None => Ok(()),
         }
     }
+}
+
+/// Waits for the driver's verdict on a compiled kernel.
+async fn confirmed(compiled: Result<Kernel>) -> Result<Kernel> {
+    let kernel = compiled?;
+    let variant = kernel.compiled();
+    let id = variant.native_grid().id();
+    let verdict = poll_fn(|cx| variant.driver().poll_compiled(id, cx.waker())).await;
+    verdict.map_err(|error| error.with_label(kernel.label().map(|label| &**label)))?;
+    Ok(kernel)
 }

@@ -223,9 +223,14 @@ fn info(raw: &wgpu::Adapter) -> DeviceInfo {
     wgsl.set(Features::SUBGROUPS, features.contains(wgpu::Features::SUBGROUP));
     let alignment =
         limits.min_storage_buffer_offset_alignment.max(limits.min_uniform_buffer_offset_alignment);
+    let driver = [adapter.driver.as_str(), adapter.driver_info.as_str()].join(" ");
+    // Browsers need not say more than that there is an adapter.
+    let or = |text: &str, default: &str| {
+        if text.is_empty() { default.to_owned() } else { text.to_owned() }
+    };
     DeviceInfo {
         index: 0,
-        name: adapter.name.clone(),
+        name: or(&adapter.name, "WebGPU adapter"),
         backend: BackendKind::Wgpu,
         kind: match adapter.device_type {
             DeviceType::DiscreteGpu => DeviceKind::Discrete,
@@ -240,7 +245,7 @@ fn info(raw: &wgpu::Adapter) -> DeviceInfo {
         uuid: None,
         driver_uuid: None,
         pci: pci_address(&adapter.device_pci_bus_id),
-        driver: [adapter.driver.as_str(), adapter.driver_info.as_str()].join(" ").trim().to_owned(),
+        driver: or(driver.trim(), "unnamed driver"),
         api_version: adapter.backend.to_string(),
         compute_capability: None,
         multiprocessors: None,

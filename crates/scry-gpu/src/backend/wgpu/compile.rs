@@ -11,6 +11,7 @@ use wgpu::{
 };
 
 use super::device::Gpu;
+use super::verdict::Verdict;
 use crate::api::error::{GpuError, Result};
 use crate::backend::shared::loop_limits;
 use crate::core::driver::{CompileJob, FailureReport, GridSource};
@@ -31,6 +32,8 @@ pub(super) struct Kernel {
     pub(super) launch_block: Option<LaunchBlock>,
     /// The meaning of the failure report in the last binding of a launch, if the kernel has one.
     pub(super) report: Option<Arc<FailureReport>>,
+    /// Whether the browser accepts it.
+    pub(super) verdict: Verdict,
 }
 
 impl Kernel {
@@ -54,6 +57,8 @@ pub(super) fn compile(gpu: &Gpu, job: &CompileJob<'_>) -> Result<Kernel> {
             // Only llvmpipe ends loops early, in several ways.
             hides_loop_bounds: gpu.loop_defects.aborts_loops,
             omits_subgroup_directive: !cfg!(target_arch = "wasm32"),
+            // The driver below a browser is unknown.
+            clamps_tanh: cfg!(target_arch = "wasm32"),
         })
     })?;
     let entries = layout_entries(interface, linearised, report.is_some(), &emitted);
@@ -63,7 +68,8 @@ pub(super) fn compile(gpu: &Gpu, job: &CompileJob<'_>) -> Result<Kernel> {
     let native_immediates = if is_native { immediates.next_multiple_of(4) as u32 } else { 0 };
     let checked = job.checked;
     let build = || pipeline(gpu, interface, checked, &emitted, &entries, native_immediates);
-    let (pipeline, layout) = with_stack(gpu, build)?;
+    let (built, verdict) = Verdict::of(gpu, &emitted.source, || with_stack(gpu, build));
+    let (pipeline, layout) = built?;
     let launch_bindings = entries.len() - usize::from(emitted.launch_block.is_some());
     let bindings = entries[..launch_bindings].iter().map(|entry| match entry.ty {
         BindingType::Buffer { ty: wgpu::BufferBindingType::Uniform, .. } => {
@@ -72,7 +78,7 @@ pub(super) fn compile(gpu: &Gpu, job: &CompileJob<'_>) -> Result<Kernel> {
         _ => BufferBindingType::Storage,
     });
     let (bindings, launch_block) = (bindings.collect(), emitted.launch_block);
-    Ok(Kernel { pipeline, layout, bindings, immediates, launch_block, report })
+    Ok(Kernel { pipeline, layout, bindings, immediates, launch_block, report, verdict })
 }
 
 /// Returns the bindings: those of the interface, and the hidden ones.

@@ -115,6 +115,11 @@ impl Gpu {
         GpuError::Driver(DriverError::new(&self.info.name, call, why, DEFECT))
     }
 
+    /// Returns the error for a kernel that the browser rejects, with the WGSL that it was given.
+    pub(super) fn rejected(&self, why: String) -> GpuError {
+        self.defect_error("Device::create_compute_pipeline", why)
+    }
+
     /// Records the device loss, and returns its error.
     pub(super) fn mark_lost(&self, reason: String) -> GpuError {
         let reason = self.lost.get_or_init(|| reason).clone();

@@ -3,12 +3,12 @@
 //! `adapter` enumerates the devices, checks their limits and opens them. `device` is an open
 //! device: its errors, and whether it is lost. `memory` allocates buffers. `compile` creates
 //! pipelines from the WGSL that scry-ir writes; wgpu's bounds checks are off, since that WGSL
-//! contains its own. `queue::encode` resolves steps to operations that WebGPU has: it copies whole
-//! words only, never within a buffer, and forbids launches that read and write one buffer through
-//! different bindings (`queue::launch`, `queue::word_kernels`). `queue::submit` submits what
-//! `queue::execute` encodes, `queue::timeline` polls for completion, `queue::readback` copies
-//! results to host memory, and `queue::timing` measures launches. wgpu orders commands itself, so
-//! barriers are ignored.
+//! contains its own. `verdict` awaits whether a browser accepts them. `queue::encode` resolves
+//! steps to operations that WebGPU has: it copies whole words only, never within a buffer, and
+//! forbids launches that read and write one buffer through different bindings (`queue::launch`,
+//! `queue::word_kernels`). `queue::submit` submits what `queue::execute` encodes, `queue::timeline`
+//! polls for completion, `queue::readback` copies results to host memory, and `queue::timing`
+//! measures launches. wgpu orders commands itself, so barriers are ignored.
 
 mod adapter;
 mod compile;
@@ -17,9 +17,10 @@ mod memory;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::sync::{Arc, RwLock};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 pub(super) use self::adapter::{FIND_ASYNC, find};
@@ -116,6 +117,13 @@ impl Driver for WgpuDriver {
         self.0.gpu.check_alive()?;
         let kernel = compile::compile(&self.0.gpu, job)?;
         Ok(write(&self.0.kernels).insert(Arc::new(kernel)))
+    }
+
+    fn poll_compiled(&self, kernel: KernelId, waker: &Waker) -> Poll<Result<()>> {
+        match read(&self.0.kernels).get(kernel) {
+            Some(kernel) => kernel.verdict.poll(waker).map_err(|why| self.0.gpu.rejected(why)),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     fn indirect(&self) -> GridSource {

@@ -23,6 +23,9 @@ impl Emitter<'_> {
             if self.terminated {
                 break;
             }
+            if let Some(at) = self.kir.line_info(stmt) {
+                self.m.line(self.kir.source.name.as_deref().unwrap_or("wgsl"), at);
+            }
             match stmt {
                 Stmt::Let(value) if self.is_uniform_load(*value) => {
                     self.uniform_load(*value, needs_barriers(self.kir, block, nth))?;

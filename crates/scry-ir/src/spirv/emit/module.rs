@@ -8,6 +8,8 @@ use spirv::{
     MemoryModel, Op, StorageClass,
 };
 
+use crate::Location;
+
 /// An id of the module; 0 is none.
 pub(super) type Id = u32;
 
@@ -18,6 +20,8 @@ pub(super) struct Module {
     capabilities: Vec<Capability>,
     extensions: Vec<&'static str>,
     glsl: Option<Id>,
+    /// The name of the source, once an instruction refers to it.
+    file: Option<(Id, String)>,
     names: Vec<u32>,
     decorations: Vec<u32>,
     globals: Vec<u32>,
@@ -225,6 +229,16 @@ impl Module {
         push_inst(&mut self.code, op, operands);
     }
 
+    /// Says that the following instructions are from a line of the source.
+    pub(super) fn line(&mut self, name: &str, at: Location) {
+        let file = match &self.file {
+            Some((id, _)) => *id,
+            None => self.id(),
+        };
+        self.file.get_or_insert_with(|| (file, name.to_owned()));
+        self.run(Op::Line, &[file, at.line, at.column]);
+    }
+
     /// Emits an instruction of the set `GLSL.std.450`.
     pub(super) fn glsl(&mut self, op: GlslStd450Op, ty: Id, operands: &[u32]) -> Id {
         let set = match self.glsl {
@@ -300,6 +314,9 @@ impl Module {
         push_inst(&mut words, Op::EntryPoint, &entry);
         let [x, y, z] = size;
         push_inst(&mut words, Op::ExecutionMode, &[main, ExecutionMode::LocalSize as u32, x, y, z]);
+        if let Some((id, name)) = &self.file {
+            push_inst(&mut words, Op::String, &[vec![*id], encode_string(name)].concat());
+        }
         for section in [&self.names, &self.decorations, &self.globals, &self.functions] {
             words.extend(section);
         }

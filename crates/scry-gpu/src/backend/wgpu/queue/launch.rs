@@ -41,6 +41,9 @@ impl<'a> Encoder<'a> {
         let found = self.tables.kernels.get(dispatch.kernel);
         let kernel = found.ok_or_else(|| defect(no_kernel(dispatch.kernel)))?;
         check_arguments(dispatch, (kernel.bindings.len(), kernel.immediates)).map_err(defect)?;
+        if let Some(why) = kernel.verdict.rejection() {
+            return Err(self.gpu.rejected(why));
+        }
         let bind_group = self.bind_group(kernel, dispatch)?;
         let groups = match &dispatch.groups {
             Groups::Direct(groups) => Workgroups::Direct(*groups),

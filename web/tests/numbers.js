@@ -1,0 +1,51 @@
+// Sizes of what pages load, and the time to a first result beside a page without Scry.
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { open, site } from "./browser.js";
+
+// Bytes at most.
+const EXPLORER = 1.5e6;
+const SCRIPTS = 150e3;
+
+const RUNS = 5;
+
+const gzipped = (path) => gzipSync(readFileSync(join(site, path)), { level: 9 }).length;
+
+// Prints the sizes; fails if the explorer's module or the scripts of all pages exceed their budgets.
+export function sizes() {
+  const modules = readdirSync(join(site, "pkg")).map((name) => `pkg/${name}`);
+  const scripts = readdirSync(join(site, "js")).map((name) => `js/${name}`);
+  for (const path of [...modules, "style.css"]) {
+    console.log(`  ${path}: ${readFileSync(join(site, path)).length} bytes, ${gzipped(path)} gzipped`);
+  }
+  const explorer = gzipped("pkg/explorer_bg.wasm") + gzipped("pkg/explorer.js");
+  const script = scripts.reduce((sum, path) => sum + readFileSync(join(site, path)).length, 0);
+  console.log(`  scripts of all pages: ${script} bytes`);
+  assert(explorer <= EXPLORER, `the explorer's module has ${explorer} bytes`);
+  assert(script <= SCRIPTS, `the scripts have ${script} bytes`);
+}
+
+// Compares the times from navigation to the first result of one kernel, with and without Scry.
+export async function firstResult(browser) {
+  const times = { bare: [], scry: [] };
+  for (let run = 0; run < RUNS; run++) {
+    for (const name of Object.keys(times)) {
+      const { page, close } = await open(browser, `tests/first-${name}.html`);
+      const handle = await page.waitForFunction(() => window.result, null, { timeout: 60000 });
+      const { milliseconds, last } = await handle.jsonValue();
+      assert.equal(last, 2 * (2 ** 20 - 1));
+      times[name].push(milliseconds);
+      await close();
+    }
+  }
+  const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+  const [bare, scry] = [median(times.bare), median(times.scry)];
+  const ratio = scry / bare;
+  console.log(
+    `  first result of ${RUNS} runs, median: ${bare.toFixed(0)} ms bare, ${scry.toFixed(0)} ms with ` +
+      `Scry, ${ratio.toFixed(2)} times`,
+  );
+  assert(ratio <= 2, `${ratio.toFixed(2)} times the bare page`);
+}

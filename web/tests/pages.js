@@ -1,0 +1,198 @@
+// Each page is driven as a user would, and its results are compared with those of a native build.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { nativeJob, open, site } from "./browser.js";
+
+// Waits until a text of the page matches.
+const text = (page, selector, pattern) =>
+  page.waitForFunction(
+    ([selector, source]) => new RegExp(source).test(document.querySelector(selector)?.textContent),
+    [selector, pattern.source],
+    { timeout: 60000 },
+  );
+
+// Presses "Verify against CPU"; returns the verdicts.
+async function verify(page) {
+  await page.getByRole("button", { name: "Verify against CPU" }).click();
+  await page.waitForSelector("#report .good, #report .bad", { timeout: 60000 });
+  const rows = await page.locator("#report .good, #report .bad").allTextContents();
+  assert.equal(await page.locator("#report .bad").count(), 0, rows.join("; "));
+  assert(rows.length > 0);
+  return rows;
+}
+
+// Runs the last job of a page on the native CPU device, and compares the page's outputs with it.
+async function compareWithNative(page, name, tolerance) {
+  const run = await page.evaluate(async () => {
+    const { lastRun } = await import("./js/measure.js");
+    const { job, contents, outputs } = lastRun();
+    const base64 = (view) =>
+      new Promise((resolve) => {
+        const reader = new FileReader();
+        reader.onload = () => resolve(reader.result.split(",")[1]);
+        reader.readAsDataURL(new Blob([view]));
+      });
+    const written = [...outputs].map(async ([index, bytes]) => [index, await base64(bytes)]);
+    return {
+      job,
+      inputs: await Promise.all(contents.map(base64)),
+      written: await Promise.all(written),
+    };
+  });
+  const folder = join(site, "jobs", name);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const write = (name, text) => writeFileSync(join(folder, name), Buffer.from(text, "base64"));
+  run.inputs.forEach((text, index) => write(`input-${index}`, text));
+  run.written.forEach(([index, text]) => write(`output-${index}`, text));
+  const outputs = run.written.map(([index]) => index);
+  const job = { ...run.job, buffers: run.inputs.length, outputs, tolerance };
+  writeFileSync(join(folder, "job.json"), JSON.stringify(job));
+  console.log(`  native: ${execFileSync(nativeJob, [folder], { encoding: "utf8" }).trim()}`);
+}
+
+// Tests of the pages: names and tests. `webgpu` says whether the browser has it.
+export const pages = {
+  "the explorer links lines and underlines errors": async (browser) => {
+    const { page, close } = await open(browser, "explorer.html");
+    await text(page, "#status", /compiled in/);
+    for (const name of ["KIR", "PTX", "SPIR-V", "WGSL"]) {
+      const rows = page.getByRole("region", { name: `${name} of the kernel` }).locator(".row.lit");
+      assert((await rows.count()) > 0, `${name} has lines of the chosen line`);
+    }
+    // Another line of the source by a line of the PTX.
+    const store = page.locator(".listing .row", { hasText: "st.global" }).first();
+    await store.click();
+    assert.equal(await page.locator(".marks .lit").getAttribute("data-line"), await store.getAttribute("data-from"));
+    const area = page.getByRole("textbox", { name: "WGSL source" });
+    await area.fill("@compute @workgroup_size(1) fn main() { let x = missing; }");
+    await text(page, "#problem", /missing/);
+    assert.equal(await page.locator(".marks u").textContent(), "missing");
+    // The keyboard leaves the editor by Escape and Tab.
+    await area.focus();
+    await page.keyboard.press("Tab");
+    assert.match(await area.inputValue(), / {4}/);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Tab");
+    assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "TEXTAREA");
+    await area.fill("@compute @workgroup_size(7) fn main() {}");
+    await text(page, "#status", /workgroups of 7/);
+    assert.equal(await page.locator(".marks u").count(), 0);
+    await close();
+  },
+  "the playground runs a kernel on both devices": async (browser, webgpu) => {
+    const { page, close } = await open(browser, "playground.html");
+    await page.waitForSelector("#cpu canvas", { timeout: 60000 });
+    assert.equal(await page.locator("#gpu canvas").count(), webgpu ? 1 : 0);
+    if (webgpu) await compareWithNative(page, "ripples", 1e-4);
+    await page.selectOption("#example", "4");
+    await page.waitForSelector("#cpu svg", { timeout: 60000 });
+    await verify(page);
+    if (webgpu) await compareWithNative(page, "histogram", 0);
+    // Sizes that no page can upload, or that make no sense.
+    for (const [size, pattern] of [
+      [2 ** 29, /2147483648 bytes.*help: use smaller buffers/],
+      [-3, /cannot have -3 elements; help: /],
+    ]) {
+      await page.getByRole("spinbutton", { name: "size of data" }).fill(String(size));
+      await page.getByRole("button", { name: "Run", exact: true }).click();
+      await text(page, "#status", pattern);
+    }
+    // The page works after them.
+    await page.getByRole("spinbutton", { name: "size of data" }).fill("8");
+    await page.getByRole("spinbutton", { name: "size of bins" }).fill("1");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await text(page, "#cpu", /^1 values from/);
+    await page.getByRole("textbox", { name: "WGSL source" }).fill("fn main() { let x = y; }");
+    await text(page, "#problem", /no definition|unknown|`y`|y/);
+    assert(await page.getByRole("button", { name: "Run", exact: true }).isDisabled());
+    // The link reproduces the page; Ctrl+Enter runs.
+    await page.selectOption("#example", "1");
+    await text(page, "#cpu", /^2,000 values/);
+    await page.selectOption("#show", "table");
+    await page.getByRole("textbox", { name: "WGSL source" }).press("Control+Enter");
+    await page.waitForSelector("#cpu table", { timeout: 60000 });
+    await page.waitForSelector("#run:enabled", { timeout: 60000 });
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy as Rust" }).click();
+    await page.waitForSelector("text=program copied");
+    const program = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(program, /gpu\.run\(&kernel, &\[&x, &y\], launch\)/);
+    await page.getByRole("button", { name: "Copy link" }).click();
+    await page.waitForFunction(() => location.hash.length > 10);
+    const again = await open(browser, `playground.html${new URL(page.url()).hash}`);
+    await again.page.waitForSelector("#cpu table", { timeout: 60000 });
+    assert.match(await again.page.getByRole("textbox", { name: "WGSL source" }).inputValue(), /fn waves/);
+    await again.close();
+    await close();
+  },
+  "edges are those of a native build": async (browser, webgpu) => {
+    const { page, close } = await open(browser, "edges.html");
+    await text(page, "#status", /512 × 512 pixels/);
+    const rows = await verify(page);
+    assert.match(rows[0], /262,144 values agree/);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy report" }).click();
+    await page.waitForSelector("text=report copied");
+    const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    assert.equal(copied.device.backend, webgpu ? "wgpu" : "cpu");
+    assert(copied.times.first >= copied.times.compile && copied.times.warm > 0);
+    assert(copied.verified[0].agrees && copied.launches > 0);
+    if (webgpu) await compareWithNative(page, "edges", 1e-5);
+    await page.setInputFiles("#photo", { name: "no.png", mimeType: "image/png", buffer: Buffer.from("no") });
+    await text(page, "#status", /no picture/);
+    await close();
+  },
+  "heat stays on the GPU": async (browser, webgpu) => {
+    const { page, close } = await open(browser, "heat.html");
+    await text(page, "#report", /Frames30|Frames\d+ of/);
+    await page.getByRole("button", { name: "Heat the middle" }).click();
+    const report = () => page.locator("#report").textContent();
+    if (webgpu) assert.match(await report(), /0 buffers created, 0 mapped, [1-9]\d* submissions/);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await verify(page);
+    await close();
+  },
+  "a digit of the set is recognised": async (browser, webgpu) => {
+    const { page, close } = await open(browser, "digits.html");
+    await text(page, "#answer", /^2$/);
+    assert.equal(await page.locator("#neighbours canvas").count(), 5);
+    await verify(page);
+    if (webgpu) await compareWithNative(page, "digits", 1e-3);
+    // Draw a one: a vertical line.
+    await page.getByRole("button", { name: "Clear" }).click();
+    const { x, y, width, height } = await page.locator("#pad").boundingBox();
+    await page.mouse.move(x + width / 2, y + height * 0.2);
+    await page.mouse.down();
+    await page.mouse.move(x + width / 2, y + height * 0.8, { steps: 8 });
+    await page.mouse.up();
+    await text(page, "#answer", /^\d$/);
+    await close();
+  },
+};
+
+// Takes pictures of every page in both widths and schemes; fails if a page is wider than the screen.
+export async function screenshots(browser) {
+  const folder = join(site, "screenshots");
+  mkdirSync(folder, { recursive: true });
+  for (const name of ["index", "explorer", "playground", "edges", "heat", "digits"]) {
+    const { page, close } = await open(browser, `${name}.html`);
+    await page.waitForTimeout(name === "index" ? 200 : 2500);
+    for (const [width, height] of [
+      [1280, 800],
+      [390, 844],
+    ]) {
+      await page.setViewportSize({ width, height });
+      const scrollWidth = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert(scrollWidth <= width, `${name} is ${scrollWidth} pixels wide on a screen of ${width}`);
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        const path = join(folder, `${name}-${width}-${colorScheme}.png`);
+        await page.screenshot({ path, fullPage: true });
+      }
+    }
+    await close();
+  }
+}
