@@ -39,6 +39,16 @@ export function finish() {
   process.exitCode = 1;
 }
 
+// Says so, and ends the process, if Chromium does not start on this machine.
+export async function exitUnlessStarted() {
+  try {
+    await withBrowser(PLAIN, () => {});
+  } catch (error) {
+    console.log(`skipped: web pages: ${executablePath} does not start: ${error.message.split("\n")[0]}`);
+    process.exit(0);
+  }
+}
+
 // Calls `work` with a new browser.
 export async function withBrowser(args, work) {
   const browser = await chromium.launch({ executablePath, args });

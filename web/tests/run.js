@@ -1,11 +1,12 @@
 // Tests of the web pages in Chromium: node run.js ADDRESS CHROMIUM SITE NATIVE_CASES NATIVE_JOB
 import assert from "node:assert/strict";
-import { PLAIN, WEBGPU, call, finish, open, test, withBrowser } from "./browser.js";
+import { PLAIN, WEBGPU, call, exitUnlessStarted, finish, open, test, withBrowser } from "./browser.js";
 import { compareCases, conformance } from "./conformance.js";
 import { faults } from "./faults.js";
 import { firstResult, sizes } from "./numbers.js";
 import { pages, screenshots } from "./pages.js";
 
+await exitUnlessStarted();
 await test("sizes", sizes);
 await withBrowser(WEBGPU, async (browser) => {
   await test("first result beside a bare page", () => firstResult(browser));
