@@ -207,14 +207,17 @@ impl Kernel {
     }
 
     /// Compiles a program of the kernel IR, unless it is cached. Its key in caches is the text of
-    /// the kernel with bounds checks.
+    /// the kernel with bounds checks and, if code refers to lines of a source, their positions.
     pub(crate) fn compile_ir(
         context: &Arc<Context>,
         program: Program,
         label: Option<&str>,
     ) -> Result<Self> {
         context.check_alive()?;
-        let text = |kir: Kir| format!("{IR_PREFIX}{kir}");
+        let text = |kir: Kir| match kir.source.line_info {
+            true => format!("{IR_PREFIX}{kir}\n{:?}", kir.source),
+            false => format!("{IR_PREFIX}{kir}"),
+        };
         let source = program
             .with_kir(&KirOptions { checked: true }, text)
             .map_err(|error| GpuError::from(error).with_label(label))?;

@@ -34,8 +34,11 @@ impl Emitter<'_> {
             UnaryOp::FrexpExponent => format!("frexp({x}).exp"),
             UnaryOp::IsNan => self.compare_magnitude_bits(ty, &x, ">"),
             UnaryOp::IsInf => self.compare_magnitude_bits(ty, &x, "=="),
-            // The result is 1 from 10 on.
-            UnaryOp::Tanh if self.clamps_tanh => format!("tanh(clamp({x}, -15.0, 15.0))"),
+            // The result is 1 from 10 on. Clamping could make a number of NaN.
+            UnaryOp::Tanh if self.clamps_tanh => {
+                let is_nan = self.compare_magnitude_bits(ty, &x, ">");
+                format!("select(tanh(clamp({x}, -15.0, 15.0)), {x}, {is_nan})")
+            }
             _ => format!("{}({x})", unary_function(op)),
         }
     }

@@ -38,10 +38,25 @@ macro_rules! summed {
 
 summed! {
     f32: f64, f64::from, |sum| sum as f32;
-    f16: f64, f64::from, f16::from_f64;
-    bf16: f64, f64::from, bf16::from_f64;
+    f16: f64, f64::from, |sum| f16::from_f32(rounded_to_odd(sum));
+    bf16: f64, f64::from, |sum| bf16::from_f32(rounded_to_odd(sum));
     i32: Wrapping<i32>, Wrapping, |sum: Wrapping<i32>| sum.0;
     u32: Wrapping<u32>, Wrapping, |sum: Wrapping<u32>| sum.0;
+}
+
+/// Returns a number as `f32`, rounded so that rounding it again, to 16 bits, is as rounding once:
+/// of the two neighbours of an inexact one, that with an odd last bit.
+fn rounded_to_odd(number: f64) -> f32 {
+    let nearest = number as f32;
+    let is_exact = f64::from(nearest) == number || number.is_nan();
+    if is_exact || nearest.to_bits() % 2 == 1 {
+        return nearest;
+    }
+    // The other neighbour.
+    match f64::from(nearest) < number {
+        true => nearest.next_up(),
+        false => nearest.next_down(),
+    }
 }
 
 /// Prepares the prefix sums of rows, of which each one leaves out its own element if they are
@@ -190,4 +205,23 @@ fn add_rows<T: Added>(arguments: &mut HostArguments<'_>, [rows, columns, count]:
 /// Adds numbers to sums.
 fn add<T: Added>(sums: &mut [T], numbers: &[T]) {
     sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum = sum.plus(*number));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounding to `f32` first would make a tie of each, and round it down.
+    #[test]
+    fn sums_are_rounded_once() {
+        let sum = 1.0 + 2f64.powi(-8) + 2f64.powi(-30);
+        assert_eq!(<bf16 as Summed>::narrow(sum).to_f32(), 1.007_812_5);
+        let sum = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(<f16 as Summed>::narrow(sum).to_f32(), 1.000_976_6);
+        let sum = -1.0 - 2f64.powi(-11) - 2f64.powi(-40);
+        assert_eq!(<f16 as Summed>::narrow(sum).to_f32(), -1.000_976_6);
+        assert_eq!(<f16 as Summed>::narrow(f64::INFINITY), f16::INFINITY);
+        assert!(<bf16 as Summed>::narrow(f64::NAN).is_nan());
+        assert_eq!(<f16 as Summed>::narrow(0.1).to_bits(), f16::from_f64(0.1).to_bits());
+    }
 }

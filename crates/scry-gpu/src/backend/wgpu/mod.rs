@@ -121,7 +121,11 @@ impl Driver for WgpuDriver {
 
     fn poll_compiled(&self, kernel: KernelId, waker: &Waker) -> Poll<Result<()>> {
         match read(&self.0.kernels).get(kernel) {
-            Some(kernel) => kernel.verdict.poll(waker).map_err(|why| self.0.gpu.rejected(why)),
+            Some(kernel) => match kernel.verdict.poll(waker) {
+                // A browser reports no errors of a device that is lost.
+                Poll::Ready(Ok(())) => Poll::Ready(self.0.gpu.check_alive()),
+                verdict => verdict.map_err(|why| self.0.gpu.rejected(why)),
+            },
             None => Poll::Ready(Ok(())),
         }
     }

@@ -50,7 +50,9 @@ impl Verdict {
             State::Accepted => Poll::Ready(Ok(())),
             State::Rejected(why) => Poll::Ready(Err(why.clone())),
             State::Pending(wakers) => {
-                wakers.push(waker.clone());
+                if !wakers.iter().any(|other| other.will_wake(waker)) {
+                    wakers.push(waker.clone());
+                }
                 Poll::Pending
             }
         }

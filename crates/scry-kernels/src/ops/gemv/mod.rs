@@ -267,8 +267,14 @@ impl Operation for Product {
             Variant {
                 info: crate::host::INFO,
                 obstacle: |it, kernels| {
-                    let other = (it.dtype != DType::F32).then(|| "multiplies f32".to_owned());
-                    other.or_else(|| crate::host::obstacle(kernels))
+                    let Gemv { a, x_stride, y_stride, .. } = it.gemv;
+                    // No larger one separates elements of a buffer.
+                    let are_strides = [a.ld, a.stride, x_stride, y_stride]
+                        .iter()
+                        .all(|stride| *stride <= u64::from(u32::MAX));
+                    let is_supported = it.dtype == DType::F32 && are_strides;
+                    let other = "multiplies f32, with strides of 32 bits".to_owned();
+                    (!is_supported).then_some(other).or_else(|| crate::host::obstacle(kernels))
                 },
                 suits: |_, _| true,
                 prepare: host::prepare,
