@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use scry_gpu::Device;
@@ -219,6 +220,13 @@ impl TensorBatch {
         let call = Call::new("TensorBatch::apply");
         let tensors = operands.iter().map(|it| self.node(call, *it)).collect::<Result<Vec<_>>>()?;
         let result = function(&tensors)?;
+        if let Some(node) = result.node()
+            && !Arc::ptr_eq(&node.recorder, &self.graph.recorder)
+        {
+            let problem = "the function returned a node of another graph";
+            let help = "return what operations on the function's arguments return";
+            return Err(call.error(ErrorKind::Graph, problem, help));
+        }
         Ok(self.pending(result, operands))
     }
 

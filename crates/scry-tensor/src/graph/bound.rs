@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::dim::{Dim, Size};
-use super::node::{Content, Input, Node, NodeId, Nodes, StateInfo, UserKernel};
+use super::node::{Content, Input, Node, NodeId, Nodes, StateInfo, UserKernel, Write};
 use crate::dtype::DType;
 use crate::error::{Call, ErrorKind, Result};
 use crate::op::Op;
@@ -115,10 +115,12 @@ impl Reachable {
         let mut bound = BoundGraph { nodes: Vec::new(), outputs, writes };
         for node in &self.nodes {
             let shape = match &node.content {
-                // No size depends on a named dimension.
-                _ if node.shapes.len() == 1 => node.shapes[0].clone(),
                 Content::Input(n) => sized(&self.inputs[*n].sizes, sizes),
-                Content::Param(_) | Content::State(_) | Content::Write(_) => node.shapes[0].clone(),
+                Content::Param(_) | Content::State(_) => node.shapes[0].clone(),
+                Content::Write(write) => {
+                    bound.check_write(node, write).map_err(|error| error.when(&with(sizes)))?;
+                    node.shapes[0].clone()
+                }
                 Content::Kernel(n) => sized(&self.kernels[*n].outputs[0].0, sizes),
                 Content::Part(n) => bound.nodes[node.sources[0].index()].results[*n].0.clone(),
                 Content::Const(dims, ..) => sized(dims, sizes),
@@ -158,6 +160,21 @@ impl Reachable {
             }
         }
         sizes
+    }
+
+    /// Checks that inputs choose the sizes of all named dimensions.
+    pub(crate) fn check_dimensions(&self, call: Call) -> Result<()> {
+        let of_inputs = self.inputs.iter().flat_map(|input| &input.sizes);
+        let chosen: Vec<&Dim> = of_inputs.collect();
+        let is_chosen = |name: &str| {
+            chosen.iter().any(|dim| matches!(&dim.0, Size::Named(it) if it.name == name))
+        };
+        let Some((name, _)) = self.largest_sizes().into_iter().find(|(name, _)| !is_chosen(name))
+        else {
+            return Ok(());
+        };
+        let problem = format!("no input that the outputs depend on has the dimension `{name}`");
+        Err(call.error(ErrorKind::Graph, problem, "use a number, or an input with the dimension"))
     }
 
     /// Returns the sizes of the named dimensions for inputs of these shapes.
@@ -226,6 +243,18 @@ impl BoundGraph {
     fn shape(&self, call: Call, op: &Op, sources: &[NodeId]) -> Result<Shape> {
         let shapes: Vec<&Shape> = sources.iter().map(|it| &self.nodes[it.index()].shape).collect();
         op.shape(call, self.nodes[sources[0].index()].dtype, &shapes)
+    }
+
+    /// Checks that new rows of a state are as many as their indices.
+    fn check_write(&self, node: &Node, write: &Write) -> Result<()> {
+        let shape = |nth: usize| &self.nodes[node.sources[nth].index()].shape;
+        if *write != Write::Rows || shape(1)[0] == shape(2)[0] {
+            return Ok(());
+        }
+        let (new, at) = (shape(1), shape(2));
+        let problem = format!("rows of shape {new} at indices of shape {at} do not fit a state");
+        let help = "pass a row for each index";
+        Err(node.call.shape_error(&[new, at], problem, help).in_scope(&node.scope))
     }
 
     /// Returns the shapes of a node's sources.

@@ -72,9 +72,9 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Graph`] if there is no output, or one of another graph;
-    /// [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`] if the device does not support an operation,
-    /// which the error names.
+    /// [`ErrorKind::Graph`] if there is no output, one of another graph, or a named dimension that
+    /// no input of the outputs has; [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`] if the device does
+    /// not support an operation, which the error names.
     #[track_caller]
     pub fn compile(&self, outputs: &[Tensor]) -> Result<Plan> {
         let call = Call::new("Graph::compile");
@@ -94,6 +94,7 @@ impl Graph {
         }
         let graph = Reachable::new(&nodes, &ids);
         drop(nodes);
+        graph.check_dimensions(call)?;
         let plan = Plan::new(call, self.recorder.runtime(), graph, fuses())?;
         plan.specialised(&plan.shared.graph.largest_sizes())?;
         Ok(plan)
@@ -218,15 +219,21 @@ impl Plan {
         Ok(found)
     }
 
-    /// Returns an input packed from the start of its buffer: itself, or a copy that a launch of the
-    /// batch makes.
+    /// Returns an input packed in a buffer of its own size: its part of a longer one, or a copy
+    /// that a launch of the batch makes.
     fn packed(&self, call: Call, batch: &mut Batch, input: &Stored) -> Result<Stored> {
-        if input.is_packed() {
-            return Ok(input.clone());
-        }
         let shape = input.shape().clone();
-        let count = check_count(call, &shape, input.dtype)?;
         let bytes = crate::op::packed_bytes(&shape, input.dtype);
+        if input.is_packed() {
+            if input.buffer.byte_size() <= bytes as u64 {
+                return Ok(input.clone());
+            }
+            let part =
+                || input.buffer.view_as(scry_gpu::DType::U32)?.slice(..bytes / 4)?.view_as(None);
+            let buffer = part().map_err(|error| call.gpu(error))?;
+            return Ok(Stored { buffer, ..input.clone() });
+        }
+        let count = check_count(call, &shape, input.dtype)?;
         let mut copy = || -> scry_gpu::Result<_> {
             let device = self.shared.runtime.device();
             let result = device.alloc_untyped(None, bytes)?;
@@ -334,8 +341,8 @@ impl Shared {
         let info = self.runtime.device().info();
         let limits = Limits {
             fuses,
-            immediates: info.limits.max_immediates as usize,
             alignment: info.binding_alignment,
+            bindings: info.limits.max_storage_bindings as usize,
         };
         let bound = self.graph.bind(sizes)?;
         debug::print(Stage::Graph, || debug::graph(&bound));

@@ -52,8 +52,10 @@ impl NamedDim {
                 // Sizes of different dimensions should differ: derived from the name (FNV-1a).
                 let fold = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(16_777_619);
                 let hash = self.name.bytes().fold(2_166_136_261, fold) as usize;
-                let extent = self.max - self.min;
-                self.min + if extent == 0 { 0 } else { hash % extent }
+                match self.max - self.min {
+                    0 | 1 => self.max,
+                    extent => self.min + 1 + hash % (extent - 1),
+                }
             }
         }
     }

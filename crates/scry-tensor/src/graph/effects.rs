@@ -91,14 +91,7 @@ impl Grouping<'_> {
         let Some(state) = self.states.get(&previous).copied() else { return Ok(value) };
         self.states.insert(id, state);
         let value = self.take(new);
-        // A state is copied before it is written to itself.
-        let value = match value {
-            Value::Stored(buffer, dtype, layout) if self.is_state(buffer) => {
-                let copy = Fused::copy(buffer, dtype, layout);
-                self.store(copy, Reason::State, Some((new, Vec::new())))
-            }
-            value => value,
-        };
+        let value = self.apart_from_states(new, value);
         let new = self.packed(new, value, Vec::new(), node.call.op);
         let work = match write {
             Write::Region(parts) => {
@@ -110,6 +103,7 @@ impl Grouping<'_> {
                 let (index_dtype, count) =
                     (self.graph.nodes[at.index()].dtype, self.graph.nodes[at.index()].shape[0]);
                 let value = self.take(at);
+                let value = self.apart_from_states(at, value);
                 let indices = self.packed(at, value, Vec::new(), node.call.op);
                 Work::WriteRows { new, indices, dtype: node.dtype, index_dtype, count }
             }
@@ -119,6 +113,17 @@ impl Grouping<'_> {
         let reason = Reason::State;
         self.new.kernels.push(Kernel { work, result: state, shape, nodes, reason, value });
         Ok(Value::Stored(state, node.dtype, Layout::contiguous(node.shape.clone())))
+    }
+
+    /// Returns a copy of a value that is a state: one is copied before it is written to itself.
+    fn apart_from_states(&mut self, id: NodeId, value: Value) -> Value {
+        match value {
+            Value::Stored(buffer, dtype, layout) if self.is_state(buffer) => {
+                let copy = Fused::copy(buffer, dtype, layout);
+                self.store(copy, Reason::State, Some((id, Vec::new())))
+            }
+            value => value,
+        }
     }
 
     /// Stores all values that are read from a state and still have uses, before it is written.

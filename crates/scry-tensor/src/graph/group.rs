@@ -25,10 +25,10 @@ use crate::stored::Stored;
 pub(crate) struct Limits {
     /// Whether nodes are fused.
     pub(crate) fuses: bool,
-    /// Bytes of a launch's immediates.
-    pub(crate) immediates: usize,
     /// Alignment of bindings in bytes.
     pub(crate) alignment: u64,
+    /// Storage buffers of a launch.
+    pub(crate) bindings: usize,
 }
 
 /// The state of the pass.
@@ -285,7 +285,7 @@ impl Grouping<'_> {
         };
         match value {
             Value::Stored(buffer, dtype, layout) => {
-                let layout = layout.expand(shape).unwrap_or(layout);
+                let layout = layout.expand(shape).expect("the shape rule broadcasts operands");
                 Value::Stored(buffer, dtype, layout)
             }
             fused @ Value::Fused(_) => fused,
@@ -310,7 +310,7 @@ impl Grouping<'_> {
         mut sources: Vec<(NodeId, Value)>,
         shape: &Shape,
     ) -> Value {
-        let limit = self.input_limit(shape);
+        let limit = self.input_limit();
         loop {
             let values: Vec<&Value> = sources.iter().map(|(_, value)| value).collect();
             let Err(reason) = fused::check(map, &values, gathered, limit) else { break };
@@ -337,11 +337,10 @@ impl Grouping<'_> {
         Value::Fused(Box::new(Fused::new(map, arguments, gathered, sources, shape)))
     }
 
-    /// Returns how many inputs a kernel may have: one less if its parameters may need a buffer.
-    fn input_limit(&self, shape: &Shape) -> usize {
-        let rank = shape.rank();
-        let words = 4 + rank + MAX_INPUTS * (rank + 2);
-        if words * 4 <= self.limits.immediates { MAX_INPUTS } else { MAX_INPUTS - 1 }
+    /// Returns how many inputs a kernel may have. It also has a result and, for many scalars, a
+    /// buffer of parameters.
+    fn input_limit(&self) -> usize {
+        self.limits.bindings.saturating_sub(2).clamp(1, MAX_INPUTS)
     }
 
     fn gather(&mut self, node: &BoundNode, axis: usize) -> Result<Value> {

@@ -227,8 +227,10 @@ impl Specialised {
 
     /// Returns the node that a kernel computes last.
     pub(crate) fn node_of(&self, kernel: &Kernel) -> &BoundNode {
-        let last = kernel.nodes.last().map_or(0, |node| node.index());
-        &self.graph.nodes[last]
+        // Copies compute no node, but store the value of one.
+        let stored = kernel.value.as_ref().map(|(node, _)| node);
+        let node = kernel.nodes.last().or(stored).map_or(0, |node| node.index());
+        &self.graph.nodes[node]
     }
 
     /// Adds the kernels to a batch, and returns the outputs. Inputs are packed. `after` is called

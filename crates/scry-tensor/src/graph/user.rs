@@ -18,6 +18,8 @@ impl Graph {
     ///
     /// It runs with one invocation along x for each element of the first output, rounded up to
     /// whole workgroups. Inputs are in row-major order without gaps; outputs are 0 before it runs.
+    /// Bindings have whole words: `arrayLength` of an odd number of 16-bit floats counts one more,
+    /// whose value is unspecified.
     /// It is not run if an input or an output has no elements. It must be a function of its inputs:
     /// equal kernels of equal inputs run once. It is not fused with other operations.
     ///

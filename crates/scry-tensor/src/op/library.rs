@@ -173,7 +173,10 @@ fn packed(call: Call, x: &Stored) -> Result<Stored> {
     x.copied(call)
 }
 
-/// Returns the bytes of a result, padded to whole words.
+/// Returns the bytes of a result, padded to whole words; more than any device has if they exceed
+/// `usize`.
 pub(crate) fn packed_bytes(shape: &Shape, dtype: DType) -> usize {
-    (shape.count().unwrap_or(0) * dtype.size()).next_multiple_of(4)
+    const MOST: usize = usize::MAX / 4 * 4;
+    let bytes = shape.count().and_then(|count| count.checked_mul(dtype.size()));
+    bytes.and_then(|bytes| bytes.checked_next_multiple_of(4)).unwrap_or(MOST)
 }

@@ -5,4 +5,5 @@ mod kernels;
 mod plans;
 mod random;
 mod recording;
+mod sizes;
 mod states;
