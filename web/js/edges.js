@@ -19,7 +19,8 @@ let grey = null;
 const report = new Report(by("report"), {
   verify: () => verify(last.job, last.contents, last.outputs, TOLERANCE),
 });
-const run = latest(compute);
+// There is nothing to compute until the first photo is read.
+const run = latest(() => grey && compute());
 const device = await chooseDevice(run);
 
 // Reads a photo: draws it, and returns its luminance from 0 to 1.
@@ -51,8 +52,7 @@ async function compute() {
     const job = { wgsl, overrides, invocations: [width, height, 1] };
     const contents = [luminance, new Float32Array(width * height)];
     const engine = await device();
-    const { prepared, info, outputs, times } = await runJob(engine, job, contents);
-    await prepared.free();
+    const { info, outputs, times } = await runJob(engine, job, contents);
     last = { job, contents, outputs };
     draw(numbers(outputs.get(1), "f32"), width, height);
     await report.showDevice(engine);
@@ -85,4 +85,6 @@ async function show(blob) {
 
 by("photo").onchange = ({ target }) => target.files[0] && show(target.files[0]);
 by("radius").oninput = run;
-await show(await (await fetch("data/camera.png")).blob());
+const camera = await (await fetch("data/camera.png")).blob();
+// Unless a photo was chosen meanwhile.
+if (!by("photo").files[0]) await show(camera);
