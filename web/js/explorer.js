@@ -28,6 +28,7 @@ async function loadShared() {
   const targets = [...by("target").options].map(({ value }) => value);
   if (targets.includes(shared.target)) by("target").value = shared.target;
 }
+
 // One panel for each language; on narrow pages one at a time.
 const panes = NAMES.map((name) => {
   const list = make("div", {
