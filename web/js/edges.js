@@ -23,9 +23,8 @@ const report = new Report(by("report"), {
 const run = latest(() => grey && compute());
 const device = await chooseDevice(run);
 
-// Reads a photo: draws it, and returns its luminance from 0 to 1.
-async function read(blob) {
-  const bitmap = await createImageBitmap(blob);
+// Draws a photo, and returns its luminance from 0 to 1.
+function read(bitmap) {
   const scale = Math.min(1, MOST_PIXELS / Math.max(bitmap.width, bitmap.height));
   const canvas = by("source");
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
@@ -74,9 +73,14 @@ function draw(edges, width, height) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
+let chosen = 0;
 async function show(blob) {
+  const number = ++chosen;
   try {
-    grey = await read(blob);
+    const bitmap = await createImageBitmap(blob);
+    // Another photo was chosen meanwhile.
+    if (number !== chosen) return bitmap.close();
+    grey = read(bitmap);
     await run();
   } catch {
     by("status").textContent = "this file is no picture that the browser can read";
@@ -87,4 +91,4 @@ by("photo").onchange = ({ target }) => target.files[0] && show(target.files[0]);
 by("radius").oninput = run;
 const camera = await (await fetch("data/camera.png")).blob();
 // Unless a photo was chosen meanwhile.
-if (!by("photo").files[0]) await show(camera);
+if (chosen === 0) await show(camera);

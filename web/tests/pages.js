@@ -1,6 +1,6 @@
 // Each page is driven as a user would, and its results are compared with those of a native build.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { address, nativeJob, open, site } from "./browser.js";
@@ -50,8 +50,15 @@ async function compareWithNative(page, name, tolerance) {
   const outputs = run.written.map(([index]) => index);
   const buffers = run.inputs.map((text) => Buffer.from(text, "base64").length);
   const job = { ...run.job, buffers, outputs, tolerance };
-  writeFileSync(join(folder, "job.json"), JSON.stringify(job));
-  console.log(`  native: ${execFileSync(nativeJob, [folder], { encoding: "utf8" }).trim()}`);
+  const compare = (job) => {
+    writeFileSync(join(folder, "job.json"), JSON.stringify(job));
+    return spawnSync(nativeJob, [folder], { encoding: "utf8" });
+  };
+  const { status, stdout, stderr } = compare(job);
+  console.log(`  native: ${stdout.trim()}`);
+  assert.equal(status, 0, stderr);
+  // An output that the page lacks is a difference.
+  assert.match(compare({ ...job, outputs: outputs.slice(1) }).stderr, /writes \d buffers, the page has/);
 }
 
 // Tests of the pages: names and tests. `webgpu` says whether the browser has it.
@@ -81,6 +88,14 @@ export const pages = {
     await area.fill("@compute @workgroup_size(7) fn main() {}");
     await text(page, "#status", /workgroups of 7/);
     assert.equal(await page.locator(".marks u").count(), 0);
+    // A link that is followed on the open page.
+    const shown = await page.evaluate(async () => {
+      const { encode } = await import("./js/source-link.js");
+      return encode({ wgsl: "@compute @workgroup_size(3) fn linked() {}" });
+    });
+    await page.evaluate((hash) => (location.hash = hash), shown);
+    await text(page, "#status", /workgroups of 3/);
+    assert.match(await area.inputValue(), /fn linked/);
     await close();
   },
   "the playground runs a kernel on both devices": async (browser, webgpu) => {
