@@ -3,66 +3,124 @@
 // Where the engine runs: "worker" or "page".
 export let place = "worker";
 
-const pending = new Map();
-let nextId = 0;
-let send;
+// The engine of one module, and the calls that it has not answered.
+class Host {
+  #name;
+  #worker = null;
+  #send;
+  #pending = new Map();
+  #nextId = 0;
+  #hasAnswered = false;
+  // Why it answers no more calls.
+  #stopped = null;
 
-function settle({ id, value, error }) {
-  const call = pending.get(id);
-  pending.delete(id);
-  if (error === undefined) call?.resolve(value);
-  else call?.reject(new Error(error));
+  constructor(name) {
+    this.#name = name;
+    try {
+      this.#startWorker();
+    } catch {
+      this.#startHere();
+    }
+  }
+
+  get name() {
+    return this.#name;
+  }
+
+  #startWorker() {
+    const url = new URL(`worker.js?host=${this.#name}`, import.meta.url);
+    const worker = new Worker(url, { type: "module" });
+    worker.onmessage = ({ data }) => {
+      this.#hasAnswered = true;
+      this.#settle(data);
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.#workerFailed(event.message ?? "it could not be loaded");
+    };
+    worker.onmessageerror = () => this.#workerFailed("an answer could not be read");
+    this.#worker = worker;
+    this.#send = (message, transfer) => worker.postMessage(message, transfer);
+    place = "worker";
+  }
+
+  #startHere() {
+    const loaded = import(new URL(`${this.#name}.js`, import.meta.url));
+    this.#send = async (message) => {
+      try {
+        const { answer } = await loaded;
+        this.#settle(await answer(message));
+      } catch (error) {
+        const why = `the engine could not be loaded: ${error.message}; help: reload the page`;
+        this.#settle({ id: message.id, error: why });
+      }
+    };
+    place = "page";
+  }
+
+  // A worker that never answered has no objects yet: the page can do its calls. Objects of another
+  // one are gone.
+  #workerFailed(why) {
+    if (this.#stopped) return;
+    if (this.#hasAnswered) return this.stop(`the engine stopped: ${why}; help: reload the page`);
+    this.#worker.terminate();
+    this.#worker = null;
+    this.#startHere();
+    for (const { message } of this.#pending.values()) this.#send(message);
+  }
+
+  #settle({ id, value, error }) {
+    const call = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (error === undefined) call?.resolve(value);
+    else call?.reject(new Error(error));
+  }
+
+  // Ends the worker; all calls, also later ones, are rejected.
+  stop(why) {
+    this.#stopped = why;
+    this.#worker?.terminate();
+    for (const id of [...this.#pending.keys()]) this.#settle({ id, error: why });
+  }
+
+  call(object, method, args = [], transfer = []) {
+    if (this.#stopped) return Promise.reject(new Error(this.#stopped));
+    return new Promise((resolve, reject) => {
+      const message = { id: this.#nextId++, object, method, args };
+      this.#pending.set(message.id, { resolve, reject, message });
+      try {
+        this.#send(message, transfer);
+      } catch (error) {
+        this.#settle({ id: message.id, error: error.message });
+      }
+    });
+  }
 }
 
-// Fails all calls, when the worker ends.
-function fail(why) {
-  for (const id of [...pending.keys()]) settle({ id, error: why });
-}
-
-function startWorker(url) {
-  const worker = new Worker(url, { type: "module" });
-  worker.onmessage = ({ data }) => settle(data);
-  worker.onerror = (event) => {
-    event.preventDefault();
-    fail(`the engine stopped: ${event.message ?? "it could not be loaded"}; help: reload the page`);
-  };
-  return (message, transfer) => worker.postMessage(message, transfer);
-}
-
-async function startHere(url) {
-  place = "page";
-  const { answer } = await import(url);
-  return async (message) => settle(await answer(message));
-}
+let host;
 
 // Starts the engine: `name` is that of a module beside this file, `host` or `explorer-host`.
 export function start(name = "host") {
-  const url = new URL(`${name}.js`, import.meta.url);
-  send = (async () => {
-    try {
-      return startWorker(new URL(`worker.js?host=${name}`, import.meta.url));
-    } catch {
-      return startHere(url);
-    }
-  })();
+  host = new Host(name);
 }
 
-// Calls a method of an object of the engine; object 0 is the module.
-export async function call(object, method, args = [], transfer = []) {
-  const post = await send;
-  return new Promise((resolve, reject) => {
-    const id = nextId++;
-    pending.set(id, { resolve, reject });
-    post({ id, object, method, args }, transfer);
-  });
+// Ends the engine, whatever it computes, and starts a new one: open devices are lost. Has no effect
+// on a page without workers.
+export function restart(why) {
+  if (place !== "worker") return;
+  host.stop(why);
+  start(host.name);
 }
+
+// Calls a method of the module of the engine, which is object 0.
+export const call = (object, method, args, transfer) => host.call(object, method, args, transfer);
 
 // Calls a method of an object; remembers if the error is the loss of the engine's device.
 async function callOn(engine, object, method, args, transfer) {
   try {
-    return await call(object, method, args, transfer);
+    return await engine.host.call(object, method, args, transfer);
   } catch (error) {
-    if (/ is lost: /.test(error.message)) engine.isLost = true;
+    if (/ is lost: /.test(error.message)) engine.wasLost = true;
     throw error;
   }
 }
@@ -110,16 +168,22 @@ class Job {
 
 // An open device.
 export class Engine {
-  constructor(object) {
+  constructor(host, object) {
+    this.host = host;
     this.object = object;
-    this.isLost = false;
+    this.wasLost = false;
   }
   // Opens a device; with an empty selector, the best one.
   static async open(selector = "") {
-    return new Engine(await call(0, "open", [selector]));
+    const opening = host;
+    return new Engine(opening, await opening.call(0, "open", [selector]));
+  }
+  // Whether it has to be opened anew: its device is lost, or the engine was restarted.
+  get isLost() {
+    return this.wasLost || this.host !== host;
   }
   async describe() {
-    return JSON.parse(await call(this.object, "description"));
+    return JSON.parse(await callOn(this, this.object, "description"));
   }
   // Compiles a kernel and uploads its buffers, each of them an ArrayBuffer view.
   async prepare({ wgsl, entry, overrides, invocations, immediates }, contents) {

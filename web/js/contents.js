@@ -41,13 +41,25 @@ export function contentOf({ fill, count, values = "" }, scalar) {
 
 const RUST_TYPES = { f32: "f32", u32: "u32", i32: "i32" };
 
+// Returns a number as a literal of Rust.
+function literal(text, ty) {
+  const number = Number(text);
+  if (ty !== "f32") return `${new ARRAYS[ty]([number])[0]}${ty}`;
+  if (Number.isFinite(number)) return `${String(number).replace("e+", "e")}f32`;
+  return Number.isNaN(number) ? "f32::NAN" : `f32::${number < 0 ? "NEG_" : ""}INFINITY`;
+}
+
+const literals = (values, ty) =>
+  values
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map((text) => literal(text, ty))
+    .join(", ");
+
 // Returns the Rust expression for the content of a buffer.
 function rustContent({ fill, count, values = "" }, scalar) {
   const ty = RUST_TYPES[scalar] ?? "u32";
-  if (fill === "values") {
-    const list = values.split(/[\s,]+/).filter(Boolean);
-    return `[${list.map((text) => `${Number(text)}${ty === "f32" ? "f32" : ty}`).join(", ")}]`;
-  }
+  if (fill === "values") return `[${literals(values, ty)}]`;
   if (fill === "index") return `(0..${count}).map(|index| index as ${ty}).collect::<Vec<${ty}>>()`;
   if (fill === "random") {
     const scale = ty === "f32" ? "as f32 / (1 << 24) as f32" : `as ${ty} / 256`;
@@ -61,29 +73,37 @@ function rustContent({ fill, count, values = "" }, scalar) {
   return `[${fill === "ones" ? 1 : 0}${ty}; ${count}]`;
 }
 
-// Returns the name of a binding as a variable of Rust.
-const variable = (name) => {
-  const snake = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
-  return RUST_KEYWORDS.has(snake) ? `${snake}_` : snake;
-};
+// Returns the names of bindings as variables of Rust, each another one.
+function variables(names) {
+  const taken = new Set([...RUST_KEYWORDS, ...LOCALS]);
+  return names.map((name) => {
+    let snake = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
+    while (taken.has(snake)) snake += "_";
+    taken.add(snake);
+    return snake;
+  });
+}
+// What the program itself names.
+const LOCALS = ["gpu", "kernel", "launch", "result", "main", "index", "state"];
 const RUST_KEYWORDS = new Set(
   ("as async await box break const continue crate dyn else enum extern false final fn for if impl in " +
     "let loop macro match mod move mut override priv pub ref return self static struct super trait " +
-    "true try type typeof unsafe unsized use virtual where while yield gpu kernel").split(" "),
+    "true try type typeof unsafe unsized use virtual where while yield").split(" "),
 );
 
 // Returns a program in Rust that does what a job does.
 export function asRust({ wgsl, invocations, buffers, values }, interface_) {
-  const names = interface_.bindings.map(({ name }) => variable(name));
-  const hashes = wgsl.includes('"#') ? "##" : "#";
+  const names = variables(interface_.bindings.map(({ name }) => name));
+  // One more than follow any quotation mark of the source, which would end the string.
+  const longest = Math.max(0, ...[...wgsl.matchAll(/"(#*)/g)].map(([, hashes]) => hashes.length));
+  const hashes = "#".repeat(longest + 1);
   const uploads = interface_.bindings.map(({ scalar }, index) => {
     const content = rustContent(buffers[index], scalar);
     return `    let ${names[index]} = gpu.upload(&${content})?;\n`;
   });
   const { immediates } = interface_;
-  const list = (values ?? "").split(/[\s,]+/).filter(Boolean);
   const set = immediates
-    ? `.immediate_bytes([${list.map((text) => `${Number(text)}f32`).join(", ")}]` +
+    ? `.immediate_bytes([${literals(values ?? "", "f32")}]` +
       ".map(f32::to_le_bytes).concat())"
     : "";
   const written = interface_.bindings.findIndex(({ writes }) => writes);

@@ -29,10 +29,13 @@ export function latest(work) {
     again = true;
     if (running) return;
     running = true;
-    while (again) {
-      again = false;
-      await work();
+    try {
+      while (again) {
+        again = false;
+        await work();
+      }
+    } finally {
+      running = false;
     }
-    running = false;
   };
 }

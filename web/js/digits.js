@@ -24,12 +24,15 @@ const run = latest(classify);
 const device = await chooseDevice(() => query && run());
 
 async function classify() {
+  const asked = query;
+  if (!asked) return;
   const job = { wgsl, invocations: [count, 1, 1] };
-  const contents = [images.elements, query, new Float32Array(count)];
+  const contents = [images.elements, asked, new Float32Array(count)];
   try {
     const engine = await device();
-    const { prepared, info, outputs, times } = await runJob(engine, job, contents);
-    await prepared.free();
+    const { info, outputs, times } = await runJob(engine, job, contents);
+    // The pad was cleared, or has another digit, which has its own run.
+    if (query !== asked) return;
     last = { job, contents, outputs };
     showNeighbours(numbers(outputs.get(2), "f32"));
     await report.showDevice(engine);

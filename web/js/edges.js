@@ -19,12 +19,12 @@ let grey = null;
 const report = new Report(by("report"), {
   verify: () => verify(last.job, last.contents, last.outputs, TOLERANCE),
 });
-const run = latest(compute);
+// There is nothing to compute until the first photo is read.
+const run = latest(() => grey && compute());
 const device = await chooseDevice(run);
 
-// Reads a photo: draws it, and returns its luminance from 0 to 1.
-async function read(blob) {
-  const bitmap = await createImageBitmap(blob);
+// Draws a photo, and returns its luminance from 0 to 1.
+function read(bitmap) {
   const scale = Math.min(1, MOST_PIXELS / Math.max(bitmap.width, bitmap.height));
   const canvas = by("source");
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
@@ -51,8 +51,7 @@ async function compute() {
     const job = { wgsl, overrides, invocations: [width, height, 1] };
     const contents = [luminance, new Float32Array(width * height)];
     const engine = await device();
-    const { prepared, info, outputs, times } = await runJob(engine, job, contents);
-    await prepared.free();
+    const { info, outputs, times } = await runJob(engine, job, contents);
     last = { job, contents, outputs };
     draw(numbers(outputs.get(1), "f32"), width, height);
     await report.showDevice(engine);
@@ -74,9 +73,14 @@ function draw(edges, width, height) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
+let chosen = 0;
 async function show(blob) {
+  const number = ++chosen;
   try {
-    grey = await read(blob);
+    const bitmap = await createImageBitmap(blob);
+    // Another photo was chosen meanwhile.
+    if (number !== chosen) return bitmap.close();
+    grey = read(bitmap);
     await run();
   } catch {
     by("status").textContent = "this file is no picture that the browser can read";
@@ -85,4 +89,6 @@ async function show(blob) {
 
 by("photo").onchange = ({ target }) => target.files[0] && show(target.files[0]);
 by("radius").oninput = run;
-await show(await (await fetch("data/camera.png")).blob());
+const camera = await (await fetch("data/camera.png")).blob();
+// Unless a photo was chosen meanwhile.
+if (chosen === 0) await show(camera);

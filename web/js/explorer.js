@@ -12,13 +12,22 @@ start("explorer-host");
 const example = by("example");
 EXAMPLES.forEach(({ name }, index) => example.append(make("option", { value: index }, name)));
 
-const shared = await decode(location.hash);
-if (shared?.wgsl) example.prepend(make("option", { value: "", selected: true }, "from the link"));
+const editor = new Editor(by("source"), EXAMPLES[2].wgsl, later);
+example.value = "2";
+let entry = "";
 
-const editor = new Editor(by("source"), shared?.wgsl ?? EXAMPLES[2].wgsl, later);
-if (!shared?.wgsl) example.value = "2";
-if (shared?.target) by("target").value = shared.target;
-let entry = shared?.entry ?? "";
+// Shows the source of the URL, if it has one.
+async function loadShared() {
+  const shared = await decode(location.hash);
+  if (typeof shared?.wgsl !== "string") return;
+  const found = example.querySelector('option[value=""]');
+  if (!found) example.prepend(make("option", { value: "" }, "from the link"));
+  example.value = "";
+  editor.text = shared.wgsl;
+  entry = String(shared.entry ?? "");
+  const targets = [...by("target").options].map(({ value }) => value);
+  if (targets.includes(shared.target)) by("target").value = shared.target;
+}
 
 // One panel for each language; on narrow pages one at a time.
 const panes = NAMES.map((name) => {
@@ -169,4 +178,6 @@ by("link").onclick = async () => {
   const value = { wgsl: editor.text, target: by("target").value, entry: by("entry").value };
   by("status").textContent = await share(value);
 };
+addEventListener("hashchange", () => loadShared().then(compile));
+await loadShared();
 compile();

@@ -1,7 +1,7 @@
 // Heat in a plate: a simulation whose data stay on the GPU.
 import { by, make } from "./frame.js";
 import { call, start } from "./client.js";
-import { chooseDevice } from "./devices.js";
+import { chooseDevice, latest } from "./devices.js";
 import { cpu } from "./measure.js";
 import { Report } from "./report.js";
 
@@ -19,6 +19,8 @@ const NO_PEN = new Float32Array([0, 0, 0, 0]);
 let simulation = null;
 let running = true;
 const report = new Report(by("report"), { verify: compareWithCpu });
+// One start at a time: each frees the simulation before it.
+const restart = latest(begin);
 const device = await chooseDevice(restart);
 
 // The plate at first: a hot square.
@@ -32,28 +34,35 @@ async function prepare(engine) {
   const state = plate();
   const contents = [state, state.slice(), new Uint32Array(PIXEL_WORDS), NO_PEN];
   const prepared = await engine.prepare(job, contents);
-  await prepared.record(STEPS);
-  return prepared;
+  try {
+    await prepared.record(STEPS);
+    return prepared;
+  } catch (error) {
+    await prepared.free().catch(() => {});
+    throw error;
+  }
+}
+
+// Ends a simulation: its job can be freed once no call uses it.
+async function end({ job, frames, writing }) {
+  await frames;
+  await writing;
+  // If its device is lost, there is nothing to free.
+  await job.free().catch(() => {});
 }
 
 // Starts from the first state, on the chosen device.
-async function restart() {
+async function begin() {
   const old = simulation;
   simulation = null;
-  // If its device is lost, there is nothing to free.
-  await old?.job.free().catch(() => null);
+  if (old) await end(old);
   by("status").textContent = "compiling …";
+  let prepared;
   try {
     const begun = performance.now();
     const engine = await device();
-    const prepared = await prepare(engine);
-    const canvas = make("canvas", { className: "picture", width: WIDTH, height: HEIGHT });
-    canvas.id = "canvas";
-    by("place").replaceChildren(canvas);
-    canvas.addEventListener("pointerdown", heatAt);
-    canvas.addEventListener("pointermove", (event) => event.buttons && heatAt(event));
-    canvas.addEventListener("pointerup", () => setPen(NO_PEN));
-    const draw = await drawing(prepared, canvas);
+    prepared = await prepare(engine);
+    const draw = await drawing(prepared, newCanvas());
     await prepared.replay();
     await draw();
     const first = performance.now() - begun;
@@ -62,12 +71,24 @@ async function restart() {
     times.device = await prepared.deviceTime();
     await report.showDevice(engine);
     await report.showRun(engine, info.kernel, times);
-    simulation = { engine, job: prepared, draw, frames: 0, since: await call(0, "counts") };
+    simulation = { engine, job: prepared, draw, count: 0, since: await call(0, "counts") };
     by("status").textContent = "";
-    frame(simulation);
+    simulation.frames = showFrames(simulation);
   } catch (error) {
     by("status").textContent = error.message;
+    await prepared?.free().catch(() => {});
   }
+}
+
+// Puts a canvas into the page: one that was connected with a buffer cannot be used again.
+function newCanvas() {
+  const canvas = make("canvas", { className: "picture", width: WIDTH, height: HEIGHT });
+  canvas.id = "canvas";
+  by("place").replaceChildren(canvas);
+  canvas.addEventListener("pointerdown", heatAt);
+  canvas.addEventListener("pointermove", (event) => event.buttons && heatAt(event));
+  canvas.addEventListener("pointerup", () => setPen(NO_PEN));
+  return canvas;
 }
 
 // Returns the function that shows the pixels. On WebGPU they are copied to the canvas on the GPU.
@@ -86,7 +107,7 @@ async function drawing(prepared, canvas) {
 }
 
 // Runs frames until another simulation starts.
-async function frame(current) {
+async function showFrames(current) {
   const begun = performance.now();
   while (simulation === current) {
     await new Promise(requestAnimationFrame);
@@ -94,20 +115,20 @@ async function frame(current) {
     try {
       await current.job.replay();
       await current.draw();
+      current.count++;
+      if (current.count % 30 === 0) await showCounts(current, begun);
     } catch (error) {
       if (simulation === current) by("status").textContent = error.message;
       return;
     }
-    current.frames++;
-    if (current.frames % 30 === 0) await showCounts(current, begun);
   }
 }
 
-async function showCounts({ engine, frames, since }, begun) {
+async function showCounts({ engine, count, since }, begun) {
   const now = await call(0, "counts");
   const seconds = (performance.now() - begun) / 1000;
   report.show({
-    Frames: `${frames} of ${STEPS} steps, ${(frames / seconds).toFixed(0)} in a second`,
+    Frames: `${count} of ${STEPS} steps, ${(count / seconds).toFixed(0)} in a second`,
     "In the frame loop":
       by("device").value === "wgpu"
         ? `${now.buffers - since.buffers} buffers created, ${now.maps - since.maps} mapped, ` +
@@ -119,19 +140,27 @@ async function showCounts({ engine, frames, since }, begun) {
 
 // Runs the same frames on the chosen device and on the CPU device; compares the heat.
 async function compareWithCpu() {
-  const jobs = [await prepare(await cpu()), await prepare(await device())];
-  const states = [];
-  for (const each of jobs) {
-    for (let run = 0; run < 4; run++) await each.replay();
-    states.push(await each.read(0));
+  const jobs = [];
+  try {
+    const states = [];
+    for (const engine of [await cpu(), await device()]) {
+      const job = await prepare(engine);
+      jobs.push(job);
+      for (let run = 0; run < 4; run++) await job.replay();
+      states.push(await job.read(0));
+    }
+    const comparison = await jobs[0].compare(0, states[0], states[1], 1e-5);
+    return [{ name: `heat after ${4 * STEPS} steps`, ...comparison }];
+  } finally {
+    for (const job of jobs) await job.free().catch(() => {});
   }
-  const comparison = await jobs[0].compare(0, states[0], states[1], 1e-5);
-  for (const each of jobs) await each.free();
-  return [{ name: `heat after ${4 * STEPS} steps`, ...comparison }];
 }
 
 function setPen(pen) {
-  simulation?.job.write(3, new Uint8Array(pen.buffer.slice(0)));
+  if (!simulation) return;
+  const written = simulation.job.write(3, new Uint8Array(pen.buffer.slice(0)));
+  // An error of the device is that of the next frame too.
+  simulation.writing = Promise.allSettled([simulation.writing, written]);
 }
 
 function heatAt({ target, clientX, clientY }) {

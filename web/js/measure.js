@@ -1,5 +1,5 @@
 // Runs a job and measures it; compares its results with those of the CPU device.
-import { Engine } from "./client.js";
+import { Engine, restart } from "./client.js";
 
 // Runs until warm times and device times are taken.
 const WARM_RUNS = 3;
@@ -11,11 +11,24 @@ let latestRun = null;
 // the tests of the pages.
 export const lastRun = () => latestRun;
 
-// Runs a job once and reads what it writes, and then several times for its warm time. Returns the
-// prepared job, its description, the outputs by binding, and times in milliseconds.
-export async function runJob(engine, job, contents) {
+// Runs a job once and reads what it writes, and then several times for its warm time. Returns its
+// description, the outputs by binding, and times in milliseconds. `use` is called with the prepared
+// job and these, before the job is freed.
+export async function runJob(engine, job, contents, use = () => {}) {
   const begun = performance.now();
   const prepared = await engine.prepare(job, contents);
+  try {
+    const done = await measure(prepared, begun);
+    if (engine !== (await reference)) latestRun = { job, contents, outputs: done.outputs };
+    await use(prepared, done);
+    return done;
+  } finally {
+    // With its device, the job is lost too.
+    await prepared.free().catch(() => {});
+  }
+}
+
+async function measure(prepared, begun) {
   await prepared.run();
   const info = await prepared.describe();
   const outputs = new Map();
@@ -23,12 +36,10 @@ export async function runJob(engine, job, contents) {
     if (writes) outputs.set(index, await prepared.read(index));
   }
   const first = performance.now() - begun;
-  if (engine !== (await reference)) latestRun = { job, contents, outputs };
   let warm = Infinity;
   for (let run = 0; run < WARM_RUNS; run++) warm = Math.min(warm, await prepared.run());
   const device = await prepared.deviceTime();
-  const times = { compile: info.compile_ms, first, warm, device };
-  return { prepared, info, outputs, times };
+  return { info, outputs, times: { compile: info.compile_ms, first, warm, device } };
 }
 
 // Returns the CPU device, opened once.
@@ -37,15 +48,21 @@ export function cpu() {
   return reference;
 }
 
+// Ends all runs, also kernels that never end.
+export function stopRuns() {
+  restart("stopped");
+  reference = undefined;
+}
+
 // Runs a job on the CPU device, and compares its outputs with given ones. Returns for each output
 // its name and the comparison.
 export async function verify(job, contents, outputs, tolerance) {
-  const { prepared, info, outputs: expected } = await runJob(await cpu(), job, contents);
   const found = [];
-  for (const [index, bytes] of expected) {
-    const comparison = await prepared.compare(index, bytes, outputs.get(index), tolerance);
-    found.push({ name: info.bindings[index].name, ...comparison });
-  }
-  await prepared.free();
+  await runJob(await cpu(), job, contents, async (prepared, { info, outputs: expected }) => {
+    for (const [index, bytes] of expected) {
+      const comparison = await prepared.compare(index, bytes, outputs.get(index), tolerance);
+      found.push({ name: info.bindings[index].name, ...comparison });
+    }
+  });
   return found;
 }

@@ -5,6 +5,7 @@ import { compareCases, conformance } from "./conformance.js";
 import { faults } from "./faults.js";
 import { firstResult, sizes } from "./numbers.js";
 import { pages, screenshots } from "./pages.js";
+import { scripts } from "./scripts.js";
 
 await exitUnlessStarted();
 await test("sizes", sizes);
@@ -32,6 +33,7 @@ await withBrowser(PLAIN, async (browser) => {
   for (const [name, work] of Object.entries(pages)) {
     await test(`without WebGPU: ${name}`, () => work(browser, false));
   }
+  for (const [name, work] of Object.entries(scripts)) await test(`scripts: ${name}`, () => work(browser));
   const noWorkers = { before: () => delete globalThis.Worker };
   await test("without workers the engine runs on the page", async () => {
     const { page, close } = await open(browser, "edges.html", noWorkers);

@@ -9,6 +9,11 @@ use scry_gpu::verify::{Bytes, Contents, Tolerance, Workload, compare};
 use scry_gpu::{CompileOptions, Device, Launch};
 use serde_json::Value;
 
+#[path = "../src/request.rs"]
+mod request;
+
+use request::{Request, counts};
+
 type Error = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
@@ -23,35 +28,38 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the numbers of a list of the job.
-fn numbers<'a>(job: &'a Value, name: &str) -> impl Iterator<Item = u64> + 'a {
-    job[name].as_array().into_iter().flatten().filter_map(Value::as_u64)
-}
-
 /// Runs a job; returns whether all outputs agree.
 fn run(folder: &Path) -> Result<bool, Error> {
     let job: Value = serde_json::from_str(&fs::read_to_string(folder.join("job.json"))?)?;
+    let request = Request::read(&job)?;
+    let outputs: Vec<usize> = counts(&job, "outputs")?;
     let mut options = CompileOptions::new();
-    if let Some(entry) = job["entry"].as_str() {
+    if let Some(entry) = &request.entry {
         options = options.entry(entry);
     }
-    for (name, value) in job["overrides"].as_object().into_iter().flatten() {
-        options = options.set(name, value.as_f64().unwrap_or_default());
+    for (name, value) in &request.overrides {
+        options = options.set(name, *value);
     }
-    let buffers = job["buffers"].as_u64().unwrap_or_default();
-    let inputs = (0..buffers).map(|index| fs::read(folder.join(format!("input-{index}"))));
+    let buffers = 0..request.buffers.len();
+    let inputs = buffers.map(|index| fs::read(folder.join(format!("input-{index}"))));
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
     let contents: Vec<Bytes<'_>> = inputs.iter().map(|input| Bytes(input)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|it| it as &dyn Contents).collect();
-    let size: Vec<u64> = numbers(&job, "invocations").collect();
-    let axis = |nth: usize| size.get(nth).copied().unwrap_or(1);
-    let launch = Launch::invocations([axis(0), axis(1), axis(2)]);
-    let wgsl = job["wgsl"].as_str().unwrap_or_default();
+    let mut launch = Launch::invocations(request.invocations);
+    if !request.immediates.is_empty() {
+        launch = launch.immediate_bytes(request.immediates);
+    }
+    let wgsl = request.wgsl.as_str();
     let workload = Workload { wgsl, options: &options, contents: &contents, launch: &launch };
     let expected = workload.run(&Device::open("cpu")?)?;
-    let tolerance = job["tolerance"].as_f64().unwrap_or_default();
+    // A zip of lists of different lengths would leave outputs out.
+    if expected.len() != outputs.len() {
+        let (native, page) = (expected.len(), outputs.len());
+        return Err(format!("the kernel writes {native} buffers, the page has {page}").into());
+    }
+    let tolerance = job["tolerance"].as_f64().ok_or("the job has no `tolerance`")?;
     let mut agrees = !expected.is_empty();
-    for (output, index) in expected.iter().zip(numbers(&job, "outputs")) {
+    for (output, index) in expected.iter().zip(outputs) {
         let found = fs::read(folder.join(format!("output-{index}")))?;
         let tolerance = Tolerance::close(tolerance, tolerance);
         let comparison = compare(&output.layout, &output.bytes, &found, tolerance);

@@ -12,6 +12,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use web_time::Instant;
 
 use crate::reflect::scalars;
+use crate::request::Request;
 
 /// Opens a device: the best one if the selector is empty.
 pub(crate) async fn open(selector: &str) -> Result<Device, JsError> {
@@ -60,8 +61,7 @@ impl Engine {
     }
 
     /// Compiles the kernel of a job and uploads the contents of its buffers, one after the other in
-    /// `contents`. The job is JSON: `wgsl`, `entry` (optional), `overrides` (numbers by name),
-    /// `buffers` (bytes of each), `invocations` (along x, y and z), and `immediates` (bytes).
+    /// `contents`. The job is JSON, as [`Request::read`] expects it.
     ///
     /// # Errors
     /// If the job is not such JSON, the kernel is rejected, or the device fails.
@@ -202,29 +202,26 @@ impl Job {
 
 impl Job {
     async fn prepare(device: &Device, job: &Value, contents: &[u8]) -> Result<Self, JsError> {
-        let wgsl = job["wgsl"].as_str().unwrap_or_default();
+        let job = Request::read(job).map_err(|error| JsError::new(&error))?;
         let mut options = CompileOptions::new();
-        if let Some(entry) = job["entry"].as_str() {
+        if let Some(entry) = &job.entry {
             options = options.entry(entry);
         }
-        for (name, value) in job["overrides"].as_object().into_iter().flatten() {
-            options = options.set(name, value.as_f64().unwrap_or_default());
+        for (name, value) in &job.overrides {
+            options = options.set(name, *value);
         }
         let start = Instant::now();
-        let kernel = device.compile_with_async(wgsl, &options).await.map_err(js_error)?;
+        let kernel = device.compile_with_async(&job.wgsl, &options).await.map_err(js_error)?;
         let (compile_ms, start) = (milliseconds(start), Instant::now());
         let (mut buffers, mut rest) = (Vec::new(), contents);
-        for size in numbers(&job["buffers"]) {
-            let content = rest.split_off(..size as usize);
+        for size in job.buffers {
+            let content = rest.split_off(..size);
             let content = content.ok_or_else(|| JsError::new("the contents end too early"))?;
             buffers.push(upload(device, content).await.map_err(js_error)?);
         }
-        let size: Vec<u32> = numbers(&job["invocations"]).map(|it| it as u32).collect();
-        let axis = |nth: usize| size.get(nth).copied().unwrap_or(1);
-        let immediates: Vec<u8> = numbers(&job["immediates"]).map(|it| it as u8).collect();
-        let mut launch = Launch::invocations([axis(0), axis(1), axis(2)]);
-        if !immediates.is_empty() {
-            launch = launch.immediate_bytes(immediates);
+        let mut launch = Launch::invocations(job.invocations);
+        if !job.immediates.is_empty() {
+            launch = launch.immediate_bytes(job.immediates);
         }
         let upload_ms = milliseconds(start);
         let device = device.clone();
@@ -254,9 +251,4 @@ impl Job {
 /// Uploads bytes to an untyped buffer.
 async fn upload(device: &Device, content: &[u8]) -> scry_gpu::Result<UntypedBuffer> {
     device.upload_async(content).await?.untyped().view_as(None)
-}
-
-/// Returns the numbers of a JSON list.
-fn numbers(list: &Value) -> impl Iterator<Item = u64> {
-    list.as_array().into_iter().flatten().map(|number| number.as_u64().unwrap_or_default())
 }

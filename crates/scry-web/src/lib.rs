@@ -15,3 +15,5 @@ pub mod explorer;
 mod exports;
 #[cfg(any(feature = "explorer", feature = "engine"))]
 pub mod reflect;
+#[cfg(feature = "engine")]
+pub mod request;

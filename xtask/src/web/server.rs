@@ -1,16 +1,19 @@
 //! A server of static files for browsers on this machine.
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::{Component, Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Bytes of a request line that are read at most.
-const MAX_LINE: u64 = 8 << 10;
+/// Bytes of a request line and its headers that are read at most.
+const MAX_HEAD: u64 = 64 << 10;
+
+/// Bytes after those that are discarded, so that the client reads the answer.
+const MAX_DISCARDED: u64 = 1 << 20;
 
 /// Time until an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
@@ -32,43 +35,78 @@ impl Server {
 
     /// Serves the files of a folder until the program ends.
     pub(crate) fn serve(self, folder: PathBuf) -> Result<()> {
-        for stream in self.0.incoming() {
-            let (stream, folder) = (stream?, folder.clone());
-            // A browser that closes a connection is no error of the server.
-            thread::spawn(move || drop(answer(&stream, &folder)));
-        }
+        serve_all(self.0.incoming(), &folder);
         Ok(())
     }
 }
 
+/// Answers every connection. One that fails before it is accepted is no error of the server, nor is
+/// a browser that closes one.
+fn serve_all(connections: impl Iterator<Item = io::Result<TcpStream>>, folder: &Path) {
+    for stream in connections {
+        let Ok(stream) = stream else {
+            // If files are exhausted, other connections have to end first.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let folder = folder.to_path_buf();
+        // Without a thread, the connection is closed.
+        drop(thread::Builder::new().spawn(move || drop(answer(&stream, &folder))));
+    }
+}
+
 /// Answers the first request of a connection.
-fn answer(stream: &TcpStream, folder: &Path) -> std::io::Result<()> {
+fn answer(stream: &TcpStream, folder: &Path) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE))?;
-    let mut reader = BufReader::new(std::io::Read::take(stream, MAX_LINE));
+    let Some(request) = request_line(stream)? else {
+        let body = b"the request has more than 64 KiB";
+        send(stream, "431 Request Header Fields Too Large", TEXT, body)?;
+        // Closed with unread bytes, the connection would be reset before the answer is read.
+        stream.shutdown(Shutdown::Write)?;
+        io::copy(&mut stream.take(MAX_DISCARDED), &mut io::sink())?;
+        return Ok(());
+    };
+    let (status, kind, body) = response(&request, folder);
+    if request.starts_with("HEAD ") {
+        send_head(stream, status, kind, body.len())
+    } else {
+        send(stream, status, kind, &body)
+    }
+}
+
+/// Reads a request up to the empty line after its headers; returns its first line, or `None` if it
+/// is longer than [`MAX_HEAD`].
+fn request_line(stream: &TcpStream) -> io::Result<Option<String>> {
+    let mut reader = BufReader::new(stream).take(MAX_HEAD);
     let mut request = String::new();
     reader.read_line(&mut request)?;
     // The headers are of no interest, but a browser expects that they are read.
-    let mut header = String::new();
-    while reader.read_line(&mut header)? > 2 {
+    let mut header = Vec::new();
+    while reader.read_until(b'\n', &mut header)? > 2 {
         header.clear();
     }
-    let (status, kind, body) = response(&request, folder);
-    let mut stream = stream;
+    let is_complete = reader.limit() > 0 || header.ends_with(b"\n");
+    Ok(is_complete.then_some(request))
+}
+
+fn send_head(mut stream: &TcpStream, status: &str, kind: &str, length: usize) -> io::Result<()> {
     write!(
         stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
-         Cache-Control: no-cache\r\nConnection: close\r\n\r\n",
-        body.len()
-    )?;
-    if !request.starts_with("HEAD ") {
-        stream.write_all(&body)?;
-    }
-    stream.flush()
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Cache-Control: no-cache\r\nConnection: close\r\n\r\n"
+    )
 }
+
+fn send(mut stream: &TcpStream, status: &str, kind: &str, body: &[u8]) -> io::Result<()> {
+    send_head(stream, status, kind, body.len())?;
+    stream.write_all(body)
+}
+
+/// The MIME type of messages.
+const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Returns status, MIME type and content for a request line.
 fn response(request: &str, folder: &Path) -> (&'static str, &'static str, Vec<u8>) {
-    const TEXT: &str = "text/plain; charset=utf-8";
     let mut words = request.split(' ');
     if !matches!(words.next(), Some("GET" | "HEAD")) {
         return ("405 Method Not Allowed", TEXT, b"only GET and HEAD".to_vec());
@@ -114,9 +152,16 @@ fn mime_type(file: &Path) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use super::*;
+
+    /// Sends a request, and returns the answer.
+    fn ask(address: &str, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
 
     #[test]
     fn paths_stay_in_the_folder() {
@@ -137,13 +182,7 @@ mod tests {
         let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let served = folder.path().to_path_buf();
         thread::spawn(move || server.serve(served));
-        let get = |line: &str| {
-            let mut stream = TcpStream::connect(&address).unwrap();
-            write!(stream, "{line} HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-            let mut answer = Vec::new();
-            stream.read_to_end(&mut answer).unwrap();
-            String::from_utf8_lossy(&answer).into_owned()
-        };
+        let get = |line: &str| ask(&address, &format!("{line} HTTP/1.1\r\nHost: here\r\n\r\n"));
         let page = get("GET /");
         assert!(page.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{page}");
         assert!(page.ends_with("\r\n\r\n<p>hello"), "{page}");
@@ -152,5 +191,34 @@ mod tests {
         assert!(get("GET /missing").starts_with("HTTP/1.1 404"));
         assert!(get("GET /../secret").starts_with("HTTP/1.1 400"));
         assert!(get("POST /").starts_with("HTTP/1.1 405"));
+    }
+    #[test]
+    fn a_failed_connection_does_not_end_the_server() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("index.html"), "<p>hello").unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let served = folder.path().to_path_buf();
+        thread::spawn(move || {
+            let failed = Err(io::Error::from(ErrorKind::ConnectionAborted));
+            serve_all(std::iter::once(failed).chain(listener.incoming()), &served);
+        });
+        assert!(ask(&address, "GET / HTTP/1.1\r\n\r\n").ends_with("<p>hello"));
+    }
+
+    #[test]
+    fn large_requests_are_read_up_to_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("index.html"), "<p>hello").unwrap();
+        let server = Server::bind(0).unwrap();
+        let address = server.0.local_addr().unwrap().to_string();
+        let served = folder.path().to_path_buf();
+        thread::spawn(move || server.serve(served));
+        let get = |bytes: usize| {
+            let cookie = "x".repeat(bytes);
+            ask(&address, &format!("GET / HTTP/1.1\r\nCookie: {cookie}\r\n\r\n"))
+        };
+        assert!(get(40 << 10).ends_with("<p>hello"));
+        assert!(get(200 << 10).starts_with("HTTP/1.1 431 "));
     }
 }
