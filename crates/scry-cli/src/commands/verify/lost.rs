@@ -69,7 +69,9 @@ fn reopen(device: &Device, limit: TimeLimit) -> Result<Device, GpuError> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
+
+    use scry_gpu::{Buffer, Kernel};
 
     use super::*;
 
@@ -78,6 +80,20 @@ mod tests {
         @compute @workgroup_size(64) fn slow(@builtin(global_invocation_id) id: vec3u) {
             for (var i = 0u; i < 60000u; i += 1u) { x[id.x] = x[id.x] * 1664525u + 1013904223u; }
         }";
+
+    /// Returns the workgroups of [`SLOW`] that a device computes for 8 seconds: longer than it may
+    /// take after its time limit.
+    fn workgroups_for_8_seconds(device: &Device, slow: &Kernel, x: &Buffer<u32>) -> u32 {
+        const FEW: u32 = 256;
+        let mut seconds = 0.0;
+        for _ in 0..2 {
+            let start = Instant::now();
+            device.run(slow, &[x], FEW).unwrap();
+            device.wait().unwrap();
+            seconds = start.elapsed().as_secs_f64();
+        }
+        (f64::from(FEW) * 8.0 / seconds) as u32
+    }
 
     #[test]
     fn lost_devices_are_reopened() {
@@ -88,10 +104,11 @@ mod tests {
         let (cpu, limit) = (Device::open("cpu").unwrap(), Duration::from_secs(600));
         let limit = TimeLimit { time_limit: Some(limit) };
         let mut devices = Devices::new((cpu, vec![device.clone()]), limit);
-        device.set_time_limit(Some(Duration::from_millis(1)));
         let slow = device.compile(SLOW).unwrap();
         let x = device.upload(&vec![1u32; 1 << 14]).unwrap();
-        let outcome = device.run(&slow, &[&x], 1 << 14).and_then(|()| device.wait());
+        let workgroups = workgroups_for_8_seconds(&device, &slow, &x);
+        device.set_time_limit(Some(Duration::from_millis(1)));
+        let outcome = device.run(&slow, &[&x], workgroups).and_then(|()| device.wait());
         assert!(matches!(outcome, Err(GpuError::Timeout { .. })), "{outcome:?}");
         assert!(matches!(device.wait(), Err(GpuError::DeviceLost(_))));
         devices.reopen_lost(Path::new("slow.wgsl"));
