@@ -45,9 +45,8 @@ impl Device {
     /// incomplete output, and later ones do not start. All waits in progress for this work, or
     /// for later work, fail with the same error, and the device stays usable. CUDA and Vulkan
     /// cancel kernels by loops that poll for it: those that are not proven to end soon. Vulkan also
-    /// cancels work submitted later. Kernels that do not poll have at most half a second to finish,
-    /// on drivers in software 5 seconds; otherwise the device is lost, and later calls fail
-    /// at once. On Vulkan devices without device
+    /// cancels work submitted later. Kernels that do not poll have at most half a second to finish;
+    /// otherwise the device is lost, and later calls fail at once. On Vulkan devices without device
     /// memory that the host can write, no kernel polls.
     ///
     /// In WebAssembly the call has no effect, and logs a warning.

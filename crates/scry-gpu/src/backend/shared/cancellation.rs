@@ -4,24 +4,9 @@ use std::time::Duration;
 
 #[cfg(any(cuda, vulkan))]
 use crate::api::error::Result;
-#[cfg(any(vulkan, wgpu))]
-use crate::api::info::DeviceKind;
 
 /// Interval at which a cancellation checks its progress: it fails if no submission ended in one.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// The same for a device that runs kernels on the host's processor, which other work may delay.
-#[cfg(any(vulkan, wgpu))]
-const SOFTWARE_CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Returns the interval for a kind of device.
-#[cfg(any(vulkan, wgpu))]
-pub(crate) fn cancel_timeout(kind: DeviceKind) -> Duration {
-    match kind {
-        DeviceKind::Software => SOFTWARE_CANCEL_TIMEOUT,
-        _ => CANCEL_TIMEOUT,
-    }
-}
 
 /// Repeats `wait` until it returns true. Returns false if it times out and `poll`, which returns
 /// the last finished submission, reports no progress. `reached` is the result of the previous poll.

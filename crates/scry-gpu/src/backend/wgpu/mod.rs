@@ -29,7 +29,7 @@ use self::device::Gpu;
 use self::memory::Block;
 use self::queue::encode::{Operation, Tables};
 use self::queue::submit::Queue;
-use super::shared::cancellation::cancel_timeout;
+use super::shared::cancellation::CANCEL_TIMEOUT;
 use super::shared::command_checks::{no_allocation, no_recording};
 use super::shared::locks::{read, write};
 use crate::DeviceInfo;
@@ -197,8 +197,7 @@ impl Driver for WgpuDriver {
     /// kernel can poll for a cancellation.
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
         self.0.gpu.check_alive()?;
-        let timeout = cancel_timeout(self.0.gpu.info.kind);
-        let has_ended = self.0.queue.wait(submission.0, timeout)?;
+        let has_ended = self.0.queue.wait(submission.0, CANCEL_TIMEOUT)?;
         let none = Cancelled { first: SubmissionIndex(submission.0 + 1), last: submission };
         Ok(has_ended.then_some(none))
     }

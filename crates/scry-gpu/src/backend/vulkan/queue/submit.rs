@@ -14,7 +14,7 @@ use crate::api::error::{GpuError, Result};
 use crate::api::info::DeviceKind;
 use crate::backend::no_times;
 use crate::backend::shared::cancellation::{
-    cancel_timeout, first_cancelled, wait_while_progressing,
+    CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
 };
 use crate::backend::shared::timers::Timers;
 use crate::backend::vulkan::device::Gpu;
@@ -225,9 +225,8 @@ impl Queue {
         submission: SubmissionIndex,
         stop: Option<&Block>,
     ) -> Result<Option<Cancelled>> {
-        let timeout = cancel_timeout(self.gpu.info.kind);
         let Some(stop) = stop else {
-            let has_ended = timeline.wait(submission.0, timeout)?;
+            let has_ended = timeline.wait(submission.0, CANCEL_TIMEOUT)?;
             let none = Cancelled { first: SubmissionIndex(submission.0 + 1), last: submission };
             return Ok(has_ended.then_some(none));
         };
@@ -241,7 +240,7 @@ impl Queue {
             return Ok(cancelled(submission.0));
         }
         stop.signal(1)?;
-        let wait = || timeline.wait(state.last, timeout);
+        let wait = || timeline.wait(state.last, CANCEL_TIMEOUT);
         if !wait_while_progressing(before, wait, || timeline.poll())? {
             return Ok(None);
         }
