@@ -81,9 +81,9 @@ mod tests {
             for (var i = 0u; i < 60000u; i += 1u) { x[id.x] = x[id.x] * 1664525u + 1013904223u; }
         }";
 
-    /// Returns the workgroups of [`SLOW`] that a device computes for 8 seconds: longer than it may
-    /// take after its time limit.
-    fn workgroups_for_8_seconds(device: &Device, slow: &Kernel, x: &Buffer<u32>) -> u32 {
+    /// Returns the workgroups of [`SLOW`] that a device computes for 3 seconds: longer than the
+    /// half second that it may take after its time limit.
+    fn workgroups_for_3_seconds(device: &Device, slow: &Kernel, x: &Buffer<u32>) -> u32 {
         const FEW: u32 = 256;
         let mut seconds = 0.0;
         for _ in 0..2 {
@@ -92,7 +92,7 @@ mod tests {
             device.wait().unwrap();
             seconds = start.elapsed().as_secs_f64();
         }
-        (f64::from(FEW) * 8.0 / seconds) as u32
+        (f64::from(FEW) * 3.0 / seconds) as u32
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         let mut devices = Devices::new((cpu, vec![device.clone()]), limit);
         let slow = device.compile(SLOW).unwrap();
         let x = device.upload(&vec![1u32; 1 << 14]).unwrap();
-        let workgroups = workgroups_for_8_seconds(&device, &slow, &x);
+        let workgroups = workgroups_for_3_seconds(&device, &slow, &x);
         device.set_time_limit(Some(Duration::from_millis(1)));
         let outcome = device.run(&slow, &[&x], workgroups).and_then(|()| device.wait());
         assert!(matches!(outcome, Err(GpuError::Timeout { .. })), "{outcome:?}");
