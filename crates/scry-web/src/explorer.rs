@@ -2,7 +2,7 @@
 //! line that each line is from. It needs no device.
 
 use scry_ir::kir::{Kir, KirOptions};
-use scry_ir::{Interface, MatrixProducts, ShaderError, SpirvOptions, SpirvWorkarounds, spirv_text};
+use scry_ir::{Interface, ShaderError, SpirvOptions, spirv_text};
 use scry_ptx::{PtxOptions, Target, translate};
 use serde_json::{Value, json};
 
@@ -53,17 +53,7 @@ fn panes(kir: &Kir, interface: &Interface, target: Target, checked: bool) -> Vec
         Err(error) => json!({ "name": name, "error": error.to_string() }),
     };
     let ptx = translate(kir, &PtxOptions::new(target));
-    let options = SpirvOptions {
-        version: (1, 3),
-        checked,
-        native_workgroup_zeroing: false,
-        linearised: false,
-        workarounds: SpirvWorkarounds::empty(),
-        reports_aborted_loops: false,
-        polls: false,
-        matrices: MatrixProducts::all(),
-        max_workgroup_memory: u32::MAX,
-    };
+    let options = SpirvOptions::portable(checked);
     let spirv = kir.to_spirv(interface, &options);
     vec![
         pane("KIR", Ok(kir_lines(&kir.with_positions().to_string()))),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use scry_ir::kir::{Kir, KirOptions};
-use scry_ir::{MatrixProducts, Outline, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
+use scry_ir::{Outline, Program, ShaderError, SpirvOptions};
 use scry_ptx::PtxOptions;
 use serde_json::json;
 
@@ -75,17 +75,7 @@ fn output_path(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn spirv(program: &Program, args: &Emit) -> Result<Translation, Failure> {
-    let options = SpirvOptions {
-        version: (1, 3),
-        checked: !args.unchecked,
-        native_workgroup_zeroing: false,
-        linearised: false,
-        workarounds: SpirvWorkarounds::empty(),
-        reports_aborted_loops: false,
-        polls: false,
-        matrices: MatrixProducts::all(),
-        max_workgroup_memory: u32::MAX,
-    };
+    let options = SpirvOptions::portable(!args.unchecked);
     let words = program.to_spirv(&options).map_err(|error| failure_of(args, &error))?;
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     Ok(Translation { bytes, language: "SPIR-V 1.3".to_owned() })

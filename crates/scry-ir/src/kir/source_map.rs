@@ -122,7 +122,7 @@ impl SourceMap {
 #[cfg(test)]
 mod tests {
     use crate::kir::KirOptions;
-    use crate::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds, spirv_text};
+    use crate::{Program, SpirvOptions, spirv_text};
 
     const SOURCE: &str = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(1) fn main() {
@@ -133,17 +133,7 @@ mod tests {
     fn line_info_is_only_written_on_request() {
         let program = Program::parse(SOURCE).unwrap();
         let mut kir = program.to_kir(&KirOptions { checked: true }).unwrap();
-        let options = SpirvOptions {
-            version: (1, 3),
-            checked: true,
-            native_workgroup_zeroing: false,
-            linearised: false,
-            workarounds: SpirvWorkarounds::empty(),
-            reports_aborted_loops: false,
-            polls: false,
-            matrices: MatrixProducts::empty(),
-            max_workgroup_memory: 32 << 10,
-        };
+        let options = SpirvOptions::portable(true);
         for line_info in [false, true] {
             kir.source.line_info = line_info;
             let spirv = spirv_text(&kir.to_spirv(program.interface(), &options).unwrap());

@@ -56,6 +56,33 @@ impl SpirvOptions {
     /// Size in bytes of the buffer of [`SpirvOptions::polls`].
     pub const STOP_SIZE: u32 = 4;
 
+    /// Returns options for a device of which nothing is known, such as that of a compiler explorer:
+    /// SPIR-V 1.3 without optional features and workarounds, and with all products of cooperative
+    /// matrices.
+    ///
+    /// ```
+    /// use scry_ir::{Program, SpirvOptions};
+    ///
+    /// let program = Program::parse("@compute @workgroup_size(64) fn main() {}")?;
+    /// let words = program.to_spirv(&SpirvOptions::portable(true))?;
+    /// assert_eq!(words[1], 0x0001_0300);
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    #[must_use]
+    pub const fn portable(checked: bool) -> Self {
+        Self {
+            version: (1, 3),
+            checked,
+            native_workgroup_zeroing: false,
+            linearised: false,
+            workarounds: SpirvWorkarounds::empty(),
+            reports_aborted_loops: false,
+            polls: false,
+            matrices: MatrixProducts::all(),
+            max_workgroup_memory: u32::MAX,
+        }
+    }
+
     /// Returns whether long loops are split, so that they poll.
     pub(super) fn strip_mines(&self) -> bool {
         self.polls && self.checked
