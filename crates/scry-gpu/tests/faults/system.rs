@@ -184,13 +184,14 @@ fn fault_36_device_search_without_files() {
     let variables = [("SCRY_VALIDATE", OsString::new()), (PRESENT, present.clone().into())];
     in_child_with(name, TIMEOUT, &variables, || {
         let used = open_files();
-        for spare in 0..16 {
-            let before = set_limit(libc::RLIMIT_NOFILE, used + spare);
+        // With the limit 0 not even one file can be opened.
+        for limit in std::iter::once(0).chain(used..used + 16) {
+            let before = set_limit(libc::RLIMIT_NOFILE, limit);
             let result = Device::auto().and_then(|gpu| try_run_work(&gpu));
             set_limit(libc::RLIMIT_NOFILE, before);
             if let Err(error) = result {
-                assert!(may_result_from_missing_files(&error), "{spare} files: {error}");
-                println!("{spare} files: {error}");
+                assert!(may_result_from_missing_files(&error), "limit {limit}: {error}");
+                println!("limit {limit}, {used} open: {error}");
             }
         }
         present.split(' ').for_each(check_reopens);

@@ -82,7 +82,9 @@ async fn find_async() -> Found {
     if !wgpu::util::is_browser_webgpu_supported().await {
         return select(Vec::new()).map(boxed);
     }
-    let raw = instance().enumerate_adapters(Backends::PRIMARY).await;
+    let instance = instance();
+    let raw = instance.enumerate_adapters(Backends::PRIMARY).await;
+    keep(instance, &raw);
     select(raw).map(boxed)
 }
 
@@ -103,7 +105,10 @@ pub(super) fn usable() -> Result<Vec<WgpuAdapter>, Absence> {
             help: "await `Device::auto_async` or `Device::open_async`".to_owned(),
         });
     }
-    select(ready(instance().enumerate_adapters(Backends::PRIMARY)).unwrap_or_default())
+    let instance = instance();
+    let raw = ready(instance.enumerate_adapters(Backends::PRIMARY)).unwrap_or_default();
+    keep(instance, &raw);
+    select(raw)
 }
 
 /// Returns those of wgpu's adapters that are usable, in order.
@@ -143,12 +148,12 @@ fn select(raw: Vec<wgpu::Adapter>) -> Result<Vec<WgpuAdapter>, Absence> {
     Ok(adapters)
 }
 
-/// Returns wgpu's instance, created once: its drivers stay loaded. A forked child creates its own,
-/// and leaks that of its parent, whose locks may be held forever.
+/// The instance that all searches of a process share: its drivers stay loaded.
+static SHARED: Mutex<Option<(Process, ManuallyDrop<Instance>)>> = Mutex::new(None);
+
+/// Returns wgpu's shared instance, or a new one if this process has none.
 fn instance() -> Instance {
-    static SHARED: Mutex<Option<(Process, ManuallyDrop<Instance>)>> = Mutex::new(None);
-    let mut shared = lock(&SHARED);
-    if let Some((process, instance)) = &*shared
+    if let Some((process, instance)) = &*lock(&SHARED)
         && !process.has_forked()
     {
         return Instance::clone(instance);
@@ -157,9 +162,18 @@ fn instance() -> Instance {
     descriptor.backends = Backends::PRIMARY;
     // Without wgpu's checks of indirect launches: kernels of this crate compute those grids.
     descriptor.flags = wgpu::InstanceFlags::empty();
-    let instance = Instance::new(descriptor);
-    *shared = Some((Process::current(), ManuallyDrop::new(instance.clone())));
-    instance
+    Instance::new(descriptor)
+}
+
+/// Shares an instance with the searches to come if it found adapters. One that found none may lack
+/// a driver that could not be opened at that time, for want of files or memory, for good. A forked
+/// child replaces, and leaks, the instance of its parent, whose locks may be held forever.
+fn keep(instance: Instance, found: &[wgpu::Adapter]) {
+    let mut shared = lock(&SHARED);
+    let is_kept = shared.as_ref().is_some_and(|(process, _)| !process.has_forked());
+    if !is_kept && !found.is_empty() {
+        *shared = Some((Process::current(), ManuallyDrop::new(instance)));
+    }
 }
 
 /// Returns the optional features of an adapter that this backend uses.
