@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub enum Command {
     Verify(Box<Verify>),
     /// Run random kernels on every device and compare the results with those of the CPU.
     Fuzz(Fuzz),
+    /// Start a program several times on this host, as the ranks of a group of devices.
+    Launch(Launch),
     /// List or delete the compiled kernels on disk.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::CACHE_EXAMPLES, after_help = help::CACHE)]
@@ -78,6 +81,7 @@ impl Command {
             Self::Run(_) => "run",
             Self::Verify(_) => "verify",
             Self::Fuzz(_) => "fuzz",
+            Self::Launch(_) => "launch",
             Self::Cache { .. } => "cache",
             Self::Completions { .. } => "completions",
             Self::Man(_) => "man",
@@ -305,6 +309,20 @@ pub struct Fuzz {
     /// Internal: run as such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
     pub child: Option<String>,
+}
+
+/// Arguments of `scry launch`.
+#[derive(Debug, Args)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::LAUNCH_EXAMPLES, after_help = help::LAUNCH)]
+pub struct Launch {
+    /// Number of processes to start.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub ranks: u32,
+    /// Program to start, and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
 }
 
 /// Arguments of `scry man`.
