@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use scry_gpu::{Batch, Device, UntypedBuffer};
 
-use super::Graph;
 use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
 use super::group::{self, Limits};
@@ -14,7 +13,9 @@ use super::grouped::Grouped;
 use super::node::StateInfo;
 use super::plan;
 use super::record::{Observer, Specialised, Target};
+use super::rows;
 use super::simplify;
+use super::{Fusion, Graph};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Map;
 use crate::runtime::{MapLaunch, Runtime};
@@ -45,7 +46,7 @@ pub(crate) struct Shared {
     /// The states, by position in the graph's.
     pub(crate) states: Vec<UntypedBuffer>,
     call: Call,
-    fuses: bool,
+    fusion: Fusion,
     /// The most recently used last.
     specialised: Mutex<Vec<(Sizes, Arc<Specialised>)>>,
     compiles: AtomicU64,
@@ -93,21 +94,17 @@ impl Graph {
             });
         }
         let graph = Reachable::new(&nodes, &ids);
+        let fusion = nodes.fusion.unwrap_or_else(Fusion::from_environment);
         drop(nodes);
         graph.check_dimensions(call)?;
-        let plan = Plan::new(call, self.recorder.runtime(), graph, fuses())?;
+        let plan = Plan::new(call, self.recorder.runtime(), graph, fusion)?;
         plan.specialised(&plan.shared.graph.largest_sizes())?;
         Ok(plan)
     }
 }
 
-/// Returns whether `SCRY_FUSE` enables fusion, as by default.
-fn fuses() -> bool {
-    std::env::var_os("SCRY_FUSE").is_none_or(|value| value != "0")
-}
-
 impl Plan {
-    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fuses: bool) -> Result<Self> {
+    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fusion: Fusion) -> Result<Self> {
         let allocate = |state: &StateInfo| {
             let bytes = crate::op::packed_bytes(&state.shape, state.dtype);
             runtime.device().alloc_untyped(None, bytes)
@@ -116,7 +113,7 @@ impl Plan {
         let states = states.map_err(|error| call.gpu(error))?;
         let (specialised, compiles) = (Mutex::default(), AtomicU64::new(0));
         let runtime = runtime.clone();
-        let shared = Shared { runtime, graph, states, call, fuses, specialised, compiles };
+        let shared = Shared { runtime, graph, states, call, fusion, specialised, compiles };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -267,7 +264,7 @@ impl Plan {
             kept.push(entry);
             return Ok(specialised);
         }
-        let specialised = Arc::new(shared.specialise(sizes, shared.fuses)?);
+        let specialised = Arc::new(shared.specialise(sizes)?);
         kept.push((sizes.clone(), specialised.clone()));
         if kept.len() > KEPT_SIZES {
             kept.remove(0);
@@ -331,16 +328,16 @@ impl Shared {
     }
 
     /// Compiles the graph for sizes.
-    pub(super) fn specialise(&self, sizes: &Sizes, fuses: bool) -> Result<Specialised> {
-        let grouped = self.group(sizes, fuses)?;
+    pub(super) fn specialise(&self, sizes: &Sizes) -> Result<Specialised> {
+        let grouped = self.group(sizes)?;
         self.plan(grouped)
     }
 
     /// Runs the passes up to the groups of nodes.
-    pub(super) fn group(&self, sizes: &Sizes, fuses: bool) -> Result<(BoundGraph, Grouped)> {
+    pub(super) fn group(&self, sizes: &Sizes) -> Result<(BoundGraph, Grouped)> {
         let info = self.runtime.device().info();
         let limits = Limits {
-            fuses,
+            fusion: self.fusion,
             alignment: info.binding_alignment,
             bindings: info.limits.max_storage_bindings as usize,
         };
@@ -352,6 +349,9 @@ impl Shared {
         // Without inputs all results are constants, and the plan likely runs once.
         if !self.graph.inputs.is_empty() || !self.states.is_empty() {
             grouped.fold_constants();
+        }
+        if self.fusion != Fusion::None {
+            rows::fuse(&mut grouped, self.fusion, limits.inputs());
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))

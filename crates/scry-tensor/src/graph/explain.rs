@@ -125,6 +125,7 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
     let bytes = buffers.map(|it| specialised.grouped.buffers[it.index()].bytes as u64).sum();
     let flops = match &kernel.work {
         Work::Map { map, .. } => kernel.shape.count().unwrap_or(0) as u64 * map.flops() as u64,
+        Work::Rows(work) => u64::from(work.rows) * work.program.flops(work.columns.into()),
         Work::Library { flops, .. } => *flops,
         // What a kernel of the program computes is not known.
         Work::User { .. } | Work::Write { .. } | Work::WriteRows { .. } => 0,

@@ -8,12 +8,15 @@
 //! | `simplify` | rewrites nodes, by one table of rules |
 //! | `group`, `effects` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
+//! | `rows` | fuses kernels that reduce rows with those around them |
+//! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan` | places results in arenas |
 //! | `record` | prepares launches, and adds them to the batch of a run |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
+//! | `reference`, `row_reference` | computes the recorded operations, one by one |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
 mod bound;
@@ -24,6 +27,7 @@ pub(crate) mod dim;
 mod effects;
 mod explain;
 mod fused;
+mod fusion;
 mod group;
 mod grouped;
 mod materialise;
@@ -31,7 +35,10 @@ pub(crate) mod node;
 mod plan;
 mod reason;
 mod record;
+mod reference;
 mod regions;
+mod row_reference;
+mod rows;
 mod simplify;
 mod state;
 mod user;
@@ -46,6 +53,7 @@ pub use self::compiled::Plan;
 pub use self::dim::{Dim, DimShape};
 use self::dim::{NamedDim, Size};
 pub use self::explain::{KernelReport, PlanReport};
+pub use self::fusion::Fusion;
 use self::node::{Content, Input, Nodes, Recorder};
 pub use self::state::State;
 use crate::dtype::{DType, ELEMENTS};
@@ -290,6 +298,23 @@ impl Graph {
     pub fn scope(&self, name: &str) -> Scope {
         let token = self.recorder.open_scope(name);
         Scope { recorder: self.recorder.clone(), token }
+    }
+
+    /// Sets how far plans fuse operations that are compiled from now on. By default it is
+    /// [`Fusion::Full`], unless the environment variable `SCRY_FUSE` is `0` ([`Fusion::None`]) or
+    /// `exact` ([`Fusion::Exact`]).
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Fusion, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// g.set_fusion(Fusion::None);
+    /// let y = g.input("x", [4])?.exp()?.neg()?;
+    /// assert_eq!(g.compile(&[y])?.explain()?.kernels.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_fusion(&self, fusion: Fusion) {
+        self.recorder.lock().fusion = Some(fusion);
     }
 
     /// Returns the device.

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use scry_gpu::Kernel;
 
 use super::dim::{Dim, NamedDim, Size, WITNESSES};
+use super::fusion::Fusion;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
 use crate::op::{Op, Part};
@@ -123,6 +124,8 @@ pub(crate) struct Nodes {
     /// The names of the open scopes, joined.
     scope: Arc<str>,
     next_scope: u64,
+    /// How far plans fuse operations, if the program has chosen.
+    pub(crate) fusion: Option<Fusion>,
 }
 
 /// The nodes of a graph that tensors record.

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use scry_gpu::{Batch, PreparedLaunch, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
-use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Work};
 use super::plan::MemoryPlan;
 use super::regions;
 use crate::error::{Call, Error, Result};
+use crate::lower::RowIteration;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::Layout;
 use crate::stored::{Stored, check_bindings};
@@ -165,6 +166,7 @@ impl Specialised {
             .map_err(|error| error.in_scope(&node.scope))?;
         let prepared = match &kernel.work {
             Work::Map { .. } => self.prepare_map(target, position, &buffer, result),
+            Work::Rows(work) => prepare_rows(target, work, &buffer, result),
             Work::Library { library, operands, .. } => {
                 let operands: Vec<_> = operands
                     .iter()
@@ -305,6 +307,22 @@ fn out_of_memory(
 fn named(op: scry_kernels::Op) -> (Prepared, Option<String>) {
     let variant = op.explain().variant().to_owned();
     (Prepared::Library(op), Some(variant))
+}
+
+/// Prepares a row kernel, and counts it if it is compiled.
+fn prepare_rows<'b>(
+    target: Target<'_>,
+    work: &RowWork,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+    result: &UntypedBuffer,
+) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
+    let RowWork { program, rows, columns, walks, arguments, .. } = work;
+    let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
+    let (launch, is_compiled) =
+        target.runtime.prepare_rows(program, &iteration, &operands, result)?;
+    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+    Ok((Prepared::Map(launch), Some("rows".to_owned())))
 }
 
 /// Prepares a kernel of the program.

@@ -5,5 +5,6 @@ mod kernels;
 mod plans;
 mod random;
 mod recording;
+mod rows;
 mod sizes;
 mod states;

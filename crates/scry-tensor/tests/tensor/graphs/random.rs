@@ -1,7 +1,7 @@
 //! Random graphs: fused and planned, they compute the bits that operations one by one compute.
 
 use scry_gpu::Device;
-use scry_tensor::{DType, Ellipsis, Graph, Result, Tensor, step};
+use scry_tensor::{DType, Ellipsis, Fusion, Graph, Result, Tensor, step};
 
 use crate::support::{Host, ok};
 
@@ -230,14 +230,23 @@ pub fn compare(seed: u64, gpu: &Device) {
         nodes.push(node);
     }
     let outputs: Vec<Tensor> = program.outputs.iter().map(|n| nodes[*n].clone()).collect();
-    let plan = g.compile(&outputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let compile = || g.compile(&outputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let full = compile();
+    if std::env::var_os("SCRY_FUSE").is_none() {
+        g.set_fusion(Fusion::Exact);
+    }
+    let plan = compile();
     // WebGPU's guaranteed limit is 8 storage buffers.
-    assert!(ok(plan.explain()).kernels.iter().all(|kernel| kernel.inputs <= 7), "{what}");
+    for plan in [&plan, &full] {
+        assert!(ok(plan.explain()).kernels.iter().all(|kernel| kernel.inputs <= 7), "{what}");
+    }
     let names: Vec<String> = plan.input_names().map(str::to_owned).collect();
     let inputs: Vec<(&str, &Tensor)> = names
         .iter()
         .map(|name| (name.as_str(), &tensors[name.parse::<usize>().expect("a number")]))
         .collect();
+    // With sums of rows in their own order.
+    full.check(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
     if seed.is_multiple_of(4) {
         plan.check(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
