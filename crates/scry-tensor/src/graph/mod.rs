@@ -11,7 +11,7 @@
 //! | `rows` | fuses kernels that reduce rows with those around them |
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
-//! | `plan` | places results in arenas |
+//! | `plan`, `packing` | places results in arenas |
 //! | `record` | prepares launches, and adds them to the batch of a run |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
@@ -32,6 +32,7 @@ mod group;
 mod grouped;
 mod materialise;
 pub(crate) mod node;
+mod packing;
 mod plan;
 mod reason;
 mod record;
