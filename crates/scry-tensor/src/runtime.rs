@@ -10,6 +10,7 @@ use scry_gpu::{Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, 
 use scry_kernels::Kernels;
 
 use crate::expr::Map;
+use crate::graph::call_sites::CallSites;
 use crate::lower::{
     self, GatherAxis, Iteration, KernelKey, RowIteration, RowKey, RowProgram, WORKGROUP,
 };
@@ -27,6 +28,7 @@ pub(crate) struct Runtime {
     kernels: Mutex<HashMap<KernelKey, Kernel>>,
     row_kernels: Mutex<HashMap<RowKey, Kernel>>,
     compiled: AtomicU64,
+    pub(crate) call_sites: CallSites,
 }
 
 /// One launch of a map.
@@ -86,8 +88,9 @@ impl Runtime {
         }
         let (device, library) = (device.clone(), Kernels::new(device)?);
         let (kernels, row_kernels) = (Mutex::default(), Mutex::default());
-        let compiled = AtomicU64::new(0);
-        let runtime = Arc::new(Self { device, library, kernels, row_kernels, compiled });
+        let (compiled, call_sites) = (AtomicU64::new(0), CallSites::default());
+        let runtime = Self { device, library, kernels, row_kernels, compiled, call_sites };
+        let runtime = Arc::new(runtime);
         open.push(Arc::downgrade(&runtime));
         Ok(runtime)
     }

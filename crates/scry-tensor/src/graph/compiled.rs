@@ -54,7 +54,8 @@ pub(crate) struct Shared {
 
 impl Graph {
     /// Compiles the computation of tensors of the graph: simplifies it, fuses operations, plans the
-    /// memory, and compiles the kernels. The graph can be extended and compiled again.
+    /// memory, and compiles the kernels. The graph can be extended and compiled again. The ninth
+    /// compilation from one line logs a warning, which names the sizes that differ.
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Graph, Tensor};
@@ -97,6 +98,8 @@ impl Graph {
         let fusion = nodes.fusion.unwrap_or_else(Fusion::from_environment);
         drop(nodes);
         graph.check_dimensions(call)?;
+        let inputs = graph.inputs.iter().map(|it| (it.name.as_str(), &*it.sizes));
+        self.recorder.runtime().call_sites.count(call, &inputs.collect::<Vec<_>>());
         let plan = Plan::new(call, self.recorder.runtime(), graph, fusion)?;
         plan.specialised(&plan.shared.graph.largest_sizes())?;
         Ok(plan)

@@ -13,6 +13,7 @@
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
 //! | `record` | prepares launches, and adds them to the batch of a run |
+//! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
@@ -20,6 +21,7 @@
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
 mod bound;
+pub(crate) mod call_sites;
 mod check;
 mod compiled;
 mod debug;

@@ -8,3 +8,4 @@ mod recording;
 mod rows;
 mod sizes;
 mod states;
+mod warnings;
