@@ -69,10 +69,10 @@ impl Site {
             1 => String::new(),
             count => format!(", and of {} other axes", count - 1),
         };
-        format!(
-            "{compiled}, with sizes from {min} to {max} of axis {axis} of input `{name}`{others}; \
-             help: name the size, so that one plan serves all: `g.dim(\"{name}{axis}\", {min}..={max})`"
-        )
+        let sizes = format!("from {min} to {max} of axis {axis} of input `{name}`{others}");
+        let dim = format!("`g.dim(\"{name}{axis}\", {min}..={max})`");
+        let help = format!("help: name the size, so that one plan serves all: {dim}");
+        format!("{compiled}, with sizes {sizes}; {help}")
     }
 }
 

@@ -31,7 +31,7 @@ impl Plan {
     /// let gpu = Device::open("cpu")?;
     /// let g = Graph::new(&gpu)?;
     /// let x = g.input("x", [2, 2])?;
-    /// let plan = g.compile(&[(x.exp()?.sum(0)? + 1.0)?])?;
+    /// let plan = g.compile(&[(x.exp()?.matmul(&x)? + 1.0)?])?;
     /// let data = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu)?;
     /// assert_eq!(plan.check(&[("x", &data)])?, 3);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,13 +61,14 @@ impl Plan {
         let device = self.device();
         let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
         let states = self.shared().states.iter().map(copy).collect::<Result<Vec<_>>>()?;
-        let mut results: Vec<UntypedBuffer> = Vec::new();
-        self.submit(call, specialised, inputs, &mut |batch, _, result| {
+        let mut results: Vec<Vec<UntypedBuffer>> = Vec::new();
+        self.submit(call, specialised, inputs, &mut |batch, position, result| {
             let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
             if result.byte_size() > 0 {
                 batch.copy(result, &copy)?;
             }
-            results.push(copy);
+            results.resize_with(position + 1, Vec::new);
+            results[position].push(copy);
             Ok(())
         })?;
         for (state, before) in self.shared().states.iter().zip(&states) {
@@ -75,7 +76,7 @@ impl Plan {
         }
         let recorded = self.shared().graph.bind(sizes)?;
         let orders = row_reference::orders(specialised);
-        let values = self.one_by_one(&recorded, inputs, &states, &orders)?;
+        let (values, parts) = self.one_by_one(&recorded, inputs, &states, &orders)?;
         for (id, order) in &orders {
             if let Some(found) = order.difference(call, &recorded, *id, &values)? {
                 let (position, found, wanted) = found;
@@ -86,17 +87,20 @@ impl Plan {
             }
         }
         let mut compared = 0;
-        for (position, buffer) in results.into_iter().enumerate() {
+        for (position, buffers) in results.into_iter().enumerate() {
             let kernel = &specialised.grouped.kernels[position];
             let Some((id, views)) = &kernel.value else { continue };
             let node = &specialised.graph.nodes[id.index()];
-            let wanted = viewed(call, &values[node.origin.index()], views)?;
-            let layout = Layout::contiguous(kernel.shape.clone());
-            let found = Stored { buffer, layout, ..wanted.clone() };
-            let difference = difference(call, &found, &wanted)?;
-            compared += 1;
-            if let Some(difference) = difference {
-                return Err(mismatch(specialised, position, &difference));
+            let first = viewed(call, &values[node.origin.index()], views)?;
+            let parts = parts.get(&node.origin).map_or(&[][..], |parts| &parts[1..]);
+            for (wanted, buffer) in std::iter::once(&first).chain(parts).zip(buffers) {
+                let layout = Layout::contiguous(wanted.shape().clone());
+                let found = Stored { buffer, layout, ..wanted.clone() };
+                let difference = difference(call, &found, wanted)?;
+                compared += 1;
+                if let Some(difference) = difference {
+                    return Err(mismatch(specialised, position, &difference));
+                }
             }
         }
         Ok(compared)
@@ -232,5 +236,37 @@ mod tests {
         let text = "kernel 0 (Tensor::mul, Tensor::sum, Tensor + Tensor, Tensor::mul) computes \
                     -13 at index [0] of [3], but its operations one by one compute -10.5";
         assert!(rows.to_string().contains(text), "{rows}");
+    }
+    #[test]
+    fn all_outputs_of_kernels_are_compared() {
+        let gpu = Device::open("cpu").unwrap();
+        let g = Graph::new(&gpu).unwrap();
+        let (a, b) = (g.input("a", [4]).unwrap(), g.input("b", [4]).unwrap());
+        let wgsl = "
+            @group(0) @binding(0) var<storage, read> a: array<f32>;
+            @group(0) @binding(1) var<storage, read> b: array<f32>;
+            @group(0) @binding(2) var<storage, read_write> sum: array<f32>;
+            @group(0) @binding(3) var<storage, read_write> difference: array<f32>;
+            @compute @workgroup_size(4) fn both(@builtin(local_invocation_index) i: u32) {
+                sum[i] = a[i] + b[i];
+                difference[i] = a[i] - b[i];
+            }";
+        let output = || ([4].into(), DType::F32);
+        let parts = g.kernel(wgsl, &[&a, &b], &[output(), output()]).unwrap();
+        let plan = g.compile(&parts).unwrap();
+        let call = Call::new("test");
+        let data = [1.0f32, 2.0].map(|x| Tensor::full([4], x, DType::F32, &gpu).unwrap());
+        let given = [("a", &data[0]), ("b", &data[1])];
+        let inputs = plan.inputs(call, &given).unwrap();
+        let sizes = plan.sizes(call, &inputs).unwrap();
+        let (graph, mut grouped) = plan.shared().group(&sizes).unwrap();
+        if let Work::User { operands, .. } = &mut grouped.kernels[0].work {
+            operands.swap(0, 1);
+        }
+        let specialised = plan.shared().plan((graph, grouped)).unwrap();
+        let error = plan.compare(call, &specialised, &sizes, &inputs).unwrap_err();
+        let text = "kernel 0 (Graph::kernel) computes 1 at index [0] of [4], but its operations \
+                    one by one compute -1";
+        assert!(error.to_string().contains(text), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scry_gpu::{Batch, Device, UntypedBuffer};
 
@@ -40,6 +40,9 @@ pub struct Plan {
     shared: Arc<Shared>,
 }
 
+/// What is compiled for sizes, once it is.
+type Slot = Arc<Mutex<Option<Arc<Specialised>>>>;
+
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) graph: Reachable,
@@ -48,7 +51,7 @@ pub(crate) struct Shared {
     call: Call,
     fusion: Fusion,
     /// The most recently used last.
-    specialised: Mutex<Vec<(Sizes, Arc<Specialised>)>>,
+    specialised: Mutex<Vec<(Sizes, Slot)>>,
     compiles: AtomicU64,
 }
 
@@ -257,22 +260,39 @@ impl Plan {
         Ok(Stored { buffer, layout: Layout::contiguous(shape), ..input.clone() })
     }
 
-    /// Returns the memory and the launches for sizes, the kept ones if there are.
+    /// Returns the memory and the launches for sizes, the kept ones if there are. Those of other
+    /// sizes can be used while these are compiled; threads that need the same ones wait.
     pub(super) fn specialised(&self, sizes: &Sizes) -> Result<Arc<Specialised>> {
-        let shared = &*self.shared;
-        let mut kept = shared.specialised.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = kept.iter().position(|(known, _)| known == sizes) {
-            let entry = kept.remove(found);
-            let specialised = entry.1.clone();
-            kept.push(entry);
-            return Ok(specialised);
+        let slot = self.slot(sizes);
+        let mut specialised = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*specialised {
+            return Ok(known.clone());
         }
-        let specialised = Arc::new(shared.specialise(sizes)?);
-        kept.push((sizes.clone(), specialised.clone()));
+        match self.shared.specialise(sizes) {
+            Ok(new) => Ok(specialised.insert(Arc::new(new)).clone()),
+            Err(error) => {
+                self.kept().retain(|(_, kept)| !Arc::ptr_eq(kept, &slot));
+                Err(error)
+            }
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<(Sizes, Slot)>> {
+        self.shared.specialised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the place for what is compiled for sizes, as the most recently used one.
+    fn slot(&self, sizes: &Sizes) -> Slot {
+        let mut kept = self.kept();
+        let known = kept.iter().position(|(known, _)| known == sizes);
+        let entry = known.map(|known| kept.remove(known));
+        let entry = entry.unwrap_or_else(|| (sizes.clone(), Slot::default()));
+        let slot = entry.1.clone();
+        kept.push(entry);
         if kept.len() > KEPT_SIZES {
             kept.remove(0);
         }
-        Ok(specialised)
+        slot
     }
 
     /// Returns how many kernels of element-wise operations were compiled for this plan, by
@@ -380,5 +400,25 @@ impl fmt::Debug for Plan {
             .field("nodes", &self.shared.graph.nodes.len())
             .field("device", &self.device().name())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    #[test]
+    fn compiling_does_not_block_other_sizes() {
+        let gpu = Device::open("cpu").unwrap();
+        let g = Graph::new(&gpu).unwrap();
+        let x = g.input("x", (g.dim("n", 1..=9),)).unwrap();
+        let plan = g.compile(&[x.exp().unwrap()]).unwrap();
+        // As while a thread compiles the plan for n = 4.
+        let compiling = plan.slot(&vec![("n".to_owned(), 4)]);
+        let _held = compiling.lock().unwrap();
+        let data = Tensor::zeros([9], DType::F32, &gpu).unwrap();
+        let out = plan.run(&[("x", &data)]).unwrap();
+        assert_eq!(out[0].to_vec::<f32>().unwrap(), [1.0; 9]);
     }
 }

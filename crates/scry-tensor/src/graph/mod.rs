@@ -177,7 +177,8 @@ impl Graph {
     /// [`ErrorKind::Shape`] for negative sizes and empty ranges; [`ErrorKind::TooLarge`].
     #[track_caller]
     pub fn input(&self, name: &str, shape: impl Into<DimShape>) -> Result<Tensor> {
-        self.add_input(Call::new("Graph::input"), name, shape.into(), DType::F32)
+        let call = Call::new("Graph::input");
+        self.recorder.scoped(self.add_input(call, name, shape.into(), DType::F32))
     }
 
     /// Adds an input of elements of a type: see [`Graph::input`].
@@ -202,7 +203,8 @@ impl Graph {
         shape: impl Into<DimShape>,
         dtype: DType,
     ) -> Result<Tensor> {
-        self.add_input(Call::new("Graph::input_with_dtype"), name, shape.into(), dtype)
+        let call = Call::new("Graph::input_with_dtype");
+        self.recorder.scoped(self.add_input(call, name, shape.into(), dtype))
     }
 
     fn add_input(

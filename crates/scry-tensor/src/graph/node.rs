@@ -167,6 +167,11 @@ impl Recorder {
         self.lock().scope.clone()
     }
 
+    /// Names the scope that is open in the error of a call.
+    pub(crate) fn scoped<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| error.in_scope(&self.current_scope()))
+    }
+
     /// Returns the scope in which a node was recorded.
     pub(crate) fn scope_of(&self, id: NodeId) -> Arc<str> {
         self.lock().nodes[id.index()].scope.clone()

@@ -31,7 +31,7 @@ pub(crate) struct Specialised {
     pub(crate) variants: Vec<Option<String>>,
 }
 
-/// Called with the batch, the position of a kernel and its result, after it was added.
+/// Called with the batch, the position of a kernel and each of its results, after it was added.
 pub(crate) type Observer<'o> =
     dyn FnMut(&mut Batch, usize, &UntypedBuffer) -> scry_gpu::Result<()> + 'o;
 
@@ -263,10 +263,10 @@ impl Specialised {
                 Some(prepared) => prepared.add_to(batch),
                 None => self.prepare(target, position, buffer)?.0.add_to(batch),
             };
-            let observed = added.and_then(|()| match buffer(kernel.result) {
-                Some(result) => after(batch, position, result),
-                None => Ok(()),
-            });
+            let results = kernel.results();
+            let mut results = results.iter().filter_map(|it| buffer(*it));
+            let observed =
+                added.and_then(|()| results.try_for_each(|it| after(batch, position, it)));
             observed.map_err(|error| located(self.node_of(kernel), error))?;
         }
         let output = |(id, layout, dtype): &(BufferId, Layout, crate::dtype::DType)| {

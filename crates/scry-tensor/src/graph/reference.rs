@@ -16,17 +16,21 @@ use crate::runtime::Runtime;
 use crate::shape::Layout;
 use crate::stored::{Stored, stored_word};
 
+/// The outputs of kernels of the program, by their nodes.
+pub(super) type Outputs = HashMap<NodeId, Vec<Stored>>;
+
 impl Plan {
-    /// Computes all nodes one by one. Reductions that row kernels compute have the order of these.
+    /// Computes all nodes one by one, and all outputs of kernels of the program. Reductions that
+    /// row kernels compute have the order of these.
     pub(super) fn one_by_one(
         &self,
         graph: &BoundGraph,
         inputs: &[&Arc<Stored>],
         states: &[UntypedBuffer],
         orders: &RowOrders,
-    ) -> Result<Vec<Stored>> {
+    ) -> Result<(Vec<Stored>, Outputs)> {
         let shared = self.shared();
-        let mut parts: HashMap<NodeId, Vec<Stored>> = HashMap::new();
+        let mut parts = Outputs::new();
         let mut values: Vec<Stored> = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
             let BoundNode { call, shape, .. } = node;
@@ -65,7 +69,7 @@ impl Plan {
             };
             values.push(value.map_err(|error| error.in_scope(&node.scope))?);
         }
-        Ok(values)
+        Ok((values, parts))
     }
 }
 
