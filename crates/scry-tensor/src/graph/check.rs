@@ -11,7 +11,7 @@ use super::reference::viewed;
 use super::row_reference;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
-use crate::shape::{Layout, Shape};
+use crate::shape::{Layout, Shape, coordinates};
 use crate::stored::Stored;
 use crate::tensor::Tensor;
 
@@ -174,16 +174,6 @@ fn mismatch(specialised: &Specialised, position: usize, difference: &Difference)
     );
     let help = "compile with SCRY_FUSE=0 to run a kernel for each operation, and report the defect";
     node.call.error(ErrorKind::Mismatch, problem, help).in_scope(&node.scope)
-}
-
-/// Returns the coordinates of a position in row-major order.
-fn coordinates(mut position: usize, shape: &Shape) -> Vec<usize> {
-    let mut at = vec![0; shape.rank()];
-    for (axis, size) in shape.iter().enumerate().rev() {
-        at[axis] = position % size;
-        position /= size;
-    }
-    at
 }
 
 #[cfg(test)]

@@ -150,8 +150,13 @@ impl Plan {
     pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run");
         let inputs = self.inputs(call, inputs)?;
-        let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
-        let outputs = self.submit(call, &specialised, &inputs, &mut |_, _, _| Ok(()))?;
+        self.run_stored(call, &inputs)
+    }
+
+    /// Submits a run of inputs in the order of the graph.
+    pub(super) fn run_stored(&self, call: Call, inputs: &[&Arc<Stored>]) -> Result<Vec<Tensor>> {
+        let specialised = self.specialised(&self.sizes(call, inputs)?)?;
+        let outputs = self.submit(call, &specialised, inputs, &mut |_, _, _| Ok(()))?;
         Ok(outputs.into_iter().map(Tensor::from).collect())
     }
 

@@ -17,6 +17,7 @@
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
+//! | `numbers` | finds the first NaN, and magnitudes near the largest `f16` |
 //! | `reference`, `row_reference` | computes the recorded operations, one by one |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
@@ -34,6 +35,7 @@ mod group;
 mod grouped;
 mod materialise;
 pub(crate) mod node;
+mod numbers;
 mod packing;
 mod plan;
 mod reason;
@@ -58,6 +60,7 @@ use self::dim::{NamedDim, Size};
 pub use self::explain::{KernelReport, PlanReport};
 pub use self::fusion::Fusion;
 use self::node::{Content, Input, Nodes, Recorder};
+pub use self::numbers::Magnitude;
 pub use self::state::State;
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};

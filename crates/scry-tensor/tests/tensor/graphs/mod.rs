@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod kernels;
+mod numbers;
 mod plans;
 mod random;
 mod recording;
