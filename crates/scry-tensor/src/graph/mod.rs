@@ -46,6 +46,8 @@ mod row_reference;
 mod rows;
 mod simplify;
 mod state;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::fmt;

@@ -23,6 +23,8 @@ pub(crate) struct Specialised {
     pub(crate) graph: BoundGraph,
     pub(crate) grouped: Grouped,
     pub(crate) memory: MemoryPlan,
+    #[cfg(test)]
+    arenas: Vec<UntypedBuffer>,
     /// Buffers of the plan: in an arena, or a parameter. `None` for inputs and outputs.
     buffers: Vec<Option<UntypedBuffer>>,
     /// The launches of kernels whose buffers belong to the plan.
@@ -104,9 +106,23 @@ impl Specialised {
         let buffers: scry_gpu::Result<Vec<_>> = buffers.collect();
         let buffers = buffers.map_err(|error| call.gpu(error))?;
         let (prepared, variants) = (Vec::new(), Vec::new());
-        let mut new = Self { graph, grouped, memory, buffers, prepared, variants };
+        let mut new = Self {
+            graph,
+            grouped,
+            memory,
+            #[cfg(test)]
+            arenas,
+            buffers,
+            prepared,
+            variants,
+        };
         new.prepare_all(target)?;
         Ok(new)
+    }
+
+    #[cfg(test)]
+    pub(super) fn arenas(&self) -> &[UntypedBuffer] {
+        &self.arenas
     }
 
     /// Prepares all kernels. Those that use inputs or outputs are compiled with other buffers, and

@@ -1,0 +1,3 @@
+//! Tests of plans that need their memory.
+
+mod canaries;
