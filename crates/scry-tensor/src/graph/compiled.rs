@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use scry_gpu::{Batch, Device, UntypedBuffer};
+use scry_gpu::{BackendKind, Batch, Device, UntypedBuffer};
 
 use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
@@ -366,6 +366,7 @@ impl Shared {
         let info = self.runtime.device().info();
         let limits = Limits {
             fusion: self.fusion,
+            is_cpu: self.runtime.device().backend_kind() == BackendKind::Cpu,
             alignment: info.binding_alignment,
             bindings: info.limits.max_storage_bindings as usize,
         };
@@ -379,7 +380,7 @@ impl Shared {
             grouped.fold_constants();
         }
         if self.fusion != Fusion::None {
-            rows::fuse(&mut grouped, self.fusion, limits.inputs());
+            rows::fuse(&mut grouped, limits);
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))

@@ -26,6 +26,8 @@ use crate::stored::Stored;
 pub(crate) struct Limits {
     /// How far nodes are fused.
     pub(crate) fusion: Fusion,
+    /// Whether the device is the processor.
+    pub(crate) is_cpu: bool,
     /// Alignment of bindings in bytes.
     pub(crate) alignment: u64,
     /// Storage buffers of a launch.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use scry_kernels::Reduction;
 
 use super::Fusion;
+use super::group::Limits;
 use super::grouped::{BufferId, Grouped, Kernel, Origin, RowWork, Work};
 use super::node::NodeId;
 use super::reason::MAX_STEPS;
@@ -41,15 +42,19 @@ enum Role {
     Reduce(RowReduction, DType),
 }
 
-/// Replaces kernels by row kernels, which bind at most `limit` operands.
-pub(crate) fn fuse(grouped: &mut Grouped, fusion: Fusion, limit: usize) {
+/// The most elements for which a processor reduces in a row kernel that stores no elements: the
+/// kernel library, in native code, reduces more of them faster.
+const MAX_REDUCED_ON_CPU: usize = 4096;
+
+/// Replaces kernels by row kernels.
+pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits) {
     let mut producers = vec![None; grouped.buffers.len()];
     let mut readers = vec![Vec::new(); grouped.buffers.len()];
     for (position, kernel) in grouped.kernels.iter().enumerate() {
         kernel.results().iter().for_each(|it| producers[it.index()] = Some(position));
         kernel.operands().iter().for_each(|it| readers[it.index()].push(position));
     }
-    let mut pass = Pass { grouped, fusion, limit, producers, readers, fused: BTreeSet::new() };
+    let mut pass = Pass { grouped, limits, producers, readers, fused: BTreeSet::new() };
     let mut found = Vec::new();
     for position in (0..pass.grouped.kernels.len()).rev() {
         if pass.fused.contains(&position) {
@@ -74,8 +79,7 @@ pub(crate) fn fuse(grouped: &mut Grouped, fusion: Fusion, limit: usize) {
 
 struct Pass<'g> {
     grouped: &'g Grouped,
-    fusion: Fusion,
-    limit: usize,
+    limits: Limits,
     /// The kernel that writes each buffer, and those that read it, by position.
     producers: Vec<Option<usize>>,
     readers: Vec<Vec<usize>>,
@@ -120,13 +124,14 @@ impl Pass<'_> {
         };
         let is_float = matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
         let is_exact = matches!(reduction, RowReduction::Min | RowReduction::Max) || !is_float;
-        if !(is_exact || self.fusion == Fusion::Full) {
+        if !(is_exact || self.limits.fusion == Fusion::Full) {
             return None;
         }
         let reduced = reduce.axes.iter().filter(|axis| **axis).count();
         let sizes = layout.shape.split_at(layout.shape.rank() - reduced);
         let [count, columns] = [sizes.0, sizes.1].map(|sizes| sizes.iter().product());
-        let workgroups = count as u64 / u64::from(WORKGROUP / RowProgram::threads(columns, 1));
+        let workgroups = count as u64
+            / u64::from(WORKGROUP / RowProgram::threads(columns, 1, self.limits.is_cpu));
         let fits = (2..=MAX_COLUMNS).contains(&columns)
             && count > 0
             && (workgroups + 1) * u64::from(WORKGROUP) <= u64::from(u32::MAX)
@@ -164,7 +169,10 @@ impl Pass<'_> {
                 (_, Role::Reduce(_, dtype)) => dtype.size() == 4,
                 _ => false,
             };
-        if !is_stored {
+        let is_slow = self.limits.is_cpu
+            && !matches!(role, Role::Elements(_))
+            && rows.count * rows.columns > MAX_REDUCED_ON_CPU;
+        if !is_stored || is_slow {
             return None;
         }
         let mut members = BTreeSet::from([last]);
@@ -199,7 +207,7 @@ impl Pass<'_> {
         self.grouped.buffers[kernel.result.index()].origin == Origin::Result
             && !self.fused.contains(&position)
             && readers.iter().all(is_read)
-            && self.operands(&all).len() <= self.limit
+            && self.operands(&all).len() <= self.limits.inputs()
             && self.steps(&all) <= MAX_STEPS
             && self.keeps_states(kernel, position..last)
     }
@@ -263,7 +271,7 @@ impl Pass<'_> {
             (Work::Map { map, .. }, Some(Role::Elements(_))) => elements_per_word(map.output),
             _ => 1,
         };
-        let threads = RowProgram::threads(rows.columns, width);
+        let threads = RowProgram::threads(rows.columns, width, self.limits.is_cpu);
         Kernel { work: build.finish(rows, threads, width), nodes, ..kernel }
     }
 }

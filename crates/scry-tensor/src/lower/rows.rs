@@ -129,13 +129,14 @@ impl RowStep {
 
 impl RowProgram {
     /// Returns how many invocations a row of `columns` elements has, `width` at a time: a few
-    /// numbers, so that sizes share kernels.
-    pub(crate) fn threads(columns: usize, width: u32) -> u32 {
+    /// numbers, so that sizes share kernels. Processors have few lanes, and merge states slowly:
+    /// there an invocation reduces up to 32 words.
+    pub(crate) fn threads(columns: usize, width: u32, is_cpu: bool) -> u32 {
         let words = columns as u32 / width;
-        match words {
-            0..=4 => 1,
-            5..=32 => 8,
-            33..=256 => 32,
+        match (words, is_cpu) {
+            (0..=4, _) | (0..=32, true) => 1,
+            (0..=32, _) | (0..=256, true) => 8,
+            (0..=256, _) => 32,
             _ => WORKGROUP,
         }
     }
