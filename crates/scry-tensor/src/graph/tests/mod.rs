@@ -1,3 +1,4 @@
-//! Tests of plans that need their memory.
+//! Tests of plans that need their memory, or their kernels as data.
 
 mod canaries;
+mod portable;
