@@ -37,7 +37,8 @@ pub struct KernelReport {
     pub bytes: u64,
     /// Floating-point operations, where a function such as `exp` is one.
     pub flops: u64,
-    /// How it computes: `map`, or the variant of the kernel library.
+    /// How it computes: `map`, `rows` (maps and reductions of rows), or the variant of the kernel
+    /// library.
     pub variant: String,
     /// Why its result is stored instead of fused with its users.
     pub stored: String,
