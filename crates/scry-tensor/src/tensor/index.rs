@@ -255,33 +255,35 @@ impl Tensor {
     #[track_caller]
     pub fn i(&self, index: impl IntoIndices) -> Result<Self> {
         let call = Call::new("Tensor::i");
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
-        let mut tensor = None;
-        let mut views = Vec::new();
-        for part in &parts {
-            let axis = views.iter().filter(|it| !matches!(it, Part::At(_))).count();
-            views.push(match part {
-                Index::At(at) => Part::At(*at),
-                Index::Range { start, end, step } => {
-                    Part::Range { start: *start, end: *end, step: *step }
-                }
-                Index::NewAxis => Part::NewAxis,
-                Index::Tensor(indices) => {
-                    tensor = Some((axis, indices));
-                    Part::Full
-                }
-                Index::Ellipsis => continue,
-            });
-        }
-        let view = self.view(call, View::Index(views))?;
-        let Some((axis, indices)) = tensor else { return Ok(view) };
-        let gathered = view.gathered(call, axis, indices)?;
-        if is_split(&parts) {
-            gathered.with_first(call, axis, indices.rank())
-        } else {
-            Ok(gathered)
-        }
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
+            let mut tensor = None;
+            let mut views = Vec::new();
+            for part in &parts {
+                let axis = views.iter().filter(|it| !matches!(it, Part::At(_))).count();
+                views.push(match part {
+                    Index::At(at) => Part::At(*at),
+                    Index::Range { start, end, step } => {
+                        Part::Range { start: *start, end: *end, step: *step }
+                    }
+                    Index::NewAxis => Part::NewAxis,
+                    Index::Tensor(indices) => {
+                        tensor = Some((axis, indices));
+                        Part::Full
+                    }
+                    Index::Ellipsis => continue,
+                });
+            }
+            let view = self.view(call, View::Index(views))?;
+            let Some((axis, indices)) = tensor else { return Ok(view) };
+            let gathered = view.gathered(call, axis, indices)?;
+            if is_split(&parts) {
+                gathered.with_first(call, axis, indices.rank())
+            } else {
+                Ok(gathered)
+            }
+        })
     }
 
     /// Returns a view in which `count` axes from `axis` on are the first.
