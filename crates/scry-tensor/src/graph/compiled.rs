@@ -274,7 +274,10 @@ impl Plan {
             return Ok(known.clone());
         }
         match self.shared.specialise(sizes) {
-            Ok(new) => Ok(specialised.insert(Arc::new(new)).clone()),
+            Ok(new) => {
+                self.forget_oldest();
+                Ok(specialised.insert(Arc::new(new)).clone())
+            }
             Err(error) => {
                 self.kept().retain(|(_, kept)| !Arc::ptr_eq(kept, &slot));
                 Err(error)
@@ -294,10 +297,19 @@ impl Plan {
         let entry = entry.unwrap_or_else(|| (sizes.clone(), Slot::default()));
         let slot = entry.1.clone();
         kept.push(entry);
-        if kept.len() > KEPT_SIZES {
-            kept.remove(0);
-        }
         slot
+    }
+
+    /// Forgets the least recently used sizes, beyond those that are kept. Those that are being
+    /// compiled have waiting threads.
+    fn forget_oldest(&self) {
+        let mut kept = self.kept();
+        let is_compiled = |(_, slot): &(Sizes, Slot)| slot.try_lock().is_ok();
+        if kept.len() > KEPT_SIZES
+            && let Some(oldest) = kept.iter().position(is_compiled)
+        {
+            kept.remove(oldest);
+        }
     }
 
     /// Returns how many kernels of element-wise operations were compiled for this plan, by
