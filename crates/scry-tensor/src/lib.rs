@@ -26,8 +26,10 @@ pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Dim, DimShape, Graph, KernelReport, Plan, PlanReport, Scope, State};
 #[doc(hidden)]
-pub use ops::Value;
-pub use ops::{Operand, Operation, operations};
+pub use ops::{Array, Case, Draw, Value};
+pub use ops::{
+    Attention, Conv1d, Conv2d, KernelSource, Metric, Operand, Operation, Seed, operations,
+};
 pub use runtime::compiled_kernels;
 pub use scalar::Scalar;
 pub use scry_gpu::{Device, bf16, f16};

@@ -6,7 +6,7 @@
 //! | `dim` | named dimensions |
 //! | `bound` | the nodes that outputs depend on, with the shapes for the sizes of a run |
 //! | `simplify` | rewrites nodes, by one table of rules |
-//! | `group`, `effects` | groups nodes into kernels, as `grouped` has them as data |
+//! | `group`, `effects`, `pieces` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan` | places results in arenas |
@@ -28,6 +28,7 @@ mod group;
 mod grouped;
 mod materialise;
 pub(crate) mod node;
+mod pieces;
 mod plan;
 mod reason;
 mod record;

@@ -186,6 +186,7 @@ impl Lowering<'_> {
                 }
                 Scalar::Argument(n) => self.argument(loaded.arguments[n as usize], *ty),
                 Scalar::Coordinate(axis) => coordinates[axis as usize],
+                Scalar::Position => index,
                 Scalar::Constant(bits) => self.b.constant(Const { ty: *ty, bits: bits.into() }),
                 Scalar::Unary(op, a) => self.b.unary(op, of(a)),
                 Scalar::Binary(op, a, b) => self.b.binary(op, of(a), of(b)),
