@@ -17,7 +17,7 @@ impl Tensor {
     /// use scry_tensor::{Device, Tensor};
     ///
     /// let gpu = Device::open("cpu")?;
-    /// let x = Tensor::new([[0.0f32, 0.0], [0.0, 100.0]], &gpu)?;
+    /// let x = Tensor::new([[0.0f32, 0.0], [0.0, 200.0]], &gpu)?;
     /// assert_eq!(x.softmax(-1)?.to_vec::<f32>()?, [0.5, 0.5, 0.0, 1.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
