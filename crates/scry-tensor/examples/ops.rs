@@ -3,9 +3,7 @@
 //!
 //!     cargo run --release -p scry-tensor --example ops
 
-use scry_tensor::{
-    Attention, Conv2d, DType, Device, Metric, NewAxis, Result, Tensor,
-};
+use scry_tensor::{Attention, Conv2d, DType, Device, Metric, NewAxis, Result, Tensor};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gpu = Device::auto()?;

@@ -10,6 +10,7 @@ mod element;
 mod error;
 mod expr;
 mod graph;
+pub mod guide;
 mod lower;
 mod op;
 mod operators;

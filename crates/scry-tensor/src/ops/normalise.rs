@@ -11,7 +11,7 @@ use crate::tensor::{Tensor, apply};
 /// Softmax.
 impl Tensor {
     /// Returns the softmax along an axis: `e^x` divided by its sum. Computed in `f32`, without
-    /// overflow; of rows with an infinity, NaN.
+    /// overflow. A row with NaN or +∞, or of -∞ alone, becomes NaN.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};

@@ -14,6 +14,7 @@ mod products;
 mod random;
 mod reductions;
 mod sizes;
+mod special;
 mod support;
 mod table;
 mod views;
