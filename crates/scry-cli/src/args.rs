@@ -46,6 +46,10 @@ pub enum Command {
     Verify(Box<Verify>),
     /// Run random kernels on every device and compare the results with those of the CPU.
     Fuzz(Fuzz),
+    /// List the operations on tensors, their element types, and their kernels on each backend.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
+    Ops(Ops),
     /// List or delete the compiled kernels on disk.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::CACHE_EXAMPLES, after_help = help::CACHE)]
@@ -78,6 +82,7 @@ impl Command {
             Self::Run(_) => "run",
             Self::Verify(_) => "verify",
             Self::Fuzz(_) => "fuzz",
+            Self::Ops(_) => "ops",
             Self::Cache { .. } => "cache",
             Self::Completions { .. } => "completions",
             Self::Man(_) => "man",
@@ -177,6 +182,13 @@ impl Target {
             Self::Kir => "kir",
         }
     }
+}
+
+/// Arguments of `scry ops`.
+#[derive(Debug, Args)]
+pub struct Ops {
+    /// List only operations whose name contains this text.
+    pub name: Option<String>,
 }
 
 /// Arguments of `scry run`.

@@ -9,6 +9,7 @@ mod emit;
 mod fuzz;
 mod libraries;
 mod limit;
+mod ops;
 mod pages;
 mod reflect;
 mod run;
@@ -56,6 +57,7 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
         Command::Run(args) => run::run(&args, json),
         Command::Verify(args) => verify::run(&args),
         Command::Fuzz(args) => fuzz::run(&args, json),
+        Command::Ops(args) => ops::run(&args),
         Command::Cache { action } => cache::run(action),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man(args) => pages::man(&args),
