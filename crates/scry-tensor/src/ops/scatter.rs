@@ -5,6 +5,8 @@ use super::gather::coordinate;
 use super::reference::{Case, Draw};
 use super::{Apply, KernelSource, Operation};
 use crate::dtype::{DType, INTEGERS, NUMBERS};
+#[cfg(doc)]
+use crate::error::ErrorKind;
 use crate::error::{Call, Result};
 use crate::op::{Address, Computed, Library, Op, ScatterAdd};
 use crate::shape::resolve_axis;
