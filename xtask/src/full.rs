@@ -21,7 +21,7 @@ struct Run {
     cargo: &'static str,
 }
 
-const RUNS: [Run; 9] = [
+const RUNS: [Run; 10] = [
     Run {
         name: "soak",
         what: "fault tests, a minute of stress each",
@@ -57,6 +57,12 @@ const RUNS: [Run; 9] = [
         what: "2,000 kernels of each kind, their PTX executed by the interpreter",
         variables: &[("SCRY_FUZZ_SEEDS", "2000")],
         cargo: "test --release -p scry-ptx --test execute",
+    },
+    Run {
+        name: "groups",
+        what: "500 random sequences of collectives and launches, 10,000 steps on every device",
+        variables: &[("SCRY_FUZZ_SEEDS", "500")],
+        cargo: "test --release -p scry-gpu --test groups -- --include-ignored",
     },
     Run {
         name: "chromium",

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub enum Command {
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
     Ops(Ops),
+    /// Start a program several times on this host, as the ranks of a group of devices.
+    Launch(Launch),
     /// List or delete the compiled kernels on disk.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::CACHE_EXAMPLES, after_help = help::CACHE)]
@@ -83,6 +86,7 @@ impl Command {
             Self::Verify(_) => "verify",
             Self::Fuzz(_) => "fuzz",
             Self::Ops(_) => "ops",
+            Self::Launch(_) => "launch",
             Self::Cache { .. } => "cache",
             Self::Completions { .. } => "completions",
             Self::Man(_) => "man",
@@ -317,6 +321,20 @@ pub struct Fuzz {
     /// Internal: run as such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
     pub child: Option<String>,
+}
+
+/// Arguments of `scry launch`.
+#[derive(Debug, Args)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::LAUNCH_EXAMPLES, after_help = help::LAUNCH)]
+pub struct Launch {
+    /// Number of processes to start.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub ranks: u32,
+    /// Program to start, and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
 }
 
 /// Arguments of `scry man`.

@@ -206,3 +206,23 @@ loops are cancelled after 0.2 s (20 s on software Vulkan drivers), or omitted wh
 be cancelled.
 
 Exit codes: 0 no problem was found, 1 one was or the work failed, 2 bad usage.";
+
+/// `scry launch`: examples.
+pub const LAUNCH_EXAMPLES: &str = "\
+Examples:
+  scry launch --ranks 4 -- target/release/train --epochs 10
+  scry launch -n 2 -- python3 train.py";
+
+/// `scry launch`: notes.
+pub const LAUNCH: &str = "\
+Each process has its place in the group in the environment, where DeviceGroup::from_env and
+Membership::from_env read it:
+  SCRY_RANK, SCRY_LOCAL_RANK  its rank, from 0
+  SCRY_WORLD                  the number of ranks
+  SCRY_RENDEZVOUS             an address of this host, at which the ranks meet
+  SCRY_TOKEN                  a random secret, without which no process can join
+Each line of output begins with the rank: [0]. Standard input is empty. If a process fails, the
+others are ended after 3 s, in which they can report what they noticed. With --json all output of
+the processes is on standard error.
+
+Exit codes: 0 all processes succeeded, 1 one failed or cannot be started, 2 bad usage.";

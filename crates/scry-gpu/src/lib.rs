@@ -15,6 +15,8 @@ mod backend;
 )]
 mod cache;
 mod core;
+#[cfg(not(target_arch = "wasm32"))]
+mod group;
 pub mod guide;
 mod lifecycle;
 #[cfg(doctest)]
@@ -38,9 +40,9 @@ pub use api::element::{Element, ElementLayout, Field};
 pub use api::elements::{Elements, Untyped};
 pub use api::error::{
     ArgumentError, Attempt, BufferAccessError, CapabilityError, DeviceLostError, DriverError,
-    ErrorKind, GpuError, InterruptedError, KernelError, LanguageError, LibraryError, NoDevice,
-    OutOfMemoryError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
-    WouldBlockError, WrongDeviceError,
+    ErrorKind, GpuError, GroupError, GroupFault, InterruptedError, KernelError, LanguageError,
+    LibraryError, NoDevice, OutOfMemoryError, Result, SourceError, TimeoutError, TooLargeError,
+    UnsupportedError, WouldBlockError, WrongDeviceError,
 };
 pub use api::futures::TicketFuture;
 pub use api::info::{
@@ -60,6 +62,8 @@ pub use api::slice::Slice;
 pub use api::ticket::Ticket;
 pub use api::untyped_buffer::UntypedBuffer;
 pub use cache::disk_cache;
+#[cfg(not(target_arch = "wasm32"))]
+pub use group::{DeviceGroup, GroupTransport, Membership, ReduceOp, Rendezvous};
 pub use half::{bf16, f16};
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{

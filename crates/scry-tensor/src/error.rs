@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Graph,
     /// A kernel of a plan computed another result than its operations one by one.
     Mismatch,
+    /// A result of numbers is not a number (NaN): [`Plan::run_checked`](crate::Plan::run_checked).
+    NotANumber,
     /// The device, its driver or the kernel failed: [`Error::gpu`] has the error.
     Gpu,
 }

@@ -51,6 +51,14 @@ pub(crate) enum Scalar {
     Opaque(Id),
 }
 
+impl Scalar {
+    /// Returns whether a compiler may contract the operation with a sum that uses its result.
+    fn may_contract(self) -> bool {
+        use BinaryOp::{Div, Mul};
+        matches!(self, Self::Binary(Mul | Div, ..) | Self::Unary(UnaryOp::Neg, _))
+    }
+}
+
 /// What replaces an operand of a map that is appended to an expression.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Slot {
@@ -116,6 +124,11 @@ impl Map {
         self.scalars.iter().any(|(scalar, _)| matches!(scalar, Scalar::Opaque(_)))
     }
 
+    /// Returns whether a compiler may contract the last step with the steps of another map.
+    pub(crate) fn may_contract(&self) -> bool {
+        self.scalars[self.result.index()].0.may_contract()
+    }
+
     /// Returns whether an operand is read at indices of another one.
     pub(crate) fn is_gathered(&self, operand: usize) -> bool {
         self.scalars.iter().any(|(scalar, _)| match scalar {
@@ -173,10 +186,9 @@ impl Expression {
 
     /// Returns a scalar as it is after it was stored as an element of a type.
     pub(crate) fn round(&mut self, dtype: DType, a: Id) -> Id {
-        use BinaryOp::{Div, Mul};
-        match (dtype, self.scalars[a.index()].0) {
-            (DType::F16 | DType::BF16, _) => self.add(Scalar::Round(dtype, a), Type::F32),
-            (DType::F32, Scalar::Binary(Mul | Div, ..) | Scalar::Unary(UnaryOp::Neg, _)) => {
+        match dtype {
+            DType::F16 | DType::BF16 => self.add(Scalar::Round(dtype, a), Type::F32),
+            DType::F32 if self.scalars[a.index()].0.may_contract() => {
                 self.add(Scalar::Opaque(a), Type::F32)
             }
             _ => a,

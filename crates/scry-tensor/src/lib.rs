@@ -25,7 +25,9 @@ pub use batch::{Handle, TensorBatch};
 pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{Dim, DimShape, Graph, KernelReport, Plan, PlanReport, Scope, State};
+pub use graph::{
+    Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope, State,
+};
 #[doc(hidden)]
 pub use ops::{Array, Case, Draw, Value};
 pub use ops::{

@@ -1,14 +1,19 @@
 //! What tensors of one device share: the kernel library and the kernels of maps.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use scry_gpu::kir::Kir;
 use scry_gpu::{Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer};
 use scry_kernels::Kernels;
 
 use crate::expr::Map;
-use crate::lower::{self, GatherAxis, Iteration, KernelKey};
+use crate::graph::call_sites::CallSites;
+use crate::lower::{
+    self, GatherAxis, Iteration, KernelKey, RowIteration, RowKey, RowProgram, WORKGROUP,
+};
 use crate::shape::Layout;
 
 /// The runtimes of devices with tensors.
@@ -21,7 +26,9 @@ pub(crate) struct Runtime {
     /// Kernels by content. There are as many as the program has operations, element types and
     /// classes of strides: sizes are arguments.
     kernels: Mutex<HashMap<KernelKey, Kernel>>,
+    row_kernels: Mutex<HashMap<RowKey, Kernel>>,
     compiled: AtomicU64,
+    pub(crate) call_sites: CallSites,
 }
 
 /// One launch of a map.
@@ -37,11 +44,10 @@ pub(crate) struct MapLaunch<'l> {
     pub(crate) arguments: &'l [u32],
 }
 
-/// A kernel of a map with the parameters of a launch.
+/// A kernel with the parameters of a launch.
 struct Encoded {
     kernel: Kernel,
-    /// Words of the result.
-    words: u32,
+    invocations: u32,
     parameters: Vec<u32>,
     /// The parameters in a buffer, if there are more than immediates hold.
     uploaded: Option<Buffer<u32>>,
@@ -52,11 +58,11 @@ impl Encoded {
     fn bind<'b>(
         &'b self,
         result: &'b UntypedBuffer,
-        operands: &'b [(&'b UntypedBuffer, Layout)],
+        operands: impl Iterator<Item = &'b UntypedBuffer>,
     ) -> (Vec<&'b dyn Binding>, Launch) {
         let mut bindings: Vec<&dyn Binding> = vec![result];
-        bindings.extend(operands.iter().map(|(buffer, _)| *buffer as &dyn Binding));
-        let size = Launch::invocations(self.words);
+        bindings.extend(operands.map(|buffer| buffer as &dyn Binding));
+        let size = Launch::invocations(self.invocations);
         match &self.uploaded {
             Some(parameters) => {
                 bindings.push(parameters);
@@ -81,8 +87,10 @@ impl Runtime {
             return Ok(runtime);
         }
         let (device, library) = (device.clone(), Kernels::new(device)?);
-        let (kernels, compiled) = (Mutex::default(), AtomicU64::new(0));
-        let runtime = Arc::new(Self { device, library, kernels, compiled });
+        let (kernels, row_kernels) = (Mutex::default(), Mutex::default());
+        let (compiled, call_sites) = (AtomicU64::new(0), CallSites::default());
+        let runtime = Self { device, library, kernels, row_kernels, compiled, call_sites };
+        let runtime = Arc::new(runtime);
         open.push(Arc::downgrade(&runtime));
         Ok(runtime)
     }
@@ -103,8 +111,9 @@ impl Runtime {
     /// Computes a map into a new buffer. Returns once the launch is submitted.
     pub(crate) fn run(&self, launch: &MapLaunch<'_>) -> Result<UntypedBuffer> {
         let (encoded, _) = self.encode(launch, None)?;
-        let result = self.device.alloc_untyped(None, encoded.words as usize * 4)?;
-        let (bindings, size) = encoded.bind(&result, launch.operands);
+        let result = self.device.alloc_untyped(None, encoded.invocations as usize * 4)?;
+        let operands = launch.operands.iter().map(|(buffer, _)| *buffer);
+        let (bindings, size) = encoded.bind(&result, operands);
         self.device.run(&encoded.kernel, &bindings, size)?;
         Ok(result)
     }
@@ -120,9 +129,33 @@ impl Runtime {
         let (encoded, is_compiled) = self.encode(launch, in_place)?;
         let others = launch.operands.iter().enumerate();
         let others = others.filter(|(n, _)| in_place != Some(*n as u32));
-        let operands: Vec<_> = others.map(|(_, operand)| operand.clone()).collect();
-        let (bindings, size) = encoded.bind(result, &operands);
+        let (bindings, size) = encoded.bind(result, others.map(|(_, (buffer, _))| *buffer));
         Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
+    }
+
+    /// Prepares a row kernel. Returns whether it was compiled, too.
+    pub(crate) fn prepare_rows(
+        &self,
+        program: &RowProgram,
+        iteration: &RowIteration<'_>,
+        operands: &[&UntypedBuffer],
+        result: &UntypedBuffer,
+    ) -> Result<(PreparedLaunch, bool)> {
+        let parameters = iteration.parameters(program.width);
+        let in_buffer = self.exceeds_immediates(&parameters);
+        let key = RowKey { program: program.clone(), in_buffer };
+        let build = |key: &RowKey| lower::build_rows(key, parameters.len());
+        let (kernel, is_compiled) = self.kernel(&self.row_kernels, key, build)?;
+        let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
+        let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
+        let invocations = workgroups * WORKGROUP;
+        let encoded = Encoded { kernel, invocations, parameters, uploaded };
+        let (bindings, size) = encoded.bind(result, operands.iter().copied());
+        Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
+    }
+
+    fn exceeds_immediates(&self, parameters: &[u32]) -> bool {
+        parameters.len() * 4 > self.device.info().limits.max_immediates as usize
     }
 
     /// Returns the kernel of a map, with its parameters, and whether it was compiled.
@@ -131,23 +164,29 @@ impl Runtime {
         let layouts: Vec<Layout> = launch.operands.iter().map(|(_, it)| it.clone()).collect();
         let iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
         let parameters = iteration.parameters(launch.gathered, launch.arguments);
-        let immediates = self.device.info().limits.max_immediates as usize;
-        let in_buffer = parameters.len() * 4 > immediates;
+        let in_buffer = self.exceeds_immediates(&parameters);
         let key = KernelKey { map: map.clone(), classes: iteration.classes, in_buffer, in_place };
-        let (kernel, is_compiled) = self.kernel(key, parameters.len())?;
+        let build = |key: &KernelKey| lower::build(key, parameters.len());
+        let (kernel, is_compiled) = self.kernel(&self.kernels, key, build)?;
         let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
-        Ok((Encoded { kernel, words: iteration.words, parameters, uploaded }, is_compiled))
+        let invocations = iteration.words;
+        Ok((Encoded { kernel, invocations, parameters, uploaded }, is_compiled))
     }
 
     /// Returns the kernel of a key, compiled at its first use, and whether it was compiled now.
-    fn kernel(&self, key: KernelKey, parameters: usize) -> Result<(Kernel, bool)> {
-        if let Some(kernel) = lock(&self.kernels).get(&key) {
+    fn kernel<K: Hash + Eq>(
+        &self,
+        kernels: &Mutex<HashMap<K, Kernel>>,
+        key: K,
+        build: impl FnOnce(&K) -> Kir,
+    ) -> Result<(Kernel, bool)> {
+        if let Some(kernel) = lock(kernels).get(&key) {
             return Ok((kernel.clone(), false));
         }
         // Compiled without the lock: another thread may do the same, and one kernel is kept.
-        let kernel = self.device.compile_ir(&lower::build(&key, parameters))?;
+        let kernel = self.device.compile_ir(&build(&key))?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
-        Ok((lock(&self.kernels).entry(key).or_insert(kernel).clone(), true))
+        Ok((lock(kernels).entry(key).or_insert(kernel).clone(), true))
     }
 }
 

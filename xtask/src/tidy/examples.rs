@@ -13,6 +13,7 @@ const TYPES: [(&str, &[&str]); 4] = [
             "Buffer",
             "CompileOptions",
             "Device",
+            "DeviceGroup",
             "Download",
             "GpuError",
             "Kernel",

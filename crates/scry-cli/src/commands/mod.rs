@@ -7,6 +7,7 @@ mod devices;
 mod doctor;
 mod emit;
 mod fuzz;
+mod launch;
 mod libraries;
 mod limit;
 mod ops;
@@ -58,6 +59,7 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
         Command::Verify(args) => verify::run(&args),
         Command::Fuzz(args) => fuzz::run(&args, json),
         Command::Ops(args) => ops::run(&args),
+        Command::Launch(args) => launch::run(&args, json),
         Command::Cache { action } => cache::run(action),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man(args) => pages::man(&args),

@@ -5,6 +5,8 @@ mod data;
 mod emit;
 mod environment;
 mod fuzz;
+#[cfg(unix)]
+mod launch;
 mod machine;
 mod messages;
 mod pages;

@@ -8,6 +8,7 @@
 //! | [`awaiting`] | the async forms of blocking calls, for any executor |
 //! | [`kernels_in_rust`] | kernels built at run time with a builder, without WGSL |
 //! | [`devices`] | listing and choosing devices |
+//! | [`groups`] | several devices: collectives, processes, faults |
 //! | [`errors`] | what errors contain, time limits, logs, stages of compilation, debugging |
 //! | [`performance`] | how to measure; transfers, workgroups, PDL, tensor cores |
 //! | [`cpu_device`] | uses and limits of the CPU device |
@@ -25,6 +26,8 @@ use crate::{
     Element, ErrorKind, GpuError, Kernel, Launch, NativeInterface, Recording, ReplayInputs, Slice,
     Ticket, UntypedBuffer, kir, shaders, verify,
 };
+#[cfg(all(doc, not(target_arch = "wasm32")))]
+use crate::{DeviceGroup, Membership, Rendezvous};
 
 #[doc = include_str!("first_kernel.md")]
 pub mod first_kernel {}
@@ -43,6 +46,10 @@ pub mod kernels_in_rust {}
 
 #[doc = include_str!("devices.md")]
 pub mod devices {}
+
+#[cfg(not(target_arch = "wasm32"))]
+#[doc = include_str!("groups.md")]
+pub mod groups {}
 
 #[doc = include_str!("errors.md")]
 pub mod errors {}

@@ -58,6 +58,7 @@ pub use source_map::SourceMap;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Uniformity, VarUniformity, Variability};
+pub(crate) use unroll::exit_condition;
 pub use unroll::{UnrolledLoop, unrolled_loop};
 pub use verify::{VerifyError, VerifyErrorKind, verify};
 pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut, needs_barriers};

@@ -49,6 +49,11 @@ pub fn unrolled_loop(
     (weight <= MAX_WEIGHT).then_some(unrolled)
 }
 
+/// Returns the condition of the branch that exits a loop, if each iteration starts with one.
+pub(crate) fn exit_condition(kir: &Kir, label: Label, body: &Block) -> Option<Value> {
+    exit_test(kir, label, body).map(|test| test.condition)
+}
+
 /// Returns the trip count, if it is known: an induction variable starts at a constant and has a
 /// constant step, and the exit test compares it with a constant.
 fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<UnrolledLoop> {

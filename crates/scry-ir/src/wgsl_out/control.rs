@@ -3,7 +3,9 @@
 use super::Emitter;
 use super::levels::LevelKind;
 use crate::ShaderError;
-use crate::kir::{Block, Inst, Label, Stmt, Value, any_stmt, needs_barriers};
+use crate::kir::{
+    Block, Inst, Label, Stmt, Value, any_stmt, exit_condition, needs_barriers, unrolled_loop,
+};
 
 /// The parts of a loop's body for a WGSL loop with `continuing`: `continue` leaves the scope.
 struct ContinuingLoop<'a> {
@@ -27,13 +29,13 @@ impl Emitter<'_> {
                 let needed = needs_barriers(self.kir, block, i);
                 self.uniform_load(*value, &place, count.into(), needed)?;
             } else {
-                self.statement(stmt)?;
+                self.statement(stmt, &block[..i])?;
             }
         }
         Ok(())
     }
 
-    fn statement(&mut self, stmt: &Stmt) -> Result<(), ShaderError> {
+    fn statement(&mut self, stmt: &Stmt, before: &[Stmt]) -> Result<(), ShaderError> {
         match stmt {
             Stmt::Let(value) => self.value(*value),
             Stmt::Set(var, value) => {
@@ -48,7 +50,12 @@ impl Emitter<'_> {
             Stmt::If { condition, then_block, else_block, .. } => {
                 self.if_else(*condition, then_block, else_block)
             }
-            Stmt::Loop { label, body, .. } => self.loop_statement(*label, body),
+            Stmt::Loop { label, body, .. } => {
+                if unrolled_loop(self.kir, before, *label, body).is_some() {
+                    self.unrollable.extend(exit_condition(self.kir, *label, body));
+                }
+                self.loop_statement(*label, body)
+            }
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Break(label) => {
                 self.emit_break(*label);

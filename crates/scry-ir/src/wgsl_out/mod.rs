@@ -121,6 +121,8 @@ struct Emitter<'a> {
     enables_subgroups: bool,
     /// Whether compilers must not compute the trip counts of loops.
     hides_loop_bounds: bool,
+    /// The exit tests of short loops with a known trip count, which compilers may unroll.
+    unrollable: Vec<Value>,
     /// Whether the operand of `tanh` is clamped.
     clamps_tanh: bool,
     /// The expression of each value.
@@ -178,6 +180,7 @@ impl<'a> Emitter<'a> {
             native_f16,
             enables_subgroups: true,
             hides_loop_bounds: false,
+            unrollable: Vec::new(),
             clamps_tanh: false,
             texts: vec![String::new(); kir.values.len()],
             escaping: visibility::escaping(kir),

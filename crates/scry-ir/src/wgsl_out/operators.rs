@@ -71,15 +71,26 @@ impl Emitter<'_> {
                 y = format!("{}u", constant.bits % 32);
             }
         }
-        if self.hides_loop_bounds && is_comparison(op) && self.is_in_loop() {
-            // Equals `y`, since there is always a workgroup, but no compiler can prove it.
-            let workgroups = self.builtin(Builtin::GroupCount(0));
-            y = format!("select({x}, {y}, {workgroups} != 0u)");
-        }
         match operator(op, ty) {
             Some(operator) => format!("{x} {operator} {y}"),
             None => format!("{}({x}, {y})", binary_function(op)),
         }
+    }
+
+    /// Returns whether no compiler may know the second operand of a binary operation.
+    pub(super) fn hides_bound(&self, value: Value, op: BinaryOp) -> bool {
+        let is_hidden = self.hides_loop_bounds && is_comparison(op) && self.is_in_loop();
+        is_hidden && !self.unrollable.contains(&value)
+    }
+
+    /// Returns a comparison whose second operand equals `b`, since there is always a workgroup, but
+    /// no compiler can prove it.
+    pub(super) fn hidden_comparison(&mut self, op: BinaryOp, a: Value, b: Value) -> String {
+        let [x, y] = self.operands([a, b]);
+        let workgroups = self.builtin(Builtin::GroupCount(0));
+        let hidden = format!("select({x}, {y}, {workgroups} != 0u)");
+        let operator = operator(op, self.kir.ty(a)).expect("comparisons have operators");
+        format!("{x} {operator} {hidden}")
     }
 
     fn is_in_loop(&self) -> bool {

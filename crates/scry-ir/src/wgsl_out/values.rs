@@ -24,6 +24,9 @@ impl Emitter<'_> {
                 return self.atomic(value, op, &place, [operand, compare]);
             }
             Inst::Unary(op, a) => self.unary(op, a),
+            Inst::Binary(op, a, b) if self.hides_bound(value, op) => {
+                self.hidden_comparison(op, a, b)
+            }
             Inst::Binary(op, a, b) => self.binary(op, a, b),
             Inst::Fma(a, b, c) => {
                 let [a, b, c] = self.operands([a, b, c]);

@@ -101,6 +101,22 @@ fn loop_bounds_can_be_hidden() {
 }
 
 #[test]
+fn bounds_of_short_loops_stay_visible() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(1) fn main() {
+            for (var i = 1u; i < 9u; i += 3u) { if x[0] > 900 { break; } x[0] += i; }
+        }";
+    let options = WgslOptions { hides_loop_bounds: true, ..WgslOptions::default() };
+    let (kernel, program) = emit(source, options);
+    // The loop may be unrolled; the other comparison in it is hidden.
+    assert_eq!(kernel.source.matches("select(").count(), 1, "{}", kernel.source);
+    assert!(kernel.source.contains(" < 9u;"), "{}", kernel.source);
+    let expected = run(&parse(source), [1; 3], vec![bytes(&[1])]);
+    assert_eq!(run(&program, [1; 3], vec![bytes(&[1])]), expected);
+}
+
+#[test]
 fn operands_of_tanh_can_be_clamped() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<f32>;

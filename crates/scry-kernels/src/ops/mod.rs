@@ -2,7 +2,6 @@
 
 mod attention;
 mod conv;
-mod conv_tiling;
 mod cpu;
 mod gather;
 mod gemv;
@@ -21,6 +20,7 @@ mod scan;
 mod scatter_add;
 mod softmax;
 mod sort;
+mod taps;
 mod top_k;
 mod transpose;
 

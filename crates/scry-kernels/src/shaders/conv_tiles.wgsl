@@ -2,7 +2,7 @@
 // channels. The input that the tile depends on is copied to workgroup memory, DEPTH input channels at
 // a time, with the weights. Each invocation has POINTS_X × POINTS_Y positions in registers. Preceded
 // by the elements' definitions, the bindings of `x`, `weights` and `y`, the function `bias` of a
-// channel, and by the constants below, which ops/conv_tiling.rs generates with the functions
+// channel, and by the constants below, which ops/conv/tiling.rs generates with the functions
 //
 //     fn accumulate(tile: u32, weights: u32), which adds the products of an input channel;
 //     fn store_sums(image: u32, group: u32, first: vec3<u32>), which stores the sums; `first` is the

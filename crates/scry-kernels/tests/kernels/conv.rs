@@ -199,6 +199,27 @@ fn special_values_reach_their_windows_only() {
 }
 
 #[test]
+fn infinite_weights_make_nan_of_padding() {
+    let conv = Conv2d { padding: [1, 2], ..Conv2d::new([1, 1], [3, 40], [3, 3]) };
+    each_variant("conv2d", |kernels, what| {
+        let gpu = kernels.device();
+        // Only the first element of the kernel, which meets the padding above and on the left.
+        let weights: Vec<f32> =
+            (0..9).map(|at| if at == 0 { f32::INFINITY } else { 1.0 }).collect();
+        let (input, weights) = (succeed(gpu.upload(&[2.0f32; 120])), succeed(gpu.upload(&weights)));
+        let [height, width] = conv.output_size();
+        let y = poisoned::<f32>(gpu, height * width);
+        let Some(op) = supported(kernels.conv2d(&input, &weights, None, &y, &conv)) else { return };
+        succeed(op.run());
+        for (at, y) in succeed(y.download()).iter().enumerate() {
+            let is_padded = at / width == 0 || at % width < 2;
+            assert_eq!(y.is_nan(), is_padded, "{what}: {at}");
+            assert!(is_padded || *y == f32::INFINITY, "{what}: {at}");
+        }
+    });
+}
+
+#[test]
 fn empty_batches_launch_nothing() {
     on_each_device(|gpu| {
         let kernels = succeed(Kernels::new(gpu));

@@ -1,21 +1,18 @@
 //! Checks of plans: each kernel against the operations that were recorded, one by one.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use scry_gpu::UntypedBuffer;
 
-use super::bound::{BoundGraph, BoundNode, Sizes};
+use super::bound::Sizes;
 use super::compiled::Plan;
-use super::node::{Content, NodeId, Write};
 use super::record::Specialised;
-use super::regions;
+use super::reference::viewed;
+use super::row_reference;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
-use crate::op::{Op, View};
-use crate::runtime::Runtime;
-use crate::shape::{Layout, Shape};
-use crate::stored::{Stored, stored_word};
+use crate::shape::{Layout, Shape, coordinates};
+use crate::stored::Stored;
 use crate::tensor::Tensor;
 
 impl Plan {
@@ -24,6 +21,9 @@ impl Plan {
     ///
     /// Integers and bools must be equal; floats may differ by 1e-5 (`f16`: 2e-3, `bf16`: 2e-2) of
     /// the larger of 1 and their magnitude, because drivers may contract operations of one kernel.
+    /// Sums of rows that are computed in another order ([`Fusion::Full`](crate::Fusion::Full)) are
+    /// compared with those of the kernel library, by the bound of their errors, and the operations
+    /// after them continue with the sums of this order.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph, Tensor};
@@ -31,7 +31,7 @@ impl Plan {
     /// let gpu = Device::open("cpu")?;
     /// let g = Graph::new(&gpu)?;
     /// let x = g.input("x", [2, 2])?;
-    /// let plan = g.compile(&[(x.exp()?.sum(0)? + 1.0)?])?;
+    /// let plan = g.compile(&[(x.exp()?.matmul(&x)? + 1.0)?])?;
     /// let data = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu)?;
     /// assert_eq!(plan.check(&[("x", &data)])?, 3);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,150 +61,55 @@ impl Plan {
         let device = self.device();
         let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
         let states = self.shared().states.iter().map(copy).collect::<Result<Vec<_>>>()?;
-        let mut results: Vec<UntypedBuffer> = Vec::new();
-        self.submit(call, specialised, inputs, &mut |batch, _, result| {
+        let mut results: Vec<Vec<UntypedBuffer>> = Vec::new();
+        self.submit(call, specialised, inputs, &mut |batch, position, result| {
             let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
             if result.byte_size() > 0 {
                 batch.copy(result, &copy)?;
             }
-            results.push(copy);
+            results.resize_with(position + 1, Vec::new);
+            results[position].push(copy);
             Ok(())
         })?;
         for (state, before) in self.shared().states.iter().zip(&states) {
             before.copy_to(state).map_err(|error| call.gpu(error))?;
         }
         let recorded = self.shared().graph.bind(sizes)?;
-        let values = self.one_by_one(&recorded, inputs, &states)?;
+        let orders = row_reference::orders(specialised);
+        let (values, parts) = self.one_by_one(&recorded, inputs, &states, &orders)?;
+        for (id, order) in &orders {
+            if let Some(found) = order.difference(call, &recorded, *id, &values)? {
+                let (position, found, wanted) = found;
+                let (found, wanted) = (found.to_string(), wanted.to_string());
+                let shape = recorded.nodes[id.index()].shape.clone();
+                let difference = Difference { shape, position, found, wanted };
+                return Err(mismatch(specialised, order.kernel, &difference));
+            }
+        }
         let mut compared = 0;
-        for (position, buffer) in results.into_iter().enumerate() {
+        for (position, buffers) in results.into_iter().enumerate() {
             let kernel = &specialised.grouped.kernels[position];
             let Some((id, views)) = &kernel.value else { continue };
             let node = &specialised.graph.nodes[id.index()];
-            let wanted = viewed(call, &values[node.origin.index()], views)?;
-            let layout = Layout::contiguous(kernel.shape.clone());
-            let found = Stored { buffer, layout, ..wanted.clone() };
-            let difference = difference(call, &found, &wanted)?;
-            compared += 1;
-            if let Some(difference) = difference {
-                return Err(mismatch(specialised, position, &difference));
+            let first = viewed(call, &values[node.origin.index()], views)?;
+            let parts = parts.get(&node.origin).map_or(&[][..], |parts| &parts[1..]);
+            for (wanted, buffer) in std::iter::once(&first).chain(parts).zip(buffers) {
+                let layout = Layout::contiguous(wanted.shape().clone());
+                let found = Stored { buffer, layout, ..wanted.clone() };
+                let difference = difference(call, &found, wanted)?;
+                compared += 1;
+                if let Some(difference) = difference {
+                    return Err(mismatch(specialised, position, &difference));
+                }
             }
         }
         Ok(compared)
     }
-
-    /// Computes all nodes one by one.
-    fn one_by_one(
-        &self,
-        graph: &BoundGraph,
-        inputs: &[&Arc<Stored>],
-        states: &[UntypedBuffer],
-    ) -> Result<Vec<Stored>> {
-        let shared = self.shared();
-        let mut parts: HashMap<NodeId, Vec<Stored>> = HashMap::new();
-        let mut values: Vec<Stored> = Vec::with_capacity(graph.nodes.len());
-        for node in &graph.nodes {
-            let BoundNode { call, shape, .. } = node;
-            let value = match &node.content {
-                Content::Input(n) => Ok((**inputs[*n]).clone()),
-                Content::Param(n) => Ok((*shared.graph.params[*n].1).clone()),
-                Content::Const(_, dtype, bits) => {
-                    let word = stored_word(*dtype, *bits);
-                    Stored::repeated(*call, &shared.runtime, shape.clone(), *dtype, word)
-                }
-                Content::Op(op) => {
-                    let operands: Vec<&Stored> =
-                        node.sources.iter().map(|it| &values[it.index()]).collect();
-                    op.run(*call, &operands)
-                }
-                Content::State(n) => Ok(self.whole(&shared.graph.states[*n], states[*n].clone())),
-                Content::Write(write) => {
-                    let sources: Vec<&Stored> =
-                        node.sources.iter().map(|it| &values[it.index()]).collect();
-                    written(*call, write, &sources)
-                }
-                Content::Kernel(_) => {
-                    let sources: Vec<&Stored> =
-                        node.sources.iter().map(|it| &values[it.index()]).collect();
-                    let results = outputs(*call, &shared.runtime, node, &sources)?;
-                    let first = results[0].clone();
-                    parts.insert(NodeId(values.len() as u32), results);
-                    Ok(first)
-                }
-                Content::Part(n) => Ok(parts[&node.sources[0]][*n].clone()),
-            };
-            values.push(value.map_err(|error| error.in_scope(&node.scope))?);
-        }
-        Ok(values)
-    }
 }
 
-/// Returns a state after a write, in a buffer of its own.
-fn written(call: Call, write: &Write, sources: &[&Stored]) -> Result<Stored> {
-    let (state, new) = (sources[0], sources[1].copied(call)?);
-    let write = || -> scry_gpu::Result<UntypedBuffer> {
-        let buffer = state.buffer.duplicate()?;
-        match write {
-            Write::Region(parts) => {
-                // The index was checked when the write was recorded.
-                if let Ok(region) = regions::region(call, parts, state.shape()) {
-                    let size = state.dtype.size();
-                    for (from, to) in regions::copies(&region, size, &new.buffer, &buffer)? {
-                        from.copy_to(&to)?;
-                    }
-                }
-            }
-            Write::Rows if new.shape().contains(&0) => {}
-            Write::Rows => {
-                let (new, indices_dtype) = (&new.buffer, sources[2].dtype);
-                let count = sources[2].shape()[0];
-                let columns = state.shape()[1..].iter().product();
-                let packed = sources[2].copied(call);
-                let indices = packed.as_ref().map_or(&sources[2].buffer, |it| &it.buffer);
-                let rows = regions::Rows { new, indices, dtype: state.dtype, indices_dtype };
-                let sizes = [state.shape()[0], columns, count];
-                rows.prepare(&state.runtime, &buffer, sizes)?.run()?;
-            }
-        }
-        Ok(buffer)
-    };
-    let buffer = write().map_err(|error| call.gpu(error))?;
-    Ok(Stored { buffer, ..state.clone() })
-}
-
-/// Runs a kernel of the program.
-fn outputs(
-    call: Call,
-    runtime: &Arc<Runtime>,
-    node: &BoundNode,
-    sources: &[&Stored],
-) -> Result<Vec<Stored>> {
-    let sources: Vec<Stored> = sources.iter().map(|it| it.copied(call)).collect::<Result<_>>()?;
-    let mut results = Vec::new();
-    for (shape, dtype) in &node.results {
-        let bytes = crate::op::packed_bytes(shape, *dtype);
-        let buffer = runtime.device().alloc_untyped(None, bytes);
-        let buffer = buffer.map_err(|error| call.gpu(error))?;
-        let layout = Layout::contiguous(shape.clone());
-        results.push(Stored { runtime: runtime.clone(), buffer, layout, dtype: *dtype });
-    }
-    let buffers: Vec<_> = sources.iter().chain(&results).map(|it| (&it.buffer, it.dtype)).collect();
-    let count = node.shape.count().unwrap_or(0);
-    let launch = node.kernel.as_ref().map_or(Ok(None), |kernel| kernel.prepare(&buffers, count));
-    let run = launch.and_then(|launch| launch.map_or(Ok(()), |launch| launch.run()));
-    run.map_err(|error| call.gpu(error))?;
-    Ok(results)
-}
-
-fn viewed(call: Call, value: &Stored, views: &[View]) -> Result<Stored> {
-    let mut value = value.clone();
-    for view in views {
-        value = Op::View(view.clone()).run(call, &[&value])?;
-    }
-    Ok(value)
-}
-
-/// A difference: the position of the element, and both values.
+/// A difference: the position of the element in a shape, and both values.
 struct Difference {
+    shape: Shape,
     position: usize,
     found: String,
     wanted: String,
@@ -216,9 +121,9 @@ fn difference(call: Call, found: &Stored, wanted: &Stored) -> Result<Option<Diff
         DType::F32 => floats::<f32>(call, found, wanted, 1e-5, f64::from)?,
         DType::F16 => floats::<half::f16>(call, found, wanted, 2e-3, f64::from)?,
         DType::BF16 => floats::<half::bf16>(call, found, wanted, 2e-2, f64::from)?,
-        DType::I32 => exact(&found.read::<i32>(call)?, &wanted.read::<i32>(call)?),
-        DType::U32 => exact(&found.read::<u32>(call)?, &wanted.read::<u32>(call)?),
-        _ => exact(&found.read::<bool>(call)?, &wanted.read::<bool>(call)?),
+        DType::I32 => exact(found.shape(), &found.read::<i32>(call)?, &wanted.read::<i32>(call)?),
+        DType::U32 => exact(found.shape(), &found.read::<u32>(call)?, &wanted.read::<u32>(call)?),
+        _ => exact(found.shape(), &found.read::<bool>(call)?, &wanted.read::<bool>(call)?),
     })
 }
 
@@ -229,6 +134,7 @@ fn floats<T: crate::element::Element>(
     tolerance: f64,
     wide: fn(T) -> f64,
 ) -> Result<Option<Difference>> {
+    let shape = found.shape();
     let (found, wanted) = (found.read::<T>(call)?, wanted.read::<T>(call)?);
     let pairs = found.into_iter().map(wide).zip(wanted.into_iter().map(wide));
     let differs = |(a, b): &(f64, f64)| {
@@ -238,16 +144,21 @@ fn floats<T: crate::element::Element>(
     };
     let first = pairs.enumerate().find(|(_, pair)| differs(pair));
     Ok(first.map(|(position, (found, wanted))| Difference {
+        shape: shape.clone(),
         position,
         found: found.to_string(),
         wanted: wanted.to_string(),
     }))
 }
 
-fn exact<T: PartialEq + std::fmt::Display>(found: &[T], wanted: &[T]) -> Option<Difference> {
+fn exact<T: PartialEq + std::fmt::Display>(
+    shape: &Shape,
+    found: &[T],
+    wanted: &[T],
+) -> Option<Difference> {
     let position = found.iter().zip(wanted).position(|(a, b)| a != b)?;
     let (found, wanted) = (found[position].to_string(), wanted[position].to_string());
-    Some(Difference { position, found, wanted })
+    Some(Difference { shape: shape.clone(), position, found, wanted })
 }
 
 fn mismatch(specialised: &Specialised, position: usize, difference: &Difference) -> Error {
@@ -255,40 +166,30 @@ fn mismatch(specialised: &Specialised, position: usize, difference: &Difference)
     let node = specialised.node_of(kernel);
     let ops = kernel.nodes.iter().map(|it| specialised.graph.nodes[it.index()].call.op);
     let ops = ops.collect::<Vec<_>>().join(", ");
-    let Difference { position: element, found, wanted } = difference;
-    let index = coordinates(*element, &kernel.shape);
+    let Difference { shape, position: element, found, wanted } = difference;
+    let index = coordinates(*element, shape);
     let problem = format!(
-        "kernel {position} ({ops}) computes {found} at index {index:?} of {}, but its operations \
-         one by one compute {wanted}",
-        kernel.shape
+        "kernel {position} ({ops}) computes {found} at index {index:?} of {shape}, but its \
+         operations one by one compute {wanted}"
     );
     let help = "compile with SCRY_FUSE=0 to run a kernel for each operation, and report the defect";
     node.call.error(ErrorKind::Mismatch, problem, help).in_scope(&node.scope)
-}
-
-/// Returns the coordinates of a position in row-major order.
-fn coordinates(mut position: usize, shape: &Shape) -> Vec<usize> {
-    let mut at = vec![0; shape.rank()];
-    for (axis, size) in shape.iter().enumerate().rev() {
-        at[axis] = position % size;
-        position /= size;
-    }
-    at
 }
 
 #[cfg(test)]
 mod tests {
     use scry_gpu::Device;
 
-    use super::super::Graph;
     use super::super::grouped::Work;
+    use super::super::{Fusion, Graph};
     use super::*;
 
     /// Compares a plan after a kernel's first argument was changed.
-    fn check_corrupted(kernel: usize, value: f32) -> Result<usize> {
+    fn check_corrupted(fusion: Fusion, kernel: usize, value: f32) -> Result<usize> {
         let gpu = Device::open("cpu").unwrap();
         let g = Graph::new(&gpu)?;
         let x = g.input("x", [2, 3])?;
+        g.set_fusion(fusion);
         let _scope = g.scope("head");
         let y = (x.t()?.mul(2.0)?.sum(-1)? + 0.5)?;
         let plan = g.compile(&[y.mul(-1.0)?])?;
@@ -297,9 +198,11 @@ mod tests {
         let given = [("x", &data)];
         let inputs = plan.inputs(call, &given)?;
         let sizes = plan.sizes(call, &inputs)?;
-        let (graph, mut grouped) = plan.shared().group(&sizes, true)?;
-        if let Work::Map { arguments, .. } = &mut grouped.kernels[kernel].work {
-            arguments[0] = value.to_bits();
+        let (graph, mut grouped) = plan.shared().group(&sizes)?;
+        match &mut grouped.kernels[kernel].work {
+            Work::Map { arguments, .. } => arguments[0] = value.to_bits(),
+            Work::Rows(work) => work.arguments[0] = value.to_bits(),
+            _ => {}
         }
         let specialised = plan.shared().plan((graph, grouped))?;
         plan.compare(call, &specialised, &sizes, &inputs)
@@ -307,16 +210,53 @@ mod tests {
 
     #[test]
     fn wrong_kernel_is_named() {
-        assert_eq!(check_corrupted(0, 2.0).unwrap(), 3);
-        let first = check_corrupted(0, 2.5).unwrap_err();
+        assert_eq!(check_corrupted(Fusion::Exact, 0, 2.0).unwrap(), 3);
+        let first = check_corrupted(Fusion::Exact, 0, 2.5).unwrap_err();
         assert_eq!((first.kind(), first.op()), (ErrorKind::Mismatch, "Tensor::mul"));
         let text = "kernel 0 (Tensor::mul) computes 2.5 at index [0, 0] of [3, 2], but its \
                     operations one by one compute 2";
         assert!(first.to_string().contains(text), "{first}");
-        let last = check_corrupted(2, 1.5).unwrap_err();
+        let last = check_corrupted(Fusion::Exact, 2, 1.5).unwrap_err();
         let text = "kernel 2 (Tensor + Tensor, Tensor::mul) computes -11.5 at index [0] of [3], \
                     but its operations one by one compute -10.5";
         assert!(last.to_string().contains(text), "{last}");
         assert_eq!((last.op(), last.scope()), ("Tensor::mul", "head"));
+        assert_eq!(check_corrupted(Fusion::Full, 0, 2.0).unwrap(), 1);
+        let rows = check_corrupted(Fusion::Full, 0, 2.5).unwrap_err();
+        let text = "kernel 0 (Tensor::mul, Tensor::sum, Tensor + Tensor, Tensor::mul) computes \
+                    -13 at index [0] of [3], but its operations one by one compute -10.5";
+        assert!(rows.to_string().contains(text), "{rows}");
+    }
+    #[test]
+    fn all_outputs_of_kernels_are_compared() {
+        let gpu = Device::open("cpu").unwrap();
+        let g = Graph::new(&gpu).unwrap();
+        let (a, b) = (g.input("a", [4]).unwrap(), g.input("b", [4]).unwrap());
+        let wgsl = "
+            @group(0) @binding(0) var<storage, read> a: array<f32>;
+            @group(0) @binding(1) var<storage, read> b: array<f32>;
+            @group(0) @binding(2) var<storage, read_write> sum: array<f32>;
+            @group(0) @binding(3) var<storage, read_write> difference: array<f32>;
+            @compute @workgroup_size(4) fn both(@builtin(local_invocation_index) i: u32) {
+                sum[i] = a[i] + b[i];
+                difference[i] = a[i] - b[i];
+            }";
+        let output = || ([4].into(), DType::F32);
+        let parts = g.kernel(wgsl, &[&a, &b], &[output(), output()]).unwrap();
+        let plan = g.compile(&parts).unwrap();
+        let call = Call::new("test");
+        let data = [1.0f32, 2.0].map(|x| Tensor::full([4], x, DType::F32, &gpu).unwrap());
+        let given = [("a", &data[0]), ("b", &data[1])];
+        let inputs = plan.inputs(call, &given).unwrap();
+        let sizes = plan.sizes(call, &inputs).unwrap();
+        let (graph, mut grouped) = plan.shared().group(&sizes).unwrap();
+        if let Work::User { operands, .. } = &mut grouped.kernels[0].work {
+            operands.swap(0, 1);
+        }
+        let specialised = plan.shared().plan((graph, grouped)).unwrap();
+        let error = plan.compare(call, &specialised, &sizes, &inputs).unwrap_err();
+        let text = "kernel 0 (Graph::kernel) computes 1 at index [0] of [4], but its operations \
+                    one by one compute -1";
+        assert!(error.to_string().contains(text), "{error}");
     }
 }

@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use scry_gpu::{Batch, Device, UntypedBuffer};
+use scry_gpu::{BackendKind, Batch, Device, UntypedBuffer};
 
-use super::Graph;
 use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
 use super::group::{self, Limits};
@@ -14,7 +13,9 @@ use super::grouped::Grouped;
 use super::node::StateInfo;
 use super::plan;
 use super::record::{Observer, Specialised, Target};
+use super::rows;
 use super::simplify;
+use super::{Fusion, Graph};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Map;
 use crate::runtime::{MapLaunch, Runtime};
@@ -39,21 +40,25 @@ pub struct Plan {
     shared: Arc<Shared>,
 }
 
+/// What is compiled for sizes, once it is.
+type Slot = Arc<Mutex<Option<Arc<Specialised>>>>;
+
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) graph: Reachable,
     /// The states, by position in the graph's.
     pub(crate) states: Vec<UntypedBuffer>,
     call: Call,
-    fuses: bool,
+    fusion: Fusion,
     /// The most recently used last.
-    specialised: Mutex<Vec<(Sizes, Arc<Specialised>)>>,
+    specialised: Mutex<Vec<(Sizes, Slot)>>,
     compiles: AtomicU64,
 }
 
 impl Graph {
     /// Compiles the computation of tensors of the graph: simplifies it, fuses operations, plans the
-    /// memory, and compiles the kernels. The graph can be extended and compiled again.
+    /// memory, and compiles the kernels. The graph can be extended and compiled again. The ninth
+    /// compilation from one line logs a warning, which names the sizes that differ.
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Graph, Tensor};
@@ -93,21 +98,19 @@ impl Graph {
             });
         }
         let graph = Reachable::new(&nodes, &ids);
+        let fusion = nodes.fusion.unwrap_or_else(Fusion::from_environment);
         drop(nodes);
         graph.check_dimensions(call)?;
-        let plan = Plan::new(call, self.recorder.runtime(), graph, fuses())?;
+        let inputs = graph.inputs.iter().map(|it| (it.name.as_str(), &*it.sizes));
+        self.recorder.runtime().call_sites.count(call, &inputs.collect::<Vec<_>>());
+        let plan = Plan::new(call, self.recorder.runtime(), graph, fusion)?;
         plan.specialised(&plan.shared.graph.largest_sizes())?;
         Ok(plan)
     }
 }
 
-/// Returns whether `SCRY_FUSE` enables fusion, as by default.
-fn fuses() -> bool {
-    std::env::var_os("SCRY_FUSE").is_none_or(|value| value != "0")
-}
-
 impl Plan {
-    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fuses: bool) -> Result<Self> {
+    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fusion: Fusion) -> Result<Self> {
         let allocate = |state: &StateInfo| {
             let bytes = crate::op::packed_bytes(&state.shape, state.dtype);
             runtime.device().alloc_untyped(None, bytes)
@@ -116,7 +119,7 @@ impl Plan {
         let states = states.map_err(|error| call.gpu(error))?;
         let (specialised, compiles) = (Mutex::default(), AtomicU64::new(0));
         let runtime = runtime.clone();
-        let shared = Shared { runtime, graph, states, call, fuses, specialised, compiles };
+        let shared = Shared { runtime, graph, states, call, fusion, specialised, compiles };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -147,8 +150,13 @@ impl Plan {
     pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run");
         let inputs = self.inputs(call, inputs)?;
-        let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
-        let outputs = self.submit(call, &specialised, &inputs, &mut |_, _, _| Ok(()))?;
+        self.run_stored(call, &inputs)
+    }
+
+    /// Submits a run of inputs in the order of the graph.
+    pub(super) fn run_stored(&self, call: Call, inputs: &[&Arc<Stored>]) -> Result<Vec<Tensor>> {
+        let specialised = self.specialised(&self.sizes(call, inputs)?)?;
+        let outputs = self.submit(call, &specialised, inputs, &mut |_, _, _| Ok(()))?;
         Ok(outputs.into_iter().map(Tensor::from).collect())
     }
 
@@ -257,22 +265,39 @@ impl Plan {
         Ok(Stored { buffer, layout: Layout::contiguous(shape), ..input.clone() })
     }
 
-    /// Returns the memory and the launches for sizes, the kept ones if there are.
+    /// Returns the memory and the launches for sizes, the kept ones if there are. Those of other
+    /// sizes can be used while these are compiled; threads that need the same ones wait.
     pub(super) fn specialised(&self, sizes: &Sizes) -> Result<Arc<Specialised>> {
-        let shared = &*self.shared;
-        let mut kept = shared.specialised.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = kept.iter().position(|(known, _)| known == sizes) {
-            let entry = kept.remove(found);
-            let specialised = entry.1.clone();
-            kept.push(entry);
-            return Ok(specialised);
+        let slot = self.slot(sizes);
+        let mut specialised = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*specialised {
+            return Ok(known.clone());
         }
-        let specialised = Arc::new(shared.specialise(sizes, shared.fuses)?);
-        kept.push((sizes.clone(), specialised.clone()));
+        match self.shared.specialise(sizes) {
+            Ok(new) => Ok(specialised.insert(Arc::new(new)).clone()),
+            Err(error) => {
+                self.kept().retain(|(_, kept)| !Arc::ptr_eq(kept, &slot));
+                Err(error)
+            }
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<(Sizes, Slot)>> {
+        self.shared.specialised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the place for what is compiled for sizes, as the most recently used one.
+    fn slot(&self, sizes: &Sizes) -> Slot {
+        let mut kept = self.kept();
+        let known = kept.iter().position(|(known, _)| known == sizes);
+        let entry = known.map(|known| kept.remove(known));
+        let entry = entry.unwrap_or_else(|| (sizes.clone(), Slot::default()));
+        let slot = entry.1.clone();
+        kept.push(entry);
         if kept.len() > KEPT_SIZES {
             kept.remove(0);
         }
-        Ok(specialised)
+        slot
     }
 
     /// Returns how many kernels of element-wise operations were compiled for this plan, by
@@ -331,16 +356,17 @@ impl Shared {
     }
 
     /// Compiles the graph for sizes.
-    pub(super) fn specialise(&self, sizes: &Sizes, fuses: bool) -> Result<Specialised> {
-        let grouped = self.group(sizes, fuses)?;
+    pub(super) fn specialise(&self, sizes: &Sizes) -> Result<Specialised> {
+        let grouped = self.group(sizes)?;
         self.plan(grouped)
     }
 
     /// Runs the passes up to the groups of nodes.
-    pub(super) fn group(&self, sizes: &Sizes, fuses: bool) -> Result<(BoundGraph, Grouped)> {
+    pub(super) fn group(&self, sizes: &Sizes) -> Result<(BoundGraph, Grouped)> {
         let info = self.runtime.device().info();
         let limits = Limits {
-            fuses,
+            fusion: self.fusion,
+            is_cpu: self.runtime.device().backend_kind() == BackendKind::Cpu,
             alignment: info.binding_alignment,
             bindings: info.limits.max_storage_bindings as usize,
         };
@@ -352,6 +378,9 @@ impl Shared {
         // Without inputs all results are constants, and the plan likely runs once.
         if !self.graph.inputs.is_empty() || !self.states.is_empty() {
             grouped.fold_constants();
+        }
+        if self.fusion != Fusion::None {
+            rows::fuse(&mut grouped, limits);
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))
@@ -377,5 +406,25 @@ impl fmt::Debug for Plan {
             .field("nodes", &self.shared.graph.nodes.len())
             .field("device", &self.device().name())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    #[test]
+    fn compiling_does_not_block_other_sizes() {
+        let gpu = Device::open("cpu").unwrap();
+        let g = Graph::new(&gpu).unwrap();
+        let x = g.input("x", (g.dim("n", 1..=9),)).unwrap();
+        let plan = g.compile(&[x.exp().unwrap()]).unwrap();
+        // As while a thread compiles the plan for n = 4.
+        let compiling = plan.slot(&vec![("n".to_owned(), 4)]);
+        let _held = compiling.lock().unwrap();
+        let data = Tensor::zeros([9], DType::F32, &gpu).unwrap();
+        let out = plan.run(&[("x", &data)]).unwrap();
+        assert_eq!(out[0].to_vec::<f32>().unwrap(), [1.0; 9]);
     }
 }

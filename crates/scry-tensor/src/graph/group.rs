@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::Fusion;
 use super::bound::{BoundGraph, BoundNode};
 use super::fused::{self, Fused, Value};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
@@ -23,12 +24,21 @@ use crate::stored::Stored;
 /// What the device allows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Whether nodes are fused.
-    pub(crate) fuses: bool,
+    /// How far nodes are fused.
+    pub(crate) fusion: Fusion,
+    /// Whether the device is the processor.
+    pub(crate) is_cpu: bool,
     /// Alignment of bindings in bytes.
     pub(crate) alignment: u64,
     /// Storage buffers of a launch.
     pub(crate) bindings: usize,
+}
+
+impl Limits {
+    /// Returns how many inputs a kernel may have, beside its result and a buffer of parameters.
+    pub(crate) fn inputs(&self) -> usize {
+        self.bindings.saturating_sub(2).clamp(1, MAX_INPUTS)
+    }
 }
 
 /// The state of the pass.
@@ -137,7 +147,7 @@ impl Grouping<'_> {
         };
         let reason = if self.is_output[id.index()] {
             Some(Reason::Output)
-        } else if !self.limits.fuses && !is_view {
+        } else if self.limits.fusion == Fusion::None && !is_view {
             Some(Reason::Disabled)
         } else {
             let (uses, is_operand) = (self.uses[id.index()], self.is_operand[id.index()]);
@@ -312,7 +322,7 @@ impl Grouping<'_> {
         mut sources: Vec<(NodeId, Value)>,
         shape: &Shape,
     ) -> Value {
-        let limit = self.input_limit();
+        let limit = self.limits.inputs();
         loop {
             let values: Vec<&Value> = sources.iter().map(|(_, value)| value).collect();
             let Err(reason) = fused::check(map, &values, gathered, limit) else { break };
@@ -337,12 +347,6 @@ impl Grouping<'_> {
         }
         let sources = sources.into_iter().map(|(_, value)| value).collect();
         Value::Fused(Box::new(Fused::new(map, arguments, gathered, sources, shape)))
-    }
-
-    /// Returns how many inputs a kernel may have. It also has a result and, for many scalars, a
-    /// buffer of parameters.
-    fn input_limit(&self) -> usize {
-        self.limits.bindings.saturating_sub(2).clamp(1, MAX_INPUTS)
     }
 
     fn gather(&mut self, node: &BoundNode, selection: Selection) -> Result<Value> {

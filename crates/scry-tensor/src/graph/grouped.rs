@@ -6,7 +6,7 @@ use super::node::{NodeId, UserKernel};
 use super::reason::Reason;
 use crate::dtype::DType;
 use crate::expr::Map;
-use crate::lower::GatherAxis;
+use crate::lower::{GatherAxis, RowProgram, RowWalk};
 use crate::op::{Library, View};
 use crate::shape::{Layout, Shape};
 
@@ -45,6 +45,20 @@ pub(crate) struct BufferInfo {
     pub(crate) bytes: usize,
 }
 
+/// A row kernel.
+#[derive(Clone)]
+pub(crate) struct RowWork {
+    pub(crate) program: RowProgram,
+    pub(crate) operands: Vec<BufferId>,
+    /// The strides of each access.
+    pub(crate) walks: Vec<RowWalk>,
+    pub(crate) arguments: Vec<u32>,
+    pub(crate) rows: u32,
+    pub(crate) columns: u32,
+    /// The nodes that are reductions.
+    pub(crate) reductions: Vec<NodeId>,
+}
+
 /// What a kernel computes.
 #[derive(Clone)]
 pub(crate) enum Work {
@@ -54,6 +68,8 @@ pub(crate) enum Work {
         arguments: Vec<u32>,
         gathered: Option<GatherAxis>,
     },
+    /// Maps and reductions of rows.
+    Rows(Box<RowWork>),
     Library {
         library: Library,
         /// Operands with the view that the operation has of them.
@@ -93,6 +109,7 @@ impl Kernel {
     pub(crate) fn operands(&self) -> Vec<BufferId> {
         match &self.work {
             Work::Map { operands, .. } => operands.iter().map(|(buffer, _)| *buffer).collect(),
+            Work::Rows(work) => work.operands.clone(),
             Work::Library { operands, .. } => operands.iter().map(|(id, ..)| *id).collect(),
             Work::User { operands, .. } => operands.iter().map(|(id, _)| *id).collect(),
             Work::Write { new, .. } => vec![*new],

@@ -8,15 +8,21 @@
 //! | `simplify` | rewrites nodes, by one table of rules |
 //! | `group`, `effects`, `pieces` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
+//! | `rows` | fuses kernels that reduce rows with those around them |
+//! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
-//! | `plan` | places results in arenas |
+//! | `plan`, `packing` | places results in arenas |
 //! | `record` | prepares launches, and adds them to the batch of a run |
+//! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
+//! | `numbers` | finds the first NaN, and magnitudes near the largest `f16` |
+//! | `reference`, `row_reference` | computes the recorded operations, one by one |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
 mod bound;
+pub(crate) mod call_sites;
 mod check;
 mod compiled;
 mod debug;
@@ -24,17 +30,25 @@ pub(crate) mod dim;
 mod effects;
 mod explain;
 mod fused;
+mod fusion;
 mod group;
 mod grouped;
 mod materialise;
 pub(crate) mod node;
+mod numbers;
+mod packing;
 mod pieces;
 mod plan;
 mod reason;
 mod record;
+mod reference;
 mod regions;
+mod row_reference;
+mod rows;
 mod simplify;
 mod state;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::fmt;
@@ -47,7 +61,9 @@ pub use self::compiled::Plan;
 pub use self::dim::{Dim, DimShape};
 use self::dim::{NamedDim, Size};
 pub use self::explain::{KernelReport, PlanReport};
+pub use self::fusion::Fusion;
 use self::node::{Content, Input, Nodes, Recorder};
+pub use self::numbers::Magnitude;
 pub use self::state::State;
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};
@@ -167,7 +183,8 @@ impl Graph {
     /// [`ErrorKind::Shape`] for negative sizes and empty ranges; [`ErrorKind::TooLarge`].
     #[track_caller]
     pub fn input(&self, name: &str, shape: impl Into<DimShape>) -> Result<Tensor> {
-        self.add_input(Call::new("Graph::input"), name, shape.into(), DType::F32)
+        let call = Call::new("Graph::input");
+        self.recorder.scoped(self.add_input(call, name, shape.into(), DType::F32))
     }
 
     /// Adds an input of elements of a type: see [`Graph::input`].
@@ -192,7 +209,8 @@ impl Graph {
         shape: impl Into<DimShape>,
         dtype: DType,
     ) -> Result<Tensor> {
-        self.add_input(Call::new("Graph::input_with_dtype"), name, shape.into(), dtype)
+        let call = Call::new("Graph::input_with_dtype");
+        self.recorder.scoped(self.add_input(call, name, shape.into(), dtype))
     }
 
     fn add_input(
@@ -291,6 +309,23 @@ impl Graph {
     pub fn scope(&self, name: &str) -> Scope {
         let token = self.recorder.open_scope(name);
         Scope { recorder: self.recorder.clone(), token }
+    }
+
+    /// Sets how far plans fuse operations that are compiled from now on. By default it is
+    /// [`Fusion::Full`], unless the environment variable `SCRY_FUSE` is `0` ([`Fusion::None`]) or
+    /// `exact` ([`Fusion::Exact`]).
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Fusion, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// g.set_fusion(Fusion::None);
+    /// let y = g.input("x", [4])?.exp()?.neg()?;
+    /// assert_eq!(g.compile(&[y])?.explain()?.kernels.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_fusion(&self, fusion: Fusion) {
+        self.recorder.lock().fusion = Some(fusion);
     }
 
     /// Returns the device.

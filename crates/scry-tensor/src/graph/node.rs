@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use scry_gpu::Kernel;
 
 use super::dim::{Dim, NamedDim, Size, WITNESSES};
+use super::fusion::Fusion;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
 use crate::op::{Op, Part};
@@ -123,6 +124,8 @@ pub(crate) struct Nodes {
     /// The names of the open scopes, joined.
     scope: Arc<str>,
     next_scope: u64,
+    /// How far plans fuse operations, if the program has chosen.
+    pub(crate) fusion: Option<Fusion>,
 }
 
 /// The nodes of a graph that tensors record.
@@ -162,6 +165,11 @@ impl Recorder {
     /// Returns the names of the open scopes, joined by dots.
     pub(crate) fn current_scope(&self) -> Arc<str> {
         self.lock().scope.clone()
+    }
+
+    /// Names the scope that is open in the error of a call.
+    pub(crate) fn scoped<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| error.in_scope(&self.current_scope()))
     }
 
     /// Returns the scope in which a node was recorded.

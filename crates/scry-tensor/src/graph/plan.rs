@@ -1,12 +1,13 @@
 //! Memory of a plan: where the results of kernels are stored, in a few arenas.
 //!
-//! A result is placed in the smallest gap that holds it (best fit), at a multiple of 256 bytes, in
-//! an arena that its kernel does not read: WebGPU rejects kernels that read and write one buffer,
-//! even in different ranges. A kernel that computes each element from the element at the same
-//! position of an operand that no later kernel reads replaces it in place. Outputs are not in
-//! arenas.
+//! A result is at a multiple of 256 bytes, in an arena that its kernel does not read: WebGPU
+//! rejects kernels that read and write one buffer, even in different ranges. A kernel that computes
+//! each element from the element at the same position of an operand that no later kernel reads
+//! replaces it in place: both are one block. [`packing`](super::packing) chooses the places of
+//! blocks. Outputs are not in arenas.
 
 use super::grouped::{BufferId, Grouped, Kernel, Origin, Work};
+use super::packing::{self, Block};
 
 /// Offsets are multiples of this many bytes: the largest alignment of bindings.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -35,34 +36,31 @@ pub(crate) struct MemoryPlan {
 
 /// Plans the memory of kernels.
 pub(crate) fn plan(grouped: &Grouped) -> MemoryPlan {
+    let mut blocks = Blocks::new(grouped);
     let last_uses = last_uses(grouped);
-    let mut plan = MemoryPlan { slots: vec![None; grouped.buffers.len()], ..Default::default() };
-    // Buffers in arenas that a later kernel reads.
-    let mut live: Vec<BufferId> = Vec::new();
+    let mut in_place = Vec::with_capacity(grouped.kernels.len());
     for (position, kernel) in grouped.kernels.iter().enumerate() {
         let is_planned = grouped.buffers[kernel.result.index()].origin == Origin::Result;
-        let in_place = is_planned.then(|| plan.replaced(grouped, position, &last_uses)).flatten();
-        plan.in_place.push(in_place.map(|(operand, _)| operand));
+        let replaced = is_planned.then(|| blocks.replaced(grouped, position, &last_uses)).flatten();
+        in_place.push(replaced.map(|(operand, _)| operand));
         for result in kernel.results() {
             let info = &grouped.buffers[result.index()];
-            if info.origin != Origin::Result || info.bytes == 0 {
-                continue;
+            if info.origin == Origin::Result && info.bytes > 0 {
+                let last = last_uses[result.index()].max(position);
+                let block = replaced.and_then(|(_, buffer)| blocks.of[buffer.index()]);
+                blocks.add(result, info.bytes as u64, position..=last, block);
             }
-            let slot = match in_place {
-                Some((_, buffer)) => {
-                    live.retain(|it| *it != buffer);
-                    plan.slots[buffer.index()]
-                }
-                None => Some(plan.place(kernel, info.bytes as u64, &live)),
-            };
-            plan.slots[result.index()] = slot;
-            live.push(result);
         }
-        let bytes = live.iter().filter_map(|it| plan.slots[it.index()]).map(|slot| slot.bytes);
-        plan.peak = plan.peak.max(bytes.sum());
-        live.retain(|it| last_uses[it.index()] > position);
+        blocks.keep_apart(kernel);
     }
-    plan
+    let packing = packing::pack(&blocks.blocks);
+    let slot = |block: &Option<usize>| {
+        let (arena, offset) = packing.places[(*block)?];
+        Some(Slot { arena, offset, bytes: blocks.blocks[(*block)?].bytes })
+    };
+    let slots = blocks.of.iter().map(slot).collect();
+    let peak = packing::peak(&blocks.blocks);
+    MemoryPlan { slots, arenas: packing.arenas, in_place, peak }
 }
 
 /// Returns for each buffer the position of the last kernel that reads it; 0 if none does.
@@ -74,7 +72,51 @@ fn last_uses(grouped: &Grouped) -> Vec<usize> {
     last
 }
 
-impl MemoryPlan {
+/// Blocks of memory: a result, and those that replace it in place.
+struct Blocks {
+    blocks: Vec<Block>,
+    /// The block of each buffer that is in an arena.
+    of: Vec<Option<usize>>,
+}
+
+impl Blocks {
+    fn new(grouped: &Grouped) -> Self {
+        Self { blocks: Vec::new(), of: vec![None; grouped.buffers.len()] }
+    }
+
+    /// Adds a result, to a block that it replaces if there is one.
+    fn add(
+        &mut self,
+        result: BufferId,
+        bytes: u64,
+        used: std::ops::RangeInclusive<usize>,
+        replaced: Option<usize>,
+    ) {
+        let (first, last) = used.into_inner();
+        let position = replaced.unwrap_or(self.blocks.len());
+        self.of[result.index()] = Some(position);
+        match self.blocks.get_mut(position) {
+            Some(block) => block.last = last,
+            None => {
+                let bytes = bytes.next_multiple_of(ALIGNMENT);
+                self.blocks.push(Block { bytes, first, last, apart: Vec::new() });
+            }
+        }
+    }
+
+    /// Records that a kernel writes other arenas than it reads.
+    fn keep_apart(&mut self, kernel: &Kernel) {
+        let block = |buffer: &BufferId| self.of[buffer.index()];
+        let read: Vec<usize> = kernel.operands().iter().filter_map(block).collect();
+        let written: Vec<usize> = kernel.results().iter().filter_map(block).collect();
+        for (from, to) in read.iter().flat_map(|from| written.iter().map(move |to| (*from, *to))) {
+            if from != to && !self.blocks[from].apart.contains(&to) {
+                self.blocks[from].apart.push(to);
+                self.blocks[to].apart.push(from);
+            }
+        }
+    }
+
     /// Returns the operand that the result of a kernel may replace, and its buffer.
     fn replaced(
         &self,
@@ -87,12 +129,9 @@ impl MemoryPlan {
         let bytes = grouped.buffers[kernel.result.index()].bytes;
         let fits = |n: &usize| {
             let (buffer, layout) = &operands[*n];
-            let Some(slot) = self.slots[buffer.index()] else { return false };
-            let others = operands.iter().enumerate().filter(|(other, _)| other != n);
-            let is_alone = others.clone().all(|(_, (other, _))| {
-                self.slots[other.index()].is_none_or(|other| other.arena != slot.arena)
-            });
-            is_alone
+            let is_read_once = operands.iter().filter(|(other, _)| other == buffer).count() == 1;
+            self.of[buffer.index()].is_some()
+                && is_read_once
                 && last_uses[buffer.index()] == position
                 && grouped.buffers[buffer.index()].bytes == bytes
                 && map.operands[*n].size() == map.output.size()
@@ -102,53 +141,6 @@ impl MemoryPlan {
         };
         let found = (0..operands.len()).find(fits)?;
         Some((found as u32, operands[found].0))
-    }
-
-    /// Returns the best place for the result of a kernel.
-    fn place(&mut self, kernel: &Kernel, bytes: u64, live: &[BufferId]) -> Slot {
-        let bytes = bytes.next_multiple_of(ALIGNMENT);
-        let arena_of = |buffer: &BufferId| self.slots[buffer.index()].map(|slot| slot.arena);
-        let read: Vec<usize> = kernel.operands().iter().filter_map(arena_of).collect();
-        let candidates = (0..self.arenas.len()).filter(|arena| !read.contains(arena));
-        // By the growth of the arena, then by the space that is left in the gap.
-        let best = candidates
-            .map(|arena| {
-                let (offset, gap) = self.gap(arena, bytes, live);
-                let growth = (offset + bytes).saturating_sub(self.arenas[arena]);
-                (growth, gap, arena, offset)
-            })
-            .min();
-        let (arena, offset) = match best {
-            Some((_, _, arena, offset)) => (arena, offset),
-            None => {
-                self.arenas.push(0);
-                (self.arenas.len() - 1, 0)
-            }
-        };
-        self.arenas[arena] = self.arenas[arena].max(offset + bytes);
-        Slot { arena, offset, bytes }
-    }
-
-    /// Returns the offset and the size of the smallest gap of an arena that holds `bytes`; else the
-    /// end of what is in use.
-    fn gap(&self, arena: usize, bytes: u64, live: &[BufferId]) -> (u64, u64) {
-        let mut used: Vec<Slot> = live.iter().filter_map(|it| self.slots[it.index()]).collect();
-        used.retain(|slot| slot.arena == arena);
-        used.sort_by_key(|slot| slot.offset);
-        let (mut end, mut best) = (0, None);
-        for slot in &used {
-            let gap = slot.offset.saturating_sub(end);
-            if gap >= bytes && best.is_none_or(|(_, size)| gap < size) {
-                best = Some((end, gap));
-            }
-            end = end.max(slot.offset + slot.bytes);
-        }
-        let rest = self.arenas[arena].saturating_sub(end);
-        match best {
-            Some((_, size)) if rest >= bytes && rest < size => (end, rest),
-            Some(best) => best,
-            None => (end, rest.max(bytes)),
-        }
     }
 }
 
@@ -218,6 +210,22 @@ mod tests {
         }
     }
 
+    /// Returns the largest sum of the places that hold a result which a kernel writes or a later
+    /// one reads.
+    fn largest_live_set(grouped: &Grouped, plan: &MemoryPlan) -> u64 {
+        let last = last_uses(grouped);
+        let live_at = |n: usize| {
+            let results = grouped.kernels[..=n].iter().enumerate();
+            let live = results.filter(|(at, it)| *at == n || last[it.result.index()] >= n);
+            let mut slots: Vec<Slot> =
+                live.filter_map(|(_, it)| plan.slots[it.result.index()]).collect();
+            slots.sort_by_key(|slot| (slot.arena, slot.offset));
+            slots.dedup();
+            slots.iter().map(|slot| slot.bytes).sum()
+        };
+        (0..grouped.kernels.len()).map(live_at).max().unwrap_or(0)
+    }
+
     #[test]
     fn chain_replaces_in_place() {
         let grouped = kernels(&[100; 5], &[&[0], &[1], &[2], &[3], &[4]]);
@@ -235,7 +243,7 @@ mod tests {
             (state >> 8) % n
         };
         let (mut ratios, sizes) = (Vec::new(), [1, 60, 64, 65, 200, 1000]);
-        for _ in 0..300 {
+        for _ in 0..1000 {
             let count = 2 + below(20);
             let counts: Vec<usize> =
                 (0..count).map(|_| sizes[below(sizes.len() as u32) as usize]).collect();
@@ -246,11 +254,13 @@ mod tests {
             let grouped = kernels(&counts, &reads);
             let plan = plan(&grouped);
             check(&grouped, &plan);
+            assert_eq!(plan.peak, largest_live_set(&grouped, &plan));
             let total: u64 = plan.arenas.iter().sum();
             ratios.push(total as f64 / plan.peak as f64);
         }
         ratios.sort_by(f64::total_cmp);
         let (median, worst) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
-        assert!(median <= 1.35 && worst <= 2.5, "{median} {worst}");
+        // The worst are small: one large block has to be in another arena than a later one.
+        assert!(median <= 1.05 && worst <= 1.5, "{median} {worst}");
     }
 }

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use scry_gpu::{Batch, PreparedLaunch, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
-use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Work};
 use super::plan::MemoryPlan;
 use super::regions;
 use crate::error::{Call, Error, Result};
+use crate::lower::RowIteration;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::Layout;
 use crate::stored::{Stored, check_bindings};
@@ -22,6 +23,8 @@ pub(crate) struct Specialised {
     pub(crate) graph: BoundGraph,
     pub(crate) grouped: Grouped,
     pub(crate) memory: MemoryPlan,
+    #[cfg(test)]
+    arenas: Vec<UntypedBuffer>,
     /// Buffers of the plan: in an arena, or a parameter. `None` for inputs and outputs.
     buffers: Vec<Option<UntypedBuffer>>,
     /// The launches of kernels whose buffers belong to the plan.
@@ -30,7 +33,7 @@ pub(crate) struct Specialised {
     pub(crate) variants: Vec<Option<String>>,
 }
 
-/// Called with the batch, the position of a kernel and its result, after it was added.
+/// Called with the batch, the position of a kernel and each of its results, after it was added.
 pub(crate) type Observer<'o> =
     dyn FnMut(&mut Batch, usize, &UntypedBuffer) -> scry_gpu::Result<()> + 'o;
 
@@ -109,9 +112,23 @@ impl Specialised {
         let buffers: scry_gpu::Result<Vec<_>> = buffers.collect();
         let buffers = buffers.map_err(|error| call.gpu(error))?;
         let (prepared, variants) = (Vec::new(), Vec::new());
-        let mut new = Self { graph, grouped, memory, buffers, prepared, variants };
+        let mut new = Self {
+            graph,
+            grouped,
+            memory,
+            #[cfg(test)]
+            arenas,
+            buffers,
+            prepared,
+            variants,
+        };
         new.prepare_all(target)?;
         Ok(new)
+    }
+
+    #[cfg(test)]
+    pub(super) fn arenas(&self) -> &[UntypedBuffer] {
+        &self.arenas
     }
 
     /// Prepares all kernels. Those that use inputs or outputs are compiled with other buffers, and
@@ -171,6 +188,7 @@ impl Specialised {
             .map_err(|error| error.in_scope(&node.scope))?;
         let prepared = match &kernel.work {
             Work::Map { .. } => self.prepare_map(target, position, &buffer, result),
+            Work::Rows(work) => prepare_rows(target, work, &buffer, result),
             Work::Library { library, operands, .. } => {
                 let operands: Vec<_> = operands
                     .iter()
@@ -268,10 +286,10 @@ impl Specialised {
                 Some(prepared) => prepared.add_to(batch),
                 None => self.prepare(target, position, buffer)?.0.add_to(batch),
             };
-            let observed = added.and_then(|()| match buffer(kernel.result) {
-                Some(result) => after(batch, position, result),
-                None => Ok(()),
-            });
+            let results = kernel.results();
+            let mut results = results.iter().filter_map(|it| buffer(*it));
+            let observed =
+                added.and_then(|()| results.try_for_each(|it| after(batch, position, it)));
             observed.map_err(|error| located(self.node_of(kernel), error))?;
         }
         let output = |(id, layout, dtype): &(BufferId, Layout, crate::dtype::DType)| {
@@ -312,6 +330,22 @@ fn out_of_memory(
 fn named(zeroed: Option<UntypedBuffer>, op: scry_kernels::Op) -> (Prepared, Option<String>) {
     let variant = op.explain().variant().to_owned();
     (Prepared::Library(zeroed, Box::new(op)), Some(variant))
+}
+
+/// Prepares a row kernel, and counts it if it is compiled.
+fn prepare_rows<'b>(
+    target: Target<'_>,
+    work: &RowWork,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+    result: &UntypedBuffer,
+) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
+    let RowWork { program, rows, columns, walks, arguments, .. } = work;
+    let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
+    let (launch, is_compiled) =
+        target.runtime.prepare_rows(program, &iteration, &operands, result)?;
+    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+    Ok((Prepared::Map(launch), Some("rows".to_owned())))
 }
 
 /// Prepares a kernel of the program.

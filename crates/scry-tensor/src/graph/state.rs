@@ -13,7 +13,7 @@ use crate::error::{Call, ErrorKind, Result};
 use crate::op::View;
 use crate::shape::{Layout, Shape, check_count};
 use crate::stored::Stored;
-use crate::tensor::{IntoIndices, Tensor, index_parts};
+use crate::tensor::{Index, IntoIndices, Tensor, index_parts};
 
 /// A tensor that each plan of the graph keeps from run to run, zero at first: see [`Graph::state`].
 #[derive(Clone)]
@@ -51,7 +51,8 @@ impl Graph {
     /// [`ErrorKind::Graph`] if there is such a state; [`ErrorKind::TooLarge`].
     #[track_caller]
     pub fn state(&self, name: &str, shape: impl Into<Shape>) -> Result<State> {
-        self.add_state(Call::new("Graph::state"), name, shape.into(), DType::F32)
+        let call = Call::new("Graph::state");
+        self.recorder.scoped(self.add_state(call, name, shape.into(), DType::F32))
     }
 
     /// Adds a state of elements of a type: see [`Graph::state`].
@@ -74,7 +75,8 @@ impl Graph {
         shape: impl Into<Shape>,
         dtype: DType,
     ) -> Result<State> {
-        self.add_state(Call::new("Graph::state_with_dtype"), name, shape.into(), dtype)
+        let call = Call::new("Graph::state_with_dtype");
+        self.recorder.scoped(self.add_state(call, name, shape.into(), dtype))
     }
 
     fn add_state(&self, call: Call, name: &str, shape: Shape, dtype: DType) -> Result<State> {
@@ -133,8 +135,12 @@ impl State {
     #[track_caller]
     pub fn write(&self, at: impl IntoIndices, new: &Tensor) -> Result<()> {
         let call = Call::new("State::write");
+        self.recorder.scoped(self.write_region(call, at.into_indices(), new))
+    }
+
+    fn write_region(&self, call: Call, at: Vec<Index>, new: &Tensor) -> Result<()> {
         let (shape, dtype) = self.description();
-        let parts = index_parts(call, at.into_indices(), shape.rank())?;
+        let parts = index_parts(call, at, shape.rank())?;
         let region = region(call, &parts, &shape)?;
         if ranges(&region).0.len() > MAX_RANGES {
             let problem = format!("the elements are in more than {MAX_RANGES} separate ranges");
@@ -170,6 +176,10 @@ impl State {
     #[track_caller]
     pub fn write_rows(&self, indices: &Tensor, new: &Tensor) -> Result<()> {
         let call = Call::new("State::write_rows");
+        self.recorder.scoped(self.write_at(call, indices, new))
+    }
+
+    fn write_at(&self, call: Call, indices: &Tensor, new: &Tensor) -> Result<()> {
         let (shape, dtype) = self.description();
         call.check_dtype(indices.dtype(), INTEGERS)?;
         call.check_dtype(dtype, crate::dtype::NUMBERS)?;

@@ -56,8 +56,7 @@ impl Graph {
         outputs: &[(DimShape, DType)],
     ) -> Result<Vec<Tensor>> {
         let call = Call::new("Graph::kernel");
-        let scope = self.recorder.current_scope();
-        self.add_kernel(call, wgsl, inputs, outputs).map_err(|error| error.in_scope(&scope))
+        self.recorder.scoped(self.add_kernel(call, wgsl, inputs, outputs))
     }
 
     fn add_kernel(

@@ -5,12 +5,12 @@
 //! after the last one fill the word; they are computed at coordinates out of range, where loads are
 //! clamped, and never read.
 
-use scry_gpu::kir::{Access as Buffer, AddressSpace, BinaryOp, Builder, Const, Place, Type, Value};
+use scry_gpu::kir::{Access as Buffer, BinaryOp, Builder, Const, Type, Value};
 
-use super::memory::{decode, encode, round};
+use super::memory::{decode, encode};
+use super::steps::{Context, Parameters, Source, stored};
 use super::{Access, KernelKey, elements_per_word};
-use crate::dtype::DType;
-use crate::expr::{Id, Scalar};
+use crate::expr::Scalar;
 
 /// Invocations of a workgroup: WebGPU's default limit.
 const WORKGROUP: u32 = 256;
@@ -36,43 +36,6 @@ pub(crate) fn build(key: &KernelKey, parameters: usize) -> scry_gpu::kir::Kir {
     };
     let parameters = Parameters { source, next: 0 };
     Lowering { key, b, output, buffers, parameters }.build()
-}
-
-/// Returns the type of the words in which elements are stored.
-fn stored(dtype: DType) -> Type {
-    match dtype.computed() {
-        ty if dtype.size() == 4 => ty,
-        _ => Type::U32,
-    }
-}
-
-/// Where the parameters are.
-enum Source {
-    Immediates,
-    Buffer(u32),
-}
-
-/// Reads the parameters one after the other.
-struct Parameters {
-    source: Source,
-    next: u32,
-}
-
-impl Parameters {
-    /// Reads the next parameter.
-    fn read(&mut self, b: &mut Builder) -> Value {
-        let offset = self.next * 4;
-        self.next += 1;
-        let space = match self.source {
-            Source::Immediates => AddressSpace::Immediate,
-            Source::Buffer(buffer) => AddressSpace::Binding(buffer),
-        };
-        b.load(Type::U32, Place::new(space, None, 0, offset), 1)[0]
-    }
-
-    fn read_many(&mut self, b: &mut Builder, count: u32) -> Vec<Value> {
-        (0..count).map(|_| self.read(b)).collect()
-    }
 }
 
 /// An operand's parameters.
@@ -173,8 +136,9 @@ impl Lowering<'_> {
     fn element(&mut self, index: Value, loaded: &Loaded) -> Value {
         let coordinates = self.coordinates(index, &loaded.sizes);
         let mut values: Vec<Value> = Vec::new();
-        for (scalar, ty) in &self.key.map.scalars {
-            let of = |id: Id| values[id.index()];
+        let context = Context { arguments: &loaded.arguments, zero: loaded.zero };
+        for step in &self.key.map.scalars {
+            let (scalar, _) = step;
             let value = match *scalar {
                 Scalar::Load(n) => {
                     let place = self.position(n, index, &coordinates, loaded);
@@ -182,39 +146,15 @@ impl Lowering<'_> {
                 }
                 Scalar::Gather { operand, index: at } => {
                     let place = self.position(operand, index, &coordinates, loaded);
-                    self.gather(operand, place, of(at), loaded)
+                    self.gather(operand, place, values[at.index()], loaded)
                 }
-                Scalar::Argument(n) => self.argument(loaded.arguments[n as usize], *ty),
                 Scalar::Coordinate(axis) => coordinates[axis as usize],
                 Scalar::Position => index,
-                Scalar::Constant(bits) => self.b.constant(Const { ty: *ty, bits: bits.into() }),
-                Scalar::Unary(op, a) => self.b.unary(op, of(a)),
-                Scalar::Binary(op, a, b) => self.b.binary(op, of(a), of(b)),
-                Scalar::Select(a, b, c) => self.b.select(of(a), of(b), of(c)),
-                Scalar::Convert(a) => self.b.convert(*ty, of(a)),
-                Scalar::Bitcast(a) => self.b.bitcast(*ty, of(a)),
-                Scalar::Round(dtype, a) => round(&mut self.b, dtype, of(a)),
-                Scalar::Opaque(a) => self.opaque(of(a), loaded),
+                _ => context.step(&mut self.b, step, &values).unwrap_or(index),
             };
             values.push(value);
         }
         values[self.key.map.result.index()]
-    }
-
-    /// Returns an argument in its type.
-    fn argument(&mut self, bits: Value, ty: Type) -> Value {
-        match ty {
-            Type::Bool => self.b.convert(Type::Bool, bits),
-            ty => self.b.bitcast(ty, bits),
-        }
-    }
-
-    /// Returns the same number, as the result of an operation with the parameter that is 0.
-    fn opaque(&mut self, number: Value, loaded: &Loaded) -> Value {
-        let Some(zero) = loaded.zero else { return number };
-        let bits = self.b.bitcast(Type::U32, number);
-        let bits = self.b.binary(BinaryOp::Xor, bits, zero);
-        self.b.bitcast(Type::F32, bits)
     }
 
     /// Returns the position of an operand's element.

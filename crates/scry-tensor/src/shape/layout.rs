@@ -125,7 +125,7 @@ impl Layout {
 
     /// Returns sizes and strides with adjacent axes merged where one stride describes both, without
     /// axes of size 1.
-    fn runs(&self) -> Vec<(usize, i64)> {
+    pub(crate) fn runs(&self) -> Vec<(usize, i64)> {
         let mut runs: Vec<(usize, i64)> = Vec::new();
         for (size, stride) in self.shape.iter().zip(&self.strides).filter(|(size, _)| **size != 1) {
             match runs.last_mut() {

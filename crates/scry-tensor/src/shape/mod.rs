@@ -17,6 +17,16 @@ pub use requests::{Axes, Dims};
 /// The largest number of axes.
 pub(crate) const MAX_RANK: usize = 16;
 
+/// Returns the coordinates of a position in row-major order.
+pub(crate) fn coordinates(mut position: usize, shape: &Shape) -> Vec<usize> {
+    let mut at = vec![0; shape.rank()];
+    for (axis, size) in shape.iter().enumerate().rev() {
+        at[axis] = position % size;
+        position /= size;
+    }
+    at
+}
+
 /// The sizes of a tensor along its axes. It dereferences to a slice.
 ///
 /// ```

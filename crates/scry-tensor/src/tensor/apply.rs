@@ -32,6 +32,11 @@ impl Tensor {
         apply(call, Op::View(view), &[self])
     }
 
+    /// Runs a function, and names the scope of the graph in its error, if the tensor is a node.
+    pub(crate) fn in_scope<T>(&self, function: impl FnOnce() -> Result<T>) -> Result<T> {
+        Self::scoped(&[self], function())
+    }
+
     /// Names the scope of the graph in an error, if one of the tensors is a node.
     pub(crate) fn scoped<T>(tensors: &[&Self], result: Result<T>) -> Result<T> {
         result.map_err(|error| match tensors.iter().find_map(|it| it.node()) {

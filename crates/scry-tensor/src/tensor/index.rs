@@ -272,33 +272,35 @@ impl Tensor {
     #[track_caller]
     pub fn i(&self, index: impl IntoIndices) -> Result<Self> {
         let call = Call::new("Tensor::i");
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
-        // The tensors with the axis of the view that each begins at.
-        let (mut tensors, mut views) = (Vec::new(), Vec::new());
-        for part in &parts {
-            let axis = views.iter().filter(|it| !matches!(it, Part::At(_))).count();
-            match part {
-                Index::At(at) => views.push(Part::At(*at)),
-                Index::Range { start, end, step } => {
-                    views.push(Part::Range { start: *start, end: *end, step: *step });
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
+            // The tensors with the axis of the view that each begins at.
+            let (mut tensors, mut views) = (Vec::new(), Vec::new());
+            for part in &parts {
+                let axis = views.iter().filter(|it| !matches!(it, Part::At(_))).count();
+                match part {
+                    Index::At(at) => views.push(Part::At(*at)),
+                    Index::Range { start, end, step } => {
+                        views.push(Part::Range { start: *start, end: *end, step: *step });
+                    }
+                    Index::NewAxis => views.push(Part::NewAxis),
+                    Index::Tensor(indices) => {
+                        tensors.push((axis, indices));
+                        views.resize(views.len() + axes_of(part), Part::Full);
+                    }
+                    Index::Ellipsis => {}
                 }
-                Index::NewAxis => views.push(Part::NewAxis),
-                Index::Tensor(indices) => {
-                    tensors.push((axis, indices));
-                    views.resize(views.len() + axes_of(part), Part::Full);
-                }
-                Index::Ellipsis => {}
             }
-        }
-        let view = self.view(call, View::Index(views))?;
-        if tensors.is_empty() {
-            return Ok(view);
-        }
-        let (view, tensors) = view.without_masks(call, tensors)?;
-        let (axis, gathered) = view.selected(call, &tensors)?;
-        let rank = gathered.rank() + tensors.len() - view.rank();
-        if is_split(&parts) { gathered.with_first(call, axis, rank) } else { Ok(gathered) }
+            let view = self.view(call, View::Index(views))?;
+            if tensors.is_empty() {
+                return Ok(view);
+            }
+            let (view, tensors) = view.without_masks(call, tensors)?;
+            let (axis, gathered) = view.selected(call, &tensors)?;
+            let rank = gathered.rank() + tensors.len() - view.rank();
+            if is_split(&parts) { gathered.with_first(call, axis, rank) } else { Ok(gathered) }
+        })
     }
 
     /// Returns a view in which the axes of each mask are one, and the tensors with the positions

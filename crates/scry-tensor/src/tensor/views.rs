@@ -28,16 +28,18 @@ impl Tensor {
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<Dims>) -> Result<Self> {
         let call = Call::new("Tensor::reshape");
-        let dims = shape.into();
-        if self.dtype().is_quantized() {
-            let shape = dims.resolve(call, self.shape(), self.numel())?;
-            if shape.last() != self.shape().last() {
-                let problem = format!("rows of {} cannot be split or merged", self.dtype());
-                let help = "dequantise with `.cast()` first";
-                return Err(call.error(ErrorKind::DType, problem, help));
+        self.in_scope(|| {
+            let dims = shape.into();
+            if self.dtype().is_quantized() {
+                let shape = dims.resolve(call, self.shape(), self.numel())?;
+                if shape.last() != self.shape().last() {
+                    let problem = format!("rows of {} cannot be split or merged", self.dtype());
+                    let help = "dequantise with `.cast()` first";
+                    return Err(call.error(ErrorKind::DType, problem, help));
+                }
             }
-        }
-        self.view(call, View::Reshape(dims))
+            self.view(call, View::Reshape(dims))
+        })
     }
 
     /// Returns a view with the axes in another order, as NumPy's `transpose(axes)`. Negative axes
@@ -57,18 +59,20 @@ impl Tensor {
     #[track_caller]
     pub fn permute(&self, axes: impl AsRef<[i64]>) -> Result<Self> {
         let call = Call::new("Tensor::permute");
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        let (axes, rank) = (axes.as_ref(), self.rank());
-        let mut order = Vec::new();
-        for axis in axes {
-            order.push(resolve_axis(call, *axis, rank)?);
-        }
-        let is_complete = order.len() == rank && (0..rank).all(|axis| order.contains(&axis));
-        if !is_complete {
-            let problem = format!("{axes:?} does not have each of the {rank} axes once");
-            return Err(call.error(ErrorKind::Index, problem, "list all axes, each once"));
-        }
-        self.view(call, View::Permute(order))
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            let (axes, rank) = (axes.as_ref(), self.rank());
+            let mut order = Vec::new();
+            for axis in axes {
+                order.push(resolve_axis(call, *axis, rank)?);
+            }
+            let is_complete = order.len() == rank && (0..rank).all(|axis| order.contains(&axis));
+            if !is_complete {
+                let problem = format!("{axes:?} does not have each of the {rank} axes once");
+                return Err(call.error(ErrorKind::Index, problem, "list all axes, each once"));
+            }
+            self.view(call, View::Permute(order))
+        })
     }
 
     /// Returns a view with two axes exchanged.
@@ -105,19 +109,23 @@ impl Tensor {
     #[track_caller]
     pub fn t(&self) -> Result<Self> {
         let call = Call::new("Tensor::t");
-        if self.rank() < 2 {
-            let problem = format!("the shape is {}, not that of a matrix", self.shape());
-            return Err(call.error(ErrorKind::Index, problem, "add an axis with `unsqueeze`"));
-        }
-        self.exchanged(call, -2, -1)
+        self.in_scope(|| {
+            if self.rank() < 2 {
+                let problem = format!("the shape is {}, not that of a matrix", self.shape());
+                return Err(call.error(ErrorKind::Index, problem, "add an axis with `unsqueeze`"));
+            }
+            self.exchanged(call, -2, -1)
+        })
     }
 
     fn exchanged(&self, call: Call, first: i64, second: i64) -> Result<Self> {
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        let mut order: Vec<usize> = (0..self.rank()).collect();
-        let first = resolve_axis(call, first, self.rank())?;
-        order.swap(first, resolve_axis(call, second, self.rank())?);
-        self.view(call, View::Permute(order))
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            let mut order: Vec<usize> = (0..self.rank()).collect();
+            let first = resolve_axis(call, first, self.rank())?;
+            order.swap(first, resolve_axis(call, second, self.rank())?);
+            self.view(call, View::Permute(order))
+        })
     }
 
     /// Returns a view broadcast to a shape: axes of size 1 are repeated, and new axes are inserted
@@ -137,8 +145,10 @@ impl Tensor {
     #[track_caller]
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
         let call = Call::new("Tensor::expand");
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        self.view(call, View::Expand(shape.into()))
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            self.view(call, View::Expand(shape.into()))
+        })
     }
 
     /// Returns views of two tensors, broadcast to the shape that they have together.
@@ -159,11 +169,13 @@ impl Tensor {
     #[track_caller]
     pub fn broadcast_with(&self, other: &Self) -> Result<(Self, Self)> {
         let call = Call::new("Tensor::broadcast_with");
-        check_device(call, self.runtime(), other.runtime())?;
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        call.check_dtype(other.dtype(), ELEMENTS)?;
-        let like = |x, other| apply(call, Op::View(View::Like), &[x, other]);
-        Ok((like(self, other)?, like(other, self)?))
+        self.in_scope(|| {
+            check_device(call, self.runtime(), other.runtime())?;
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            call.check_dtype(other.dtype(), ELEMENTS)?;
+            let like = |x, other| apply(call, Op::View(View::Like), &[x, other]);
+            Ok((like(self, other)?, like(other, self)?))
+        })
     }
 
     /// Returns a view with a new axis of size 1 at this position; negative positions count from
@@ -182,15 +194,17 @@ impl Tensor {
     #[track_caller]
     pub fn unsqueeze(&self, axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::unsqueeze");
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        let last = self.rank() as i64;
-        let position = if axis < 0 { axis.saturating_add(last + 1) } else { axis };
-        if !(0..=last).contains(&position) {
-            let problem = format!("position {axis} is out of range for rank {last}");
-            let help = format!("use a position from {} to {last}", -last - 1);
-            return Err(call.error(ErrorKind::Index, problem, help));
-        }
-        self.view(call, View::Unsqueeze(position as usize))
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            let last = self.rank() as i64;
+            let position = if axis < 0 { axis.saturating_add(last + 1) } else { axis };
+            if !(0..=last).contains(&position) {
+                let problem = format!("position {axis} is out of range for rank {last}");
+                let help = format!("use a position from {} to {last}", -last - 1);
+                return Err(call.error(ErrorKind::Index, problem, help));
+            }
+            self.view(call, View::Unsqueeze(position as usize))
+        })
     }
 
     /// Returns a view without an axis, which must have size 1.
@@ -210,8 +224,10 @@ impl Tensor {
     #[track_caller]
     pub fn squeeze(&self, axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::squeeze");
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        let axis = resolve_axis(call, axis, self.rank())?;
-        self.view(call, View::Squeeze(axis))
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            let axis = resolve_axis(call, axis, self.rank())?;
+            self.view(call, View::Squeeze(axis))
+        })
     }
 }

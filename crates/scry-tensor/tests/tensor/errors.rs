@@ -204,6 +204,8 @@ fn graph_texts(gpu: &Device) -> Vec<String> {
         text(plan.run(&[("x", &ok(data(2).t()))])),
         text(plan.run(&[("x", y)])),
         text(plan.run(&[("x", integers)])),
+        text(plan.run_checked(&[("x", &ok(data(2).add(f32::NAN)))])),
+        text(ok(g.compile(&[ok(x.log())])).run_checked(&[("x", &ok(data(2).sub(1.0)))])),
     ];
     [scoped, rest, state_texts(&g), batch_texts(gpu)].concat()
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::{
-    DeviceLostError, DriverError, GpuError, InterruptedError, LanguageError, LibraryError,
-    OutOfMemoryError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
-    WouldBlockError,
+    DeviceLostError, DriverError, GpuError, GroupError, InterruptedError, LanguageError,
+    LibraryError, OutOfMemoryError, Result, SourceError, TimeoutError, TooLargeError,
+    UnsupportedError, WouldBlockError,
 };
 
 /// Names the public function in the error of a result.
@@ -50,6 +50,7 @@ impl GpuError {
             Self::TooLarge(error) => Self::TooLarge(TooLargeError { function, ..error }),
             Self::WouldBlock(error) => Self::WouldBlock(WouldBlockError { function, ..error }),
             Self::Driver(error) => Self::Driver(DriverError { function, ..error }),
+            Self::Group(error) => Self::Group(GroupError { function, ..error }),
             other => other,
         }
     }

@@ -5,6 +5,7 @@ mod structs;
 mod call;
 mod device;
 mod function;
+mod group;
 mod in_function;
 mod kernel;
 mod label;
@@ -21,6 +22,7 @@ pub(crate) use device::{DEFECT, DRIVER_FAILED};
 pub use device::{
     DeviceLostError, DriverError, InterruptedError, KernelError, OutOfMemoryError, TimeoutError,
 };
+pub use group::{GroupError, GroupFault};
 pub(crate) use in_function::InFunction;
 pub use kernel::{CapabilityError, LanguageError, LibraryError, SourceError, UnsupportedError};
 pub use search::{Attempt, NoDevice};
@@ -139,6 +141,10 @@ pub enum GpuError {
 
     /// A driver call failed with an error code that has no other variant.
     Driver(DriverError),
+
+    /// A group of devices could not be formed, or a rank of it left, failed, made another call or
+    /// did not call in time. The device still works; the group does not: form a new one.
+    Group(GroupError),
 }
 
 impl GpuError {
@@ -162,6 +168,7 @@ impl GpuError {
             | Self::BufferAccess(_)
             | Self::WrongDevice(_)
             | Self::WouldBlock(_) => ErrorKind::Usage,
+            Self::Group(error) if error.fault() == GroupFault::Mismatch => ErrorKind::Usage,
             Self::Shader(_)
             | Self::Unsupported(_)
             | Self::Capability(_)

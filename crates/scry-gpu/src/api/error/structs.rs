@@ -3,7 +3,7 @@
 /// Declares error structs with fields that are private to the crate, and an accessor for each.
 ///
 /// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label`, an `EntryPoint`, a
-/// `Function` or a `DriverLimit`, and a copy for other types.
+/// `Function` or a `DriverLimit`, a slice for `Ranks`, and a copy for other types.
 macro_rules! error_structs {
     ($(
         $(#[$attribute:meta])*
@@ -35,6 +35,7 @@ macro_rules! accessor {
     (returns DriverLimit) => { Option<&str> };
     (returns Function) => { Option<&str> };
     (returns ByteCount) => { Option<u64> };
+    (returns Ranks) => { &[usize] };
     (returns StaticStr) => { &'static str };
     (returns $type:ident) => { $type };
     (Label, $field:expr) => { $field.as_deref() };
@@ -42,5 +43,6 @@ macro_rules! accessor {
     (DriverLimit, $field:expr) => { $field.as_deref() };
     (Function, $field:expr) => { $field.as_deref() };
     (String, $field:expr) => { &$field };
+    (Ranks, $field:expr) => { &$field };
     ($type:ident, $field:expr) => { $field };
 }

@@ -25,8 +25,9 @@ use crate::core::clock::Instant;
 /// Maximum estimated time of a submission that the submitting thread executes itself.
 const MAX_INLINE_TIME: Duration = Duration::from_micros(30);
 
-/// How long a wait spins before it sleeps: about the latency of a wake-up.
-const SPIN_TIME: Duration = Duration::from_micros(10);
+/// How long a wait, and a worker without work, poll before they sleep: about the latency of a
+/// wake-up in a virtual machine.
+const POLL_TIME: Duration = Duration::from_micros(50);
 
 /// Whether there can be a worker thread.
 const HAS_THREADS: bool = !cfg!(target_arch = "wasm32");
@@ -49,6 +50,8 @@ struct Shared {
     work: Condvar,
     /// Signals the end of a submission.
     done: Condvar,
+    /// The number of the latest submission.
+    last: AtomicU64,
     /// The number of the last finished submission.
     reached: AtomicU64,
     /// The reason of the device loss, once it happened.
@@ -92,6 +95,7 @@ impl Queue {
                 state: Mutex::default(),
                 work: Condvar::new(),
                 done: Condvar::new(),
+                last: AtomicU64::new(0),
                 reached: AtomicU64::new(0),
                 failure: OnceLock::new(),
             }),
@@ -110,6 +114,7 @@ impl Queue {
         }
         state.last += 1;
         let number = state.last;
+        shared.last.store(number, Ordering::Release);
         let submission = Submission { number, operations, timed };
         if inline {
             state.busy = true;
@@ -139,11 +144,8 @@ impl Queue {
             return Ok(false);
         }
         let start = Instant::now();
-        while start.elapsed() < timeout.min(SPIN_TIME) {
-            if shared.has_reached(number) {
-                return Ok(true);
-            }
-            std::hint::spin_loop();
+        if poll(timeout.min(POLL_TIME), || shared.has_reached(number)) {
+            return Ok(true);
         }
         shared.wait_blocking(number, timeout.saturating_sub(start.elapsed()))
     }
@@ -294,9 +296,22 @@ impl Shared {
             } else if state.closed {
                 return;
             } else {
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait_for_work(state);
             }
         }
+    }
+
+    /// Waits until there may be work: polls, then sleeps.
+    fn wait_for_work<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let last = state.last;
+        drop(state);
+        poll(POLL_TIME, || self.last.load(Ordering::Acquire) != last);
+        let state = self.lock();
+        let is_ready = !state.busy && !state.pending.is_empty();
+        if state.last != last || is_ready || state.closed {
+            return state;
+        }
+        self.work.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Executes a submission; returns the locked state after it.
@@ -387,6 +402,18 @@ fn wake(wakers: BTreeMap<u64, Vec<Waker>>) {
             log::error!("a waker panicked: {}", panic_text(&*panic));
         }
     }
+}
+
+/// Polls until a condition holds; false after `timeout`. Other threads may have the core meanwhile.
+fn poll(timeout: Duration, condition: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < timeout {
+        if condition() {
+            return true;
+        }
+        thread::yield_now();
+    }
+    false
 }
 
 /// Removes the next submission, unless another one is being executed.

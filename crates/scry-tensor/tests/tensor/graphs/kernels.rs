@@ -32,7 +32,7 @@ fn kernel_is_node_between_others() {
             assert_eq!(ok(out[0].to_vec::<f32>()), [1.0, 1.0, 5.0, 1.0, 9.0]);
             assert_eq!(ok(out[1].to_vec::<u32>()), [2, 6, 10]);
         }
-        assert_eq!(ok(plan.check(&[("x", &inputs)])), 3);
+        assert_eq!(ok(plan.check(&[("x", &inputs)])), 4);
     });
 }
 

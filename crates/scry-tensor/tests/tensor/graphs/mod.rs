@@ -2,8 +2,11 @@
 
 mod bad_input;
 mod kernels;
+mod numbers;
 mod plans;
 mod random;
 mod recording;
+mod rows;
 mod sizes;
 mod states;
+mod warnings;

@@ -82,3 +82,37 @@ fn scopes_nest_and_end() {
     drop(outer);
     assert_eq!(x.add(&y).unwrap_err().scope(), "");
 }
+
+#[test]
+fn errors_before_recording_have_scope() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [2, 3]));
+    let row = ok(x.i(0));
+    let state = ok(g.state("state", [4, 4]));
+    let quantised = ok(Tensor::zeros([2, 32], DType::F32, &gpu));
+    let _scope = g.scope("encoder.layer.3.attention");
+    let errors = [
+        ("reshape", x.reshape([7]).unwrap_err()),
+        ("permute", x.permute([0, 0]).unwrap_err()),
+        ("transpose", x.transpose(0, 5).unwrap_err()),
+        ("t", row.t().unwrap_err()),
+        ("expand", x.expand([2, 4]).unwrap_err()),
+        ("unsqueeze", x.unsqueeze(9).unwrap_err()),
+        ("squeeze", x.squeeze(9).unwrap_err()),
+        ("i", x.i((0, 0, 0)).unwrap_err()),
+        ("broadcast_with", x.broadcast_with(&ok(g.input("z", [7]))).unwrap_err()),
+        ("matmul", x.matmul(&x).unwrap_err()),
+        ("add", x.add(&quantised).unwrap_err()),
+        ("sum", x.sum(9).unwrap_err()),
+        ("input", g.input("x", [1]).unwrap_err()),
+        ("state", g.state("state", [1]).unwrap_err()),
+        ("write", state.write(9, &row).unwrap_err()),
+        ("write_rows", state.write_rows(&row, &row).unwrap_err()),
+        ("kernel", g.kernel("", &[], &[]).unwrap_err()),
+    ];
+    for (method, error) in errors {
+        assert!(error.op().ends_with(method), "{error}");
+        assert_eq!(error.scope(), "encoder.layer.3.attention", "{error}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Pooling: maxima and averages of windows.
 
+mod host;
+
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};
 
 use super::conv::check_padding;
@@ -177,6 +179,13 @@ impl Operation for Pooling {
     fn variants() -> &'static [Variant<Self>] {
         &[
             Variant {
+                info: crate::host::INFO,
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                // Windows of no elements are left to WGSL.
+                suits: |it, _| !it.sizes.size.contains(&0),
+                prepare: host::prepare,
+            },
+            Variant {
                 info: plain::INFO,
                 obstacle: Pooling::obstacle,
                 suits: |_, kernels| plain::is_software(kernels),
@@ -240,7 +249,7 @@ fn immediates(it: &Pooling) -> Immediates {
 fn plain_launch(it: &Pooling, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let [height, width] = it.sizes.output_size();
     let has_padding = format!("const HAS_PADDING = {};\n", it.sizes.padding != [0; 2]);
-    let kernel = include_str!("../shaders/plain/pool.wgsl");
+    let kernel = include_str!("../../shaders/plain/pool.wgsl");
     let launch = preparation.wgsl(&WgslLaunch {
         source: &[elements::prelude(it.dtype), &constants(it), &has_padding, kernel],
         buffers: &[&preparation.buffers[0], &preparation.buffers[1]],
@@ -256,7 +265,7 @@ fn wgsl(it: &Pooling, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunc
     let y = out_height.next_power_of_two().min(256 / x);
     let z = 256 / x / y;
     let lanes = format!("const LANES = vec3<u32>({x}u, {y}u, {z}u);\n");
-    let kernel = include_str!("../shaders/pool.wgsl");
+    let kernel = include_str!("../../shaders/pool.wgsl");
     let launch = preparation.wgsl(&WgslLaunch {
         source: &[elements::prelude(it.dtype), &constants(it), &lanes, kernel],
         buffers: &[&preparation.buffers[0], &preparation.buffers[1]],

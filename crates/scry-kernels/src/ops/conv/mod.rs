@@ -1,16 +1,17 @@
 //! Convolutions.
 
+mod host;
+mod tiling;
+
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};
 
-use super::conv_tiling::Tiling;
+use self::tiling::Tiling;
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, FLOATS};
-use crate::host;
 use crate::kernels::Kernels;
 use crate::op::Op;
 use crate::operation::{Operation, Preparation, Variant, VariantInfo};
-use crate::plain;
 use crate::wgsl::{Immediates, WgslLaunch};
 
 /// The sizes of a two-dimensional convolution, see [`Kernels::conv2d`]. Pairs are of height and
@@ -341,10 +342,10 @@ impl Operation for Convolution {
     fn variants() -> &'static [Variant<Self>] {
         &[
             Variant {
-                info: plain::INFO,
-                obstacle: Convolution::obstacle,
-                suits: |it, kernels| host::is_cpu(kernels) && it.conv.output_size()[0] > 1,
-                prepare: |it, preparation| Ok(vec![plain_launch(it, preparation)?]),
+                info: crate::host::INFO,
+                obstacle: |_, kernels| crate::host::obstacle(kernels),
+                suits: |_, _| true,
+                prepare: host::prepare,
             },
             Variant {
                 info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
@@ -446,24 +447,14 @@ fn tiles(
         .u32(blocks as u32);
     let pairs = [conv.size, conv.output_size(), conv.padding];
     let immediates = pairs.into_iter().fold(immediates, pair);
-    let sources = [&*tiling.declarations(), include_str!("../shaders/conv_tiles.wgsl")];
+    let sources = [&*tiling.declarations(), include_str!("../../shaders/conv_tiles.wgsl")];
     it.launch(preparation, sources, immediates, tiling.workgroups(conv))
-}
-
-/// Prepares the plain convolution.
-fn plain_launch(it: &Convolution, preparation: &Preparation<'_>) -> Result<PreparedLaunch> {
-    let Conv2d { batch, out_channels, padding, .. } = it.conv;
-    let [height, width] = it.conv.output_size();
-    let workgroups = [width.div_ceil(16), height.div_ceil(16), batch * out_channels];
-    let constants = format!("const HAS_PADDING = {};\n", padding != [0; 2]);
-    let sources = [constants.as_str(), include_str!("../shaders/plain/conv.wgsl")];
-    it.launch(preparation, sources, direct_sizes(it), workgroups.map(|count| count as u32))
 }
 
 /// Prepares the convolution by one invocation per result.
 fn direct(it: &Convolution, preparation: &Preparation<'_>) -> Result<PreparedLaunch> {
     let count = it.lens()[2];
-    let sources = ["", include_str!("../shaders/conv_direct.wgsl")];
+    let sources = ["", include_str!("../../shaders/conv_direct.wgsl")];
     it.launch(preparation, sources, direct_sizes(it), [count.div_ceil(256) as u32, 1, 1])
 }
 

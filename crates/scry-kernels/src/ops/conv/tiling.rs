@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::conv::Conv2d;
+use super::Conv2d;
 
 /// How a workgroup computes a convolution. Pairs are of x and y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

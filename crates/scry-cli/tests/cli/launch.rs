@@ -1,0 +1,129 @@
+//! Tests of `scry launch`.
+
+use std::time::{Duration, Instant};
+
+use scry_gpu::{Device, DeviceGroup, ReduceOp};
+
+use crate::support::Workplace;
+use crate::transcript::Transcript;
+
+/// Runs a shell script as each rank.
+fn launch(place: &Workplace, ranks: &str, script: &str) -> crate::support::Outcome {
+    place.scry(&["launch", "--ranks", ranks, "--", "sh", "-c", script])
+}
+
+#[test]
+fn ranks_have_their_environment() {
+    let place = Workplace::without_driver();
+    let script = "echo $SCRY_RANK of $SCRY_WORLD, $SCRY_LOCAL_RANK at $SCRY_RENDEZVOUS; \
+                  echo token $SCRY_TOKEN >&2";
+    let outcome = launch(&place, "3", script).exits_with(0);
+    let mut lines: Vec<&str> = outcome.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines.len(), 3, "{outcome:?}");
+    let address = lines[0].rsplit(' ').next().unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{outcome:?}");
+    for (rank, line) in lines.iter().enumerate() {
+        assert_eq!(*line, format!("[{rank}] {rank} of 3, {rank} at {address}"));
+    }
+    let mut tokens: Vec<&str> =
+        outcome.stderr.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    tokens.dedup();
+    assert!(tokens.len() == 1 && tokens[0].len() == 32, "{outcome:?}");
+}
+
+#[test]
+fn a_failure_ends_all_ranks() {
+    let place = Workplace::without_driver();
+    let start = Instant::now();
+    let script = "test $SCRY_RANK = 1 && exit 7; exec sleep 100";
+    let outcome = launch(&place, "3", script).exits_with(1);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert_eq!(
+        outcome.stderr,
+        "error: rank 1 ended with exit code 7, rank 0 was ended too, rank 2 was ended too; help: \
+         see the output above, in the lines that begin with [1]\n"
+    );
+}
+
+#[test]
+fn json_is_apart_from_output() {
+    let place = Workplace::without_driver();
+    let arguments = ["launch", "-n", "2", "--json", "--", "sh", "-c", "echo hello"];
+    let outcome = place.scry(&arguments).exits_with(0).prints(&["[0] hello\n", "[1] hello\n"]);
+    assert_eq!(outcome.json()["result"]["ranks"][1]["rank"], 1);
+    let script = "kill -9 $$";
+    let outcome = place.scry(&["launch", "-n", "1", "--json", "--", "sh", "-c", script]);
+    let document = outcome.exits_with(1).json();
+    let message = document["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("rank 0 was ended by a signal: 9 (SIGKILL); help"), "{message}");
+}
+
+#[test]
+fn bad_launches_match_transcript() {
+    let mut transcript = Transcript::new("launch");
+    transcript.run(&["launch", "--help"]);
+    transcript.run(&["launch", "--ranks", "2", "--", "./no-such-program"]);
+    transcript.run(&["launch", "--ranks", "0", "--", "true"]);
+    transcript.run(&["launch", "--ranks", "2"]);
+    transcript.compare();
+}
+
+/// Launches this test: its processes are the ranks, which form a group. Rank 2 fails if `mode` says
+/// so.
+fn launch_group(mode: &str) -> crate::support::Outcome {
+    let mut place = Workplace::without_driver();
+    place.set(MODE, mode);
+    let this = std::env::current_exe().expect("the test has a path");
+    let test = "launch::ranks_form_a_group";
+    let ranks = [
+        "launch",
+        "-n",
+        "3",
+        "--",
+        this.to_str().expect("the path is text"),
+        "--exact",
+        test,
+        "--nocapture",
+    ];
+    place.scry(&ranks)
+}
+
+/// The environment variable of the ranks of [`launch_group`].
+const MODE: &str = "SCRY_LAUNCH_TEST";
+
+/// What a rank of [`launch_group`] does.
+fn act_as_rank(mode: &str) {
+    let gpu = Device::open("cpu").expect("there is a processor");
+    let group = DeviceGroup::from_env(&gpu).expect("all ranks join");
+    if mode == "failing" && group.rank() == 2 {
+        // The others are in their call when it ends.
+        std::thread::sleep(Duration::from_millis(300));
+        std::process::exit(5);
+    }
+    let x = gpu.upload(&[group.rank() as u32 + 1]).expect("there is memory");
+    match group.all_reduce(&x, &x, ReduceOp::Sum) {
+        Ok(()) => println!("\nthe sum is {}", x.get(0).expect("it has an element")),
+        Err(error) => {
+            println!("\n{error}");
+            std::process::exit(6);
+        }
+    }
+}
+
+#[test]
+fn ranks_form_a_group() {
+    if let Ok(mode) = std::env::var(MODE) {
+        return act_as_rank(&mode);
+    }
+    let sums = ["[0] the sum is 6\n", "[1] the sum is 6\n", "[2] the sum is 6\n"];
+    launch_group("working").exits_with(0).prints(&sums);
+    // The others have the time to report the rank that failed.
+    let text = "of 3: the connection to rank 2 was closed; help: see the output";
+    launch_group("failing").exits_with(1).prints(&[
+        &format!("[0] DeviceGroup::all_reduce: rank 0 {text}"),
+        &format!("[1] DeviceGroup::all_reduce: rank 1 {text}"),
+        "error: rank 0 ended with exit code 6, rank 1 ended with exit code 6, rank 2 ended with \
+         exit code 5; help: see the output above, in the lines that begin with their rank\n",
+    ]);
+}

@@ -1,0 +1,247 @@
+//! Matches the calls of all ranks, compares them, and computes their results.
+//!
+//! A rank contributes its call with its data and waits. A collective is complete when all ranks
+//! have contributed it; a send is, when its receiver waits for it. The first fault ends every call
+//! in progress, and each later one at once: ranks cannot get out of step.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::call::{Call, Operation};
+use super::fault::{Fault, ranks_text};
+use super::results::{Received, results};
+use super::wait::{Ended, Wait};
+use crate::api::error::GroupFault;
+
+/// The meeting point of the ranks of a group.
+#[derive(Debug)]
+pub(super) struct Coordinator {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    members: Vec<Member>,
+    fault: Option<Fault>,
+}
+
+/// What a rank is doing.
+#[derive(Debug)]
+enum Member {
+    /// It is not in a call.
+    Idle,
+    /// It waits for other ranks.
+    Calling(Call, Vec<u8>),
+    /// Its call is complete; it has not received the result yet.
+    Done(Received),
+    /// It has left.
+    Left,
+}
+
+impl Coordinator {
+    pub(super) fn new(world: usize) -> Self {
+        let members = (0..world).map(|_| Member::Idle).collect();
+        Self { state: Mutex::new(State { members, fault: None }), changed: Condvar::new() }
+    }
+
+    /// Makes the call of `rank`, which contributes `data`. Returns what it receives.
+    pub(super) fn exchange(
+        &self,
+        rank: usize,
+        call: &Call,
+        data: Vec<u8>,
+        wait: &Wait<'_>,
+    ) -> Result<Received, Fault> {
+        let start = Instant::now();
+        let mut state = self.lock();
+        state.fault.clone().map_or(Ok(()), Err)?;
+        state.members[rank] = Member::Calling(*call, data);
+        state.advance();
+        self.changed.notify_all();
+        loop {
+            if let Some(result) = state.take_result(rank) {
+                return result;
+            }
+            if let Some(ended) = wait.ended(start) {
+                let fault = match ended {
+                    Ended::Interrupt => Fault::interrupted(rank),
+                    Ended::Limit => state.unresponsive(call, wait),
+                };
+                state.abort(fault);
+                self.changed.notify_all();
+                continue;
+            }
+            let waited = self.changed.wait_timeout(state, wait.slice(start));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Ends the group, unless it has ended already.
+    pub(super) fn abort(&self, fault: Fault) {
+        self.lock().abort(fault);
+        self.changed.notify_all();
+    }
+
+    /// The rank makes no more calls. Ranks that need it get a fault.
+    pub(super) fn leave(&self, rank: usize) {
+        let mut state = self.lock();
+        state.members[rank] = Member::Left;
+        state.advance();
+        self.changed.notify_all();
+    }
+
+    // Poison is ignored: a panic under the lock leaves members in one of their states.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Completes the calls that can be, and finds those that never will be.
+    fn advance(&mut self) {
+        if self.fault.is_some() {
+            return;
+        }
+        let advanced = self.deliver_messages().and_then(|()| self.complete_collective());
+        if let Err(fault) = advanced.and_then(|()| self.check_progress()) {
+            self.abort(fault);
+        }
+    }
+
+    fn abort(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Returns how the call of `rank` ended; `None` if it has not. A completed call is a success
+    /// whatever happens afterwards.
+    fn take_result(&mut self, rank: usize) -> Option<Result<Received, Fault>> {
+        let is_done = matches!(self.members[rank], Member::Done(_));
+        if !is_done && self.fault.is_none() {
+            return None;
+        }
+        match std::mem::replace(&mut self.members[rank], Member::Idle) {
+            Member::Done(received) => Some(Ok(received)),
+            _ => self.fault.clone().map(Err),
+        }
+    }
+
+    fn call(&self, rank: usize) -> Option<&Call> {
+        match &self.members[rank] {
+            Member::Calling(call, _) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn take_data(&mut self, rank: usize) -> Vec<u8> {
+        match std::mem::replace(&mut self.members[rank], Member::Idle) {
+            Member::Calling(_, data) => data,
+            _ => unreachable!("the rank was found to be in a call"),
+        }
+    }
+
+    /// Delivers each message whose sender and receiver are both in their calls.
+    fn deliver_messages(&mut self) -> Result<(), Fault> {
+        for sender in 0..self.members.len() {
+            let Some(sent) = self.call(sender).copied() else { continue };
+            let Operation::Send { to } = sent.operation else { continue };
+            let Some(expected) = self.call(to).copied() else { continue };
+            if expected.operation != (Operation::Recv { from: sender }) {
+                continue;
+            }
+            if (sent.dtype, sent.count) != (expected.dtype, expected.count) {
+                return Err(differing(vec![sender, to], &[(sender, sent), (to, expected)]));
+            }
+            let data = self.take_data(sender);
+            self.members[sender] = Member::Done(Received::nothing());
+            self.members[to] = Member::Done(Received::all(data));
+        }
+        Ok(())
+    }
+
+    /// Computes the results if all ranks are in the same collective.
+    fn complete_collective(&mut self) -> Result<(), Fault> {
+        let ranks = 0..self.members.len();
+        let calls: Vec<Call> = ranks.filter_map(|rank| self.call(rank).copied()).collect();
+        let are_collectives = calls.iter().all(|call| call.operation.is_collective());
+        if calls.len() < self.members.len() || !are_collectives {
+            return Ok(());
+        }
+        // The call that most ranks make; of equally frequent ones that of the lowest rank.
+        let frequency = |call: &Call| calls.iter().filter(|it| *it == call).count();
+        let common = calls.iter().rev().max_by_key(|call| frequency(call)).copied();
+        let Some(common) = common else { return Ok(()) };
+        let different: Vec<(usize, Call)> =
+            calls.iter().copied().enumerate().filter(|(_, call)| *call != common).collect();
+        if !different.is_empty() {
+            let ranks = different.iter().map(|(rank, _)| *rank).collect();
+            let first = calls.iter().position(|call| *call == common).unwrap_or(0);
+            let shown: Vec<_> = [(first, common)].into_iter().chain(different).collect();
+            return Err(differing(ranks, &shown));
+        }
+        let contributions = (0..calls.len()).map(|rank| self.take_data(rank)).collect();
+        let results = results(&common, contributions);
+        self.members = results.into_iter().map(Member::Done).collect();
+        Ok(())
+    }
+
+    /// Returns a fault if a call needs a rank that has left, or if all ranks wait for each other.
+    fn check_progress(&self) -> Result<(), Fault> {
+        let ranks = 0..self.members.len();
+        let left = |rank: &usize| matches!(self.members[*rank], Member::Left);
+        for call in ranks.clone().filter_map(|rank| self.call(rank)) {
+            let needed = match call.operation {
+                Operation::Send { to: peer } | Operation::Recv { from: peer } => peer..peer + 1,
+                _ => ranks.clone(),
+            };
+            if let Some(rank) = needed.into_iter().find(left) {
+                return Err(Fault::left(rank));
+            }
+        }
+        let calls: Vec<(usize, Call)> =
+            ranks.clone().filter_map(|rank| Some((rank, *self.call(rank)?))).collect();
+        if calls.is_empty() || calls.len() + ranks.filter(left).count() < self.members.len() {
+            return Ok(());
+        }
+        Err(differing(calls.iter().map(|(rank, _)| *rank).collect(), &calls))
+    }
+
+    /// Returns the fault of a call whose time limit has passed: it names the ranks that the call
+    /// waits for.
+    fn unresponsive(&self, call: &Call, wait: &Wait<'_>) -> Fault {
+        let is_missing = |rank: &usize| match call.operation {
+            Operation::Send { to: peer } | Operation::Recv { from: peer } => *rank == peer,
+            _ => !self.call(*rank).is_some_and(|call| call.operation.is_collective()),
+        };
+        let missing: Vec<usize> = (0..self.members.len()).filter(is_missing).collect();
+        let busy: Vec<String> = missing
+            .iter()
+            .filter_map(|rank| Some(format!("; rank {rank} is in {}", self.call(*rank)?)))
+            .collect();
+        let problem = format!(
+            "{} made no call that matches {call} within {:?}{}",
+            ranks_text(&missing),
+            wait.limit,
+            busy.concat()
+        );
+        let help = "look for what keeps it busy, or for a call that it does not make; raise \
+                    DeviceGroup::set_time_limit if it needs longer";
+        Fault::new(GroupFault::Unresponsive, missing, problem, help)
+    }
+}
+
+/// Returns the fault of calls that do not fit each other; `ranks` are those at fault.
+fn differing(ranks: Vec<usize>, calls: &[(usize, Call)]) -> Fault {
+    let calls: Vec<String> =
+        calls.iter().map(|(rank, call)| format!("rank {rank} calls {call}")).collect();
+    Fault::new(
+        GroupFault::Mismatch,
+        ranks,
+        format!("the ranks make different calls: {}", calls.join(", ")),
+        "make the same calls in the same order on every rank, with the same element type and \
+         length; each send needs a recv of its receiver",
+    )
+}
+
+#[cfg(test)]
+mod tests;

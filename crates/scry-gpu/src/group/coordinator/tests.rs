@@ -1,0 +1,157 @@
+//! Tests of matching, and of the texts of faults.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::api::dtype::DType;
+use crate::group::reduce_op::ReduceOp;
+
+const SUM: Operation = Operation::AllReduce(ReduceOp::Sum);
+
+fn call(operation: Operation, count: usize) -> Call {
+    Call { operation, dtype: DType::U8, count }
+}
+
+/// Makes one call for each rank, on a thread each; `None` leaves the group instead.
+fn run(calls: Vec<Option<Call>>, limit: Duration) -> Vec<Option<Result<Vec<u8>, Fault>>> {
+    let coordinator = Arc::new(Coordinator::new(calls.len()));
+    let start = |(rank, call): (usize, Option<Call>)| {
+        let coordinator = coordinator.clone();
+        thread::spawn(move || {
+            let wait = Wait { limit, interrupted: &|| false };
+            let Some(call) = call else {
+                coordinator.leave(rank);
+                return None;
+            };
+            let data = vec![rank as u8; call.count];
+            let received = coordinator.exchange(rank, &call, data, &wait);
+            Some(received.map(|received| received.to_vec()))
+        })
+    };
+    let threads: Vec<_> = calls.into_iter().enumerate().map(start).collect();
+    threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+}
+
+/// Asserts that all ranks that call get the same fault, and returns its ranks and text.
+fn fault(calls: Vec<Option<Call>>, limit: Duration) -> (Vec<usize>, String) {
+    let faults: Vec<Fault> = run(calls, limit)
+        .into_iter()
+        .flatten()
+        .map(|result| result.expect_err("the calls do not match"))
+        .collect();
+    assert!(faults.iter().all(|fault| *fault == faults[0]), "{faults:?}");
+    (faults[0].ranks.clone(), faults[0].problem.clone())
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn messages_pass_between_two_of_three() {
+    let calls = vec![
+        Some(call(Operation::Recv { from: 2 }, 3)),
+        None,
+        Some(call(Operation::Send { to: 0 }, 3)),
+    ];
+    assert_eq!(run(calls, LONG), [Some(Ok(vec![2; 3])), None, Some(Ok(vec![]))]);
+}
+
+#[test]
+fn the_rank_that_differs_is_named() {
+    let calls = vec![Some(call(SUM, 4)), Some(call(SUM, 5)), Some(call(SUM, 4))];
+    let (ranks, problem) = fault(calls, LONG);
+    assert_eq!(ranks, [1]);
+    assert_eq!(
+        problem,
+        "the ranks make different calls: rank 0 calls all_reduce(sum) of 4 u8, rank 1 calls \
+         all_reduce(sum) of 5 u8"
+    );
+    let calls = vec![Some(call(SUM, 4)), Some(call(Operation::AllGather, 4))];
+    assert_eq!(fault(calls, LONG).0, [1], "rank 0 is right where there is no majority");
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_named() {
+    let send = |to| Some(call(Operation::Send { to }, 1));
+    let (ranks, problem) = fault(vec![send(1), send(0)], LONG);
+    assert_eq!(ranks, [0, 1]);
+    assert_eq!(
+        problem,
+        "the ranks make different calls: rank 0 calls send to rank 1 of 1 u8, rank 1 calls send to \
+         rank 0 of 1 u8"
+    );
+    let calls = vec![Some(call(SUM, 4)), send(0)];
+    assert_eq!(fault(calls, LONG).0, [0, 1]);
+}
+
+#[test]
+fn messages_of_other_lengths_are_faults() {
+    let calls =
+        vec![Some(call(Operation::Recv { from: 1 }, 3)), Some(call(Operation::Send { to: 0 }, 4))];
+    let (ranks, problem) = fault(calls, LONG);
+    assert_eq!(ranks, [0, 1]);
+    assert!(problem.contains("rank 1 calls send to rank 0 of 4 u8"), "{problem}");
+}
+
+#[test]
+fn a_rank_that_left_is_named() {
+    let (ranks, problem) = fault(vec![Some(call(SUM, 1)), Some(call(SUM, 1)), None], LONG);
+    assert_eq!((ranks, &*problem), (vec![2], "rank 2 has left the group"));
+    let recv = Some(call(Operation::Recv { from: 1 }, 1));
+    assert_eq!(fault(vec![recv, None], LONG).0, [1]);
+}
+
+/// Ranks 0 and 2 wait for rank 1, which makes no call.
+#[test]
+fn silent_ranks_are_named_at_the_limit() {
+    let coordinator = Coordinator::new(3);
+    let limit = Duration::from_millis(60);
+    let exchange = |rank| {
+        let wait = Wait { limit, interrupted: &|| false };
+        coordinator.exchange(rank, &call(SUM, 1), vec![0], &wait)
+    };
+    let start = Instant::now();
+    let (a, b) = thread::scope(|scope| {
+        let other = scope.spawn(|| exchange(2));
+        (exchange(0), other.join().expect("no panic"))
+    });
+    assert!(start.elapsed() >= limit);
+    let fault = a.expect_err("rank 1 is silent");
+    assert_eq!((&fault, fault.kind), (&b.expect_err("as well"), GroupFault::Unresponsive));
+    assert_eq!(
+        fault.problem,
+        "rank 1 made no call that matches all_reduce(sum) of 1 u8 within 60ms"
+    );
+    assert_eq!(exchange(1).expect_err("the group has ended"), fault);
+}
+
+#[test]
+fn interrupts_end_the_group() {
+    let coordinator = Coordinator::new(2);
+    let wait = Wait { limit: LONG, interrupted: &|| true };
+    let interrupted = coordinator.exchange(0, &call(SUM, 1), vec![0], &wait);
+    let fault = interrupted.expect_err("it was interrupted");
+    assert_eq!(fault.problem, "rank 0 was interrupted by Device::interrupt");
+    let wait = Wait { limit: LONG, interrupted: &|| false };
+    assert_eq!(coordinator.exchange(1, &call(SUM, 1), vec![0], &wait).unwrap_err(), fault);
+}
+
+/// A rank may leave at once after its last call, before others have picked up their results.
+#[test]
+fn completed_calls_outlive_a_leaving_rank() {
+    for _ in 0..50 {
+        let coordinator = Coordinator::new(2);
+        let exchange = |rank| {
+            let wait = Wait { limit: LONG, interrupted: &|| false };
+            let result = coordinator.exchange(rank, &call(SUM, 1), vec![1], &wait);
+            coordinator.leave(rank);
+            result.map(|received| received.to_vec())
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| exchange(1));
+            assert_eq!(exchange(0), Ok(vec![2]));
+            assert_eq!(other.join().expect("no panic"), Ok(vec![2]));
+        });
+    }
+}

@@ -1,0 +1,352 @@
+//! [`DeviceGroup`]: forming a group, and its properties.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::channel::Channel;
+use super::client;
+use super::coordinator::Coordinator;
+use super::duplicates::{self, Gpu};
+use super::fault::{Fault, Seat};
+use super::handshake::Introduction;
+use super::host_memory::HostMemory;
+use super::membership::Membership;
+use super::rendezvous::{Rendezvous, TIME_LIMIT};
+use super::server;
+use super::wait::Wait;
+use crate::api::device::Device;
+use crate::api::error::{ArgumentError, GpuError, Result};
+use crate::api::info::DeviceKind;
+
+/// The largest number of ranks.
+const MAX_WORLD: usize = 1 << 16;
+
+/// A device as a member of a group of devices, whose buffers are combined by collectives.
+///
+/// Each device of a group has a *rank*, from 0. A collective, such as
+/// [`DeviceGroup::all_reduce`], is called by every rank: with the same lengths, the same element
+/// type and in the same order. A value of this type is one rank, used by one thread;
+/// [`DeviceGroup::local`] forms a group of devices in this process, and [`DeviceGroup::join`] a
+/// group of several processes, on one or several hosts.
+///
+/// A call reads its source after all work submitted before that writes it, and later work sees its
+/// results: no barriers are needed. It returns when all ranks have made it. Its operation, element
+/// type and length are compared over the group first: an error names the rank that differs.
+///
+/// If a rank leaves the group, fails, makes another call or does not call within
+/// [the time limit](DeviceGroup::set_time_limit), every other rank gets
+/// [`GpuError::Group`], which names it. The group has then ended, and all later calls return the
+/// same error; the devices remain usable, and may form a new group.
+///
+/// Collectives pass through host memory, which is slow: [`DeviceGroup::transport`].
+///
+/// ```
+/// use scry_gpu::{Device, DeviceGroup, ReduceOp};
+///
+/// let devices = [Device::open("cpu")?, Device::open("cpu")?, Device::open("cpu")?];
+/// let sums = DeviceGroup::on_each(&devices, |group| {
+///     let x = group.device().upload(&[group.rank() as f32, 1.0])?;
+///     group.all_reduce(&x, &x, ReduceOp::Sum)?;
+///     x.download()
+/// })?;
+/// assert_eq!(sums, [[3.0, 3.0], [3.0, 3.0], [3.0, 3.0]]);
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
+#[must_use = "the group ends when a rank drops it"]
+pub struct DeviceGroup {
+    device: Device,
+    seat: Seat,
+    pub(super) engine: HostMemory,
+    limit: Mutex<Duration>,
+}
+
+/// How the collectives of a group move data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GroupTransport {
+    /// Through host memory and, between processes, TCP connections to rank 0. It works with all
+    /// devices and is slow: each collective is a download, a computation of one thread of rank 0,
+    /// and an upload, and the caller waits for it.
+    HostMemory,
+}
+
+impl fmt::Display for GroupTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostMemory => f.write_str("host memory, which is slow"),
+        }
+    }
+}
+
+impl DeviceGroup {
+    /// Forms a group of devices of this process, and returns its ranks in the order of the devices.
+    /// Use each from a thread of its own, as [`DeviceGroup::on_each`] does.
+    ///
+    /// The devices may be of different backends, and several may be the processor, opened several
+    /// times.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// let devices = [Device::open("cpu")?, Device::open("cpu")?];
+    /// let mut group = DeviceGroup::local(&devices)?.into_iter();
+    /// let (first, second) = (group.next().expect("two"), group.next().expect("two"));
+    /// let other = std::thread::spawn(move || {
+    ///     let x = second.device().alloc::<u32>(3)?;
+    ///     second.recv(&x, 0)?;
+    ///     x.download()
+    /// });
+    /// first.send(&first.device().upload(&[1u32, 2, 3])?, 1)?;
+    /// assert_eq!(other.join().expect("it does not panic")?, [1, 2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] without devices; [`GpuError::Group`] if two ranks have the same
+    /// [`Device`], or the same GPU.
+    pub fn local(devices: &[Device]) -> Result<Vec<Self>> {
+        const NAME: &str = "DeviceGroup::local";
+        let world = devices.len();
+        check_seat(NAME, "`devices`", Seat { rank: 0, world })?;
+        check_devices(devices).map_err(|fault| fault.error(Seat { rank: 0, world }, NAME))?;
+        let coordinator = Arc::new(Coordinator::new(world));
+        let member = |(rank, device): (usize, &Device)| {
+            let channel = Channel::Process { coordinator: coordinator.clone(), rank };
+            Self::new(device, Seat { rank, world }, channel, TIME_LIMIT)
+        };
+        Ok(devices.iter().enumerate().map(member).collect())
+    }
+
+    /// Forms a group of devices of this process, runs `program` for each rank on a thread, and
+    /// returns the results in order of rank.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// let devices = [Device::open("cpu")?, Device::open("cpu")?];
+    /// let ranks = DeviceGroup::on_each(&devices, |group| Ok(group.rank()))?;
+    /// assert_eq!(ranks, [0, 1]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`DeviceGroup::local`]; the error of a rank, if any returned one: rather the one that
+    /// ended the group than what the other ranks returned because of it.
+    ///
+    /// # Panics
+    /// If `program` panics on a rank.
+    pub fn on_each<T: Send>(
+        devices: &[Device],
+        program: impl Fn(&Self) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let members = Self::local(devices)?;
+        let results: Vec<Result<T>> = thread::scope(|scope| {
+            let program = &program;
+            let start = |member: Self| scope.spawn(move || program(&member));
+            let threads: Vec<_> = members.into_iter().map(start).collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, Result<T>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
+        });
+        let is_cause = |error: &GpuError| !matches!(error, GpuError::Group(_));
+        match results.iter().filter_map(|result| result.as_ref().err()).find(|it| is_cause(it)) {
+            Some(cause) => Err(cause.clone()),
+            None => results.into_iter().collect(),
+        }
+    }
+
+    /// Joins a group of several processes: `world` ranks, of which this one is `rank`. Returns when
+    /// all ranks have joined.
+    ///
+    /// Rank 0 listens at the rendezvous until then; later it makes the calls of the other ranks, so
+    /// that their calls fail once it has left. When it is dropped, it waits at most 2 s for the
+    /// others to leave.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup, Rendezvous};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// # let rank = 0;
+    /// let gpu = Device::open("cpu")?;
+    /// let group = DeviceGroup::join(&gpu, Rendezvous::tcp("10.0.0.1:29400"), rank, 4)?;
+    /// group.barrier()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] if `rank` is not less than `world`, or without a token;
+    /// [`GpuError::Group`] if a rank does not join within [`Rendezvous::time_limit`], states a
+    /// different number of ranks, or has the rank or the GPU of another one, or if the rendezvous
+    /// cannot be opened or reached, or has another token.
+    pub fn join(
+        device: &Device,
+        rendezvous: Rendezvous,
+        rank: usize,
+        world: usize,
+    ) -> Result<Self> {
+        const NAME: &str = "DeviceGroup::join";
+        let seat = Seat { rank, world };
+        check_seat(NAME, "`world`", seat)?;
+        let rendezvous = rendezvous.default_token(std::env::var("SCRY_TOKEN").ok());
+        let token = rendezvous.required_token(NAME)?;
+        let start = device.context.start_wait();
+        let interrupted = || start.check_interrupts(&device.context).is_err();
+        let limit = rendezvous.limit;
+        let wait = Wait { limit, interrupted: &interrupted };
+        let gpu = Gpu::of(device.info());
+        let channel = match rank {
+            0 => server::open(&rendezvous, &token, (world, gpu), &wait).map(Channel::Server),
+            _ => client::join(&rendezvous, &token, &Introduction { seat, gpu }, &wait)
+                .map(Channel::Client),
+        };
+        let channel = channel.map_err(|fault| fault.error(seat, NAME))?;
+        Ok(Self::new(device, seat, channel, limit))
+    }
+
+    /// Joins the group that the environment describes: the same as [`Membership::from_env`] and
+    /// [`Membership::join`].
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// // scry launch --ranks 4 -- target/release/program
+    /// let group = DeviceGroup::from_env(&Device::open("cpu")?)?;
+    /// println!("rank {} of {}", group.rank(), group.world());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As those.
+    pub fn from_env(device: &Device) -> Result<Self> {
+        Membership::from_env()?.join(device)
+    }
+
+    fn new(device: &Device, seat: Seat, channel: Channel, limit: Duration) -> Self {
+        if seat.rank == 0 {
+            let transport = GroupTransport::HostMemory;
+            let level = match device.info().kind {
+                DeviceKind::Software => log::Level::Debug,
+                _ => log::Level::Warn,
+            };
+            log::log!(
+                target: "scry::group",
+                level,
+                "collectives of this group of {} pass through {transport}",
+                seat.world
+            );
+        }
+        let engine = HostMemory::new(channel, seat);
+        Self { device: device.clone(), seat, engine, limit: Mutex::new(limit) }
+    }
+
+    /// Returns the rank, from 0.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.seat.rank
+    }
+
+    /// Returns the number of ranks.
+    #[must_use]
+    pub fn world(&self) -> usize {
+        self.seat.world
+    }
+
+    /// Returns the device of this rank, which its buffers must be of.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Returns how the collectives move data.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, DeviceGroup, GroupTransport};
+    ///
+    /// let group = &DeviceGroup::local(&[Device::open("cpu")?])?[0];
+    /// assert_eq!(group.transport(), GroupTransport::HostMemory);
+    /// assert_eq!(group.transport().to_string(), "host memory, which is slow");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn transport(&self) -> GroupTransport {
+        GroupTransport::HostMemory
+    }
+
+    /// Returns the longest time that a call of this rank waits for the other ranks.
+    #[must_use]
+    pub fn time_limit(&self) -> Duration {
+        *self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the longest time that a call of this rank waits for the other ranks: initially 60 s, or
+    /// [`Rendezvous::time_limit`]. When it has passed, every rank gets an error that names those
+    /// that did not call; if rank 0 of several processes does not answer, 5 s later.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use scry_gpu::{Device, DeviceGroup, GpuError, GroupFault};
+    ///
+    /// let group = DeviceGroup::local(&[Device::open("cpu")?, Device::open("cpu")?])?;
+    /// group[0].set_time_limit(Duration::from_millis(20));
+    /// let Err(GpuError::Group(error)) = group[0].barrier() else { panic!("rank 1 is silent") };
+    /// assert_eq!((error.fault(), error.ranks()), (GroupFault::Unresponsive, &[1][..]));
+    /// # Ok::<(), GpuError>(())
+    /// ```
+    pub fn set_time_limit(&self, limit: Duration) {
+        *self.limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+    }
+
+    pub(super) fn seat(&self) -> Seat {
+        self.seat
+    }
+}
+
+/// Checks rank and number of ranks; errors name `argument`, from which the number comes.
+fn check_seat(function: &str, argument: &str, Seat { rank, world }: Seat) -> Result<()> {
+    let error = |argument: &str, problem: String, help: &str| {
+        Err(GpuError::Argument(ArgumentError::new(function, argument, problem, help)))
+    };
+    match world {
+        0 => error(argument, "has no ranks".to_owned(), "form a group of at least one rank"),
+        world if world > MAX_WORLD => error(
+            argument,
+            format!("has {world} ranks, but a group has at most {MAX_WORLD}"),
+            "form several groups",
+        ),
+        world if rank >= world => error(
+            "`rank`",
+            format!("is {rank}, but the group has {world} ranks"),
+            "number the ranks from 0",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that no two ranks have the same device.
+fn check_devices(devices: &[Device]) -> Result<(), Fault> {
+    for (rank, device) in devices.iter().enumerate() {
+        if let Some(first) = devices[..rank].iter().position(|other| other == device) {
+            return Err(duplicates::fault(first, rank, "are the same Device"));
+        }
+    }
+    let gpus: Vec<Gpu> = devices.iter().map(|device| Gpu::of(device.info())).collect();
+    duplicates::check(&gpus)
+}
+
+impl fmt::Debug for DeviceGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceGroup")
+            .field("rank", &self.seat.rank)
+            .field("world", &self.seat.world)
+            .field("device", &self.device.info().name)
+            .field("transport", &self.transport())
+            .finish()
+    }
+}

@@ -1,0 +1,83 @@
+//! Groups of several processes, over TCP.
+
+use std::time::{Duration, Instant};
+
+use scry_gpu::{Device, DeviceGroup, GroupFault};
+use scry_test_support::succeed;
+
+use crate::collectives::check_all;
+use crate::support::{group_error, in_processes};
+
+fn group() -> DeviceGroup {
+    succeed(DeviceGroup::from_env(&succeed(Device::open("cpu"))))
+}
+
+#[test]
+fn collectives_of_2_processes() {
+    let ranks = in_processes("processes::collectives_of_2_processes", 2, || {
+        succeed(check_all(&group()));
+    });
+    ranks.iter().for_each(|rank| rank.assert_done());
+}
+
+#[test]
+fn collectives_of_4_processes() {
+    let ranks = in_processes("processes::collectives_of_4_processes", 4, || {
+        succeed(check_all(&group()));
+    });
+    ranks.iter().for_each(|rank| rank.assert_done());
+}
+
+/// Asserts that the others are told within seconds that a rank has ended without leaving.
+fn check_death(group: &DeviceGroup, dying: usize) {
+    succeed(group.barrier());
+    if group.rank() == dying {
+        // As rank 0, it still has to pass the end of the barrier on to the others.
+        std::thread::sleep(Duration::from_millis(200));
+        // No destructor runs: the same as a crash.
+        std::process::abort();
+    }
+    let start = Instant::now();
+    let error = group_error(group.barrier());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!((error.fault(), error.ranks()), (GroupFault::Lost, &[dying][..]), "{error}");
+    let text = format!("the connection to rank {dying} was closed");
+    assert_eq!(error.problem(), text);
+    assert_eq!(group_error(group.barrier()).problem(), text, "it stays so");
+}
+
+#[test]
+fn dead_processes_are_named() {
+    let ranks = in_processes("processes::dead_processes_are_named", 3, || {
+        check_death(&group(), 2);
+    });
+    ranks[..2].iter().for_each(|rank| rank.assert_done());
+    assert!(!ranks[2].status.unwrap().success());
+}
+
+#[test]
+fn death_of_rank_0_is_noticed() {
+    let ranks = in_processes("processes::death_of_rank_0_is_noticed", 3, || {
+        check_death(&group(), 0);
+    });
+    ranks[1..].iter().for_each(|rank| rank.assert_done());
+    assert!(!ranks[0].status.unwrap().success());
+}
+
+/// A process that does nothing, for longer than the others wait.
+#[test]
+fn hanging_processes_are_named() {
+    let ranks = in_processes("processes::hanging_processes_are_named", 3, || {
+        let group = group();
+        group.set_time_limit(Duration::from_millis(900));
+        if group.rank() == 1 {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        let start = Instant::now();
+        let error = group_error(group.barrier());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert_eq!((error.fault(), error.ranks()), (GroupFault::Unresponsive, &[1][..]), "{error}");
+        assert_eq!(error.problem(), "rank 1 made no call that matches barrier within 900ms");
+    });
+    ranks.iter().for_each(|rank| rank.assert_done());
+}

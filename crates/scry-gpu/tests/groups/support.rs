@@ -1,0 +1,128 @@
+//! Groups for tests: devices, TCP groups of threads, and processes.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use scry_gpu::{Device, DeviceGroup, GpuError, GroupError, Rendezvous, Result};
+
+/// The token of groups of threads.
+pub const TOKEN: &str = "a secret of the tests";
+
+/// A time limit for what must not happen.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The environment variable that has the name of the test in whose processes it is set.
+const CHILD: &str = "SCRY_GROUPS_CHILD";
+
+/// Opens CPU devices, one for each rank.
+pub fn cpus(count: usize) -> Vec<Device> {
+    (0..count).map(|_| Device::open("cpu").unwrap()).collect()
+}
+
+/// Returns an address on which no program listens.
+pub fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// Returns the error of a group; panics for other results.
+#[track_caller]
+pub fn group_error<T>(result: Result<T>) -> GroupError {
+    match result {
+        Err(GpuError::Group(error)) => error,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("no error"),
+    }
+}
+
+/// Joins a group as one rank over TCP.
+pub fn join(address: &str, rank: usize, world: usize, limit: Duration) -> Result<DeviceGroup> {
+    let rendezvous = Rendezvous::tcp(address).token(TOKEN).time_limit(limit);
+    DeviceGroup::join(&Device::open("cpu")?, rendezvous, rank, world)
+}
+
+/// Runs `program` for the ranks of a group over TCP, on threads of this process. `program` joins.
+pub fn over_tcp<T: Send>(world: usize, program: impl Fn(&str, usize) -> T + Sync) -> Vec<T> {
+    let (address, program) = (free_address(), &program);
+    thread::scope(|scope| {
+        let address = &address;
+        let start = |rank| scope.spawn(move || program(address, rank));
+        let threads: Vec<_> = (0..world).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// A process of a rank that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// `None` if it was killed at the timeout.
+    pub status: Option<ExitStatus>,
+    pub output: String,
+}
+
+/// Runs the test `name` in `world` further processes, with the environment of `scry launch`.
+/// In these processes, this call runs `body` and ends the process.
+pub fn in_processes(name: &str, world: usize, body: impl FnOnce()) -> Vec<Ended> {
+    if env::var_os(CHILD).is_some_and(|child| child == OsStr::new(name)) {
+        body();
+        println!("the rank is done");
+        std::process::exit(0);
+    }
+    let address = free_address();
+    let start = |rank: usize| {
+        Command::new(env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture", "--test-threads=1"])
+            .env(CHILD, name)
+            .env("SCRY_RANK", rank.to_string())
+            .env("SCRY_WORLD", world.to_string())
+            .env("SCRY_RENDEZVOUS", &address)
+            .env("SCRY_TOKEN", TOKEN)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let children: Vec<Child> = (0..world).map(start).collect();
+    let threads: Vec<_> =
+        children.into_iter().map(|child| thread::spawn(move || finish(child))).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// Waits for a process at most [`LONG`], then kills it.
+fn finish(mut child: Child) -> Ended {
+    let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let errors = thread::spawn(move || {
+        let mut text = String::new();
+        let _ = stderr.read_to_string(&mut text);
+        text
+    });
+    let output = thread::spawn(move || {
+        let mut text = String::new();
+        let _ = stdout.read_to_string(&mut text);
+        text
+    });
+    let start = Instant::now();
+    let mut status = None;
+    while status.is_none() && start.elapsed() < LONG {
+        thread::sleep(Duration::from_millis(5));
+        status = child.try_wait().unwrap();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    Ended { status, output: output.join().unwrap() + &errors.join().unwrap() }
+}
+
+impl Ended {
+    /// Panics unless the rank ran its body to the end.
+    #[track_caller]
+    pub fn assert_done(&self) {
+        let is_done = self.output.contains("the rank is done");
+        assert!(is_done && self.status.is_some_and(|it| it.success()), "{self:#?}");
+    }
+}

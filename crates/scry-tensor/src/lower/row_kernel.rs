@@ -1,0 +1,436 @@
+//! Builds row kernels.
+//!
+//! All reductions of elements that need the same earlier ones are one pass over the row. Each
+//! invocation reduces every `threads`th word of its row; then the states of a thread group merge in
+//! workgroup memory, and all invocations have the result. Rows after the last one are computed like
+//! it, and not stored.
+
+use std::collections::HashMap;
+
+use scry_gpu::kir::{
+    Access as Buffer, AddressSpace, Barrier, BinaryOp, Builder, Builtin, Kir, Place, Type, Value,
+};
+
+use super::elements_per_word;
+use super::memory::{decode, encode, round};
+use super::reductions::States;
+use super::rows::{RowKey, RowProgram, RowSource, RowStep, WORKGROUP};
+use super::steps::{Context, Parameters, Source, stored};
+use crate::dtype::DType;
+use crate::expr::{Map, Scalar};
+
+/// Builds the kernel. Its buffers are the result, the operands, and the parameters if they are in a
+/// buffer.
+pub(crate) fn build_rows(key: &RowKey, parameters: usize) -> Kir {
+    let program = &key.program;
+    let mut b = Builder::new("rows", [WORKGROUP, 1, 1]);
+    let output = b.named_buffer("result", Type::U32, Buffer::ReadWrite);
+    let buffers = program.operands.iter().enumerate();
+    let buffers = buffers
+        .map(|(n, dtype)| b.named_buffer(&format!("operand{n}"), stored(*dtype), Buffer::Read));
+    let buffers = buffers.collect();
+    let source = match key.in_buffer {
+        true => Source::Buffer(b.named_buffer("parameters", Type::U32, Buffer::Read)),
+        false => {
+            b.immediates(parameters as u32 * 4);
+            Source::Immediates
+        }
+    };
+    let exchange = b.workgroup_array(Type::U32, WORKGROUP);
+    let mut parameters = Parameters { source, next: 0 };
+    let sizes = Sizes::new(&mut b, &mut parameters, program);
+    let mut lowering = Lowering { program, buffers, exchange, sizes, results: HashMap::new() };
+    lowering.load_parameters(&mut b, &mut parameters);
+    lowering.build(&mut b, output);
+    b.finish()
+}
+
+/// Values that all steps use.
+struct Sizes {
+    rows: Value,
+    /// Words of a row.
+    words: Value,
+    /// Elements of a row.
+    columns: Value,
+    /// The invocation in the workgroup.
+    local: Value,
+    /// The invocation in its thread group.
+    thread: Value,
+    /// The row; beyond the last one for some invocations.
+    row: Value,
+    /// The row, or the last one.
+    valid_row: Value,
+    accesses: Vec<Strides>,
+    arguments: Vec<Vec<Value>>,
+    zero: Option<Value>,
+}
+
+/// The strides of an access.
+struct Strides {
+    /// The position of the first element of the row.
+    start: Value,
+    columns: Vec<[Value; 2]>,
+}
+
+impl Sizes {
+    fn new(b: &mut Builder, parameters: &mut Parameters, program: &RowProgram) -> Self {
+        let (rows, words) = (parameters.read(b), parameters.read(b));
+        let columns = times(b, words, program.width);
+        let (local, group) = (b.builtin(Builtin::LocalId(0)), b.builtin(Builtin::GroupId(0)));
+        let thread = binary(b, BinaryOp::And, local, program.threads - 1);
+        let nth = binary(b, BinaryOp::Shr, local, program.threads.ilog2());
+        let first = times(b, group, program.rows_per_workgroup());
+        let row = b.binary(BinaryOp::Add, first, nth);
+        let last = binary(b, BinaryOp::Sub, rows, 1);
+        let valid_row = b.binary(BinaryOp::Min, row, last);
+        let (accesses, arguments) = (Vec::new(), Vec::new());
+        let zero = None;
+        Self { rows, words, columns, local, thread, row, valid_row, accesses, arguments, zero }
+    }
+}
+
+/// The values of elements that a block computes, by step.
+type Elements = HashMap<u32, Value>;
+
+struct Lowering<'k> {
+    program: &'k RowProgram,
+    buffers: Vec<u32>,
+    exchange: AddressSpace,
+    sizes: Sizes,
+    /// The results of rows, by step, as they are after they were stored.
+    results: HashMap<u32, Value>,
+}
+
+impl Lowering<'_> {
+    fn load_parameters(&mut self, b: &mut Builder, parameters: &mut Parameters) {
+        for access in &self.program.accesses {
+            let offset = parameters.read(b);
+            let mut pairs = |count: u32| -> Vec<[Value; 2]> {
+                (0..count).map(|_| [parameters.read(b), parameters.read(b)]).collect()
+            };
+            let (rows, columns) = (pairs(access.row_rank), pairs(access.column_rank));
+            let distance = distance(b, self.sizes.valid_row, &rows);
+            let start = match distance {
+                Some(distance) => b.binary(BinaryOp::Add, offset, distance),
+                None => offset,
+            };
+            self.sizes.accesses.push(Strides { start, columns });
+        }
+        for step in &self.program.steps {
+            let count = step.map().map_or(0, |map| map.arguments);
+            self.sizes.arguments.push(parameters.read_many(b, count));
+        }
+        self.sizes.zero = Some(parameters.read(b));
+    }
+
+    fn build(&mut self, b: &mut Builder, output: u32) {
+        let levels = self.program.levels();
+        let last = levels.len() - 1;
+        for level in 0..=levels[last] {
+            let is_reduction = |n: &usize| {
+                levels[*n] == level && matches!(self.program.steps[*n], RowStep::Reduce(..))
+            };
+            let reductions: Vec<usize> = (0..levels.len()).filter(is_reduction).collect();
+            self.reduce(b, &reductions);
+            for (n, step) in self.program.steps.iter().enumerate() {
+                if let (RowStep::Row(map, sources), true) = (step, levels[n] == level) {
+                    let value = self.map(b, n, map, sources, &mut None);
+                    let value = if n == last { value } else { self.stored(b, map, value) };
+                    self.results.insert(n as u32, value);
+                }
+            }
+        }
+        match &self.program.steps[last] {
+            RowStep::Elements(map, sources) => {
+                let is_row = b.binary(BinaryOp::Lt, self.sizes.row, self.sizes.rows);
+                b.open();
+                self.for_words(b, |this, b, word| {
+                    this.store_word(b, output, last, (map, sources), word);
+                });
+                let block = b.close();
+                b.if_then(is_row, |b| block.into_iter().for_each(|stmt| b.push(stmt)));
+            }
+            step => self.store_row(b, output, last as u32, step.dtype()),
+        }
+    }
+
+    /// Adds a loop over the words of the row that an invocation computes.
+    fn for_words(&self, b: &mut Builder, body: impl FnOnce(&Self, &mut Builder, Value)) {
+        let zero = b.u32(0);
+        let rounded = binary(b, BinaryOp::Add, self.sizes.words, self.program.threads - 1);
+        let count = binary(b, BinaryOp::Shr, rounded, self.program.threads.ilog2());
+        b.for_range(zero, count, |b, nth, _| {
+            let first = times(b, nth, self.program.threads);
+            let word = b.binary(BinaryOp::Add, first, self.sizes.thread);
+            let is_inside = b.binary(BinaryOp::Lt, word, self.sizes.words);
+            b.if_then(is_inside, |b| body(self, b, word));
+        });
+    }
+
+    /// Adds a pass over the row for reductions, by position of their steps.
+    fn reduce(&mut self, b: &mut Builder, reductions: &[usize]) {
+        let states: Vec<(u32, States, DType, RowSource)> = reductions
+            .iter()
+            .filter_map(|n| match &self.program.steps[*n] {
+                RowStep::Reduce(reduction, dtype, source) => {
+                    let states = States { reduction: *reduction, ty: dtype.computed() };
+                    Some((*n as u32, states, *dtype, *source))
+                }
+                _ => None,
+            })
+            .collect();
+        if states.is_empty() {
+            return;
+        }
+        let mut accumulators = Vec::new();
+        for (_, states, ..) in &states {
+            let accumulator = b.var(states.state_type());
+            let neutral = states.neutral(b);
+            b.set(accumulator, neutral);
+            accumulators.push(accumulator);
+        }
+        self.for_words(b, |this, b, word| {
+            let mut elements = vec![Elements::new(); this.program.width as usize];
+            for ((_, states, _, source), accumulator) in states.iter().zip(&accumulators) {
+                let lanes: Vec<Value> = elements
+                    .iter_mut()
+                    .enumerate()
+                    .map(|(lane, known)| {
+                        let column = this.column(b, word, lane as u32);
+                        let element = this.element(b, *source, &mut Some((column, known)));
+                        states.lift(b, element)
+                    })
+                    .collect();
+                let lanes = merge_pairs(b, *states, lanes);
+                let before = b.get(*accumulator);
+                let after = states.merge(b, before, lanes);
+                b.set(*accumulator, after);
+            }
+        });
+        for ((n, states, dtype, _), accumulator) in states.iter().zip(&accumulators) {
+            let own = b.get(*accumulator);
+            let state = self.merge_threads(b, *states, own);
+            let result = states.finish(b, state, self.sizes.columns);
+            let result = round(b, *dtype, result);
+            // A quotient is not combined with what follows.
+            let result = if *dtype == DType::F32 { self.opaque(b, result) } else { result };
+            self.results.insert(*n, result);
+        }
+    }
+
+    /// Merges the states of a thread group. All its invocations receive the result.
+    fn merge_threads(&self, b: &mut Builder, states: States, own: Value) -> Value {
+        let threads = self.program.threads;
+        if threads == 1 {
+            return own;
+        }
+        let place = |at: Value| Place::new(self.exchange, Some(at), 4, 0);
+        let load = |b: &mut Builder, at: Value| {
+            let bits = b.load(Type::U32, place(at), 1)[0];
+            b.bitcast(states.state_type(), bits)
+        };
+        let store = |b: &mut Builder, at: Value, state: Value| {
+            let bits = b.bitcast(Type::U32, state);
+            b.store(place(at), vec![bits]);
+        };
+        store(b, self.sizes.local, own);
+        b.barrier(Barrier::Workgroup);
+        let mut distance = threads / 2;
+        while distance > 0 {
+            let limit = b.u32(distance);
+            let is_first = b.binary(BinaryOp::Lt, self.sizes.thread, limit);
+            b.if_then(is_first, |b| {
+                let other = binary(b, BinaryOp::Add, self.sizes.local, distance);
+                let (first, second) = (load(b, self.sizes.local), load(b, other));
+                let merged = states.merge(b, first, second);
+                store(b, self.sizes.local, merged);
+            });
+            b.barrier(Barrier::Workgroup);
+            distance /= 2;
+        }
+        let first = b.binary(BinaryOp::Sub, self.sizes.local, self.sizes.thread);
+        let result = load(b, first);
+        // Before the memory is used again.
+        b.barrier(Barrier::Workgroup);
+        result
+    }
+
+    /// Returns the column of an element of a word.
+    fn column(&self, b: &mut Builder, word: Value, lane: u32) -> Value {
+        let first = times(b, word, self.program.width);
+        if lane == 0 { first } else { binary(b, BinaryOp::Add, first, lane) }
+    }
+
+    /// Returns an operand of a step as it is after it was stored: at a column, with the elements
+    /// that are known there, or of the row.
+    fn element(
+        &self,
+        b: &mut Builder,
+        source: RowSource,
+        at: &mut Option<(Value, &mut Elements)>,
+    ) -> Value {
+        let step = match source {
+            RowSource::Memory(access) => {
+                return self.load(b, access, at.as_ref().map(|(column, _)| *column));
+            }
+            RowSource::Step(step) => step,
+        };
+        let known = self.results.get(&step).or_else(|| {
+            let (_, known) = at.as_ref()?;
+            known.get(&step)
+        });
+        if let Some(known) = known {
+            return *known;
+        }
+        let RowStep::Elements(map, sources) = &self.program.steps[step as usize] else {
+            return self.sizes.row;
+        };
+        let value = self.map(b, step as usize, map, sources, at);
+        let value = self.stored(b, map, value);
+        if let Some((_, known)) = at {
+            known.insert(step, value);
+        }
+        value
+    }
+
+    /// Computes a map.
+    fn map(
+        &self,
+        b: &mut Builder,
+        step: usize,
+        map: &Map,
+        sources: &[RowSource],
+        at: &mut Option<(Value, &mut Elements)>,
+    ) -> Value {
+        let context = Context { arguments: &self.sizes.arguments[step], zero: self.sizes.zero };
+        let mut values: Vec<Value> = Vec::with_capacity(map.scalars.len());
+        for scalar in &map.scalars {
+            let value = match scalar.0 {
+                Scalar::Load(n) => self.element(b, sources[n as usize], at),
+                _ => context.step(b, scalar, &values).unwrap_or(self.sizes.row),
+            };
+            values.push(value);
+        }
+        values[map.result.index()]
+    }
+
+    /// Returns the result of a map as it is after it was stored, for other steps: see
+    /// [`Expression::round`](crate::expr::Expression::round).
+    fn stored(&self, b: &mut Builder, map: &Map, value: Value) -> Value {
+        match map.output {
+            DType::F16 | DType::BF16 => round(b, map.output, value),
+            DType::F32 if map.may_contract() => self.opaque(b, value),
+            _ => value,
+        }
+    }
+
+    fn opaque(&self, b: &mut Builder, value: Value) -> Value {
+        Context { arguments: &[], zero: self.sizes.zero }.opaque(b, value)
+    }
+
+    /// Loads an element of an operand in memory, at a column or of the row.
+    fn load(&self, b: &mut Builder, access: u32, column: Option<Value>) -> Value {
+        let RowProgram { accesses, operands, .. } = self.program;
+        let (class, strides) = (accesses[access as usize], &self.sizes.accesses[access as usize]);
+        let distance = match column {
+            Some(column) if class.is_packed => Some(column),
+            Some(column) => distance(b, column, &strides.columns),
+            None => None,
+        };
+        let position = match distance {
+            Some(distance) => b.binary(BinaryOp::Add, strides.start, distance),
+            None => strides.start,
+        };
+        let operand = class.operand as usize;
+        decode(b, self.buffers[operand], operands[operand], position)
+    }
+
+    /// Computes and stores a word of the result.
+    fn store_word(
+        &self,
+        b: &mut Builder,
+        output: u32,
+        step: usize,
+        (map, sources): (&Map, &[RowSource]),
+        word: Value,
+    ) {
+        let per_word = elements_per_word(map.output);
+        let mut words: Vec<Value> = Vec::new();
+        for lane in 0..self.program.width {
+            let column = self.column(b, word, lane);
+            let mut known = Elements::new();
+            let value = self.map(b, step, map, sources, &mut Some((column, &mut known)));
+            let bits = encode(b, map.output, value);
+            match words.last_mut().filter(|_| lane % per_word != 0) {
+                None => words.push(bits),
+                Some(others) => {
+                    let bits = binary(b, BinaryOp::Shl, bits, lane % per_word * 32 / per_word);
+                    *others = b.binary(BinaryOp::Or, *others, bits);
+                }
+            }
+        }
+        let first = b.binary(BinaryOp::Mul, self.sizes.row, self.sizes.words);
+        let at = b.binary(BinaryOp::Add, first, word);
+        let count = words.len() as u32;
+        let at = times(b, at, count);
+        for (n, bits) in words.into_iter().enumerate() {
+            let at = if n == 0 { at } else { binary(b, BinaryOp::Add, at, n as u32) };
+            b.store(b.element(output, at), vec![bits]);
+        }
+    }
+
+    /// Stores the result of the row, an element of 4 bytes.
+    fn store_row(&self, b: &mut Builder, output: u32, step: u32, dtype: DType) {
+        let value = self.results[&step];
+        let bits = encode(b, dtype, value);
+        let is_row = b.binary(BinaryOp::Lt, self.sizes.row, self.sizes.rows);
+        let zero = b.u32(0);
+        let is_first = b.binary(BinaryOp::Eq, self.sizes.thread, zero);
+        let stores = b.binary(BinaryOp::And, is_row, is_first);
+        let place = b.element(output, self.sizes.row);
+        b.if_then(stores, |b| b.store(place, vec![bits]));
+    }
+}
+
+/// Merges adjacent states, pairwise.
+fn merge_pairs(b: &mut Builder, states: States, mut lanes: Vec<Value>) -> Value {
+    while lanes.len() > 1 {
+        let pairs = lanes.chunks(2);
+        lanes = pairs
+            .map(|pair| match pair {
+                [first, second] => states.merge(b, *first, *second),
+                _ => pair[0],
+            })
+            .collect();
+    }
+    lanes[0]
+}
+
+/// Returns the distance of an index along axes with sizes and strides; `None` without axes.
+fn distance(b: &mut Builder, index: Value, axes: &[[Value; 2]]) -> Option<Value> {
+    let mut rest = index;
+    let mut sum = None;
+    for (axis, [size, stride]) in axes.iter().enumerate().rev() {
+        let coordinate = if axis == 0 { rest } else { b.binary(BinaryOp::Rem, rest, *size) };
+        let term = b.binary(BinaryOp::Mul, coordinate, *stride);
+        sum = Some(match sum {
+            None => term,
+            Some(sum) => b.binary(BinaryOp::Add, sum, term),
+        });
+        if axis > 0 {
+            rest = b.binary(BinaryOp::Div, rest, *size);
+        }
+    }
+    sum
+}
+
+/// Adds an operation with a constant.
+fn binary(b: &mut Builder, op: BinaryOp, a: Value, constant: u32) -> Value {
+    let constant = b.u32(constant);
+    b.binary(op, a, constant)
+}
+
+/// Multiplies with a constant.
+fn times(b: &mut Builder, a: Value, factor: u32) -> Value {
+    if factor == 1 { a } else { binary(b, BinaryOp::Mul, a, factor) }
+}
