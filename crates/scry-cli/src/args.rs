@@ -47,6 +47,10 @@ pub enum Command {
     Verify(Box<Verify>),
     /// Run random kernels on every device and compare the results with those of the CPU.
     Fuzz(Fuzz),
+    /// List the operations on tensors, their element types, and their kernels on each backend.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
+    Ops(Ops),
     /// Start a program several times on this host, as the ranks of a group of devices.
     Launch(Launch),
     /// List or delete the compiled kernels on disk.
@@ -81,6 +85,7 @@ impl Command {
             Self::Run(_) => "run",
             Self::Verify(_) => "verify",
             Self::Fuzz(_) => "fuzz",
+            Self::Ops(_) => "ops",
             Self::Launch(_) => "launch",
             Self::Cache { .. } => "cache",
             Self::Completions { .. } => "completions",
@@ -181,6 +186,13 @@ impl Target {
             Self::Kir => "kir",
         }
     }
+}
+
+/// Arguments of `scry ops`.
+#[derive(Debug, Args)]
+pub struct Ops {
+    /// List only operations whose name contains this text.
+    pub name: Option<String>,
 }
 
 /// Arguments of `scry run`.

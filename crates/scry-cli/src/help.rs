@@ -74,6 +74,17 @@ Examples:
   scry emit saxpy.wgsl --target wgsl -o optimised.wgsl
   scry emit saxpy.wgsl --target kir";
 
+/// `scry ops`: examples.
+pub const OPS_EXAMPLES: &str = "\
+Examples:
+  scry ops
+  scry ops conv --json";
+
+/// `scry ops`: notes.
+pub const OPS: &str = "\
+Generated kernels are compiled from the operation, and fused in graphs. The others are variants of
+the kernel library, in order of preference.";
+
 /// `scry cache`: examples.
 pub const CACHE_EXAMPLES: &str = "\
 Examples:

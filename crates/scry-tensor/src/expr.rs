@@ -29,6 +29,8 @@ pub(crate) enum Scalar {
     Argument(u32),
     /// A coordinate of the result, a `u32`.
     Coordinate(u32),
+    /// The position of the element in the result, in row-major order, a `u32`.
+    Position,
     /// A constant, by its bits.
     Constant(u32),
     /// A unary operation.
@@ -97,8 +99,15 @@ impl Expression {
 }
 
 impl Map {
-    /// Returns whether a step needs the coordinates of the result, beyond those of operands.
+    /// Returns whether a step depends on where its element is in the result, beyond the
+    /// coordinates of operands.
     pub(crate) fn has_coordinates(&self) -> bool {
+        let is_place = |scalar| matches!(scalar, Scalar::Coordinate(_) | Scalar::Position);
+        self.scalars.iter().any(|(scalar, _)| is_place(*scalar))
+    }
+
+    /// Returns whether a step needs the coordinates along the axes of the result.
+    pub(crate) fn needs_axes(&self) -> bool {
         self.scalars.iter().any(|(scalar, _)| matches!(scalar, Scalar::Coordinate(_)))
     }
 
@@ -210,7 +219,7 @@ impl Expression {
                     }
                 },
                 Scalar::Argument(n) => Scalar::Argument(first + n),
-                Scalar::Coordinate(_) | Scalar::Constant(_) => *scalar,
+                Scalar::Coordinate(_) | Scalar::Position | Scalar::Constant(_) => *scalar,
                 Scalar::Unary(op, a) => Scalar::Unary(op, of(a)),
                 Scalar::Binary(op, a, b) => Scalar::Binary(op, of(a), of(b)),
                 Scalar::Select(a, b, c) => Scalar::Select(of(a), of(b), of(c)),
@@ -233,6 +242,15 @@ impl Expression {
 
     pub(crate) fn coordinate(&mut self, axis: usize) -> Id {
         self.add(Scalar::Coordinate(axis as u32), Type::U32)
+    }
+
+    pub(crate) fn position(&mut self) -> Id {
+        self.add(Scalar::Position, Type::U32)
+    }
+
+    /// Adds a constant of `u32`.
+    pub(crate) fn bits(&mut self, value: u32) -> Id {
+        self.add(Scalar::Constant(value), Type::U32)
     }
 
     pub(crate) fn f32(&mut self, value: f32) -> Id {

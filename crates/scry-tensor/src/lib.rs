@@ -10,6 +10,7 @@ mod element;
 mod error;
 mod expr;
 mod graph;
+pub mod guide;
 mod lower;
 mod op;
 mod operators;
@@ -28,8 +29,10 @@ pub use graph::{
     Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope, State,
 };
 #[doc(hidden)]
-pub use ops::Value;
-pub use ops::{Operand, Operation, operations};
+pub use ops::{Array, Case, Draw, Value};
+pub use ops::{
+    Attention, Conv1d, Conv2d, KernelSource, Metric, Operand, Operation, Seed, operations,
+};
 pub use runtime::compiled_kernels;
 pub use scalar::Scalar;
 pub use scry_gpu::{Device, bf16, f16};

@@ -10,6 +10,7 @@ mod fuzz;
 mod launch;
 mod libraries;
 mod limit;
+mod ops;
 mod pages;
 mod reflect;
 mod run;
@@ -57,6 +58,7 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
         Command::Run(args) => run::run(&args, json),
         Command::Verify(args) => verify::run(&args),
         Command::Fuzz(args) => fuzz::run(&args, json),
+        Command::Ops(args) => ops::run(&args),
         Command::Launch(args) => launch::run(&args, json),
         Command::Cache { action } => cache::run(action),
         Command::Completions { shell } => pages::completions(shell),

@@ -1,4 +1,4 @@
-//! Tests of `scry devices`, `scry doctor`, `scry cache`, and the command line itself.
+//! Tests of `scry devices`, `scry doctor`, `scry ops`, `scry cache`, and the command line itself.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -44,6 +44,22 @@ fn absent_backends_show_reason_and_help() {
     for field in ["compute_capability", "multiprocessors", "shared_memory"] {
         assert_eq!(devices[0].get(field), Some(&serde_json::Value::Null), "{field}");
     }
+}
+
+#[test]
+fn operations_are_listed_with_their_kernels() {
+    let place = Workplace::without_driver();
+    let listed = place.scry(&["ops"]).exits_with(0);
+    for name in ["gelu", "conv2d", "attention", "scatter_add", "einsum"] {
+        assert!(listed.stdout.contains(&format!("\n{name}  ")), "{name} in {listed:#?}");
+    }
+    place.scry(&["ops", "relu"]).exits_with(0).prints(&["leaky_relu", "kernels generated"]);
+    let document = place.scry(&["ops", "log_softmax", "--json"]).exits_with(0).json();
+    let operation = &document["result"]["operations"][0];
+    assert_eq!(operation["types"], serde_json::json!(["f32", "f16", "bf16"]));
+    assert_eq!(operation["kernels"]["cuda"][0], "ptx");
+    assert_eq!(operation["kernels"]["cpu"], operation["kernels"]["vulkan"]);
+    place.scry(&["ops", "no such"]).exits_with(2).prints(&["`scry ops` lists all"]);
 }
 
 #[test]

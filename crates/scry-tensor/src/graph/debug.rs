@@ -9,7 +9,7 @@ use super::grouped::{Grouped, Origin, Work};
 use super::node::Content;
 use super::plan::{MemoryPlan, Slot};
 use super::simplify::Applied;
-use crate::op::Op;
+use crate::op::{Computed, Join, Op};
 
 /// A stage that can be printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,12 @@ pub(crate) fn content(content: &Content) -> String {
         Content::Op(op) => match op {
             Op::Map(map, _) => format!("map of {} steps", map.scalars.len()),
             Op::View(view) => format!("view {}", view.name()),
-            Op::Gather { axis } => format!("gather along axis {axis}"),
+            Op::Gather(selection) => format!("gather along axis {}", selection.axis),
+            Op::Join(Join::Concat { .. }) => "concat".to_owned(),
+            Op::Join(Join::Pad { .. }) => "pad".to_owned(),
+            Op::Join(Join::Roll { .. }) => "roll".to_owned(),
+            Op::Computed(Computed::Address(_)) => "positions of indices".to_owned(),
+            Op::Computed(Computed::Random(_)) => "random numbers".to_owned(),
             Op::Library(library) => library.name().to_owned(),
         },
     }

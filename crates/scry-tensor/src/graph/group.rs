@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Map;
 use crate::lower::GatherAxis;
-use crate::op::{Gathered, Library, Op, Trivial, View, packed_bytes};
+use crate::op::{Gathered, Library, Op, Selection, Trivial, View, packed_bytes};
 use crate::shape::{Layout, Shape};
 use crate::stored::Stored;
 
@@ -227,7 +227,9 @@ impl Grouping<'_> {
         match op {
             Op::View(view) => self.view(node, view),
             Op::Map(map, arguments) => self.map(node, map, arguments),
-            Op::Gather { axis } => self.gather(node, *axis),
+            Op::Gather(selection) => self.gather(node, *selection),
+            Op::Join(join) => Ok(self.join(node, join)),
+            Op::Computed(computed) => Ok(self.computed(node, computed)),
             Op::Library(library) => self.library(id, node, library),
         }
     }
@@ -278,7 +280,7 @@ impl Grouping<'_> {
     }
 
     /// Returns a value as an operand of a map with a shape.
-    fn source(&mut self, id: NodeId, value: Value, shape: &Shape) -> Value {
+    pub(super) fn source(&mut self, id: NodeId, value: Value, shape: &Shape) -> Value {
         let count = shape.count().unwrap_or(0);
         let value = match value {
             Value::Fused(fused) if fused.shape != *shape => {
@@ -312,7 +314,7 @@ impl Grouping<'_> {
     }
 
     /// Fuses a map with its operands, after some of them are stored if it has too many.
-    fn fused(
+    pub(super) fn fused(
         &mut self,
         map: &Map,
         arguments: &[u32],
@@ -347,15 +349,15 @@ impl Grouping<'_> {
         Value::Fused(Box::new(Fused::new(map, arguments, gathered, sources, shape)))
     }
 
-    fn gather(&mut self, node: &BoundNode, axis: usize) -> Result<Value> {
+    fn gather(&mut self, node: &BoundNode, selection: Selection) -> Result<Value> {
         let [from, at] = [node.sources[0], node.sources[1]];
         let elements = self.take(from);
         let elements = self.store_source(from, elements, Reason::Gather);
         let indices = self.take(at);
         let Value::Stored(buffer, dtype, layout) = elements else { return Ok(elements) };
         let index = Layout::contiguous(self.graph.nodes[at.index()].shape.clone());
-        let gathered = Gathered::new(axis, &layout, &index, &node.shape);
-        let embed = |it: &Layout| Some(Gathered::new(axis, &layout, it, &node.shape).indices);
+        let gathered = Gathered::new(selection, &layout, &index, &node.shape);
+        let embed = |it: &Layout| Some(Gathered::new(selection, &layout, it, &node.shape).indices);
         let indices = match indices {
             Value::Fused(fused) if fused.gathered.is_none() => match fused.viewed(embed) {
                 Ok(viewed) => Value::Fused(viewed),
@@ -365,7 +367,7 @@ impl Grouping<'_> {
         };
         let indices = match indices {
             Value::Stored(buffer, dtype, own) => {
-                let own = Gathered::new(axis, &layout, &own, &node.shape).indices;
+                let own = Gathered::new(selection, &layout, &own, &node.shape).indices;
                 Value::Stored(buffer, dtype, own)
             }
             fused @ Value::Fused(_) => fused,
@@ -393,7 +395,7 @@ impl Grouping<'_> {
             let alignment = self.limits.alignment;
             let stored = match value {
                 Value::Stored(buffer, dtype, layout) => {
-                    match library.accepts(&layout, dtype, alignment) {
+                    match library.accepts(n, &layout, dtype, alignment) {
                         true => Value::Stored(buffer, dtype, layout),
                         false => {
                             let value = Some((*id, views));

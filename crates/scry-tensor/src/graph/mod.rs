@@ -6,7 +6,7 @@
 //! | `dim` | named dimensions |
 //! | `bound` | the nodes that outputs depend on, with the shapes for the sizes of a run |
 //! | `simplify` | rewrites nodes, by one table of rules |
-//! | `group`, `effects` | groups nodes into kernels, as `grouped` has them as data |
+//! | `group`, `effects`, `pieces` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
 //! | `rows` | fuses kernels that reduce rows with those around them |
 //! | `fusion` | `Fusion`: how far operations are fused |
@@ -37,6 +37,7 @@ mod materialise;
 pub(crate) mod node;
 mod numbers;
 mod packing;
+mod pieces;
 mod plan;
 mod reason;
 mod record;

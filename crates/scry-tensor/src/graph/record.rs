@@ -42,7 +42,8 @@ enum Prepared {
     /// There are no elements.
     Nothing,
     Map(PreparedLaunch),
-    Library(scry_kernels::Op),
+    /// An operation of the library, after its result becomes 0 if it adds to it.
+    Library(Option<UntypedBuffer>, Box<scry_kernels::Op>),
     /// Results that become 0, and then the launch.
     User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
     Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
@@ -53,7 +54,12 @@ impl Prepared {
         match self {
             Self::Nothing => Ok(()),
             Self::Map(launch) => batch.run_prepared(launch).map(|_| ()),
-            Self::Library(op) => op.add_to(batch),
+            Self::Library(zeroed, op) => {
+                if let Some(result) = zeroed {
+                    batch.fill(result, 0)?;
+                }
+                op.add_to(batch)
+            }
             Self::User(results, launch) => {
                 for result in results.iter().filter(|it| !it.is_empty()) {
                     batch.fill(result, 0)?;
@@ -188,7 +194,8 @@ impl Specialised {
                     .iter()
                     .filter_map(|(id, layout, dtype)| Some((buffer(*id)?, layout, *dtype)))
                     .collect();
-                library.prepare(target.runtime, &operands, result).map(named)
+                let zeroed = library.accumulates().then(|| result.clone());
+                library.prepare(target.runtime, &operands, result).map(|op| named(zeroed, op))
             }
             Work::User { .. } => prepare_user(kernel, &buffer),
             Work::Write { new, region, dtype } => {
@@ -206,7 +213,7 @@ impl Specialised {
                 let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
                 let (dtype, indices_dtype) = (*dtype, *index_dtype);
                 let rows = regions::Rows { new, indices, dtype, indices_dtype };
-                rows.prepare(target.runtime, result, sizes).map(named)
+                rows.prepare(target.runtime, result, sizes).map(|op| named(None, op))
             }
         };
         prepared.map_err(|error| located(node, error))
@@ -320,9 +327,9 @@ fn out_of_memory(
 }
 
 /// Returns an operation of the kernel library with the name of its variant.
-fn named(op: scry_kernels::Op) -> (Prepared, Option<String>) {
+fn named(zeroed: Option<UntypedBuffer>, op: scry_kernels::Op) -> (Prepared, Option<String>) {
     let variant = op.explain().variant().to_owned();
-    (Prepared::Library(op), Some(variant))
+    (Prepared::Library(zeroed, Box::new(op)), Some(variant))
 }
 
 /// Prepares a row kernel, and counts it if it is compiled.

@@ -29,7 +29,7 @@ impl Iteration {
     /// Prepares `count` elements of a result, at most `u32::MAX`. All operands have its shape.
     pub(crate) fn new(map: &Map, count: u32, sizes: &[usize], operands: &[Layout]) -> Self {
         let words = count.div_ceil(elements_per_word(map.output));
-        let (sizes, operands) = match map.has_coordinates() {
+        let (sizes, operands) = match map.needs_axes() {
             true => (sizes.to_vec(), operands.to_vec()),
             false => merge_axes(sizes, operands),
         };
@@ -38,7 +38,7 @@ impl Iteration {
             false => access(layout, &sizes),
         };
         let classes: Vec<Access> = operands.iter().enumerate().map(access).collect();
-        let needs_axes = map.has_coordinates() || classes.contains(&Access::Strided);
+        let needs_axes = map.needs_axes() || classes.contains(&Access::Strided);
         let rank = if needs_axes { sizes.len() as u32 } else { 0 };
         let classes = Classes { rank, operands: classes };
         // All operands have at most 2^32 elements, and so has each axis.

@@ -149,6 +149,7 @@ impl Lowering<'_> {
                     self.gather(operand, place, values[at.index()], loaded)
                 }
                 Scalar::Coordinate(axis) => coordinates[axis as usize],
+                Scalar::Position => index,
                 _ => context.step(&mut self.b, step, &values).unwrap_or(index),
             };
             values.push(value);

@@ -62,7 +62,9 @@ impl Context<'_> {
     ) -> Option<Value> {
         let of = |id: Id| values[id.index()];
         Some(match *scalar {
-            Scalar::Load(_) | Scalar::Gather { .. } | Scalar::Coordinate(_) => return None,
+            Scalar::Load(_) | Scalar::Gather { .. } | Scalar::Coordinate(_) | Scalar::Position => {
+                return None;
+            }
             Scalar::Argument(n) => argument(b, self.arguments[n as usize], *ty),
             Scalar::Constant(bits) => b.constant(Const { ty: *ty, bits: bits.into() }),
             Scalar::Unary(op, a) => b.unary(op, of(a)),

@@ -6,6 +6,16 @@ use crate::expr::{Expression, Map};
 use crate::lower::GatherAxis;
 use crate::shape::{Layout, MAX_RANK, Shape, rank_error};
 
+/// Which elements are selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Selection {
+    pub(crate) axis: usize,
+    /// Whether indices have the axes of the elements, and each selects one element at its own
+    /// coordinates of the other axes. Otherwise the axes of the indices replace the axis, and each
+    /// selects a coordinate.
+    pub(crate) is_along: bool,
+}
+
 /// The layouts of a selection, all with the shape of the result.
 pub(crate) struct Gathered {
     pub(crate) indices: Layout,
@@ -15,7 +25,19 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    pub(crate) fn new(axis: usize, elements: &Layout, indices: &Layout, shape: &Shape) -> Self {
+    pub(crate) fn new(
+        Selection { axis, is_along }: Selection,
+        elements: &Layout,
+        indices: &Layout,
+        shape: &Shape,
+    ) -> Self {
+        let gathered = GatherAxis { stride: elements.strides[axis], size: elements.shape[axis] };
+        if is_along {
+            let mut strides = elements.strides.clone();
+            strides[axis] = 0;
+            let elements = Layout { shape: shape.clone(), strides, offset: elements.offset };
+            return Self { indices: indices.clone(), elements, axis: gathered };
+        }
         let added = indices.shape.rank();
         let after = elements.shape.len() - axis - 1;
         let (first, last) = (&elements.strides[..axis], &elements.strides[axis + 1..]);
@@ -25,7 +47,7 @@ impl Gathered {
         Self {
             indices: layout(indices.offset, other),
             elements: layout(elements.offset, own),
-            axis: GatherAxis { stride: elements.strides[axis], size: elements.shape[axis] },
+            axis: gathered,
         }
     }
 
@@ -38,15 +60,26 @@ impl Gathered {
     }
 }
 
-/// Returns the shape of the elements with an axis replaced by those of the indices.
-pub(super) fn shape(call: Call, axis: usize, elements: &Shape, indices: &Shape) -> Result<Shape> {
-    if elements[axis] > u32::MAX as usize {
-        let problem = format!("axis {axis} of {elements} is too large for 32-bit indices");
-        return Err(call.error(ErrorKind::TooLarge, problem, "select a range of it first"));
+impl Selection {
+    pub(super) fn shape(self, call: Call, elements: &Shape, indices: &Shape) -> Result<Shape> {
+        let Self { axis, is_along } = self;
+        if elements[axis] > u32::MAX as usize {
+            let problem = format!("axis {axis} of {elements} is too large for 32-bit indices");
+            return Err(call.error(ErrorKind::TooLarge, problem, "select a range of it first"));
+        }
+        if is_along {
+            let is_within = |n: usize| n == axis || indices[n] <= elements[n];
+            if elements.rank() == indices.rank() && (0..elements.rank()).all(is_within) {
+                return Ok(indices.clone());
+            }
+            let problem = format!("indices of {indices} do not fit elements of {elements}");
+            let help = "indices have as many axes, and no size but that of the axis is larger";
+            return Err(call.shape_error(&[elements, indices], problem, help));
+        }
+        let shape = Shape::from([&elements[..axis], indices, &elements[axis + 1..]].concat());
+        if shape.len() > MAX_RANK {
+            return Err(rank_error(call, &shape));
+        }
+        Ok(shape)
     }
-    let shape = Shape::from([&elements[..axis], indices, &elements[axis + 1..]].concat());
-    if shape.len() > MAX_RANK {
-        return Err(rank_error(call, &shape));
-    }
-    Ok(shape)
 }

@@ -1,78 +1,101 @@
-//! Operations of the kernel library on tensors: how their operands must be stored, and their
-//! launches.
+//! Operations of the kernel library on tensors. Each family is a file with a [`Rule`].
 
 use std::sync::Arc;
 
 use scry_gpu::UntypedBuffer;
 
-use super::matmul::{self, Product};
+use super::contraction::Contraction;
+use super::convolve::{Convolve, Pooling};
+use super::heads::{Attend, Rotate};
+use super::matmul::Matmul;
+use super::pairwise::Pairwise;
+use super::quantized::{Dequantise, QuantizedProduct};
 use super::reduce::Reduce;
+use super::rows::{Norm, Rows, TopK};
+use super::rule::{Bound, Rule, Trivial};
+use super::scatter::ScatterAdd;
 use super::view::{View, run_view};
 use crate::dtype::DType;
 use crate::error::{Call, Result};
 use crate::runtime::Runtime;
-use crate::shape::{Layout, Shape};
+use crate::shape::{Layout, Shape, check_count};
 use crate::stored::{Stored, check_device};
-
-/// A result that needs no kernel of its operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trivial {
-    /// One element, repeated: its bits in the type that kernels compute with.
-    Fill(u32),
-    /// The first operand, with the result's shape.
-    Same,
-}
 
 /// An operation of the kernel library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Library {
-    /// A reduction over axes.
     Reduce(Reduce),
-    /// A product of matrices, or of stacks of them.
     Matmul,
-    /// Quantised weights as floats of a type.
+    Contraction(Contraction),
     Dequantise(DType),
+    QuantizedProduct(QuantizedProduct),
+    Rows(Rows),
+    Norm(Norm),
+    TopK(TopK),
+    Convolve(Convolve),
+    Pooling(Pooling),
+    Attend(Attend),
+    Rotate(Rotate),
+    Pairwise(Pairwise),
+    ScatterAdd(ScatterAdd),
 }
 
 impl Library {
-    pub(super) fn shape(&self, call: Call, first: DType, operands: &[&Shape]) -> Result<Shape> {
+    fn with_rule<T>(&self, function: impl FnOnce(&dyn Rule) -> T) -> T {
         match self {
-            Self::Reduce(reduce) => reduce.shape(call, first, operands[0]),
-            Self::Matmul => matmul::shape(call, operands[0], operands[1]),
-            Self::Dequantise(_) => Ok(operands[0].clone()),
+            Self::Reduce(it) => function(it),
+            Self::Matmul => function(&Matmul),
+            Self::Contraction(it) => function(it),
+            Self::Dequantise(dtype) => function(&Dequantise(*dtype)),
+            Self::QuantizedProduct(it) => function(it),
+            Self::Rows(it) => function(it),
+            Self::Norm(it) => function(it),
+            Self::TopK(it) => function(it),
+            Self::Convolve(it) => function(it),
+            Self::Pooling(it) => function(it),
+            Self::Attend(it) => function(it),
+            Self::Rotate(it) => function(it),
+            Self::Pairwise(it) => function(it),
+            Self::ScatterAdd(it) => function(it),
         }
+    }
+
+    pub(super) fn shape(&self, call: Call, first: DType, operands: &[&Shape]) -> Result<Shape> {
+        self.with_rule(|rule| rule.shape(call, first, operands))
     }
 
     pub(super) fn dtype(&self, first: DType) -> DType {
-        match self {
-            Self::Dequantise(dtype) => *dtype,
-            _ => first,
-        }
+        self.with_rule(|rule| rule.dtype(first))
     }
 
-    pub(super) fn trivial(&self, dtype: DType, operands: &[&Shape]) -> Option<Trivial> {
-        let Self::Reduce(reduce) = self else { return None };
-        if reduce.matrix(operands[0])[1].contains(&0) {
-            return Some(Trivial::Fill(reduce.of_nothing.unwrap_or(0)));
-        }
-        (reduce.is_identity() && !dtype.is_quantized()).then_some(Trivial::Same)
+    pub(super) fn trivial(
+        &self,
+        dtype: DType,
+        operands: &[&Shape],
+        result: &Shape,
+    ) -> Option<Trivial> {
+        self.with_rule(|rule| rule.trivial(dtype, operands, result))
     }
 
-    /// Returns the view that the operation has of an operand: its number and order of axes.
+    /// Returns the views that the operation has of an operand, one after the other.
     pub(crate) fn view(&self, operand: usize, shapes: &[&Shape]) -> Vec<View> {
-        match self {
-            Self::Reduce(reduce) => reduce.view().into_iter().collect(),
-            Self::Matmul => matmul::views(operand, shapes),
-            Self::Dequantise(_) => Vec::new(),
-        }
+        self.with_rule(|rule| rule.view(operand, shapes))
     }
 
     /// Returns whether the operation reads an operand with this layout, which has its view.
-    pub(crate) fn accepts(&self, layout: &Layout, dtype: DType, alignment: u64) -> bool {
-        match self {
-            Self::Matmul => matmul::accepts(layout, dtype, alignment),
-            _ => layout.is_contiguous() && layout.offset == 0,
-        }
+    pub(crate) fn accepts(
+        &self,
+        operand: usize,
+        layout: &Layout,
+        dtype: DType,
+        alignment: u64,
+    ) -> bool {
+        self.with_rule(|rule| rule.accepts(operand, layout, dtype, alignment))
+    }
+
+    /// Returns whether the operation adds to the result, which must be 0 before it runs.
+    pub(crate) fn accumulates(&self) -> bool {
+        self.with_rule(|rule| rule.accumulates())
     }
 
     /// Prepares the operation. Operands have their view, with an accepted layout, and the result
@@ -80,54 +103,26 @@ impl Library {
     pub(crate) fn prepare(
         &self,
         runtime: &Runtime,
-        operands: &[(&UntypedBuffer, &Layout, DType)],
+        operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
-        let (buffer, layout, dtype) = operands[0];
-        match self {
-            Self::Reduce(reduce) => {
-                let columns = reduce.axes.iter().filter(|axis| **axis).count();
-                let sizes = layout.shape.split_at(layout.shape.rank() - columns);
-                let [rows, columns] = [sizes.0, sizes.1].map(|sizes| sizes.iter().product());
-                let (x, out) =
-                    (buffer.view_as(dtype.of_buffer())?, result.view_as(dtype.of_buffer())?);
-                runtime.library().reduce_rows(reduce.reduction, &x, &out, rows, columns)
-            }
-            Self::Matmul => {
-                let (other, other_layout, _) = operands[1];
-                Product::new(layout, other_layout, dtype).prepare(runtime, [buffer, other], result)
-            }
-            Self::Dequantise(to) => {
-                let format = dtype.block_format().unwrap_or(scry_kernels::BlockFormat::Q8_0);
-                let blocks = buffer.view_as(scry_gpu::DType::U8)?;
-                let count = layout.shape.count().unwrap_or(0);
-                let out = result.view_as(to.of_buffer())?;
-                runtime.library().dequantize(format, &blocks, &out, count)
-            }
-        }
+        self.with_rule(|rule| rule.prepare(runtime, operands, result))
     }
 
     /// Returns the floating-point operations for these shapes.
     pub(crate) fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
-        let count = |shape: &Shape| shape.count().unwrap_or(0) as u64;
-        match self {
-            Self::Matmul => 2 * count(result) * operands[0].last().copied().unwrap_or(1) as u64,
-            Self::Reduce(_) | Self::Dequantise(_) => count(operands[0]),
-        }
+        self.with_rule(|rule| rule.flops(operands, result))
     }
 
     pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Reduce(_) => "reduce",
-            Self::Matmul => "matmul",
-            Self::Dequantise(_) => "dequantize",
-        }
+        self.with_rule(|rule| rule.name())
     }
 
     /// Computes the result at once.
     pub(super) fn run(&self, call: Call, operands: &[&Stored], shape: Shape) -> Result<Stored> {
         let runtime = &operands[0].runtime;
         let dtype = self.dtype(operands[0].dtype);
+        check_count(call, &shape, dtype)?;
         let bytes = packed_bytes(&shape, dtype);
         let result =
             runtime.device().alloc_untyped(None, bytes).map_err(|error| call.gpu(error))?;
@@ -135,6 +130,7 @@ impl Library {
             let operands = self.arranged(call, runtime, operands)?;
             let parts: Vec<_> =
                 operands.iter().map(|it| (&it.buffer, &it.layout, it.dtype)).collect();
+            // New memory is 0, as operations that accumulate need it.
             let op = self.prepare(runtime, &parts, &result);
             op.and_then(|op| op.run()).map_err(|error| call.gpu(error))?;
         }
@@ -157,7 +153,7 @@ impl Library {
             for step in self.view(n, &shapes) {
                 view = run_view(&step, call, &view, None)?;
             }
-            let is_accepted = self.accepts(&view.layout, view.dtype, alignment);
+            let is_accepted = self.accepts(n, &view.layout, view.dtype, alignment);
             if is_accepted { Ok(view) } else { packed(call, &view) }
         };
         operands.iter().enumerate().map(arrange).collect()

@@ -3,14 +3,64 @@
 use scry_gpu::UntypedBuffer;
 use scry_kernels::{Gemm, Layout as MatrixOrder, MatrixLayout, PtxType};
 
+use super::rule::{Bound, Rule, Trivial, count};
 use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
 use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape, broadcast};
 
+/// A product of matrices, or of stacks of them.
+pub(super) struct Matmul;
+
+impl Rule for Matmul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
+        shape(call, operands[0], operands[1])
+    }
+
+    /// The kernel library computes products without columns.
+    fn trivial(&self, _: DType, _: &[&Shape], _: &Shape) -> Option<Trivial> {
+        None
+    }
+
+    fn view(&self, operand: usize, shapes: &[&Shape]) -> Vec<View> {
+        views(operand, shapes)
+    }
+
+    fn accepts(&self, _: usize, layout: &Layout, dtype: DType, alignment: u64) -> bool {
+        accepts(layout, dtype, alignment)
+    }
+
+    fn prepare(
+        &self,
+        runtime: &Runtime,
+        operands: &[Bound<'_>],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        product(runtime, operands, result)
+    }
+
+    fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
+        2 * count(result) * operands[0].last().copied().unwrap_or(1) as u64
+    }
+}
+
+/// Prepares the product of `[batch, rows, columns]` and `[batch, columns, others]`.
+pub(super) fn product(
+    runtime: &Runtime,
+    operands: &[Bound<'_>],
+    result: &UntypedBuffer,
+) -> scry_gpu::Result<scry_kernels::Op> {
+    let [(first, layout, dtype), (second, other, _)] = [operands[0], operands[1]];
+    Product::new(layout, other, dtype).prepare(runtime, [first, second], result)
+}
+
 /// Returns the shape of a product of stacks of matrices, whose other axes are broadcast.
-pub(super) fn shape(call: Call, a: &Shape, b: &Shape) -> Result<Shape> {
+fn shape(call: Call, a: &Shape, b: &Shape) -> Result<Shape> {
     let ([a_batch @ .., m, k], [b_batch @ .., b_k, n]) = (&**a, &**b) else {
         return Err(not_matrices(call, if a.rank() < 2 { a } else { b }));
     };
@@ -27,7 +77,7 @@ pub(super) fn shape(call: Call, a: &Shape, b: &Shape) -> Result<Shape> {
 }
 
 /// Returns the views of an operand as `[batch, rows, columns]`.
-pub(super) fn views(operand: usize, shapes: &[&Shape]) -> Vec<View> {
+fn views(operand: usize, shapes: &[&Shape]) -> Vec<View> {
     let batch = |shape: &Shape| shape[..shape.rank() - 2].to_vec();
     let rank = shapes[0].rank().max(shapes[1].rank());
     let size = |axis: usize| {
@@ -79,14 +129,14 @@ fn matrix(layout: &Layout) -> Option<MatrixLayout> {
 }
 
 /// A product with layouts that the kernel library reads.
-pub(super) struct Product {
+struct Product {
     gemm: Option<Gemm>,
     dtype: DType,
     starts: [usize; 2],
 }
 
 impl Product {
-    pub(super) fn new(a: &Layout, b: &Layout, dtype: DType) -> Self {
+    fn new(a: &Layout, b: &Layout, dtype: DType) -> Self {
         let element = match dtype {
             DType::F16 => PtxType::F16,
             DType::BF16 => PtxType::Bf16,
@@ -102,7 +152,7 @@ impl Product {
         Self { gemm, dtype, starts: [a, b].map(|layout| layout.offset as usize) }
     }
 
-    pub(super) fn prepare(
+    fn prepare(
         self,
         runtime: &Runtime,
         operands: [&UntypedBuffer; 2],

@@ -1,23 +1,46 @@
 //! What operations compute, as data: an [`Op`] is built once by a method of a tensor, and then
 //! either runs at once, on elements in memory, or becomes a node of a graph.
 
+mod computed;
+mod contraction;
+mod convolve;
 mod gather;
+mod heads;
+mod join;
 mod library;
 mod matmul;
+mod pairwise;
+mod quantized;
+mod random;
 mod reduce;
+mod rows;
+mod rule;
+mod scatter;
 mod view;
 
 use std::sync::Arc;
 
-pub(crate) use gather::Gathered;
-pub(crate) use library::{Library, Trivial, packed_bytes};
+pub(crate) use computed::{Address, Computed};
+pub(crate) use contraction::Contraction;
+pub(crate) use convolve::{Convolve, PoolKind, Pooling};
+pub(crate) use gather::{Gathered, Selection};
+pub(crate) use heads::{Attend, Rotate};
+pub(crate) use join::{Join, Piece};
+pub(crate) use library::{Library, packed_bytes};
+pub(crate) use pairwise::{Distance, Pairwise};
+pub(crate) use quantized::QuantizedProduct;
+pub(crate) use random::{Distribution, Random};
 pub(crate) use reduce::Reduce;
+pub(crate) use rows::{Norm, NormKind, Rows, TopK};
+pub(crate) use rule::Trivial;
+pub(crate) use scatter::ScatterAdd;
 pub(crate) use view::{Part, View};
 use view::{expanded_layout, run_view};
 
 use crate::dtype::DType;
 use crate::error::{Call, Result};
 use crate::expr::Map;
+use crate::runtime::Runtime;
 use crate::shape::{Shape, broadcast, check_count, check_view};
 use crate::stored::{Computation, Stored, stored_word};
 
@@ -30,10 +53,11 @@ pub(crate) enum Op {
     /// The same elements with another shape. The second operand of [`View::Like`] is only a shape.
     View(View),
     /// The first operand's elements at the indices of the second one, along an axis.
-    Gather {
-        /// The axis that the axes of the indices replace.
-        axis: usize,
-    },
+    Gather(Selection),
+    /// Pieces of the operands.
+    Join(Join),
+    /// A function of coordinates and of indices. The last operand is only a shape.
+    Computed(Computed),
     /// An operation of the kernel library.
     Library(Library),
 }
@@ -53,7 +77,9 @@ impl Op {
                 broadcast(call, &shapes)?
             }
             Self::View(view) => return view.shape(call, operands[0], operands.get(1).copied()),
-            Self::Gather { axis } => gather::shape(call, *axis, operands[0], operands[1])?,
+            Self::Gather(selection) => selection.shape(call, operands[0], operands[1])?,
+            Self::Join(join) => join.shape(call, operands)?,
+            Self::Computed(computed) => computed.shape(call, operands)?,
             Self::Library(library) => library.shape(call, first, operands)?,
         };
         check_count(call, &shape, self.dtype(first))?;
@@ -64,7 +90,8 @@ impl Op {
     pub(crate) fn dtype(&self, first: DType) -> DType {
         match self {
             Self::Map(map, _) => map.output,
-            Self::View(_) | Self::Gather { .. } => first,
+            Self::View(_) | Self::Gather(_) | Self::Join(_) => first,
+            Self::Computed(computed) => computed.dtype(),
             Self::Library(library) => library.dtype(first),
         }
     }
@@ -78,11 +105,12 @@ impl Op {
     ) -> Option<Trivial> {
         match self {
             // All indices are out of range.
-            Self::Gather { .. } => {
+            Self::Gather(_) => {
                 let is_empty = operands[0].contains(&0) && !shape.contains(&0);
                 is_empty.then_some(Trivial::Fill(0))
             }
-            Self::Library(library) => library.trivial(dtype, operands),
+            Self::Library(library) => library.trivial(dtype, operands, shape),
+            Self::Join(join) => join.trivial(operands, shape),
             _ => None,
         }
     }
@@ -108,9 +136,12 @@ impl Op {
             None => {}
         }
         match self {
-            Self::Map(map, arguments) => run_map(call, map, arguments, shape, operands),
-            Self::Gather { axis } => {
-                let gathered = Gathered::new(*axis, &first.layout, &operands[1].layout, &shape);
+            Self::Map(map, arguments) => {
+                run_map(call, &first.runtime, map, arguments, shape, operands)
+            }
+            Self::Gather(selection) => {
+                let gathered =
+                    Gathered::new(*selection, &first.layout, &operands[1].layout, &shape);
                 let operands = vec![(operands[1], gathered.indices), (first, gathered.elements)];
                 let map = Gathered::map(operands[0].0.dtype, first.dtype);
                 let gathered = Some(gathered.axis);
@@ -118,6 +149,23 @@ impl Op {
                     .run(call, &first.runtime)
             }
             Self::Library(library) => library.run(call, operands, shape),
+            Self::Join(join) => {
+                let (pieces, map, arguments) = join.pieces(first.dtype, &shapes);
+                let piece = |piece: &Piece| {
+                    let operand = operands[piece.operand];
+                    (operand, piece.moved(&operand.layout, &shape))
+                };
+                let operands = pieces.iter().map(piece).collect();
+                let (map, arguments, gathered) = (&map, &arguments[..], None);
+                Computation { map, shape: shape.clone(), operands, gathered, arguments }
+                    .run(call, &first.runtime)
+            }
+            Self::Computed(computed) => {
+                let (like, operands) = (shapes[shapes.len() - 1], &operands[..shapes.len() - 1]);
+                let dtypes: Vec<DType> = operands.iter().map(|it| it.dtype).collect();
+                let (map, arguments) = computed.map(&dtypes, like);
+                run_map(call, &first.runtime, &map, &arguments, shape, operands)
+            }
             Self::View(_) => Ok(first.clone()),
         }
     }
@@ -125,6 +173,7 @@ impl Op {
 
 fn run_map(
     call: Call,
+    runtime: &Arc<Runtime>,
     map: &Map,
     arguments: &[u32],
     shape: Shape,
@@ -135,6 +184,5 @@ fn run_map(
     for operand in operands {
         expanded.push((*operand, expanded_layout(call, &operand.layout, &shape)?));
     }
-    let runtime = &operands[0].runtime;
     Computation { map, shape, operands: expanded, gathered: None, arguments }.run(call, runtime)
 }

@@ -22,6 +22,10 @@ pub(crate) enum View {
     Squeeze(usize),
     /// Coordinates and ranges of the axes.
     Index(Vec<Part>),
+    /// `len` coordinates from `start` on of an axis of a size.
+    Narrow { axis: usize, start: usize, len: usize, size: usize },
+    /// Consecutive axes as one, from an axis on.
+    Merge { axis: usize, count: usize },
 }
 
 /// A part of an index without tensors and ellipses.
@@ -81,6 +85,22 @@ impl View {
                 layout.without(*axis)
             }
             Self::Index(parts) => indexed(call, parts, layout)?,
+            Self::Narrow { axis, start, len, size } => {
+                if own[*axis] != *size {
+                    let problem = format!("the parts of axis {axis} of {own} have {size} elements");
+                    let help = "the sizes of the parts must add up to that of the axis";
+                    return Err(call.shape_error(&[own], problem, help));
+                }
+                layout.slice(*axis, *start as i64, 1, *len)
+            }
+            Self::Merge { axis, count } => {
+                let end = axis + count;
+                let size = own[*axis..end].iter().try_fold(1usize, |a, b| a.checked_mul(*b));
+                let size = size.unwrap_or(usize::MAX);
+                let shape = Shape::from([&own[..*axis], &[size], &own[end..]].concat());
+                check_view(call, &shape)?;
+                return Ok(layout.reshape(&shape));
+            }
         }))
     }
 
@@ -93,6 +113,8 @@ impl View {
             Self::Unsqueeze(_) => "unsqueeze",
             Self::Squeeze(_) => "squeeze",
             Self::Index(_) => "index",
+            Self::Narrow { .. } => "narrow",
+            Self::Merge { .. } => "merge",
         }
     }
 }

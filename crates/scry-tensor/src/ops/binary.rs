@@ -3,7 +3,7 @@
 use scry_gpu::kir::BinaryOp;
 
 use super::unary::{output, types};
-use super::{Apply, Operand, Operation, Value, math};
+use super::{Apply, KernelSource, Operand, Operation, Value, math};
 use crate::dtype::{BOOL, DType, ELEMENTS, FLOATS, INTEGERS, NUMBERS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::{Expression, Id};
@@ -94,7 +94,7 @@ pub(super) fn common_dtype(call: Call, operands: &[&Operand]) -> Result<DType> {
 
 macro_rules! binary {
     ($(
-        $(#[$doc:meta])*
+        $(#[doc = $doc:literal])*
         $method:ident, $row:ident: $types:ident $(-> $output:ident)?, within $tolerance:literal;
         |$e:ident, $a:ident, $b:ident| $meaning:expr;
         $(float |$fa:ident, $fb:ident| $float:expr;)?
@@ -114,7 +114,7 @@ macro_rules! binary {
         /// scalars adopt that of the tensor.
         impl Tensor {
             $(
-                $(#[$doc])*
+                $(#[doc = $doc])*
                 ///
                 /// ```
                 /// use scry_tensor::{Device, Tensor};
@@ -144,6 +144,8 @@ macro_rules! binary {
 
         pub(super) const OPERATIONS: &[Operation] = &[$(Operation {
             name: stringify!($method),
+            summary: concat!($($doc),*),
+            kernel: KernelSource::Generated,
             types: $types,
             tolerance: $tolerance,
             apply: Apply::Binary(|a, b| a.$method(b), |a, b| {

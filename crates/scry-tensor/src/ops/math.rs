@@ -59,6 +59,33 @@ pub(super) fn gelu(e: &mut Expression, x: Id) -> Id {
     e.binary(BinaryOp::Mul, halved, sum)
 }
 
+/// `x * (1 + tanh(√(2 / π) * (x + 0.044715 x³))) / 2`.
+pub(super) fn gelu_tanh(e: &mut Expression, x: Id) -> Id {
+    let (half, one) = (e.f32(0.5), e.f32(1.0));
+    let (cubic, scale) = (e.f32(0.044_715), e.f32(0.797_884_6));
+    let square = e.binary(BinaryOp::Mul, x, x);
+    let factor = e.binary(BinaryOp::Mul, cubic, square);
+    let factor = e.binary(BinaryOp::Add, one, factor);
+    let inner = e.binary(BinaryOp::Mul, x, factor);
+    let scaled = e.binary(BinaryOp::Mul, scale, inner);
+    let tanh = e.unary(UnaryOp::Tanh, scaled);
+    let sum = e.binary(BinaryOp::Add, one, tanh);
+    let halved = e.binary(BinaryOp::Mul, half, x);
+    e.binary(BinaryOp::Mul, halved, sum)
+}
+
+/// `ln(1 + e^x)`, without overflow: `max(x, 0) + ln(1 + e^-|x|)`.
+pub(super) fn softplus(e: &mut Expression, x: Id) -> Id {
+    let (zero, one) = (e.f32(0.0), e.f32(1.0));
+    let magnitude = e.unary(UnaryOp::Abs, x);
+    let negative = e.unary(UnaryOp::Neg, magnitude);
+    let power = e.unary(UnaryOp::Exp, negative);
+    let sum = e.binary(BinaryOp::Add, one, power);
+    let log = e.unary(UnaryOp::Log, sum);
+    let positive = extremum(e, BinaryOp::Max, x, zero);
+    e.binary(BinaryOp::Add, positive, log)
+}
+
 /// The minimum or maximum of two numbers; NaN if one is NaN.
 pub(super) fn extremum(e: &mut Expression, op: BinaryOp, a: Id, b: Id) -> Id {
     let result = e.binary(op, a, b);

@@ -1,18 +1,41 @@
-//! The operations: one file a family, one row an operation. A row has the method, the element
-//! types, the meaning as a scalar expression, the reference on the host and the example; the
-//! documentation, the table of [`operations`] and the tests come from it.
+//! The operations: one file a family, one row an operation.
+//!
+//! The row of an element-wise operation has the method, the element types, the meaning as a scalar
+//! expression, the reference on the host and the example. That of another operation has a function
+//! that draws random operands with the expected result. The documentation, the table of
+//! [`operations`] and the tests come from the rows.
 
+mod arrange;
 mod binary;
 mod cast;
 mod gather;
+mod heads;
+mod images;
+mod loss;
 mod math;
 mod matmul;
+mod normalise;
+mod parametric;
+mod products;
+mod random;
 mod reduce;
+mod reference;
+mod scatter;
 mod select;
+mod sorting;
+mod statistics;
 mod unary;
 
 pub(crate) use binary::Binary;
+pub use heads::Attention;
+pub use images::{Conv1d, Conv2d};
+pub use products::Metric;
+pub use random::Seed;
+#[doc(hidden)]
+pub use reference::{Array, Case, Draw};
 pub(crate) use unary::Unary;
+
+use scry_gpu::BackendKind;
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -72,18 +95,34 @@ impl Operand {
     }
 }
 
-/// An element-wise operation of the crate, for tables and tests: see [`operations`].
+/// An operation of the crate, for tables and tests: see [`operations`].
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Operation {
     /// The method of [`Tensor`].
     pub name: &'static str,
+    /// What it computes: the summary, or the documentation of the method.
+    pub(crate) summary: &'static str,
     /// The element types that it supports.
     pub types: &'static [DType],
     /// The largest error for `f32`, relative to the larger of 1 and the magnitude of the result; 0
     /// if results are exact.
     pub tolerance: f64,
+    /// Where its kernels come from.
+    pub kernel: KernelSource,
     pub(crate) apply: Apply,
+}
+
+/// Where the kernels of an operation come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KernelSource {
+    /// They are generated, and fused in graphs.
+    Generated,
+    /// There are none: the result is a view.
+    View,
+    /// The function of the kernel library that computes it, in the main.
+    Library(&'static str),
 }
 
 /// How an operation is called, and what it computes.
@@ -91,6 +130,8 @@ pub struct Operation {
 pub(crate) enum Apply {
     Unary(fn(&Tensor) -> Result<Tensor>, fn(Value) -> Option<Value>),
     Binary(fn(&Tensor, &Tensor) -> Result<Tensor>, fn(Value, Value) -> Option<Value>),
+    /// A function that returns a random case for an element type.
+    Case(fn(&mut Draw, DType) -> Case),
 }
 
 /// A value on the host, for references.
@@ -121,21 +162,73 @@ impl From<bool> for Value {
 }
 
 impl Operation {
-    /// Returns the number of operands: 1 or 2.
+    /// Returns what the operation computes, in a few words.
     ///
     /// ```
-    /// let add = scry_tensor::operations().find(|it| it.name == "add").unwrap();
-    /// assert_eq!(add.operands(), 2);
+    /// let exp = scry_tensor::operations().find(|it| it.name == "exp").unwrap();
+    /// assert_eq!(exp.summary(), "e to the power of each element");
     /// ```
     #[must_use]
-    pub fn operands(&self) -> usize {
-        match self.apply {
-            Apply::Unary(..) => 1,
-            Apply::Binary(..) => 2,
-        }
+    pub fn summary(&self) -> &'static str {
+        let text = self.summary.trim_start();
+        let text = text.strip_prefix("Returns ").unwrap_or(text);
+        let text = text.strip_prefix("the ").unwrap_or(text);
+        let text = text.split_once(". ").map_or(text, |(sentence, _)| sentence);
+        text.strip_suffix('.').unwrap_or(text)
     }
 
-    /// Calls the operation. A unary one ignores the second operand.
+    /// Returns the names of the element types that it supports.
+    ///
+    /// ```
+    /// let floor = scry_tensor::operations().find(|it| it.name == "floor").unwrap();
+    /// assert_eq!(floor.type_names(), "f32, f16, bf16");
+    /// ```
+    #[must_use]
+    pub fn type_names(&self) -> String {
+        let names: Vec<&str> = self.types.iter().map(|dtype| dtype.name()).collect();
+        names.join(", ")
+    }
+
+    /// Returns the variants of the kernel library that may compute it on devices of a backend, in
+    /// order of preference; `generated` or `view` if it needs none.
+    ///
+    /// ```
+    /// use scry_gpu::BackendKind;
+    ///
+    /// let softmax = scry_tensor::operations().find(|it| it.name == "softmax").unwrap();
+    /// assert_eq!(softmax.kernels_on(BackendKind::Cpu), ["wgsl-subgroups", "wgsl"]);
+    /// ```
+    #[must_use]
+    pub fn kernels_on(&self, backend: BackendKind) -> Vec<&'static str> {
+        let function = match self.kernel {
+            KernelSource::Generated => return vec!["generated"],
+            KernelSource::View => return vec!["view"],
+            KernelSource::Library(function) => function,
+        };
+        let library = scry_kernels::operations();
+        let of_function = library.iter().filter(|it| it.name == function);
+        let variants = of_function.flat_map(|it| &it.variants);
+        let runs = |needs: &str| match backend {
+            BackendKind::Cuda => needs != "the CPU device",
+            BackendKind::Cpu => !needs.starts_with("CUDA"),
+            _ => !needs.starts_with("CUDA") && needs != "the CPU device",
+        };
+        variants.filter(|it| runs(it.needs)).map(|it| it.name).collect()
+    }
+
+    /// Returns whether each element of the result depends on the elements of the operands at its
+    /// coordinates alone, so that its kernel fuses with others.
+    ///
+    /// ```
+    /// let sum = scry_tensor::operations().find(|it| it.name == "sum").unwrap();
+    /// assert!(!sum.is_elementwise());
+    /// ```
+    #[must_use]
+    pub fn is_elementwise(&self) -> bool {
+        !matches!(self.apply, Apply::Case(_))
+    }
+
+    /// Calls an element-wise operation. A unary one ignores the second operand.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor, operations};
@@ -143,22 +236,23 @@ impl Operation {
     /// let gpu = Device::open("cpu")?;
     /// let x = Tensor::new([1, 2], &gpu)?;
     /// let add = operations().find(|it| it.name == "add").unwrap();
-    /// assert_eq!(add.call(&x, &x)?.to_vec::<i32>()?, [2, 4]);
+    /// assert_eq!(add.call(&x, &x).unwrap()?.to_vec::<i32>()?, [2, 4]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// As the method.
     #[doc(hidden)]
-    pub fn call(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    pub fn call(&self, a: &Tensor, b: &Tensor) -> Option<Result<Tensor>> {
         match self.apply {
-            Apply::Unary(call, _) => call(a),
-            Apply::Binary(call, _) => call(a, b),
+            Apply::Unary(call, _) => Some(call(a)),
+            Apply::Binary(call, _) => Some(call(a, b)),
+            Apply::Case(_) => None,
         }
     }
 
-    /// Returns the exact result, before it is rounded to the element type; `None` for values of a
-    /// type that the operation does not support.
+    /// Returns the exact result of an element-wise operation, before it is rounded to the element
+    /// type; `None` for values of a type that it does not support.
     ///
     /// ```
     /// use scry_tensor::{Value, operations};
@@ -173,16 +267,51 @@ impl Operation {
         match self.apply {
             Apply::Unary(_, reference) => reference(a),
             Apply::Binary(_, reference) => reference(a, b),
+            Apply::Case(_) => None,
+        }
+    }
+
+    /// Returns a random call of an operation that is not element-wise, with its expected result.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Draw, operations};
+    ///
+    /// let softmax = operations().find(|it| it.name == "softmax").unwrap();
+    /// let case = softmax.case(&mut Draw(1), DType::F32).unwrap();
+    /// assert_eq!(case.operands[0].shape, case.wanted.shape);
+    /// ```
+    #[doc(hidden)]
+    pub fn case(&self, draw: &mut Draw, dtype: DType) -> Option<Case> {
+        match self.apply {
+            Apply::Case(case) => Some(case(draw, dtype)),
+            _ => None,
         }
     }
 }
 
-/// Returns the element-wise operations.
+/// Returns the operations, with what they compute, and of which element types.
 ///
 /// ```
 /// let names: Vec<&str> = scry_tensor::operations().map(|it| it.name).collect();
-/// assert!(names.contains(&"gelu") && names.contains(&"maximum"));
+/// assert!(names.contains(&"gelu") && names.contains(&"conv2d"));
 /// ```
 pub fn operations() -> impl Iterator<Item = Operation> {
-    unary::OPERATIONS.iter().chain(binary::OPERATIONS).copied()
+    const FAMILIES: [&[Operation]; 15] = [
+        unary::OPERATIONS,
+        parametric::OPERATIONS,
+        binary::OPERATIONS,
+        statistics::OPERATIONS,
+        normalise::OPERATIONS,
+        products::OPERATIONS,
+        images::OPERATIONS,
+        heads::OPERATIONS,
+        gather::OPERATIONS,
+        scatter::OPERATIONS,
+        arrange::OPERATIONS,
+        sorting::OPERATIONS,
+        select::OPERATIONS,
+        random::OPERATIONS,
+        loss::OPERATIONS,
+    ];
+    FAMILIES.into_iter().flatten().copied()
 }

@@ -12,15 +12,21 @@ use crate::tensor::{Tensor, apply};
 
 /// The rule of a reduction.
 #[derive(Clone, Copy)]
-struct Rule {
-    types: &'static [DType],
-    reduction: Reduction,
+pub(super) struct Rule {
+    pub(super) types: &'static [DType],
+    pub(super) reduction: Reduction,
     /// The result for no elements; `None` if there is none.
-    of_nothing: Option<Scalar>,
+    pub(super) of_nothing: Option<Scalar>,
 }
 
 impl Rule {
-    fn apply(self, call: Call, x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
+    pub(super) fn apply(
+        self,
+        call: Call,
+        x: &Tensor,
+        axes: &Axes,
+        keepdim: bool,
+    ) -> Result<Tensor> {
         let described = self.describe(call, x, axes, keepdim);
         apply(call, Tensor::scoped(&[x], described)?, &[x])
     }
@@ -127,6 +133,20 @@ reductions! {
     /// Returns the smallest element over axes; NaN if one is NaN.
     min, min_keepdim: NUMBERS, Min, None;
     example "[[1, 2], [4, 3]]" => "[1 3]";
+}
+
+impl Tensor {
+    /// Returns the sum over axes.
+    pub(super) fn summed(&self, call: Call, axes: &Axes) -> Result<Self> {
+        let (reduction, of_nothing) = (Reduction::Sum, Some(Scalar::Int(0)));
+        Rule { types: NUMBERS, reduction, of_nothing }.apply(call, self, axes, false)
+    }
+
+    /// Returns the mean over axes.
+    pub(super) fn averaged(&self, call: Call, axes: &Axes) -> Result<Self> {
+        let (reduction, of_nothing) = (Reduction::Mean, Some(Scalar::Float(f64::NAN)));
+        Rule { types: FLOATS, reduction, of_nothing }.apply(call, self, axes, false)
+    }
 }
 
 /// Reductions of bools.

@@ -2,8 +2,9 @@
 
 use scry_gpu::kir::{BinaryOp, Type};
 
-use super::Operand;
 use super::binary::{Operands, common_dtype};
+use super::reference::{Array, Case, Draw};
+use super::{Apply, KernelSource, Operand, Operation};
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Expression;
@@ -36,11 +37,15 @@ impl Tensor {
         if_false: impl Into<Operand>,
     ) -> Result<Self> {
         let call = Call::new("Tensor::where_");
-        let (if_true, if_false) = (if_true.into(), if_false.into());
-        let others = [&if_true, &if_false];
+        self.chosen(call, &if_true.into(), &if_false.into())
+    }
+
+    /// Returns the elements of one operand where this tensor is true, and of the other elsewhere.
+    pub(super) fn chosen(&self, call: Call, if_true: &Operand, if_false: &Operand) -> Result<Self> {
+        let others = [if_true, if_false];
         let others = others.iter().filter_map(|it| it.tensor());
         let tensors: Vec<&Self> = [self].into_iter().chain(others).collect();
-        let described = self.choice(call, &if_true, &if_false);
+        let described = self.choice(call, if_true, if_false);
         apply(call, Self::scoped(&tensors, described)?, &tensors)
     }
 
@@ -122,4 +127,52 @@ impl Tensor {
         let diagonal = diagonal.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
         apply(call, Op::map(map, vec![diagonal as u32]), &[self])
     }
+}
+
+/// Returns the table's row of a choice.
+const fn row(
+    name: &'static str,
+    summary: &'static str,
+    apply: fn(&mut Draw, DType) -> Case,
+) -> Operation {
+    let (types, tolerance, kernel) = (ELEMENTS, 0.0, KernelSource::Generated);
+    Operation { name, summary, types, tolerance, kernel, apply: Apply::Case(apply) }
+}
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    row("where_", "elements of one of two tensors, by a condition", |draw, dtype| {
+        let shape = draw.shape(0, 4);
+        let condition = draw.numbers(DType::Bool, &shape);
+        let (x, y) = (draw.numbers(dtype, &shape), draw.numbers(dtype, &[]));
+        let wanted = x.like(&shape, |at| match condition.at(at) != 0.0 {
+            true => x.at(at),
+            false => y.values[0],
+        });
+        Case::new(vec![condition, x, y], wanted, |it| it[0].where_(&it[1], &it[2]))
+    }),
+    row("tril", "lower triangles of matrices", |draw, dtype| triangle(draw, dtype, true)),
+    row("triu", "upper triangles of matrices", |draw, dtype| triangle(draw, dtype, false)),
+    row("cast", "elements as another type", |draw, dtype| {
+        let shape = draw.shape(0, 4);
+        let x = draw.numbers(dtype, &shape);
+        // Integers as floats, which are exact in all types but `u32`, as `i32`.
+        let whole = Array { values: x.values.iter().map(|x| x.trunc()).collect(), ..x };
+        let wanted = Array { dtype: DType::I32, ..whole.clone() };
+        Case::new(vec![whole], wanted, |it| it[0].cast(DType::I32))
+    }),
+];
+
+fn triangle(draw: &mut Draw, dtype: DType, is_lower: bool) -> Case {
+    let (shape, diagonal) = (draw.shape(2, 4), draw.below(7) as i64 - 3);
+    let x = draw.numbers(dtype, &shape);
+    let rank = shape.len();
+    let wanted = x.like(&shape, |at| {
+        let distance = at[rank - 1] as i64 - at[rank - 2] as i64;
+        let is_kept = if is_lower { distance <= diagonal } else { distance >= diagonal };
+        if is_kept { x.at(at) } else { 0.0 }
+    });
+    Case::new(vec![x], wanted, move |it| match is_lower {
+        true => it[0].tril(diagonal),
+        false => it[0].triu(diagonal),
+    })
 }

@@ -2,7 +2,7 @@
 
 use scry_gpu::kir::{BinaryOp, UnaryOp};
 
-use super::{Apply, Operation, Value, math};
+use super::{Apply, KernelSource, Operation, Value, math};
 use crate::dtype::{BOOL, DType, FLOATS, NUMBERS, SIGNED};
 use crate::error::{Call, Result};
 use crate::expr::{Expression, Id};
@@ -31,7 +31,7 @@ impl Unary {
 
 macro_rules! unary {
     ($(
-        $(#[$doc:meta])*
+        $(#[doc = $doc:literal])*
         $method:ident, $row:ident: $types:ident $(-> $output:ident)?, within $tolerance:literal;
         |$e:ident, $x:ident| $meaning:expr;
         $(float |$f:ident| $float:expr;)?
@@ -50,7 +50,7 @@ macro_rules! unary {
         /// Functions of each element. The result has the shape of the tensor.
         impl Tensor {
             $(
-                $(#[$doc])*
+                $(#[doc = $doc])*
                 ///
                 /// ```
                 /// use scry_tensor::{Device, Tensor};
@@ -77,6 +77,8 @@ macro_rules! unary {
 
         pub(super) const OPERATIONS: &[Operation] = &[$(Operation {
             name: stringify!($method),
+            summary: concat!($($doc),*),
+            kernel: KernelSource::Generated,
             types: $types,
             tolerance: $tolerance,
             apply: Apply::Unary(Tensor::$method, |x| {
@@ -256,7 +258,23 @@ unary! {
     float |x| 0.5 * x * (1.0 + math::erf_reference(x * std::f64::consts::FRAC_1_SQRT_2));
     example "[0.0f32, 20.0]" => "[ 0. 20.]";
 
-    /// Returns the sigmoid linear unit of each element: `x / (1 + e^-x)`.
+    /// Returns the usual approximation of the Gaussian error linear unit of each element:
+    /// `x * (1 + tanh(√(2 / π) * (x + 0.044715 x³))) / 2`.
+    gelu_tanh, GELU_TANH: FLOATS, within 1e-5;
+    |e, x| math::gelu_tanh(e, x);
+    float |x| {
+        let inner = x + 0.044_715 * x.powi(3);
+        0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * inner).tanh())
+    };
+    example "[0.0f32, 20.0]" => "[ 0. 20.]";
+
+    /// Returns the softplus of each element: `ln(1 + e^x)`.
+    softplus, SOFTPLUS: FLOATS, within 1e-5;
+    |e, x| math::softplus(e, x);
+    float |x| if x.is_nan() { x } else { x.max(0.0) + (-x.abs()).exp().ln_1p() };
+    example "[-200.0f32, 200.0]" => "[  0. 200.]";
+
+    /// Returns the sigmoid linear unit of each element, also called swish: `x / (1 + e^-x)`.
     silu, SILU: FLOATS, within 1e-5;
     |e, x| {
         let sigmoid = math::sigmoid(e, x);

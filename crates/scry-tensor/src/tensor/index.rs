@@ -2,10 +2,16 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
+use scry_gpu::UntypedBuffer;
+
 use super::Tensor;
-use crate::dtype::ELEMENTS;
+use super::apply;
+use crate::dtype::{DType, ELEMENTS, INTEGERS};
 use crate::error::{Call, ErrorKind, Result};
-use crate::op::{Part, View};
+use crate::expr::Expression;
+use crate::op::{Address, Computed, Op, Part, View};
+use crate::shape::{Layout, check_count};
+use crate::stored::{Computation, Stored};
 
 /// One part of an index. Conversions make it of numbers, ranges, tensors, [`step`],
 /// [`Ellipsis`] and [`NewAxis`].
@@ -29,7 +35,8 @@ pub enum Index {
     Ellipsis,
     /// A new axis of size 1.
     NewAxis,
-    /// Coordinates in a tensor of `i32` or `u32`, whose axes replace the axis.
+    /// Coordinates in a tensor of `i32` or `u32`, whose axes replace the axis; or a mask, a tensor
+    /// of `bool`, of as many axes as it has.
     Tensor(Tensor),
 }
 
@@ -230,11 +237,17 @@ tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) 
 /// Indexing.
 impl Tensor {
     /// Returns the elements at an index: a view, unless the index has a tensor. The parts are
-    /// numbers, ranges, [`step`], [`Ellipsis`], [`NewAxis`], and at most one tensor of `i32` or
-    /// `u32`. Axes without a part are kept.
+    /// numbers, ranges, [`step`], [`Ellipsis`], [`NewAxis`], tensors of `i32` or `u32`, and masks:
+    /// tensors of `bool`. Axes without a part are kept.
     ///
     /// A tensor selects coordinates on the device, so they are not checked: negative ones count
-    /// from the end, and one out of range selects zero.
+    /// from the end, and one out of range selects zero. Several tensors are broadcast, and select
+    /// together, as NumPy's: the axes of their shape replace those of the tensors, and are the
+    /// first ones if a range is between them.
+    ///
+    /// A mask has the sizes of as many axes as it has, and selects where it is true, in row-major
+    /// order. How many elements that are is read from the device, which waits for the mask; in a
+    /// graph a mask must be a tensor in memory.
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Tensor};
@@ -245,45 +258,132 @@ impl Tensor {
     ///
     /// let rows = Tensor::new([2, -3, 2], &gpu)?;
     /// assert_eq!(x.i((1, &rows, 0))?.to_vec::<i32>()?, [20, 12, 20]);
+    /// let columns = Tensor::new([0, 1, 3], &gpu)?;
+    /// assert_eq!(x.i((1, &rows, &columns))?.to_vec::<i32>()?, [20, 13, 23]);
+    /// assert_eq!(x.i(&x.ge(22)?)?.to_vec::<i32>()?, [22, 23]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Index`] if there are more parts than axes, a number is out of range, a step is
-    /// 0, or there are several tensors or ellipses; [`ErrorKind::DType`] for tensors of other
-    /// types.
+    /// 0, or there are several ellipses; [`ErrorKind::Shape`] if tensors do not broadcast, or a
+    /// mask does not fit the axes; [`ErrorKind::DType`] for tensors of other types;
+    /// [`ErrorKind::Graph`] for a mask that is a node of a graph.
     #[track_caller]
     pub fn i(&self, index: impl IntoIndices) -> Result<Self> {
         let call = Call::new("Tensor::i");
         self.in_scope(|| {
             call.check_dtype(self.dtype(), ELEMENTS)?;
             let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
-            let mut tensor = None;
-            let mut views = Vec::new();
+            // The tensors with the axis of the view that each begins at.
+            let (mut tensors, mut views) = (Vec::new(), Vec::new());
             for part in &parts {
                 let axis = views.iter().filter(|it| !matches!(it, Part::At(_))).count();
-                views.push(match part {
-                    Index::At(at) => Part::At(*at),
+                match part {
+                    Index::At(at) => views.push(Part::At(*at)),
                     Index::Range { start, end, step } => {
-                        Part::Range { start: *start, end: *end, step: *step }
+                        views.push(Part::Range { start: *start, end: *end, step: *step });
                     }
-                    Index::NewAxis => Part::NewAxis,
+                    Index::NewAxis => views.push(Part::NewAxis),
                     Index::Tensor(indices) => {
-                        tensor = Some((axis, indices));
-                        Part::Full
+                        tensors.push((axis, indices));
+                        views.resize(views.len() + axes_of(part), Part::Full);
                     }
-                    Index::Ellipsis => continue,
-                });
+                    Index::Ellipsis => {}
+                }
             }
             let view = self.view(call, View::Index(views))?;
-            let Some((axis, indices)) = tensor else { return Ok(view) };
-            let gathered = view.gathered(call, axis, indices)?;
-            if is_split(&parts) {
-                gathered.with_first(call, axis, indices.rank())
-            } else {
-                Ok(gathered)
+            if tensors.is_empty() {
+                return Ok(view);
             }
+            let (view, tensors) = view.without_masks(call, tensors)?;
+            let (axis, gathered) = view.selected(call, &tensors)?;
+            let rank = gathered.rank() + tensors.len() - view.rank();
+            if is_split(&parts) { gathered.with_first(call, axis, rank) } else { Ok(gathered) }
         })
+    }
+
+    /// Returns a view in which the axes of each mask are one, and the tensors with the positions
+    /// that masks select, each with its axis.
+    fn without_masks(
+        self,
+        call: Call,
+        tensors: Vec<(usize, &Self)>,
+    ) -> Result<(Self, Vec<(usize, Self)>)> {
+        let (mut view, mut merged, mut found) = (self, 0, Vec::new());
+        for (axis, tensor) in tensors {
+            let axis = axis - merged;
+            if tensor.dtype() != DType::Bool {
+                call.check_dtype(tensor.dtype(), INTEGERS)?;
+                found.push((axis, tensor.clone()));
+                continue;
+            }
+            let count = tensor.rank();
+            let own = &view.shape()[axis..axis + count];
+            if own != &**tensor.shape() {
+                let mask = tensor.shape();
+                let problem = format!("a mask of {mask} does not fit axes of the sizes {own:?}");
+                let help = "a mask has the sizes of the axes that it selects from";
+                return Err(call.shape_error(&[view.shape(), mask], problem, help));
+            }
+            view = view.view(call, View::Merge { axis, count })?;
+            found.push((axis, tensor.selected_positions(call)?));
+            merged += count - 1;
+        }
+        Ok((view, found))
+    }
+
+    /// Returns the elements that tensors select together, and the first axis of their shape.
+    fn selected(&self, call: Call, tensors: &[(usize, Self)]) -> Result<(usize, Self)> {
+        let (first, indices) = (tensors[0].0, &tensors[0].1);
+        if tensors.len() == 1 {
+            return Ok((first, self.gathered(call, first, indices)?));
+        }
+        // The axes of the tensors, one after the other, where the first one is.
+        let is_selected = |axis: &usize| tensors.iter().any(|(selected, _)| selected == axis);
+        let mut order: Vec<usize> = (0..first).collect();
+        order.extend(tensors.iter().map(|(axis, _)| *axis));
+        order.extend((first..self.rank()).filter(|axis| !is_selected(axis)));
+        let view = self.view(call, View::Permute(order))?;
+        let indices = (0..tensors.len()).map(Some).collect();
+        let address = Op::Computed(Computed::Address(Address { first, indices }));
+        let operands: Vec<&Self> = tensors.iter().map(|(_, tensor)| tensor).collect();
+        let positions = apply(call, address, &[&operands[..], &[&view]].concat())?;
+        let merged = view.view(call, View::Merge { axis: first, count: tensors.len() })?;
+        Ok((first, merged.gathered(call, first, &positions)?))
+    }
+
+    /// Returns the positions in row-major order where a mask is true.
+    fn selected_positions(&self, call: Call) -> Result<Self> {
+        if self.node().is_some() {
+            let problem = "how many elements a mask selects is not known in a graph";
+            let help = "choose between values with `where_`, or select with indices";
+            return Self::scoped(&[self], Err(call.error(ErrorKind::Graph, problem, help)));
+        }
+        let count = check_count(call, self.shape(), DType::U32)?;
+        let flags = self.cast(DType::U32)?;
+        let (runtime, flags) = (self.runtime(), flags.stored(call)?);
+        let mut e = Expression::default();
+        let position = e.position();
+        let (map, operands) = (e.finish(position, DType::U32), Vec::new());
+        let shape = [count as usize].into();
+        let all = Computation { map: &map, shape, operands, gathered: None, arguments: &[] }
+            .run(call, runtime)?;
+        let select = || -> scry_gpu::Result<(UntypedBuffer, u32)> {
+            let (device, words) = (runtime.device(), scry_gpu::DType::U32);
+            let chosen = device.alloc_untyped(words, count as usize)?;
+            if count == 0 {
+                return Ok((chosen, 0));
+            }
+            let found = device.alloc::<u32>(1)?;
+            let (all, flags) = (all.buffer.view_as(words)?, flags.buffer.view_as(words)?);
+            runtime.library().compact(&all, &flags, &chosen, &found)?.run()?;
+            Ok((chosen, found.get(0)?))
+        };
+        let (buffer, found) = select().map_err(|error| call.gpu(error))?;
+        let buffer = buffer.view_as(None).map_err(|error| call.gpu(error))?;
+        let layout = Layout::contiguous([found as usize].into());
+        Ok(Stored { runtime: runtime.clone(), buffer, layout, dtype: DType::U32 }.into())
     }
 
     /// Returns a view in which `count` axes from `axis` on are the first.
@@ -292,6 +392,15 @@ impl Tensor {
         let others = (0..self.rank()).filter(|it| !moved.contains(it));
         let axes: Vec<usize> = moved.clone().chain(others).collect();
         self.view(call, View::Permute(axes))
+    }
+}
+
+/// Returns how many axes a part of an index stands for.
+fn axes_of(part: &Index) -> usize {
+    match part {
+        Index::Ellipsis | Index::NewAxis => 0,
+        Index::Tensor(mask) if mask.dtype() == DType::Bool => mask.rank(),
+        _ => 1,
     }
 }
 
@@ -321,14 +430,19 @@ fn with_ellipsis(call: Call, parts: Vec<Index>, rank: usize) -> Result<Vec<Index
     if ellipses > 1 {
         return error(format!("the index has {ellipses} ellipses"), "use one; write `..` for axes");
     }
-    let tensors = count(|part| matches!(part, Index::Tensor(_)));
-    if tensors > 1 {
-        let help = "index one axis after the other";
-        return error(format!("the index has {tensors} tensors"), help);
+    let is_scalar = |part: &Index| match part {
+        Index::Tensor(mask) => mask.dtype() == DType::Bool && mask.rank() == 0,
+        _ => false,
+    };
+    if parts.iter().any(is_scalar) {
+        return error(
+            "a mask has no axes".to_owned(),
+            "use a mask with the axes that it selects from",
+        );
     }
-    let used = parts.len() - ellipses - count(|part| matches!(part, Index::NewAxis));
+    let used: usize = parts.iter().map(axes_of).sum();
     if used > rank {
-        let problem = format!("the index has {used} parts for axes, but the tensor has {rank}");
+        let problem = format!("the index has parts for {used} axes, but the tensor has {rank}");
         return error(problem, "use at most one part for each axis");
     }
     let full = std::iter::repeat_n(Index::from(..), rank - used);

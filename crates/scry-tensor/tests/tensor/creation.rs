@@ -1,8 +1,8 @@
 //! Creating tensors.
 
 use half::{bf16, f16};
-use scry_tensor::{DType, ErrorKind, Tensor};
-use scry_test_support::on_each_device;
+use scry_tensor::{DType, ErrorKind, Graph, Tensor};
+use scry_test_support::{on_each_device, succeed};
 
 use crate::support::ok;
 
@@ -135,5 +135,25 @@ fn arrays_go_both_ways() {
         let array = ndarray::array![[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
         let x = ok(Tensor::from_ndarray(&array.t(), gpu));
         assert_eq!(ok(ok(x.t()).to_ndarray::<f32>()), array.into_dyn());
+    });
+}
+
+#[test]
+fn buffers_are_imported_without_copy() {
+    on_each_device(|gpu| {
+        let buffer = succeed(gpu.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0]));
+        let x = ok(Tensor::from_buffer(&buffer, [2, 2], gpu));
+        assert_eq!(ok(ok(x.sum(0)).to_vec::<f32>()), [4.0, 6.0]);
+        // Part of a buffer, written later, in a plan.
+        let buffer = succeed(gpu.upload(&[1.0f32; 70]));
+        let part = ok(Tensor::from_buffer(&succeed(buffer.slice(64..)), [3], gpu));
+        let g = ok(Graph::new(gpu));
+        let plan = ok(g.compile(&[ok(ok(g.input("x", [3])).mul(2))]));
+        succeed(buffer.write_at(64, &[7.0, 8.0]));
+        assert_eq!(ok(ok(plan.run(&[("x", &part)]))[0].to_vec::<f32>()), [14.0, 16.0, 2.0]);
+        let halves = succeed(gpu.upload(&[f16::ONE; 4]));
+        let x = ok(Tensor::from_buffer(&halves.untyped(), [3], gpu));
+        assert_eq!(ok(ok(ok(x.sum(0)).cast(DType::F32)).item::<f32>()), 3.0);
+        assert_eq!(ok(Tensor::from_buffer(&halves, [0], gpu)).numel(), 0);
     });
 }

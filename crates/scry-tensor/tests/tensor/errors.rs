@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use scry_gpu::Device;
-use scry_tensor::{DType, Ellipsis, Graph, Tensor, TensorBatch, step};
-use scry_test_support::golden;
+use scry_tensor::{Attention, Conv2d, DType, Ellipsis, Graph, Metric, Tensor, TensorBatch, step};
+use scry_test_support::{golden, succeed};
 
 use crate::support::ok;
 
@@ -60,8 +60,11 @@ fn texts(gpu: &Device) -> Vec<String> {
         text(x.i(2)),
         text(x.i((Ellipsis, Ellipsis))),
         text(x.i(step(.., 0))),
-        text(x.i((integers, integers))),
+        text(x.i((integers, &ok(integers.i((.., ..2)))))),
+        text(x.i((integers, integers, integers))),
         text(x.i(y)),
+        text(x.i(bools)),
+        text(x.i(&ok(ok(Tensor::zeros((), DType::F32, gpu)).isnan()))),
         text(x.index_select(0, integers)),
         text(x.sum(2)),
         text(x.sum([0, -2])),
@@ -86,6 +89,84 @@ fn texts(gpu: &Device) -> Vec<String> {
         text(x.matmul(integers)),
         text(integers.matmul(integers)),
         text(x.matmul(ok(Tensor::zeros((), DType::F32, gpu)))),
+    ]
+}
+
+/// Errors of operations of the kernel library, and of those that arrange elements.
+fn operation_texts(gpu: &Device) -> Vec<String> {
+    let x = &ok(Tensor::zeros([2, 3], DType::F32, gpu));
+    let y = &ok(Tensor::zeros([4], DType::F32, gpu));
+    let z = &ok(Tensor::zeros([1, 4, 6, 6], DType::F32, gpu));
+    let integers = &ok(Tensor::zeros([2, 3], DType::I32, gpu));
+    let at = &ok(Tensor::zeros([2], DType::U32, gpu));
+    let blocks = &ok(Tensor::from_blocks(&[0; 34], DType::Q8_0, [1, 32], gpu));
+    let none = &ok(Tensor::zeros([0, 3], DType::F32, gpu));
+    let conv = Conv2d::default();
+    let words = succeed(gpu.upload(&[1u32, 2, 3]));
+    let (bytes, halves) = (succeed(gpu.alloc::<u8>(4)), succeed(gpu.alloc::<half::f16>(3)));
+    let attend = |q: &Tensor, k: &Tensor, bias| {
+        text(q.attention(k, k, &Attention { bias, ..Default::default() }))
+    };
+    vec![
+        text(x.softmax(2)),
+        text(integers.softmax(0)),
+        text(x.layer_norm(Some(y), None, 1e-5)),
+        text(ok(y.sum(0)).layer_norm(None, None, 1e-5)),
+        text(z.group_norm(3, None, None, 1e-5)),
+        text(x.batch_norm(y, y, None, None, 1e-5)),
+        text(x.var(0, 1).and_then(|it| it.add(integers))),
+        text(none.argmax(0)),
+        text(z.argmax([0, 1])),
+        text(x.topk(4, -1)),
+        text(x.cumsum(5)),
+        text(x.conv2d(z, None, &conv)),
+        text(z.conv2d(z, None, &Conv2d { groups: 2, ..conv })),
+        text(z.conv2d(z, None, &Conv2d { stride: [0, 1], ..conv })),
+        text(z.conv2d(&ok(Tensor::zeros([1, 4, 7, 7], DType::F32, gpu)), None, &conv)),
+        text(z.conv2d(z, Some(y), &conv)),
+        text(x.conv1d(x, None, &Default::default())),
+        text(y.convolve2d(x)),
+        text(y.max_pool2d([1, 1], [1, 1], [0, 0])),
+        text(z.max_pool2d([2, 2], [1, 0], [0, 0])),
+        text(z.avg_pool2d([2, 2], [2, 2], [2, 0])),
+        text(z.avg_pool2d([7, 7], [2, 2], [0, 0])),
+        attend(x, x, None),
+        attend(z, &ok(z.i((.., ..3))), None),
+        attend(z, z, Some(y)),
+        text(x.rope(&ok(Tensor::zeros([], DType::U32, gpu)), 1e4)),
+        text(z.rope(at, 1e4)),
+        text(x.linear(y, None)),
+        text(x.linear(blocks, None)),
+        text(x.dot(y)),
+        text(x.einsum("ij->ij", x)),
+        text(x.einsum("ii,ij->j", x)),
+        text(x.einsum("ij,jk->il", x)),
+        text(x.einsum("ijk,jk->i", x)),
+        text(x.einsum("ij,jk->ik", x)),
+        text(integers.einsum("ij,jk->ik", integers)),
+        text(x.pairwise_distances(y, Metric::Cosine)),
+        text(x.gather(0, at)),
+        text(x.index_add(0, at, y)),
+        text(x.scatter_add(0, integers, y)),
+        text(x.scatter_add(0, integers, integers)),
+        text(Tensor::concat(&[], 0)),
+        text(Tensor::concat(&[x, y], 0)),
+        text(Tensor::concat(&[x, integers], 0)),
+        text(Tensor::stack(&[x, y], 0)),
+        text(x.split(&[1, 1], 1)),
+        text(x.pad(&[[1, 1]], 0)),
+        text(integers.pad(&[[1, 1], [0, 0]], 0.5)),
+        text(x.clip(0, "9e99".parse::<f64>().expect("a number"))),
+        text(x.dropout(1.5, 1)),
+        text(x.rand_like(x)),
+        text(x.rand_like(&ok(Tensor::zeros([3], DType::U32, gpu)))),
+        text(Tensor::rand([2], 1, DType::I32, gpu)),
+        text(Tensor::from_buffer(&bytes, [2], gpu)),
+        text(Tensor::from_buffer(&words.untyped(), [4], gpu)),
+        text(Tensor::from_buffer(&halves, [2], gpu)),
+        text(Tensor::from_buffer(&words, [2], &crate::support::cpu())),
+        text(x.cross_entropy(&ok(Tensor::zeros([3], DType::U32, gpu)))),
+        text(x.mse_loss(y)),
     ]
 }
 
@@ -184,5 +265,13 @@ fn texts_are_the_blessed_ones() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor/errors/errors.txt");
     // The name contains the processor and the number of its threads.
     let texts = texts(&gpu).join("\n").replace(gpu.name(), "DEVICE");
+    golden::compare_file(&path, &(texts + "\n"));
+}
+
+#[test]
+fn texts_of_operations_are_the_blessed_ones() {
+    let gpu = crate::support::cpu();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor/errors/operations.txt");
+    let texts = operation_texts(&gpu).join("\n").replace(gpu.name(), "DEVICE");
     golden::compare_file(&path, &(texts + "\n"));
 }

@@ -8,11 +8,11 @@ use crate::support::{ELEMENTS, ok};
 #[test]
 fn empty_tensors_have_empty_results() {
     on_each_device(|gpu| {
-        for operation in operations() {
+        for operation in operations().filter(|it| it.is_elementwise()) {
             for dtype in operation.types {
                 let x = ok(Tensor::zeros([3, 0, 2], *dtype, gpu));
                 let y = ok(Tensor::ones([2], *dtype, gpu));
-                let result = ok(operation.call(&x, &y));
+                let result = ok(operation.call(&x, &y).expect("it is element-wise"));
                 assert_eq!(*result.shape(), [3, 0, 2], "{}", operation.name);
             }
         }

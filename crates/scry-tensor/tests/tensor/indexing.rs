@@ -71,3 +71,63 @@ fn indices_of_empty_axes_select_zero() {
         );
     });
 }
+
+#[test]
+fn several_tensors_select_together() {
+    on_each_device(|gpu| {
+        let x = ok(ok(Tensor::arange(60, DType::I32, gpu)).reshape([3, 4, 5]));
+        let rows = ok(Tensor::new([[0], [-1]], gpu));
+        let columns = ok(Tensor::new([1u32, 3, 9], gpu));
+        let found = ok(x.i((&rows, &columns)));
+        assert_eq!(*found.shape(), [2, 3, 5]);
+        // The last column is out of range.
+        assert_eq!(ok(ok(found.i((.., .., 0))).to_vec::<i32>()), [5, 15, 0, 45, 55, 0]);
+        let found = ok(x.i((.., &columns, &ok(Tensor::new([0, 4, 0], gpu)))));
+        assert_eq!(*found.shape(), [3, 3]);
+        assert_eq!(ok(found.to_vec::<i32>()), [5, 19, 0, 25, 39, 0, 45, 59, 0]);
+        // NumPy puts their axes first if a range is between them.
+        let found = ok(x.i((&rows, step(.., -2), &ok(Tensor::new([2, 2, 3], gpu)))));
+        assert_eq!(*found.shape(), [2, 3, 2]);
+        let wanted = [17, 7, 17, 7, 18, 8, 57, 47, 57, 47, 58, 48];
+        assert_eq!(ok(found.to_vec::<i32>()), wanted);
+        let reversed = ok(ok(x.permute([2, 0, 1])).i((&columns, &ok(Tensor::new([2], gpu)))));
+        assert_eq!(ok(ok(reversed.i((.., 0))).to_vec::<i32>()), [41, 43, 0]);
+    });
+}
+
+#[test]
+fn masks_select_where_they_are_true() {
+    on_each_device(|gpu| {
+        let x = ok(ok(Tensor::arange(24, DType::I32, gpu)).reshape([2, 3, 4]));
+        let multiples = ok(ok(x.remainder(7)).eq(0));
+        assert_eq!(ok(ok(x.i(&multiples)).to_vec::<i32>()), [0, 7, 14, 21]);
+        let rows = ok(Tensor::new([[false, true, true], [false, false, true]], gpu));
+        let found = ok(x.i(&rows));
+        assert_eq!(*found.shape(), [3, 4]);
+        assert_eq!(ok(ok(found.sum(-1)).to_vec::<i32>()), [22, 38, 86]);
+        let columns = ok(Tensor::new([true, false, false, true], gpu));
+        let found = ok(ok(x.t()).i((1, &columns, ..2)));
+        assert_eq!(ok(found.to_vec::<i32>()), [12, 16, 15, 19]);
+        // With indices, one for each true element.
+        let found = ok(x.i((&ok(Tensor::new([1, 0], gpu)), 2, &ok(columns.logical_not()))));
+        assert_eq!(ok(found.to_vec::<i32>()), [21, 10]);
+        let none = ok(x.i(&ok(x.lt(0))));
+        assert_eq!(*none.shape(), [0]);
+        let nothing = ok(Tensor::zeros([0, 2], DType::F32, gpu));
+        assert_eq!(*ok(nothing.i(&ok(nothing.isnan()))).shape(), [0]);
+    });
+}
+
+#[test]
+fn mask_of_a_graph_is_rejected() {
+    let gpu = crate::support::cpu();
+    let g = ok(scry_tensor::Graph::new(&gpu));
+    let x = ok(g.input("x", [3]));
+    let error = x.i(&ok(x.gt(0.0))).unwrap_err();
+    assert_eq!(error.kind(), scry_tensor::ErrorKind::Graph, "{error}");
+    // One in memory is a parameter.
+    let mask = ok(Tensor::new([true, false, true], &gpu));
+    let plan = ok(g.compile(&[ok(x.i(&mask))]));
+    let data = ok(Tensor::new([1.0f32, 2.0, 3.0], &gpu));
+    assert_eq!(ok(ok(plan.run(&[("x", &data)]))[0].to_vec::<f32>()), [1.0, 3.0]);
+}

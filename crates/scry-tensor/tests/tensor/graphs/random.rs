@@ -44,6 +44,15 @@ pub enum Action {
     Matmul(usize, usize),
     Gather(usize, usize),
     Tril(usize, i64),
+    Softmax(usize, i64),
+    Cumsum(usize, i64),
+    Concat(Vec<usize>, i64),
+    Pad(usize, usize, usize),
+    Roll(usize, i64),
+    Flip(usize),
+    Along(usize, usize),
+    Dropout(usize, u64),
+    IndexAdd(usize, usize),
 }
 
 /// An input: its shape, its element type, and the seed of its elements.
@@ -135,6 +144,22 @@ impl Action {
                 of(x).index_select(0, &indices)
             }
             Self::Tril(x, diagonal) => of(x).tril(*diagonal),
+            Self::Softmax(x, axis) => of(x).softmax(*axis),
+            Self::Cumsum(x, axis) => of(x).cumsum(*axis),
+            Self::Concat(parts, axis) => {
+                Tensor::concat(&parts.iter().map(of).collect::<Vec<_>>(), *axis)
+            }
+            Self::Pad(x, before, after) => of(x).pad(&vec![[*before, *after]; of(x).rank()], 0.5),
+            Self::Roll(x, shift) => of(x).roll(*shift, 0),
+            Self::Flip(x) => of(x).flip(..),
+            Self::Along(x, at) => of(x).gather(0, &of(at).abs()?.cast(DType::U32)?),
+            Self::Dropout(x, seed) => of(x).dropout(0.25, *seed),
+            // Whole numbers, whose sums are the same in any order.
+            Self::IndexAdd(x, at) => {
+                let indices = of(at).abs()?.cast(DType::I32)?.reshape([-1])?;
+                let whole = of(x).round()?;
+                whole.index_add(0, &indices, &whole.index_select(0, &indices)?)
+            }
         }
     }
 }
@@ -196,7 +221,7 @@ fn action(random: &mut Random, tensors: &[Tensor]) -> Action {
     let (x, y) = (any(), any());
     let rank = tensors[x].rank() as i64;
     let shape = tensors[x].shape().to_vec();
-    match random.below(20) {
+    match random.below(29) {
         0..=3 => Action::Unary(random.below(UNARY.len()), x),
         4..=5 => {
             let value = [1.0, 0.5, -2.0, 0.0][random.below(4)];
@@ -229,7 +254,19 @@ fn action(random: &mut Random, tensors: &[Tensor]) -> Action {
             0 => Action::Matmul(x, y),
             _ => Action::Gather(x, y),
         },
-        _ => Action::Tril(x, random.below(3) as i64 - 1),
+        19 => Action::Tril(x, random.below(3) as i64 - 1),
+        20 => Action::Softmax(x, random.below(rank.max(1) as usize) as i64),
+        21 => Action::Cumsum(x, random.below(rank.max(1) as usize) as i64),
+        22 => {
+            let parts = (0..2 + random.below(4)).map(|n| if n % 2 == 0 { x } else { y });
+            Action::Concat(parts.collect(), random.below(rank.max(1) as usize) as i64)
+        }
+        23 => Action::Pad(x, random.below(3), random.below(3)),
+        24 => Action::Roll(x, random.below(9) as i64 - 4),
+        25 => Action::Flip(x),
+        26 => Action::Along(x, y),
+        27 => Action::Dropout(x, random.next()),
+        _ => Action::IndexAdd(x, y),
     }
 }
 

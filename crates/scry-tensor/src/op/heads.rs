@@ -1,0 +1,172 @@
+//! Operations of attention heads.
+
+use scry_gpu::{Binding, UntypedBuffer};
+use scry_kernels::{Attention, AttentionBias, PtxType, Rope, Strides};
+
+use super::rule::{Bound, Number, Rule, Trivial, count, typed};
+use super::view::View;
+use crate::dtype::DType;
+use crate::error::{Call, Error, Result};
+use crate::runtime::Runtime;
+use crate::shape::Shape;
+
+/// Attention of queries `[batch, heads, rows, columns]`, keys and values `[batch, heads of keys,
+/// keys, columns]`, and a bias `[batch, heads, rows, keys]`, if there is a fourth operand.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Attend {
+    pub(crate) is_causal: bool,
+    /// The factor of the scores; `None` for `1 / sqrt(columns)`.
+    pub(crate) scale: Option<Number>,
+}
+
+impl Attend {
+    fn error(&self, call: Call, operands: &[&Shape]) -> Option<Error> {
+        let (q, k, v) = (operands[0], operands[1], operands[2]);
+        let error = |problem: String, help| Some(call.shape_error(&[q, k, v], problem, help));
+        if let Some(other) = [q, k, v].into_iter().find(|it| it.rank() != 4) {
+            let help = "use [batch, heads, rows, columns]";
+            return error(format!("{other} is not the shape of heads"), help);
+        }
+        let fits = k == v && q[0] == k[0] && q[3] == k[3];
+        if !fits || k[1] == 0 || !q[1].is_multiple_of(k[1]) {
+            let problem = format!("queries {q}, keys {k} and values {v} do not fit");
+            return error(
+                problem,
+                "keys and values have one shape; the batch and the columns are those of the \
+                 queries, and the heads of keys divide those of queries",
+            );
+        }
+        if !(1..=256).contains(&q[3]) {
+            return error(format!("heads have {} columns", q[3]), "use 1 to 256 columns");
+        }
+        let scores = Shape::from([q[0], q[1], q[2], k[2]]);
+        let bias = operands.get(3)?;
+        let fits = crate::shape::Layout::contiguous((*bias).clone()).expand(&scores).is_some();
+        let problem = || format!("a bias of {bias} does not expand to the scores, {scores}");
+        if fits { None } else { error(problem(), "use [batch, heads, rows, keys]; sizes may be 1") }
+    }
+}
+
+impl Rule for Attend {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
+        match self.error(call, operands) {
+            Some(error) => Err(error),
+            None => Ok(operands[0].clone()),
+        }
+    }
+
+    /// Without keys, results are 0.
+    fn trivial(&self, _: DType, operands: &[&Shape], result: &Shape) -> Option<Trivial> {
+        (operands[1].contains(&0) && !result.contains(&0)).then_some(Trivial::Fill(0))
+    }
+
+    /// A bias has all four axes, which may have size 1.
+    fn view(&self, operand: usize, shapes: &[&Shape]) -> Vec<View> {
+        let missing = if operand == 3 { 4 - shapes[3].rank() } else { 0 };
+        (0..missing).map(|_| View::Unsqueeze(0)).collect()
+    }
+
+    fn prepare(
+        &self,
+        runtime: &Runtime,
+        operands: &[Bound<'_>],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        let element = |dtype| match dtype {
+            DType::F16 => PtxType::F16,
+            DType::BF16 => PtxType::Bf16,
+            _ => PtxType::F32,
+        };
+        let (q, k) = (operands[0].1.shape.to_vec(), operands[1].1.shape.to_vec());
+        // Sizes beyond 32 bits are beyond those of tensors: `check_count`.
+        let [batch, heads, queries, columns] = [q[0], q[1], q[2], q[3]].map(|size| size as u32);
+        let dtype = element(operands[0].2);
+        let attention = Attention::new([batch, heads], queries, k[2] as u32, columns, dtype);
+        let mut attention = attention.grouped(k[1] as u32);
+        attention.causal = self.is_causal;
+        if let Some(scale) = self.scale {
+            attention.scale = scale.get();
+        }
+        if let Some((_, layout, dtype)) = operands.get(3) {
+            let stride = |axis: usize| match layout.shape[axis] {
+                1 => 0,
+                _ => layout.shape[axis + 1..].iter().product::<usize>() as u64,
+            };
+            let strides = Strides { batch: stride(0), head: stride(1), row: stride(2) };
+            let column_stride = stride(3) as u32;
+            attention.bias =
+                Some(AttentionBias { element: element(*dtype), strides, column_stride });
+        }
+        let out = result.view_as(operands[0].2.of_buffer())?;
+        let buffers: Vec<UntypedBuffer> = operands.iter().map(typed).collect::<Result<_, _>>()?;
+        let mut bindings: Vec<&dyn Binding> = buffers.iter().map(|it| it as _).collect();
+        bindings.push(&out);
+        runtime.library().attention(&attention, &bindings)
+    }
+
+    fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
+        4 * count(result) * operands[1].get(2).copied().unwrap_or(1) as u64
+    }
+}
+
+/// Rotary position embedding of `[…, heads, columns]`, with a position for each of the other
+/// coordinates.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Rotate {
+    pub(crate) theta: Number,
+    pub(crate) is_interleaved: bool,
+}
+
+impl Rule for Rotate {
+    fn name(&self) -> &'static str {
+        "rope"
+    }
+
+    fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
+        let (x, positions) = (operands[0], operands[1]);
+        let [rows @ .., _, columns] = &**x else {
+            let help = "use [rows, heads, columns]";
+            let problem = format!("{x} is not the shape of rows of heads");
+            return Err(call.shape_error(&[x], problem, help));
+        };
+        if !columns.is_multiple_of(2) {
+            let problem = format!("heads of {x} have {columns} columns, an odd number");
+            return Err(call.shape_error(&[x], problem, "pairs are rotated: pad the heads"));
+        }
+        let fits = crate::shape::Layout::contiguous(positions.clone()).expand(&rows.into());
+        if fits.is_none() {
+            let rows = Shape::from(rows);
+            let problem = format!("positions of {positions} do not expand to the rows, {rows}");
+            let help = "pass a position for each row of heads";
+            return Err(call.shape_error(&[x, positions], problem, help));
+        }
+        Ok(x.clone())
+    }
+
+    fn view(&self, operand: usize, shapes: &[&Shape]) -> Vec<View> {
+        let rows = Shape::from(&shapes[0][..shapes[0].rank() - 2]);
+        let is_same = operand == 0 || *shapes[1] == rows;
+        if is_same { Vec::new() } else { vec![View::Expand(rows)] }
+    }
+
+    fn prepare(
+        &self,
+        runtime: &Runtime,
+        operands: &[Bound<'_>],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        let shape = &operands[0].1.shape;
+        let [rows @ .., heads, columns] = &**shape else {
+            unreachable!("the shape rule checks the rank")
+        };
+        let (theta, interleaved) = (self.theta.get(), self.is_interleaved);
+        let rope = Rope { theta, interleaved, ..Rope::new(*heads, *columns) };
+        let out = result.view_as(operands[0].2.of_buffer())?;
+        let (x, positions) = (typed(&operands[0])?, typed(&operands[1])?);
+        runtime.library().rope(&x, &positions, &out, rows.iter().product(), &rope)
+    }
+}

@@ -1,0 +1,92 @@
+//! Quantised weights: as floats, and products with them.
+
+use scry_gpu::UntypedBuffer;
+use scry_kernels::BlockFormat;
+
+use super::rule::{Bound, Rule, Trivial, count, rows_and_columns, typed};
+use crate::dtype::DType;
+use crate::error::{Call, Result};
+use crate::runtime::Runtime;
+use crate::shape::Shape;
+
+/// Quantised weights as floats of a type.
+pub(super) struct Dequantise(pub(super) DType);
+
+impl Rule for Dequantise {
+    fn name(&self) -> &'static str {
+        "dequantize"
+    }
+
+    fn shape(&self, _: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
+        Ok(operands[0].clone())
+    }
+
+    fn dtype(&self, _: DType) -> DType {
+        self.0
+    }
+
+    fn prepare(
+        &self,
+        runtime: &Runtime,
+        operands: &[Bound<'_>],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        let (buffer, layout, dtype) = operands[0];
+        let blocks = buffer.view_as(scry_gpu::DType::U8)?;
+        let out = result.view_as(self.0.of_buffer())?;
+        let count = layout.shape.count().unwrap_or(0);
+        runtime.library().dequantize(format(dtype), &blocks, &out, count)
+    }
+}
+
+fn format(dtype: DType) -> BlockFormat {
+    dtype.block_format().unwrap_or(BlockFormat::Q8_0)
+}
+
+/// The product of activations `[…, k]` and quantised weights `[n, k]`: `[…, n]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct QuantizedProduct;
+
+impl Rule for QuantizedProduct {
+    fn name(&self) -> &'static str {
+        "quantized_matmul"
+    }
+
+    fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
+        let ([batch @ .., k], [n, weights_k]) = (&**operands[0], &**operands[1]) else {
+            let problem = format!("{} and {} do not multiply", operands[0], operands[1]);
+            let help = "weights are a matrix with a row for each output";
+            return Err(call.shape_error(&[operands[0], operands[1]], problem, help));
+        };
+        if k != weights_k {
+            let problem =
+                format!("{} has rows of {k}, weights {} of {weights_k}", operands[0], operands[1]);
+            let help = "weights have a row for each output, as long as the rows of the tensor";
+            return Err(call.shape_error(&[operands[0], operands[1]], problem, help));
+        }
+        Ok([batch, &[*n]].concat().into())
+    }
+
+    fn trivial(&self, _: DType, operands: &[&Shape], result: &Shape) -> Option<Trivial> {
+        (operands[0].contains(&0) && !result.contains(&0)).then_some(Trivial::Fill(0))
+    }
+
+    fn prepare(
+        &self,
+        runtime: &Runtime,
+        operands: &[Bound<'_>],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        let [x, weights] = [operands[0], operands[1]];
+        let [columns, k] = rows_and_columns(&x.1.shape);
+        let blocks = weights.0.view_as(scry_gpu::DType::U8)?;
+        let out = result.view_as(x.2.of_buffer())?;
+        let rows = weights.1.shape[0];
+        let (format, x) = (format(weights.2), typed(&x)?);
+        runtime.library().quantized_matmul(format, &blocks, &x, &out, [rows, k], columns)
+    }
+
+    fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
+        2 * count(result) * operands[0].last().copied().unwrap_or(1) as u64
+    }
+}

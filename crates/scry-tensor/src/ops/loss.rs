@@ -1,0 +1,121 @@
+//! Losses.
+
+use super::reference::{Array, Case};
+use super::{Apply, Binary, KernelSource, Operation, Unary};
+use crate::dtype::{FLOATS, INTEGERS};
+use crate::error::{Call, Result};
+use crate::op::{Op, Selection, View};
+use crate::shape::{Axes, resolve_axis};
+use crate::tensor::{Tensor, apply};
+
+/// Losses.
+impl Tensor {
+    /// Returns the mean of the squared differences of two tensors, whose shapes are broadcast.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (x, y) = (Tensor::new([1.0f32, 2.0], &gpu)?, Tensor::new([1.0f32, 4.0], &gpu)?);
+    /// assert_eq!(x.mse_loss(&y)?.item::<f32>()?, 2.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) if the shapes do not broadcast;
+    /// [`ErrorKind::DType`](crate::ErrorKind::DType) if the types differ, or are not floats;
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device); [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[track_caller]
+    pub fn mse_loss(&self, wanted: &Self) -> Result<Self> {
+        let call = Call::new("Tensor::mse_loss");
+        call.check_dtype(self.dtype(), FLOATS)?;
+        let difference = Binary::SUB.apply(call, &self.into(), &wanted.into())?;
+        Unary::SQUARE.apply(call, &difference)?.averaged(call, &Axes::from(..))
+    }
+
+    /// Returns the mean of the negative logarithms of the probabilities of classes: of the softmax
+    /// of the scores along axis 1, those that `classes`, of `i32` or `u32`, select. `classes` has
+    /// the shape of the scores without axis 1; a class out of range counts as a loss of 0.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scores = Tensor::new([[0.0f32, 0.0], [0.0, 200.0]], &gpu)?;
+    /// let loss = scores.cross_entropy(&Tensor::new([1u32, 1], &gpu)?)?.item::<f32>()?;
+    /// assert!((loss - 2f32.ln() / 2.0).abs() < 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) for classes of another shape;
+    /// [`ErrorKind::Index`](crate::ErrorKind::Index) for scores with fewer than 2 axes;
+    /// [`ErrorKind::DType`](crate::ErrorKind::DType);
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device); [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[track_caller]
+    pub fn cross_entropy(&self, classes: &Self) -> Result<Self> {
+        let call = Call::new("Tensor::cross_entropy");
+        call.check_dtype(self.dtype(), FLOATS)?;
+        call.check_dtype(classes.dtype(), INTEGERS)?;
+        let axis = resolve_axis(call, 1, self.rank())?;
+        let mut expected = self.shape().to_vec();
+        expected.remove(axis);
+        if **classes.shape() != expected[..] {
+            let (own, other) = (self.shape(), classes.shape());
+            let problem = format!("classes of {other} do not fit scores of {own}");
+            let help = "pass a class for each coordinate of the other axes than axis 1";
+            return Err(call.shape_error(&[own, other], problem, help));
+        }
+        let logs = self.rows(call, 1, FLOATS, crate::op::Rows::LogSoftmax)?;
+        let at = classes.view(call, View::Unsqueeze(axis))?;
+        let selected = apply(call, Op::Gather(Selection { axis, is_along: true }), &[&logs, &at])?;
+        let mean = selected.averaged(call, &Axes::from(..))?;
+        Unary::NEG.apply(call, &mean)
+    }
+}
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        name: "mse_loss",
+        summary: "mean of squared differences",
+        types: FLOATS,
+        tolerance: 1e-5,
+        kernel: KernelSource::Library("reduce_rows"),
+        apply: Apply::Case(|draw, dtype| {
+            let shape = draw.shape(1, 3);
+            let (x, y) = (draw.numbers(dtype, &shape), draw.numbers(dtype, &shape));
+            let squares = x.values.iter().zip(&y.values).map(|(a, b)| (a - b).powi(2));
+            let mean = squares.sum::<f64>() / x.values.len() as f64;
+            let wanted = Array::build(dtype, &[], |_| mean);
+            Case::new(vec![x, y], wanted, |it| it[0].mse_loss(&it[1]))
+        }),
+    },
+    Operation {
+        name: "cross_entropy",
+        summary: "mean loss of classes, by scores",
+        types: FLOATS,
+        tolerance: 1e-5,
+        kernel: KernelSource::Library("log_softmax"),
+        apply: Apply::Case(|draw, dtype| {
+            let mut shape = draw.shape(2, 3);
+            shape[1] += 1;
+            let x = draw.numbers(dtype, &shape);
+            let mut others = shape.clone();
+            others.remove(1);
+            let classes = draw.indices(&others, shape[1]);
+            let logs = x.along(1, dtype, |line| {
+                let sum: f64 = line.iter().map(|x| x.exp()).sum();
+                line.iter().map(|x| sum.ln() - x).collect()
+            });
+            let mut sum = 0.0;
+            let _ = classes.like(&others, |at| {
+                let mut own = at.to_vec();
+                own.insert(1, super::gather::coordinate(classes.at(at), shape[1]));
+                sum += logs.at(&own);
+                0.0
+            });
+            let wanted = Array::build(dtype, &[], |_| sum / classes.values.len() as f64);
+            Case::new(vec![x, classes], wanted, |it| it[0].cross_entropy(&it[1]))
+        }),
+    },
+];

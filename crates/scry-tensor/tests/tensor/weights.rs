@@ -1,0 +1,56 @@
+//! Quantised weights in products, as GGUF stores them.
+
+use scry_kernels::{BlockFormat, Kernels};
+use scry_tensor::{DType, Graph, Tensor};
+use scry_test_support::{on_each_device, succeed};
+
+use crate::support::ok;
+
+const FORMATS: [(DType, BlockFormat); 6] = [
+    (DType::Q4_0, BlockFormat::Q4_0),
+    (DType::Q4_1, BlockFormat::Q4_1),
+    (DType::Q8_0, BlockFormat::Q8_0),
+    (DType::Q4K, BlockFormat::Q4K),
+    (DType::Q5K, BlockFormat::Q5K),
+    (DType::Q6K, BlockFormat::Q6K),
+];
+
+/// Returns random blocks of a type.
+fn weights(gpu: &scry_gpu::Device, (dtype, format): (DType, BlockFormat)) -> Tensor {
+    let values: Vec<f32> =
+        (0..5 * 256u32).map(|n| (n * 7919 % 1009) as f32 / 500.0 - 1.0).collect();
+    let kernels = succeed(Kernels::new(gpu));
+    let size = values.len() / format.block_len() * format.block_bytes();
+    let (x, blocks) = (succeed(gpu.upload(&values)), succeed(gpu.alloc::<u8>(size)));
+    succeed(succeed(kernels.quantize(format, &x, &blocks, values.len())).run());
+    ok(Tensor::from_blocks(&succeed(blocks.download()), dtype, [5, 256], gpu))
+}
+
+#[test]
+fn products_agree_with_dequantised_weights() {
+    on_each_device(|gpu| {
+        for format in FORMATS {
+            let weights = weights(gpu, format);
+            let values = ok(ok(weights.cast(DType::F32)).to_vec::<f32>());
+            let x = ok(Tensor::randn([2, 3, 256], 5, DType::F32, gpu));
+            let bias = ok(Tensor::randn([5], 6, DType::F32, gpu));
+            let data = ok(x.to_vec::<f32>());
+            let found = ok(x.linear(&weights, Some(&bias)));
+            assert_eq!(*found.shape(), [2, 3, 5]);
+            let g = ok(Graph::new(gpu));
+            let input = ok(g.input("x", [2, 3, 256]));
+            let plan = ok(g.compile(&[ok(input.linear(&weights, Some(&bias)))]));
+            let planned = ok(ok(plan.run(&[("x", &x)]))[0].to_vec::<f32>());
+            let (found, bias) = (ok(found.to_vec::<f32>()), ok(bias.to_vec::<f32>()));
+            for (n, (found, planned)) in found.iter().zip(&planned).enumerate() {
+                let (row, column) = (n / 5, n % 5);
+                let products = (0..256)
+                    .map(|k| f64::from(data[row * 256 + k]) * f64::from(values[column * 256 + k]));
+                let wanted = products.sum::<f64>() + f64::from(bias[column]);
+                // On NVIDIA GPUs, activations are rounded to 16 bits.
+                assert!((f64::from(*found) - wanted).abs() < 2e-3, "{found} {wanted}");
+                assert!((f64::from(*planned) - wanted).abs() < 2e-3, "{planned} {wanted}");
+            }
+        }
+    });
+}
