@@ -60,6 +60,10 @@ impl Convolve {
                 of groups, which divides axis 0 of the weights",
             ));
         }
+        if x[1..].contains(&0) {
+            let problem = format!("images of {x} have no elements");
+            return Some((problem, "only the number of images may be 0"));
+        }
         if weights[2..].contains(&0) || self.sizes(x, weights).output_size().contains(&0) {
             let problem = format!("weights of {weights} do not fit into the padded images of {x}");
             return Some((problem, "add padding, or use smaller weights"));
@@ -140,6 +144,9 @@ impl Pooling {
         if [self.kernel, self.stride].concat().contains(&0) {
             return error("a size or a stride of the windows is 0".into(), "use at least 1");
         }
+        if x[x.rank() - 2..].contains(&0) {
+            return error(format!("images of {x} have no elements"), "pool larger images");
+        }
         let (kernel, padding) = (self.kernel, self.padding);
         if padding[0] >= kernel[0] || padding[1] >= kernel[1] {
             let problem =
@@ -180,6 +187,7 @@ impl Rule for Pooling {
     }
 
     fn flops(&self, _: &[&Shape], result: &Shape) -> u64 {
-        count(result) * (self.kernel[0] * self.kernel[1]) as u64
+        let [height, width] = self.kernel.map(|size| size as u64);
+        count(result).saturating_mul(height.saturating_mul(width))
     }
 }

@@ -25,7 +25,7 @@ impl Rule for ScatterAdd {
     fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
         let (new, at, like) = (operands[0], operands[1], operands[2]);
         let fits = match self.is_flat {
-            true => new == at,
+            true => new == at && at.rank() == like.rank(),
             false => {
                 at.rank() == 1
                     && new.rank() == like.rank()

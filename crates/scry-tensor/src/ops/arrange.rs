@@ -91,6 +91,8 @@ impl Tensor {
         call.check_dtype(self.dtype(), ELEMENTS)?;
         let axis = resolve_axis(call, axis, self.rank())?;
         let total = sizes.iter().fold(0usize, |sum, size| sum.saturating_add(*size));
+        // Checks the total, also without parts.
+        self.view(call, View::Narrow { axis, start: 0, len: 0, size: total })?;
         let mut start = 0;
         let part = |len: &usize| {
             let view = View::Narrow { axis, start, len: *len, size: total };

@@ -2,7 +2,7 @@
 
 use super::reference::{Array, Case};
 use super::{Apply, Binary, KernelSource, Operation, Unary};
-use crate::dtype::{FLOATS, INTEGERS};
+use crate::dtype::{DType, FLOATS, INTEGERS};
 use crate::error::{Call, Result};
 use crate::op::{Op, Selection, View};
 use crate::shape::{Axes, resolve_axis};
@@ -35,7 +35,8 @@ impl Tensor {
 
     /// Returns the mean of the negative logarithms of the probabilities of classes: of the softmax
     /// of the scores along axis 1, those that `classes`, of `i32` or `u32`, select. `classes` has
-    /// the shape of the scores without axis 1; a class out of range counts as a loss of 0.
+    /// the shape of the scores without axis 1. Classes out of range, such as -100 for padding, have
+    /// no part in the mean, which is NaN if there are no others.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -67,10 +68,20 @@ impl Tensor {
             return Err(call.shape_error(&[own, other], problem, help));
         }
         let logs = self.rows(call, 1, FLOATS, crate::op::Rows::LogSoftmax)?;
-        let at = classes.view(call, View::Unsqueeze(axis))?;
-        let selected = apply(call, Op::Gather(Selection { axis, is_along: true }), &[&logs, &at])?;
-        let mean = selected.averaged(call, &Axes::from(..))?;
-        Unary::NEG.apply(call, &mean)
+        // Negative classes become large ones, which are out of range, rather than count from the end.
+        let at = classes.cast_for(call, DType::U32)?.view(call, View::Unsqueeze(axis))?;
+        let select = |from: &Self| {
+            let gather = Op::Gather(Selection { axis, is_along: true });
+            apply(call, gather, &[from, &at])?
+                .cast_for(call, DType::F32)?
+                .summed(call, &(..).into())
+        };
+        // True for each score, even NaN; what is selected out of range is false.
+        let is_equal = Binary::EQ.apply(call, &(&logs).into(), &(&logs).into())?;
+        let is_nan = Binary::NE.apply(call, &(&logs).into(), &(&logs).into())?;
+        let is_score = Binary::NE.apply(call, &is_equal.into(), &is_nan.into())?;
+        let mean = Binary::DIV.apply(call, &select(&logs)?.into(), &select(&is_score)?.into())?;
+        Unary::NEG.apply(call, &mean)?.narrowed(call, self.dtype())
     }
 }
 
@@ -102,19 +113,27 @@ pub(super) const OPERATIONS: &[Operation] = &[
             let x = draw.numbers(dtype, &shape);
             let mut others = shape.clone();
             others.remove(1);
-            let classes = draw.indices(&others, shape[1]);
+            // One in three is out of range, and ignored.
+            let mut classes = draw.indices(&others, shape[1]);
+            classes.values.iter_mut().take(1).for_each(|class| *class = 0.0);
+            for class in classes.values.iter_mut().skip(1).step_by(3) {
+                *class = -100.0;
+            }
             let logs = x.along(1, dtype, |line| {
                 let sum: f64 = line.iter().map(|x| x.exp()).sum();
                 line.iter().map(|x| sum.ln() - x).collect()
             });
-            let mut sum = 0.0;
+            let (mut sum, mut count) = (0.0, 0.0);
             let _ = classes.like(&others, |at| {
-                let mut own = at.to_vec();
-                own.insert(1, super::gather::coordinate(classes.at(at), shape[1]));
-                sum += logs.at(&own);
+                let class = classes.at(at);
+                if class >= 0.0 && class < shape[1] as f64 {
+                    let mut own = at.to_vec();
+                    own.insert(1, class as usize);
+                    (sum, count) = (sum + logs.at(&own), count + 1.0);
+                }
                 0.0
             });
-            let wanted = Array::build(dtype, &[], |_| sum / classes.values.len() as f64);
+            let wanted = Array::build(dtype, &[], |_| sum / count);
             Case::new(vec![x, classes], wanted, |it| it[0].cross_entropy(&it[1]))
         }),
     },

@@ -111,6 +111,7 @@ impl Tensor {
             (None, Some(bias)) => {
                 let scaled = self.normalised(call, NormKind::Layer, &[], epsilon)?;
                 scaled.check_same_type(call, bias)?;
+                scaled.check_vector(call, bias, "bias")?;
                 super::Binary::ADD.apply(call, &scaled.into(), &bias.into())
             }
             _ => {
@@ -165,14 +166,20 @@ impl Tensor {
         epsilon: f32,
     ) -> Result<Self> {
         let call = Call::new("Tensor::group_norm");
-        let mut y = self.normalised(call, NormKind::Group(groups), &[], epsilon)?;
+        let normalised = self.normalised(call, NormKind::Group(groups), &[], epsilon)?;
+        let mut y = normalised.accumulated(call)?;
         if let Some(weight) = weight {
-            let weight = y.per_channel(call, weight)?;
+            let weight = self.per_channel(call, weight)?;
             y = super::Binary::MUL.apply(call, &y.into(), &weight.into())?;
         }
-        let Some(bias) = bias else { return Ok(y) };
-        let bias = y.per_channel(call, bias)?;
-        super::Binary::ADD.apply(call, &y.into(), &bias.into())
+        if let Some(bias) = bias {
+            let bias = self.per_channel(call, bias)?;
+            y = super::Binary::ADD.apply(call, &y.into(), &bias.into())?;
+        }
+        match (weight, bias) {
+            (None, None) => Ok(normalised),
+            _ => y.narrowed(call, self.dtype()),
+        }
     }
 
     /// Returns batch norm with known statistics of each channel, axis 1:
@@ -209,15 +216,17 @@ impl Tensor {
         let variance = self.per_channel(call, variance)?;
         let raised = Binary::ADD.apply(call, &variance.into(), &epsilon.into())?;
         let scale = Unary::RSQRT.apply(call, &raised)?;
-        let centred = Binary::SUB.apply(call, &self.into(), &mean.into())?;
+        let centred = Binary::SUB.apply(call, &self.accumulated(call)?.into(), &mean.into())?;
         let mut y = Binary::MUL.apply(call, &centred.into(), &scale.into())?;
         if let Some(weight) = weight {
             let weight = self.per_channel(call, weight)?;
             y = Binary::MUL.apply(call, &y.into(), &weight.into())?;
         }
-        let Some(bias) = bias else { return Ok(y) };
-        let bias = self.per_channel(call, bias)?;
-        Binary::ADD.apply(call, &y.into(), &bias.into())
+        if let Some(bias) = bias {
+            let bias = self.per_channel(call, bias)?;
+            y = Binary::ADD.apply(call, &y.into(), &bias.into())?;
+        }
+        y.narrowed(call, self.dtype())
     }
 
     fn normalised(
@@ -238,7 +247,8 @@ impl Tensor {
         apply(call, Op::Library(Library::Norm(norm)), &operands)
     }
 
-    /// Returns a vector as a view that is broadcast along all axes but axis 1.
+    /// Returns a vector as a view that is broadcast along all axes but axis 1, 16-bit floats as
+    /// `f32`.
     fn per_channel(&self, call: Call, vector: &Self) -> Result<Self> {
         self.check_same_type(call, vector)?;
         if self.rank() < 2 || *vector.shape() != [self.shape()[1]] {
@@ -251,7 +261,18 @@ impl Tensor {
         for axis in 1..self.rank() - 1 {
             view = view.view(call, View::Unsqueeze(axis))?;
         }
-        Ok(view)
+        view.accumulated(call)
+    }
+
+    /// Checks that another tensor is a vector with an element for each coordinate of the last axis.
+    pub(super) fn check_vector(&self, call: Call, vector: &Self, name: &str) -> Result<()> {
+        if vector.rank() == 1 && vector.shape().last() == self.shape().last() {
+            return Ok(());
+        }
+        let (own, other) = (self.shape(), vector.shape());
+        let problem = format!("a {name} of {other} is not one element for each column of {own}");
+        let help = "pass a vector of the size of the last axis";
+        Err(call.shape_error(&[own, other], problem, help))
     }
 
     /// Checks that another tensor has the same element type.

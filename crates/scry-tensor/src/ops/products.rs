@@ -64,6 +64,7 @@ impl Tensor {
             }
         };
         let Some(bias) = bias else { return Ok(product) };
+        product.check_vector(call, bias, "bias")?;
         Binary::ADD.apply(call, &product.into(), &bias.into())
     }
 

@@ -98,7 +98,7 @@ impl Tensor {
     }
 
     /// Returns 16-bit floats as `f32`.
-    fn accumulated(&self, call: Call) -> Result<Self> {
+    pub(super) fn accumulated(&self, call: Call) -> Result<Self> {
         let is_narrow = matches!(self.dtype(), DType::F16 | DType::BF16);
         if is_narrow { self.cast_for(call, DType::F32) } else { Ok(self.clone()) }
     }
@@ -106,7 +106,12 @@ impl Tensor {
     /// Returns the sum with a tensor that is `accumulated`, in the type of this one.
     fn increased(&self, call: Call, sums: &Self) -> Result<Self> {
         let total = Binary::ADD.apply(call, &self.accumulated(call)?.into(), &sums.into())?;
-        if total.dtype() == self.dtype() { Ok(total) } else { total.cast_for(call, self.dtype()) }
+        total.narrowed(call, self.dtype())
+    }
+
+    /// Returns what was computed from [accumulated](Self::accumulated) operands as their type.
+    pub(super) fn narrowed(&self, call: Call, dtype: DType) -> Result<Self> {
+        if self.dtype() == dtype { Ok(self.clone()) } else { self.cast_for(call, dtype) }
     }
 }
 

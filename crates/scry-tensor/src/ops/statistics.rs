@@ -36,7 +36,8 @@ impl Tensor {
         variance(correction).apply(call, self, &axes.into(), false)
     }
 
-    /// Returns the standard deviation over axes: the square root of the [variance](Self::var).
+    /// Returns the standard deviation over axes: the square root of the [variance](Self::var), which
+    /// is `f32` for 16-bit floats, and so does not overflow if the result does not.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -52,8 +53,10 @@ impl Tensor {
     #[track_caller]
     pub fn std(&self, axes: impl Into<Axes>, correction: u32) -> Result<Self> {
         let call = Call::new("Tensor::std");
-        let variance = variance(correction).apply(call, self, &axes.into(), false)?;
-        Unary::SQRT.apply(call, &variance)
+        call.check_dtype(self.dtype(), FLOATS)?;
+        let x = self.accumulated(call)?;
+        let variance = variance(correction).apply(call, &x, &axes.into(), false)?;
+        Unary::SQRT.apply(call, &variance)?.narrowed(call, self.dtype())
     }
 
     /// Returns the Euclidean norm over axes: the square root of the sum of squares, which neither

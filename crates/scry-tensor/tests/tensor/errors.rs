@@ -171,6 +171,21 @@ fn operation_texts(gpu: &Device) -> Vec<String> {
 }
 
 /// Errors of graphs and plans.
+/// Vectors and images of other shapes.
+fn shape_texts(gpu: &Device) -> Vec<String> {
+    let zeros = |shape: &[usize]| ok(Tensor::zeros(shape, DType::F32, gpu));
+    let (x, y) = (zeros(&[2, 3]), zeros(&[4]));
+    let at = ok(Tensor::zeros([1, 2], DType::U32, gpu));
+    vec![
+        text(x.layer_norm(None, Some(&zeros(&[1, 3])), 0.1)),
+        text(x.linear(&x, Some(&zeros(&[2, 1])))),
+        text(x.split(&[], 0)),
+        text(y.scatter_add(0, &at, &zeros(&[1, 2]))),
+        text(zeros(&[1, 0, 4, 4]).conv2d(&zeros(&[2, 0, 3, 3]), None, &Conv2d::default())),
+        text(zeros(&[1, 0, 4]).max_pool2d([2, 2], [1, 1], [1, 1])),
+    ]
+}
+
 fn graph_texts(gpu: &Device) -> Vec<String> {
     let g = ok(Graph::new(gpu));
     let batch = g.dim("batch", 2..=8);
@@ -272,6 +287,9 @@ fn texts_are_the_blessed_ones() {
 fn texts_of_operations_are_the_blessed_ones() {
     let gpu = crate::support::cpu();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor/errors/operations.txt");
-    let texts = operation_texts(&gpu).join("\n").replace(gpu.name(), "DEVICE");
+    let texts = [operation_texts(&gpu), shape_texts(&gpu)]
+        .concat()
+        .join("\n")
+        .replace(gpu.name(), "DEVICE");
     golden::compare_file(&path, &(texts + "\n"));
 }

@@ -92,3 +92,36 @@ fn indices_out_of_range_are_dropped() {
         assert_eq!(ok(ok(x.scatter_add(0, &at, &new)).to_vec::<i32>()), [1, 2, 3, 14]);
     });
 }
+
+#[test]
+fn classes_out_of_range_are_ignored() {
+    on_each_device(|gpu| {
+        let scores = ok(Tensor::new([[0.0f32, 0.0], [3.0, 5.0], [NAN, 1.0], [0.0, 9.0]], gpu));
+        for classes in [[0, -100, -1, 2], [1, i32::MIN, i32::MAX, -2]] {
+            let classes = ok(Tensor::new(classes, gpu));
+            let loss = ok(ok(scores.cross_entropy(&classes)).item::<f32>());
+            assert!((loss - 2f32.ln()).abs() < 1e-6, "{loss}");
+        }
+        let none = ok(Tensor::new([-100, -100, 2, 9], gpu));
+        assert!(ok(ok(scores.cross_entropy(&none)).item::<f32>()).is_nan());
+        // The sum of the losses exceeds the largest f16; their mean does not.
+        let scores = ok(ok(Tensor::new([[0.0f32, 30_000.0]; 4], gpu)).cast(DType::F16));
+        let loss = ok(scores.cross_entropy(&ok(Tensor::new([0; 4], gpu))));
+        assert_eq!(ok(ok(loss.cast(DType::F32)).item::<f32>()), 30_000.0);
+    });
+}
+
+#[test]
+fn floats_of_16_bits_are_computed_in_32() {
+    on_each_device(|gpu| {
+        let narrow = |x: Tensor| ok(x.cast(DType::F16));
+        let wide = |x: Tensor| ok(ok(x.cast(DType::F32)).to_vec::<f32>());
+        let x = narrow(ok(Tensor::new([[-1000.0f32, 1000.0], [0.0, 0.0002]], gpu)));
+        let deviation = wide(ok(x.std(1, 0)));
+        assert!(deviation[0] == 1000.0 && (deviation[1] - 0.0001).abs() < 1e-6, "{deviation:?}");
+        // Neither the variance nor epsilon is 0, but their sum is below the smallest f16.
+        let x = narrow(ok(Tensor::new([[2.0f32], [2.0]], gpu)));
+        let (mean, variance) = (ok(x.mean(0)), ok(x.var(0, 0)));
+        assert_eq!(wide(ok(x.batch_norm(&mean, &variance, None, None, 1e-9))), [0.0, 0.0]);
+    });
+}
