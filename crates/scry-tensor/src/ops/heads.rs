@@ -61,7 +61,8 @@ impl Tensor {
     /// Returns rotary position embedding of heads, `[…, heads, columns]`, as in GPT-NeoX and Llama:
     /// columns `i` and `i + columns / 2` are rotated by the angle `position * theta^(-2 i /
     /// columns)`. There is a position, of `i32` or `u32`, for each of the other coordinates;
-    /// `theta` is usually 10,000.
+    /// `theta` is usually 10,000. Heads of [`attention`](Self::attention), `[batch, heads, rows,
+    /// columns]`, have other axes: rotate `q.transpose(1, 2)?`.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};

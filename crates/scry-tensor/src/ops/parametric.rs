@@ -1,6 +1,6 @@
 //! Functions of each element with scalars.
 
-use scry_gpu::kir::{BinaryOp, UnaryOp};
+use scry_gpu::kir::BinaryOp;
 
 use super::{Apply, KernelSource, Operation, Value, math};
 use crate::dtype::{DType, FLOATS, NUMBERS};
@@ -80,8 +80,7 @@ impl Tensor {
     pub fn elu(&self, alpha: impl Into<Scalar>) -> Result<Self> {
         let call = Call::new("Tensor::elu");
         self.with_scalars(call, FLOATS, [alpha.into()], |e, x, [alpha]| {
-            let (power, one) = (e.unary(UnaryOp::Exp, x), e.f32(1.0));
-            let less = e.binary(BinaryOp::Sub, power, one);
+            let less = math::exp_m1(e, x);
             let scaled = e.binary(BinaryOp::Mul, alpha, less);
             let zero = e.zero_like(x);
             let is_positive = e.binary(BinaryOp::Gt, x, zero);

@@ -46,7 +46,8 @@ impl From<&Tensor> for Seed {
 }
 
 /// Random numbers. An element depends only on the seed and its position in row-major order: the
-/// same seed has the same numbers on every device, at once and in a graph. Use another seed for
+/// same seed has the same numbers on every device, except for the last places of
+/// [`randn`](Tensor::randn), at once and in a graph. Use another seed for
 /// each call.
 impl Tensor {
     /// Returns floats that are uniformly distributed from 0, inclusive, to 1, exclusive: those of

@@ -125,3 +125,24 @@ fn floats_of_16_bits_are_computed_in_32() {
         assert_eq!(wide(ok(x.batch_norm(&mean, &variance, None, None, 1e-9))), [0.0, 0.0]);
     });
 }
+
+#[test]
+fn small_exponentials_keep_their_digits() {
+    on_each_device(|gpu| {
+        let xs: Vec<f32> = (0..60).map(|n| -(0.7f32.powi(n))).chain([-2.0, -15.0, -40.0]).collect();
+        let x = ok(Tensor::from_slice(&xs, [xs.len()], gpu));
+        for (x, y) in xs.iter().zip(ok(ok(x.elu(1.0)).to_vec::<f32>())) {
+            let wanted = f64::from(*x).exp_m1();
+            assert!((f64::from(y) / wanted - 1.0).abs() < 1e-5, "elu({x}) is {y}, not {wanted}");
+        }
+        let xs: Vec<f32> = (0..60).map(|n| n as f32 * -1.3).collect();
+        let x = ok(Tensor::from_slice(&xs, [xs.len()], gpu));
+        for (x, y) in xs.iter().zip(ok(ok(x.softplus()).to_vec::<f32>())) {
+            let wanted = f64::from(*x).exp().ln_1p();
+            assert!(
+                (f64::from(y) / wanted - 1.0).abs() < 1e-4,
+                "softplus({x}) is {y}, not {wanted}"
+            );
+        }
+    });
+}
