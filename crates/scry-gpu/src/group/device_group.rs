@@ -197,7 +197,7 @@ impl DeviceGroup {
         let interrupted = || start.check_interrupts(&device.context).is_err();
         let limit = rendezvous.limit;
         let wait = Wait { limit, interrupted: &interrupted };
-        let gpu = Gpu::of(device.info());
+        let gpu = Gpu::of(device.info(), duplicates::host());
         let channel = match rank {
             0 => server::open(&rendezvous, &token, (world, gpu), &wait).map(Channel::Server),
             _ => client::join(&rendezvous, &token, &Introduction { seat, gpu }, &wait)
@@ -336,8 +336,8 @@ fn check_devices(devices: &[Device]) -> Result<(), Fault> {
             return Err(duplicates::fault(first, rank, "are the same Device"));
         }
     }
-    let gpus: Vec<Gpu> = devices.iter().map(|device| Gpu::of(device.info())).collect();
-    duplicates::check(&gpus)
+    let gpu = |device: &Device| Gpu::of(device.info(), Some(duplicates::THIS_HOST));
+    duplicates::check(&devices.iter().map(gpu).collect::<Vec<_>>())
 }
 
 impl fmt::Debug for DeviceGroup {

@@ -59,6 +59,16 @@ impl Fault {
         Self::lost(rank, "could not read or write its buffers")
     }
 
+    /// A forked process uses the group of its parent.
+    pub(super) fn forked(rank: usize) -> Self {
+        Self::new(
+            GroupFault::Lost,
+            [rank],
+            format!("rank {rank} joined before a fork, and is the process that forked"),
+            "form a group after the fork",
+        )
+    }
+
     /// Rank 0 does not answer a call of another process.
     pub(super) fn coordinator_is_silent(limit: Duration) -> Self {
         Self::new(

@@ -4,7 +4,8 @@
 //! ```text
 //! client: magic [8] | version u32 | nonce [16]
 //! server: magic [8] | version u32 | nonce [16] | proof [16]
-//! client: rank u32 | world u32 | has GPU u8 | UUID of the GPU [16] | proof [16]
+//! client: rank u32 | world u32 | has GPU u8 | UUID of the GPU [16] | knows host u8 | host [16]
+//!         | proof [16]
 //! ```
 //!
 //! Magic, version and lengths of the first two messages are the same in all versions. All messages
@@ -28,7 +29,7 @@ const MAGIC: [u8; 8] = *b"\x89scrygrp";
 const VERSION: u32 = 1;
 
 const HELLO_SIZE: usize = 28;
-const FACTS_SIZE: usize = 25;
+const FACTS_SIZE: usize = 42;
 
 /// A rank as it introduces itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(super) struct Introduction {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotJoined {
     /// The connection ended before the server answered: it may be too busy, and is tried again.
-    Retry,
+    Retry(Broken),
     /// Trying again is of no use.
     Fault(Fault),
 }
@@ -57,7 +58,7 @@ pub(super) fn accept(wire: &mut Wire, token: &Token) -> Result<Introduction, Str
     };
     let ours = hello();
     let proof = token.proof(Side::Server, &[&theirs, &ours]);
-    wire.write(&[&ours[..], &proof].concat()).map_err(broken)?;
+    wire.write(&[&ours[..], &proof].concat(), &wait).map_err(broken)?;
     if version != VERSION {
         return Err(format!("it has version {version} of the protocol, this rank {VERSION}"));
     }
@@ -80,13 +81,13 @@ pub(super) fn introduce(
 ) -> Result<(), NotJoined> {
     let rank = introduction.seat.rank;
     let ours = hello();
-    wire.write(&ours).map_err(|_| NotJoined::Retry)?;
+    let not_joined = |broken| match broken {
+        Broken::Interrupted => NotJoined::Fault(Fault::interrupted(rank)),
+        other => NotJoined::Retry(other),
+    };
+    wire.write(&ours, wait).map_err(not_joined)?;
     let mut answer = [0; HELLO_SIZE + PROOF_SIZE];
-    match wire.read(&mut answer, wait) {
-        Ok(()) => {}
-        Err(Broken::Interrupted) => return Err(NotJoined::Fault(Fault::interrupted(rank))),
-        Err(_) => return Err(NotJoined::Retry),
-    }
+    wire.read(&mut answer, wait).map_err(not_joined)?;
     let (theirs, proof) = answer.split_at(HELLO_SIZE);
     let version = theirs.try_into().ok().and_then(version_of);
     if version != Some(VERSION) {
@@ -98,7 +99,7 @@ pub(super) fn introduce(
     }
     let facts = encode(introduction);
     let proof = token.proof(Side::Client, &[&ours, theirs, &facts]);
-    wire.write(&[&facts[..], &proof].concat()).map_err(|_| NotJoined::Retry)
+    wire.write(&[&facts[..], &proof].concat(), wait).map_err(not_joined)
 }
 
 fn hello() -> [u8; HELLO_SIZE] {
@@ -119,9 +120,11 @@ fn encode(introduction: &Introduction) -> [u8; FACTS_SIZE] {
     let mut bytes = [0; FACTS_SIZE];
     bytes[..4].copy_from_slice(&(seat.rank as u32).to_le_bytes());
     bytes[4..8].copy_from_slice(&(seat.world as u32).to_le_bytes());
-    if let Some(uuid) = gpu.uuid {
-        bytes[8] = 1;
-        bytes[9..].copy_from_slice(&uuid);
+    for (at, identity) in [(8, gpu.uuid), (25, gpu.host)] {
+        if let Some(identity) = identity {
+            bytes[at] = 1;
+            bytes[at + 1..at + 17].copy_from_slice(&identity);
+        }
     }
     bytes
 }
@@ -131,9 +134,10 @@ fn decode(facts: &[u8]) -> Introduction {
         let bytes = facts[at..at + 4].try_into().expect("four bytes");
         u32::from_le_bytes(bytes) as usize
     };
-    let uuid = (facts[8] == 1).then(|| facts[9..].try_into().expect("16 bytes"));
+    let identity =
+        |at: usize| (facts[at] == 1).then(|| facts[at + 1..at + 17].try_into().expect("16 bytes"));
     let seat = Seat { rank: number(0), world: number(4) };
-    Introduction { seat, gpu: Gpu { uuid, pci: None } }
+    Introduction { seat, gpu: Gpu { uuid: identity(8), pci: None, host: identity(25) } }
 }
 
 fn other_version(rank: usize, version: Option<u32>) -> Fault {
@@ -181,12 +185,13 @@ mod tests {
         let address = listener.local_addr().expect("it is bound");
         let client = TcpStream::connect(address).expect("it listens");
         let server = listener.accept().expect("it was connected to").0;
-        let wire = |stream| Wire::new(stream, MESSAGE_LIMIT).expect("it is open");
+        let wire = |stream| Wire::new(stream).expect("it is open");
         (wire(client), wire(server))
     }
 
     fn introduction() -> Introduction {
-        let gpu = Gpu { uuid: Some(*b"0123456789abcdef"), pci: None };
+        let (uuid, host) = (Some(*b"0123456789abcdef"), Some(*b"fedcba9876543210"));
+        let gpu = Gpu { uuid, pci: None, host };
         Introduction { seat: Seat { rank: 2, world: 70_000 }, gpu }
     }
 
@@ -223,11 +228,11 @@ mod tests {
     fn clients_without_a_token_are_rejected() {
         let (mut client, mut server) = pair();
         let served = thread::spawn(move || accept(&mut server, &token("0123456789abcdef")));
-        client.write(&hello()).expect("it is open");
         let wait = Wait { limit: MESSAGE_LIMIT, interrupted: &|| false };
+        client.write(&hello(), &wait).expect("it is open");
         client.read(&mut [0; HELLO_SIZE + PROOF_SIZE], &wait).expect("the server answers");
         let guess = [&encode(&introduction())[..], &[0; PROOF_SIZE]].concat();
-        client.write(&guess).expect("it is open");
+        client.write(&guess, &wait).expect("it is open");
         let served = served.join().expect("no panic");
         assert_eq!(served, Err("it does not have the token".to_owned()));
     }
@@ -236,7 +241,8 @@ mod tests {
     fn strangers_and_other_versions_are_rejected() {
         let serve = |hello: [u8; HELLO_SIZE]| {
             let (mut client, mut server) = pair();
-            client.write(&hello).expect("it is open");
+            let wait = Wait { limit: MESSAGE_LIMIT, interrupted: &|| false };
+            client.write(&hello, &wait).expect("it is open");
             accept(&mut server, &token("0123456789abcdef"))
         };
         assert_eq!(

@@ -1,5 +1,7 @@
 //! The rank of this process, as its launcher states it in the environment.
 
+use std::net::Ipv6Addr;
+
 use super::device_group::DeviceGroup;
 use super::rendezvous::Rendezvous;
 use crate::api::device::Device;
@@ -131,6 +133,9 @@ fn address(variable: &dyn Fn(&str) -> Option<String>) -> Result<String> {
         return Err(error("SCRY_RENDEZVOUS", problem, help));
     }
     match (variable("MASTER_ADDR"), variable("MASTER_PORT")) {
+        (Some(host), Some(port)) if host.parse::<Ipv6Addr>().is_ok() => {
+            Ok(format!("[{host}]:{port}"))
+        }
         (Some(host), Some(port)) => Ok(format!("{host}:{port}")),
         _ => Err(error("SCRY_RENDEZVOUS", "is not set", LAUNCH)),
     }
@@ -180,6 +185,13 @@ mod tests {
             ("MASTER_PORT", "29500"),
         ];
         assert_eq!(place(&torch), (5, 8, 1, "10.0.0.1:29500".to_owned()));
+        let ipv6 = [
+            ("RANK", "0"),
+            ("WORLD_SIZE", "1"),
+            ("MASTER_ADDR", "fe80::1"),
+            ("MASTER_PORT", "29500"),
+        ];
+        assert_eq!(place(&ipv6).3, "[fe80::1]:29500");
         let mpi = [
             ("OMPI_COMM_WORLD_RANK", "1"),
             ("OMPI_COMM_WORLD_SIZE", "2"),

@@ -86,7 +86,11 @@ fn decode_request(bytes: &[u8; REQUEST_SIZE], world: usize) -> Option<Request> {
 }
 
 /// Writes the result of a call.
-pub(super) fn write_reply(wire: &mut Wire, result: &Result<&[u8], Fault>) -> Result<(), Broken> {
+pub(super) fn write_reply(
+    wire: &mut Wire,
+    result: &Result<&[u8], Fault>,
+    wait: &Wait<'_>,
+) -> Result<(), Broken> {
     let encoded;
     let (kind, content) = match result {
         Ok(data) => (0, *data),
@@ -97,8 +101,8 @@ pub(super) fn write_reply(wire: &mut Wire, result: &Result<&[u8], Fault>) -> Res
     };
     let mut header = [kind; REPLY_SIZE];
     header[1..].copy_from_slice(&(content.len() as u64).to_le_bytes());
-    wire.write(&header)?;
-    wire.write(content)
+    wire.write(&header, wait)?;
+    wire.write(content, wait)
 }
 
 /// Reads the result of a call, of which `expected` bytes are received; `Ok(None)` if the reply is

@@ -96,6 +96,15 @@ impl Rendezvous {
         }
     }
 
+    /// Returns an error if the address is not of the form `host:port`.
+    pub(super) fn check_form(&self) -> Result<(), Fault> {
+        let port = self.address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        match port {
+            Some(_) => Ok(()),
+            None => self.resolve().map(drop),
+        }
+    }
+
     /// Returns the fault of an address that cannot be used.
     pub(super) fn fault(&self, problem: &str, error: Option<&io::Error>) -> Fault {
         let error = error.map(|error| format!(": {error}")).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! Each connection has a thread. Until it has proved that it has the token, a connection costs a
 //! thread for some seconds and no other rank waits for it.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,6 +23,7 @@ use super::token::Token;
 use super::wait::{Ended, Wait};
 use super::wire::{Broken, Closer, Wire};
 use crate::api::error::GroupFault;
+use crate::lifecycle::fork_guard::Process;
 
 /// The most connections that may be in their handshake; further ones are closed, and ranks try
 /// again.
@@ -29,6 +31,12 @@ const MAX_HANDSHAKES: usize = 64;
 
 /// Pause between two looks for connections.
 const POLL: Duration = Duration::from_millis(5);
+
+/// How long rank 0 tries to listen at an address that is still in use.
+const BIND_RETRY: Duration = Duration::from_secs(3);
+
+/// How long the last replies may take.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// How long rank 0 waits, when it leaves, for the other ranks to receive what they are due.
 const LINGER: Duration = Duration::from_secs(2);
@@ -40,6 +48,7 @@ pub(super) struct Server {
     connections: Vec<(Closer, JoinHandle<()>)>,
     /// The number of calls of other ranks that are in progress.
     calls: Arc<AtomicUsize>,
+    process: Process,
 }
 
 /// A rank that has the token.
@@ -56,11 +65,12 @@ pub(super) fn open(
     wait: &Wait<'_>,
 ) -> Result<Server, Fault> {
     let coordinator = Arc::new(Coordinator::new(world));
-    let mut server = Server { coordinator, connections: Vec::new(), calls: Arc::default() };
+    let (connections, process) = (Vec::new(), Process::current());
+    let mut server = Server { coordinator, connections, calls: Arc::default(), process };
     if world == 1 {
         return Ok(server);
     }
-    let listener = listen(rendezvous)?;
+    let listener = listen(rendezvous, wait)?;
     let mut guests = Vec::new();
     let joined = gather(&listener, token, world, wait, &mut guests);
     let outcome = joined.and_then(|()| check_gpus(gpu, &mut guests));
@@ -69,7 +79,7 @@ pub(super) fn open(
         let rank = guest.introduction.seat.rank;
         let reply = outcome.as_ref().map(|()| &[][..]).map_err(Clone::clone);
         // A failure is noticed when the rank makes its first call.
-        let _ = write_reply(&mut guest.wire, &reply);
+        let _ = write_reply(&mut guest.wire, &reply, &Wait { limit: MESSAGE_LIMIT, ..*wait });
         if outcome.is_ok() {
             server.serve(Seat { rank, world }, guest.wire)?;
         }
@@ -77,11 +87,22 @@ pub(super) fn open(
     outcome.map(|()| server)
 }
 
-fn listen(rendezvous: &Rendezvous) -> Result<TcpListener, Fault> {
+fn listen(rendezvous: &Rendezvous, wait: &Wait<'_>) -> Result<TcpListener, Fault> {
     let addresses = rendezvous.resolve()?;
-    TcpListener::bind(&addresses[..])
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|error| rendezvous.fault("cannot be opened by rank 0", Some(&error)))
+    let (start, retry) = (Instant::now(), Wait { limit: wait.limit.min(BIND_RETRY), ..*wait });
+    loop {
+        let listener = TcpListener::bind(&addresses[..])
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        match (listener, retry.ended(start)) {
+            (Ok(listener), _) => return Ok(listener),
+            (Err(_), Some(Ended::Interrupt)) => return Err(Fault::interrupted(0)),
+            // A former group may just be closing it.
+            (Err(error), None) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(POLL),
+            (Err(error), _) => {
+                return Err(rendezvous.fault("cannot be opened by rank 0", Some(&error)));
+            }
+        }
+    }
 }
 
 /// Accepts connections until all ranks are among `guests`.
@@ -122,7 +143,7 @@ fn greet(
     if handshakes.load(Ordering::Relaxed) >= MAX_HANDSHAKES {
         return;
     }
-    let Ok(mut wire) = Wire::new(stream, MESSAGE_LIMIT) else { return };
+    let Ok(mut wire) = Wire::new(stream) else { return };
     let (token, sender, count) = (token.clone(), sender.clone(), handshakes.clone());
     count.fetch_add(1, Ordering::Relaxed);
     let spawned = thread::Builder::new().name("scry-handshake".to_owned()).spawn(move || {
@@ -190,10 +211,8 @@ impl Server {
         wait: &Wait<'_>,
     ) -> Result<Received, Fault> {
         let result = self.coordinator.exchange(0, call, data, wait);
-        let start = Instant::now();
-        let are_calling = || self.calls.load(Ordering::Relaxed) > 0;
-        while result.is_err() && are_calling() && start.elapsed() < LINGER {
-            thread::sleep(Duration::from_millis(1));
+        if result.is_err() && !self.process.has_forked() {
+            wait_until(LINGER, || self.calls.load(Ordering::Relaxed) == 0);
         }
         result
     }
@@ -218,25 +237,51 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.coordinator.leave(0);
-        let start = Instant::now();
-        let are_served = || self.connections.iter().all(|(_, thread)| thread.is_finished());
-        while !are_served() && start.elapsed() < LINGER {
-            thread::sleep(Duration::from_millis(1));
+        if self.process.has_forked() {
+            // The connections are those of the parent, and the threads do not exist.
+            std::mem::forget(std::mem::take(&mut self.connections));
+            return;
         }
-        for (closer, thread) in self.connections.drain(..) {
-            closer.close();
+        self.coordinator.leave(0);
+        let are_served = || self.connections.iter().all(|(_, thread)| thread.is_finished());
+        wait_until(LINGER, are_served);
+        // Ranks that wait for others are told, instead of waiting for their time limits.
+        self.coordinator.abort(Fault::left(0));
+        wait_until(FAREWELL, || self.calls.load(Ordering::Relaxed) == 0);
+        self.connections.iter().for_each(|(closer, _)| closer.close());
+        for (_, thread) in self.connections.drain(..) {
             // A panic was printed by its thread.
             let _ = thread.join();
         }
     }
 }
 
+/// Waits until `is_done`, for at most `limit`.
+fn wait_until(limit: Duration, is_done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_done() && start.elapsed() < limit {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Makes the calls of a rank until it leaves.
 fn serve(coordinator: &Coordinator, seat: Seat, mut wire: Wire, calls: &AtomicUsize) {
+    let on_panic = AbortOnPanic(coordinator);
     match serve_calls(coordinator, seat, &mut wire, calls) {
         Ok(()) => coordinator.leave(seat.rank),
         Err(fault) => coordinator.abort(fault),
+    }
+    drop(on_panic);
+}
+
+/// Ends the group if the thread panics: nobody would make the calls of its rank.
+struct AbortOnPanic<'a>(&'a Coordinator);
+
+impl Drop for AbortOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.abort(Fault::lost(0, "had a panic in a thread that coordinates the group"));
+        }
     }
 }
 
@@ -278,9 +323,8 @@ fn serve_call(
     let length = length.ok_or_else(|| Fault::protocol(rank, "an impossible length"))?;
     let data = wire.read_vec(length, &wait).map_err(broken)?;
     let result = coordinator.exchange(rank, call, data, &wait);
-    wire.limit_writes(limit).map_err(|error| broken(error.into()))?;
     let reply = result.as_ref().map(|it| &**it).map_err(Clone::clone);
-    write_reply(wire, &reply).map_err(broken)
+    write_reply(wire, &reply, &wait).map_err(broken)
 }
 
 #[cfg(test)]
@@ -296,14 +340,14 @@ mod tests {
         let address = listener.local_addr().expect("it is bound");
         let client = TcpStream::connect(address).expect("it listens");
         let accepted = listener.accept().expect("it was connected to").0;
-        let mut client = Wire::new(client, MESSAGE_LIMIT).expect("it is open");
-        client.write(bytes).expect("it is open");
+        let mut client = Wire::new(client).expect("it is open");
+        let wait = Wait { limit: MESSAGE_LIMIT, interrupted: &|| false };
+        client.write(bytes, &wait).expect("it is open");
         drop(client);
         let coordinator = Coordinator::new(2);
-        let wire = Wire::new(accepted, MESSAGE_LIMIT).expect("it is open");
+        let wire = Wire::new(accepted).expect("it is open");
         serve(&coordinator, Seat { rank: 1, world: 2 }, wire, &AtomicUsize::new(0));
         let barrier = Call { operation: Operation::Barrier, dtype: DType::U8, count: 0 };
-        let wait = Wait { limit: MESSAGE_LIMIT, interrupted: &|| false };
         coordinator.exchange(0, &barrier, Vec::new(), &wait).expect_err("rank 1 is gone")
     }
 

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::wait::{Ended, SLICE, Wait};
+use super::wait::{Ended, Wait};
 
 /// The largest part of a message that is read into memory that was allocated for it in advance.
 const CHUNK: usize = 1 << 20;
@@ -18,7 +18,7 @@ pub(super) struct Wire(TcpStream);
 pub(super) enum Broken {
     /// The other side has closed it.
     Closed,
-    /// Nothing arrived in time.
+    /// Nothing arrived, or was accepted, in time.
     Late,
     /// The program has interrupted the wait.
     Interrupted,
@@ -31,7 +31,7 @@ impl Broken {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Closed => "was closed".to_owned(),
-            Self::Late => "delivered nothing in time".to_owned(),
+            Self::Late => "made no progress in time".to_owned(),
             Self::Interrupted => "was interrupted".to_owned(),
             Self::Failed(error) => format!("failed: {error}"),
         }
@@ -55,19 +55,12 @@ impl From<io::Error> for Broken {
 }
 
 impl Wire {
-    /// Prepares a connection; `stall` is that of [`Wire::limit_writes`].
-    pub(super) fn new(stream: TcpStream, stall: Duration) -> io::Result<Self> {
+    /// Prepares a connection.
+    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         // Accepted streams inherit this from their listener on some systems.
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        let wire = Self(stream);
-        wire.limit_writes(stall)?;
-        Ok(wire)
-    }
-
-    /// Lets writes fail if the other side accepts nothing of them for `stall`.
-    pub(super) fn limit_writes(&self, stall: Duration) -> io::Result<()> {
-        self.0.set_write_timeout(Some(stall.max(SLICE)))
+        Ok(Self(stream))
     }
 
     /// Returns a handle that can end reads and writes of other threads.
@@ -75,8 +68,38 @@ impl Wire {
         self.0.try_clone().map(Closer)
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-        self.0.write_all(bytes).map_err(Broken::from)
+    /// Writes `bytes`; the limit of `wait` is that of each megabyte.
+    pub(super) fn write(&mut self, bytes: &[u8], wait: &Wait<'_>) -> Result<(), Broken> {
+        bytes.chunks(CHUNK).try_for_each(|chunk| self.write_chunk(chunk, wait))
+    }
+
+    fn write_chunk(&mut self, mut bytes: &[u8], wait: &Wait<'_>) -> Result<(), Broken> {
+        let start = Instant::now();
+        while !bytes.is_empty() {
+            self.0.set_write_timeout(Some(wait.slice(start)))?;
+            match self.0.write(bytes) {
+                Ok(0) => return Err(Broken::Closed),
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => match Broken::from(error) {
+                    Broken::Late => {}
+                    other => return Err(other),
+                },
+            }
+            match wait.ended(start) {
+                Some(_) if bytes.is_empty() => {}
+                Some(Ended::Interrupt) => return Err(Broken::Interrupted),
+                Some(Ended::Limit) => return Err(Broken::Late),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the connection.
+    pub(super) fn close(&self) {
+        // It fails if the other side has closed the connection already.
+        let _ = self.0.shutdown(Shutdown::Both);
     }
 
     /// Fills `bytes`; waits without limit.
@@ -137,7 +160,9 @@ impl Closer {
 mod tests {
     use std::net::TcpListener;
     use std::thread;
+    use std::time::Duration;
 
+    use super::super::wait::SLICE;
     use super::*;
 
     fn pair() -> (Wire, TcpStream) {
@@ -145,7 +170,7 @@ mod tests {
         let address = listener.local_addr().expect("it is bound");
         let other = TcpStream::connect(address).expect("it listens");
         let stream = listener.accept().expect("it was connected to").0;
-        (Wire::new(stream, Duration::from_secs(1)).expect("it is open"), other)
+        (Wire::new(stream).expect("it is open"), other)
     }
 
     fn within<'a>(limit: Duration) -> Wait<'a> {
@@ -186,6 +211,32 @@ mod tests {
         assert!(start.elapsed() >= limit, "{:?}", start.elapsed());
         let interrupted = Wait { limit: Duration::from_secs(60), interrupted: &|| true };
         assert_eq!(wire.read_vec(1, &interrupted), Err(Broken::Interrupted));
+    }
+
+    /// The other side reads nothing of more than the buffers of any system hold.
+    #[test]
+    fn stalls_and_interrupts_end_a_write() {
+        let data = vec![0; 64 << 20];
+        let (mut wire, _other) = pair();
+        assert_eq!(wire.write(&data, &within(Duration::from_millis(80))), Err(Broken::Late));
+        let (mut wire, _other) = pair();
+        let interrupted = Wait { limit: Duration::from_secs(60), interrupted: &|| true };
+        assert_eq!(wire.write(&data, &interrupted), Err(Broken::Interrupted));
+    }
+
+    #[test]
+    fn slow_readers_are_waited_for() {
+        let (mut wire, mut other) = pair();
+        let reader = thread::spawn(move || {
+            let mut read = Vec::new();
+            thread::sleep(2 * SLICE);
+            other.read_to_end(&mut read).map(|_| read)
+        });
+        let data: Vec<u8> = (0..20_000_000u32).map(|index| (index % 251) as u8).collect();
+        assert_eq!(wire.write(&data, &within(Duration::from_secs(60))), Ok(()));
+        drop(wire);
+        let read = reader.join().expect("no panic").expect("it is open");
+        assert!(read == data, "{} bytes", read.len());
     }
 
     #[test]

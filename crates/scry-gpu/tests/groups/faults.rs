@@ -13,7 +13,7 @@ use scry_test_support::succeed;
 use crate::support::{LONG, TOKEN, cpus, free_address, group_error, join, over_tcp};
 
 /// A time limit that passes.
-const SHORT: Duration = Duration::from_millis(900);
+const SHORT: Duration = Duration::from_secs(3);
 
 /// Runs `program` on each rank of a group of threads, and of a group over TCP.
 fn on_both(world: usize, program: impl Fn(DeviceGroup) + Sync) {
@@ -40,13 +40,47 @@ fn leaving_ranks_are_named() {
         }
         let start = Instant::now();
         let error = group_error(group.barrier());
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         assert_fault(&error, GroupFault::Lost, &[1]);
         assert_eq!(error.problem(), "rank 1 has left the group");
         // The device remains usable.
         let x = succeed(group.device().upload(&[1u32]));
         assert_eq!(succeed(x.download()), [1]);
     });
+}
+
+/// Rank 1 waits for a message of rank 2, which does something else, when rank 0 leaves.
+#[test]
+fn leaving_rank_0_ends_the_calls_of_others() {
+    let rank_1_has_its_error = Barrier::new(2);
+    over_tcp(3, |address, rank| {
+        let group = succeed(join(address, rank, 3, LONG));
+        succeed(group.barrier());
+        let start = Instant::now();
+        match rank {
+            0 => drop(group),
+            1 => {
+                let x = succeed(group.device().alloc::<u8>(1));
+                let error = group_error(group.recv(&x, 2));
+                assert_eq!((error.fault(), error.ranks()), (GroupFault::Lost, &[0][..]));
+                rank_1_has_its_error.wait();
+            }
+            _ => _ = rank_1_has_its_error.wait(),
+        }
+        assert!(start.elapsed() < LONG / 3, "{:?}", start.elapsed());
+    });
+}
+
+/// A name without an address may get one while rank 0 starts; an invalid one never does.
+#[test]
+fn names_are_resolved_again() {
+    let start = Instant::now();
+    let error = group_error(join("name.invalid:1", 1, 2, Duration::from_millis(50)));
+    assert_fault(&error, GroupFault::Absent, &[0]);
+    assert!(error.problem().contains("cannot be resolved"), "{error}");
+    let error = group_error(join("no port", 1, 2, LONG));
+    assert_fault(&error, GroupFault::Network, &[]);
+    assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
 }
 
 #[test]
@@ -64,19 +98,24 @@ fn panicking_ranks_leave() {
 
 #[test]
 fn silent_ranks_are_named() {
+    let others_have_their_errors = Barrier::new(3);
     on_both(3, |group| {
+        succeed(group.barrier());
         group.set_time_limit(SHORT);
         if group.rank() == 2 {
-            thread::sleep(2 * SHORT);
+            others_have_their_errors.wait();
         }
         let x = succeed(group.device().upload(&[1u32]));
         let error = group_error(group.all_reduce(&x, &x, ReduceOp::Sum));
+        if group.rank() != 2 {
+            others_have_their_errors.wait();
+        }
         assert_fault(&error, GroupFault::Unresponsive, &[2]);
         assert_eq!(
             error.to_string(),
             format!(
                 "DeviceGroup::all_reduce: rank {} of 3: rank 2 made no call that matches \
-                 all_reduce(sum) of 1 u32 within 900ms; help: look for what keeps it busy, or for \
+                 all_reduce(sum) of 1 u32 within 3s; help: look for what keeps it busy, or for \
                  a call that it does not make; raise DeviceGroup::set_time_limit if it needs \
                  longer",
                 group.rank()
@@ -202,13 +241,13 @@ fn ranks_that_never_join_are_named() {
     let start = Instant::now();
     let errors: Vec<GroupError> =
         over_tcp(2, |address, rank| group_error(join(address, rank, 4, SHORT)));
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     for (rank, error) in errors.iter().enumerate() {
         assert_fault(error, GroupFault::Absent, &[2, 3]);
         assert_eq!(
             error.to_string(),
             format!(
-                "DeviceGroup::join: rank {rank} of 4: ranks 2 and 3 did not join within 900ms; \
+                "DeviceGroup::join: rank {rank} of 4: ranks 2 and 3 did not join within 3s; \
                  help: see the output of that rank, check that its process was started with the \
                  address and the token of the rendezvous, or raise Rendezvous::time_limit"
             )
@@ -221,8 +260,9 @@ fn absence_of_rank_0_is_named() {
     let address = free_address();
     let error = group_error(join(&address, 1, 2, SHORT));
     assert_fault(&error, GroupFault::Absent, &[0]);
-    let text = format!("rank 0 did not open the rendezvous {address} within 900ms");
-    assert_eq!(error.problem(), text);
+    let text = format!("rank 0 did not open the rendezvous {address} within 3s: ");
+    assert!(error.problem().starts_with(&text), "{error}");
+    assert!(error.problem().len() > text.len(), "the last failure is stated: {error}");
 }
 
 #[test]
@@ -264,7 +304,7 @@ fn duplicate_ranks_are_named() {
 #[test]
 fn other_tokens_are_rejected() {
     let errors = over_tcp(2, |address, rank| {
-        let rendezvous = Rendezvous::tcp(address).time_limit(2 * SHORT);
+        let rendezvous = Rendezvous::tcp(address).time_limit(if rank == 0 { SHORT } else { LONG });
         let rendezvous = rendezvous.token(format!("{TOKEN}{rank}"));
         let start = Instant::now();
         let gpu = succeed(Device::open("cpu"));
@@ -274,7 +314,7 @@ fn other_tokens_are_rejected() {
     assert_fault(&errors[0].0, GroupFault::Absent, &[1]);
     assert_fault(&errors[1].0, GroupFault::Token, &[0, 1]);
     assert_eq!(errors[1].0.problem(), "rank 0 and rank 1 have different tokens");
-    assert!(errors[1].1 < 2 * SHORT, "{:?}", errors[1].1);
+    assert!(errors[1].1 < LONG / 2, "{:?}", errors[1].1);
 }
 
 #[test]

@@ -31,15 +31,22 @@ fn collectives_of_4_processes() {
 /// Asserts that the others are told within seconds that a rank has ended without leaving.
 fn check_death(group: &DeviceGroup, dying: usize) {
     succeed(group.barrier());
+    let x = succeed(group.device().alloc::<u8>(1));
     if group.rank() == dying {
         // As rank 0, it still has to pass the end of the barrier on to the others.
-        std::thread::sleep(Duration::from_millis(200));
+        if dying == 0 {
+            (1..group.world()).for_each(|rank| succeed(group.recv(&x, rank)));
+        }
         // No destructor runs: the same as a crash.
         std::process::abort();
     }
     let start = Instant::now();
+    if dying == 0 {
+        // It may end before it has passed the end of this call on.
+        let _ = group.send(&x, 0);
+    }
     let error = group_error(group.barrier());
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     assert_eq!((error.fault(), error.ranks()), (GroupFault::Lost, &[dying][..]), "{error}");
     let text = format!("the connection to rank {dying} was closed");
     assert_eq!(error.problem(), text);
@@ -69,15 +76,16 @@ fn death_of_rank_0_is_noticed() {
 fn hanging_processes_are_named() {
     let ranks = in_processes("processes::hanging_processes_are_named", 3, || {
         let group = group();
-        group.set_time_limit(Duration::from_millis(900));
+        succeed(group.barrier());
+        group.set_time_limit(Duration::from_secs(3));
         if group.rank() == 1 {
-            std::thread::sleep(Duration::from_secs(2));
+            std::thread::sleep(Duration::from_secs(5));
         }
         let start = Instant::now();
         let error = group_error(group.barrier());
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         assert_eq!((error.fault(), error.ranks()), (GroupFault::Unresponsive, &[1][..]), "{error}");
-        assert_eq!(error.problem(), "rank 1 made no call that matches barrier within 900ms");
+        assert_eq!(error.problem(), "rank 1 made no call that matches barrier within 3s");
     });
     ranks.iter().for_each(|rank| rank.assert_done());
 }

@@ -3,7 +3,7 @@
 use scry_gpu::{Device, DeviceGroup, GpuError, GroupFault, ReduceOp, Rendezvous, Result};
 use scry_test_support::succeed;
 
-use crate::support::{TOKEN, cpus, group_error, over_tcp};
+use crate::support::{TOKEN, cpus, group_error, over_tcp, token};
 
 #[track_caller]
 fn rejects<T>(result: Result<T>, text: &str) {
@@ -158,7 +158,7 @@ fn groups_with_one_gpu_twice_are_rejected() {
     assert_eq!((error.fault(), error.ranks()), (GroupFault::Mismatch, &[0, 2][..]));
     assert_eq!(error.problem(), "ranks 0 and 2 use the same GPU");
     let errors = over_tcp(2, |address, rank| {
-        let rendezvous = Rendezvous::tcp(address).token(TOKEN);
+        let rendezvous = Rendezvous::tcp(address).token(token(address));
         group_error(DeviceGroup::join(&gpu(), rendezvous, rank, 2))
     });
     for error in errors {

@@ -45,7 +45,7 @@ fn form_among(strangers: usize, act: impl Fn(usize, &mut TcpStream) + Sync) -> D
 #[test]
 fn silent_strangers_do_not_block() {
     let duration = form_among(20, |_, _| ());
-    assert!(duration < Duration::from_secs(4), "{duration:?}");
+    assert!(duration < Duration::from_secs(20), "{duration:?}");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn garbage_does_not_block() {
             let _ = stream.shutdown(std::net::Shutdown::Write);
         }
     });
-    assert!(duration < Duration::from_secs(4), "{duration:?}");
+    assert!(duration < Duration::from_secs(20), "{duration:?}");
 }
 
 /// A stranger that begins like a rank gets nonce and proof of the server, and no further: its
@@ -70,11 +70,11 @@ fn strangers_without_a_token_are_not_admitted() {
         stream.write_all(&hello).unwrap();
         let mut answer = [0; 44];
         stream.read_exact(&mut answer).unwrap();
-        let introduction = [&1u32.to_le_bytes()[..], &2u32.to_le_bytes(), &[0; 17]].concat();
+        let introduction = [&1u32.to_le_bytes()[..], &2u32.to_le_bytes(), &[0; 34]].concat();
         stream.write_all(&[&introduction[..], &answer[28..]].concat()).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "the connection is closed");
     });
-    assert!(duration < Duration::from_secs(4), "{duration:?}");
+    assert!(duration < Duration::from_secs(20), "{duration:?}");
 }
 
 /// More silent connections than handshakes are served at a time: ranks join when those have timed
@@ -83,7 +83,7 @@ fn strangers_without_a_token_are_not_admitted() {
 #[ignore = "it waits 5 s"]
 fn many_silent_strangers_delay_ranks() {
     let duration = form_among(200, |_, _| ());
-    assert!(duration < Duration::from_secs(20), "{duration:?}");
+    assert!(duration < Duration::from_secs(30), "{duration:?}");
 }
 
 /// When all ranks have joined, the port is closed.

@@ -1,16 +1,18 @@
 //! Groups for tests: devices, TCP groups of threads, and processes.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use scry_gpu::{Device, DeviceGroup, GpuError, GroupError, Rendezvous, Result};
 
-/// The token of groups of threads.
+/// A token for tests that reach no other rank.
 pub const TOKEN: &str = "a secret of the tests";
 
 /// A time limit for what must not happen.
@@ -24,10 +26,22 @@ pub fn cpus(count: usize) -> Vec<Device> {
     (0..count).map(|_| Device::open("cpu").unwrap()).collect()
 }
 
-/// Returns an address on which no program listens.
+/// Returns an address on which no program listens, a different one in each call.
 pub fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
+    static USED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        if USED.lock().unwrap().insert(address.clone()) {
+            return address;
+        }
+    }
+}
+
+/// Returns the token of the group of threads that meets at an address: ranks of another process
+/// that was given the same port do not join it.
+pub fn token(address: &str) -> String {
+    format!("{TOKEN} {} {address}", std::process::id())
 }
 
 /// Returns the error of a group; panics for other results.
@@ -42,7 +56,7 @@ pub fn group_error<T>(result: Result<T>) -> GroupError {
 
 /// Joins a group as one rank over TCP.
 pub fn join(address: &str, rank: usize, world: usize, limit: Duration) -> Result<DeviceGroup> {
-    let rendezvous = Rendezvous::tcp(address).token(TOKEN).time_limit(limit);
+    let rendezvous = Rendezvous::tcp(address).token(token(address)).time_limit(limit);
     DeviceGroup::join(&Device::open("cpu")?, rendezvous, rank, world)
 }
 
@@ -81,7 +95,7 @@ pub fn in_processes(name: &str, world: usize, body: impl FnOnce()) -> Vec<Ended>
             .env("SCRY_RANK", rank.to_string())
             .env("SCRY_WORLD", world.to_string())
             .env("SCRY_RENDEZVOUS", &address)
-            .env("SCRY_TOKEN", TOKEN)
+            .env("SCRY_TOKEN", token(&address))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

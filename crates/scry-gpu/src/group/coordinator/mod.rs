@@ -12,12 +12,15 @@ use super::fault::{Fault, ranks_text};
 use super::results::{Received, results};
 use super::wait::{Ended, Wait};
 use crate::api::error::GroupFault;
+use crate::lifecycle::fork_guard::Process;
 
 /// The meeting point of the ranks of a group.
 #[derive(Debug)]
 pub(super) struct Coordinator {
     state: Mutex<State>,
     changed: Condvar,
+    /// A forked process has none of the threads of the group, of which one may have the lock.
+    process: Process,
 }
 
 #[derive(Debug)]
@@ -42,7 +45,8 @@ enum Member {
 impl Coordinator {
     pub(super) fn new(world: usize) -> Self {
         let members = (0..world).map(|_| Member::Idle).collect();
-        Self { state: Mutex::new(State { members, fault: None }), changed: Condvar::new() }
+        let state = Mutex::new(State { members, fault: None });
+        Self { state, changed: Condvar::new(), process: Process::current() }
     }
 
     /// Makes the call of `rank`, which contributes `data`. Returns what it receives.
@@ -53,6 +57,9 @@ impl Coordinator {
         data: Vec<u8>,
         wait: &Wait<'_>,
     ) -> Result<Received, Fault> {
+        if self.process.has_forked() {
+            return Err(Fault::forked(rank));
+        }
         let start = Instant::now();
         let mut state = self.lock();
         state.fault.clone().map_or(Ok(()), Err)?;
@@ -79,12 +86,18 @@ impl Coordinator {
 
     /// Ends the group, unless it has ended already.
     pub(super) fn abort(&self, fault: Fault) {
+        if self.process.has_forked() {
+            return;
+        }
         self.lock().abort(fault);
         self.changed.notify_all();
     }
 
     /// The rank makes no more calls. Ranks that need it get a fault.
     pub(super) fn leave(&self, rank: usize) {
+        if self.process.has_forked() {
+            return;
+        }
         let mut state = self.lock();
         state.members[rank] = Member::Left;
         state.advance();

@@ -106,7 +106,7 @@ fn a_rank_that_left_is_named() {
 #[test]
 fn silent_ranks_are_named_at_the_limit() {
     let coordinator = Coordinator::new(3);
-    let limit = Duration::from_millis(60);
+    let limit = Duration::from_secs(3);
     let exchange = |rank| {
         let wait = Wait { limit, interrupted: &|| false };
         coordinator.exchange(rank, &call(SUM, 1), vec![0], &wait)
@@ -119,10 +119,7 @@ fn silent_ranks_are_named_at_the_limit() {
     assert!(start.elapsed() >= limit);
     let fault = a.expect_err("rank 1 is silent");
     assert_eq!((&fault, fault.kind), (&b.expect_err("as well"), GroupFault::Unresponsive));
-    assert_eq!(
-        fault.problem,
-        "rank 1 made no call that matches all_reduce(sum) of 1 u8 within 60ms"
-    );
+    assert_eq!(fault.problem, "rank 1 made no call that matches all_reduce(sum) of 1 u8 within 3s");
     assert_eq!(exchange(1).expect_err("the group has ended"), fault);
 }
 
