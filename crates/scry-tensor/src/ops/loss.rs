@@ -68,7 +68,7 @@ impl Tensor {
             return Err(call.shape_error(&[own, other], problem, help));
         }
         let logs = self.rows(call, 1, FLOATS, crate::op::Rows::LogSoftmax)?;
-        // Negative classes become large ones, which are out of range, rather than count from the end.
+        // Negative classes become large ones, out of range, rather than count from the end.
         let at = classes.cast_for(call, DType::U32)?.view(call, View::Unsqueeze(axis))?;
         let select = |from: &Self| {
             let gather = Op::Gather(Selection { axis, is_along: true });

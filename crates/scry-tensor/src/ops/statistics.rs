@@ -36,8 +36,8 @@ impl Tensor {
         variance(correction).apply(call, self, &axes.into(), false)
     }
 
-    /// Returns the standard deviation over axes: the square root of the [variance](Self::var), which
-    /// is `f32` for 16-bit floats, and so does not overflow if the result does not.
+    /// Returns the standard deviation over axes: the square root of the [variance](Self::var),
+    /// which is `f32` for 16-bit floats, and so does not overflow if the result does not.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
