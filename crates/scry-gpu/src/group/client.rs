@@ -86,7 +86,7 @@ fn connect(rendezvous: &Rendezvous, limit: Duration) -> Result<Wire, String> {
 }
 
 /// Rejects a connection to itself: TCP makes one if the system chooses for the client the port that
-/// nobody listens on yet. It would then keep rank 0 from opening it.
+/// no program listens on yet. It would then keep rank 0 from opening it.
 fn not_itself(stream: TcpStream) -> io::Result<TcpStream> {
     match stream.local_addr()? == stream.peer_addr()? {
         true => Err(io::ErrorKind::ConnectionRefused.into()),

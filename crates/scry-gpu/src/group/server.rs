@@ -274,7 +274,7 @@ fn serve(coordinator: &Coordinator, seat: Seat, mut wire: Wire, calls: &AtomicUs
     drop(on_panic);
 }
 
-/// Ends the group if the thread panics: nobody would make the calls of its rank.
+/// Ends the group if the thread panics: nothing would make the calls of its rank.
 struct AbortOnPanic<'a>(&'a Coordinator);
 
 impl Drop for AbortOnPanic<'_> {
