@@ -98,18 +98,19 @@ fn panicking_ranks_leave() {
 
 #[test]
 fn silent_ranks_are_named() {
-    let others_have_their_errors = Barrier::new(3);
+    let errors = Barrier::new(3);
     on_both(3, |group| {
         succeed(group.barrier());
         group.set_time_limit(SHORT);
         if group.rank() == 2 {
-            others_have_their_errors.wait();
+            errors.wait(); // of the others
         }
         let x = succeed(group.device().upload(&[1u32]));
         let error = group_error(group.all_reduce(&x, &x, ReduceOp::Sum));
         if group.rank() != 2 {
-            others_have_their_errors.wait();
+            errors.wait();
         }
+        errors.wait(); // of rank 2, which rank 0 has passed on
         assert_fault(&error, GroupFault::Unresponsive, &[2]);
         assert_eq!(
             error.to_string(),

@@ -6,7 +6,7 @@ use scry_gpu::{Device, DeviceGroup, GroupFault};
 use scry_test_support::succeed;
 
 use crate::collectives::check_all;
-use crate::support::{group_error, in_processes};
+use crate::support::{await_signals, group_error, in_processes, signal};
 
 fn group() -> DeviceGroup {
     succeed(DeviceGroup::from_env(&succeed(Device::open("cpu"))))
@@ -71,7 +71,8 @@ fn death_of_rank_0_is_noticed() {
     assert!(!ranks[0].status.unwrap().success());
 }
 
-/// A process that does nothing, for longer than the others wait.
+/// A process that does nothing, for longer than the others wait. Rank 0 stays until rank 1 has been
+/// told.
 #[test]
 fn hanging_processes_are_named() {
     let ranks = in_processes("processes::hanging_processes_are_named", 3, || {
@@ -79,13 +80,17 @@ fn hanging_processes_are_named() {
         succeed(group.barrier());
         group.set_time_limit(Duration::from_secs(3));
         if group.rank() == 1 {
-            std::thread::sleep(Duration::from_secs(5));
+            await_signals(&[0, 2]);
         }
         let start = Instant::now();
         let error = group_error(group.barrier());
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         assert_eq!((error.fault(), error.ranks()), (GroupFault::Unresponsive, &[1][..]), "{error}");
         assert_eq!(error.problem(), "rank 1 made no call that matches barrier within 3s");
+        signal(group.rank());
+        if group.rank() == 0 {
+            await_signals(&[1]);
+        }
     });
     ranks.iter().for_each(|rank| rank.assert_done());
 }

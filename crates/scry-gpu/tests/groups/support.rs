@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::thread;
@@ -20,6 +22,9 @@ pub const LONG: Duration = Duration::from_secs(60);
 
 /// The environment variable that has the name of the test in whose processes it is set.
 const CHILD: &str = "SCRY_GROUPS_CHILD";
+
+/// The environment variable that has the folder of the signals of a rank's group.
+const SIGNALS: &str = "SCRY_GROUPS_SIGNALS";
 
 /// Opens CPU devices, one for each rank.
 pub fn cpus(count: usize) -> Vec<Device> {
@@ -87,11 +92,12 @@ pub fn in_processes(name: &str, world: usize, body: impl FnOnce()) -> Vec<Ended>
         println!("the rank is done");
         std::process::exit(0);
     }
-    let address = free_address();
+    let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
     let start = |rank: usize| {
         Command::new(env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture", "--test-threads=1"])
             .env(CHILD, name)
+            .env(SIGNALS, folder.path())
             .env("SCRY_RANK", rank.to_string())
             .env("SCRY_WORLD", world.to_string())
             .env("SCRY_RENDEZVOUS", &address)
@@ -106,6 +112,25 @@ pub fn in_processes(name: &str, world: usize, body: impl FnOnce()) -> Vec<Ended>
     let threads: Vec<_> =
         children.into_iter().map(|child| thread::spawn(move || finish(child))).collect();
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// Returns the file that is there once a rank has signalled.
+fn signal_file(rank: usize) -> PathBuf {
+    PathBuf::from(env::var_os(SIGNALS).unwrap()).join(rank.to_string())
+}
+
+/// Signals to the other processes of [`in_processes`] that this rank is so far.
+pub fn signal(rank: usize) {
+    fs::write(signal_file(rank), "").unwrap();
+}
+
+/// Waits for the signals of these ranks, at most half of [`LONG`].
+pub fn await_signals(ranks: &[usize]) {
+    let start = Instant::now();
+    while !ranks.iter().all(|rank| signal_file(*rank).exists()) {
+        assert!(start.elapsed() < LONG / 2, "ranks {ranks:?} did not signal");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Waits for a process at most [`LONG`], then kills it.
