@@ -6,7 +6,7 @@ use scry_gpu::{
 };
 
 use crate::kernels::Kernels;
-use crate::operation::{Preparation, VariantInfo};
+use crate::operation::{Preparation, Variant, VariantInfo};
 
 /// The variant of an operation that is a function of the host.
 pub(crate) const INFO: VariantInfo =
@@ -18,6 +18,13 @@ pub(crate) fn obstacle(kernels: &Kernels) -> Option<String> {
         return Some("needs the feature `cpu`".to_owned());
     }
     (!is_cpu(kernels)).then(|| "needs the CPU device".to_owned())
+}
+
+/// Returns the variant of an operation that a function of the host always suits.
+pub(crate) const fn variant<O>(
+    prepare: fn(&O, &Preparation<'_>) -> Result<Vec<PreparedLaunch>>,
+) -> Variant<O> {
+    Variant { info: INFO, obstacle: |_, kernels| obstacle(kernels), suits: |_, _| true, prepare }
 }
 
 /// Returns whether a device is the CPU device.

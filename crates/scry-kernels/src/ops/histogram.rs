@@ -206,28 +206,25 @@ impl Operation for Compact {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: host::INFO,
-                obstacle: |_, kernels| host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: |it, preparation| {
+        const {
+            &[
+                host::variant(|it, preparation| {
                     cpu::compact(preparation, (it.arguments(), it.dtype), it.len)
+                }),
+                Variant {
+                    info: plain::INFO,
+                    obstacle: Compact::obstacle,
+                    suits: |_, kernels| plain::is_software(kernels),
+                    prepare: compact_plain,
                 },
-            },
-            Variant {
-                info: plain::INFO,
-                obstacle: Compact::obstacle,
-                suits: |_, kernels| plain::is_software(kernels),
-                prepare: compact_plain,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: Compact::obstacle,
-                suits: |_, _| true,
-                prepare: compact_launches,
-            },
-        ]
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: Compact::obstacle,
+                    suits: |_, _| true,
+                    prepare: compact_launches,
+                },
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

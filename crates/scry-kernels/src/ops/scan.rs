@@ -125,50 +125,47 @@ impl Operation for Scan {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: host::INFO,
-                obstacle: |_, kernels| host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: |it, preparation| {
+        const {
+            &[
+                host::variant(|it, preparation| {
                     let RowMatrix { rows, columns, dtype } = it.matrix;
                     let is_exclusive = it.kind == ScanKind::Exclusive;
                     let declared = (it.arguments(), dtype);
                     cpu::scan(preparation, declared, is_exclusive, [rows, columns])
+                }),
+                Variant {
+                    info: VariantInfo {
+                        name: "wgsl-lookback",
+                        needs: lookback::NEEDS,
+                        deterministic: true,
+                    },
+                    obstacle: |it, kernels| {
+                        lookback::obstacle(kernels).or_else(|| it.matrix.wgsl_obstacle(kernels))
+                    },
+                    suits: |it, kernels| Chunks::new(&it.matrix, kernels).count > 1,
+                    prepare: lookback_launches,
                 },
-            },
-            Variant {
-                info: VariantInfo {
-                    name: "wgsl-lookback",
-                    needs: lookback::NEEDS,
-                    deterministic: true,
+                Variant {
+                    info: plain::INFO,
+                    obstacle: |it, kernels| {
+                        let is_exact = matches!(it.matrix.dtype, DType::I32 | DType::U32);
+                        let rounds = "adds long chunks one by one, which only integers may be";
+                        let inexact = (!is_exact).then(|| rounds.to_owned());
+                        inexact.or_else(|| it.matrix.wgsl_obstacle(kernels))
+                    },
+                    suits: |it, kernels| {
+                        plain::is_software(kernels) && plain_chunks::PlainChunks::suits(&it.matrix)
+                    },
+                    prepare: plain_chunks::scan,
                 },
-                obstacle: |it, kernels| {
-                    lookback::obstacle(kernels).or_else(|| it.matrix.wgsl_obstacle(kernels))
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
+                    suits: |_, _| true,
+                    prepare: chunk_launches,
                 },
-                suits: |it, kernels| Chunks::new(&it.matrix, kernels).count > 1,
-                prepare: lookback_launches,
-            },
-            Variant {
-                info: plain::INFO,
-                obstacle: |it, kernels| {
-                    let is_exact = matches!(it.matrix.dtype, DType::I32 | DType::U32);
-                    let rounds = "adds long chunks one by one, which only integers may be";
-                    let inexact = (!is_exact).then(|| rounds.to_owned());
-                    inexact.or_else(|| it.matrix.wgsl_obstacle(kernels))
-                },
-                suits: |it, kernels| {
-                    plain::is_software(kernels) && plain_chunks::PlainChunks::suits(&it.matrix)
-                },
-                prepare: plain_chunks::scan,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, kernels| it.matrix.wgsl_obstacle(kernels),
-                suits: |_, _| true,
-                prepare: chunk_launches,
-            },
-        ]
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

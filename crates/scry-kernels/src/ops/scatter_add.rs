@@ -95,48 +95,45 @@ impl Operation for ScatterAdd {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: host::INFO,
-                obstacle: |_, kernels| host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: |it, preparation| {
+        const {
+            &[
+                host::variant(|it, preparation| {
                     let IndexedRows { rows, columns, count, .. } = it.rows;
                     let declared = (it.arguments(), it.dtype);
                     cpu::scatter_add(preparation, declared, [rows, columns, count])
+                }),
+                Variant {
+                    info: VariantInfo {
+                        name: "wgsl-atomics",
+                        needs: "f32 atomics",
+                        deterministic: false,
+                    },
+                    obstacle: |it, kernels| it.atomics_obstacle(kernels),
+                    suits: |_, _| true,
+                    prepare: atomics,
                 },
-            },
-            Variant {
-                info: VariantInfo {
-                    name: "wgsl-atomics",
-                    needs: "f32 atomics",
-                    deterministic: false,
+                Variant {
+                    info: VariantInfo {
+                        name: "wgsl-lookback",
+                        needs: lookback::NEEDS,
+                        deterministic: true,
+                    },
+                    obstacle: |it, kernels| it.lookback_obstacle(kernels),
+                    suits: |it, _| sort::suits_lookback(it.rows.count),
+                    prepare: |it, preparation| sorted(it, preparation, Method::Lookback),
                 },
-                obstacle: |it, kernels| it.atomics_obstacle(kernels),
-                suits: |_, _| true,
-                prepare: atomics,
-            },
-            Variant {
-                info: VariantInfo {
-                    name: "wgsl-lookback",
-                    needs: lookback::NEEDS,
-                    deterministic: true,
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: |it, _| it.rows.too_long(),
+                    suits: |_, _| true,
+                    prepare: |it, preparation| match it.dtype {
+                        DType::F32 => sorted(it, preparation, Method::Passes),
+                        // Integers have one sum, in any order.
+                        _ => atomics(it, preparation),
+                    },
                 },
-                obstacle: |it, kernels| it.lookback_obstacle(kernels),
-                suits: |it, _| sort::suits_lookback(it.rows.count),
-                prepare: |it, preparation| sorted(it, preparation, Method::Lookback),
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, _| it.rows.too_long(),
-                suits: |_, _| true,
-                prepare: |it, preparation| match it.dtype {
-                    DType::F32 => sorted(it, preparation, Method::Passes),
-                    // Integers have one sum, in any order.
-                    _ => atomics(it, preparation),
-                },
-            },
-        ]
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

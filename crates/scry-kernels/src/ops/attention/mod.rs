@@ -92,40 +92,42 @@ impl Operation for Attend {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
-                obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.attention.plan(gpu)),
-                suits: |_, _| true,
-                prepare: |it, preparation| {
-                    preparation.plan(ptx::plan(preparation.kernels, |gpu| it.attention.plan(gpu)))
+        const {
+            &[
+                Variant {
+                    info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
+                    obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.attention.plan(gpu)),
+                    suits: |_, _| true,
+                    prepare: |it, preparation| {
+                        preparation
+                            .plan(ptx::plan(preparation.kernels, |gpu| it.attention.plan(gpu)))
+                    },
                 },
-            },
-            Variant {
-                info: VariantInfo { name: "ptx-naive", needs: "CUDA, sm_80", deterministic: true },
-                obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.attention.naive()),
-                suits: |_, _| false,
-                prepare: |it, preparation| preparation.plan(it.attention.naive()),
-            },
-            Variant {
-                info: crate::host::INFO,
-                obstacle: |_, kernels| crate::host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: host::prepare,
-            },
-            Variant {
-                info: plain::INFO,
-                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
-                suits: |it, kernels| it.suits_plain(kernels),
-                prepare: plain_launch,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
-                suits: |_, _| true,
-                prepare: wgsl,
-            },
-        ]
+                Variant {
+                    info: VariantInfo {
+                        name: "ptx-naive",
+                        needs: "CUDA, sm_80",
+                        deterministic: true,
+                    },
+                    obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.attention.naive()),
+                    suits: |_, _| false,
+                    prepare: |it, preparation| preparation.plan(it.attention.naive()),
+                },
+                crate::host::variant(host::prepare),
+                Variant {
+                    info: plain::INFO,
+                    obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                    suits: |it, kernels| it.suits_plain(kernels),
+                    prepare: plain_launch,
+                },
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                    suits: |_, _| true,
+                    prepare: wgsl,
+                },
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

@@ -340,26 +340,23 @@ impl Operation for Convolution {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: crate::host::INFO,
-                obstacle: |_, kernels| crate::host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: host::prepare,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: Convolution::obstacle,
-                suits: |_, _| true,
-                prepare: |it, preparation| {
-                    let launch = match Tiling::of(&it.conv) {
-                        Some(tiling) => tiles(it, &tiling, preparation),
-                        None => direct(it, preparation),
-                    };
-                    Ok(vec![launch?])
+        const {
+            &[
+                crate::host::variant(host::prepare),
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: Convolution::obstacle,
+                    suits: |_, _| true,
+                    prepare: |it, preparation| {
+                        let launch = match Tiling::of(&it.conv) {
+                            Some(tiling) => tiles(it, &tiling, preparation),
+                            None => direct(it, preparation),
+                        };
+                        Ok(vec![launch?])
+                    },
                 },
-            },
-        ]
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

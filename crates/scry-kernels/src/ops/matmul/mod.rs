@@ -130,48 +130,49 @@ impl Operation for Product {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
-                obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.gemm.plan(gpu)),
-                suits: |_, _| true,
-                prepare: ptx,
-            },
-            Variant {
-                info: VariantInfo { name: "cublas", needs: "CUDA, cuBLAS", deterministic: true },
-                obstacle: |it, kernels| it.cublas_obstacle(kernels),
-                suits: |_, _| false,
-                prepare: cublas,
-            },
-            Variant {
-                info: crate::host::INFO,
-                obstacle: |_, kernels| crate::host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: host::prepare,
-            },
-            Variant {
-                info: VariantInfo {
-                    name: "wgsl-cooperative",
-                    needs: "cooperative matrices of f16",
-                    deterministic: true,
+        const {
+            &[
+                Variant {
+                    info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
+                    obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.gemm.plan(gpu)),
+                    suits: |_, _| true,
+                    prepare: ptx,
                 },
-                obstacle: |it, kernels| shaders::cooperative_obstacle(it, kernels),
-                suits: |it, _| it.gemm.m * it.gemm.n >= 128 * 128,
-                prepare: shaders::cooperative,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl-packed", needs: "", deterministic: true },
-                obstacle: |it, kernels| shaders::packed_obstacle(it, kernels),
-                suits: |_, _| true,
-                prepare: shaders::packed,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
-                suits: |_, _| true,
-                prepare: wgsl,
-            },
-        ]
+                Variant {
+                    info: VariantInfo {
+                        name: "cublas",
+                        needs: "CUDA, cuBLAS",
+                        deterministic: true,
+                    },
+                    obstacle: |it, kernels| it.cublas_obstacle(kernels),
+                    suits: |_, _| false,
+                    prepare: cublas,
+                },
+                crate::host::variant(host::prepare),
+                Variant {
+                    info: VariantInfo {
+                        name: "wgsl-cooperative",
+                        needs: "cooperative matrices of f16",
+                        deterministic: true,
+                    },
+                    obstacle: |it, kernels| shaders::cooperative_obstacle(it, kernels),
+                    suits: |it, _| it.gemm.m * it.gemm.n >= 128 * 128,
+                    prepare: shaders::cooperative,
+                },
+                Variant {
+                    info: VariantInfo { name: "wgsl-packed", needs: "", deterministic: true },
+                    obstacle: |it, kernels| shaders::packed_obstacle(it, kernels),
+                    suits: |_, _| true,
+                    prepare: shaders::packed,
+                },
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                    suits: |_, _| true,
+                    prepare: wgsl,
+                },
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

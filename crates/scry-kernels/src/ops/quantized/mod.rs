@@ -208,30 +208,27 @@ impl Operation for Quantize {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
-                obstacle: |it, kernels| {
-                    ptx::obstacle(kernels, |_| quant::quantize_plan(it.format, it.count))
+        const {
+            &[
+                Variant {
+                    info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
+                    obstacle: |it, kernels| {
+                        ptx::obstacle(kernels, |_| quant::quantize_plan(it.format, it.count))
+                    },
+                    suits: |_, _| true,
+                    prepare: |it, preparation| {
+                        preparation.plan(quant::quantize_plan(it.format, it.count))
+                    },
                 },
-                suits: |_, _| true,
-                prepare: |it, preparation| {
-                    preparation.plan(quant::quantize_plan(it.format, it.count))
+                crate::host::variant(host::quantize),
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: shaders::quantize_obstacle,
+                    suits: |_, _| true,
+                    prepare: shaders::quantize,
                 },
-            },
-            Variant {
-                info: crate::host::INFO,
-                obstacle: |_, kernels| crate::host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: host::quantize,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: shaders::quantize_obstacle,
-                suits: |_, _| true,
-                prepare: shaders::quantize,
-            },
-        ]
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -268,26 +265,23 @@ impl Operation for Dequantize {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
-                obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.plan()),
-                suits: |_, _| true,
-                prepare: |it, preparation| preparation.plan(it.plan()),
-            },
-            Variant {
-                info: crate::host::INFO,
-                obstacle: |_, kernels| crate::host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: host::dequantize,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: shaders::dequantize_obstacle,
-                suits: |_, _| true,
-                prepare: shaders::dequantize,
-            },
-        ]
+        const {
+            &[
+                Variant {
+                    info: VariantInfo { name: "ptx", needs: "CUDA", deterministic: true },
+                    obstacle: |it, kernels| ptx::obstacle(kernels, |_| it.plan()),
+                    suits: |_, _| true,
+                    prepare: |it, preparation| preparation.plan(it.plan()),
+                },
+                crate::host::variant(host::dequantize),
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: shaders::dequantize_obstacle,
+                    suits: |_, _| true,
+                    prepare: shaders::dequantize,
+                },
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

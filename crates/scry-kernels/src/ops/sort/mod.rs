@@ -166,30 +166,27 @@ impl Operation for Sort {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: VariantInfo {
-                    name: "wgsl-lookback",
-                    needs: lookback::NEEDS,
-                    deterministic: true,
+        const {
+            &[
+                Variant {
+                    info: VariantInfo {
+                        name: "wgsl-lookback",
+                        needs: lookback::NEEDS,
+                        deterministic: true,
+                    },
+                    obstacle: sweeps::obstacle,
+                    suits: |it, _| suits_lookback(it.len),
+                    prepare: sweeps::prepare,
                 },
-                obstacle: sweeps::obstacle,
-                suits: |it, _| suits_lookback(it.len),
-                prepare: sweeps::prepare,
-            },
-            Variant {
-                info: crate::host::INFO,
-                obstacle: |_, kernels| crate::host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: host::prepare,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, _| elements::too_long(&[it.len]),
-                suits: |_, _| true,
-                prepare: passes::prepare,
-            },
-        ]
+                crate::host::variant(host::prepare),
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: |it, _| elements::too_long(&[it.len]),
+                    suits: |_, _| true,
+                    prepare: passes::prepare,
+                },
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

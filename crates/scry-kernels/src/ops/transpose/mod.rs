@@ -301,27 +301,28 @@ impl Operation for Permute {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: crate::host::INFO,
-                obstacle: |_, kernels| crate::host::obstacle(kernels),
-                suits: |_, _| true,
-                prepare: host::prepare,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: |it, kernels| it.wgsl_obstacle(kernels),
-                suits: |_, _| true,
-                prepare: |it, preparation| {
-                    let launch = match it.method() {
-                        Method::Blocks => blocks(it, preparation),
-                        Method::Tiles { rows, columns } => tiles(it, preparation, [rows, columns]),
-                        Method::Elements { granule } => permute_elements(it, preparation, granule),
-                    };
-                    Ok(vec![launch?])
+        const {
+            &[
+                crate::host::variant(host::prepare),
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: |it, kernels| it.wgsl_obstacle(kernels),
+                    suits: |_, _| true,
+                    prepare: |it, preparation| {
+                        let launch = match it.method() {
+                            Method::Blocks => blocks(it, preparation),
+                            Method::Tiles { rows, columns } => {
+                                tiles(it, preparation, [rows, columns])
+                            }
+                            Method::Elements { granule } => {
+                                permute_elements(it, preparation, granule)
+                            }
+                        };
+                        Ok(vec![launch?])
+                    },
                 },
-            },
-        ]
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {
