@@ -277,6 +277,18 @@ impl Expression {
         self.add(Scalar::Binary(op, a, b), result_of_binary(op, self.ty(a)))
     }
 
+    /// Returns `terms[0] * x + terms[1] * x² + …`.
+    pub(crate) fn series<const N: usize>(&mut self, x: Id, terms: [f32; N]) -> Id {
+        let Some((last, others)) = terms.split_last() else { return self.f32(0.0) };
+        let mut sum = self.f32(*last);
+        for term in others.iter().rev() {
+            let product = self.binary(BinaryOp::Mul, sum, x);
+            let term = self.f32(*term);
+            sum = self.binary(BinaryOp::Add, product, term);
+        }
+        self.binary(BinaryOp::Mul, sum, x)
+    }
+
     pub(crate) fn select(&mut self, condition: Id, if_true: Id, if_false: Id) -> Id {
         self.add(Scalar::Select(condition, if_true, if_false), self.ty(if_true))
     }

@@ -156,13 +156,7 @@ fn radius(e: &mut Expression, word: Id) -> Id {
     let d = e.convert(Type::F32, rest);
     let d = e.binary(BinaryOp::Add, d, half);
     let d = e.binary(BinaryOp::Mul, d, unit);
-    let mut series = e.f32(1.0 / 6.0);
-    for term in [1.0 / 5.0, 0.25, 1.0 / 3.0, 0.5, 1.0] {
-        let product = e.binary(BinaryOp::Mul, series, d);
-        let term = e.f32(term);
-        series = e.binary(BinaryOp::Add, product, term);
-    }
-    let series = e.binary(BinaryOp::Mul, series, d);
+    let series = e.series(d, [1.0, 0.5, 1.0 / 3.0, 0.25, 1.0 / 5.0, 1.0 / 6.0]);
     let limit = e.f32(1.0 / 16.0);
     let is_close = e.binary(BinaryOp::Lt, d, limit);
     let exponent = e.select(is_close, series, log);

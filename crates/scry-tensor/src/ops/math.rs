@@ -83,7 +83,7 @@ pub(super) fn softplus(e: &mut Expression, x: Id) -> Id {
     let sum = e.binary(BinaryOp::Add, one, power);
     let log = e.unary(UnaryOp::Log, sum);
     // 1 + e^-|x| has lost the bits that matter.
-    let small = series(e, power, [1.0, -0.5, 1.0 / 3.0, -0.25, 0.2]);
+    let small = e.series(power, [1.0, -0.5, 1.0 / 3.0, -0.25, 0.2]);
     let log = if_small(e, power, 1.0 / 32.0, small, log);
     let positive = extremum(e, BinaryOp::Max, x, zero);
     e.binary(BinaryOp::Add, positive, log)
@@ -93,20 +93,9 @@ pub(super) fn softplus(e: &mut Expression, x: Id) -> Id {
 pub(super) fn exp_m1(e: &mut Expression, x: Id) -> Id {
     let (power, one) = (e.unary(UnaryOp::Exp, x), e.f32(1.0));
     let less = e.binary(BinaryOp::Sub, power, one);
-    let small = series(e, x, [1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0]);
+    let small = e.series(x, [1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0]);
     let magnitude = e.unary(UnaryOp::Abs, x);
     if_small(e, magnitude, 1.0 / 8.0, small, less)
-}
-
-/// `terms[0] * x + terms[1] * x² + …`.
-fn series<const N: usize>(e: &mut Expression, x: Id, terms: [f32; N]) -> Id {
-    let mut sum = e.f32(0.0);
-    for term in terms.into_iter().rev() {
-        let product = e.binary(BinaryOp::Mul, sum, x);
-        let term = e.f32(term);
-        sum = e.binary(BinaryOp::Add, product, term);
-    }
-    e.binary(BinaryOp::Mul, sum, x)
 }
 
 fn if_small(e: &mut Expression, magnitude: Id, limit: f32, small: Id, other: Id) -> Id {
