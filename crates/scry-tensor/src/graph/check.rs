@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use scry_gpu::UntypedBuffer;
+use scry_gpu::{Batch, UntypedBuffer};
 
 use super::bound::Sizes;
 use super::compiled::Plan;
@@ -62,7 +62,7 @@ impl Plan {
         let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
         let states = self.shared().states.iter().map(copy).collect::<Result<Vec<_>>>()?;
         let mut results: Vec<Vec<UntypedBuffer>> = Vec::new();
-        self.submit(call, specialised, inputs, &mut |batch, position, result| {
+        let mut keep = |batch: &mut Batch, position: usize, result: &UntypedBuffer| {
             let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
             if result.byte_size() > 0 {
                 batch.copy(result, &copy)?;
@@ -70,7 +70,8 @@ impl Plan {
             results.resize_with(position + 1, Vec::new);
             results[position].push(copy);
             Ok(())
-        })?;
+        };
+        self.submit(call, specialised, inputs, Some(&mut keep))?;
         for (state, before) in self.shared().states.iter().zip(&states) {
             before.copy_to(state).map_err(|error| call.gpu(error))?;
         }

@@ -2,3 +2,4 @@
 
 mod canaries;
 mod portable;
+mod recordings;

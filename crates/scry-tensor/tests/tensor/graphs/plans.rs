@@ -75,30 +75,6 @@ fn feed_forward_network_shares_memory() {
     assert!(total as f64 <= 1.05 * report.peak as f64, "{:?} {}", report.arenas, report.peak);
 }
 
-/// Returns the driver calls of a run, of a chain of `sums` reductions and maps.
-fn driver_calls(sums: usize) -> u64 {
-    let faults = testing::FaultPlan::new(testing::Fault::DeviceLost, u64::MAX);
-    let gpu = testing::open_with_faults("cpu", &faults).expect("the CPU device");
-    let g = ok(Graph::new(&gpu));
-    let mut y = ok(g.input("x", [8, 8]));
-    for _ in 0..sums {
-        let sum = ok(y.sum_keepdim(0));
-        y = ok(y.sub(&sum));
-    }
-    let plan = ok(g.compile(&[y]));
-    assert!(ok(plan.explain()).kernels.len() >= 2 * sums);
-    let data = ok(Tensor::from_slice(&[1.0f32; 64], [8, 8], &gpu));
-    let before = faults.calls();
-    let _out = ok(plan.run(&[("x", &data)]));
-    faults.calls() - before
-}
-
-#[test]
-fn run_is_one_submission() {
-    // Each needs memory for the output, and submits; more submissions would be more calls.
-    assert_eq!((driver_calls(1), driver_calls(7)), (2, 2));
-}
-
 #[test]
 fn unfused_plan_has_kernel_for_each_operation() {
     let program = std::env::current_exe().expect("the path of this test");
