@@ -8,6 +8,7 @@ use scry_gpu::{BackendKind, Batch, Device, UntypedBuffer};
 
 use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
+use super::epilogues;
 use super::group::{self, Limits};
 use super::grouped::Grouped;
 use super::node::StateInfo;
@@ -393,6 +394,7 @@ impl Shared {
         }
         if self.fusion != Fusion::None {
             rows::fuse(&mut grouped, limits);
+            epilogues::fuse(&mut grouped, limits);
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))

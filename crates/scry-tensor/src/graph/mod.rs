@@ -29,6 +29,7 @@ mod compiled;
 mod debug;
 pub(crate) mod dim;
 mod effects;
+mod epilogues;
 mod explain;
 mod fused;
 mod fusion;

@@ -46,11 +46,19 @@ pub(super) enum Prepared {
     /// There are no elements.
     Nothing,
     Map(PreparedLaunch),
-    /// An operation of the library, after its result becomes 0 if it adds to it.
-    Library(Option<UntypedBuffer>, Box<scry_kernels::Op>),
+    /// An operation of the library, after its result becomes what the operation adds to.
+    Library(Initial, Box<scry_kernels::Op>),
     /// Results that become 0, and then the launch.
     User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
     Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
+}
+
+/// What the result of an operation of the library is before the operation.
+pub(super) enum Initial {
+    /// Anything: it is overwritten, or computed from what is there.
+    Any,
+    Zero(UntypedBuffer),
+    Copy { from: UntypedBuffer, to: UntypedBuffer },
 }
 
 impl Prepared {
@@ -58,9 +66,11 @@ impl Prepared {
         match self {
             Self::Nothing => Ok(()),
             Self::Map(launch) => batch.run_prepared(launch).map(|_| ()),
-            Self::Library(zeroed, op) => {
-                if let Some(result) = zeroed {
-                    batch.fill(result, 0)?;
+            Self::Library(initial, op) => {
+                match initial {
+                    Initial::Any => {}
+                    Initial::Zero(result) => _ = batch.fill(result, 0)?,
+                    Initial::Copy { from, to } => _ = batch.copy(from, to)?,
                 }
                 op.add_to(batch)
             }
@@ -215,8 +225,16 @@ impl Specialised {
                     .iter()
                     .filter_map(|(id, layout, dtype)| Some((buffer(*id)?, layout, *dtype)))
                     .collect();
-                let zeroed = library.accumulates().then(|| result.clone());
-                library.prepare(target.runtime, &operands, result).map(|op| named(zeroed, op))
+                let residual = match self.memory.in_place[position] {
+                    None => kernel.residual().and_then(|(_, residual)| buffer(residual)),
+                    Some(_) => None,
+                };
+                let initial = match residual {
+                    Some(from) => Initial::Copy { from: from.clone(), to: result.clone() },
+                    None if library.accumulates() => Initial::Zero(result.clone()),
+                    None => Initial::Any,
+                };
+                library.prepare(target.runtime, &operands, result).map(|op| named(initial, op))
             }
             Work::User { .. } => prepare_user(kernel, &buffer),
             Work::Write { new, region, dtype } => {
@@ -234,7 +252,7 @@ impl Specialised {
                 let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
                 let (dtype, indices_dtype) = (*dtype, *index_dtype);
                 let rows = regions::Rows { new, indices, dtype, indices_dtype };
-                rows.prepare(target.runtime, result, sizes).map(|op| named(None, op))
+                rows.prepare(target.runtime, result, sizes).map(|op| named(Initial::Any, op))
             }
         };
         prepared.map_err(|error| located(node, error))
@@ -438,9 +456,9 @@ fn out_of_memory(
 }
 
 /// Returns an operation of the kernel library with the name of its variant.
-fn named(zeroed: Option<UntypedBuffer>, op: scry_kernels::Op) -> (Prepared, Option<String>) {
+fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
     let variant = op.explain().variant().to_owned();
-    (Prepared::Library(zeroed, Box::new(op)), Some(variant))
+    (Prepared::Library(initial, Box::new(op)), Some(variant))
 }
 
 /// Prepares a row kernel, and counts it if it is compiled.
