@@ -71,14 +71,19 @@ fn epilogue(
     limits: Limits,
 ) -> Result<Kernel, &'static str> {
     let (first, last) = (&grouped.kernels[product], &grouped.kernels[position]);
-    let (Work::Library { operands: factors, flops, .. }, Work::Map { map, operands, arguments, .. }) =
-        (&first.work, &last.work)
+    let (
+        Work::Library { operands: factors, flops, .. },
+        Work::Map { map, operands, arguments, .. },
+    ) = (&first.work, &last.work)
     else {
         return Err("it is no map");
     };
     let dtype = factors[0].2;
     if map.output != dtype || map.operands.iter().any(|operand| *operand != dtype) {
         return Err("the types differ");
+    }
+    if last.value.as_ref().is_none_or(|(_, views)| !views.is_empty()) {
+        return Err("it is stored as a view");
     }
     let (activation, sum) = activation(map);
     let is_slow = limits.is_cpu && matches!(activation, Activation::Gelu | Activation::Silu);
@@ -108,7 +113,9 @@ fn epilogue(
             return Err("an operand has a factor");
         } else if bias.is_none() && is_bias(layout, columns) {
             bias = Some((*buffer, layout.clone()));
-        } else if residual.is_none() && is_result && is_replaceable(grouped, *buffer, last, position)
+        } else if residual.is_none()
+            && is_result
+            && is_replaceable(grouped, *buffer, last, position)
         {
             residual = Some((*buffer, layout.clone()));
         } else {

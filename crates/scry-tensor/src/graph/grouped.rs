@@ -117,6 +117,11 @@ impl Kernel {
         }
     }
 
+    /// Returns whether it is a product with an epilogue.
+    pub(crate) fn has_epilogue(&self) -> bool {
+        matches!(&self.work, Work::Library { library: Library::FusedProduct(_), .. })
+    }
+
     /// Returns the operand that is in the memory of the result before the kernel, its position and
     /// its buffer.
     pub(crate) fn residual(&self) -> Option<(usize, BufferId)> {

@@ -127,7 +127,8 @@ impl Blocks {
         let kernel = &grouped.kernels[position];
         let bytes = grouped.buffers[kernel.result.index()].bytes;
         if let Some((operand, buffer)) = kernel.residual() {
-            let is_last = self.of[buffer.index()].is_some() && last_uses[buffer.index()] == position;
+            let is_last =
+                self.of[buffer.index()].is_some() && last_uses[buffer.index()] == position;
             return is_last.then_some((operand as u32, buffer));
         }
         let Work::Map { map, operands, .. } = &kernel.work else { return None };

@@ -58,7 +58,10 @@ pub(super) enum Initial {
     /// Anything: it is overwritten, or computed from what is there.
     Any,
     Zero(UntypedBuffer),
-    Copy { from: UntypedBuffer, to: UntypedBuffer },
+    Copy {
+        from: UntypedBuffer,
+        to: UntypedBuffer,
+    },
 }
 
 impl Prepared {

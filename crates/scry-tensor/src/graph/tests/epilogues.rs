@@ -78,8 +78,7 @@ fn sums_and_activations_are_fused() {
         let report = check(&gpu, dtype, |it| {
             it.residual.add(it.a.matmul(&it.b)?.mul(-2.0)?.add(&it.bias)?)?.relu()
         });
-        let all =
-            ["Tensor::matmul", "Tensor::mul", "Tensor::add", "Tensor::add", "Tensor::relu"];
+        let all = ["Tensor::matmul", "Tensor::mul", "Tensor::add", "Tensor::add", "Tensor::relu"];
         assert_eq!(product(&report), all);
     }
 }
@@ -87,9 +86,7 @@ fn sums_and_activations_are_fused() {
 #[test]
 fn contractions_are_fused() {
     let gpu = Device::open("cpu").unwrap();
-    let report = check(&gpu, DType::F32, |it| {
-        it.a.einsum("ik,kj->ij", &it.b)?.add(&it.bias)
-    });
+    let report = check(&gpu, DType::F32, |it| it.a.einsum("ik,kj->ij", &it.b)?.add(&it.bias));
     let kernels: Vec<_> = report.kernels.iter().map(|it| it.ops.clone()).collect();
     assert!(kernels.contains(&vec!["Tensor::einsum", "Tensor::add"]), "{report}");
 }
@@ -111,8 +108,8 @@ fn fused_relu_keeps_nan() {
 /// Returns why the product is not fused.
 fn why(report: &PlanReport) -> String {
     let kernels = report.kernels.iter();
-    let product = kernels.filter(|it| it.ops == ["Tensor::matmul"]).map(|it| it.stored.clone());
-    product.last().unwrap()
+    let product = kernels.filter(|it| it.ops[0] == "Tensor::matmul").map(|it| it.stored.clone());
+    product.last().unwrap_or_else(|| panic!("{report}"))
 }
 
 #[test]
@@ -124,8 +121,6 @@ fn other_maps_are_kernels_of_their_own() {
     assert_eq!(check(|it| it.a.matmul(&it.b)?.exp()), because("no epilogue computes it"));
     let found = check(|it| it.a.matmul(&it.b)?.mul(&it.residual));
     assert_eq!(found, because("no epilogue computes it"));
-    let found = check(|it| it.a.matmul(&it.b)?.t()?.add(it.residual.t()?)?.t());
-    assert!(found.starts_with(prefix), "{found}");
     // A bias of the rows.
     let found = check(|it| it.a.matmul(&it.b)?.add(it.residual.i((.., ..1))?));
     assert_eq!(
