@@ -30,14 +30,13 @@ pub(crate) struct EagerKey {
 }
 
 /// A kernel of operands in row-major order.
-#[derive(Clone)]
 pub(crate) struct EagerKernel {
     pub(crate) kernel: Kernel,
     pub(crate) has_opaque: bool,
 }
 
 /// The kernels of the short path.
-pub(crate) type EagerKernels = HashMap<EagerKey, EagerKernel>;
+pub(crate) type EagerKernels = HashMap<EagerKey, Arc<EagerKernel>>;
 
 /// Computes an operation, if it has a short path. `map` returns its map when its kernel is first
 /// needed.

@@ -127,7 +127,7 @@ impl Runtime {
         key: EagerKey,
         map: impl FnOnce() -> Map,
         operands: usize,
-    ) -> Result<Option<EagerKernel>> {
+    ) -> Result<Option<Arc<EagerKernel>>> {
         if let Some(found) = lock(&self.eager).get(&key) {
             return Ok(Some(found.clone()));
         }
@@ -141,7 +141,7 @@ impl Runtime {
         let kernel_key = KernelKey { map, classes, in_buffer: false, in_place: None };
         let build = |key: &KernelKey| lower::build(key, count);
         let (kernel, _) = self.kernel(&self.kernels, kernel_key, build)?;
-        let new = EagerKernel { kernel, has_opaque };
+        let new = Arc::new(EagerKernel { kernel, has_opaque });
         lock(&self.eager).insert(key, new.clone());
         Ok(Some(new))
     }

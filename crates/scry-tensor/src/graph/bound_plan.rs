@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use scry_gpu::Recording;
+use scry_gpu::Device;
 
 use super::compiled::Plan;
+use super::record::BoundRun;
 use crate::error::{Call, Result};
 use crate::tensor::Tensor;
 
@@ -14,7 +15,8 @@ use crate::tensor::Tensor;
 /// memory: runs of both are executed one after the other, in the order of their calls.
 #[must_use = "nothing is computed until it is run"]
 pub struct BoundPlan {
-    recording: Recording,
+    device: Device,
+    run: BoundRun,
     outputs: Vec<Tensor>,
 }
 
@@ -50,15 +52,16 @@ impl Plan {
         let call = Call::new("Plan::bind");
         let inputs = self.inputs(call, inputs)?;
         let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
+        let is_packed = inputs.iter().all(|input| input.is_packed());
         let mut batch = self.device().batch();
         let mut packed = Vec::with_capacity(inputs.len());
         for input in inputs {
             packed.push(self.packed(call, &mut batch, input)?);
         }
         let target = self.shared().target();
-        let (recording, outputs) = specialised.bind(target, call, batch, &packed)?;
+        let (run, outputs) = specialised.bind(target, call, (batch, is_packed), &packed)?;
         let outputs = outputs.into_iter().map(Tensor::from).collect();
-        Ok(BoundPlan { recording, outputs })
+        Ok(BoundPlan { device: self.device().clone(), run, outputs })
     }
 }
 
@@ -86,7 +89,7 @@ impl BoundPlan {
     #[track_caller]
     pub fn run(&self) -> Result<()> {
         let call = Call::new("BoundPlan::run");
-        self.recording.replay().map(drop).map_err(|error| call.gpu(error))
+        self.run.submit(&self.device).map_err(|error| call.gpu(error))
     }
 
     /// Returns the outputs, in the order of [`Graph::compile`](crate::Graph::compile). Their
@@ -115,8 +118,8 @@ impl BoundPlan {
 impl fmt::Debug for BoundPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BoundPlan")
-            .field("recording", &self.recording)
+            .field("device", &self.device.name())
             .field("outputs", &self.outputs.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
