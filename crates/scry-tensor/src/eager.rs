@@ -10,7 +10,7 @@ use scry_gpu::{Binding, Kernel, Launch};
 use crate::dtype::DType;
 use crate::error::{Call, Result};
 use crate::expr::Map;
-use crate::lower::elements_per_word;
+use crate::lower::{MIN_UNROLLED, elements_per_word};
 use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape, check_count};
 use crate::stored::{Stored, check_bindings, check_device};
@@ -58,6 +58,10 @@ pub(crate) fn run(
         check_device(call, runtime, &other.runtime)?;
     }
     let count = check_count(call, shape, key.output)?;
+    let words = count.div_ceil(elements_per_word(key.output));
+    if words >= MIN_UNROLLED {
+        return Ok(None);
+    }
     let sizes = operands.iter().map(|it| it.buffer.byte_size());
     check_bindings(call, runtime, sizes, u64::from(count) * key.output.size() as u64)?;
     let Some(found) =
@@ -65,7 +69,6 @@ pub(crate) fn run(
     else {
         return Ok(None);
     };
-    let words = count.div_ceil(elements_per_word(key.output));
     let mut parameters = Vec::with_capacity(4 * (2 + operands.len() + arguments.len()));
     let mut add = |word: u32| parameters.extend_from_slice(&word.to_ne_bytes());
     add(words);

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use scry_gpu::kir::Kir;
-use scry_gpu::{Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer};
+use scry_gpu::{
+    BackendKind, Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer,
+};
 use scry_kernels::Kernels;
 
 use crate::eager::{EagerKernel, EagerKernels, EagerKey};
@@ -53,6 +55,8 @@ pub(crate) struct MapLaunch<'l> {
 struct Encoded {
     kernel: Kernel,
     invocations: u32,
+    /// Words of the result.
+    words: u32,
     parameters: Vec<u32>,
     /// The parameters in a buffer, if there are more than immediates hold.
     uploaded: Option<Buffer<u32>>,
@@ -138,7 +142,7 @@ impl Runtime {
         }
         let has_opaque = map.has_opaque();
         let classes = Classes { rank: 0, operands: vec![Access::Linear; operands] };
-        let kernel_key = KernelKey { map, classes, in_buffer: false, in_place: None };
+        let kernel_key = KernelKey { map, classes, in_buffer: false, unroll: 1, in_place: None };
         let build = |key: &KernelKey| lower::build(key, count);
         let (kernel, _) = self.kernel(&self.kernels, kernel_key, build)?;
         let new = Arc::new(EagerKernel { kernel, has_opaque });
@@ -153,7 +157,7 @@ impl Runtime {
     /// Computes a map into a new buffer. Returns once the launch is submitted.
     pub(crate) fn run(&self, launch: &MapLaunch<'_>) -> Result<UntypedBuffer> {
         let (encoded, _) = self.encode(launch, None)?;
-        let result = self.result(encoded.invocations as usize * 4)?;
+        let result = self.result(encoded.words as usize * 4)?;
         let operands = launch.operands.iter().map(|(buffer, _)| *buffer);
         let (bindings, size) = encoded.bind(&result, operands);
         self.device.run(&encoded.kernel, &bindings, size)?;
@@ -191,7 +195,7 @@ impl Runtime {
         let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
         let invocations = workgroups * WORKGROUP;
-        let encoded = Encoded { kernel, invocations, parameters, uploaded };
+        let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
         let (bindings, size) = encoded.bind(result, operands.iter().copied());
         Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
     }
@@ -204,15 +208,20 @@ impl Runtime {
     fn encode(&self, launch: &MapLaunch<'_>, in_place: Option<u32>) -> Result<(Encoded, bool)> {
         let map = launch.map;
         let layouts: Vec<Layout> = launch.operands.iter().map(|(_, it)| it.clone()).collect();
-        let iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
+        let mut iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
+        if self.device.backend_kind() != BackendKind::Cpu {
+            iteration = iteration.unrolled(map);
+        }
         let parameters = iteration.parameters(launch.gathered, launch.arguments);
         let in_buffer = self.exceeds_immediates(&parameters);
-        let key = KernelKey { map: map.clone(), classes: iteration.classes, in_buffer, in_place };
+        let (invocations, unroll) = (iteration.invocations(), iteration.unroll);
+        let (map, classes) = (map.clone(), iteration.classes);
+        let key = KernelKey { map, classes, in_buffer, unroll, in_place };
         let build = |key: &KernelKey| lower::build(key, parameters.len());
         let (kernel, is_compiled) = self.kernel(&self.kernels, key, build)?;
         let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
-        let invocations = iteration.words;
-        Ok((Encoded { kernel, invocations, parameters, uploaded }, is_compiled))
+        let words = iteration.words;
+        Ok((Encoded { kernel, invocations, words, parameters, uploaded }, is_compiled))
     }
 
     /// Returns the kernel of a key, compiled at its first use, and whether it was compiled now.
