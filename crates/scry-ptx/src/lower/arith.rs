@@ -147,7 +147,9 @@ impl Lowering<'_> {
         a: Value,
         otherwise: Value,
     ) -> Option<(&'static str, [Value; 2])> {
-        let is_nan = |condition: Value, a: Value| matches!(self.kir.inst(condition), Inst::Unary(UnaryOp::IsNan, of) if *of == a);
+        let is_nan = |condition: Value, a: Value| {
+            *self.kir.inst(condition) == Inst::Unary(UnaryOp::IsNan, a)
+        };
         let Inst::Select(inner, b, extremum) = *self.kir.inst(otherwise) else { return None };
         let (name, operands) = match *self.kir.inst(extremum) {
             Inst::Binary(BinaryOp::Max, x, y) => ("max.NaN", [x, y]),
