@@ -64,7 +64,7 @@ impl Tensor {
             }
         };
         let Some(bias) = bias else { return Ok(product) };
-        product.check_vector(call, bias, "bias")?;
+        let bias = &product.checked_vector(call, bias, "bias")?;
         Binary::ADD.apply(call, &product.into(), &bias.into())
     }
 
@@ -96,7 +96,8 @@ impl Tensor {
             let product = Library::Contraction(contraction);
             return apply(call, Op::Library(product), &[self, other]);
         }
-        let product = Binary::MUL.apply(call, &self.into(), &other.into())?;
+        let other = other.same_size(call, 0, self, 0)?;
+        let product = Binary::MUL.apply(call, &self.into(), &(&other).into())?;
         product.summed(call, &Axes::from(0))
     }
 
@@ -292,6 +293,11 @@ fn multiplied(
         let (a, b) = (operands[0].shape(), operands[1].shape());
         let problem = format!("`{letter}` has different sizes in {a} and {b}");
         return Err(call.shape_error(&[a, b], problem, "check the letters and the shapes"));
+    }
+    for (axis, letter) in all.iter().enumerate() {
+        if letters.iter().all(|own| own.contains(letter)) {
+            views[1] = views[1].same_size(call, axis, &views[0], axis)?;
+        }
     }
     let product = Binary::MUL.apply(call, &(&views[0]).into(), &(&views[1]).into())?;
     let axes: Vec<i64> = (result.len()..all.len()).map(|axis| axis as i64).collect();
