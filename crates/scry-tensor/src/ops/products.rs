@@ -135,8 +135,16 @@ impl Tensor {
                 return Err(call.shape_error(&[shape], problem, "use a letter for each axis"));
             }
         }
-        let x = self.without_alone(call, &mut a, &b, &result)?;
-        let y = other.without_alone(call, &mut b, &a, &result)?;
+        let is_alone = |own: &[char], other: &[char]| {
+            own.iter().any(|letter| !other.contains(letter) && !result.contains(letter))
+        };
+        let mut operands = [self.clone(), other.clone()];
+        if is_alone(&a, &b) || is_alone(&b, &a) {
+            // Sums of one operand are not rounded to 16 bits before they are multiplied.
+            operands = [self.accumulated(call)?, other.accumulated(call)?];
+        }
+        let x = operands[0].without_alone(call, &mut a, &b, &result)?;
+        let y = operands[1].without_alone(call, &mut b, &a, &result)?;
         let is_summed = |letter: &&char| b.contains(*letter) && !result.contains(*letter);
         let summed: Vec<char> = a.iter().filter(is_summed).copied().collect();
         let (product, axes) = match self.dtype().is_float() && !summed.is_empty() {
@@ -144,7 +152,7 @@ impl Tensor {
             false => multiplied(call, [&x, &y], [&a, &b], &summed, &result)?,
         };
         let order = result.iter().filter_map(|letter| axes.iter().position(|it| it == letter));
-        product.view(call, View::Permute(order.collect()))
+        product.view(call, View::Permute(order.collect()))?.narrowed(call, self.dtype())
     }
 
     /// Returns the sum over axes whose letters neither the other operand nor the result has.
