@@ -64,7 +64,8 @@ fn layers_agree_with_operations() {
     });
 }
 
-/// Shapes for which the kernel library has other variants.
+/// Shapes for which the kernel library has other variants. The comparison of the elements, on the
+/// host, takes most of the time.
 #[test]
 #[ignore = "large: for GPUs"]
 fn large_layers_agree_with_operations() {
@@ -72,11 +73,8 @@ fn large_layers_agree_with_operations() {
         if gpu.info().kind == DeviceKind::Software {
             return;
         }
-        for rows in [1, 64, 200] {
-            for gelu in [false, true] {
-                check(gpu, DType::BF16, rows, [2560, 9728], gelu);
-                check(gpu, DType::F16, rows, [1024, 4096], gelu);
-            }
-        }
+        check(gpu, DType::BF16, 1, [2560, 9728], false);
+        check(gpu, DType::BF16, 64, [512, 1024], true);
+        check(gpu, DType::F16, 64, [512, 1024], false);
     });
 }
