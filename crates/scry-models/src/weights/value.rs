@@ -277,6 +277,17 @@ impl Metadata {
         })
     }
 
+    /// Returns an error about the metadata.
+    pub(crate) fn error(
+        &self,
+        call: &'static str,
+        kind: ErrorKind,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Error {
+        Error::new(call, kind, problem, help).in_file(&self.path)
+    }
+
     fn find_for<'m, T: FromValue<'m>>(
         &'m self,
         call: &'static str,

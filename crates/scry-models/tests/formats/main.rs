@@ -1,4 +1,5 @@
 //! Files of weights: reading, damaged files, loading by path, and the files of real models.
 
-mod support;
 mod real_files;
+mod support;
+mod tokenizers;
