@@ -125,7 +125,7 @@ pub(super) fn single(call: &'static str, path: PathBuf, source: Source) -> Resul
         .map_err(|error| Error::io(call, &path, error))?;
     let (format, header) = if start.starts_with(&gguf::MAGIC) {
         (FileFormat::Gguf, gguf::read_header(call, &path, &source)?)
-    } else if safetensors::is_plausible(&start) || start.len() < 8 {
+    } else if safetensors::is_plausible(&start) {
         (FileFormat::Safetensors, safetensors::read_header(call, &path, &source)?)
     } else {
         let (problem, help) = match start.starts_with(b"PK") {
