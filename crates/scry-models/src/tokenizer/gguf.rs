@@ -23,9 +23,9 @@ impl Tokenizer {
     /// (`tokenizer.ggml.model` is `gpt2`), with the pre-tokenizer that `tokenizer.ggml.pre` names.
     ///
     /// # Errors
-    /// [`ErrorKind::Names`] if a key is missing; [`ErrorKind::DType`] for other kinds of tokenizers;
-    /// [`ErrorKind::Format`] if the vocabulary, the merges or the special tokens are inconsistent;
-    /// [`ErrorKind::Template`] if the chat template is not valid.
+    /// [`ErrorKind::Names`] if a key is missing; [`ErrorKind::DType`] for other kinds of
+    /// tokenizers; [`ErrorKind::Format`] if the vocabulary, the merges or the special tokens are
+    /// inconsistent; [`ErrorKind::Template`] if the chat template is not valid.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self> {
         let pre_tokenizer = pre_tokenizer(metadata)?;
         let tokens: &[String] = metadata.require("tokenizer.ggml.tokens")?;

@@ -22,9 +22,9 @@ const TEMPLATE: &str = "chat_template.jinja";
 const LARGEST: u64 = 256 << 20;
 
 impl Tokenizer {
-    /// Opens a `tokenizer.json`, or a folder with one. Special tokens and the chat template are read
-    /// from `tokenizer_config.json` and `chat_template.jinja` beside it, if these exist. Padding and
-    /// truncation of the file are not applied.
+    /// Opens a `tokenizer.json`, or a folder with one. Special tokens and the chat template are
+    /// read from `tokenizer_config.json` and `chat_template.jinja` beside it, if these exist.
+    /// Padding and truncation of the file are not applied.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]; [`ErrorKind::Format`] if a file is not valid; [`ErrorKind::Template`] if

@@ -12,7 +12,7 @@ mod template;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use tokenizers::DecoderWrapper;
+use tokenizers::{DecoderWrapper, ModelWrapper};
 
 pub use self::options::EncodeOptions;
 use self::special::SpecialTokens;
@@ -181,6 +181,18 @@ impl Tokenizer {
     pub fn is_special(&self, id: u32) -> bool {
         let added = self.0.engine.get_added_vocabulary();
         added.get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
+    }
+
+    /// Returns the kind of the model in the crate `tokenizers`: `BPE`, `WordPiece`, `WordLevel` or
+    /// `Unigram`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.0.engine.get_model() {
+            ModelWrapper::BPE(_) => "BPE",
+            ModelWrapper::WordPiece(_) => "WordPiece",
+            ModelWrapper::WordLevel(_) => "WordLevel",
+            ModelWrapper::Unigram(_) => "Unigram",
+        }
     }
 
     /// Returns the token that begins texts.

@@ -15,8 +15,8 @@ pub struct EncodeOptions {
     pub add_special: bool,
     /// Recognises special tokens in the text; otherwise they are ordinary text. Default: true.
     pub parse_special: bool,
-    /// The largest number of ids, added tokens included. The end of longer texts is dropped. Default:
-    /// no limit.
+    /// The largest number of ids, added tokens included. The end of longer texts is dropped.
+    /// Default: no limit.
     pub max_len: Option<usize>,
 }
 

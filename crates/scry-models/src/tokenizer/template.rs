@@ -49,8 +49,8 @@ pub(super) struct TemplateTokens {
 }
 
 /// A chat template in Jinja, as model files have it. It has the functions and filters that the
-/// library transformers defines: `raise_exception`, `strftime_now`, `tojson`, and methods of Python's
-/// strings, lists and dictionaries.
+/// library transformers defines: `raise_exception`, `strftime_now`, `tojson`, and methods of
+/// Python's strings, lists and dictionaries.
 ///
 /// ```
 /// use scry_models::{ChatTemplate, Message};
@@ -108,17 +108,18 @@ impl ChatTemplate {
     }
 
     /// Returns the text of a conversation, with more variables for the template, such as `tools`.
-    /// Messages may have other fields than those of [`Message`]. Variables replace those of the same
-    /// name that templates expect: `bos_token`, `eos_token`, `unk_token`, `pad_token`, `tools`,
+    /// Messages may have other fields than those of [`Message`]. Variables replace those of the
+    /// same name that templates expect: `bos_token`, `eos_token`, `unk_token`, `pad_token`,
+    /// `tools`,
     /// `documents`.
     ///
     /// ```
     /// use serde_json::json;
     ///
-    /// let template = scry_models::ChatTemplate::new("{{ tools | tojson }} {{ messages | length }}")?;
-    /// let tools = json!({ "tools": [{ "name": "search", "score": 0.5 }] });
-    /// let text = template.render_with(&json!([]), false, &tools)?;
-    /// assert_eq!(text, r#"[{"name": "search", "score": 0.5}] 0"#);
+    /// let template = scry_models::ChatTemplate::new("{{ tools | tojson }} {{ messages | length
+    /// }}")?; let tools = json!({ "tools": [{ "name": "search", "score": 0.5 }] }); let text =
+    /// template.render_with(&json!([]), false, &tools)?; assert_eq!(text, r#"[{"name": "search",
+    /// "score": 0.5}] 0"#);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
     ///
@@ -193,7 +194,8 @@ where
     Ok(text)
 }
 
-/// Returns a value as JSON in Python's layout. Unlike Jinja's own filter it escapes nothing for HTML.
+/// Returns a value as JSON in Python's layout. Unlike Jinja's own filter it escapes nothing for
+/// HTML.
 fn to_json(value: &Value, options: Kwargs) -> Result<String, JinjaError> {
     let indent: Option<usize> = options.get("indent")?;
     // Other options of Python, such as `ensure_ascii`, are accepted where they change nothing.
@@ -286,7 +288,8 @@ mod tests {
             ),
             "01"
         );
-        let namespace = "{% set ns = namespace(n=1) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}";
+        let namespace = "{% set ns = namespace(n=1) %}\
+            {% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}";
         assert_eq!(render(namespace), "2");
     }
 

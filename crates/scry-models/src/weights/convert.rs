@@ -4,7 +4,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use scry_tensor::DType;
 
-use super::StoredType;
+use super::stored_type::StoredType;
 
 /// A conversion of elements.
 #[derive(Clone, Copy)]

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use super::handle::{OpenFile, Weights};
 use super::source::Source;
+use super::tensor_info::{FileFormat, Header, TensorInfo};
 use super::value::Metadata;
-use super::{FileFormat, Header, OpenFile, TensorInfo, Weights, gguf, safetensors};
+use super::{gguf, safetensors};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The file of a folder that lists tensors with their files.

@@ -7,8 +7,8 @@ use scry_tensor::Shape;
 
 use super::source::Source;
 use super::stored_type::StoredType;
+use super::tensor_info::{Header, TensorInfo};
 use super::value::{Metadata, Value};
-use super::{Header, TensorInfo};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the number before the header.

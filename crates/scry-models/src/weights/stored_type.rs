@@ -123,8 +123,8 @@ impl StoredType {
     }
 
     /// Returns the type of the tensor that [`Weights::tensor`](crate::Weights::tensor) makes of
-    /// such elements: the same where devices have it, else `i32` or `f32`; `None` for types that are
-    /// not supported.
+    /// such elements: the same where devices have it, else `i32` or `f32`; `None` for types that
+    /// are not supported.
     #[must_use]
     pub fn dtype(self) -> Option<DType> {
         Some(match self.name {
@@ -144,8 +144,8 @@ impl StoredType {
         })
     }
 
-    /// Returns the size in bytes of a number of elements; `None` if it overflows, or if they are not
-    /// whole blocks.
+    /// Returns the size in bytes of a number of elements; `None` if it overflows, or if they are
+    /// not whole blocks.
     pub(crate) fn bytes_of(self, elements: u64) -> Option<u64> {
         let len = u64::from(self.block_len);
         let blocks = elements.is_multiple_of(len).then_some(elements / len)?;

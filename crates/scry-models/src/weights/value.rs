@@ -266,8 +266,8 @@ impl Metadata {
     /// such key.
     ///
     /// # Errors
-    /// [`ErrorKind::Names`] if there is no such key; [`ErrorKind::DType`] if the value is of another
-    /// type, or out of range.
+    /// [`ErrorKind::Names`] if there is no such key; [`ErrorKind::DType`] if the value is of
+    /// another type, or out of range.
     pub fn require<'m, T: FromValue<'m>>(&'m self, key: &str) -> Result<T> {
         const CALL: &str = "Metadata::require";
         self.find_for(CALL, key)?.ok_or_else(|| {

@@ -14,17 +14,20 @@ static ALLOCATOR: Watching = Watching;
 
 // SAFETY: all calls are passed to the allocator of the system.
 unsafe impl GlobalAlloc for Watching {
+    // SAFETY: the contract is that of the trait.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: the contract is that of the trait.
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(pointer, layout) }
     }
 
+    // SAFETY: the contract is that of the trait.
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size);
         // SAFETY: the caller's promise.

@@ -107,7 +107,9 @@ fn gguf() -> Vec<u8> {
 }
 
 fn valid_safetensors() -> Vec<u8> {
-    let header = r#"{"__metadata__":{"format":"pt"},"x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"y":{"dtype":"I64","shape":[1],"data_offsets":[24,32]}}"#;
+    let header = r#"{"__metadata__":{"format":"pt"},
+        "x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},
+        "y":{"dtype":"I64","shape":[1],"data_offsets":[24,32]}}"#;
     safetensors(header, &[0; 32])
 }
 
