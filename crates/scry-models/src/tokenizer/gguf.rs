@@ -22,6 +22,13 @@ impl Tokenizer {
     /// Builds the tokenizer of a GGUF file: byte pair encoding of bytes, as GPT-2's
     /// (`tokenizer.ggml.model` is `gpt2`), with the pre-tokenizer that `tokenizer.ggml.pre` names.
     ///
+    /// ```no_run
+    /// let weights = scry_models::Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+    /// let tokenizer = scry_models::Tokenizer::from_metadata(weights.metadata())?;
+    /// assert_eq!(tokenizer.encode("Hello")?, [19556]);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Names`] if a key is missing; [`ErrorKind::DType`] for other kinds of
     /// tokenizers; [`ErrorKind::Format`] if the vocabulary, the merges or the special tokens are

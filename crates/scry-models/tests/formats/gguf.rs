@@ -82,7 +82,7 @@ fn quantised_types_are_not_converted() {
 
 /// Returns the text of the error of a file.
 fn rejection(file: impl Into<Box<[u8]>>) -> String {
-    let error = Weights::from_bytes(file).unwrap_err();
+    let error = Weights::from_bytes(file).expect_err("the file is damaged");
     assert_eq!(error.kind(), ErrorKind::Format, "{error}");
     assert!(error.offset().is_some() && !error.help().is_empty(), "{error}");
     error.to_string()

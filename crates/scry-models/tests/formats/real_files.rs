@@ -17,7 +17,7 @@ fn minilm_is_loaded() {
     assert_eq!(table.dtype(), DType::F32);
     let half = ok(dict.get_as("embeddings.word_embeddings.weight", [30522, 384], DType::F16));
     let row = ok(half.i(1000)).cast(DType::F32);
-    let error = ok(ok(row).sub(&ok(table.i(1000))));
+    let error = ok(ok(row).sub(ok(table.i(1000))));
     assert!(ok(ok(error.abs()).max(..)).item::<f32>().is_ok_and(|it| it < 1e-3));
     let error = dict.finish().unwrap_err();
     assert_eq!((error.missing().len(), error.surplus().len()), (0, 100));

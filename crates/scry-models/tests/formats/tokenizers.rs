@@ -57,8 +57,9 @@ fn smollm2_has_a_chat_template() {
     let tokenizer = ok(Tokenizer::from_metadata(ok(Weights::open(path)).metadata()));
     let template = tokenizer.chat_template().unwrap();
     let messages = [Message::new("user", "What is a GPU?")];
-    let text = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging \
-        Face<|im_end|>\n<|im_start|>user\nWhat is a GPU?<|im_end|>\n<|im_start|>assistant\n";
+    let text = "<|im_start|>system\n\
+        You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n\
+        <|im_start|>user\nWhat is a GPU?<|im_end|>\n<|im_start|>assistant\n";
     assert_eq!(ok(template.render(&messages, true)), text);
     assert_eq!(ok(tokenizer.encode(text))[..3], [1, 9690, 198]);
 }
