@@ -37,7 +37,7 @@ fn gguf_files_are_described() {
         "architecture  llama\n",
         "parameters    64, 68 bytes\n",
         "tokenizer     none\n",
-        "  q8_0  1 tensors  64 parameters  68 bytes\n",
+        "q8_0  1        64          68 bytes\n",
         "  general.architecture  \"llama\"\n",
         "  w  [2, 32]  q8_0  68 bytes\n",
     ]);

@@ -1,12 +1,10 @@
 //! GGUF files: what is read, and how damaged files are rejected.
 
-use std::path::Path;
-
 use scry_models::{Array, DType, ErrorKind, FileFormat, Tensor, Value, Weights};
 use scry_test_support::{golden, on_each_device};
 
 use crate::files::{Gguf, floats, small_gguf, text};
-use crate::support::ok;
+use crate::support::{expected, ok};
 
 #[test]
 fn metadata_is_read() {
@@ -144,8 +142,7 @@ fn damage_is_described() {
         rejection(two("a", "a", 32)),
         rejection(*b"GGUF\x03\0\0\0\0\0"),
     ];
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/expected/gguf_errors.txt");
-    golden::compare_file(&path, &(texts.join("\n") + "\n"));
+    golden::compare_file(&expected("gguf_errors.txt"), &(texts.join("\n") + "\n"));
 }
 
 #[test]
