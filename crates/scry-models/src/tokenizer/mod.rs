@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use tokenizers::{DecoderWrapper, ModelWrapper};
 
 pub use self::options::EncodeOptions;
+use self::pre_tokenizer::{MOST_BLANKS, long_run};
 use self::special::SpecialTokens;
 pub use self::stream::DecodeStream;
 pub use self::template::{ChatTemplate, Message};
@@ -112,6 +113,11 @@ impl Tokenizer {
             let problem = format!("the text of {} bytes: {problem}", text.len());
             Error::new(call, ErrorKind::Tokenizer, problem, "split the text, and encode the parts")
         };
+        if let Some((at, len)) = long_run(text) {
+            let problem = format!("{len} blanks at byte {at} of the text are too many to split");
+            let help = format!("shorten runs of blanks to at most {MOST_BLANKS}");
+            return Err(Error::new(call, ErrorKind::Tokenizer, problem, help));
+        }
         let mut encoding = engine.encode_fast(text, false).map_err(error)?;
         let around = [self.0.prefix, self.0.suffix].map(|id| id.filter(|_| add_special));
         if let Some(max_len) = max_len {

@@ -133,6 +133,9 @@ fn the_undamaged_tokenizer_works() {
     assert_eq!(ok(tokenizer.encode("a b<|end|>")), [1, 4, 0]);
     assert_eq!(ok(tokenizer.decode(&[1, 4, 0])), "a b");
     assert!(tokenizer.is_end(0));
+    let error = tokenizer.encode(&("a".to_owned() + &" ".repeat(1_200_000) + "b")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Tokenizer);
+    assert!(error.to_string().contains("1200000 blanks at byte 1 of the text"), "{error}");
 }
 
 #[test]
