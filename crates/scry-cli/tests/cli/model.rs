@@ -31,7 +31,7 @@ fn gguf() -> Vec<u8> {
 #[test]
 fn gguf_files_are_described() {
     let place = Workplace::without_driver();
-    place.write("m.gguf", &gguf());
+    place.write("m.gguf", gguf());
     place.scry(&["model", "info", "m.gguf"]).exits_with(0).prints(&[
         "format        gguf\n",
         "architecture  llama\n",
@@ -54,7 +54,7 @@ fn safetensors_files_are_described() {
     let place = Workplace::without_driver();
     let header = br#"{"x":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}}"#;
     let file = [&(header.len() as u64).to_le_bytes(), header.as_slice(), &[0; 8]].concat();
-    place.write("model.safetensors", &file);
+    place.write("model.safetensors", file);
     place.write("config.json", br#"{"architectures":["BertModel"]}"#);
     place.write("tokenizer.json", b"{}");
     let printed = place.scry(&["model", "info", "."]).exits_with(0);
