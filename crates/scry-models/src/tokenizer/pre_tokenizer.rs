@@ -94,6 +94,11 @@ impl PreTokenizer {
         self == Self::Llama3
     }
 
+    /// Returns whether texts begin with a token unless the file states otherwise.
+    pub(super) fn adds_bos(self) -> bool {
+        self == Self::Llama3
+    }
+
     /// Builds the pre-tokenizer, whose last step writes bytes as characters.
     pub(super) fn build(self) -> tokenizers::Result<PreTokenizerWrapper> {
         let bytes = |use_regex| PreTokenizerWrapper::from(ByteLevel::new(false, true, use_regex));

@@ -129,6 +129,7 @@ fn damage_is_described() {
         rejection(pair(9, &array(99, 1))),
         rejection(pair(9, &deep.concat())),
         rejection(Gguf::default().pair("general.alignment", 4, &12u32.to_le_bytes()).build()),
+        rejection(Gguf::default().pair("split.count", 2, &3u16.to_le_bytes()).build()),
         rejection(tensor(&[1; 5], 0)),
         rejection(tensor(&[u64::MAX, 2], 0)),
         rejection(tensor(&[1 << 62], 0)),
