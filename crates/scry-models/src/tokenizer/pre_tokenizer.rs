@@ -18,8 +18,8 @@ const QWEN2: &str = concat!(
 );
 
 /// The longest run of blanks that texts may have. Patterns that end with `\s+(?!\S)|\s+` backtrack
-/// once for each blank, of which the crate `tokenizers` permits a million; beyond, it stops to split
-/// the text, without an error.
+/// once for each blank, of which the crate `tokenizers` permits a million; beyond, it stops
+/// splitting the text, without an error.
 pub(super) const MOST_BLANKS: usize = 250_000;
 
 /// Returns the first run of blanks that is too long: its offset in bytes, and its length in
