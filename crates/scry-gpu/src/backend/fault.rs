@@ -11,8 +11,9 @@ use crate::api::error::{
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob, KernelId,
-    MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
+    Cancelled, Communicator, CommunicatorJob, CompileJob, CopyKernel, Driver, FailureReport,
+    GridSource, HostJob, KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob,
+    SubmissionIndex, Work,
 };
 
 /// The kind of an injected fault.
@@ -183,6 +184,14 @@ impl Driver for FaultDriver {
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.load_routine(job)
+    }
+
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        self.count("join_communicator")?;
+        self.inner.join_communicator(job)
     }
 
     fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {

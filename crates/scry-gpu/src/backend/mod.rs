@@ -17,6 +17,7 @@ pub use vulkan::SpirvWriter;
 #[cfg(wgpu)]
 mod wgpu;
 
+use crate::api::error::Result;
 use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;
 use crate::core::driver::{Adapter, LocalFuture};
@@ -45,7 +46,7 @@ pub(crate) struct Absence {
 pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
 
 /// The devices of a backend, or why it has none.
-pub(crate) type Found = Result<Adapters, Absence>;
+pub(crate) type Found = std::result::Result<Adapters, Absence>;
 
 /// A backend.
 pub(crate) struct Backend {
@@ -64,6 +65,25 @@ pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
     #[cfg(not(cuda))]
     let libraries = Vec::new();
     libraries
+}
+
+/// Returns the version of NCCL as a number, such as 22803, and whether it can disable NVLink
+/// multicast for a communicator.
+pub(crate) fn nccl_version() -> Result<(u32, bool)> {
+    #[cfg(cuda)]
+    let version = cuda::nccl_version();
+    #[cfg(not(cuda))]
+    let version = Err(crate::api::native::library_error("NCCL", "a build without `cuda`"));
+    version
+}
+
+/// Creates the id of a communicator of NCCL.
+pub(crate) fn nccl_unique_id() -> Result<[u8; 128]> {
+    #[cfg(cuda)]
+    let id = cuda::nccl_unique_id();
+    #[cfg(not(cuda))]
+    let id = Err(crate::api::native::library_error("NCCL", "a build without `cuda`"));
+    id
 }
 
 /// All backends of this build.

@@ -99,6 +99,30 @@ pub(crate) struct HostJob<'a> {
     pub function: &'a HostFunction,
 }
 
+/// The membership of a device in a communicator of a vendor library.
+#[cfg_attr(not(cuda), expect(dead_code, reason = "only CUDA devices have communicators"))]
+pub(crate) struct CommunicatorJob<'a> {
+    /// By this the ranks find each other: the same on all of them, and unique.
+    pub id: &'a [u8; 128],
+    pub rank: usize,
+    pub world: usize,
+    /// Whether NVLink multicast must be off.
+    pub disable_multicast: bool,
+}
+
+/// A device's membership in a communicator. Each method may be called from any thread.
+pub(crate) trait Communicator: Send + Sync {
+    /// Returns the failure that the library has noticed, if there is one.
+    fn failure(&self) -> Option<String>;
+
+    /// Ends the work of the communicator on the device, unfinished or not, and destroys it. Later
+    /// launches of its collectives fail. May wait for other ranks.
+    fn abort(&self);
+
+    /// Destroys the communicator, whose work is done. May wait for other ranks.
+    fn destroy(&self);
+}
+
 /// A WGSL kernel for large copies that is faster than the driver's copy command. Binding 0 is the
 /// source, binding 1 the destination, both arrays of `vec4<u32>`; each invocation copies one
 /// element, and workgroups are numbered row by row.
@@ -162,6 +186,18 @@ pub(crate) trait Driver: Send + Sync {
     /// Loads a routine of a vendor library. Its launches are like those of native kernels.
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         Err(native::library_error(job.library, &self.info().title()))
+    }
+
+    /// Joins a communicator. Returns when all ranks have, with the kernel of its collectives: each
+    /// launch has an encoded [`Call`](crate::group::Call) as immediates, and the buffers that the
+    /// rank reads and writes as bindings, in this order. All ranks must launch the same
+    /// collectives, in the same order.
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        let _ = job;
+        Err(native::library_error("NCCL", &self.info().title()))
     }
 
     /// Loads a function of the host as a kernel. Its launches are like those of native kernels.

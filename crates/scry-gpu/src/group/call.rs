@@ -9,7 +9,7 @@ use crate::api::dtype::DType;
 
 /// A collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     AllReduce(ReduceOp),
     Broadcast { root: usize },
     Reduce { op: ReduceOp, root: usize },
@@ -23,7 +23,7 @@ pub(super) enum Operation {
 
 /// A call of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     pub operation: Operation,
     pub dtype: DType,
     /// Number of elements: of both buffers, or of the part of one rank where the buffers differ in
@@ -32,11 +32,11 @@ pub(super) struct Call {
 }
 
 /// Bytes of an encoded call.
-pub(super) const ENCODED_SIZE: usize = 16;
+pub(crate) const ENCODED_SIZE: usize = 16;
 
 impl Operation {
     /// Returns the lengths of source and destination in units of [`Call::count`].
-    pub(super) fn lengths(self, world: usize) -> (usize, usize) {
+    pub(crate) fn lengths(self, world: usize) -> (usize, usize) {
         match self {
             Self::AllReduce(_) | Self::Broadcast { .. } | Self::Reduce { .. } => (1, 1),
             Self::AllGather => (1, world),
@@ -49,7 +49,7 @@ impl Operation {
     }
 
     /// Returns whether `rank` contributes its source, and whether its destination is written.
-    pub(super) fn takes_part(self, rank: usize) -> (bool, bool) {
+    pub(crate) fn takes_part(self, rank: usize) -> (bool, bool) {
         match self {
             Self::Broadcast { root } => (rank == root, true),
             Self::Reduce { root, .. } => (true, rank == root),
@@ -58,12 +58,12 @@ impl Operation {
     }
 
     /// Returns whether all ranks make the call.
-    pub(super) fn is_collective(self) -> bool {
+    pub(crate) fn is_collective(self) -> bool {
         !matches!(self, Self::Send { .. } | Self::Recv { .. })
     }
 
     /// Returns the rank that the call names.
-    pub(super) fn peer(self) -> Option<usize> {
+    pub(crate) fn peer(self) -> Option<usize> {
         match self {
             Self::Broadcast { root } | Self::Reduce { root, .. } => Some(root),
             Self::Send { to: peer } | Self::Recv { from: peer } => Some(peer),
@@ -74,13 +74,13 @@ impl Operation {
 
 impl Call {
     /// Returns the bytes that `rank` contributes; `None` if there are too many to be addressed.
-    pub(super) fn contributed(&self, seat: Seat) -> Option<usize> {
+    pub(crate) fn contributed(&self, seat: Seat) -> Option<usize> {
         let (length, _) = self.operation.lengths(seat.world);
         self.bytes(length, self.operation.takes_part(seat.rank).0)
     }
 
     /// Returns the bytes that `rank` receives; `None` as for [`Call::contributed`].
-    pub(super) fn received(&self, seat: Seat) -> Option<usize> {
+    pub(crate) fn received(&self, seat: Seat) -> Option<usize> {
         let (_, length) = self.operation.lengths(seat.world);
         self.bytes(length, self.operation.takes_part(seat.rank).1)
     }
@@ -93,11 +93,11 @@ impl Call {
     }
 
     /// Returns the bytes of the part of one rank.
-    pub(super) fn part(&self) -> usize {
+    pub(crate) fn part(&self) -> usize {
         self.count * self.dtype.size()
     }
 
-    pub(super) fn encode(&self) -> [u8; ENCODED_SIZE] {
+    pub(crate) fn encode(&self) -> [u8; ENCODED_SIZE] {
         let (code, op) = match self.operation {
             Operation::AllReduce(op) => (0, Some(op)),
             Operation::Broadcast { .. } => (1, None),
@@ -123,7 +123,7 @@ impl Call {
 
     /// Returns the call of a rank of another process; `None` if no rank of a group of `world` ranks
     /// makes such a call.
-    pub(super) fn decode(bytes: &[u8; ENCODED_SIZE], world: usize) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8; ENCODED_SIZE], world: usize) -> Option<Self> {
         let op = *ReduceOp::ALL.get(usize::from(bytes[1]))?;
         let dtype = *DType::ALL.get(usize::from(bytes[2]))?;
         let peer = u32::from_le_bytes(bytes[4..8].try_into().ok()?) as usize;

@@ -16,7 +16,7 @@ pub(super) struct Fault {
 
 /// A member of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     pub rank: usize,
     pub world: usize,
 }

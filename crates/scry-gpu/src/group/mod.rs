@@ -28,7 +28,9 @@ mod token;
 mod wait;
 mod wire;
 
+pub(crate) use call::{Call, ENCODED_SIZE as CALL_SIZE, Operation};
 pub use device_group::{DeviceGroup, GroupTransport};
+pub(crate) use fault::Seat;
 pub use membership::Membership;
 pub use reduce_op::ReduceOp;
 pub use rendezvous::Rendezvous;

@@ -20,8 +20,9 @@ use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::clock::Instant;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob,
-    KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, Communicator, CommunicatorJob, CompileJob, CopyKernel, Driver,
+    FailureReport, GridSource, HostJob, KernelId, MemoryId, MemoryKind, NativeJob, RecordingId,
+    RoutineJob, SubmissionIndex, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -222,6 +223,18 @@ impl Driver for GuardedDriver {
 
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.load_routine(job))
+    }
+
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        // Not counted as a call: it may wait for other ranks for a long time.
+        match self.gate.enter() {
+            Some(call) => drop(call),
+            None => return Err(exiting_error(self.inner.info())),
+        }
+        self.inner.join_communicator(job)
     }
 
     fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {

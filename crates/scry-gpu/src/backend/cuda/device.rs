@@ -72,7 +72,14 @@ impl Gpu {
     #[inline(never)]
     pub(super) fn current(&self) -> Result<Current<'_>> {
         self.check_alive()?;
-        self.current_for(Call::enter())
+        self.current_for(Some(Call::enter()))
+    }
+
+    /// As [`Gpu::current`], for a call that may wait for other processes: it does not count as a
+    /// call in progress, and a wait may query the driver meanwhile.
+    pub(super) fn current_uncounted(&self) -> Result<Current<'_>> {
+        self.check_alive()?;
+        self.current_for(None)
     }
 
     /// As [`Gpu::current`], for freeing objects; `None` if they must not be freed, because the
@@ -85,10 +92,10 @@ impl Gpu {
     /// it.
     pub(super) fn current_for_query(&self) -> Result<Option<Current<'_>>> {
         self.check_alive()?;
-        Call::exclusive().map(|call| self.current_for(call)).transpose()
+        Call::exclusive().map(|call| self.current_for(Some(call))).transpose()
     }
 
-    fn current_for(&self, call: Call) -> Result<Current<'_>> {
+    fn current_for(&self, call: Option<Call>) -> Result<Current<'_>> {
         let mut before = Context::NULL;
         // SAFETY: the driver writes a handle.
         self.check("cuCtxGetCurrent", unsafe { (self.api.ctx_get_current)(&raw mut before) })?;
@@ -136,6 +143,32 @@ impl Gpu {
     pub(super) fn mark_hung(&self, reason: String) -> GpuError {
         self.abandon();
         error::lost(&self.info.name, reason)
+    }
+
+    /// Returns the other devices that can access the memory of this one.
+    pub(super) fn peers(&self) -> Result<Vec<Device>> {
+        let mut count = 0;
+        // SAFETY: the driver writes an integer.
+        self.check("cuDeviceGetCount", unsafe { (self.api.device_get_count)(&raw mut count) })?;
+        let mut peers = Vec::new();
+        for ordinal in 0..count {
+            let (mut device, mut can_access) = (self.device, 0);
+            // SAFETY: the driver writes a device.
+            let code = unsafe { (self.api.device_get)(&raw mut device, ordinal) };
+            self.check("cuDeviceGet", code)?;
+            if device == self.device {
+                continue;
+            }
+            // SAFETY: the driver writes an integer.
+            let code = unsafe {
+                (self.api.device_can_access_peer)(&raw mut can_access, device, self.device)
+            };
+            self.check("cuDeviceCanAccessPeer", code)?;
+            if can_access != 0 {
+                peers.push(device);
+            }
+        }
+        Ok(peers)
     }
 
     /// Reads a device attribute.
@@ -207,7 +240,7 @@ pub(super) struct Current<'a> {
     /// Whether the context was pushed, because it was not current before.
     pushed: bool,
     /// Ends when the guard is dropped.
-    _call: Call,
+    _call: Option<Call>,
     /// The current context is a property of the thread.
     thread: PhantomData<*const ()>,
 }

@@ -30,8 +30,9 @@ use std::time::Duration;
 
 use self::device::Gpu;
 use self::ffi::driver_api::Cuda;
-pub(super) use self::ffi::library_status::libraries;
+pub(super) use self::ffi::library_status::{libraries, nccl_unique_id, nccl_version};
 use self::memory::{Block, Heap};
+use self::queue::communicator::Membership;
 use self::queue::cublas::LazyBlas;
 use self::queue::encode::{Blocks, Kernels, Tables};
 use self::queue::graph::Graph;
@@ -44,8 +45,9 @@ use crate::api::error::Result;
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, Cancelled, CompileJob, CopyKernel, Driver, GridSource, KernelId, MemoryId, MemoryKind,
-    NativeJob, RecordingId, RecordingMark, RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, Communicator, CommunicatorJob, CompileJob, CopyKernel, Driver, GridSource,
+    KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RecordingMark, RoutineJob,
+    SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 
@@ -141,6 +143,19 @@ impl Driver for CudaDriver {
         self.gpu.check_alive()?;
         let kernel = compile::native::load_routine(&self.gpu, &self.blas, job)?;
         Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        // NCCL may access buffers of devices in the same process from each other.
+        self.heap.share_with_peers()?;
+        let current = self.gpu.current_uncounted()?;
+        let membership = Membership::join(&self.gpu, job)?;
+        drop(current);
+        let kernel = compile::native::collectives(&self.gpu, &membership);
+        Ok((write(&self.kernels).insert(kernel), membership))
     }
 
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {

@@ -1,5 +1,6 @@
 //! Issues encoded commands to a stream.
 
+use super::communicator::{Collective, Membership};
 use super::cublas::{Blas, Product};
 use super::encode::{Launch, Op};
 use super::stream::Stream;
@@ -15,6 +16,7 @@ impl Stream {
             Op::Copy { src, dst, size } => self.copy(src, dst, size),
             Op::Launch(launch) => self.launch_kernel(launch, pdl),
             Op::Product(blas, product) => self.multiply(blas, &product),
+            Op::Collective(membership, collective) => self.communicate(membership, &collective),
         }
     }
 
@@ -35,6 +37,12 @@ impl Stream {
             (self.gpu.api.launch_kernel_ex)(&raw const config, launch.function, params, extra)
         };
         self.gpu.check("cuLaunchKernelEx", code)
+    }
+
+    /// Makes a collective with NCCL, whose status codes do not report the loss of the device.
+    fn communicate(&self, membership: &Membership, collective: &Collective) -> Result<()> {
+        let issued = membership.issue(self.raw, collective);
+        issued.map_err(|error| self.check_health().err().unwrap_or(error))
     }
 
     /// Multiplies with cuBLAS, whose status codes do not report the loss of the device.
