@@ -83,6 +83,8 @@ pub(crate) enum Role {
     Copy,
     /// Computes the grid of the indirect launch that follows.
     Preparation,
+    /// A collective of a group of devices.
+    Collective,
 }
 
 impl Dispatch {

@@ -4,11 +4,18 @@ use std::any::Any;
 use std::sync::Arc;
 
 use crate::core::command::{BufferRange, Command};
+use crate::core::handles::SubmissionIndex;
 use crate::core::memory::Memory;
 use crate::core::report::Reports;
 
 /// An object that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
+
+/// Notices the submissions of a list of commands.
+pub(crate) trait Observer: Send + Sync {
+    /// Called after each submission of the list, and before later ones.
+    fn submitted(&self, submission: SubmissionIndex);
+}
 
 /// How a list of commands first uses a range of bytes that is written before the list runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +41,7 @@ pub(crate) struct CommandList {
     pub read_by_host: bool,
     /// The failure reports of the launches.
     pub reports: Reports,
+    pub observers: Vec<Arc<dyn Observer>>,
 }
 
 impl CommandList {
@@ -74,13 +82,15 @@ impl CommandList {
     }
 
     /// Returns the current lengths, for [`CommandList::truncate`].
-    pub(crate) fn lengths(&self) -> [usize; 4] {
-        [self.commands.len(), self.memories.len(), self.retained.len(), self.reports.len()]
+    pub(crate) fn lengths(&self) -> [usize; 5] {
+        let (commands, memories) = (self.commands.len(), self.memories.len());
+        [commands, memories, self.retained.len(), self.reports.len(), self.observers.len()]
     }
 
     /// Removes everything appended since [`CommandList::lengths`] returned `lengths`.
-    pub(crate) fn truncate(&mut self, lengths: [usize; 4]) {
-        let [commands, memories, retained, reports] = lengths;
+    pub(crate) fn truncate(&mut self, lengths: [usize; 5]) {
+        let [commands, memories, retained, reports, observers] = lengths;
+        self.observers.truncate(observers);
         self.commands.truncate(commands);
         self.memories.truncate(memories);
         self.retained.truncate(retained);

@@ -116,6 +116,16 @@ impl ReportReadback {
     }
 }
 
+/// A submission that failed for a reason that no launch reports.
+#[derive(Debug, Clone)]
+pub(crate) struct FailedSubmission {
+    pub submission: SubmissionIndex,
+    /// The thread that submitted it.
+    pub thread: ThreadId,
+    /// The allocations that it wrote.
+    pub written: Vec<MemoryId>,
+}
+
 /// A submission with a failed launch.
 struct Failure {
     submission: SubmissionIndex,
@@ -172,20 +182,16 @@ impl Failures {
                 continue;
             }
             log::error!("{error}");
-            if failures.len() == MAX_REMEMBERED {
-                failures.remove(0);
-            }
             let (thread, written) = (readback.thread, readback.written.clone());
-            failures.push(Failure {
-                submission,
-                thread,
-                written,
-                error,
-                last_when_reported: None,
-                last_when_reported_to_submitter: None,
-            });
+            remember(&mut failures, FailedSubmission { submission, thread, written }, error);
         }
         done
+    }
+
+    /// Adds submissions that failed with an error.
+    pub(crate) fn add(&self, submissions: Vec<FailedSubmission>, error: &GpuError) {
+        let mut failures = self.lock();
+        submissions.into_iter().for_each(|it| remember(&mut failures, it, error.clone()));
     }
 
     /// Returns the failure that a wait for `submission` reports, if there is one: that of the
@@ -234,6 +240,22 @@ impl Failures {
         }
         Some(failure.error.clone())
     }
+}
+
+/// Adds a failure; forgets the oldest one if there are too many.
+fn remember(failures: &mut Vec<Failure>, failed: FailedSubmission, error: GpuError) {
+    if failures.len() == MAX_REMEMBERED {
+        failures.remove(0);
+    }
+    let FailedSubmission { submission, thread, written } = failed;
+    failures.push(Failure {
+        submission,
+        thread,
+        written,
+        error,
+        last_when_reported: None,
+        last_when_reported_to_submitter: None,
+    });
 }
 
 #[cfg(test)]

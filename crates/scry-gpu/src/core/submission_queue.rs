@@ -12,7 +12,7 @@ use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::command_list::{CommandList, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
-use crate::core::failures::{FailureScope, Failures, ReportReadback};
+use crate::core::failures::{FailedSubmission, FailureScope, Failures, ReportReadback};
 use crate::core::handles::{MemoryId, MemoryKind, RecordingId, SubmissionIndex};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
@@ -210,7 +210,7 @@ impl SubmissionQueue {
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
         let launches = list.launch_count();
-        let CommandList { mut commands, memories, retained, read_by_host, .. } = list;
+        let CommandList { mut commands, memories, retained, read_by_host, observers, .. } = list;
         commands.extend(readback.iter().flat_map(ReportReadback::copies));
         let mut steps = state.schedule(fills.into_iter().chain(commands));
         if read_by_host || readback.is_some() {
@@ -221,6 +221,7 @@ impl SubmissionQueue {
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.mark_initialised());
         state.push(InFlight { submission, _retained: retained, _memories: memories, readback });
+        observers.iter().for_each(|observer| observer.submitted(submission));
         Ok(submission)
     }
 
@@ -274,6 +275,7 @@ impl SubmissionQueue {
         state.hazards = recorded.hazards.clone();
         state.order_all_next = false;
         state.push(InFlight::for_replay(submission, recorded));
+        recorded.list.observers.iter().for_each(|observer| observer.submitted(submission));
         let Some(readback) = readback else { return Ok(submission) };
         // The reports of each replay are copied separately: the next replay may begin before they
         // are read.
@@ -415,6 +417,11 @@ impl SubmissionQueue {
         }
         let last = self.lock().last.unwrap_or(submission);
         self.failures.failure_for_wait(submission, failure_scope, last).map_or(Ok(()), Err)
+    }
+
+    /// Makes waits for these submissions, and for work that may depend on them, fail.
+    pub(crate) fn fail(&self, submissions: Vec<FailedSubmission>, error: &GpuError) {
+        self.failures.add(submissions, error);
     }
 
     /// Returns the latest submission, if there is one.

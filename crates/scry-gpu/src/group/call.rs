@@ -29,6 +29,8 @@ pub(crate) struct Call {
     /// Number of elements: of both buffers, or of the part of one rank where the buffers differ in
     /// length.
     pub count: usize,
+    /// Whether the devices execute the call: the ranks compare it, and exchange no data.
+    pub on_devices: bool,
 }
 
 /// Bytes of an encoded call.
@@ -87,8 +89,10 @@ impl Call {
 
     fn bytes(&self, length: usize, takes_part: bool) -> Option<usize> {
         match takes_part {
-            true => self.count.checked_mul(self.dtype.size())?.checked_mul(length),
-            false => Some(0),
+            true if !self.on_devices => {
+                self.count.checked_mul(self.dtype.size())?.checked_mul(length)
+            }
+            _ => Some(0),
         }
     }
 
@@ -115,6 +119,7 @@ impl Call {
         bytes[0] = code;
         bytes[1] = op.and_then(index).unwrap_or(0) as u8;
         bytes[2] = dtype.unwrap_or(0) as u8;
+        bytes[3] = self.on_devices.into();
         let peer = self.operation.peer().unwrap_or(0) as u32;
         bytes[4..8].copy_from_slice(&peer.to_le_bytes());
         bytes[8..].copy_from_slice(&(self.count as u64).to_le_bytes());
@@ -143,8 +148,8 @@ impl Call {
         let count = usize::try_from(count).ok()?;
         // All buffers of the group, so that no later computation overflows.
         count.checked_mul(dtype.size())?.checked_mul(world)?;
-        let is_valid = peer < world && is_supported(dtype);
-        is_valid.then_some(Self { operation, dtype, count })
+        let is_valid = peer < world && is_supported(dtype) && bytes[3] < 2;
+        is_valid.then_some(Self { operation, dtype, count, on_devices: bytes[3] == 1 })
     }
 }
 
@@ -204,7 +209,7 @@ mod tests {
     fn encoded_calls_are_decoded() {
         for operation in all() {
             for dtype in [DType::U8, DType::BF16, DType::F64] {
-                let call = Call { operation, dtype, count: 77 };
+                let call = Call { operation, dtype, count: 77, on_devices: dtype == DType::U8 };
                 assert_eq!(Call::decode(&call.encode(), 3), Some(call));
             }
         }
@@ -212,7 +217,8 @@ mod tests {
 
     #[test]
     fn impossible_calls_are_rejected() {
-        let valid = Call { operation: Operation::Send { to: 2 }, dtype: DType::F32, count: 5 };
+        let operation = Operation::Send { to: 2 };
+        let valid = Call { operation, dtype: DType::F32, count: 5, on_devices: false };
         let with = |index: usize, byte: u8| {
             let mut bytes = valid.encode();
             bytes[index] = byte;
@@ -223,6 +229,7 @@ mod tests {
         assert_eq!(with(1, 5), None, "reduction");
         assert_eq!(with(2, 12), None, "element type");
         assert_eq!(with(2, 1), None, "i8");
+        assert_eq!(with(3, 2), None, "flag");
         assert_eq!(with(4, 3), None, "rank");
         assert_eq!(with(15, 0x80), None, "length");
     }
@@ -230,7 +237,7 @@ mod tests {
     #[test]
     fn roots_alone_contribute_or_receive() {
         let bytes = |operation, rank| {
-            let call = Call { operation, dtype: DType::F64, count: 5 };
+            let call = Call { operation, dtype: DType::F64, count: 5, on_devices: false };
             let seat = Seat { rank, world: 3 };
             (call.contributed(seat), call.received(seat))
         };
@@ -244,11 +251,17 @@ mod tests {
         assert_eq!(bytes(Operation::ReduceScatter(ReduceOp::Max), 0), (Some(120), Some(40)));
         assert_eq!(bytes(Operation::AllToAll, 0), (Some(120), Some(120)));
         assert_eq!(bytes(Operation::Recv { from: 1 }, 0), (Some(0), Some(40)));
+        let announced =
+            Call { operation: broadcast, dtype: DType::F64, count: 5, on_devices: true };
+        let seat = Seat { rank: 1, world: 3 };
+        assert_eq!((announced.contributed(seat), announced.received(seat)), (Some(0), Some(0)));
     }
 
     #[test]
     fn calls_are_described() {
-        let text = |operation| Call { operation, dtype: DType::F32, count: 8 }.to_string();
+        let text = |operation| {
+            Call { operation, dtype: DType::F32, count: 8, on_devices: false }.to_string()
+        };
         assert_eq!(text(Operation::AllReduce(ReduceOp::Sum)), "all_reduce(sum) of 8 f32");
         assert_eq!(text(Operation::Broadcast { root: 1 }), "broadcast(root 1) of 8 f32");
         assert_eq!(text(Operation::Send { to: 2 }), "send to rank 2 of 8 f32");

@@ -6,6 +6,7 @@ use super::call::Call;
 use super::client::Client;
 use super::coordinator::Coordinator;
 use super::fault::{Fault, Seat};
+use super::progress::Progress;
 use super::results::Received;
 use super::server::Server;
 use super::wait::Wait;
@@ -37,6 +38,16 @@ impl Channel {
                 let expected = call.received(seat).unwrap_or(usize::MAX);
                 client.exchange(call, &data, expected, wait).map(Received::all)
             }
+        }
+    }
+
+    /// Reports how far the device of this rank is in the calls that it executes. Returns the fault
+    /// of the group, if it has ended.
+    pub(super) fn report(&mut self, progress: &Progress) -> Result<(), Fault> {
+        match self {
+            Self::Process { coordinator, rank } => coordinator.report(*rank, progress),
+            Self::Server(server) => server.coordinator.report(0, progress),
+            Self::Client(client) => client.report(progress),
         }
     }
 

@@ -9,6 +9,7 @@ use super::call::Call;
 use super::fault::{Fault, Seat};
 use super::handshake::{self, Introduction, MESSAGE_LIMIT, NotJoined};
 use super::message::{Request, encode_request, read_reply};
+use super::progress::Progress;
 use super::rendezvous::Rendezvous;
 use super::token::Token;
 use super::wait::{Ended, Wait};
@@ -125,6 +126,19 @@ impl Client {
                 self.receive(expected, &Wait { limit: wait.limit.saturating_add(GRACE), ..*wait })
             }
             Err(broken) => Err(self.stop(&broken, wait)),
+        }
+    }
+
+    /// Reports how far the device of this rank is. Returns the fault of the group.
+    pub(super) fn report(&mut self, progress: &Progress) -> Result<(), Fault> {
+        self.fault.clone().map_or(Ok(()), Err)?;
+        if self.process.has_forked() {
+            return Err(Fault::forked(self.seat.rank));
+        }
+        let wait = Wait { limit: GRACE, interrupted: &|| false };
+        match self.wire.write(&encode_request(&Request::Progress(*progress)), &wait) {
+            Ok(()) => self.receive(0, &wait).map(|_| ()),
+            Err(broken) => Err(self.stop(&broken, &wait)),
         }
     }
 

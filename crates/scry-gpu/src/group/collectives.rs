@@ -3,6 +3,8 @@
 use super::arithmetic;
 use super::call::{Call, Operation};
 use super::device_group::DeviceGroup;
+use super::fault::Fault;
+use super::nccl::Nccl;
 use super::reduce_op::ReduceOp;
 use crate::api::binding::View;
 use crate::api::dtype::DType;
@@ -315,12 +317,22 @@ impl DeviceGroup {
         }
         let sides = (source.as_ref(), destination.as_ref());
         let count = count(function, operation, sides, self.world())?;
-        let call = Call { operation, dtype, count };
+        let call = Call { operation, dtype, count, on_devices: false };
         self.check_overlap(function, &call, sides)?;
         let views = (source.map(|side| side.view), destination.map(|side| side.view));
-        self.engine
-            .run(function, &call, self.device(), views, self.time_limit())
-            .in_function(function)
+        let limit = self.time_limit();
+        let result = match &self.nccl {
+            Some(nccl) if Nccl::executes(&call) => {
+                nccl.run(function, &call, &self.host, views, limit)
+            }
+            _ => self.host.run(function, &call, self.device(), views, limit),
+        };
+        if let (Err(error), Some(nccl)) = (&result, &self.nccl)
+            && let Some(fault) = Fault::of_error(error)
+        {
+            nccl.end(&fault);
+        }
+        result.in_function(function)
     }
 
     /// Checks that buffers overlap only if one is the part of the other that it is copied to or

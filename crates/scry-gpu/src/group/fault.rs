@@ -109,6 +109,13 @@ impl Fault {
         )
     }
 
+    /// Returns the fault of an error; `None` for errors that are not of a group.
+    pub(super) fn of_error(error: &GpuError) -> Option<Self> {
+        let GpuError::Group(error) = error else { return None };
+        let GroupError { fault, ranks, problem, help, .. } = error.clone();
+        Some(Self { kind: fault, ranks, problem, help })
+    }
+
     /// Returns the error for the caller at `seat`.
     pub(super) fn error(self, seat: Seat, function: &'static str) -> GpuError {
         let Self { kind: fault, ranks, problem, help } = self;

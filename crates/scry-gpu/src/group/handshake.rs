@@ -26,7 +26,7 @@ pub(super) const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
 const MAGIC: [u8; 8] = *b"\x89scrygrp";
 
 /// Version of the messages, those of [`message`](super::message) included.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 const HELLO_SIZE: usize = 28;
 const FACTS_SIZE: usize = 42;
@@ -250,8 +250,8 @@ mod tests {
             Err("it is not a rank of a group".into())
         );
         let mut newer = hello();
-        newer[8] = 2;
-        let text = "it has version 2 of the protocol, this rank 1";
+        newer[8] = 3;
+        let text = "it has version 3 of the protocol, this rank 2";
         assert_eq!(serve(newer), Err(text.to_owned()));
     }
 }

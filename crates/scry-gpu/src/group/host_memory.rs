@@ -1,11 +1,13 @@
 //! Executes calls through the memory of the host: the reference for faster ways.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::call::Call;
 use super::channel::Channel;
 use super::fault::{Fault, Seat};
+use super::progress::Progress;
+use super::results::Received;
 use super::wait::Wait;
 use crate::api::binding::View;
 use crate::api::device::Device;
@@ -38,8 +40,7 @@ impl HostMemory {
         (source, destination): (Option<View<'_>>, Option<View<'_>>),
         limit: Duration,
     ) -> Result<()> {
-        // Poison is ignored: a panic leaves the channel between two calls, or its group ended.
-        let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channel = self.lock();
         let (sends, receives) = call.operation.takes_part(self.seat.rank);
         let data = match source.filter(|_| sends).map(read) {
             None => Vec::new(),
@@ -52,17 +53,63 @@ impl HostMemory {
                 return Err(error);
             }
         };
-        let start = device.context.start_wait();
-        let interrupted = || start.check_interrupts(&device.context).is_err();
-        let wait = Wait { limit, interrupted: &interrupted };
-        let received = channel.exchange(self.seat, call, data, &wait);
-        let received = received.map_err(|fault: Fault| fault.error(self.seat, function))?;
+        let received = self.exchange_locked(&mut channel, function, call, device, data, limit)?;
         match destination.filter(|_| receives) {
             Some(destination) => {
                 device_bytes::write(destination, &received).inspect_err(|_| channel.abort())
             }
             None => Ok(()),
         }
+    }
+
+    /// Makes a call with bytes of the host. Returns the bytes that the rank receives.
+    pub(super) fn exchange(
+        &self,
+        function: &'static str,
+        call: &Call,
+        device: &Device,
+        data: Vec<u8>,
+        limit: Duration,
+    ) -> Result<Received> {
+        self.exchange_locked(&mut self.lock(), function, call, device, data, limit)
+    }
+
+    fn exchange_locked(
+        &self,
+        channel: &mut Channel,
+        function: &'static str,
+        call: &Call,
+        device: &Device,
+        data: Vec<u8>,
+        limit: Duration,
+    ) -> Result<Received> {
+        let start = device.context.start_wait();
+        let interrupted = || start.check_interrupts(&device.context).is_err();
+        let wait = Wait { limit, interrupted: &interrupted };
+        let received = channel.exchange(self.seat, call, data, &wait);
+        received.map_err(|fault: Fault| fault.error(self.seat, function))
+    }
+
+    /// Reports how far the device of this rank is. Returns the fault of the group, if it has ended;
+    /// `None` without a report if a call is in progress.
+    pub(super) fn report(&self, progress: &Progress) -> Option<Option<Fault>> {
+        let mut channel = match self.channel.try_lock() {
+            Ok(channel) => channel,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(channel.report(progress).err())
+    }
+
+    /// Ends the group, because the device of this rank failed. Returns the fault.
+    pub(super) fn abort(&self) -> Fault {
+        self.lock().abort();
+        Fault::device_failed(self.seat.rank)
+    }
+
+    // Poison is ignored: a panic leaves the channel between two calls, or its group ended.
+    fn lock(&self) -> MutexGuard<'_, Channel> {
+        self.channel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

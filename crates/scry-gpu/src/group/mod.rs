@@ -20,12 +20,16 @@ mod handshake;
 mod host_memory;
 mod membership;
 mod message;
+mod nccl;
+mod negotiation;
+mod progress;
 mod reduce_op;
 mod rendezvous;
 mod results;
 mod server;
 mod token;
 mod wait;
+mod watchdog;
 mod wire;
 
 pub(crate) use call::{Call, ENCODED_SIZE as CALL_SIZE, Operation};

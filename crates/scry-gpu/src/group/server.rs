@@ -301,6 +301,12 @@ fn serve_calls(
                 calls.fetch_sub(1, Ordering::Relaxed);
                 served?;
             }
+            Some(Request::Progress(progress)) => {
+                let result = coordinator.report(rank, &progress);
+                let reply = result.as_ref().map(|()| &[][..]).map_err(Clone::clone);
+                let wait = Wait { limit: MESSAGE_LIMIT, interrupted: &|| false };
+                write_reply(wire, &reply, &wait).map_err(broken)?;
+            }
             Some(Request::Leave) => return Ok(()),
             Some(Request::DeviceFailed) => return Err(Fault::device_failed(rank)),
             Some(Request::Interrupted) => return Err(Fault::interrupted(rank)),
@@ -347,7 +353,8 @@ mod tests {
         let coordinator = Coordinator::new(2);
         let wire = Wire::new(accepted).expect("it is open");
         serve(&coordinator, Seat { rank: 1, world: 2 }, wire, &AtomicUsize::new(0));
-        let barrier = Call { operation: Operation::Barrier, dtype: DType::U8, count: 0 };
+        let barrier =
+            Call { operation: Operation::Barrier, dtype: DType::U8, count: 0, on_devices: false };
         coordinator.exchange(0, &barrier, Vec::new(), &wait).expect_err("rank 1 is gone")
     }
 
@@ -362,7 +369,7 @@ mod tests {
     #[test]
     fn stated_lengths_are_not_trusted() {
         let operation = Operation::Send { to: 0 };
-        let call = Call { operation, dtype: DType::U8, count: usize::MAX / 4 };
+        let call = Call { operation, dtype: DType::U8, count: usize::MAX / 4, on_devices: false };
         let limit = Duration::from_secs(9);
         let fault = fault_after(&encode_request(&Request::Call { call, limit }));
         assert_eq!(fault.problem, "the connection to rank 1 was closed");

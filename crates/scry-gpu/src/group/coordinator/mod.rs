@@ -5,10 +5,11 @@
 //! in progress, and each later one at once: ranks cannot get out of step.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::call::{Call, Operation};
 use super::fault::{Fault, ranks_text};
+use super::progress::{Progress, Unfinished};
 use super::results::{Received, results};
 use super::wait::{Ended, Wait};
 use crate::api::error::GroupFault;
@@ -26,6 +27,8 @@ pub(super) struct Coordinator {
 #[derive(Debug)]
 struct State {
     members: Vec<Member>,
+    /// The number of collectives that each rank has submitted to its device.
+    submitted: Vec<u64>,
     fault: Option<Fault>,
 }
 
@@ -45,7 +48,7 @@ enum Member {
 impl Coordinator {
     pub(super) fn new(world: usize) -> Self {
         let members = (0..world).map(|_| Member::Idle).collect();
-        let state = Mutex::new(State { members, fault: None });
+        let state = Mutex::new(State { members, submitted: vec![0; world], fault: None });
         Self { state, changed: Condvar::new(), process: Process::current() }
     }
 
@@ -82,6 +85,21 @@ impl Coordinator {
             let waited = self.changed.wait_timeout(state, wait.slice(start));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Notes how far the device of `rank` is. Returns the fault of the group, which may result from
+    /// the report.
+    pub(super) fn report(&self, rank: usize, progress: &Progress) -> Result<(), Fault> {
+        if self.process.has_forked() {
+            return Err(Fault::forked(rank));
+        }
+        let mut state = self.lock();
+        state.submitted[rank] = progress.submitted;
+        if let Some(fault) = progress.oldest.and_then(|oldest| state.judge(rank, &oldest)) {
+            state.abort(fault);
+            self.changed.notify_all();
+        }
+        state.fault.clone().map_or(Ok(()), Err)
     }
 
     /// Ends the group, unless it has ended already.
@@ -219,6 +237,34 @@ impl State {
         Err(differing(calls.iter().map(|(rank, _)| *rank).collect(), &calls))
     }
 
+    /// Returns the fault of a call that the device of `rank` has not finished, if it will never be:
+    /// a rank that it needs has left, or its time limit has passed.
+    fn judge(&self, rank: usize, oldest: &Unfinished) -> Option<Fault> {
+        let call = oldest.call;
+        let missing: Vec<usize> = match call.operation {
+            Operation::Send { to: peer } | Operation::Recv { from: peer } => vec![peer],
+            _ => {
+                let is_missing = |rank: &usize| self.submitted[*rank] < oldest.number;
+                (0..self.members.len()).filter(is_missing).collect()
+            }
+        };
+        let has_left = |rank: &&usize| matches!(self.members[**rank], Member::Left);
+        if let Some(left) = missing.iter().find(has_left) {
+            return Some(Fault::left(*left));
+        }
+        let limit = oldest.exceeded?;
+        if missing.is_empty() {
+            let problem = format!(
+                "the GPU of rank {rank} did not finish {call} within {limit:?}, although all ranks \
+                 have made the call"
+            );
+            let help = "look for work on the GPUs of the group that does not end, or raise \
+                        DeviceGroup::set_time_limit";
+            return Some(Fault::new(GroupFault::Unresponsive, [rank], problem, help));
+        }
+        Some(self.silent(missing, &call, limit))
+    }
+
     /// Returns the fault of a call whose time limit has passed: it names the ranks that the call
     /// waits for.
     fn unresponsive(&self, call: &Call, wait: &Wait<'_>) -> Fault {
@@ -226,15 +272,18 @@ impl State {
             Operation::Send { to: peer } | Operation::Recv { from: peer } => *rank == peer,
             _ => !self.call(*rank).is_some_and(|call| call.operation.is_collective()),
         };
-        let missing: Vec<usize> = (0..self.members.len()).filter(is_missing).collect();
+        self.silent((0..self.members.len()).filter(is_missing).collect(), call, wait.limit)
+    }
+
+    /// Returns the fault of ranks that do not make a call.
+    fn silent(&self, missing: Vec<usize>, call: &Call, limit: Duration) -> Fault {
         let busy: Vec<String> = missing
             .iter()
             .filter_map(|rank| Some(format!("; rank {rank} is in {}", self.call(*rank)?)))
             .collect();
         let problem = format!(
-            "{} made no call that matches {call} within {:?}{}",
+            "{} made no call that matches {call} within {limit:?}{}",
             ranks_text(&missing),
-            wait.limit,
             busy.concat()
         );
         let help = "look for what keeps it busy, or for a call that it does not make; raise \

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     fn call(operation: Operation) -> Call {
-        Call { operation, dtype: DType::F32, count: 5 }
+        Call { operation, dtype: DType::F32, count: 5, on_devices: false }
     }
 
     fn range(address: u64, size: u64) -> Range {
