@@ -303,6 +303,30 @@ impl DeviceGroup {
         source: Option<Side<'_>>,
         destination: Option<Side<'_>>,
     ) -> Result<()> {
+        let (call, views) = self.checked(function, operation, source, destination)?;
+        let limit = self.time_limit();
+        let result = match &self.nccl {
+            Some(nccl) if Nccl::executes(&call) => {
+                nccl.run(function, &call, &self.host, views, limit)
+            }
+            _ => self.host.run(function, &call, self.device(), views, limit),
+        };
+        if let (Err(error), Some(nccl)) = (&result, &self.nccl)
+            && let Some(fault) = Fault::of_error(error)
+        {
+            nccl.end(&fault);
+        }
+        result.in_function(function)
+    }
+
+    /// Checks a call, and returns it with the bytes of its buffers.
+    pub(super) fn checked<'a>(
+        &self,
+        function: &'static str,
+        operation: Operation,
+        source: Option<Side<'a>>,
+        destination: Option<Side<'a>>,
+    ) -> Result<(Call, (Option<View<'a>>, Option<View<'a>>))> {
         self.device().context.check_alive().in_function(function)?;
         let mut dtype = DType::U8;
         for side in [&source, &destination].into_iter().flatten() {
@@ -319,20 +343,7 @@ impl DeviceGroup {
         let count = count(function, operation, sides, self.world())?;
         let call = Call { operation, dtype, count, on_devices: false };
         self.check_overlap(function, &call, sides)?;
-        let views = (source.map(|side| side.view), destination.map(|side| side.view));
-        let limit = self.time_limit();
-        let result = match &self.nccl {
-            Some(nccl) if Nccl::executes(&call) => {
-                nccl.run(function, &call, &self.host, views, limit)
-            }
-            _ => self.host.run(function, &call, self.device(), views, limit),
-        };
-        if let (Err(error), Some(nccl)) = (&result, &self.nccl)
-            && let Some(fault) = Fault::of_error(error)
-        {
-            nccl.end(&fault);
-        }
-        result.in_function(function)
+        Ok((call, (source.map(|side| side.view), destination.map(|side| side.view))))
     }
 
     /// Checks that buffers overlap only if one is the part of the other that it is copied to or
@@ -374,7 +385,7 @@ impl DeviceGroup {
     }
 
     /// Checks that a rank is in the group.
-    fn check_rank(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
+    pub(super) fn check_rank(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
         let world = self.world();
         if rank < world {
             return Ok(());
@@ -388,7 +399,7 @@ impl DeviceGroup {
     }
 
     /// Checks that a rank is another one of the group.
-    fn check_peer(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
+    pub(super) fn check_peer(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
         self.check_rank(function, argument, rank)?;
         if rank != self.seat().rank {
             return Ok(());
@@ -400,13 +411,13 @@ impl DeviceGroup {
 }
 
 /// A buffer of a call.
-struct Side<'a> {
+pub(super) struct Side<'a> {
     name: &'static str,
     view: View<'a>,
 }
 
 impl<'a> Side<'a> {
-    fn new<E: Elements>(name: &'static str, elements: &'a E) -> Self {
+    pub(super) fn new<E: Elements>(name: &'static str, elements: &'a E) -> Self {
         Self { name, view: elements.bytes() }
     }
 

@@ -8,6 +8,7 @@
 //! other processes access to that of rank 0, and [`client`] uses it.
 
 mod arithmetic;
+mod batch;
 mod call;
 mod channel;
 mod client;

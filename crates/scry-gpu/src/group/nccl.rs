@@ -132,7 +132,12 @@ impl Nccl {
             if !matches!(error, GpuError::Interrupted(_)) {
                 self.end(&host.abort());
             }
-        })
+        })?;
+        // Its submission may have come too late to be among those that the end of the group failed.
+        match self.state.fault() {
+            Some(fault) => Err(fault.error(self.state.seat, function)),
+            None => Ok(()),
+        }
     }
 
     /// Adds a call to a list of commands.
@@ -297,11 +302,6 @@ impl State {
             progress.unfinished.pop_front();
         }
         Ok((progress.submitted, progress.unfinished.front().cloned()))
-    }
-
-    /// Returns whether a call was submitted that may be unfinished.
-    pub(super) fn is_busy(&self) -> bool {
-        !lock(&self.progress).unfinished.is_empty()
     }
 
     /// Ends all unfinished calls: waits for their results fail.

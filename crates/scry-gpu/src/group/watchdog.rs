@@ -18,6 +18,9 @@ const POLL: Duration = Duration::from_millis(20);
 /// Time between two reports of an unfinished call to the coordinator.
 const REPORT: Duration = Duration::from_millis(200);
 
+/// How long the coordinator may need to find out which rank is at fault for a failure of NCCL.
+const DIAGNOSIS: Duration = Duration::from_secs(2);
+
 /// How long a rank that leaves waits for the calls of its device.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -46,6 +49,7 @@ impl Watchdog {
             host: host.clone(),
             limit: limit.clone(),
             reported: (Instant::now(), 0),
+            failed: None,
         };
         let has_to_end = ends.clone();
         let name = format!("scry-group-{}", state.seat.rank);
@@ -111,6 +115,8 @@ struct Watch {
     limit: Arc<Mutex<Duration>>,
     /// When the rank last reported, and the number of collectives that it had submitted.
     reported: (Instant, u64),
+    /// When NCCL first reported a failure.
+    failed: Option<Instant>,
 }
 
 impl Watch {
@@ -133,12 +139,14 @@ impl Watch {
         }
         if let Some(problem) = self.state.communicator.failure() {
             let rank = self.state.seat.rank;
-            log::error!(target: "scry::group", "rank {rank}: NCCL: {problem}");
-            // The coordinator may have found out which rank is at fault.
-            let known = self.host.report(&self.progress(submitted, oldest.as_ref()));
-            let fault = known.flatten().unwrap_or_else(|| self.host.abort());
-            self.state.end(&fault);
-            return Ok(());
+            let noticed = *self.failed.get_or_insert_with(|| {
+                log::error!(target: "scry::group", "rank {rank}: NCCL: {problem}");
+                Instant::now()
+            });
+            if noticed.elapsed() >= DIAGNOSIS {
+                self.state.end(&self.host.abort());
+                return Ok(());
+            }
         }
         if let Some(fault) = self.host.report(&self.progress(submitted, oldest.as_ref())) {
             self.reported = (Instant::now(), submitted);

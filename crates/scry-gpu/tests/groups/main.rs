@@ -7,6 +7,7 @@ mod collectives;
 mod faults;
 mod interleavings;
 mod local;
+mod nccl;
 mod processes;
 mod reference;
 mod rejections;

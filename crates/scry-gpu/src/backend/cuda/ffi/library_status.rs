@@ -88,7 +88,7 @@ mod tests {
             ("libcublas", "install NVIDIA's CUDA toolkit"),
             ("libnccl", "install NCCL"),
         ];
-        for (library, (file_name, help)) in found.into_iter().zip(expected) {
+        for (library, (file_name, hint)) in found.into_iter().zip(expected) {
             match library.state {
                 LibraryState::Found { file, version } => {
                     assert!(file.contains(&library.name.to_lowercase()), "{file}");
@@ -98,7 +98,7 @@ mod tests {
                 }
                 LibraryState::Absent { reason, help } => {
                     let text = format!("{reason}; {help}");
-                    let words = [file_name, help];
+                    let words = [file_name, hint];
                     assert!(words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
                 }
             }
