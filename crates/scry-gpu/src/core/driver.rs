@@ -189,7 +189,7 @@ pub(crate) trait Driver: Send + Sync {
     }
 
     /// Joins a communicator. Returns when all ranks have, with the kernel of its collectives: each
-    /// launch has an encoded [`Call`](crate::group::Call) as immediates, and the buffers that the
+    /// launch has an encoded [`Call`](crate::core::collective::Call) as immediates, and the buffers that the
     /// rank reads and writes as bindings, in this order. All ranks must launch the same
     /// collectives, in the same order.
     fn join_communicator(

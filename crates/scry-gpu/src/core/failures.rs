@@ -264,6 +264,24 @@ mod tests {
     use crate::api::error::InterruptedError;
     use crate::core::id::Slots;
 
+    /// They are reported like failed launches: to readers of what they wrote.
+    #[test]
+    fn added_failures_are_reported() {
+        let [written, other] = memories();
+        let failures = failures(&[], true, other);
+        let submission = SubmissionIndex(5);
+        let thread = thread::current().id();
+        let error =
+            GpuError::Interrupted(InterruptedError { function: None, device: "five".to_owned() });
+        failures.add(vec![FailedSubmission { submission, thread, written: vec![written] }], &error);
+        let last = SubmissionIndex(6);
+        let found = |at, scope| failures.failure_for_wait(SubmissionIndex(at), scope, last);
+        assert!(found(4, FailureScope::Reader(Some(written))).is_none());
+        assert!(found(6, FailureScope::None).is_none());
+        assert!(found(6, FailureScope::Task(Some(written))).is_some());
+        assert!(found(7, FailureScope::Task(Some(written))).is_none(), "submitted afterwards");
+    }
+
     /// Returns failures of submissions of this thread, or of another one, that all wrote an
     /// allocation.
     fn failures(submissions: &[u64], is_own: bool, written: MemoryId) -> Failures {

@@ -1,14 +1,14 @@
 //! Collectives in batches and recordings.
 
-use super::call::Operation;
 use super::collectives::Side;
 use super::device_group::{DeviceGroup, GroupTransport};
 use super::fault::Fault;
 use super::nccl::Nccl;
-use super::reduce_op::ReduceOp;
 use crate::api::batch::Batch;
 use crate::api::elements::Elements;
 use crate::api::error::{ArgumentError, GpuError, InFunction, Result};
+use crate::api::reduce_op::ReduceOp;
+use crate::core::collective::Operation;
 use crate::core::same_device::same_device;
 
 /// Collectives of a group whose [`DeviceGroup::transport`] is [`GroupTransport::Nccl`]. All ranks

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::call::Call;
 use super::client::Client;
 use super::coordinator::Coordinator;
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::progress::Progress;
 use super::results::Received;
 use super::server::Server;
 use super::wait::Wait;
+use crate::core::collective::Call;
+use crate::core::collective::Seat;
 
 /// The way of a rank to the coordinator.
 #[derive(Debug)]

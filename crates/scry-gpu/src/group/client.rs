@@ -5,8 +5,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::call::Call;
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::handshake::{self, Introduction, MESSAGE_LIMIT, NotJoined};
 use super::message::{Request, encode_request, read_reply};
 use super::progress::Progress;
@@ -15,6 +14,8 @@ use super::token::Token;
 use super::wait::{Ended, Wait};
 use super::wire::{Broken, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::Call;
+use crate::core::collective::Seat;
 use crate::lifecycle::fork_guard::Process;
 
 /// How much longer than its time limit a rank waits for rank 0, which finds out at that limit which

@@ -1,16 +1,15 @@
 //! The collectives: their checks, and their description as data.
 
-use super::arithmetic;
-use super::call::{Call, Operation};
 use super::device_group::DeviceGroup;
 use super::fault::Fault;
 use super::nccl::Nccl;
-use super::reduce_op::ReduceOp;
 use crate::api::binding::View;
 use crate::api::dtype::DType;
 use crate::api::elements::Elements;
 use crate::api::error::{ArgumentError, BufferAccessError, GpuError, InFunction, Result};
+use crate::api::reduce_op::ReduceOp;
 use crate::api::untyped_buffer::check_same_elements;
+use crate::core::collective::{Call, Operation, is_supported};
 use crate::core::same_device::same_device;
 
 /// The collectives. Each is called by all ranks, with elements of type `f32`, `f64`, `f16`, `bf16`,
@@ -429,7 +428,7 @@ impl<'a> Side<'a> {
     fn dtype(&self, function: &str) -> Result<DType> {
         let element = &self.view.element;
         if let Some(dtype) = DType::of_layout(&element.layout)
-            && arithmetic::is_supported(dtype)
+            && is_supported(dtype)
         {
             return Ok(dtype);
         }

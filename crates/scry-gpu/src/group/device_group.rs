@@ -9,7 +9,7 @@ use super::channel::Channel;
 use super::client;
 use super::coordinator::Coordinator;
 use super::duplicates::{self, Gpu};
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::handshake::Introduction;
 use super::host_memory::HostMemory;
 use super::membership::Membership;
@@ -21,6 +21,7 @@ use super::wait::Wait;
 use crate::api::device::Device;
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::api::info::DeviceKind;
+use crate::core::collective::Seat;
 
 /// The largest number of ranks.
 const MAX_WORLD: usize = 1 << 16;
@@ -34,16 +35,21 @@ const MAX_WORLD: usize = 1 << 16;
 /// group of several processes, on one or several hosts.
 ///
 /// A call reads its source after all work submitted before that writes it, and later work sees its
-/// results: no barriers are needed. It returns when all ranks have made it. Its operation, element
-/// type and length are compared over the group first: an error names the rank that differs.
+/// results: no barriers are needed. Through host memory it returns when all ranks have made it, and
+/// its operation, element type and length are compared over the group first: an error names the
+/// rank that differs. Through NCCL, the first call of each kind and magnitude does that too; later
+/// ones are only submitted, like launches, and faults are errors of whatever waits for their
+/// results. With the environment variable `SCRY_GROUP_CHECK=1` all calls are compared.
 ///
 /// If a rank leaves the group, fails, makes another call or does not call within
 /// [the time limit](DeviceGroup::set_time_limit), every other rank gets
 /// [`GpuError::Group`], which names it. The group has then ended, and all later calls return the
 /// same error; the devices remain usable, and may form a new group.
 ///
-/// Collectives of CUDA devices are made by NVIDIA's library NCCL if it is installed; all others
-/// pass through host memory, which is slow: [`DeviceGroup::transport`].
+/// Collectives of CUDA devices are made by NVIDIA's library NCCL if all ranks have the same version
+/// of it; all others pass through host memory, which is slow: [`DeviceGroup::transport`]. The
+/// environment variable `SCRY_GROUP` decides instead: with `host` NCCL is not used, and with `nccl`
+/// a group that cannot use it is an error.
 ///
 /// ```
 /// use scry_gpu::{Device, DeviceGroup, ReduceOp};

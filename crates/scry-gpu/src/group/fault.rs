@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::api::error::{GpuError, GroupError, GroupFault};
+use crate::core::collective::Seat;
 
 /// Why a group cannot be formed or used. Every rank gets the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +13,6 @@ pub(super) struct Fault {
     pub ranks: Vec<usize>,
     pub problem: String,
     pub help: String,
-}
-
-/// A member of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seat {
-    pub rank: usize,
-    pub world: usize,
 }
 
 impl Fault {

@@ -14,11 +14,12 @@
 use std::time::Duration;
 
 use super::duplicates::Gpu;
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::token::{PROOF_SIZE, Side, Token, are_equal, nonce};
 use super::wait::Wait;
 use super::wire::{Broken, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::Seat;
 
 /// The longest time between two messages of a handshake.
 pub(super) const MESSAGE_LIMIT: Duration = Duration::from_secs(5);

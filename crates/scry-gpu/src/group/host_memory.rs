@@ -3,9 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use super::call::Call;
 use super::channel::Channel;
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::progress::Progress;
 use super::results::Received;
 use super::wait::Wait;
@@ -13,6 +12,8 @@ use crate::api::binding::View;
 use crate::api::device::Device;
 use crate::api::element::zeroed;
 use crate::api::error::{GpuError, Result};
+use crate::core::collective::Call;
+use crate::core::collective::Seat;
 use crate::core::device_bytes;
 use crate::core::transfer::Pages;
 

@@ -11,12 +11,12 @@
 
 use std::time::Duration;
 
-use super::call::{Call, ENCODED_SIZE};
 use super::fault::Fault;
 use super::progress::{PROGRESS_SIZE, Progress};
 use super::wait::Wait;
 use super::wire::{Broken, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::{Call, ENCODED_SIZE};
 
 const REQUEST_SIZE: usize = 1 + PROGRESS_SIZE;
 const CALL_END: usize = 9 + ENCODED_SIZE;
@@ -191,9 +191,9 @@ impl Shorten for String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::call::Operation;
     use super::*;
     use crate::api::dtype::DType;
+    use crate::core::collective::Operation;
 
     #[test]
     fn requests_are_decoded() {

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::call::{Call, Operation};
-use super::fault::{Fault, Seat, ranks_text};
+use super::fault::{Fault, ranks_text};
 use super::host_memory::HostMemory;
 use super::nccl::{self, Nccl};
 use crate::api::device::Device;
@@ -11,6 +10,8 @@ use crate::api::dtype::DType;
 use crate::api::error::{ArgumentError, GpuError, GroupFault, Result};
 use crate::api::info::BackendKind;
 use crate::backend;
+use crate::core::collective::Seat;
+use crate::core::collective::{Call, Operation};
 use crate::core::driver::CommunicatorJob;
 
 /// The environment variable that chooses the transport.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::call::{Call, ENCODED_SIZE};
+use crate::core::collective::{Call, ENCODED_SIZE};
 
 /// What a rank reports about the calls that its device executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,7 +64,7 @@ impl Progress {
 mod tests {
     use super::*;
     use crate::api::dtype::DType;
-    use crate::group::call::Operation;
+    use crate::core::collective::Operation;
 
     #[test]
     fn reports_are_decoded() {

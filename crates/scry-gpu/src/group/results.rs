@@ -4,7 +4,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use super::arithmetic::reduce;
-use super::call::{Call, Operation};
+use crate::core::collective::{Call, Operation};
 
 /// The bytes that one rank receives; ranks share what is the same for them.
 #[derive(Debug, Clone)]
@@ -80,9 +80,9 @@ pub(super) fn results(call: &Call, mut contributions: Vec<Vec<u8>>) -> Vec<Recei
 
 #[cfg(test)]
 mod tests {
-    use super::super::reduce_op::ReduceOp;
     use super::*;
     use crate::api::dtype::DType;
+    use crate::api::reduce_op::ReduceOp;
 
     /// Two elements for each of three ranks; rank `r` sends `10 r`, `10 r + 1` and so on.
     fn received(operation: Operation, count: usize) -> Vec<Vec<u8>> {

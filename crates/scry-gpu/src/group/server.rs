@@ -11,10 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::call::Call;
 use super::coordinator::Coordinator;
 use super::duplicates::{self, Gpu};
-use super::fault::{Fault, Seat, ranks_text};
+use super::fault::{Fault, ranks_text};
 use super::handshake::{self, Introduction, MESSAGE_LIMIT};
 use super::message::{Request, read_request, write_reply};
 use super::rendezvous::Rendezvous;
@@ -23,6 +22,8 @@ use super::token::Token;
 use super::wait::{Ended, Wait};
 use super::wire::{Broken, Closer, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::Call;
+use crate::core::collective::Seat;
 use crate::lifecycle::fork_guard::Process;
 
 /// The most connections that may be in their handshake; further ones are closed, and ranks try
@@ -337,7 +338,7 @@ fn serve_call(
 mod tests {
     use super::*;
     use crate::api::dtype::DType;
-    use crate::group::call::Operation;
+    use crate::core::collective::Operation;
     use crate::group::message::encode_request;
 
     /// Lets rank 1 of 2 send these bytes and end. Returns the fault of the group.

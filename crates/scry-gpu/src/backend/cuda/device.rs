@@ -152,19 +152,14 @@ impl Gpu {
         self.check("cuDeviceGetCount", unsafe { (self.api.device_get_count)(&raw mut count) })?;
         let mut peers = Vec::new();
         for ordinal in 0..count {
-            let (mut device, mut can_access) = (self.device, 0);
+            let mut device = self.device;
             // SAFETY: the driver writes a device.
             let code = unsafe { (self.api.device_get)(&raw mut device, ordinal) };
             self.check("cuDeviceGet", code)?;
             if device == self.device {
                 continue;
             }
-            // SAFETY: the driver writes an integer.
-            let code = unsafe {
-                (self.api.device_can_access_peer)(&raw mut can_access, device, self.device)
-            };
-            self.check("cuDeviceCanAccessPeer", code)?;
-            if can_access != 0 {
+            if can_access(self.api, device, self.device) {
                 peers.push(device);
             }
         }
@@ -215,6 +210,14 @@ impl Gpu {
         self.check("cuMemGetInfo", code)?;
         Ok((free as u64, total as u64))
     }
+}
+
+/// Returns whether a device can access the memory of another one.
+pub(super) fn can_access(api: &Api, device: Device, owner: Device) -> bool {
+    let mut can_access = 0;
+    // SAFETY: the driver writes an integer, or returns an error.
+    let code = unsafe { (api.device_can_access_peer)(&raw mut can_access, device, owner) };
+    code == Code::SUCCESS && can_access != 0
 }
 
 impl Drop for Gpu {

@@ -25,7 +25,8 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::thread;
 use std::time::Duration;
 
 use self::device::Gpu;
@@ -66,6 +67,7 @@ struct CudaDriver {
     recordings: RwLock<Slots<RecordingMark, Graph>>,
     kernels: RwLock<Kernels>,
     blas: LazyBlas,
+    communicators: Mutex<Vec<Weak<Membership>>>,
     queue: Queue,
     blocks: RwLock<Blocks>,
     heap: Arc<Heap>,
@@ -78,6 +80,7 @@ impl CudaDriver {
             recordings: RwLock::default(),
             kernels: RwLock::default(),
             blas: LazyBlas::default(),
+            communicators: Mutex::default(),
             queue: Queue::new(&gpu)?,
             blocks: RwLock::default(),
             heap: Heap::new(&gpu)?,
@@ -89,6 +92,24 @@ impl CudaDriver {
         self.gpu.check_alive()?;
         let block = read(&self.blocks).get(id).cloned();
         block.ok_or_else(|| self.gpu.defect_error(call, no_allocation(id)))
+    }
+
+    /// Aborts the communicators, whose kernels do not poll for cancellation. Returns whether there
+    /// are any.
+    fn abort_communicators(&self) -> bool {
+        let memberships: Vec<_> =
+            lock(&self.communicators).iter().filter_map(Weak::upgrade).collect();
+        for membership in &memberships {
+            let membership = Arc::clone(membership);
+            // An abort may wait for other ranks after it has ended the work of the device.
+            let spawned = thread::Builder::new()
+                .name("scry-nccl-abort".to_owned())
+                .spawn(move || membership.abort());
+            if let Err(error) = spawned {
+                log::error!("cuda: no thread could be started: {error}");
+            }
+        }
+        !memberships.is_empty()
     }
 
     /// Calls `work` with the tables read-locked.
@@ -154,6 +175,10 @@ impl Driver for CudaDriver {
         let current = self.gpu.current_uncounted()?;
         let membership = Membership::join(&self.gpu, job)?;
         drop(current);
+        let mut communicators = lock(&self.communicators);
+        communicators.retain(|it| it.strong_count() > 0);
+        communicators.push(Arc::downgrade(&membership));
+        drop(communicators);
         let kernel = compile::native::collectives(&self.gpu, &membership);
         Ok((write(&self.kernels).insert(kernel), membership))
     }
@@ -208,7 +233,14 @@ impl Driver for CudaDriver {
     }
 
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
-        let first = self.queue.cancel(submission.0)?;
+        let mut first = self.queue.cancel(submission.0)?;
+        if first.is_none() {
+            let reached = self.queue.reached()?;
+            if self.abort_communicators() {
+                let ended = self.queue.cancel(submission.0)?;
+                first = ended.map(|first| first.min(reached + 1));
+            }
+        }
         Ok(first.map(|first| Cancelled { first: SubmissionIndex(first), last: submission }))
     }
 

@@ -264,6 +264,7 @@ fn info(raw: &wgpu::Adapter) -> DeviceInfo {
         compute_capability: None,
         multiprocessors: None,
         shared_memory: None,
+        peers: Vec::new(),
         memory: 0,
         memory_budget: None,
         subgroup_size: adapter.subgroup_max_size,

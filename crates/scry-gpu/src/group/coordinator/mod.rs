@@ -7,12 +7,12 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::call::{Call, Operation};
 use super::fault::{Fault, ranks_text};
 use super::progress::{Progress, Unfinished};
 use super::results::{Received, results};
 use super::wait::{Ended, Wait};
 use crate::api::error::GroupFault;
+use crate::core::collective::{Call, Operation};
 use crate::lifecycle::fork_guard::Process;
 
 /// The meeting point of the ranks of a group.

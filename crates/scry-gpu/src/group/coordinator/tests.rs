@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::dtype::DType;
-use crate::group::reduce_op::ReduceOp;
+use crate::api::reduce_op::ReduceOp;
 
 const SUM: Operation = Operation::AllReduce(ReduceOp::Sum);
 

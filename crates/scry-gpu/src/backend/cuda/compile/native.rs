@@ -90,7 +90,7 @@ pub(crate) fn load_routine(
 
 /// Returns the kernel of a communicator's collectives.
 pub(crate) fn collectives(gpu: &Arc<Gpu>, membership: &Arc<Membership>) -> Kernel {
-    let signature = Signature { bindings: 0, immediates: crate::group::CALL_SIZE };
+    let signature = Signature { bindings: 0, immediates: crate::core::collective::ENCODED_SIZE };
     Kernel::without_code(gpu, Native::Collectives(Arc::clone(membership)), signature)
 }
 

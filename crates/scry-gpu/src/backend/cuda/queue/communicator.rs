@@ -10,12 +10,13 @@ use super::capture::{CapturedGraph, capture};
 use super::params::Range;
 use crate::api::dtype::DType;
 use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, Result};
+use crate::api::reduce_op::ReduceOp;
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::nccl::{Comm, Nccl, Transfer, UniqueId};
 use crate::backend::cuda::ffi::types::{DevicePtr, Stream};
 use crate::backend::cuda::lock;
+use crate::core::collective::{Call, Operation, Seat};
 use crate::core::driver::{Communicator, CommunicatorJob};
-use crate::group::{Call, Operation, ReduceOp, Seat};
 
 /// How long an abort waits for a call in progress before it ends that call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);

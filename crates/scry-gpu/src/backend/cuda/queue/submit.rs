@@ -154,6 +154,11 @@ impl Queue {
         self.timeline.wait(number, timeout)
     }
 
+    /// Returns the number of the last submission that is done.
+    pub(crate) fn reached(&self) -> Result<u64> {
+        self.timeline.poll()
+    }
+
     /// Cancels the submissions up to `number`. Returns the first cancelled one, or `number + 1` if
     /// all had finished; `None` if they do not end.
     pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {

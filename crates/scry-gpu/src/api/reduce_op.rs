@@ -5,17 +5,19 @@ use std::fmt;
 /// How [`DeviceGroup::all_reduce`](crate::DeviceGroup::all_reduce) and the other reductions combine
 /// the elements that the ranks have at the same index.
 ///
-/// They are combined in order of rank, so that a repeated call has the same bits. `f16` and `bf16`
-/// are computed in `f32` and rounded once.
+/// Through host memory they are combined in order of rank, so that a repeated call has the same
+/// bits, and `f16` and `bf16` are computed in `f32` and rounded once. NCCL
+/// ([`DeviceGroup::transport`](crate::DeviceGroup::transport)) chooses the order, which is the same
+/// on all ranks, and may round intermediate results to the element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
     /// The sum. Integers wrap around.
     Sum,
     /// The product. Integers wrap around.
     Prod,
-    /// The minimum; NaN if any element is.
+    /// The minimum; NaN if any element is, but NCCL ignores NaN where another rank has a number.
     Min,
-    /// The maximum; NaN if any element is.
+    /// The maximum; NaN as for the minimum.
     Max,
     /// The sum divided by the number of ranks. The mean of integers is that of the exact sum,
     /// rounded towards zero.

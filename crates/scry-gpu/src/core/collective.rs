@@ -2,10 +2,15 @@
 
 use std::fmt;
 
-use super::arithmetic::is_supported;
-use super::fault::Seat;
-use super::reduce_op::ReduceOp;
 use crate::api::dtype::DType;
+use crate::api::reduce_op::ReduceOp;
+
+/// A member of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub rank: usize,
+    pub world: usize,
+}
 
 /// A collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +36,11 @@ pub(crate) struct Call {
     pub count: usize,
     /// Whether the devices execute the call: the ranks compare it, and exchange no data.
     pub on_devices: bool,
+}
+
+/// Returns whether collectives support an element type.
+pub(crate) fn is_supported(dtype: DType) -> bool {
+    !matches!(dtype, DType::I8 | DType::I16 | DType::U16)
 }
 
 /// Bytes of an encoded call.

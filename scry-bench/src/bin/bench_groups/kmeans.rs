@@ -1,0 +1,115 @@
+//! Data-parallel k-means: 2^26 points of 16 coordinates, 64 clusters, 20 iterations.
+
+use std::sync::Barrier;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use scry_gpu::{Buffer, DeviceGroup, Launch, ReduceOp};
+
+use crate::{Bench, on_each};
+
+const POINTS: usize = 1 << 26;
+const COORDINATES: usize = 16;
+const CLUSTERS: usize = 64;
+const ITERATIONS: usize = 20;
+
+/// Points of a workgroup.
+const BLOCK: usize = 256 * 64;
+/// Sums of a workgroup: of coordinates and points for each cluster.
+const SUMS: usize = CLUSTERS * (COORDINATES + 1);
+/// Rows of partial sums that one invocation adds up.
+const ROWS: usize = 64;
+
+/// Fills a buffer with the same points on any number of ranks.
+const POINTS_OF: &str = "
+    var<immediate> first: u32;
+    @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    @compute @workgroup_size(256) fn fill(
+        @builtin(global_invocation_id) id: vec3u,
+        @builtin(num_workgroups) groups: vec3u,
+    ) {
+        for (var i = id.x; i < arrayLength(&x); i += groups.x * 256u) {
+            let at = first + i;
+            var h = at * 747796405u + 2891336453u;
+            h = ((h >> ((h >> 28u) + 4u)) ^ h) * 277803737u;
+            let point = at / 16u;
+            let place = f32((point * 2654435761u) >> 26u) / 80.0;
+            x[i] = place + f32(h >> 8u) / 16777216.0 * 0.2;
+        }
+    }";
+
+/// Measures one GPU and all.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    let (one, expected) = seconds(bench, 1)?;
+    let (all, found) = seconds(bench, bench.gpus.len())?;
+    let differs = found.iter().zip(&expected).any(|(a, b)| (a - b).abs() > 1e-4);
+    ensure!(!differs, "the centroids depend on the number of ranks");
+    let world = bench.gpus.len();
+    bench.scaling(&format!("k-means 2^26 × 16 on {world}"), all, one);
+    Ok(())
+}
+
+fn seconds(bench: &Bench, world: usize) -> Result<(f64, Vec<f32>)> {
+    let barrier = Barrier::new(world);
+    let results = on_each(&bench.gpus[..world], |group| Ok(cluster(group, &barrier)?))?;
+    let slowest = results.iter().map(|(seconds, _)| *seconds).fold(0.0, f64::max);
+    Ok((slowest, results.into_iter().next().map(|(_, it)| it).unwrap_or_default()))
+}
+
+fn cluster(group: &DeviceGroup, barrier: &Barrier) -> scry_gpu::Result<(f64, Vec<f32>)> {
+    let gpu = group.device();
+    let share = POINTS / group.world();
+    let points = gpu.alloc::<f32>(share * COORDINATES)?;
+    let fill = gpu.compile(POINTS_OF)?;
+    let first = (group.rank() * share * COORDINATES) as u32;
+    gpu.run(&fill, &[&points], Launch::workgroups([4096, 1, 1]).immediates(&first))?;
+    let assign = gpu.compile(include_str!("kmeans.wgsl"))?;
+    let add_rows = gpu.compile(include_str!("sum.wgsl"))?;
+    let move_centroids = gpu.compile(include_str!("move.wgsl"))?;
+    let blocks = share.div_ceil(BLOCK);
+    let partial = gpu.alloc::<f32>(blocks * SUMS)?;
+    let level = blocks.div_ceil(ROWS);
+    let (some, sums) = (gpu.alloc::<f32>(level * SUMS)?, gpu.alloc::<f32>(SUMS)?);
+    let columns = SUMS / 64;
+    let start: Vec<f32> = (0..CLUSTERS * COORDINATES)
+        .map(|i| (i / COORDINATES) as f32 / 80.0 + (i % COORDINATES) as f32 * 0.01)
+        .collect();
+    let centroids = gpu.alloc::<f32>(start.len())?;
+    let iterate = || {
+        let rows = |rows: usize, height: usize| {
+            Launch::workgroups([columns, height, 1]).immediates(&(rows as u32))
+        };
+        let mut batch = gpu.batch();
+        batch
+            .run(&assign, &[&points, &centroids, &partial], Launch::workgroups([blocks, 1, 1]))?
+            .run(&add_rows, &[&partial, &some], rows(ROWS, level))?
+            .run(&add_rows, &[&some, &sums], rows(level, 1))?;
+        reduce(group, &mut batch, &sums)?;
+        batch.run(&move_centroids, &[&sums, &centroids], start.len())?;
+        batch.submit_async().map(drop)
+    };
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        centroids.write(&start)?;
+        iterate()?;
+        centroids.write(&start)?;
+        gpu.wait()?;
+        barrier.wait();
+        let begin = Instant::now();
+        (0..ITERATIONS).try_for_each(|_| iterate())?;
+        gpu.wait()?;
+        best = best.min(begin.elapsed().as_secs_f64());
+    }
+    Ok((best, centroids.download()?))
+}
+
+fn reduce(
+    group: &DeviceGroup,
+    batch: &mut scry_gpu::Batch,
+    sums: &Buffer<f32>,
+) -> scry_gpu::Result<()> {
+    match group.world() {
+        1 => Ok(()),
+        _ => batch.all_reduce(group, sums, sums, ReduceOp::Sum).map(drop),
+    }
+}
