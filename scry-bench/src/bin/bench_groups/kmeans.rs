@@ -77,11 +77,12 @@ fn cluster(group: &DeviceGroup, barrier: &Barrier) -> scry_gpu::Result<(f64, Vec
     let centroids = gpu.alloc::<f32>(start.len())?;
     let iterate = || {
         let rows = |rows: usize, height: usize| {
-            Launch::workgroups([columns, height, 1]).immediates(&(rows as u32))
+            Launch::workgroups([columns as u32, height as u32, 1]).immediates(&(rows as u32))
         };
+        let blocks = Launch::workgroups([blocks as u32, 1, 1]);
         let mut batch = gpu.batch();
         batch
-            .run(&assign, &[&points, &centroids, &partial], Launch::workgroups([blocks, 1, 1]))?
+            .run(&assign, &[&points, &centroids, &partial], blocks)?
             .run(&add_rows, &[&partial, &some], rows(ROWS, level))?
             .run(&add_rows, &[&some, &sums], rows(level, 1))?;
         reduce(group, &mut batch, &sums)?;

@@ -1,5 +1,5 @@
 // One iteration of k-means for points of 16 coordinates between 0 and 1, and 64 clusters. Sums are
-// exact: in units of 2^-16 in a workgroup, as f32 of whole numbers below 2^24 in partial sums.
+// exact in units of 2^-16 within a workgroup, and then rounded to f32.
 
 const CLUSTERS = 64u;
 const WORDS = 17u;

@@ -73,9 +73,8 @@ fn run(arguments: &Arguments) -> Result<bool> {
     );
     let torch = Torch::start(&arguments.python, &program)?;
     let mut bench = Bench { gpus, torch, table: Table::default() };
-    let reasons = on_each(&bench.gpus, |group| {
-        Ok((group.transport(), group.transport_reason().to_owned()))
-    })?;
+    let reasons =
+        on_each(&bench.gpus, |group| Ok((group.transport(), group.transport_reason().to_owned())))?;
     println!("ours:   {world} × {}: {}, {}", bench.gpus[0].name(), reasons[0].0, reasons[0].1);
     println!("peer:   {}", bench.torch.name);
     ensure!(reasons[0].0 == GroupTransport::Nccl, "the group does not use NCCL");
