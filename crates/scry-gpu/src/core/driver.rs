@@ -189,8 +189,8 @@ pub(crate) trait Driver: Send + Sync {
     }
 
     /// Joins a communicator. Returns when all ranks have, with the kernel of its collectives: each
-    /// launch has an encoded [`Call`](crate::core::collective::Call) as immediates, and the buffers that the
-    /// rank reads and writes as bindings, in this order. All ranks must launch the same
+    /// launch has an encoded [`Call`](crate::core::collective::Call) as immediates, and the buffers
+    /// that the rank reads and writes as bindings, in this order. All ranks must launch the same
     /// collectives, in the same order.
     fn join_communicator(
         &self,

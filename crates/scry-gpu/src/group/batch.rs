@@ -83,7 +83,8 @@ impl Batch {
         )
     }
 
-    /// Adds a collective. Combines the elements that the ranks have at each index for rank `root`, as
+    /// Adds a collective. Combines the elements that the ranks have at each index for rank `root`,
+    /// as
     /// [`DeviceGroup::reduce`] does.
     ///
     /// ```no_run
@@ -120,7 +121,8 @@ impl Batch {
         )
     }
 
-    /// Adds a collective. Concatenates the sources of all ranks, as [`DeviceGroup::all_gather`] does.
+    /// Adds a collective. Concatenates the sources of all ranks, as [`DeviceGroup::all_gather`]
+    /// does.
     ///
     /// ```no_run
     /// use scry_gpu::{Device, DeviceGroup};
@@ -149,7 +151,8 @@ impl Batch {
         self.collective(NAME, group, Operation::AllGather, (Some(source), Some(destination)))
     }
 
-    /// Adds a collective. Combines the elements that the ranks have at each index, a part for each rank, as
+    /// Adds a collective. Combines the elements that the ranks have at each index, a part for each
+    /// rank, as
     /// [`DeviceGroup::reduce_scatter`] does.
     ///
     /// ```no_run
@@ -185,7 +188,8 @@ impl Batch {
         )
     }
 
-    /// Adds a collective. Sends a part of the source to each rank, as [`DeviceGroup::all_to_all`] does.
+    /// Adds a collective. Sends a part of the source to each rank, as [`DeviceGroup::all_to_all`]
+    /// does.
     ///
     /// ```no_run
     /// use scry_gpu::{Device, DeviceGroup};
@@ -242,7 +246,8 @@ impl Batch {
         self.collective(NAME, group, Operation::Send { to }, (Some(source), None))
     }
 
-    /// Adds a collective. Receives the elements that rank `from` sends, as [`DeviceGroup::recv`] does.
+    /// Adds a collective. Receives the elements that rank `from` sends, as [`DeviceGroup::recv`]
+    /// does.
     ///
     /// ```no_run
     /// use scry_gpu::{Device, DeviceGroup};

@@ -2,6 +2,7 @@
 
 use super::device_group::DeviceGroup;
 use super::fault::Fault;
+use super::host_memory::Views;
 use super::nccl::Nccl;
 use crate::api::binding::View;
 use crate::api::dtype::DType;
@@ -325,7 +326,7 @@ impl DeviceGroup {
         operation: Operation,
         source: Option<Side<'a>>,
         destination: Option<Side<'a>>,
-    ) -> Result<(Call, (Option<View<'a>>, Option<View<'a>>))> {
+    ) -> Result<(Call, Views<'a>)> {
         self.device().context.check_alive().in_function(function)?;
         let mut dtype = DType::U8;
         for side in [&source, &destination].into_iter().flatten() {

@@ -17,6 +17,9 @@ use crate::core::collective::Seat;
 use crate::core::device_bytes;
 use crate::core::transfer::Pages;
 
+/// The buffers of a call: source and destination, as far as it has them.
+pub(super) type Views<'a> = (Option<View<'a>>, Option<View<'a>>);
+
 /// The part of a rank in a group that exchanges bytes through host memory.
 #[derive(Debug)]
 pub(super) struct HostMemory {
@@ -38,7 +41,7 @@ impl HostMemory {
         function: &'static str,
         call: &Call,
         device: &Device,
-        (source, destination): (Option<View<'_>>, Option<View<'_>>),
+        (source, destination): Views<'_>,
         limit: Duration,
     ) -> Result<()> {
         let mut channel = self.lock();

@@ -1,7 +1,9 @@
 //! Groups of devices, and collective operations on their buffers.
 //!
 //! A member of a group, a *rank*, makes the same calls as all others. [`device_group`] and
-//! [`collectives`] are the public API; they check a call and describe it as data ([`Call`](crate::core::collective::Call)).
+//! [`collectives`] are the public API; they check a call and describe it as data:
+//! [`Call`](crate::core::collective::Call).
+//!
 //! [`host_memory`] executes calls through host memory: it reads the source, exchanges bytes with
 //! the other ranks through a [`channel`], and writes the destination. The ranks of one process
 //! share a [`coordinator`], which matches calls and computes results; [`server`] gives the ranks of

@@ -9,10 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::fault::Fault;
-use super::host_memory::HostMemory;
+use super::host_memory::{HostMemory, Views};
 use super::wait::SLICE;
 use super::watchdog::Watchdog;
-use crate::api::binding::View;
 use crate::api::device::Device;
 use crate::api::dtype::DType;
 use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, Result};
@@ -122,7 +121,7 @@ impl Nccl {
         function: &'static str,
         call: &Call,
         host: &HostMemory,
-        views: (Option<View<'_>>, Option<View<'_>>),
+        views: Views<'_>,
         limit: Duration,
     ) -> Result<()> {
         let mut list = CommandList::default();
@@ -147,7 +146,7 @@ impl Nccl {
         function: &'static str,
         call: &Call,
         host: &HostMemory,
-        (source, destination): (Option<View<'_>>, Option<View<'_>>),
+        (source, destination): Views<'_>,
         limit: Duration,
         list: &mut CommandList,
     ) -> Result<()> {

@@ -199,6 +199,9 @@ fn host_or_fault(demanded: bool, ranks: Vec<usize>, problem: String) -> Result<S
     Err(Fault::new(GroupFault::Mismatch, ranks, problem, INSTALL))
 }
 
+/// Describes an obstacle, by the ranks that it is due to.
+type Describe<'a> = &'a dyn Fn(&[usize]) -> String;
+
 /// Decides from the offers of all ranks, in order of rank. All ranks decide alike.
 fn decide(offers: &[Offer]) -> Result<Decision, Fault> {
     let with = |condition: &dyn Fn(&Offer) -> bool| -> Vec<usize> {
@@ -208,7 +211,7 @@ fn decide(offers: &[Offer]) -> Result<Decision, Fault> {
     let demanded = offers.iter().any(|offer| offer.setting == Setting::Nccl);
     let version = offers[0].version;
     let have = |ranks: &[usize]| if ranks.len() == 1 { "has" } else { "have" };
-    let obstacles: [(Vec<usize>, &dyn Fn(&[usize]) -> String); 5] = [
+    let obstacles: [(Vec<usize>, Describe<'_>); 5] = [
         (with(&|it| it.setting == Setting::Host), &|ranks| {
             format!("{VARIABLE} is `host` on {}", ranks_text(ranks))
         }),

@@ -42,9 +42,9 @@ impl Tables<'_> {
     }
 
     /// Returns whether a command needs the main stream, because it must not overlap others of its
-    /// kind: cuBLAS products share a workspace, the collectives of a communicator have an order, and
-    /// the blocks of an indirect launch may wait for each other, so that all of them have to become
-    /// resident.
+    /// kind: cuBLAS products share a workspace, the collectives of a communicator have an order,
+    /// and the blocks of an indirect launch may wait for each other, so that all of them have to
+    /// become resident.
     pub(crate) fn needs_main_stream(&self, command: &Command) -> bool {
         match command {
             Command::Dispatch(dispatch) => dispatch.is_indirect() || self.is_library_call(dispatch),
@@ -69,8 +69,8 @@ impl Tables<'_> {
         !self.is_library_call(before) && overlap::uses_pdl(reads, dispatch, before)
     }
 
-    /// Returns the number of threads in a block of a dispatch. A call of a library has unknown kernels
-    /// and needs the main stream: it counts as too large for a side stream.
+    /// Returns the number of threads in a block of a dispatch. A call of a library has unknown
+    /// kernels and needs the main stream: it counts as too large for a side stream.
     pub(crate) fn block_threads(&self, dispatch: &Dispatch) -> u64 {
         if self.is_library_call(dispatch) {
             return u64::MAX;

@@ -1,8 +1,8 @@
 //! Recordings of steps as CUDA graphs.
 //!
 //! Each command of a segment (the steps between two barriers) depends on all of the previous
-//! segment. A cuBLAS product also depends on the previous product, because they share a workspace, a
-//! collective on the previous one, because all ranks make them in the same order, and an indirect
+//! segment. A cuBLAS product also depends on the previous product, because they share a workspace,
+//! a collective on the previous one, because all ranks make them in the same order, and an indirect
 //! launch on the previous one, because all blocks of either have to become resident. cuBLAS and
 //! NCCL choose the kernels of their calls, so they are captured from a stream.
 
