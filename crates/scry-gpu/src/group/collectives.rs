@@ -208,8 +208,8 @@ impl DeviceGroup {
     }
 
     /// Sends the elements to rank `to`, which calls [`DeviceGroup::recv`] for the same number of
-    /// them. Other ranks make no call. Returns when they are received: two ranks that both send
-    /// first get an error.
+    /// them. Other ranks make no call. Through host memory it returns when they are received. Two
+    /// ranks that both send first get an error; through NCCL it may come as late as the time limit.
     ///
     /// ```
     /// use scry_gpu::{Device, DeviceGroup};

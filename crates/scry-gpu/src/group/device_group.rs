@@ -349,7 +349,8 @@ impl DeviceGroup {
 
     /// Sets the longest time that a call of this rank waits for the other ranks: initially 60 s, or
     /// [`Rendezvous::time_limit`]. When it has passed, every rank gets an error that names those
-    /// that did not call; if rank 0 of several processes does not answer, 5 s later.
+    /// that did not call; if rank 0 of several processes does not answer, 5 s later. Through NCCL it
+    /// limits the time from the submission of a call until its device has finished it.
     ///
     /// ```
     /// use std::time::Duration;
