@@ -42,6 +42,15 @@ impl Channel {
         }
     }
 
+    /// Returns the coordinator, if it is in this process.
+    pub(super) fn coordinator(&self) -> Option<&Arc<Coordinator>> {
+        match self {
+            Self::Process { coordinator, .. } => Some(coordinator),
+            Self::Server(server) => Some(&server.coordinator),
+            Self::Client(_) => None,
+        }
+    }
+
     /// Reports how far the device of this rank is in the calls that it executes. Returns the fault
     /// of the group, if it has ended.
     pub(super) fn report(&mut self, progress: &Progress) -> Result<(), Fault> {

@@ -1,9 +1,10 @@
 //! Executes calls through the memory of the host: the reference for faster ways.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::channel::Channel;
+use super::coordinator::Coordinator;
 use super::fault::Fault;
 use super::progress::Progress;
 use super::results::Received;
@@ -25,12 +26,15 @@ pub(super) type Views<'a> = (Option<View<'a>>, Option<View<'a>>);
 pub(super) struct HostMemory {
     /// Locked for the duration of a call, so that calls of several threads do not mix.
     channel: Mutex<Channel>,
+    /// That of the channel, if it is in this process.
+    coordinator: Option<Arc<Coordinator>>,
     seat: Seat,
 }
 
 impl HostMemory {
     pub(super) fn new(channel: Channel, seat: Seat) -> Self {
-        Self { channel: Mutex::new(channel), seat }
+        let coordinator = channel.coordinator().cloned();
+        Self { channel: Mutex::new(channel), coordinator, seat }
     }
 
     /// Executes a call; `source` and `destination` have the lengths of the call. Reads the source
@@ -92,6 +96,11 @@ impl HostMemory {
         let wait = Wait { limit, interrupted: &interrupted };
         let received = channel.exchange(self.seat, call, data, &wait);
         received.map_err(|fault: Fault| fault.error(self.seat, function))
+    }
+
+    /// Returns the fault that has ended the group, as far as it is known in this process.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.coordinator.as_ref()?.fault()
     }
 
     /// Reports how far the device of this rank is. Returns the fault of the group, if it has ended;

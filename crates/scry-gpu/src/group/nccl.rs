@@ -150,6 +150,9 @@ impl Nccl {
         limit: Duration,
         list: &mut CommandList,
     ) -> Result<()> {
+        if let Some(fault) = host.fault() {
+            self.end(&fault);
+        }
         if let Some(fault) = self.state.fault() {
             return Err(fault.error(self.state.seat, function));
         }

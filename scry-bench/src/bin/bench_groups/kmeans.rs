@@ -13,6 +13,9 @@ const COORDINATES: usize = 16;
 const CLUSTERS: usize = 64;
 const ITERATIONS: usize = 20;
 
+/// Buffers of the points of a rank.
+const PARTS: usize = 2;
+
 /// Points of a workgroup.
 const BLOCK: usize = 256 * 64;
 /// Sums of a workgroup: of coordinates and points for each cluster.
@@ -59,16 +62,22 @@ fn seconds(bench: &Bench, world: usize) -> Result<(f64, Vec<f32>)> {
 fn cluster(group: &DeviceGroup, barrier: &Barrier) -> scry_gpu::Result<(f64, Vec<f32>)> {
     let gpu = group.device();
     let share = POINTS / group.world();
-    let points = gpu.alloc::<f32>(share * COORDINATES)?;
     let fill = gpu.compile(POINTS_OF)?;
-    let first = (group.rank() * share * COORDINATES) as u32;
-    gpu.run(&fill, &[&points], Launch::workgroups([4096, 1, 1]).immediates(&first))?;
+    // Two buffers: all points on one rank have more bytes than a binding.
+    let part = share / PARTS * COORDINATES;
+    let points = (0..PARTS).map(|index| {
+        let points = gpu.alloc::<f32>(part)?;
+        let first = (group.rank() * share * COORDINATES + index * part) as u32;
+        gpu.run(&fill, &[&points], Launch::workgroups([4096, 1, 1]).immediates(&first))?;
+        Ok(points)
+    });
+    let points = points.collect::<scry_gpu::Result<Vec<_>>>()?;
     let assign = gpu.compile(include_str!("kmeans.wgsl"))?;
     let add_rows = gpu.compile(include_str!("sum.wgsl"))?;
     let move_centroids = gpu.compile(include_str!("move.wgsl"))?;
-    let blocks = share.div_ceil(BLOCK);
-    let partial = gpu.alloc::<f32>(blocks * SUMS)?;
-    let level = blocks.div_ceil(ROWS);
+    let blocks = (share / PARTS).div_ceil(BLOCK);
+    let partial = gpu.alloc::<f32>(PARTS * blocks * SUMS)?;
+    let level = (PARTS * blocks).div_ceil(ROWS);
     let (some, sums) = (gpu.alloc::<f32>(level * SUMS)?, gpu.alloc::<f32>(SUMS)?);
     let columns = SUMS / 64;
     let start: Vec<f32> = (0..CLUSTERS * COORDINATES)
@@ -79,12 +88,17 @@ fn cluster(group: &DeviceGroup, barrier: &Barrier) -> scry_gpu::Result<(f64, Vec
         let rows = |rows: usize, height: usize| {
             Launch::workgroups([columns as u32, height as u32, 1]).immediates(&(rows as u32))
         };
-        let blocks = Launch::workgroups([blocks as u32, 1, 1]);
         let mut batch = gpu.batch();
-        batch
-            .run(&assign, &[&points, &centroids, &partial], blocks)?
-            .run(&add_rows, &[&partial, &some], rows(ROWS, level))?
-            .run(&add_rows, &[&some, &sums], rows(level, 1))?;
+        for (index, points) in points.iter().enumerate() {
+            let sums = partial.slice(index * blocks * SUMS..(index + 1) * blocks * SUMS)?;
+            let launch = Launch::workgroups([blocks as u32, 1, 1]);
+            batch.run(&assign, &[points, &centroids, &sums], launch)?;
+        }
+        batch.run(&add_rows, &[&partial, &some], rows(ROWS, level))?.run(
+            &add_rows,
+            &[&some, &sums],
+            rows(level, 1),
+        )?;
         reduce(group, &mut batch, &sums)?;
         batch.run(&move_centroids, &[&sums, &centroids], start.len())?;
         batch.submit_async().map(drop)

@@ -4,7 +4,8 @@
 //! have contributed it; a send is, when its receiver waits for it. The first fault ends every call
 //! in progress, and each later one at once: ranks cannot get out of step.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fault::{Fault, ranks_text};
@@ -20,6 +21,8 @@ use crate::lifecycle::fork_guard::Process;
 pub(super) struct Coordinator {
     state: Mutex<State>,
     changed: Condvar,
+    /// Whether there is a fault.
+    has_ended: Arc<AtomicBool>,
     /// A forked process has none of the threads of the group, of which one may have the lock.
     process: Process,
 }
@@ -30,6 +33,7 @@ struct State {
     /// The number of collectives that each rank has submitted to its device.
     submitted: Vec<u64>,
     fault: Option<Fault>,
+    has_ended: Arc<AtomicBool>,
 }
 
 /// What a rank is doing.
@@ -48,8 +52,11 @@ enum Member {
 impl Coordinator {
     pub(super) fn new(world: usize) -> Self {
         let members = (0..world).map(|_| Member::Idle).collect();
-        let state = Mutex::new(State { members, submitted: vec![0; world], fault: None });
-        Self { state, changed: Condvar::new(), process: Process::current() }
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let submitted = vec![0; world];
+        let state = State { members, submitted, fault: None, has_ended: has_ended.clone() };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { state, changed, has_ended, process: Process::current() }
     }
 
     /// Makes the call of `rank`, which contributes `data`. Returns what it receives.
@@ -102,6 +109,12 @@ impl Coordinator {
         state.fault.clone().map_or(Ok(()), Err)
     }
 
+    /// Returns the fault that has ended the group. Fast if there is none.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        let has_ended = self.has_ended.load(Ordering::Acquire) && !self.process.has_forked();
+        has_ended.then(|| self.lock().fault.clone()).flatten()
+    }
+
     /// Ends the group, unless it has ended already.
     pub(super) fn abort(&self, fault: Fault) {
         if self.process.has_forked() {
@@ -142,6 +155,7 @@ impl State {
 
     fn abort(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
+        self.has_ended.store(true, Ordering::Release);
     }
 
     /// Returns how the call of `rank` ended; `None` if it has not. A completed call is a success

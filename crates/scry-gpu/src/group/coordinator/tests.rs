@@ -1,6 +1,5 @@
 //! Tests of matching, and of the texts of faults.
 
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -166,9 +165,11 @@ fn silent_devices_are_named() {
     assert_eq!(report(2, Progress { submitted: 4, oldest: None }), Ok(()));
     assert_eq!(report(1, Progress { submitted: 9, oldest: None }), Ok(()));
     assert_eq!(report(0, unfinished(SUM, 5, None)), Ok(()));
+    assert_eq!(coordinator.fault(), None);
     let fault = report(0, unfinished(SUM, 5, Some(Duration::from_secs(3)))).unwrap_err();
     assert_eq!((fault.kind, &*fault.ranks), (GroupFault::Unresponsive, &[2][..]));
     assert_eq!(fault.problem, "rank 2 made no call that matches all_reduce(sum) of 2 u8 within 3s");
+    assert_eq!(coordinator.fault(), Some(fault.clone()));
     assert_eq!(report(1, Progress { submitted: 9, oldest: None }), Err(fault));
 }
 
