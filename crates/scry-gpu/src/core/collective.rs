@@ -74,6 +74,14 @@ impl Operation {
         !matches!(self, Self::Send { .. } | Self::Recv { .. })
     }
 
+    /// Returns the reduction.
+    pub(crate) fn op(self) -> Option<ReduceOp> {
+        match self {
+            Self::AllReduce(op) | Self::Reduce { op, .. } | Self::ReduceScatter(op) => Some(op),
+            _ => None,
+        }
+    }
+
     /// Returns the rank that the call names.
     pub(crate) fn peer(self) -> Option<usize> {
         match self {

@@ -3,18 +3,29 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::api::error::Result;
 use crate::core::command::{BufferRange, Command};
-use crate::core::handles::SubmissionIndex;
+use crate::core::handles::{MemoryId, SubmissionIndex};
 use crate::core::memory::Memory;
 use crate::core::report::Reports;
 
 /// An object that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
 
-/// Notices the submissions of a list of commands.
+/// Notices the submissions of a list of commands, also of its replays.
 pub(crate) trait Observer: Send + Sync {
-    /// Called after each submission of the list, and before later ones.
-    fn submitted(&self, submission: SubmissionIndex);
+    /// Called without a lock before the list is recorded, submitted or replayed, which an error
+    /// prevents. May wait.
+    fn prepare(&self) -> Result<()>;
+
+    /// Called before each submission, with the queue locked.
+    fn begin(&self);
+
+    /// Called after each submission, with the queue locked; `None` if it failed.
+    fn end(&self, submitted: Option<(SubmissionIndex, &Arc<[MemoryId]>)>);
+
+    /// Called after [`Observer::end`] without a lock.
+    fn settle(&self);
 }
 
 /// How a list of commands first uses a range of bytes that is written before the list runs.
@@ -79,6 +90,26 @@ impl CommandList {
             _ => false,
         };
         self.commands.iter().filter(is_launch).count() as u64
+    }
+
+    /// Returns the allocations that the commands write.
+    pub(crate) fn written(&self) -> Arc<[MemoryId]> {
+        let mut written = Vec::new();
+        for command in &self.commands {
+            command.for_each_access(|range, writes| {
+                if writes && written.last() != Some(&range.memory) {
+                    written.push(range.memory);
+                }
+            });
+        }
+        written.sort_unstable();
+        written.dedup();
+        written.into()
+    }
+
+    /// Prepares the observers for a submission.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        self.observers.iter().try_for_each(|observer| observer.prepare())
     }
 
     /// Returns the current lengths, for [`CommandList::truncate`].

@@ -16,6 +16,7 @@ use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::api::native::{self, HostFunction, NativeInterface, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
+use crate::core::clock::Instant;
 use crate::core::command::Step;
 use crate::core::dump::Dump;
 pub(crate) use crate::core::handles::{
@@ -108,18 +109,20 @@ pub(crate) struct CommunicatorJob<'a> {
     pub world: usize,
     /// Whether NVLink multicast must be off.
     pub disable_multicast: bool,
+    /// When to give up waiting for other ranks, where the library can.
+    pub deadline: Instant,
 }
 
 /// A device's membership in a communicator. Each method may be called from any thread.
 pub(crate) trait Communicator: Send + Sync {
-    /// Returns the failure that the library has noticed, if there is one.
+    /// Returns the failure that the library has noticed, or that the communicator was aborted.
     fn failure(&self) -> Option<String>;
 
-    /// Ends the work of the communicator on the device, unfinished or not, and destroys it. Later
-    /// launches of its collectives fail. May wait for other ranks.
-    fn abort(&self);
+    /// Ends the work of the communicator on the device, unfinished or not, and destroys it, without
+    /// a wait. Later launches of its collectives fail.
+    fn abort(self: Arc<Self>);
 
-    /// Destroys the communicator, whose work is done. May wait for other ranks.
+    /// Destroys the communicator, whose work is done. May wait for other ranks and for recordings.
     fn destroy(&self);
 }
 

@@ -123,7 +123,7 @@ pub(crate) struct FailedSubmission {
     /// The thread that submitted it.
     pub thread: ThreadId,
     /// The allocations that it wrote.
-    pub written: Vec<MemoryId>,
+    pub written: Arc<[MemoryId]>,
 }
 
 /// A submission with a failed launch.
@@ -132,7 +132,7 @@ struct Failure {
     /// The thread that submitted it.
     thread: ThreadId,
     /// The allocations that it wrote.
-    written: Vec<MemoryId>,
+    written: Arc<[MemoryId]>,
     error: GpuError,
     /// The last submission at the time of the first report: waits for later submissions do not
     /// report the failure again.
@@ -182,7 +182,7 @@ impl Failures {
                 continue;
             }
             log::error!("{error}");
-            let (thread, written) = (readback.thread, readback.written.clone());
+            let (thread, written) = (readback.thread, Arc::from(&*readback.written));
             remember(&mut failures, FailedSubmission { submission, thread, written }, error);
         }
         done
@@ -273,7 +273,8 @@ mod tests {
         let thread = thread::current().id();
         let error =
             GpuError::Interrupted(InterruptedError { function: None, device: "five".to_owned() });
-        failures.add(vec![FailedSubmission { submission, thread, written: vec![written] }], &error);
+        failures
+            .add(vec![FailedSubmission { submission, thread, written: [written].into() }], &error);
         let last = SubmissionIndex(6);
         let found = |at, scope| failures.failure_for_wait(SubmissionIndex(at), scope, last);
         assert!(found(4, FailureScope::Reader(Some(written))).is_none());
@@ -289,7 +290,7 @@ mod tests {
         let failure = |submission: &u64| Failure {
             submission: SubmissionIndex(*submission),
             thread: if is_own { thread::current().id() } else { other },
-            written: vec![written],
+            written: [written].into(),
             error: GpuError::Interrupted(InterruptedError {
                 function: None,
                 device: submission.to_string(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::api::error::{GpuError, Result, WouldBlockError};
 use crate::cache::DiskCache;
 use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
-use crate::core::command_list::{CommandList, Retained};
+use crate::core::command_list::{CommandList, Observer, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
 use crate::core::failures::{FailedSubmission, FailureScope, Failures, ReportReadback};
@@ -95,6 +95,8 @@ pub(crate) struct DriverRecording {
     list: CommandList,
     /// Launches of a replay that the caller requested.
     launches: u64,
+    /// The allocations that a replay writes, if observers need them.
+    written: Option<Arc<[MemoryId]>>,
     /// The accesses of a replay that later commands may have to wait for.
     hazards: Hazards,
     /// Set once the memory of the recording is initialised.
@@ -205,7 +207,9 @@ impl SubmissionQueue {
 
     /// Submits commands without limiting the number of unfinished submissions.
     pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
+        list.prepare()?;
         let readback = ReportReadback::for_list(self, &list)?;
+        let written = (!list.observers.is_empty()).then(|| list.written());
         let mut state = self.lock();
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
@@ -216,18 +220,21 @@ impl SubmissionQueue {
         if read_by_host || readback.is_some() {
             steps.push(Step::Barrier(TO_HOST));
         }
-        let submission = self.submit_steps(&mut state, &steps, timed)?;
+        let submit = || self.submit_steps(&mut state, &steps, timed);
+        let submission = observed(&observers, written.as_ref(), submit)?;
         logging::submitted(&self.info, submission, launches, steps.len());
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.mark_initialised());
         state.push(InFlight { submission, _retained: retained, _memories: memories, readback });
-        observers.iter().for_each(|observer| observer.submitted(submission));
+        drop(state);
+        observers.iter().for_each(|observer| observer.settle());
         Ok(submission)
     }
 
     /// Prepares commands for repeated execution.
     pub(crate) fn record(&self, mut list: CommandList) -> Result<Arc<DriverRecording>> {
         self.check_alive()?;
+        list.prepare()?;
         let mut hazards = Hazards::default();
         let mut steps = vec![Step::Barrier(hazards.order_all())];
         steps.extend(hazards.schedule(list.commands.iter().cloned()));
@@ -238,7 +245,17 @@ impl SubmissionQueue {
         let driver = self.driver.clone();
         let (initialised, inputs) = (OnceLock::new(), Mutex::default());
         let launches = list.launch_count();
-        Ok(Arc::new(DriverRecording { driver, id, list, launches, hazards, initialised, inputs }))
+        let written = (!list.observers.is_empty()).then(|| list.written());
+        Ok(Arc::new(DriverRecording {
+            driver,
+            id,
+            list,
+            launches,
+            written,
+            hazards,
+            initialised,
+            inputs,
+        }))
     }
 
     /// Replays a recording, after commands that write its inputs.
@@ -248,6 +265,18 @@ impl SubmissionQueue {
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
+        let submission = self.replay_now(recorded, inputs)?;
+        recorded.list.observers.iter().for_each(|observer| observer.settle());
+        Ok(submission)
+    }
+
+    /// Replays a recording without limiting the number of unfinished submissions.
+    fn replay_now(
+        &self,
+        recorded: &Arc<DriverRecording>,
+        inputs: CommandList,
+    ) -> Result<SubmissionIndex> {
+        recorded.list.prepare()?;
         let readback = ReportReadback::for_list(self, &recorded.list)?;
         let mut state = self.lock();
         let fills = recorded.list.reports.fills().collect();
@@ -263,7 +292,8 @@ impl SubmissionQueue {
         self.submit_before_replay(&mut state, recorded, inputs.commands, inputs.memories)?;
         // Until it succeeds: the hazards are those before the recording, which may be executing.
         state.order_all_next = true;
-        let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
+        let submit = || self.note_loss(self.driver.submit(Work::Replay(recorded.id), false));
+        let submission = observed(&recorded.list.observers, recorded.written.as_ref(), submit)?;
         logging::replayed(&self.info, submission, recorded.launches, recorded.command_count());
         // Only after the submission: if it fails, memory that the recording overwrites stays
         // uninitialised.
@@ -275,7 +305,6 @@ impl SubmissionQueue {
         state.hazards = recorded.hazards.clone();
         state.order_all_next = false;
         state.push(InFlight::for_replay(submission, recorded));
-        recorded.list.observers.iter().for_each(|observer| observer.submitted(submission));
         let Some(readback) = readback else { return Ok(submission) };
         // The reports of each replay are copied separately: the next replay may begin before they
         // are read.
@@ -535,6 +564,19 @@ impl SubmissionQueue {
             _ => Ok(()),
         }
     }
+}
+
+/// Submits work, which the observers notice.
+fn observed(
+    observers: &[Arc<dyn Observer>],
+    written: Option<&Arc<[MemoryId]>>,
+    submit: impl FnOnce() -> Result<SubmissionIndex>,
+) -> Result<SubmissionIndex> {
+    observers.iter().for_each(|observer| observer.begin());
+    let submitted = submit();
+    let done = submitted.as_ref().ok().copied().zip(written);
+    observers.iter().for_each(|observer| observer.end(done));
+    submitted
 }
 
 /// The help text for cancelled work.

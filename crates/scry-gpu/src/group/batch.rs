@@ -1,8 +1,7 @@
 //! Collectives in batches and recordings.
 
 use super::collectives::Side;
-use super::device_group::{DeviceGroup, GroupTransport};
-use super::fault::Fault;
+use super::device_group::DeviceGroup;
 use super::nccl::Nccl;
 use crate::api::batch::Batch;
 use crate::api::elements::Elements;
@@ -11,7 +10,7 @@ use crate::api::reduce_op::ReduceOp;
 use crate::core::collective::Operation;
 use crate::core::same_device::same_device;
 
-/// Collectives of a group whose [`DeviceGroup::transport`] is [`GroupTransport::Nccl`]. All ranks
+/// Collectives of a group whose [`DeviceGroup::transport`] is [`GroupTransport::Nccl`](crate::GroupTransport::Nccl). All ranks
 /// submit the same collectives in the same order, in batches, recordings or single calls.
 ///
 /// All return what the methods of [`DeviceGroup`] with the same names return, and
@@ -290,10 +289,9 @@ impl Batch {
             Err(GpuError::Argument(ArgumentError::new(function, "`group`", problem, help)))
         };
         let Some(nccl) = &group.nccl else {
-            let transport = GroupTransport::HostMemory;
             return reject(
                 format!(
-                    "moves data through {transport}, which a batch cannot ({})",
+                    "uses host memory ({}), and only collectives by NCCL can be in a batch",
                     group.transport_reason()
                 ),
                 "call the method of DeviceGroup between two batches, or install NCCL on all ranks",
@@ -301,19 +299,10 @@ impl Batch {
         };
         if !Nccl::executes(&call) {
             return reject(
-                format!("makes {call} through host memory, which a batch cannot"),
+                format!("executes {call} through host memory, which a batch cannot"),
                 "call the method of DeviceGroup between two batches",
             );
         }
-        let limit = group.time_limit();
-        let added = self.add(|_, list| {
-            nccl.append(function, &call, &group.host, views, limit, list).in_function(function)
-        });
-        if let Err(error) = &added
-            && let Some(fault) = Fault::of_error(error)
-        {
-            nccl.end(&fault);
-        }
-        added
+        self.add(|_, list| nccl.append(function, &call, views, list).in_function(function))
     }
 }

@@ -304,12 +304,9 @@ impl DeviceGroup {
         destination: Option<Side<'_>>,
     ) -> Result<()> {
         let (call, views) = self.checked(function, operation, source, destination)?;
-        let limit = self.time_limit();
         let result = match &self.nccl {
-            Some(nccl) if Nccl::executes(&call) => {
-                nccl.run(function, &call, &self.host, views, limit)
-            }
-            _ => self.host.run(function, &call, self.device(), views, limit),
+            Some(nccl) if Nccl::executes(&call) => nccl.run(function, &call, views),
+            _ => self.host.run(function, &call, self.device(), views, self.time_limit()),
         };
         if let (Err(error), Some(nccl)) = (&result, &self.nccl)
             && let Some(fault) = Fault::of_error(error)

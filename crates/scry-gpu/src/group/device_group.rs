@@ -265,11 +265,11 @@ impl DeviceGroup {
         (setting, limit): (Setting, Duration),
     ) -> Result<Self> {
         let host = Arc::new(HostMemory::new(channel, seat));
-        let outcome = negotiate(function, (&host, device, seat), (setting, limit))?;
-        let Outcome { mut nccl, reason } = outcome;
         let limit = Arc::new(Mutex::new(limit));
+        let outcome = negotiate(function, (&host, device, seat), setting, &limit)?;
+        let Outcome { mut nccl, reason } = outcome;
         if let Some(nccl) = &mut nccl {
-            nccl.watch(&host, &limit);
+            nccl.watch().map_err(|fault| fault.error(seat, function))?;
         }
         let group = Self { device: device.clone(), seat, nccl, host, reason, limit };
         if seat.rank == 0 {

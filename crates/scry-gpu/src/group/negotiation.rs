@@ -1,6 +1,7 @@
 //! Chooses how the collectives of a group move data, from what all ranks have.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::fault::{Fault, ranks_text};
 use super::host_memory::HostMemory;
@@ -60,7 +61,7 @@ enum Decision {
     Host { reason: String },
 }
 
-/// The chosen way, and why it was chosen.
+/// The chosen transport, and why it was chosen.
 pub(super) struct Outcome {
     /// `None` for host memory.
     pub nccl: Option<Nccl>,
@@ -88,19 +89,37 @@ impl Setting {
     }
 }
 
+/// Returns whether an environment variable is set, and not empty.
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// Returns whether all calls are to be compared.
+fn parse_check<E>(function: &str, value: Result<&str, E>) -> Result<bool> {
+    match value.unwrap_or_default().trim() {
+        "" | "0" => Ok(false),
+        "1" => Ok(true),
+        other => Err(GpuError::Argument(ArgumentError::new(
+            function,
+            CHECK_VARIABLE,
+            format!("is `{other}`"),
+            "set it to `1` or `0`, or unset it",
+        ))),
+    }
+}
+
 impl Offer {
-    fn of(device: &Device, setting: Setting) -> Self {
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    fn of(function: &str, device: &Device, setting: Setting) -> Result<Self> {
         let is_cuda = device.info().backend == BackendKind::Cuda;
         let mut offer = Self {
             setting,
             is_cuda,
             version: 0,
             controls_multicast: is_set(MULTICAST_VARIABLE),
-            checks: is_set(CHECK_VARIABLE),
+            checks: parse_check(function, std::env::var(CHECK_VARIABLE).as_deref())?,
         };
         if !is_cuda || setting == Setting::Host {
-            return offer;
+            return Ok(offer);
         }
         match backend::nccl_version() {
             Ok((version, can_disable)) => {
@@ -109,7 +128,7 @@ impl Offer {
             }
             Err(error) => log::debug!(target: "scry::group", "{error}"),
         }
-        offer
+        Ok(offer)
     }
 
     fn encode(&self) -> [u8; OFFER_SIZE] {
@@ -141,17 +160,20 @@ impl Offer {
     }
 }
 
-/// Agrees with all other ranks on the way, and prepares it.
+/// Agrees with all other ranks on the transport, and prepares it. `limit` is the time limit of
+/// calls.
 pub(super) fn negotiate(
     function: &'static str,
-    (host, device, seat): (&HostMemory, &Device, Seat),
-    (setting, limit): (Setting, Duration),
+    (host, device, seat): (&Arc<HostMemory>, &Device, Seat),
+    setting: Setting,
+    limit: &Arc<Mutex<Duration>>,
 ) -> Result<Outcome> {
+    let time = *limit.lock().unwrap_or_else(PoisonError::into_inner);
     let exchange = |operation, count, data: Vec<u8>| {
         let call = Call { operation, dtype: DType::U8, count, on_devices: false };
-        host.exchange(function, &call, device, data, limit)
+        host.exchange(function, &call, device, data, time)
     };
-    let own = Offer::of(device, setting);
+    let own = Offer::of(function, device, setting)?;
     let all = exchange(Operation::AllGather, OFFER_SIZE, own.encode().to_vec())?;
     let offers: Option<Vec<Offer>> = all.chunks(OFFER_SIZE).map(Offer::decode).collect();
     let invalid = || Fault::protocol(0, "an invalid offer").error(seat, function);
@@ -162,17 +184,29 @@ pub(super) fn negotiate(
         Decision::Host { reason } => return Ok(Outcome { nccl: None, reason }),
         Decision::Nccl { reason, checks } => (reason, checks),
     };
-    let id = match seat.rank {
-        // An id that cannot be created is noticed by all ranks when they join.
-        0 => backend::nccl_unique_id().unwrap_or([0; nccl::ID_SIZE]).to_vec(),
-        _ => Vec::new(),
+    let own_id = (seat.rank == 0).then(backend::nccl_unique_id);
+    let sent = match &own_id {
+        // All ranks learn from its zeros that there is none.
+        Some(id) => id.as_ref().map_or_else(|_| vec![0; nccl::ID_SIZE], |id| id.to_vec()),
+        None => Vec::new(),
     };
-    let id = exchange(Operation::Broadcast { root: 0 }, nccl::ID_SIZE, id)?;
+    let id = exchange(Operation::Broadcast { root: 0 }, nccl::ID_SIZE, sent)?;
     let id: [u8; nccl::ID_SIZE] = (*id).try_into().map_err(|_| invalid())?;
-    let disable_multicast = std::env::var_os(MULTICAST_VARIABLE).is_none_or(|it| it.is_empty());
     let Seat { rank, world } = seat;
-    let job = CommunicatorJob { id: &id, rank, world, disable_multicast };
-    let joined = Nccl::join(device, seat, &job, checks, limit);
+    let job = CommunicatorJob {
+        id: &id,
+        rank,
+        world,
+        disable_multicast: !is_set(MULTICAST_VARIABLE),
+        deadline: Instant::now() + time,
+    };
+    let joined = match own_id {
+        Some(Err(error)) => Err(error),
+        _ if id == [0; nccl::ID_SIZE] => {
+            Err(Fault::lost(0, "could not start NCCL").error(seat, function))
+        }
+        _ => Nccl::join(device, seat, &job, (host, limit), checks),
+    };
     if let Err(error) = &joined {
         log::warn!(target: "scry::group", "rank {rank} could not join its group by NCCL: {error}");
     }
@@ -180,6 +214,7 @@ pub(super) fn negotiate(
     let failed: Vec<usize> = (0..world).filter(|rank| all[*rank] != 1).collect();
     match joined {
         Ok(nccl) if failed.is_empty() => Ok(Outcome { nccl: Some(nccl), reason }),
+        Err(interrupted @ GpuError::Interrupted(_)) => Err(interrupted),
         joined => {
             let detail = joined.err().map(|error| format!(": {error}")).unwrap_or_default();
             let problem = format!("NCCL failed on {}{detail}", ranks_text(&failed));
@@ -320,6 +355,20 @@ mod tests {
         }
         assert_eq!(Offer::decode(&[3, 0, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(Offer::decode(&[0; 3]), None);
+    }
+
+    #[test]
+    fn checks_are_parsed() {
+        let parse = |text| parse_check::<()>("DeviceGroup::join", Ok(text));
+        assert_eq!(
+            (parse("1").unwrap(), parse("0").unwrap(), parse("").unwrap()),
+            (true, false, false)
+        );
+        assert!(!parse_check("DeviceGroup::join", Err(())).unwrap());
+        assert_eq!(
+            parse("yes").unwrap_err().to_string(),
+            "DeviceGroup::join: SCRY_GROUP_CHECK is `yes`; help: set it to `1` or `0`, or unset it"
+        );
     }
 
     #[test]

@@ -2,13 +2,12 @@
 //! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::fault::Fault;
-use super::host_memory::HostMemory;
-use super::nccl::{State, Unfinished};
+use super::nccl::{Oldest, State};
 use super::progress::{self, Progress};
 use crate::lifecycle::fork_guard::Process;
 
@@ -19,10 +18,7 @@ const POLL: Duration = Duration::from_millis(20);
 const REPORT: Duration = Duration::from_millis(200);
 
 /// How long the coordinator may need to find out which rank is at fault for a failure of NCCL.
-const DIAGNOSIS: Duration = Duration::from_secs(2);
-
-/// How long a rank that leaves waits for the calls of its device.
-const LEAVE_LIMIT: Duration = Duration::from_secs(5);
+const DIAGNOSIS: Duration = Duration::from_secs(1);
 
 /// How long a rank that leaves waits until its communicator is destroyed, which may need others.
 const DESTROY_LIMIT: Duration = Duration::from_secs(1);
@@ -32,49 +28,45 @@ pub(super) struct Watchdog {
     thread: Option<JoinHandle<()>>,
     ends: Arc<AtomicBool>,
     state: Arc<State>,
-    host: Arc<HostMemory>,
     process: Process,
 }
 
 impl Watchdog {
-    /// Starts the thread of a rank. `limit` is the time limit of its calls.
-    pub(super) fn start(
-        state: &Arc<State>,
-        host: &Arc<HostMemory>,
-        limit: &Arc<Mutex<Duration>>,
-    ) -> Self {
+    /// Starts the thread of a rank.
+    pub(super) fn start(state: &Arc<State>) -> Result<Self, Fault> {
         let ends = Arc::new(AtomicBool::new(false));
-        let watch = Watch {
-            state: state.clone(),
-            host: host.clone(),
-            limit: limit.clone(),
-            reported: (Instant::now(), 0),
-            failed: None,
-        };
+        let reported = (Instant::now(), 0);
+        let watch = Watch { state: state.clone(), reported, failed: None };
         let has_to_end = ends.clone();
-        let name = format!("scry-group-{}", state.seat.rank);
+        let rank = state.seat.rank;
+        let name = format!("scry-group-{rank}");
         let thread = thread::Builder::new().name(name).spawn(move || watch.run(&has_to_end));
-        let thread = thread.inspect_err(|error| {
-            log::error!(target: "scry::group", "calls of the device are not watched: {error}");
-        });
-        let (state, host, process) = (state.clone(), host.clone(), Process::current());
-        Self { thread: thread.ok(), ends, state, host, process }
+        let failed = |error| Fault::lost(rank, &format!("could not start a thread: {error}"));
+        let thread = Some(thread.map_err(failed)?);
+        Ok(Self { thread, ends, state: state.clone(), process: Process::current() })
     }
 
-    /// Waits until the device has finished its calls, or until the group has ended.
+    /// Waits until the device has finished its calls, or until the group has ended: at the latest
+    /// when a call has exceeded the time limit.
     fn drain(&self) {
-        let start = Instant::now();
         while self.state.fault().is_none() {
-            match self.state.poll() {
-                Ok((_, None)) | Err(_) => return,
-                Ok(_) if start.elapsed() < LEAVE_LIMIT => thread::sleep(Duration::from_millis(1)),
-                Ok(_) => {
-                    let fault = Fault::lost(self.state.seat.rank, "left before its calls ended");
-                    return self.state.end(&fault);
-                }
+            let Ok((_, Some(oldest))) = self.state.poll() else { return };
+            if oldest.since.elapsed() >= limit(&self.state).saturating_add(GRACE) {
+                let fault = Fault::lost(self.state.seat.rank, "left before its calls ended");
+                return self.state.end(&fault);
             }
+            thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// How much longer than the time limit a rank that leaves waits for the coordinator to find out
+/// which rank is at fault.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Returns the time limit of calls.
+fn limit(state: &State) -> Duration {
+    *state.limit.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Watchdog {
@@ -92,8 +84,10 @@ impl Drop for Watchdog {
             let _ = thread.join();
         }
         if let Ok((submitted, None)) = self.state.poll() {
-            self.host.report(&Progress { submitted, oldest: None });
+            let left = Progress { submitted, oldest: None };
+            self.state.host().and_then(|host| host.report(&left));
         }
+        self.state.leave();
         let communicator = self.state.communicator.clone();
         let (sender, receiver) = std::sync::mpsc::channel();
         let destroy = move || {
@@ -111,8 +105,6 @@ impl Drop for Watchdog {
 /// What the thread uses.
 struct Watch {
     state: Arc<State>,
-    host: Arc<HostMemory>,
-    limit: Arc<Mutex<Duration>>,
     /// When the rank last reported, and the number of collectives that it had submitted.
     reported: (Instant, u64),
     /// When NCCL first reported a failure.
@@ -133,22 +125,26 @@ impl Watch {
     /// Looks once; an error if the device can no longer be asked.
     fn look(&mut self) -> crate::api::error::Result<()> {
         let (submitted, oldest) = self.state.poll()?;
-        let is_due = self.reported.0.elapsed() >= REPORT;
-        if oldest.is_none() && submitted == self.reported.1 || !is_due {
+        if self.reported.0.elapsed() < REPORT {
             return Ok(());
         }
-        if let Some(problem) = self.state.communicator.failure() {
+        let Some(host) = self.state.host() else { return Ok(()) };
+        let failure = self.state.communicator.failure();
+        if let Some(problem) = &failure {
             let rank = self.state.seat.rank;
             let noticed = *self.failed.get_or_insert_with(|| {
                 log::error!(target: "scry::group", "rank {rank}: NCCL: {problem}");
                 Instant::now()
             });
             if noticed.elapsed() >= DIAGNOSIS {
-                self.state.end(&self.host.abort());
+                self.state.end(&host.abort());
                 return Ok(());
             }
         }
-        if let Some(fault) = self.host.report(&self.progress(submitted, oldest.as_ref())) {
+        if failure.is_none() && oldest.is_none() && submitted == self.reported.1 {
+            return Ok(());
+        }
+        if let Some(fault) = host.report(&self.progress(submitted, oldest)) {
             self.reported = (Instant::now(), submitted);
             if let Some(fault) = fault {
                 self.state.end(&fault);
@@ -157,8 +153,8 @@ impl Watch {
         Ok(())
     }
 
-    fn progress(&self, submitted: u64, oldest: Option<&Unfinished>) -> Progress {
-        let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+    fn progress(&self, submitted: u64, oldest: Option<Oldest>) -> Progress {
+        let limit = limit(&self.state);
         let oldest = oldest.map(|it| progress::Unfinished {
             call: it.call,
             number: it.number,

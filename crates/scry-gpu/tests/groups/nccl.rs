@@ -287,9 +287,12 @@ fn every_collective_works_in_recordings() {
             _ => batch.recv(group, &received, 0)?.send(group, &x, 0)?,
         };
         let recording = batch.record()?;
-        for _ in 0..20 {
+        for step in 0..20 {
+            x.write(&[7 * step, 0])?;
             let _ = recording.replay()?;
         }
+        x.write(&[rank + 1, 10 * (rank + 1)])?;
+        let _ = recording.replay()?;
         let buffers = [&sum, &root, &copy, &all, &part, &swapped, &received];
         buffers.into_iter().map(Buffer::download).collect::<Result<Vec<_>>>()
     }));
@@ -314,7 +317,7 @@ fn means_of_integers_are_exact() {
         group.all_reduce(&x, &x, ReduceOp::Mean)?;
         let error = group.device().batch().all_reduce(group, &x, &x, ReduceOp::Mean).err();
         let text = error.unwrap().to_string();
-        assert!(text.contains("makes all_reduce(mean) of 2 u8 through host memory"), "{text}");
+        assert!(text.contains("executes all_reduce(mean) of 2 u8 through host memory"), "{text}");
         x.download()
     }));
     assert_eq!(means, [[255, 253]; 2]);
@@ -418,6 +421,58 @@ fn leaving_ranks_are_named() {
     });
 }
 
+/// A recording and a batch with calls of a group that has ended.
+#[test]
+fn recordings_of_ended_groups_fail() {
+    let Some(gpus) = gpus(Some(2)) else { return };
+    let is_over = Barrier::new(2);
+    on_threads(succeed(DeviceGroup::local(&gpus)), |group| {
+        let gpu = group.device();
+        let x = succeed(gpu.upload(&[1.0f32; 1000]));
+        let mut batch = gpu.batch();
+        let recording = succeed(succeed(batch.all_reduce(&group, &x, &x, ReduceOp::Sum)).record());
+        succeed(succeed(recording.replay()).wait());
+        group.set_time_limit(SHORT);
+        if group.rank() == 0 {
+            let _ = succeed(recording.replay());
+            let error = group_error(x.download());
+            assert_eq!((error.fault(), error.ranks()), (GroupFault::Unresponsive, &[1][..]));
+        }
+        is_over.wait();
+        let start = Instant::now();
+        assert_eq!(group_error(recording.replay().map(drop)).ranks(), [1]);
+        let added = batch.all_reduce(&group, &x, &x, ReduceOp::Sum).map(drop);
+        assert_eq!(group_error(added).ranks(), [1]);
+        assert!(start.elapsed() < LATE, "{:?}", start.elapsed());
+        assert_usable(gpu);
+        drop(recording);
+        assert_usable(gpu);
+    });
+}
+
+/// Recordings and batches that outlive the group.
+#[test]
+fn recordings_of_dropped_groups_fail() {
+    let Some(gpus) = gpus(Some(2)) else { return };
+    on_threads(succeed(DeviceGroup::local(&gpus)), |group| {
+        let gpu = group.device().clone();
+        let x = succeed(gpu.upload(&[1u32; 1000]));
+        let (mut recorded, mut batch) = (gpu.batch(), gpu.batch());
+        let recording =
+            succeed(succeed(recorded.all_reduce(&group, &x, &x, ReduceOp::Sum)).record());
+        succeed(succeed(recording.replay()).wait());
+        succeed(batch.all_reduce(&group, &x, &x, ReduceOp::Sum));
+        let start = Instant::now();
+        drop(group);
+        assert!(group_error(recording.replay().map(drop)).problem().contains("has left"));
+        assert!(group_error(batch.submit()).problem().contains("has left"));
+        assert!(start.elapsed() < LATE, "{:?}", start.elapsed());
+        assert_eq!(succeed(x.get(0)), 2);
+        drop(recording);
+        assert_usable(&gpu);
+    });
+}
+
 /// The device's own time limit, which no kernel of NCCL polls for.
 #[test]
 fn time_limits_of_devices_end_calls() {
@@ -434,6 +489,13 @@ fn time_limits_of_devices_end_calls() {
             assert!(matches!(error, GpuError::Timeout(_)), "{error}");
             group.device().set_time_limit(None);
             assert_usable(group.device());
+        } else {
+            // Its own call does not end, and it learns why.
+            thread::sleep(Duration::from_secs(3));
+            let start = Instant::now();
+            let error = call_error(group.all_reduce(&x, &x, ReduceOp::Sum), &x);
+            assert!(start.elapsed() < LATE, "{:?}", start.elapsed());
+            assert_eq!((error.fault(), error.ranks()), (GroupFault::Lost, &[0][..]), "{error}");
         }
         is_over.wait();
     });

@@ -26,7 +26,6 @@ mod queue;
 mod tests;
 
 use std::sync::{Arc, Mutex, RwLock, Weak};
-use std::thread;
 use std::time::Duration;
 
 use self::device::Gpu;
@@ -99,17 +98,9 @@ impl CudaDriver {
     fn abort_communicators(&self) -> bool {
         let memberships: Vec<_> =
             lock(&self.communicators).iter().filter_map(Weak::upgrade).collect();
-        for membership in &memberships {
-            let membership = Arc::clone(membership);
-            // An abort may wait for other ranks after it has ended the work of the device.
-            let spawned = thread::Builder::new()
-                .name("scry-nccl-abort".to_owned())
-                .spawn(move || membership.abort());
-            if let Err(error) = spawned {
-                log::error!("cuda: no thread could be started: {error}");
-            }
-        }
-        !memberships.is_empty()
+        let are_any = !memberships.is_empty();
+        memberships.into_iter().for_each(Membership::abort);
+        are_any
     }
 
     /// Calls `work` with the tables read-locked.

@@ -32,6 +32,8 @@ struct State {
     members: Vec<Member>,
     /// The number of collectives that each rank has submitted to its device.
     submitted: Vec<u64>,
+    /// The number of the oldest call that each device had not finished when it last reported.
+    oldest: Vec<Option<u64>>,
     fault: Option<Fault>,
     has_ended: Arc<AtomicBool>,
 }
@@ -54,7 +56,8 @@ impl Coordinator {
         let members = (0..world).map(|_| Member::Idle).collect();
         let has_ended = Arc::new(AtomicBool::new(false));
         let submitted = vec![0; world];
-        let state = State { members, submitted, fault: None, has_ended: has_ended.clone() };
+        let (oldest, fault) = (vec![None; world], None);
+        let state = State { members, submitted, oldest, fault, has_ended: has_ended.clone() };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         Self { state, changed, has_ended, process: Process::current() }
     }
@@ -102,6 +105,7 @@ impl Coordinator {
         }
         let mut state = self.lock();
         state.submitted[rank] = progress.submitted;
+        state.oldest[rank] = progress.oldest.map(|oldest| oldest.number);
         if let Some(fault) = progress.oldest.and_then(|oldest| state.judge(rank, &oldest)) {
             state.abort(fault);
             self.changed.notify_all();
@@ -255,26 +259,39 @@ impl State {
     /// a rank that it needs has left, or its time limit has passed.
     fn judge(&self, rank: usize, oldest: &Unfinished) -> Option<Fault> {
         let call = oldest.call;
-        let missing: Vec<usize> = match call.operation {
-            Operation::Send { to: peer } | Operation::Recv { from: peer } => vec![peer],
-            _ => {
-                let is_missing = |rank: &usize| self.submitted[*rank] < oldest.number;
-                (0..self.members.len()).filter(is_missing).collect()
-            }
-        };
-        let has_left = |rank: &&usize| matches!(self.members[**rank], Member::Left);
-        if let Some(left) = missing.iter().find(has_left) {
+        let ranks = 0..self.members.len();
+        let has_left = |rank: usize| matches!(self.members[rank], Member::Left);
+        if let Operation::Send { to: peer } | Operation::Recv { from: peer } = call.operation {
+            // A rank may leave when the message is delivered, and this device be busy with later
+            // work of the same submission.
+            let limit = oldest.exceeded?;
+            return Some(match has_left(peer) {
+                true => Fault::left(peer),
+                false => self.silent(vec![peer], &call, limit),
+            });
+        }
+        let is_missing = |rank: &usize| self.submitted[*rank] < oldest.number;
+        let missing: Vec<usize> = ranks.clone().filter(is_missing).collect();
+        if let Some(left) = missing.iter().find(|rank| has_left(**rank)) {
             return Some(Fault::left(*left));
         }
         let limit = oldest.exceeded?;
         if missing.is_empty() {
+            let is_behind = |rank: &usize| self.oldest[*rank].is_some_and(|it| it < oldest.number);
+            let behind: Vec<usize> = ranks.filter(is_behind).collect();
+            let device = match behind.is_empty() {
+                true => format!("the GPU of rank {rank}"),
+                false => {
+                    format!("{}, whose devices are busy with earlier work,", ranks_text(&behind))
+                }
+            };
             let problem = format!(
-                "the GPU of rank {rank} did not finish {call} within {limit:?}, although all ranks \
-                 have made the call"
+                "{device} did not finish {call} within {limit:?}, although all ranks have made the \
+                 call"
             );
             let help = "look for work on the GPUs of the group that does not end, or raise \
                         DeviceGroup::set_time_limit";
-            return Some(Fault::new(GroupFault::Unresponsive, [rank], problem, help));
+            return Some(Fault::new(GroupFault::Unresponsive, behind, problem, help));
         }
         Some(self.silent(missing, &call, limit))
     }

@@ -180,6 +180,14 @@ fn devices_that_do_not_finish_are_named() {
     let stuck = unfinished(SUM, 5, Some(Duration::from_secs(3)));
     let fault = coordinator.report(0, &stuck).unwrap_err();
     assert!(fault.problem.starts_with("the GPU of rank 0 did not finish"), "{}", fault.problem);
+    assert_eq!(fault.ranks, [0; 0], "no rank is known to be at fault");
+    // Rank 1 is busy with an earlier call.
+    let coordinator = Coordinator::new(2);
+    let mut busy = unfinished(SUM, 4, None);
+    busy.submitted = 5;
+    assert_eq!(coordinator.report(1, &busy), Ok(()));
+    let fault = coordinator.report(0, &stuck).unwrap_err();
+    assert_eq!(fault.ranks, [1], "{}", fault.problem);
 }
 
 #[test]
@@ -199,4 +207,15 @@ fn peers_of_unfinished_messages_are_named() {
     let stuck = unfinished(send, 0, Some(Duration::from_secs(3)));
     let fault = coordinator.report(0, &stuck).unwrap_err();
     assert_eq!((fault.kind, &*fault.ranks), (GroupFault::Unresponsive, &[1][..]));
+}
+
+/// Rank 1 has received the message and left; the device of rank 0 may be busy with other work.
+#[test]
+fn messages_to_ranks_that_left_may_be_delivered() {
+    let coordinator = Coordinator::new(2);
+    coordinator.leave(1);
+    let send = Operation::Send { to: 1 };
+    assert_eq!(coordinator.report(0, &unfinished(send, 0, None)), Ok(()));
+    let stuck = unfinished(send, 0, Some(Duration::from_secs(3)));
+    assert_eq!(coordinator.report(0, &stuck), Err(Fault::left(1)));
 }

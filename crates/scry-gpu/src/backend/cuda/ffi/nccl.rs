@@ -2,6 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::library::{Library, functions};
 use super::types::{DevicePtr, Handle, Stream};
@@ -13,14 +15,14 @@ const LIBRARIES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 /// The environment variable that names the library's file instead.
 pub(crate) const FILE_VARIABLE: &str = "SCRY_NCCL";
 
-/// The oldest supported version: 2.18.1.
-const MIN_VERSION: c_int = 21801;
+/// The oldest supported version: 2.19.1, the first that ends calls of other threads reliably.
+const MIN_VERSION: c_int = 21901;
 
 /// The first version that disables NVLink multicast for a communicator: 2.32.1.
 pub(crate) const NVLS_CONFIG_VERSION: u32 = 23201;
 
 /// How to install the library.
-const HELP: &str = "install NCCL 2.18 or newer for the driver's CUDA version: a package of the \
+const HELP: &str = "install NCCL 2.19 or newer for the driver's CUDA version: a package of the \
     distribution (libnccl2), the PyPI package nvidia-nccl-cu12 (pip install nvidia-nccl-cu12), or \
     that of PyTorch, and set SCRY_NCCL to the path of its libnccl.so.2, such as \
     .../site-packages/nvidia/nccl/lib/libnccl.so.2; or set SCRY_GROUP=host";
@@ -34,7 +36,8 @@ impl Status {
     const SUCCESS: Self = Self(0);
     const IN_PROGRESS: Self = Self(7);
 
-    fn is_success(self) -> bool {
+    /// Returns whether a call has succeeded, or goes on on a thread of NCCL.
+    fn is_accepted(self) -> bool {
         self == Self::SUCCESS || self == Self::IN_PROGRESS
     }
 
@@ -112,7 +115,7 @@ impl Config {
 }
 
 functions! {
-    /// The functions of NCCL 2.18 and newer, without the prefix `nccl`.
+    /// The functions of NCCL 2.19 and newer, without the prefix `nccl`.
     Api -> Status {
         get_version = c"ncclGetVersion" (*mut c_int);
         get_unique_id = c"ncclGetUniqueId" (*mut UniqueId);
@@ -144,6 +147,9 @@ functions! {
     }
 }
 
+/// `ncclCommRevoke`, which NCCL 2.29 and newer have.
+type Revoke = unsafe extern "C" fn(CommHandle, c_int) -> Status;
+
 /// `ncclGetLastError`.
 type LastError = unsafe extern "C" fn(CommHandle) -> *const c_char;
 
@@ -151,7 +157,19 @@ type LastError = unsafe extern "C" fn(CommHandle) -> *const c_char;
 pub(crate) struct Nccl {
     api: Api,
     last_error: Option<LastError>,
+    revoke: Option<Revoke>,
     version: u32,
+}
+
+/// What a communicator is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CommState {
+    /// It accepts calls.
+    Ready,
+    /// A call goes on on a thread of NCCL: the communicator is not blocking.
+    Busy,
+    /// It, or another rank, has failed.
+    Failed(String),
 }
 
 /// One call of a collective on a stream. Addresses are those of live device memory with room for
@@ -192,17 +210,21 @@ impl Nccl {
         // SAFETY: the signature is that of the library's header.
         let last_error = last_error
             .map(|address| unsafe { std::mem::transmute::<*const c_void, LastError>(address) });
+        let revoke = library.function(c"ncclCommRevoke").ok();
+        // SAFETY: as above.
+        let revoke =
+            revoke.map(|address| unsafe { std::mem::transmute::<*const c_void, Revoke>(address) });
         let api = Api::load(library).map_err(|missing| {
             unavailable(format!("{name} has no function {}: it is too old", missing.name()))
         })?;
         let mut version = 0;
         // SAFETY: NCCL writes an integer.
         let status = unsafe { (api.get_version)(&raw mut version) };
-        if !status.is_success() || version < MIN_VERSION {
+        if !status.is_accepted() || version < MIN_VERSION {
             let found = version_text(version.unsigned_abs());
-            return Err(unavailable(format!("{name} is version {found}, older than 2.18.1")));
+            return Err(unavailable(format!("{name} is version {found}, older than 2.19.1")));
         }
-        Ok(Self { api, last_error, version: version.unsigned_abs() })
+        Ok(Self { api, last_error, revoke, version: version.unsigned_abs() })
     }
 
     /// Returns the file name under which the library was found.
@@ -229,14 +251,14 @@ impl Nccl {
     }
 
     /// Joins a communicator on the device whose context is current on this thread. Returns when all
-    /// ranks have. Uses no NVLink multicast with `disable_nvls`, which needs
-    /// [`NVLS_CONFIG_VERSION`].
+    /// ranks have, or, if the user has made communicators not blocking, at `deadline`. Uses no
+    /// NVLink multicast with `disable_nvls`, which needs [`NVLS_CONFIG_VERSION`].
     pub(crate) fn join(
         &'static self,
         id: &UniqueId,
-        rank: c_int,
-        world: c_int,
+        (rank, world): (c_int, c_int),
         disable_nvls: bool,
+        deadline: Instant,
     ) -> Result<Comm, String> {
         let mut config = Config::new(self.version, disable_nvls);
         let mut raw = CommHandle::NULL;
@@ -245,12 +267,27 @@ impl Nccl {
         let status =
             unsafe { (self.api.comm_init)(&raw mut raw, world, *id, rank, &raw mut config) };
         self.check("ncclCommInitRankConfig", status, CommHandle::NULL)?;
-        Ok(Comm { nccl: self, raw })
+        let comm = Comm { nccl: self, raw };
+        loop {
+            // SAFETY: the communicator was neither destroyed nor aborted.
+            let problem = match unsafe { comm.state() } {
+                CommState::Ready => return Ok(comm),
+                CommState::Busy if Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+                CommState::Busy => "not all ranks have joined in time".to_owned(),
+                CommState::Failed(problem) => problem,
+            };
+            // SAFETY: as above, and nothing else has the handle.
+            unsafe { comm.abort() };
+            return Err(problem);
+        }
     }
 
     /// Returns the text of a status unless the call succeeded.
     fn check(&self, call: &str, status: Status, comm: CommHandle) -> Result<(), String> {
-        if status.is_success() {
+        if status.is_accepted() {
             return Ok(());
         }
         let detail = self.last_error.map(|last_error| {
@@ -286,7 +323,8 @@ pub(crate) struct Comm {
 }
 
 impl Comm {
-    /// Issues a transfer of `count` elements of the type `dtype`.
+    /// Issues a transfer of `count` elements of the type `dtype`. Returns false if that goes on on a
+    /// thread of NCCL: no other call may be made until [`Comm::state`] is not busy.
     ///
     /// # Safety
     ///
@@ -299,7 +337,7 @@ impl Comm {
         (count, dtype): (usize, c_int),
         (source, destination): (DevicePtr, DevicePtr),
         stream: Stream,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let (api, comm) = (&self.nccl.api, self.raw);
         let from = source as usize as *const c_void;
         let to = destination as usize as *mut c_void;
@@ -334,7 +372,7 @@ impl Comm {
                 ),
             }
         };
-        self.nccl.check(call, status, comm)
+        self.nccl.check(call, status, comm).map(|()| status != Status::IN_PROGRESS)
     }
 
     /// # Safety
@@ -348,10 +386,10 @@ impl Comm {
         stream: Stream,
     ) -> Status {
         let (api, comm) = (&self.nccl.api, self.raw);
-        let mut failed = Status::SUCCESS;
+        let mut outcome = Status::SUCCESS;
         let mut note = |status: Status| {
-            if !status.is_success() && failed.is_success() {
-                failed = status;
+            if outcome.is_accepted() {
+                outcome = status;
             }
         };
         // SAFETY: the caller guarantees it; part `peer` is within source and destination.
@@ -366,20 +404,35 @@ impl Comm {
             }
             note((api.group_end)());
         }
-        failed
+        outcome
     }
 
-    /// Returns the failure that NCCL has noticed since the communicator exists, if there is one.
+    /// Returns what the communicator is doing.
     ///
     /// # Safety
     ///
     /// The communicator was neither destroyed nor aborted.
-    pub(crate) unsafe fn failure(self) -> Option<String> {
-        let mut failure = Status::SUCCESS;
+    pub(crate) unsafe fn state(self) -> CommState {
+        let mut state = Status::SUCCESS;
         // SAFETY: the caller guarantees that the communicator exists; NCCL writes a status.
-        let status = unsafe { (self.nccl.api.async_error)(self.raw, &raw mut failure) };
-        let failure = if status.is_success() { failure } else { status };
-        self.nccl.check("a collective", failure, self.raw).err()
+        let status = unsafe { (self.nccl.api.async_error)(self.raw, &raw mut state) };
+        let state = if status.is_accepted() { state } else { status };
+        match self.nccl.check("a collective", state, self.raw) {
+            Err(problem) => CommState::Failed(problem),
+            Ok(()) if state == Status::IN_PROGRESS => CommState::Busy,
+            Ok(()) => CommState::Ready,
+        }
+    }
+
+    /// Ends the calls of other threads that wait for other ranks. Returns false if NCCL is too old.
+    ///
+    /// # Safety
+    ///
+    /// The communicator was neither destroyed nor aborted.
+    pub(crate) unsafe fn revoke(self) -> bool {
+        let Some(revoke) = self.nccl.revoke else { return false };
+        // SAFETY: the caller guarantees it; 0 is the only valid flag.
+        unsafe { revoke(self.raw, 0) }.is_accepted()
     }
 
     /// Ends all work of the communicator and destroys it. May wait for other ranks of this host.
@@ -430,7 +483,7 @@ mod tests {
     #[test]
     fn older_libraries_get_their_fields_alone() {
         let old = Config::new(22_803, false);
-        assert_eq!((old.size, old.version, old.blocking), (48, 21_801, 1));
+        assert_eq!((old.size, old.version, old.blocking), (48, 21_901, 1));
         assert_eq!(old.nvls_host_mode, c_int::MIN);
         let new = Config::new(23_203, true);
         assert_eq!((new.size, new.version, new.nvls_host_mode), (120, 23_201, c_int::MAX));

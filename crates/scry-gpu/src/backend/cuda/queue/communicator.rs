@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,14 @@ use crate::api::dtype::DType;
 use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, Result};
 use crate::api::reduce_op::ReduceOp;
 use crate::backend::cuda::device::Gpu;
-use crate::backend::cuda::ffi::nccl::{Comm, Nccl, Transfer, UniqueId};
+use crate::backend::cuda::ffi::nccl::{Comm, CommState, Nccl, Transfer, UniqueId};
 use crate::backend::cuda::ffi::types::{DevicePtr, Stream};
 use crate::backend::cuda::lock;
 use crate::core::collective::{Call, Operation, Seat};
 use crate::core::driver::{Communicator, CommunicatorJob};
+
+/// How long a call of a communicator that is not blocking is polled without pauses.
+const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// How long an abort waits for a call in progress before it ends that call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -48,9 +51,9 @@ impl Membership {
         let nccl = Nccl::shared()?;
         let seat = Seat { rank: job.rank, world: job.world };
         let id = UniqueId(*job.id);
-        let (rank, world) = (to_int(seat.rank), to_int(seat.world));
+        let place = (to_int(seat.rank), to_int(seat.world));
         let comm = nccl
-            .join(&id, rank, world, job.disable_multicast)
+            .join(&id, place, job.disable_multicast, job.deadline)
             .map_err(|problem| failed(gpu, problem))?;
         let (calls, ended) = (Mutex::default(), AtomicBool::new(false));
         Ok(Arc::new(Self { comm, seat, calls, ended, gpu: Arc::clone(gpu) }))
@@ -62,71 +65,145 @@ impl Membership {
         encode(&call, self.seat, bindings)
     }
 
-    /// Issues a collective to the main stream, or to a stream under capture. The context must be
-    /// current.
-    pub(crate) fn issue(&self, stream: Stream, collective: &Collective) -> Result<()> {
-        let _call = lock(&self.calls);
-        if self.ended.load(Ordering::Acquire) {
-            return Err(failed(&self.gpu, "the communicator was aborted".to_owned()));
-        }
+    /// Issues a collective to a stream, which may be under capture. The context must be current.
+    /// After a failure the communicator is aborted: the other ranks wait for the call.
+    pub(crate) fn issue(self: &Arc<Self>, stream: Stream, collective: &Collective) -> Result<()> {
+        let issued = self.try_issue(stream, collective);
+        issued.map_err(|problem| {
+            Arc::clone(self).abort();
+            failed(&self.gpu, problem)
+        })
+    }
+
+    fn try_issue(&self, stream: Stream, collective: &Collective) -> Result<(), String> {
         let Collective { transfer, count, dtype, source, destination } = *collective;
-        // SAFETY: under the lock the communicator is not destroyed, nor aborted unless this call
-        // hangs. The context is current, and `encode` checked that source and destination fit the
-        // bindings, which stay alive until the work is done.
-        let issued =
-            unsafe { self.comm.issue(transfer, (count, dtype), (source, destination), stream) };
-        issued.map_err(|problem| failed(&self.gpu, problem))
+        let call = self.enter()?;
+        // SAFETY: a call that has entered keeps the communicator from being destroyed, and from
+        // being aborted unless this call hangs. The context is current, and `encode` checked that
+        // source and destination fit the bindings, which stay alive until the work is done.
+        let is_issued =
+            unsafe { self.comm.issue(transfer, (count, dtype), (source, destination), stream) }?;
+        drop(call);
+        if is_issued { Ok(()) } else { self.wait_until_issued() }
+    }
+
+    /// Begins a call, which ends when the guard is dropped; an error if the communicator is being
+    /// aborted or destroyed.
+    fn enter(&self) -> Result<MutexGuard<'_, ()>, String> {
+        // Without the lock, which a call that hangs may hold.
+        self.check()?;
+        let call = lock(&self.calls);
+        self.check().map(|()| call)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self.ended.load(Ordering::Acquire) {
+            true => Err("the communicator was aborted".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until a thread of NCCL has issued a call of a communicator that is not blocking.
+    fn wait_until_issued(&self) -> Result<(), String> {
+        let start = Instant::now();
+        loop {
+            let call = self.enter()?;
+            // SAFETY: as for calls, between two of which this thread leaves the communicator.
+            match unsafe { self.comm.state() } {
+                CommState::Ready => return Ok(()),
+                CommState::Failed(problem) => return Err(problem),
+                CommState::Busy => drop(call),
+            }
+            match start.elapsed() < SPIN_TIME {
+                true => thread::yield_now(),
+                false => thread::sleep(Duration::from_micros(100)),
+            }
+        }
     }
 
     /// Captures a collective for a recording. The context must be current.
-    pub(crate) fn capture(&self, collective: &Collective) -> Result<CapturedGraph<'_>> {
+    pub(crate) fn capture(self: &Arc<Self>, collective: &Collective) -> Result<CapturedGraph<'_>> {
         capture(&self.gpu, |stream| self.issue(stream, collective))
     }
 
-    /// Marks the communicator as ended; returns whether the caller has to end it.
+    /// Marks the communicator as ended, so that no call begins; returns whether the caller has to
+    /// end it.
     fn end(&self) -> bool {
         !self.ended.swap(true, Ordering::AcqRel) && !self.gpu.is_abandoned()
+    }
+
+    /// Waits until no call is in progress, for at most [`CALL_TIMEOUT`]; returns whether none is.
+    fn wait_for_call(&self) -> bool {
+        let start = Instant::now();
+        while matches!(self.calls.try_lock(), Err(TryLockError::WouldBlock)) {
+            if start.elapsed() >= CALL_TIMEOUT {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// Aborts the communicator, which this thread has ended. The lock is not held: NCCL waits until
+    /// recordings of its work are dropped, and their owner may be about to make a call.
+    fn abort_ended(&self) {
+        // SAFETY: `end` returned true, which it does once, so that the communicator exists.
+        if !self.wait_for_call() && unsafe { self.comm.revoke() } {
+            self.wait_for_call();
+        }
+        // SAFETY: as above, and no call begins any more. One can still be in progress only if it
+        // waits for another rank for longer than the timeouts, in a communicator that is blocking,
+        // with an NCCL that cannot revoke it: then NCCL 2.19.1 and newer end that call, as
+        // programs that abort from a watchdog rely on.
+        unsafe { self.comm.abort() };
     }
 }
 
 impl Communicator for Membership {
     fn failure(&self) -> Option<String> {
+        if let Err(problem) = self.check() {
+            return Some(problem);
+        }
         // While a call is in progress there is nothing to ask: the call reports a failure.
         let _call = self.calls.try_lock().ok()?;
-        if self.ended.load(Ordering::Acquire) {
-            return None;
-        }
+        self.check().ok()?;
         // SAFETY: under the lock the communicator is neither destroyed nor aborted.
-        unsafe { self.comm.failure() }
+        match unsafe { self.comm.state() } {
+            CommState::Failed(problem) => Some(problem),
+            CommState::Ready | CommState::Busy => None,
+        }
     }
 
-    fn abort(&self) {
+    fn abort(self: Arc<Self>) {
         if !self.end() {
             return;
         }
-        let start = Instant::now();
-        let call = loop {
-            match self.calls.try_lock() {
-                Ok(call) => break Some(call),
-                Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if start.elapsed() < CALL_TIMEOUT => {
-                    thread::sleep(Duration::from_millis(1));
-                }
-                // The call waits for another rank, and this ends it.
-                Err(TryLockError::WouldBlock) => break None,
-            }
-        };
-        // SAFETY: `end` returns true once, so that the communicator exists. No call uses it
-        // afterwards, and NCCL lets a thread abort a communicator to end a call of another thread.
-        unsafe { self.comm.abort() };
-        drop(call);
+        let name = "scry-nccl-abort".to_owned();
+        if let Err(error) = thread::Builder::new().name(name).spawn(move || self.abort_ended()) {
+            log::error!("cuda: a communicator is not aborted: no thread could start: {error}");
+        }
     }
 
     fn destroy(&self) {
-        if self.end() {
-            let _call = lock(&self.calls);
-            // SAFETY: as in `abort`; no call is in progress.
+        if self.end() && self.wait_for_call() {
+            // SAFETY: as in `abort_ended`; no call is in progress.
             unsafe { self.comm.destroy() };
+        }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        if !self.end() {
+            return;
+        }
+        // It may wait for other ranks.
+        let comm = self.comm;
+        // SAFETY: `end` returns true once, and nothing uses the communicator any more.
+        let abort = move || unsafe { comm.abort() };
+        let spawned = thread::Builder::new().name("scry-nccl-abort".to_owned()).spawn(abort);
+        if let Err(error) = spawned {
+            log::error!("cuda: a communicator is not aborted: no thread could start: {error}");
         }
     }
 }
@@ -154,11 +231,10 @@ fn encode(call: &Call, seat: Seat, bindings: &[Range]) -> Option<Collective> {
     if bindings.next().is_some() {
         return None;
     }
-    // NCCL may check an address that it does not use.
+    // NCCL checks the address that the other ranks of a broadcast send from, and does not use it.
     let [source, destination] = match addresses {
         [0, destination] => [destination; 2],
-        [source, 0] => [source; 2],
-        both => both,
+        used => used,
     };
     let transfer = transfer(call, seat.world)?;
     let dtype = nccl_dtype(call.dtype)?;
@@ -243,15 +319,15 @@ mod tests {
 
     /// What a rank does not read or write is not bound.
     #[test]
-    fn unused_addresses_are_those_of_the_other_side() {
+    fn unused_buffers_are_not_written() {
         let addresses = |operation, rank| {
             let found =
                 encoded(operation, rank, &[range(16, 20)]).map(|it| (it.source, it.destination));
             found.expect("one binding fits")
         };
         assert_eq!(addresses(Operation::Broadcast { root: 1 }, 0), (16, 16));
-        assert_eq!(addresses(Operation::Reduce { op: ReduceOp::Sum, root: 1 }, 0), (16, 16));
-        assert_eq!(addresses(Operation::Send { to: 1 }, 0), (16, 16));
+        assert_eq!(addresses(Operation::Reduce { op: ReduceOp::Sum, root: 1 }, 0), (16, 0));
+        assert_eq!(addresses(Operation::Send { to: 1 }, 0), (16, 0));
         assert_eq!(addresses(Operation::Recv { from: 1 }, 0), (16, 16));
     }
 

@@ -91,7 +91,7 @@ pub(crate) enum Op<'s> {
     /// Multiplies matrices with cuBLAS.
     Product(&'s Blas, Product),
     /// Makes a collective with NCCL.
-    Collective(&'s Membership, Collective),
+    Collective(&'s Arc<Membership>, Collective),
 }
 
 /// An encoded launch of a kernel.

@@ -1,5 +1,7 @@
 //! Issues encoded commands to a stream.
 
+use std::sync::Arc;
+
 use super::communicator::{Collective, Membership};
 use super::cublas::{Blas, Product};
 use super::encode::{Launch, Op};
@@ -40,7 +42,7 @@ impl Stream {
     }
 
     /// Makes a collective with NCCL, whose status codes do not report the loss of the device.
-    fn communicate(&self, membership: &Membership, collective: &Collective) -> Result<()> {
+    fn communicate(&self, membership: &Arc<Membership>, collective: &Collective) -> Result<()> {
         let issued = membership.issue(self.raw, collective);
         issued.map_err(|error| self.check_health().err().unwrap_or(error))
     }

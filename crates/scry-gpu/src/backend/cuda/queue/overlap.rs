@@ -48,10 +48,12 @@ pub(crate) fn is_collective(command: &Command) -> bool {
 }
 
 /// Returns whether a segment has a collective that other commands can overlap. It mostly moves data
-/// between devices.
+/// between devices. Indirect launches are excluded: like collectives, they need all their blocks to
+/// be resident.
 pub(crate) fn has_collective_and_others(segment: &[Step]) -> bool {
     let collectives = commands(segment).filter(|command| is_collective(command)).count();
-    collectives > 0 && collectives < segment.len()
+    let has_others = collectives > 0 && collectives < segment.len();
+    has_others && !dispatches(segment).any(Dispatch::is_indirect)
 }
 
 /// Returns whether a launch may start before the previous one has finished (PDL), given that its
