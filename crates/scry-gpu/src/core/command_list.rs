@@ -24,8 +24,8 @@ pub(crate) trait Observer: Send + Sync {
     /// Called after each submission, with the queue locked; `None` if it failed.
     fn end(&self, submitted: Option<(SubmissionIndex, &Arc<[MemoryId]>)>);
 
-    /// Called after [`Observer::end`] without a lock.
-    fn settle(&self);
+    /// Called after [`Observer::end`] without a lock. An error is the cause of a failed submission.
+    fn settle(&self) -> Result<()>;
 }
 
 /// How a list of commands first uses a range of bytes that is written before the list runs.

@@ -207,7 +207,15 @@ impl SubmissionQueue {
 
     /// Submits commands without limiting the number of unfinished submissions.
     pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
+        if list.observers.is_empty() {
+            return self.submit_prepared(list, timed);
+        }
         list.prepare()?;
+        let observers = list.observers.clone();
+        settled(&observers, self.submit_prepared(list, timed))
+    }
+
+    fn submit_prepared(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         let readback = ReportReadback::for_list(self, &list)?;
         let written = (!list.observers.is_empty()).then(|| list.written());
         let mut state = self.lock();
@@ -226,8 +234,6 @@ impl SubmissionQueue {
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.mark_initialised());
         state.push(InFlight { submission, _retained: retained, _memories: memories, readback });
-        drop(state);
-        observers.iter().for_each(|observer| observer.settle());
         Ok(submission)
     }
 
@@ -265,9 +271,8 @@ impl SubmissionQueue {
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
-        let submission = self.replay_now(recorded, inputs)?;
-        recorded.list.observers.iter().for_each(|observer| observer.settle());
-        Ok(submission)
+        recorded.list.prepare()?;
+        settled(&recorded.list.observers, self.replay_now(recorded, inputs))
     }
 
     /// Replays a recording without limiting the number of unfinished submissions.
@@ -276,7 +281,6 @@ impl SubmissionQueue {
         recorded: &Arc<DriverRecording>,
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
-        recorded.list.prepare()?;
         let readback = ReportReadback::for_list(self, &recorded.list)?;
         let mut state = self.lock();
         let fills = recorded.list.reports.fills().collect();
@@ -577,6 +581,18 @@ fn observed(
     let done = submitted.as_ref().ok().copied().zip(written);
     observers.iter().for_each(|observer| observer.end(done));
     submitted
+}
+
+/// Lets the observers settle a submission, and returns the cause if it failed and they know it.
+fn settled(
+    observers: &[Arc<dyn Observer>],
+    submitted: Result<SubmissionIndex>,
+) -> Result<SubmissionIndex> {
+    let settled = observers.iter().map(|observer| observer.settle()).fold(Ok(()), Result::and);
+    match (submitted, settled) {
+        (Err(_), Err(cause)) => Err(cause),
+        (submitted, _) => submitted,
+    }
 }
 
 /// The help text for cancelled work.

@@ -6,6 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{
     BackendKind, Buffer, Device, DeviceGroup, GpuError, GroupError, GroupFault, GroupTransport,
     ReduceOp, Rendezvous, Result, bf16, f16,
@@ -417,6 +418,30 @@ fn leaving_ranks_are_named() {
         assert!(start.elapsed() < LATE, "{:?}", start.elapsed());
         assert_eq!((error.fault(), error.ranks()), (GroupFault::Lost, &[1][..]), "{error}");
         assert_eq!(error.problem(), "rank 1 has left the group");
+        assert_usable(group.device());
+    });
+}
+
+/// NCCL connects two ranks at their first message: rank 0 waits in that call, which rank 1 does not
+/// make, because its driver fails after the calls were compared.
+#[test]
+fn peers_that_fail_end_first_calls() {
+    let Some(gpus) = gpus(Some(2)) else { return };
+    let plan = FaultPlan::new(Fault::DriverError, u64::MAX);
+    let devices = [gpus[0].clone(), succeed(open_with_faults("cuda:1", &plan))];
+    on_threads(succeed(DeviceGroup::local(&devices)), |group| {
+        let x = succeed(group.device().upload(&[1.0f32; 1000]));
+        succeed(group.device().wait());
+        let start = Instant::now();
+        if group.rank() == 1 {
+            plan.fail_after(0);
+            let error = group.send(&x, 0).unwrap_err();
+            assert!(error.to_string().contains("injected"), "{error}");
+            return;
+        }
+        let error = call_error(group.recv(&x, 1), &x);
+        assert!(start.elapsed() < 2 * LATE, "{:?}", start.elapsed());
+        assert_eq!((error.fault(), error.ranks()), (GroupFault::Lost, &[1][..]), "{error}");
         assert_usable(group.device());
     });
 }

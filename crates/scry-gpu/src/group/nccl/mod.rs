@@ -294,15 +294,14 @@ impl Observer for Watched {
         });
     }
 
-    fn settle(&self) {
+    fn settle(&self) -> Result<()> {
         let late = std::mem::take(&mut lock(&self.state.progress).late);
-        if late.is_empty() {
-            return;
-        }
-        if let Some(fault) = self.state.fault() {
-            let error = fault.error(self.state.seat, FUNCTION);
+        let Some(fault) = self.state.fault() else { return Ok(()) };
+        let error = fault.error(self.state.seat, FUNCTION);
+        if !late.is_empty() {
             self.state.device.context.fail(late, &error);
         }
+        Err(error)
     }
 }
 

@@ -101,7 +101,7 @@ fn calls_after_the_end_fail() {
     let submission = submit(&rank);
     watched.end(Some((submission, &[].into())));
     assert!(rank.state.poll().unwrap().1.is_none(), "it is not watched");
-    watched.settle();
+    assert!(watched.settle().is_err());
     let error = rank.state.device.wait().unwrap_err();
     assert!(matches!(&error, GpuError::Group(it) if it.ranks() == [1]), "{error}");
     assert!(error.to_string().starts_with("Device::wait: rank 0 of 2: rank 1 ended"), "{error}");
