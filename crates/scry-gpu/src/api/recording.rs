@@ -9,7 +9,7 @@ use crate::api::replay_inputs::ReplayInputs;
 use crate::api::ticket::Ticket;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::submission_queue::DriverRecording;
+use crate::core::driver_recording::DriverRecording;
 
 /// A batch that is recorded once and can be submitted repeatedly. It keeps its buffers and kernels
 /// alive.

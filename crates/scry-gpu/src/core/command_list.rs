@@ -5,28 +5,13 @@ use std::sync::Arc;
 
 use crate::api::error::Result;
 use crate::core::command::{BufferRange, Command};
-use crate::core::handles::{MemoryId, SubmissionIndex};
+use crate::core::handles::MemoryId;
 use crate::core::memory::Memory;
+use crate::core::observer::Observer;
 use crate::core::report::Reports;
 
 /// An object that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
-
-/// Notices the submissions of a list of commands, also of its replays.
-pub(crate) trait Observer: Send + Sync {
-    /// Called without a lock before the list is recorded, submitted or replayed, which an error
-    /// prevents. May wait.
-    fn prepare(&self) -> Result<()>;
-
-    /// Called before each submission, with the queue locked.
-    fn begin(&self);
-
-    /// Called after each submission, with the queue locked; `None` if it failed.
-    fn end(&self, submitted: Option<(SubmissionIndex, &Arc<[MemoryId]>)>);
-
-    /// Called after [`Observer::end`] without a lock. An error is the cause of a failed submission.
-    fn settle(&self) -> Result<()>;
-}
 
 /// How a list of commands first uses a range of bytes that is written before the list runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -107,6 +107,8 @@ pub(crate) struct CommunicatorJob<'a> {
     pub id: &'a [u8; 128],
     pub rank: usize,
     pub world: usize,
+    /// Whether several ranks are in this process: their devices may access each other's buffers.
+    pub shares_process: bool,
     /// Whether NVLink multicast must be off.
     pub disable_multicast: bool,
     /// When to give up waiting for other ranks, where the library can.

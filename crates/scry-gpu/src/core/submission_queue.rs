@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use crate::api::error::{GpuError, Result, WouldBlockError};
 use crate::cache::DiskCache;
-use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
-use crate::core::command_list::{CommandList, Observer, Retained};
+use crate::core::command::{Barrier, Command, Stages, Step};
+use crate::core::command_list::{CommandList, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
+use crate::core::driver_recording::DriverRecording;
 use crate::core::failures::{FailedSubmission, FailureScope, Failures, ReportReadback};
-use crate::core::handles::{MemoryId, MemoryKind, RecordingId, SubmissionIndex};
+use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
+use crate::core::observer::{observed, settled};
 use crate::core::watcher::Watcher;
 use crate::lifecycle::cancellation::{CancellationScope, Cancellations};
 
@@ -85,59 +87,6 @@ impl InFlight {
 
     fn readback(&self) -> Option<(SubmissionIndex, &ReportReadback)> {
         self.readback.as_ref().map(|readback| (self.submission, readback))
-    }
-}
-
-/// Steps prepared by a driver for repeated execution.
-pub(crate) struct DriverRecording {
-    driver: Arc<dyn Driver>,
-    id: RecordingId,
-    list: CommandList,
-    /// Launches of a replay that the caller requested.
-    launches: u64,
-    /// The allocations that a replay writes, if observers need them.
-    written: Option<Arc<[MemoryId]>>,
-    /// The accesses of a replay that later commands may have to wait for.
-    hazards: Hazards,
-    /// Set once the memory of the recording is initialised.
-    initialised: OnceLock<()>,
-    /// Some of the ranges that the commands read before they overwrite them, for writes that
-    /// precede a replay.
-    inputs: Mutex<Vec<BufferRange>>,
-}
-
-/// Maximum number of input ranges that a recording remembers.
-const MAX_INPUTS: usize = 64;
-
-impl DriverRecording {
-    pub(crate) fn list(&self) -> &CommandList {
-        &self.list
-    }
-
-    /// Returns whether the range is one of those remembered.
-    pub(crate) fn is_remembered_input(&self, range: BufferRange) -> bool {
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&range)
-    }
-
-    /// Remembers a range that the commands read.
-    pub(crate) fn remember_input(&self, range: BufferRange) {
-        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        if inputs.len() < MAX_INPUTS && !inputs.contains(&range) {
-            inputs.push(range);
-        }
-    }
-}
-
-impl DriverRecording {
-    /// Returns the number of commands in the recorded batch.
-    pub(crate) fn command_count(&self) -> usize {
-        self.list.commands.len()
-    }
-}
-
-impl Drop for DriverRecording {
-    fn drop(&mut self) {
-        self.driver.free_recording(self.id);
     }
 }
 
@@ -567,31 +516,6 @@ impl SubmissionQueue {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// Submits work, which the observers notice.
-fn observed(
-    observers: &[Arc<dyn Observer>],
-    written: Option<&Arc<[MemoryId]>>,
-    submit: impl FnOnce() -> Result<SubmissionIndex>,
-) -> Result<SubmissionIndex> {
-    observers.iter().for_each(|observer| observer.begin());
-    let submitted = submit();
-    let done = submitted.as_ref().ok().copied().zip(written);
-    observers.iter().for_each(|observer| observer.end(done));
-    submitted
-}
-
-/// Lets the observers settle a submission, and returns the cause if it failed and they know it.
-fn settled(
-    observers: &[Arc<dyn Observer>],
-    submitted: Result<SubmissionIndex>,
-) -> Result<SubmissionIndex> {
-    let settled = observers.iter().map(|observer| observer.settle()).fold(Ok(()), Result::and);
-    match (submitted, settled) {
-        (Err(_), Err(cause)) => Err(cause),
-        (submitted, _) => submitted,
     }
 }
 

@@ -10,8 +10,11 @@ use crate::api::reduce_op::ReduceOp;
 use crate::core::collective::Operation;
 use crate::core::same_device::same_device;
 
-/// Collectives of a group whose [`DeviceGroup::transport`] is [`GroupTransport::Nccl`](crate::GroupTransport::Nccl). All ranks
-/// submit the same collectives in the same order, in batches, recordings or single calls.
+/// Collectives of a group whose [`DeviceGroup::transport`] is
+/// [`GroupTransport::Nccl`](crate::GroupTransport::Nccl). All ranks submit the same collectives in
+/// the same order, in batches, recordings or single calls. The first of each operation, element
+/// type and magnitude must have the same form on all ranks: a call of its own, or part of batches
+/// with the same collectives.
 ///
 /// All return what the methods of [`DeviceGroup`] with the same names return, and
 /// [`GpuError::Argument`] for groups with another transport and for means of integers.

@@ -39,7 +39,7 @@ const MAX_WORLD: usize = 1 << 16;
 /// its operation, element type and length are compared over the group first: an error names the
 /// rank that differs. Through NCCL, the first call of each kind and magnitude does that too; later
 /// ones are only submitted, like launches, and faults are errors of whatever waits for their
-/// results. With the environment variable `SCRY_GROUP_CHECK=1` all calls are compared.
+/// results. With the environment variable `SCRY_GROUP_CHECK=1` all calls are compared first.
 ///
 /// If a rank leaves the group, fails, makes another call or does not call within
 /// [the time limit](DeviceGroup::set_time_limit), every other rank gets
@@ -349,8 +349,8 @@ impl DeviceGroup {
 
     /// Sets the longest time that a call of this rank waits for the other ranks: initially 60 s, or
     /// [`Rendezvous::time_limit`]. When it has passed, every rank gets an error that names those
-    /// that did not call; if rank 0 of several processes does not answer, 5 s later. Through NCCL it
-    /// limits the time from the submission of a call until its device has finished it.
+    /// that did not call; if rank 0 of several processes does not answer, 5 s later. Through NCCL
+    /// it limits the time in which the device finishes no call, although one is submitted.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,11 +1,12 @@
 //! Chooses how the collectives of a group move data, from what all ranks have.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fault::{Fault, ranks_text};
 use super::host_memory::HostMemory;
 use super::nccl::{self, Nccl};
+use super::token::nonce;
 use crate::api::device::Device;
 use crate::api::dtype::DType;
 use crate::api::error::{ArgumentError, GpuError, GroupFault, Result};
@@ -49,10 +50,12 @@ struct Offer {
     controls_multicast: bool,
     /// Whether all calls are to be compared.
     checks: bool,
+    /// A random number of the process.
+    process: u64,
 }
 
 /// Bytes of an encoded offer.
-const OFFER_SIZE: usize = 8;
+const OFFER_SIZE: usize = 16;
 
 /// How a group moves data, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +92,13 @@ impl Setting {
     }
 }
 
+/// Returns a random number, the same for all ranks of a process.
+fn process() -> u64 {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    let random = || nonce().iter().fold(0, |number, byte| (number << 8) ^ u64::from(*byte));
+    *PROCESS.get_or_init(random)
+}
+
 /// Returns whether an environment variable is set, and not empty.
 fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
@@ -117,6 +127,7 @@ impl Offer {
             version: 0,
             controls_multicast: is_set(MULTICAST_VARIABLE),
             checks: parse_check(function, std::env::var(CHECK_VARIABLE).as_deref())?,
+            process: process(),
         };
         if !is_cuda || setting == Setting::Host {
             return Ok(offer);
@@ -142,12 +153,14 @@ impl Offer {
         bytes[1] = self.is_cuda.into();
         bytes[2] = self.controls_multicast.into();
         bytes[3] = self.checks.into();
-        bytes[4..].copy_from_slice(&self.version.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.version.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.process.to_le_bytes());
         bytes
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (flags, version) = bytes.split_first_chunk::<4>()?;
+        let (flags, rest) = bytes.split_first_chunk::<4>()?;
+        let (version, process) = rest.split_first_chunk::<4>()?;
         let setting = match flags[0] {
             0 => Setting::Any,
             1 => Setting::Host,
@@ -155,8 +168,9 @@ impl Offer {
             _ => return None,
         };
         let [_, is_cuda, controls_multicast, checks] = flags.map(|flag| flag == 1);
-        let version = u32::from_le_bytes(version.try_into().ok()?);
-        Some(Self { setting, is_cuda, version, controls_multicast, checks })
+        let version = u32::from_le_bytes(*version);
+        let process = u64::from_le_bytes(process.try_into().ok()?);
+        Some(Self { setting, is_cuda, version, controls_multicast, checks, process })
     }
 }
 
@@ -197,6 +211,7 @@ pub(super) fn negotiate(
         id: &id,
         rank,
         world,
+        shares_process: offers.iter().filter(|offer| offer.process == own.process).count() > 1,
         disable_multicast: !is_set(MULTICAST_VARIABLE),
         deadline: Instant::now() + time,
     };
@@ -295,6 +310,7 @@ mod tests {
         version: 22_803,
         controls_multicast: true,
         checks: false,
+        process: 7,
     };
 
     fn reason(offers: &[Offer]) -> String {
@@ -349,11 +365,12 @@ mod tests {
     fn offers_are_decoded() {
         for setting in [Setting::Any, Setting::Host, Setting::Nccl] {
             for flag in [false, true] {
-                let offer = Offer { setting, is_cuda: flag, checks: !flag, ..GPU };
+                let offer =
+                    Offer { setting, is_cuda: flag, checks: !flag, process: u64::MAX - 5, ..GPU };
                 assert_eq!(Offer::decode(&offer.encode()), Some(offer));
             }
         }
-        assert_eq!(Offer::decode(&[3, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(Offer::decode(&[3; 16]), None);
         assert_eq!(Offer::decode(&[0; 3]), None);
     }
 

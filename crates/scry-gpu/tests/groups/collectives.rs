@@ -74,8 +74,8 @@ fn apart<T: Number>(
     to.read()
 }
 
-/// Asserts that the result of a reduction is that of the reference: of each bit through host memory,
-/// except for a rounding per rank through NCCL, which chooses the order.
+/// Asserts that the result of a reduction is that of the reference: every bit through host memory,
+/// and up to a rounding for each rank through NCCL, which chooses the order.
 #[track_caller]
 fn assert_reduced<T: Number>(group: &DeviceGroup, found: &[T], expected: &[T], call: &str) {
     if group.transport() == GroupTransport::HostMemory || T::ROUNDING == 0.0 {
@@ -105,7 +105,8 @@ fn check_reductions<T: Number>(
     assert_reduced(group, &found, &expected, &format!("all_reduce({op})"));
     let buffer = Guarded::new(group, &all[rank])?;
     group.all_reduce(buffer.slice(), buffer.slice(), op)?;
-    assert_reduced(group, &buffer.read()?, &expected, &format!("all_reduce({op}) in place"));
+    let call = format!("all_reduce({op}) in place");
+    assert_reduced(group, &buffer.read()?, &expected, &call);
 
     let root = world - 1;
     let found = apart(group, &all[rank], len, |from, to| group.reduce(from, to, op, root))?;
@@ -122,7 +123,8 @@ fn check_reductions<T: Number>(
     group.reduce_scatter(&buffer, part, op)?;
     let mut changed = all[rank].clone();
     changed[rank * len..][..len].copy_from_slice(expected);
-    assert_reduced(group, &buffer.download()?, &changed, &format!("reduce_scatter({op}) in place"));
+    let call = format!("reduce_scatter({op}) in place");
+    assert_reduced(group, &buffer.download()?, &changed, &call);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod faults;
 mod interleavings;
 mod local;
 mod nccl;
+mod nccl_faults;
 mod processes;
 mod reference;
 mod rejections;

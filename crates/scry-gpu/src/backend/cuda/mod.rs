@@ -162,7 +162,9 @@ impl Driver for CudaDriver {
         job: &CommunicatorJob<'_>,
     ) -> Result<(KernelId, Arc<dyn Communicator>)> {
         // NCCL may access buffers of devices in the same process from each other.
-        self.heap.share_with_peers()?;
+        if job.shares_process {
+            self.heap.share_with_peers()?;
+        }
         let current = self.gpu.current_uncounted()?;
         let membership = Membership::join(&self.gpu, job)?;
         drop(current);

@@ -19,12 +19,13 @@ use crate::api::reduce_op::ReduceOp;
 use crate::core::collective::Seat;
 use crate::core::collective::{Call, Operation};
 use crate::core::command::{BoundBuffer, Command, Dispatch, Groups, Role};
-use crate::core::command_list::{CommandList, Observer};
+use crate::core::command_list::CommandList;
 use crate::core::compiled_kernel::KernelVariant;
 use crate::core::driver::{Communicator, CommunicatorJob};
 use crate::core::failures::FailedSubmission;
 use crate::core::handles::{KernelId, MemoryId, SubmissionIndex};
 use crate::core::memory::Memory;
+use crate::core::observer::Observer;
 
 /// Bytes of the id of a communicator.
 pub(super) const ID_SIZE: usize = 128;
@@ -232,8 +233,10 @@ fn join_within(
     let driver = device.context.driver.clone();
     let (id, rank, world) = (*job.id, job.rank, job.world);
     let (disable_multicast, deadline) = (job.disable_multicast, job.deadline);
+    let shares_process = job.shares_process;
     let join = move || {
-        let job = CommunicatorJob { id: &id, rank, world, disable_multicast, deadline };
+        let job =
+            CommunicatorJob { id: &id, rank, world, shares_process, disable_multicast, deadline };
         // Without a receiver the communicator is dropped, and aborted.
         let _ = sender.send(driver.join_communicator(&job));
     };
