@@ -15,7 +15,7 @@ pub enum ReduceOp {
     Sum,
     /// The product. Integers wrap around.
     Prod,
-    /// The minimum; NaN if any element is, but NCCL ignores NaN where another rank has a number.
+    /// The minimum; NaN if any element is, but through NCCL only if those of all ranks are.
     Min,
     /// The maximum; NaN as for the minimum.
     Max,

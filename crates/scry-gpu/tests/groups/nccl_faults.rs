@@ -1,6 +1,6 @@
 //! Faults of groups of CUDA devices, whose collectives NCCL executes: each is an error that names
-//! the rank at fault, within the time limit and some seconds, and leaves the devices usable. Skipped
-//! as the tests of [`crate::nccl`] are.
+//! the rank at fault, within the time limit and some seconds, and leaves the devices usable.
+//! Skipped as the tests of [`crate::nccl`] are.
 
 use std::process::Command;
 use std::sync::Barrier;
