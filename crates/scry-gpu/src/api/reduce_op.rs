@@ -19,8 +19,8 @@ pub enum ReduceOp {
     Min,
     /// The maximum; NaN as for the minimum.
     Max,
-    /// The sum divided by the number of ranks; of floats through NCCL, the sum of the elements times
-    /// its reciprocal. The mean of integers is that of the exact sum, rounded towards zero.
+    /// The sum divided by the number of ranks. NCCL multiplies floats by its reciprocal before it
+    /// adds them. The mean of integers is that of the exact sum, rounded towards zero.
     Mean,
 }
 

@@ -323,8 +323,8 @@ pub(crate) struct Comm {
 }
 
 impl Comm {
-    /// Issues a transfer of `count` elements of the type `dtype`. Returns false if it continues on a
-    /// thread of NCCL: no other call may be made until [`Comm::state`] is not busy.
+    /// Issues a transfer of `count` elements of the type `dtype`. Returns false if it continues on
+    /// a thread of NCCL: no other call may be made until [`Comm::state`] is not busy.
     ///
     /// # Safety
     ///
