@@ -116,8 +116,13 @@ impl HostMemory {
 
     /// Ends the group, because the device of this rank failed. Returns the fault.
     pub(super) fn abort(&self) -> Fault {
-        self.lock().abort();
-        Fault::device_failed(self.seat.rank)
+        let fault = Fault::device_failed(self.seat.rank);
+        match &self.coordinator {
+            // Without the channel, which a call of this rank may hold for a long time.
+            Some(coordinator) => coordinator.abort(fault.clone()),
+            None => self.lock().abort(),
+        }
+        fault
     }
 
     // Poison is ignored: a panic leaves the channel between two calls, or its group ended.
