@@ -57,6 +57,7 @@ pub use api::native::{
 };
 pub use api::prepared_launch::PreparedLaunch;
 pub use api::recording::Recording;
+#[cfg(not(target_arch = "wasm32"))]
 pub use api::reduce_op::ReduceOp;
 pub use api::replay_inputs::ReplayInputs;
 pub use api::slice::Slice;

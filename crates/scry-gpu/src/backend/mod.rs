@@ -17,7 +17,6 @@ pub use vulkan::SpirvWriter;
 #[cfg(wgpu)]
 mod wgpu;
 
-use crate::api::error::Result;
 use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;
 use crate::core::driver::{Adapter, LocalFuture};
@@ -46,7 +45,7 @@ pub(crate) struct Absence {
 pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
 
 /// The devices of a backend, or why it has none.
-pub(crate) type Found = std::result::Result<Adapters, Absence>;
+pub(crate) type Found = Result<Adapters, Absence>;
 
 /// A backend.
 pub(crate) struct Backend {
@@ -69,7 +68,8 @@ pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
 
 /// Returns the version of NCCL as a number, such as 22803, and whether it can disable NVLink
 /// multicast for a communicator.
-pub(crate) fn nccl_version() -> Result<(u32, bool)> {
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn nccl_version() -> crate::Result<(u32, bool)> {
     #[cfg(cuda)]
     let version = cuda::nccl_version();
     #[cfg(not(cuda))]
@@ -78,7 +78,8 @@ pub(crate) fn nccl_version() -> Result<(u32, bool)> {
 }
 
 /// Creates the id of a communicator of NCCL.
-pub(crate) fn nccl_unique_id() -> Result<[u8; 128]> {
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn nccl_unique_id() -> crate::Result<[u8; 128]> {
     #[cfg(cuda)]
     let id = cuda::nccl_unique_id();
     #[cfg(not(cuda))]

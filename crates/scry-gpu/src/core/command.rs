@@ -84,6 +84,7 @@ pub(crate) enum Role {
     /// Computes the grid of the indirect launch that follows.
     Preparation,
     /// A collective of a group of devices.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
     Collective,
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod async_transfer;
 pub(crate) mod check;
 pub(crate) mod clock;
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod collective;
 pub(crate) mod command;
 pub(crate) mod command_list;

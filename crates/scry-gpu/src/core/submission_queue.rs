@@ -402,6 +402,7 @@ impl SubmissionQueue {
     }
 
     /// Makes waits for these submissions, and for work that may depend on them, fail.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
     pub(crate) fn fail(&self, submissions: Vec<FailedSubmission>, error: &GpuError) {
         self.failures.add(submissions, error);
     }
