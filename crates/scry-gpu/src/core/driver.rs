@@ -198,7 +198,6 @@ pub(crate) trait Driver: Send + Sync {
     /// launch has an encoded [`Call`](crate::core::collective::Call) as immediates, and the buffers
     /// that the rank reads and writes as bindings, in this order. All ranks must launch the same
     /// collectives, in the same order.
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
     fn join_communicator(
         &self,
         job: &CommunicatorJob<'_>,

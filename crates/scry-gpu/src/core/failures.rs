@@ -189,7 +189,6 @@ impl Failures {
     }
 
     /// Adds submissions that failed with an error.
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
     pub(crate) fn add(&self, submissions: Vec<FailedSubmission>, error: &GpuError) {
         let mut failures = self.lock();
         submissions.into_iter().for_each(|it| remember(&mut failures, it, error.clone()));
