@@ -11,10 +11,11 @@ use crate::api::error::{
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Cancelled, Communicator, CommunicatorJob, CompileJob, CopyKernel, Driver, FailureReport,
-    GridSource, HostJob, KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob,
-    SubmissionIndex, Work,
+    Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob, KernelId,
+    MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use crate::core::driver::{Communicator, CommunicatorJob};
 
 /// The kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,6 +187,7 @@ impl Driver for FaultDriver {
         self.inner.load_routine(job)
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     fn join_communicator(
         &self,
         job: &CommunicatorJob<'_>,

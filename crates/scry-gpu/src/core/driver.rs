@@ -16,6 +16,7 @@ use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::api::native::{self, HostFunction, NativeInterface, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
+#[cfg(not(target_arch = "wasm32"))]
 use crate::core::clock::Instant;
 use crate::core::command::Step;
 use crate::core::dump::Dump;
@@ -101,7 +102,7 @@ pub(crate) struct HostJob<'a> {
 }
 
 /// The membership of a device in a communicator of a vendor library.
-#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) struct CommunicatorJob<'a> {
     /// By this the ranks find each other: the same on all of them, and unique.
     pub id: &'a [u8; 128],
@@ -116,7 +117,7 @@ pub(crate) struct CommunicatorJob<'a> {
 }
 
 /// A device's membership in a communicator. Each method may be called from any thread.
-#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) trait Communicator: Send + Sync {
     /// Returns the failure that the library has noticed, or that the communicator was aborted.
     fn failure(&self) -> Option<String>;
@@ -198,6 +199,7 @@ pub(crate) trait Driver: Send + Sync {
     /// launch has an encoded [`Call`](crate::core::collective::Call) as immediates, and the buffers
     /// that the rank reads and writes as bindings, in this order. All ranks must launch the same
     /// collectives, in the same order.
+    #[cfg(not(target_arch = "wasm32"))]
     fn join_communicator(
         &self,
         job: &CommunicatorJob<'_>,

@@ -20,10 +20,11 @@ use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::clock::Instant;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, Cancelled, Communicator, CommunicatorJob, CompileJob, CopyKernel, Driver,
-    FailureReport, GridSource, HostJob, KernelId, MemoryId, MemoryKind, NativeJob, RecordingId,
-    RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob,
+    KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use crate::core::driver::{Communicator, CommunicatorJob};
 use crate::lifecycle::fork_guard::Process;
 
 /// How long exit waits for calls in progress. A wait for the device consists of short calls, and
@@ -225,6 +226,7 @@ impl Driver for GuardedDriver {
         self.call(|driver| driver.load_routine(job))
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     fn join_communicator(
         &self,
         job: &CommunicatorJob<'_>,
