@@ -51,6 +51,14 @@ pub enum Command {
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
     Ops(Ops),
+    /// Show what files of models have. Needs the feature `models`.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::MODEL_EXAMPLES, after_help = help::MODEL)]
+    Model {
+        /// What to do.
+        #[command(subcommand)]
+        action: Model,
+    },
     /// Start a program several times on this host, as the ranks of a group of devices.
     Launch(Launch),
     /// List or delete the compiled kernels on disk.
@@ -86,6 +94,7 @@ impl Command {
             Self::Verify(_) => "verify",
             Self::Fuzz(_) => "fuzz",
             Self::Ops(_) => "ops",
+            Self::Model { .. } => "model",
             Self::Launch(_) => "launch",
             Self::Cache { .. } => "cache",
             Self::Completions { .. } => "completions",
@@ -323,6 +332,22 @@ pub struct Fuzz {
     pub child: Option<String>,
 }
 
+/// Actions of `scry model`.
+#[derive(Debug, Subcommand)]
+pub enum Model {
+    /// Print architecture, element types, sizes and tokenizer of a model, and its tensors.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::MODEL_INFO_EXAMPLES, after_help = help::MODEL_INFO)]
+    Info(ModelInfo),
+}
+
+/// Arguments of `scry model info`.
+#[derive(Debug, Args)]
+pub struct ModelInfo {
+    /// File in the format safetensors or GGUF, or a folder with one.
+    pub file: PathBuf,
+}
+
 /// Arguments of `scry launch`.
 #[derive(Debug, Args)]
 #[command(help_template = help::TEMPLATE)]
@@ -332,6 +357,10 @@ pub struct Launch {
     #[arg(short = 'n', long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub ranks: u32,
+    /// How long the other processes may run after one has failed, so that they can report what they
+    /// noticed: `3s`, `1m`.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_seconds)]
+    pub grace: Duration,
     /// Program to start, and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,

@@ -85,6 +85,26 @@ pub const OPS: &str = "\
 Generated kernels are compiled from the operation, and fused in graphs. The others are variants of
 the kernel library, in order of preference.";
 
+/// `scry model`: examples.
+pub const MODEL_EXAMPLES: &str = "\
+Examples:
+  scry model info model.gguf";
+
+/// `scry model`: notes.
+pub const MODEL: &str = "\
+Builds without the feature `models` print how to get it.";
+
+/// `scry model info`: examples.
+pub const MODEL_INFO_EXAMPLES: &str = "\
+Examples:
+  scry model info model.gguf
+  scry model info folder/model.safetensors --json";
+
+/// `scry model info`: notes.
+pub const MODEL_INFO: &str = "\
+The data of tensors is not read. The architecture and the tokenizer of a safetensors file are those
+of config.json and tokenizer.json beside it.";
+
 /// `scry cache`: examples.
 pub const CACHE_EXAMPLES: &str = "\
 Examples:
@@ -222,8 +242,11 @@ Membership::from_env read it:
   SCRY_RENDEZVOUS             an address of this host, at which the ranks meet
   SCRY_TOKEN                  a random secret, without which no process can join
   NCCL_NVLS_ENABLE            0, unless it is set: NCCL does not use NVLink multicast
-Each line of output begins with the rank: [0]. Standard input is empty. If a process fails, the
-others are ended after 3 s, in which they can report what they noticed. With --json all output of
+Each line of output begins with the rank: [0]. Standard input is empty. With --json all output of
 the processes is on standard error.
+If a process fails, the others receive SIGTERM after --grace, and SIGKILL 2 s later, with the
+processes that they have started. SIGINT, SIGTERM and SIGHUP are passed on in the same way; a second
+one kills.
 
-Exit codes: 0 all processes succeeded, 1 one failed or cannot be started, 2 bad usage.";
+Exit codes: 0 all processes succeeded, 1 one failed or cannot be started, 2 bad usage. After a
+signal, scry ends by that signal.";

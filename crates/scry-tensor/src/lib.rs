@@ -6,6 +6,7 @@
 
 mod batch;
 mod dtype;
+mod eager;
 mod element;
 mod error;
 mod expr;
@@ -15,6 +16,7 @@ mod lower;
 mod op;
 mod operators;
 mod ops;
+mod result_pool;
 mod runtime;
 mod scalar;
 mod shape;
@@ -26,7 +28,8 @@ pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{
-    Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope, State,
+    BoundPlan, Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope,
+    State,
 };
 #[doc(hidden)]
 pub use ops::{Array, Case, Draw, Value};

@@ -30,6 +30,7 @@ pub(crate) mod logging;
 pub(crate) mod memory;
 pub(crate) mod observer;
 pub(crate) mod offload;
+pub(crate) mod queue_state;
 pub(crate) mod readback_blocks;
 pub(crate) mod report;
 pub(crate) mod same_device;

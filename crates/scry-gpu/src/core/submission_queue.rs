@@ -1,35 +1,30 @@
 //! The submissions of a device: ordering, retention of resources, waiting and back-pressure.
 
-use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::error::{GpuError, Result, WouldBlockError};
 use crate::cache::DiskCache;
 use crate::core::command::{Barrier, Command, Stages, Step};
-use crate::core::command_list::{CommandList, Retained};
+use crate::core::command_list::CommandList;
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
-use crate::core::driver_recording::DriverRecording;
+use crate::core::driver_recording::{DriverRecording, Part};
 use crate::core::failures::{FailedSubmission, FailureScope, Failures, ReportReadback};
 use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
 use crate::core::observer::{observed, settled};
+use crate::core::queue_state::{InFlight, MAX_IN_FLIGHT, QueueState};
 use crate::core::watcher::Watcher;
 use crate::lifecycle::cancellation::{CancellationScope, Cancellations};
 
 /// Longest uninterrupted wait inside a driver, which bounds the delay of interrupts and time
 /// limits.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-
-/// Number of unfinished submissions from which a call waits for the oldest ones before it submits.
-/// This bounds the memory of a loop of launches, and avoids blocking inside the driver, where no
-/// time limit applies: NVIDIA's queue holds about 1000 operations, of which a submission needs 3.
-pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
 /// Maximum number of submissions of one call, a replay: fills of reports, zero fills, inputs, the
 /// recorded commands, and copies of reports.
@@ -54,39 +49,6 @@ impl Deref for SubmissionQueue {
 
     fn deref(&self) -> &DeviceState {
         &self.device
-    }
-}
-
-/// The mutable state of the queue.
-#[derive(Default)]
-struct QueueState {
-    hazards: Hazards,
-    /// Hazard tracking assumed barriers of a submission that did not succeed: the next one orders
-    /// everything.
-    order_all_next: bool,
-    in_flight: VecDeque<InFlight>,
-    last: Option<SubmissionIndex>,
-}
-
-/// A submission that may be unfinished.
-struct InFlight {
-    submission: SubmissionIndex,
-    /// Kept alive until dropped; never read.
-    _retained: Vec<Retained>,
-    _memories: Vec<Arc<Memory>>,
-    /// The failure reports of its launches.
-    readback: Option<ReportReadback>,
-}
-
-impl InFlight {
-    /// Creates the entry of a replay, or of the commands that precede or follow it.
-    fn for_replay(submission: SubmissionIndex, recorded: &Arc<DriverRecording>) -> Self {
-        let _retained: Vec<Retained> = vec![recorded.clone()];
-        Self { submission, _retained, _memories: Vec::new(), readback: None }
-    }
-
-    fn readback(&self) -> Option<(SubmissionIndex, &ReportReadback)> {
-        self.readback.as_ref().map(|readback| (self.submission, readback))
     }
 }
 
@@ -142,7 +104,7 @@ impl SubmissionQueue {
         list: CommandList,
         timed: bool,
     ) -> Result<Option<SubmissionIndex>> {
-        match list.commands.is_empty() {
+        match list.is_empty() {
             true => self.check_alive().map(|()| None),
             false => self.submit(list, timed).map(Some),
         }
@@ -154,7 +116,8 @@ impl SubmissionQueue {
         self.submit_now(list, timed)
     }
 
-    /// Submits commands without limiting the number of unfinished submissions.
+    /// Submits commands without limiting the number of unfinished submissions. Timed commands
+    /// contain no replays.
     pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         if list.observers.is_empty() {
             return self.submit_prepared(list, timed);
@@ -171,17 +134,31 @@ impl SubmissionQueue {
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
         let launches = list.launch_count();
-        let CommandList { mut commands, memories, retained, read_by_host, observers, .. } = list;
+        let CommandList {
+            mut commands, memories, retained, read_by_host, replays, observers, ..
+        } = list;
+        let (fill_count, command_count) = (fills.len(), commands.len());
         commands.extend(readback.iter().flat_map(ReportReadback::copies));
-        let mut steps = state.schedule(fills.into_iter().chain(commands));
-        if read_by_host || readback.is_some() {
-            steps.push(Step::Barrier(TO_HOST));
-        }
-        let submit = || self.submit_steps(&mut state, &steps, timed);
-        let submission = observed(&observers, written.as_ref(), submit)?;
-        logging::submitted(&self.info, submission, launches, steps.len());
+        let submission = if replays.is_empty() {
+            let mut steps = state.schedule(fills.into_iter().chain(commands));
+            if read_by_host || readback.is_some() {
+                steps.push(Step::Barrier(TO_HOST));
+            }
+            let submit = || self.submit_steps(&mut state, &steps, timed);
+            observed(&observers, written.as_ref(), submit)?
+        } else {
+            let commands = fills.into_iter().chain(commands);
+            let mut parts = state.schedule_with_replays(commands, fill_count, &replays);
+            if read_by_host || readback.is_some() {
+                parts.push(Part::Steps(vec![Step::Barrier(TO_HOST)]));
+            }
+            let submit = || self.submit_parts(&mut state, &parts);
+            observed(&observers, written.as_ref(), submit)?
+        };
+        logging::submitted(&self.info, submission, launches, command_count);
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.mark_initialised());
+        replays.iter().for_each(|replay| replay.recorded.mark_initialised());
         state.push(InFlight { submission, _retained: retained, _memories: memories, readback });
         Ok(submission)
     }
@@ -190,27 +167,16 @@ impl SubmissionQueue {
     pub(crate) fn record(&self, mut list: CommandList) -> Result<Arc<DriverRecording>> {
         self.check_alive()?;
         list.prepare()?;
+        list.expand_replays();
         let mut hazards = Hazards::default();
         let mut steps = vec![Step::Barrier(hazards.order_all())];
         steps.extend(hazards.schedule(list.commands.iter().cloned()));
-        if std::mem::take(&mut list.read_by_host) {
+        let read_by_host = std::mem::take(&mut list.read_by_host);
+        if read_by_host {
             steps.push(Step::Barrier(TO_HOST));
         }
         let id = self.note_loss(self.driver.record(&steps))?;
-        let driver = self.driver.clone();
-        let (initialised, inputs) = (OnceLock::new(), Mutex::default());
-        let launches = list.launch_count();
-        let written = (!list.observers.is_empty()).then(|| list.written());
-        Ok(Arc::new(DriverRecording {
-            driver,
-            id,
-            list,
-            launches,
-            written,
-            hazards,
-            initialised,
-            inputs,
-        }))
+        Ok(Arc::new(DriverRecording::new(&self.driver, id, list, hazards, read_by_host)))
     }
 
     /// Replays a recording, after commands that write its inputs.
@@ -220,8 +186,8 @@ impl SubmissionQueue {
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
-        recorded.list.prepare()?;
-        settled(&recorded.list.observers, self.replay_now(recorded, inputs))
+        recorded.list().prepare()?;
+        settled(&recorded.list().observers, self.replay_now(recorded, inputs))
     }
 
     /// Replays a recording without limiting the number of unfinished submissions.
@@ -230,32 +196,30 @@ impl SubmissionQueue {
         recorded: &Arc<DriverRecording>,
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
-        let readback = ReportReadback::for_list(self, &recorded.list)?;
+        let readback = ReportReadback::for_list(self, recorded.list())?;
         let mut state = self.lock();
-        let fills = recorded.list.reports.fills().collect();
+        let fills = recorded.list().reports.fills().collect();
         self.submit_before_replay(&mut state, recorded, fills, Vec::new())?;
-        if recorded.initialised.get().is_none() {
+        if !recorded.is_initialised() {
             self.submit_before_replay(
                 &mut state,
                 recorded,
-                recorded.list.zero_fills(),
+                recorded.list().zero_fills(),
                 Vec::new(),
             )?;
         }
         self.submit_before_replay(&mut state, recorded, inputs.commands, inputs.memories)?;
         // Until it succeeds: the hazards are those before the recording, which may be executing.
         state.order_all_next = true;
-        let submit = || self.note_loss(self.driver.submit(Work::Replay(recorded.id), false));
-        let submission = observed(&recorded.list.observers, recorded.written.as_ref(), submit)?;
-        logging::replayed(&self.info, submission, recorded.launches, recorded.command_count());
+        let submit = || self.note_loss(self.driver.submit(Work::Replay(recorded.id()), false));
+        let submission = observed(&recorded.list().observers, recorded.written(), submit)?;
+        logging::replayed(&self.info, submission, recorded.launches(), recorded.command_count());
         // Only after the submission: if it fails, memory that the recording overwrites stays
         // uninitialised.
-        if recorded.initialised.set(()).is_ok() {
-            recorded.list.mark_initialised();
-        }
-        self.launches.fetch_add(recorded.launches, Ordering::Relaxed);
+        recorded.mark_initialised();
+        self.launches.fetch_add(recorded.launches(), Ordering::Relaxed);
         // A recording begins with a barrier after all earlier work.
-        state.hazards = recorded.hazards.clone();
+        state.hazards.copy_from(recorded.hazards());
         state.order_all_next = false;
         state.push(InFlight::for_replay(submission, recorded));
         let Some(readback) = readback else { return Ok(submission) };
@@ -463,6 +427,14 @@ impl SubmissionQueue {
         submitted
     }
 
+    /// Submits parts of [`QueueState::schedule_with_replays`], as [`Self::submit_steps`] does.
+    fn submit_parts(&self, state: &mut QueueState, parts: &[Part]) -> Result<SubmissionIndex> {
+        let works: Vec<Work<'_>> = parts.iter().map(Part::work).collect();
+        let submitted = self.note_loss(self.driver.submit(Work::Sequence(&works), false));
+        state.order_all_next = submitted.is_err();
+        submitted
+    }
+
     /// Cancels work up to `submission` that exceeded the time limit; abandons the device if that is
     /// not possible.
     fn cancel_or_abandon(&self, submission: SubmissionIndex, limit: Duration) -> Result<()> {
@@ -471,6 +443,17 @@ impl SubmissionQueue {
         }
         self.abandon(limit);
         Err(self.timeout_error(limit, ABANDONED_HELP))
+    }
+
+    /// Releases the resources of finished submissions, without waiting.
+    pub(crate) fn release_finished(&self) -> Result<()> {
+        self.check_alive()?;
+        let submissions: Vec<SubmissionIndex> =
+            self.lock().in_flight.iter().map(|entry| entry.submission).collect();
+        let is_done = |it: &SubmissionIndex| self.driver.poll(*it).unwrap_or(false);
+        let done = submissions.partition_point(is_done);
+        submissions[..done].last().into_iter().for_each(|last| self.reap(*last));
+        Ok(())
     }
 
     fn has_unfinished_work(&self) -> bool {
@@ -532,29 +515,6 @@ pub(super) const ABANDONED_HELP: &str = "look for an endless loop, or raise \
 
 /// Makes the results of copies visible to the host.
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
-
-impl QueueState {
-    /// Returns the commands as steps with barriers, on the assumption that they will be submitted.
-    fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
-        // Until the driver has accepted them.
-        if !std::mem::replace(&mut self.order_all_next, true) {
-            return self.hazards.schedule(commands);
-        }
-        let mut steps = vec![Step::Barrier(self.hazards.order_all())];
-        steps.extend(self.hazards.schedule(commands));
-        steps
-    }
-
-    fn excess_in_flight(&self) -> Option<SubmissionIndex> {
-        let last = self.in_flight.len().checked_sub(MAX_IN_FLIGHT)?;
-        self.in_flight.get(last).map(|entry| entry.submission)
-    }
-
-    fn push(&mut self, entry: InFlight) {
-        self.last = Some(entry.submission);
-        self.in_flight.push_back(entry);
-    }
-}
 
 impl Drop for SubmissionQueue {
     fn drop(&mut self) {

@@ -173,7 +173,7 @@ fn calls_are_ordered_with_launches() {
             group.device().run(&add, &[&x], x.len())?;
             group.all_reduce(&x, &x, ReduceOp::Sum)?;
         }
-        // The same in batches, and in a recording.
+        // The same in batches, and in a recording, by itself and in a batch.
         let mut batch = group.device().batch();
         for _ in 0..3 {
             batch.run(&add, &[&x], x.len())?.all_reduce(group, &x, &x, ReduceOp::Sum)?;
@@ -184,11 +184,12 @@ fn calls_are_ordered_with_launches() {
         for _ in 0..3 {
             let _ = recording.replay()?;
         }
+        batch.replay(&recording)?.replay(&recording)?.submit()?;
         group.barrier()?;
         x.download()
     }));
-    // x ← 2 (x + 1), sixteen times.
-    assert_eq!(results, vec![vec![131_070; 100_000]; 2]);
+    // x ← 2 (x + 1), eighteen times.
+    assert_eq!(results, vec![vec![524_286; 100_000]; 2]);
 }
 
 /// Each part of a buffer is written by a launch and then reduced, while the next is written.

@@ -27,12 +27,13 @@ pub(crate) use gather::{Gathered, Selection};
 pub(crate) use heads::{Attend, Rotate};
 pub(crate) use join::{Join, Piece};
 pub(crate) use library::{Library, packed_bytes};
+pub(crate) use matmul::FusedProduct;
 pub(crate) use pairwise::{Distance, Pairwise};
 pub(crate) use quantized::QuantizedProduct;
 pub(crate) use random::{Distribution, Random};
 pub(crate) use reduce::Reduce;
 pub(crate) use rows::{Norm, NormKind, Rows, TopK};
-pub(crate) use rule::Trivial;
+pub(crate) use rule::{Number, Trivial};
 pub(crate) use scatter::ScatterAdd;
 pub(crate) use view::{Part, View};
 use view::{expanded_layout, run_view};
@@ -50,7 +51,8 @@ pub(crate) enum Op {
     /// A scalar expression for each element, of operands that are broadcast, with the bits of its
     /// arguments.
     Map(Arc<Map>, Vec<u32>),
-    /// The same elements with another shape. The second operand of [`View::Like`] is only a shape.
+    /// The same elements with another shape. The second operand of [`View::Like`] and
+    /// [`View::SameSize`] is only a shape.
     View(View),
     /// The first operand's elements at the indices of the second one, along an axis.
     Gather(Selection),

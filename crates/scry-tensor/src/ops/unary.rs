@@ -4,6 +4,7 @@ use scry_gpu::kir::{BinaryOp, UnaryOp};
 
 use super::{Apply, KernelSource, Operation, Value, math};
 use crate::dtype::{BOOL, DType, FLOATS, NUMBERS, SIGNED};
+use crate::eager::{self, EagerKey};
 use crate::error::{Call, Result};
 use crate::expr::{Expression, Id};
 use crate::op::Op;
@@ -21,11 +22,21 @@ impl Unary {
     /// Computes the operation. The result has the operand's shape.
     pub(crate) fn apply(&self, call: Call, x: &Tensor) -> Result<Tensor> {
         Tensor::scoped(&[x], call.check_dtype(x.dtype(), self.types))?;
-        let mut e = Expression::default();
-        let operand = e.operand(x.dtype());
-        let result = (self.meaning)(&mut e, operand);
-        let map = e.finish(result, self.output.unwrap_or(x.dtype()));
-        apply(call, Op::map(map, Vec::new()), &[x])
+        let output = self.output.unwrap_or(x.dtype());
+        let map = || {
+            let mut e = Expression::default();
+            let operand = e.operand(x.dtype());
+            let result = (self.meaning)(&mut e, operand);
+            e.finish(result, output)
+        };
+        if x.node().is_none() {
+            let (function, dtype) = (self.meaning as usize, x.dtype());
+            let key = EagerKey { function, dtype, output, is_number: [false; 2] };
+            if let Some(stored) = eager::run(call, key, &[x.stored(call)?], &[], map)? {
+                return Ok(stored.into());
+            }
+        }
+        apply(call, Op::map(map(), Vec::new()), &[x])
     }
 }
 
@@ -243,11 +254,7 @@ unary! {
 
     /// Returns each element if it is positive, else 0; of NaN, NaN.
     relu, RELU: NUMBERS, within 0.0;
-    |e, x| {
-        let zero = e.number_like(x, 0);
-        let is_negative = e.binary(BinaryOp::Lt, x, zero);
-        e.select(is_negative, zero, x)
-    };
+    |e, x| math::relu(e, x);
     float |x| if x < 0.0 { 0.0 } else { x };
     integer |x| x.max(0);
     example "[1.5f32, -2.0]" => "[1.5 0. ]";
@@ -276,10 +283,7 @@ unary! {
 
     /// Returns the sigmoid linear unit of each element, also called swish: `x / (1 + e^-x)`.
     silu, SILU: FLOATS, within 1e-5;
-    |e, x| {
-        let sigmoid = math::sigmoid(e, x);
-        e.binary(BinaryOp::Mul, x, sigmoid)
-    };
+    |e, x| math::silu(e, x);
     float |x| x * (1.0 / (1.0 + (-x).exp()));
     example "[0.0f32]" => "[0.]";
 

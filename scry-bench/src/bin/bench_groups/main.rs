@@ -45,9 +45,6 @@ const PARTS: [(&str, Part); 3] =
 /// Calls inside a recording.
 const RECORDED: usize = 10;
 
-/// Numbers of parts of a product, each of which is gathered while the next is computed.
-const CHUNKS: [usize; 3] = [1, 2, 4];
-
 /// Measurements of each number; the fastest counts, ours and the peer's alternately.
 const SAMPLES: usize = 3;
 
@@ -205,16 +202,12 @@ fn matmul(bench: &mut Bench) -> Result<()> {
     const N: usize = 16384;
     const REPEATS: usize = 20;
     let world = bench.gpus.len();
-    let one = multiply(&bench.gpus[..1], N, REPEATS, None)?;
-    let variants = [None].into_iter().chain(CHUNKS.map(Some));
-    for chunks in variants {
-        let peer = if chunks.is_some() { "matmul_gather" } else { "matmul" };
-        let measure = |gpus: &[Device]| multiply(gpus, N, REPEATS, chunks);
+    let one = multiply(&bench.gpus[..1], N, REPEATS, false)?;
+    for gathers in [false, true] {
+        let peer = if gathers { "matmul_gather" } else { "matmul" };
+        let measure = |gpus: &[Device]| multiply(gpus, N, REPEATS, gathers);
         let (ours, theirs) = bench.alternate((peer, &[N, REPEATS]), measure)?;
-        let what = match chunks {
-            None => String::new(),
-            Some(chunks) => format!(", gathered in {chunks}"),
-        };
+        let what = if gathers { ", gathered" } else { "" };
         let name = &format!("bf16 16384³ on {world}{what}");
         let rate = format!("{:.0} TFLOP/s", 2.0 * (N as f64).powi(3) / ours / 1e12);
         let (peer, goal) = ("PyTorch", Goal::None);
@@ -224,9 +217,8 @@ fn matmul(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Returns the seconds of a product of which each rank computes some rows, and which is gathered in
-/// this number of chunks.
-fn multiply(gpus: &[Device], n: usize, repeats: usize, chunks: Option<usize>) -> Result<f64> {
+/// Returns the seconds of a product of which each rank computes some rows.
+fn multiply(gpus: &[Device], n: usize, repeats: usize, gathers: bool) -> Result<f64> {
     let barrier = Barrier::new(gpus.len());
     let seconds = on_each(gpus, |group| {
         let gpu = group.device();
@@ -243,29 +235,11 @@ fn multiply(gpus: &[Device], n: usize, repeats: usize, chunks: Option<usize>) ->
         };
         let (a, b) = (random(1 + group.rank() as u32, rows * n)?, random(99, n * n)?);
         let c = gpu.alloc::<bf16>(rows * n)?;
-        let kernels = Kernels::new(gpu)?;
-        let Some(count) = chunks else {
-            let product = kernels.matmul(&a, &b, &c, rows, n, n)?;
-            return Ok(timed(group, &barrier, repeats, || product.run())?);
-        };
-        // A rank has rows of each chunk, so that one is gathered while the next is computed.
-        let all = gpu.alloc::<bf16>(n * n)?;
-        let part = rows / count * n;
-        let chunks = (0..count).map(|index| {
-            let own = index * part..(index + 1) * part;
-            let (a, c) = (a.slice(own.clone())?, c.slice(own)?);
-            let product = kernels.matmul(&a, &b, &c, rows / count, n, n)?;
-            let rows = all.slice(index * n * n / count..(index + 1) * n * n / count)?;
-            Ok((product, c, rows))
-        });
-        let chunks = chunks.collect::<scry_gpu::Result<Vec<_>>>()?;
+        let all = gpu.alloc::<bf16>(if gathers { n * n } else { 0 })?;
+        let product = Kernels::new(gpu)?.matmul(&a, &b, &c, rows, n, n)?;
         let call = || {
-            let mut batch = gpu.batch();
-            for (product, c, rows) in &chunks {
-                product.add_to(&mut batch)?;
-                batch.all_gather(group, c, rows)?;
-            }
-            batch.submit_async().map(drop)
+            product.run()?;
+            if gathers { group.all_gather(&c, &all) } else { Ok(()) }
         };
         Ok(timed(group, &barrier, repeats, call)?)
     })?;

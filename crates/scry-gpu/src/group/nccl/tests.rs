@@ -4,6 +4,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::api::elements::Elements;
+use crate::api::latest_submission::LatestSubmission;
+use crate::api::recording::Recording;
+use crate::core::encode;
 use crate::group::channel::Channel;
 use crate::group::coordinator::Coordinator;
 use crate::testing::{null_info, observed};
@@ -124,4 +128,34 @@ fn first_calls_of_a_kind_are_compared() {
     let error = watched(&rank).prepare().unwrap_err();
     assert!(error.to_string().contains("rank 1 made no call that matches all_reduce"), "{error}");
     assert!(rank.silent.is_aborted.load(Ordering::Acquire));
+}
+
+/// Replays by themselves, and within a batch.
+#[test]
+fn recordings_are_observed() {
+    let rank = rank();
+    let watched = watched(&rank);
+    lock(&rank.state.compared).insert(Kind::of(&watched.call));
+    let context = &rank.state.device.context;
+    let x = rank.state.device.alloc::<u32>(4).unwrap();
+    let mut list = CommandList::default();
+    encode::fill(context, &mut list, Elements::bytes(&&x), &1u32.to_ne_bytes()).unwrap();
+    list.observers.push(Arc::new(watched));
+    let recorded = context.record(list).unwrap();
+    assert_eq!(recorded.list().written().len(), 1);
+    let recording = Recording::new(context, Some(recorded), LatestSubmission::default());
+    let submitted = || rank.state.poll().unwrap().0;
+    recording.replay().unwrap().wait().unwrap();
+    assert_eq!(submitted(), 1);
+    let mut batch = rank.state.device.batch();
+    batch.fill(&x, 2).unwrap().replay(&recording).unwrap().replay(&recording).unwrap();
+    batch.submit().unwrap();
+    assert_eq!(submitted(), 3);
+    batch.replay(&recording).unwrap();
+    rank.coordinator.abort(Fault::lost(1, "ended"));
+    for failed in [batch.submit(), recording.replay().map(drop)] {
+        let error = failed.unwrap_err();
+        assert!(matches!(&error, GpuError::Group(it) if it.ranks() == [1]), "{error}");
+    }
+    assert_eq!(submitted(), 3);
 }

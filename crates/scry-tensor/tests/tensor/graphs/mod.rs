@@ -1,11 +1,13 @@
 //! Graphs: recording, plans against operations one by one, and bad input.
 
 mod bad_input;
+mod epilogues;
 mod kernels;
 mod numbers;
 mod plans;
 mod random;
 mod recording;
+mod replays;
 mod rows;
 mod sizes;
 mod states;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::*;
-use crate::core::submission_queue::MAX_IN_FLIGHT;
+use crate::core::queue_state::MAX_IN_FLIGHT;
 
 /// A kernel that loops until the first word of its buffer is 7, which nothing writes there.
 const ENDLESS: &str = "
@@ -93,6 +93,21 @@ fn cancelled_replay_spares_the_next() {
         let submission = driver.submit(Work::Replay(recording), false).unwrap();
         assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
         assert_eq!(cancel_up_to(&*driver, submission), Some(submission));
+    }
+}
+
+#[test]
+fn cancelled_sequence_keeps_its_transfers() {
+    let Some(driver) = driver() else { return };
+    let marked = range(driver.device_memory(4), 4);
+    let recording = driver.record(&[full_barrier(), endless(&*driver)]).unwrap();
+    for round in 1..4 {
+        let (before, after) = ([mark(marked, 0)], [full_barrier(), mark(marked, round)]);
+        let works = [Work::Once(&before), Work::Replay(recording), Work::Once(&after)];
+        let submission = driver.submit(Work::Sequence(&works), false).unwrap();
+        assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
+        assert_eq!(cancel_up_to(&*driver, submission), Some(submission));
+        assert_eq!(driver.words(marked), [round]);
     }
 }
 
