@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::api::elements::Elements;
+use crate::api::binding::Sealed as _;
 use crate::api::latest_submission::LatestSubmission;
 use crate::api::recording::Recording;
 use crate::core::encode;
@@ -139,7 +139,7 @@ fn recordings_are_observed() {
     let context = &rank.state.device.context;
     let x = rank.state.device.alloc::<u32>(4).unwrap();
     let mut list = CommandList::default();
-    encode::fill(context, &mut list, Elements::bytes(&&x), &1u32.to_ne_bytes()).unwrap();
+    encode::fill(context, &mut list, x.view(), &1u32.to_ne_bytes()).unwrap();
     list.observers.push(Arc::new(watched));
     let recorded = context.record(list).unwrap();
     assert_eq!(recorded.list().written().len(), 1);
