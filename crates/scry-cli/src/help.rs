@@ -241,6 +241,7 @@ Membership::from_env read it:
   SCRY_WORLD                  the number of ranks
   SCRY_RENDEZVOUS             an address of this host, at which the ranks meet
   SCRY_TOKEN                  a random secret, without which no process can join
+  NCCL_NVLS_ENABLE            0, unless it is set: NCCL does not use NVLink multicast
 Each line of output begins with the rank: [0]. Standard input is empty. With --json all output of
 the processes is on standard error.
 If a process fails, the others receive SIGTERM after --grace, and SIGKILL 2 s later, with the

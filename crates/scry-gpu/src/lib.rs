@@ -57,13 +57,15 @@ pub use api::native::{
 };
 pub use api::prepared_launch::PreparedLaunch;
 pub use api::recording::Recording;
+#[cfg(not(target_arch = "wasm32"))]
+pub use api::reduce_op::ReduceOp;
 pub use api::replay_inputs::ReplayInputs;
 pub use api::slice::Slice;
 pub use api::ticket::Ticket;
 pub use api::untyped_buffer::UntypedBuffer;
 pub use cache::disk_cache;
 #[cfg(not(target_arch = "wasm32"))]
-pub use group::{DeviceGroup, GroupTransport, Membership, ReduceOp, Rendezvous};
+pub use group::{DeviceGroup, GroupTransport, Membership, Rendezvous};
 pub use half::{bf16, f16};
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{

@@ -49,7 +49,15 @@ fn text(info: &DeviceInfo) -> String {
     if let Some(pci) = info.pci {
         line("pci", pci.to_string());
     }
+    if !info.peers.is_empty() {
+        line("peers", peer_selectors(info).join(", "));
+    }
     text + &workarounds_text(info)
+}
+
+/// Returns the selectors of the devices whose memory a device can access.
+fn peer_selectors(info: &DeviceInfo) -> Vec<String> {
+    info.peers.iter().map(|index| format!("{}:{index}", info.backend)).collect()
 }
 
 /// Formats the driver faults that are worked around on a device, one per line.
@@ -73,6 +81,7 @@ pub fn to_json(info: &DeviceInfo) -> Value {
         "uuid": info.uuid.map(uuid_text),
         "driver_uuid": info.driver_uuid.map(uuid_text),
         "pci": info.pci.map(|pci| pci.to_string()),
+        "peers": peer_selectors(info),
         "driver": info.driver,
         "api_version": info.api_version,
         "compute_capability": libraries::capability_text(info),
@@ -120,6 +129,19 @@ fn uuid_text(uuid: [u8; 16]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn peers_are_listed_as_selectors() {
+        let mut info = scry_gpu::testing::null_info();
+        info.backend = scry_gpu::BackendKind::Cuda;
+        info.peers = vec![1, 3];
+        assert!(
+            super::text(&info).contains("    peers     cuda:1, cuda:3\n"),
+            "{}",
+            super::text(&info)
+        );
+        assert_eq!(super::to_json(&info)["peers"], serde_json::json!(["cuda:1", "cuda:3"]));
+    }
+
     #[test]
     fn uuids_are_written_in_five_groups() {
         let uuid = std::array::from_fn(|i| i as u8);

@@ -11,9 +11,12 @@ use crate::args::DeviceSelection;
 use crate::report::{Failure, Report};
 
 /// Environment variables that affect which devices are found, and how they are used.
-const VARIABLES: [(&str, &str); 19] = [
+const VARIABLES: [(&str, &str); 24] = [
     ("RUST_LOG", "the log filter: `scry=debug`, or `scry::kernel=debug`"),
     ("SCRY_DEVICE", "the selector of the default device"),
+    ("SCRY_GROUP", "how groups of devices move data: `auto`, `host` or `nccl`"),
+    ("SCRY_GROUP_CHECK", "1: the ranks of a group compare all their calls first"),
+    ("SCRY_NCCL", "the file of NCCL, libnccl.so.2"),
     ("SCRY_CACHE_DIR", "the folder of compiled kernels, or `off`"),
     ("SCRY_DEBUG", "the stages of compilations that are printed, and of which kernels"),
     ("SCRY_DEBUG_DIR", "the folder in which SCRY_DEBUG writes files instead"),
@@ -30,6 +33,8 @@ const VARIABLES: [(&str, &str); 19] = [
     ("CUDA_VISIBLE_DEVICES", "the GPUs that CUDA may use, in this order"),
     ("CUDA_PATH", "folder of the CUDA toolkit; NVRTC and cuBLAS are searched there too"),
     ("CUDA_HOME", "another name of CUDA_PATH"),
+    ("NCCL_NVLS_ENABLE", "0: NCCL does not use NVLink multicast"),
+    ("NCCL_SOCKET_IFNAME", "the network interfaces that NCCL may use"),
     ("LD_LIBRARY_PATH", "folders in which libraries are searched first"),
 ];
 

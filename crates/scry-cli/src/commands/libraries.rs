@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(used_by(&[scry_gpu::testing::null_info()]), []);
         let found = used_by(&[scry_gpu::testing::null_info(), cuda_device()]);
         let names: Vec<_> = found.iter().map(|library| library.name).collect();
-        assert_eq!(names, ["NVRTC", "cuBLAS"]);
+        assert_eq!(names, ["NVRTC", "cuBLAS", "NCCL"]);
     }
 
     #[test]

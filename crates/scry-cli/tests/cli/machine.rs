@@ -138,7 +138,7 @@ fn doctor_shows_cuda_versions_and_libraries() {
     assert!(device["multiprocessors"].as_u64().unwrap() > 0);
     let libraries = document["result"]["libraries"].as_array().unwrap();
     let names: Vec<_> = libraries.iter().map(|library| &library["name"]).collect();
-    assert_eq!(names, ["NVRTC", "cuBLAS"]);
+    assert_eq!(names, ["NVRTC", "cuBLAS", "NCCL"]);
     for library in libraries {
         let expected =
             if library["found"] == true { ["file", "version"] } else { ["reason", "help"] };

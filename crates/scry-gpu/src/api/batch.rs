@@ -32,7 +32,7 @@ use crate::core::same_device::same_device;
 /// can be chained, and a submitted batch can be reused.
 #[must_use = "a batch does nothing until it is submitted"]
 pub struct Batch {
-    pub(super) context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
     list: CommandList,
     latest: LatestSubmission,
 }

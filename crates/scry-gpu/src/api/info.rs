@@ -227,6 +227,9 @@ pub struct DeviceInfo {
     /// Shared memory of an NVIDIA GPU, where CUDA reports it; all devices have
     /// [`Limits::max_workgroup_memory`].
     pub shared_memory: Option<SharedMemory>,
+    /// The [`DeviceInfo::index`] of each other device of the backend whose memory this one can
+    /// access, over NVLink or PCIe. Empty except for CUDA devices.
+    pub peers: Vec<usize>,
     /// Bytes of the device's own memory; 0 where the backend does not report them, as wgpu.
     pub memory: u64,
     /// Bytes of it that this process could allocate when the device was listed or opened, where the

@@ -20,6 +20,8 @@ pub(crate) mod library;
 pub(crate) mod native;
 pub(crate) mod prepared_launch;
 pub(crate) mod recording;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod reduce_op;
 pub(crate) mod replay_inputs;
 pub(crate) mod slice;
 pub(crate) mod ticket;

@@ -163,6 +163,7 @@ impl Batch {
                 }));
             }
             list.retain(recorded);
+            list.observers.extend(recorded.list().observers.iter().cloned());
             if recorded.list().reports.len() == 0 {
                 let (position, recorded) = (list.commands.len(), recorded.clone());
                 list.replays.push(Replay { position, recorded });

@@ -14,6 +14,8 @@ use crate::core::driver::{
     Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob, KernelId,
     MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use crate::core::driver::{Communicator, CommunicatorJob};
 
 /// The kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +185,15 @@ impl Driver for FaultDriver {
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.load_routine(job)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        self.count("join_communicator")?;
+        self.inner.join_communicator(job)
     }
 
     fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {

@@ -66,6 +66,27 @@ pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
     libraries
 }
 
+/// Returns the version of NCCL as a number, such as 22803, and whether it can disable NVLink
+/// multicast for a communicator.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn nccl_version() -> crate::Result<(u32, bool)> {
+    #[cfg(cuda)]
+    let version = cuda::nccl_version();
+    #[cfg(not(cuda))]
+    let version = Err(crate::api::native::library_error("NCCL", "a build without `cuda`"));
+    version
+}
+
+/// Creates the id of a communicator of NCCL.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn nccl_unique_id() -> crate::Result<[u8; 128]> {
+    #[cfg(cuda)]
+    let id = cuda::nccl_unique_id();
+    #[cfg(not(cuda))]
+    let id = Err(crate::api::native::library_error("NCCL", "a build without `cuda`"));
+    id
+}
+
 /// All backends of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
     #[cfg(cuda)]

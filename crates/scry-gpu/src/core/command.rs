@@ -83,6 +83,9 @@ pub(crate) enum Role {
     Copy,
     /// Computes the grid of the indirect launch that follows.
     Preparation,
+    /// A collective of a group of devices.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
+    Collective,
 }
 
 impl Dispatch {

@@ -4,9 +4,12 @@ use std::any::Any;
 use std::mem::take;
 use std::sync::Arc;
 
+use crate::api::error::Result;
 use crate::core::command::{BufferRange, Command};
 use crate::core::driver_recording::DriverRecording;
+use crate::core::handles::MemoryId;
 use crate::core::memory::Memory;
+use crate::core::observer::Observer;
 use crate::core::report::Reports;
 
 /// An object that a submission keeps alive until it is done.
@@ -46,6 +49,8 @@ pub(crate) struct CommandList {
     pub read_by_host: bool,
     /// The failure reports of the launches.
     pub reports: Reports,
+    /// Those of its commands, and of its replays.
+    pub observers: Vec<Arc<dyn Observer>>,
 }
 
 impl CommandList {
@@ -135,15 +140,42 @@ impl CommandList {
         self.commands = commands;
     }
 
+    /// Returns the allocations that the commands write, those of replays included.
+    pub(crate) fn written(&self) -> Arc<[MemoryId]> {
+        let mut written = Vec::new();
+        for command in self.all_commands(|_| true) {
+            command.for_each_access(|range, writes| {
+                if writes && written.last() != Some(&range.memory) {
+                    written.push(range.memory);
+                }
+            });
+        }
+        written.sort_unstable();
+        written.dedup();
+        written.into()
+    }
+
+    /// Prepares the observers for a submission.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        self.observers.iter().try_for_each(|observer| observer.prepare())
+    }
+
     /// Returns the current lengths, for [`CommandList::truncate`].
-    pub(crate) fn lengths(&self) -> [usize; 5] {
-        let Self { commands, replays, memories, retained, reports, .. } = self;
-        [commands.len(), replays.len(), memories.len(), retained.len(), reports.len()]
+    pub(crate) fn lengths(&self) -> [usize; 6] {
+        [
+            self.commands.len(),
+            self.replays.len(),
+            self.memories.len(),
+            self.retained.len(),
+            self.reports.len(),
+            self.observers.len(),
+        ]
     }
 
     /// Removes everything appended since [`CommandList::lengths`] returned `lengths`.
-    pub(crate) fn truncate(&mut self, lengths: [usize; 5]) {
-        let [commands, replays, memories, retained, reports] = lengths;
+    pub(crate) fn truncate(&mut self, lengths: [usize; 6]) {
+        let [commands, replays, memories, retained, reports, observers] = lengths;
+        self.observers.truncate(observers);
         self.commands.truncate(commands);
         self.replays.truncate(replays);
         self.memories.truncate(memories);

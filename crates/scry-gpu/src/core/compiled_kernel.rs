@@ -43,7 +43,7 @@ pub(crate) struct KernelVariant {
 }
 
 impl KernelVariant {
-    fn new(driver: &Arc<dyn Driver>, id: KernelId) -> Arc<Self> {
+    pub(crate) fn new(driver: &Arc<dyn Driver>, id: KernelId) -> Arc<Self> {
         Arc::new(Self { report: driver.report(id), driver: driver.clone(), id })
     }
 

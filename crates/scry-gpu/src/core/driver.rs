@@ -16,6 +16,8 @@ use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::api::native::{self, HostFunction, NativeInterface, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::core::clock::Instant;
 use crate::core::command::Step;
 use crate::core::dump::Dump;
 pub(crate) use crate::core::handles::{
@@ -99,6 +101,35 @@ pub(crate) struct HostJob<'a> {
     pub function: &'a HostFunction,
 }
 
+/// The membership of a device in a communicator of a vendor library.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) struct CommunicatorJob<'a> {
+    /// By this the ranks find each other: the same on all of them, and unique.
+    pub id: &'a [u8; 128],
+    pub rank: usize,
+    pub world: usize,
+    /// Whether several ranks are in this process: their devices may access each other's buffers.
+    pub shares_process: bool,
+    /// Whether NVLink multicast must be off.
+    pub disable_multicast: bool,
+    /// When to give up waiting for other ranks, where the library can.
+    pub deadline: Instant,
+}
+
+/// A device's membership in a communicator. Each method may be called from any thread.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) trait Communicator: Send + Sync {
+    /// Returns the failure that the library has noticed, or that the communicator was aborted.
+    fn failure(&self) -> Option<String>;
+
+    /// Ends the work of the communicator on the device, unfinished or not, and destroys it, without
+    /// a wait. Later launches of its collectives fail.
+    fn abort(self: Arc<Self>);
+
+    /// Destroys the communicator, whose work is done. May wait for other ranks and for recordings.
+    fn destroy(&self);
+}
+
 /// A WGSL kernel for large copies that is faster than the driver's copy command. Binding 0 is the
 /// source, binding 1 the destination, both arrays of `vec4<u32>`; each invocation copies one
 /// element, and workgroups are numbered row by row.
@@ -165,6 +196,19 @@ pub(crate) trait Driver: Send + Sync {
     /// Loads a routine of a vendor library. Its launches are like those of native kernels.
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         Err(native::library_error(job.library, &self.info().title()))
+    }
+
+    /// Joins a communicator. Returns when all ranks have, with the kernel of its collectives: each
+    /// launch has an encoded [`Call`](crate::core::collective::Call) as immediates, and the buffers
+    /// that the rank reads and writes as bindings, in this order. All ranks must launch the same
+    /// collectives, in the same order.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        let _ = job;
+        Err(native::library_error("NCCL", &self.info().title()))
     }
 
     /// Loads a function of the host as a kernel. Its launches are like those of native kernels.

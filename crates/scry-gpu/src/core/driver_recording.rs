@@ -20,6 +20,8 @@ pub(crate) struct DriverRecording {
     used: Vec<MemoryId>,
     /// Launches of a replay that the caller requested.
     launches: u64,
+    /// The allocations that a replay writes, if observers need them.
+    written: Option<Arc<[MemoryId]>>,
     /// The accesses of a replay that later commands may have to wait for.
     hazards: Hazards,
     /// Whether the host reads what a replay copies into `Readback` memory.
@@ -46,7 +48,19 @@ impl DriverRecording {
         let mut used: Vec<MemoryId> = list.memories.iter().map(|memory| memory.id()).collect();
         used.sort_unstable();
         used.dedup();
-        Self { driver, id, list, used, launches, hazards, read_by_host, initialised, inputs }
+        let written = (!list.observers.is_empty()).then(|| list.written());
+        Self {
+            driver,
+            id,
+            list,
+            used,
+            launches,
+            written,
+            hazards,
+            read_by_host,
+            initialised,
+            inputs,
+        }
     }
 
     pub(crate) fn id(&self) -> RecordingId {
@@ -55,6 +69,11 @@ impl DriverRecording {
 
     pub(crate) fn list(&self) -> &CommandList {
         &self.list
+    }
+
+    /// Returns the allocations that a replay writes, if it has observers.
+    pub(super) fn written(&self) -> Option<&Arc<[MemoryId]>> {
+        self.written.as_ref()
     }
 
     /// Returns whether the commands use an allocation.

@@ -124,13 +124,23 @@ impl ReportReadback {
     }
 }
 
+/// A submission that failed for a reason that no launch reports.
+#[derive(Debug, Clone)]
+pub(crate) struct FailedSubmission {
+    pub submission: SubmissionIndex,
+    /// The thread that submitted it.
+    pub thread: ThreadId,
+    /// The allocations that it wrote.
+    pub written: Arc<[MemoryId]>,
+}
+
 /// A submission with a failed launch.
 struct Failure {
     submission: SubmissionIndex,
     /// The thread that submitted it.
     thread: ThreadId,
     /// The allocations that it wrote.
-    written: Vec<MemoryId>,
+    written: Arc<[MemoryId]>,
     error: GpuError,
     /// The last submission at the time of the first report: waits for later submissions do not
     /// report the failure again.
@@ -180,20 +190,16 @@ impl Failures {
                 continue;
             }
             log::error!("{error}");
-            if failures.len() == MAX_REMEMBERED {
-                failures.remove(0);
-            }
-            let (thread, written) = (readback.thread, readback.written.clone());
-            failures.push(Failure {
-                submission,
-                thread,
-                written,
-                error,
-                last_when_reported: None,
-                last_when_reported_to_submitter: None,
-            });
+            let (thread, written) = (readback.thread, Arc::from(&*readback.written));
+            remember(&mut failures, FailedSubmission { submission, thread, written }, error);
         }
         done
+    }
+
+    /// Adds submissions that failed with an error.
+    pub(crate) fn add(&self, submissions: Vec<FailedSubmission>, error: &GpuError) {
+        let mut failures = self.lock();
+        submissions.into_iter().for_each(|it| remember(&mut failures, it, error.clone()));
     }
 
     /// Returns the failure that a wait for `submission` reports, if there is one: that of the
@@ -244,11 +250,46 @@ impl Failures {
     }
 }
 
+/// Adds a failure; forgets the oldest one if there are too many.
+fn remember(failures: &mut Vec<Failure>, failed: FailedSubmission, error: GpuError) {
+    if failures.len() == MAX_REMEMBERED {
+        failures.remove(0);
+    }
+    let FailedSubmission { submission, thread, written } = failed;
+    failures.push(Failure {
+        submission,
+        thread,
+        written,
+        error,
+        last_when_reported: None,
+        last_when_reported_to_submitter: None,
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::api::error::InterruptedError;
     use crate::core::id::Slots;
+
+    /// They are reported like failed launches: to readers of what they wrote.
+    #[test]
+    fn added_failures_are_reported() {
+        let [written, other] = memories();
+        let failures = failures(&[], true, other);
+        let submission = SubmissionIndex(5);
+        let thread = thread::current().id();
+        let error =
+            GpuError::Interrupted(InterruptedError { function: None, device: "five".to_owned() });
+        failures
+            .add(vec![FailedSubmission { submission, thread, written: [written].into() }], &error);
+        let last = SubmissionIndex(6);
+        let found = |at, scope| failures.failure_for_wait(SubmissionIndex(at), scope, last);
+        assert!(found(4, FailureScope::Reader(Some(written))).is_none());
+        assert!(found(6, FailureScope::None).is_none());
+        assert!(found(6, FailureScope::Task(Some(written))).is_some());
+        assert!(found(7, FailureScope::Task(Some(written))).is_none(), "submitted afterwards");
+    }
 
     /// Returns failures of submissions of this thread, or of another one, that all wrote an
     /// allocation.
@@ -257,7 +298,7 @@ mod tests {
         let failure = |submission: &u64| Failure {
             submission: SubmissionIndex(*submission),
             thread: if is_own { thread::current().id() } else { other },
-            written: vec![written],
+            written: [written].into(),
             error: GpuError::Interrupted(InterruptedError {
                 function: None,
                 device: submission.to_string(),

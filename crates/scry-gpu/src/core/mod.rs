@@ -3,6 +3,8 @@
 pub(crate) mod async_transfer;
 pub(crate) mod check;
 pub(crate) mod clock;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod collective;
 pub(crate) mod command;
 pub(crate) mod command_list;
 pub(crate) mod compiled_kernel;
@@ -26,7 +28,9 @@ pub(crate) mod indirect;
 pub(crate) mod launch_template;
 pub(crate) mod logging;
 pub(crate) mod memory;
+pub(crate) mod observer;
 pub(crate) mod offload;
+pub(crate) mod queue_state;
 pub(crate) mod readback_blocks;
 pub(crate) mod report;
 pub(crate) mod same_device;

@@ -1,6 +1,5 @@
 //! The submissions of a device: ordering, retention of resources, waiting and back-pressure.
 
-use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,26 +8,23 @@ use std::time::Duration;
 use crate::api::error::{GpuError, Result, WouldBlockError};
 use crate::cache::DiskCache;
 use crate::core::command::{Barrier, Command, Stages, Step};
-use crate::core::command_list::{CommandList, Replay, Retained};
+use crate::core::command_list::CommandList;
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
 use crate::core::driver_recording::{DriverRecording, Part};
-use crate::core::failures::{FailureScope, Failures, ReportReadback};
+use crate::core::failures::{FailedSubmission, FailureScope, Failures, ReportReadback};
 use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
+use crate::core::observer::{observed, settled};
+use crate::core::queue_state::{InFlight, MAX_IN_FLIGHT, QueueState};
 use crate::core::watcher::Watcher;
 use crate::lifecycle::cancellation::{CancellationScope, Cancellations};
 
 /// Longest uninterrupted wait inside a driver, which bounds the delay of interrupts and time
 /// limits.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-
-/// Number of unfinished submissions from which a call waits for the oldest ones before it submits.
-/// This bounds the memory of a loop of launches, and avoids blocking inside the driver, where no
-/// time limit applies: NVIDIA's queue holds about 1000 operations, of which a submission needs 3.
-pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
 /// Maximum number of submissions of one call, a replay: fills of reports, zero fills, inputs, the
 /// recorded commands, and copies of reports.
@@ -53,39 +49,6 @@ impl Deref for SubmissionQueue {
 
     fn deref(&self) -> &DeviceState {
         &self.device
-    }
-}
-
-/// The mutable state of the queue.
-#[derive(Default)]
-struct QueueState {
-    hazards: Hazards,
-    /// Hazard tracking assumed barriers of a submission that did not succeed: the next one orders
-    /// everything.
-    order_all_next: bool,
-    in_flight: VecDeque<InFlight>,
-    last: Option<SubmissionIndex>,
-}
-
-/// A submission that may be unfinished.
-struct InFlight {
-    submission: SubmissionIndex,
-    /// Kept alive until dropped; never read.
-    _retained: Vec<Retained>,
-    _memories: Vec<Arc<Memory>>,
-    /// The failure reports of its launches.
-    readback: Option<ReportReadback>,
-}
-
-impl InFlight {
-    /// Creates the entry of a replay, or of the commands that precede or follow it.
-    fn for_replay(submission: SubmissionIndex, recorded: &Arc<DriverRecording>) -> Self {
-        let _retained: Vec<Retained> = vec![recorded.clone()];
-        Self { submission, _retained, _memories: Vec::new(), readback: None }
-    }
-
-    fn readback(&self) -> Option<(SubmissionIndex, &ReportReadback)> {
-        self.readback.as_ref().map(|readback| (self.submission, readback))
     }
 }
 
@@ -156,12 +119,24 @@ impl SubmissionQueue {
     /// Submits commands without limiting the number of unfinished submissions. Timed commands
     /// contain no replays.
     pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
+        if list.observers.is_empty() {
+            return self.submit_prepared(list, timed);
+        }
+        list.prepare()?;
+        let observers = list.observers.clone();
+        settled(&observers, self.submit_prepared(list, timed))
+    }
+
+    fn submit_prepared(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         let readback = ReportReadback::for_list(self, &list)?;
+        let written = (!list.observers.is_empty()).then(|| list.written());
         let mut state = self.lock();
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
         let launches = list.launch_count();
-        let CommandList { mut commands, memories, retained, read_by_host, replays, .. } = list;
+        let CommandList {
+            mut commands, memories, retained, read_by_host, replays, observers, ..
+        } = list;
         let (fill_count, command_count) = (fills.len(), commands.len());
         commands.extend(readback.iter().flat_map(ReportReadback::copies));
         let submission = if replays.is_empty() {
@@ -169,14 +144,16 @@ impl SubmissionQueue {
             if read_by_host || readback.is_some() {
                 steps.push(Step::Barrier(TO_HOST));
             }
-            self.submit_steps(&mut state, &steps, timed)?
+            let submit = || self.submit_steps(&mut state, &steps, timed);
+            observed(&observers, written.as_ref(), submit)?
         } else {
             let commands = fills.into_iter().chain(commands);
             let mut parts = state.schedule_with_replays(commands, fill_count, &replays);
             if read_by_host || readback.is_some() {
                 parts.push(Part::Steps(vec![Step::Barrier(TO_HOST)]));
             }
-            self.submit_parts(&mut state, &parts)?
+            let submit = || self.submit_parts(&mut state, &parts);
+            observed(&observers, written.as_ref(), submit)?
         };
         logging::submitted(&self.info, submission, launches, command_count);
         self.launches.fetch_add(launches, Ordering::Relaxed);
@@ -189,6 +166,7 @@ impl SubmissionQueue {
     /// Prepares commands for repeated execution.
     pub(crate) fn record(&self, mut list: CommandList) -> Result<Arc<DriverRecording>> {
         self.check_alive()?;
+        list.prepare()?;
         list.expand_replays();
         let mut hazards = Hazards::default();
         let mut steps = vec![Step::Barrier(hazards.order_all())];
@@ -208,6 +186,16 @@ impl SubmissionQueue {
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
+        recorded.list().prepare()?;
+        settled(&recorded.list().observers, self.replay_now(recorded, inputs))
+    }
+
+    /// Replays a recording without limiting the number of unfinished submissions.
+    fn replay_now(
+        &self,
+        recorded: &Arc<DriverRecording>,
+        inputs: CommandList,
+    ) -> Result<SubmissionIndex> {
         let readback = ReportReadback::for_list(self, recorded.list())?;
         let mut state = self.lock();
         let fills = recorded.list().reports.fills().collect();
@@ -223,7 +211,8 @@ impl SubmissionQueue {
         self.submit_before_replay(&mut state, recorded, inputs.commands, inputs.memories)?;
         // Until it succeeds: the hazards are those before the recording, which may be executing.
         state.order_all_next = true;
-        let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id()), false))?;
+        let submit = || self.note_loss(self.driver.submit(Work::Replay(recorded.id()), false));
+        let submission = observed(&recorded.list().observers, recorded.written(), submit)?;
         logging::replayed(&self.info, submission, recorded.launches(), recorded.command_count());
         // Only after the submission: if it fails, memory that the recording overwrites stays
         // uninitialised.
@@ -376,6 +365,12 @@ impl SubmissionQueue {
         self.failures.failure_for_wait(submission, failure_scope, last).map_or(Ok(()), Err)
     }
 
+    /// Makes waits for these submissions, and for work that may depend on them, fail.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebAssembly has no groups"))]
+    pub(crate) fn fail(&self, submissions: Vec<FailedSubmission>, error: &GpuError) {
+        self.failures.add(submissions, error);
+    }
+
     /// Returns the latest submission, if there is one.
     pub(super) fn last_submission(&self) -> Option<SubmissionIndex> {
         self.lock().last
@@ -520,57 +515,6 @@ pub(super) const ABANDONED_HELP: &str = "look for an endless loop, or raise \
 
 /// Makes the results of copies visible to the host.
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
-
-impl QueueState {
-    /// Returns the commands as steps with barriers, on the assumption that they will be submitted.
-    fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
-        // Until the driver has accepted them.
-        if !std::mem::replace(&mut self.order_all_next, true) {
-            return self.hazards.schedule(commands);
-        }
-        let mut steps = vec![Step::Barrier(self.hazards.order_all())];
-        steps.extend(self.hazards.schedule(commands));
-        steps
-    }
-
-    /// Returns commands and replays as parts of one submission, as [`Self::schedule`] does. The
-    /// positions of the replays count the commands after the first `fill_count`.
-    fn schedule_with_replays(
-        &mut self,
-        commands: impl IntoIterator<Item = Command>,
-        fill_count: usize,
-        replays: &[Replay],
-    ) -> Vec<Part> {
-        let mut commands = commands.into_iter();
-        let (mut parts, mut done) = (Vec::with_capacity(2 * replays.len() + 1), 0);
-        let mut schedule = |state: &mut Self, count: usize, parts: &mut Vec<Part>| {
-            let steps = state.schedule(commands.by_ref().take(count));
-            if !steps.is_empty() {
-                parts.push(Part::Steps(steps));
-            }
-        };
-        for Replay { position, recorded } in replays {
-            schedule(self, fill_count + position - done, &mut parts);
-            done = fill_count + position;
-            parts.push(Part::Replay(recorded.id()));
-            // A recording begins with a barrier after all earlier work.
-            self.hazards.copy_from(recorded.hazards());
-            self.order_all_next = false;
-        }
-        schedule(self, usize::MAX, &mut parts);
-        parts
-    }
-
-    fn excess_in_flight(&self) -> Option<SubmissionIndex> {
-        let last = self.in_flight.len().checked_sub(MAX_IN_FLIGHT)?;
-        self.in_flight.get(last).map(|entry| entry.submission)
-    }
-
-    fn push(&mut self, entry: InFlight) {
-        self.last = Some(entry.submission);
-        self.in_flight.push_back(entry);
-    }
-}
 
 impl Drop for SubmissionQueue {
     fn drop(&mut self) {

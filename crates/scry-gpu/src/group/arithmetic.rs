@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 
-use super::reduce_op::ReduceOp;
 use crate::api::dtype::DType;
+use crate::api::reduce_op::ReduceOp;
 
 /// A number that reductions combine.
 trait Number: Copy {
@@ -104,11 +104,6 @@ floats! {
     f32, f32, f32::from, f32::from;
     f16, f32, f16::to_f32, f16::from_f32;
     bf16, f32, bf16::to_f32, bf16::from_f32;
-}
-
-/// Returns whether reductions support the type.
-pub(super) fn is_supported(dtype: DType) -> bool {
-    !matches!(dtype, DType::I8 | DType::I16 | DType::U16)
 }
 
 /// Combines contributions of equal lengths, in their order, element by element.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::call::Call;
 use super::client::Client;
 use super::coordinator::Coordinator;
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
+use super::progress::Progress;
 use super::results::Received;
 use super::server::Server;
 use super::wait::Wait;
+use crate::core::collective::Call;
+use crate::core::collective::Seat;
 
 /// The way of a rank to the coordinator.
 #[derive(Debug)]
@@ -37,6 +39,25 @@ impl Channel {
                 let expected = call.received(seat).unwrap_or(usize::MAX);
                 client.exchange(call, &data, expected, wait).map(Received::all)
             }
+        }
+    }
+
+    /// Returns the coordinator, if it is in this process.
+    pub(super) fn coordinator(&self) -> Option<&Arc<Coordinator>> {
+        match self {
+            Self::Process { coordinator, .. } => Some(coordinator),
+            Self::Server(server) => Some(&server.coordinator),
+            Self::Client(_) => None,
+        }
+    }
+
+    /// Reports how far the device of this rank is in the calls that it executes. Returns the fault
+    /// of the group, if it has ended.
+    pub(super) fn report(&mut self, progress: &Progress) -> Result<(), Fault> {
+        match self {
+            Self::Process { coordinator, rank } => coordinator.report(*rank, progress),
+            Self::Server(server) => server.coordinator.report(0, progress),
+            Self::Client(client) => client.report(progress),
         }
     }
 

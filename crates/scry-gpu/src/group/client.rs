@@ -5,15 +5,17 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::call::Call;
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::handshake::{self, Introduction, MESSAGE_LIMIT, NotJoined};
 use super::message::{Request, encode_request, read_reply};
+use super::progress::Progress;
 use super::rendezvous::Rendezvous;
 use super::token::Token;
 use super::wait::{Ended, Wait};
 use super::wire::{Broken, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::Call;
+use crate::core::collective::Seat;
 use crate::lifecycle::fork_guard::Process;
 
 /// How much longer than its time limit a rank waits for rank 0, which finds out at that limit which
@@ -125,6 +127,19 @@ impl Client {
                 self.receive(expected, &Wait { limit: wait.limit.saturating_add(GRACE), ..*wait })
             }
             Err(broken) => Err(self.stop(&broken, wait)),
+        }
+    }
+
+    /// Reports how far the device of this rank is. Returns the fault of the group.
+    pub(super) fn report(&mut self, progress: &Progress) -> Result<(), Fault> {
+        self.fault.clone().map_or(Ok(()), Err)?;
+        if self.process.has_forked() {
+            return Err(Fault::forked(self.seat.rank));
+        }
+        let wait = Wait { limit: GRACE, interrupted: &|| false };
+        match self.wire.write(&encode_request(&Request::Progress(*progress)), &wait) {
+            Ok(()) => self.receive(0, &wait).map(|_| ()),
+            Err(broken) => Err(self.stop(&broken, &wait)),
         }
     }
 

@@ -1,14 +1,16 @@
 //! The collectives: their checks, and their description as data.
 
-use super::arithmetic;
-use super::call::{Call, Operation};
 use super::device_group::DeviceGroup;
-use super::reduce_op::ReduceOp;
+use super::fault::Fault;
+use super::host_memory::Views;
+use super::nccl::Nccl;
 use crate::api::binding::View;
 use crate::api::dtype::DType;
 use crate::api::elements::Elements;
 use crate::api::error::{ArgumentError, BufferAccessError, GpuError, InFunction, Result};
+use crate::api::reduce_op::ReduceOp;
 use crate::api::untyped_buffer::check_same_elements;
+use crate::core::collective::{Call, Operation, is_supported};
 use crate::core::same_device::same_device;
 
 /// The collectives. Each is called by all ranks, with elements of type `f32`, `f64`, `f16`, `bf16`,
@@ -206,8 +208,8 @@ impl DeviceGroup {
     }
 
     /// Sends the elements to rank `to`, which calls [`DeviceGroup::recv`] for the same number of
-    /// them. Other ranks make no call. Returns when they are received: two ranks that both send
-    /// first get an error.
+    /// them. Other ranks make no call. Through host memory it returns when they are received. Two
+    /// ranks that both send first get an error; through NCCL it may come as late as the time limit.
     ///
     /// ```
     /// use scry_gpu::{Device, DeviceGroup};
@@ -301,6 +303,27 @@ impl DeviceGroup {
         source: Option<Side<'_>>,
         destination: Option<Side<'_>>,
     ) -> Result<()> {
+        let (call, views) = self.checked(function, operation, source, destination)?;
+        let result = match &self.nccl {
+            Some(nccl) if Nccl::executes(&call) => nccl.run(function, &call, views),
+            _ => self.host.run(function, &call, self.device(), views, self.time_limit()),
+        };
+        if let (Err(error), Some(nccl)) = (&result, &self.nccl)
+            && let Some(fault) = Fault::of_error(error)
+        {
+            nccl.end(&fault);
+        }
+        result.in_function(function)
+    }
+
+    /// Checks a call, and returns it with the bytes of its buffers.
+    pub(super) fn checked<'a>(
+        &self,
+        function: &'static str,
+        operation: Operation,
+        source: Option<Side<'a>>,
+        destination: Option<Side<'a>>,
+    ) -> Result<(Call, Views<'a>)> {
         self.device().context.check_alive().in_function(function)?;
         let mut dtype = DType::U8;
         for side in [&source, &destination].into_iter().flatten() {
@@ -315,12 +338,9 @@ impl DeviceGroup {
         }
         let sides = (source.as_ref(), destination.as_ref());
         let count = count(function, operation, sides, self.world())?;
-        let call = Call { operation, dtype, count };
+        let call = Call { operation, dtype, count, on_devices: false };
         self.check_overlap(function, &call, sides)?;
-        let views = (source.map(|side| side.view), destination.map(|side| side.view));
-        self.engine
-            .run(function, &call, self.device(), views, self.time_limit())
-            .in_function(function)
+        Ok((call, (source.map(|side| side.view), destination.map(|side| side.view))))
     }
 
     /// Checks that buffers overlap only if one is the part of the other that it is copied to or
@@ -362,7 +382,7 @@ impl DeviceGroup {
     }
 
     /// Checks that a rank is in the group.
-    fn check_rank(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
+    pub(super) fn check_rank(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
         let world = self.world();
         if rank < world {
             return Ok(());
@@ -376,7 +396,7 @@ impl DeviceGroup {
     }
 
     /// Checks that a rank is another one of the group.
-    fn check_peer(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
+    pub(super) fn check_peer(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
         self.check_rank(function, argument, rank)?;
         if rank != self.seat().rank {
             return Ok(());
@@ -388,13 +408,13 @@ impl DeviceGroup {
 }
 
 /// A buffer of a call.
-struct Side<'a> {
+pub(super) struct Side<'a> {
     name: &'static str,
     view: View<'a>,
 }
 
 impl<'a> Side<'a> {
-    fn new<E: Elements>(name: &'static str, elements: &'a E) -> Self {
+    pub(super) fn new<E: Elements>(name: &'static str, elements: &'a E) -> Self {
         Self { name, view: elements.bytes() }
     }
 
@@ -406,7 +426,7 @@ impl<'a> Side<'a> {
     fn dtype(&self, function: &str) -> Result<DType> {
         let element = &self.view.element;
         if let Some(dtype) = DType::of_layout(&element.layout)
-            && arithmetic::is_supported(dtype)
+            && is_supported(dtype)
         {
             return Ok(dtype);
         }

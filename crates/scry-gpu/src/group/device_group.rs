@@ -9,16 +9,19 @@ use super::channel::Channel;
 use super::client;
 use super::coordinator::Coordinator;
 use super::duplicates::{self, Gpu};
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::handshake::Introduction;
 use super::host_memory::HostMemory;
 use super::membership::Membership;
+use super::nccl::Nccl;
+use super::negotiation::{Outcome, Setting, negotiate};
 use super::rendezvous::{Rendezvous, TIME_LIMIT};
 use super::server;
 use super::wait::Wait;
 use crate::api::device::Device;
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::api::info::DeviceKind;
+use crate::core::collective::Seat;
 
 /// The largest number of ranks.
 const MAX_WORLD: usize = 1 << 16;
@@ -32,15 +35,21 @@ const MAX_WORLD: usize = 1 << 16;
 /// group of several processes, on one or several hosts.
 ///
 /// A call reads its source after all work submitted before that writes it, and later work sees its
-/// results: no barriers are needed. It returns when all ranks have made it. Its operation, element
-/// type and length are compared over the group first: an error names the rank that differs.
+/// results: no barriers are needed. Through host memory it returns when all ranks have made it, and
+/// its operation, element type and length are compared over the group first: an error names the
+/// rank that differs. Through NCCL, the first call of each kind and magnitude does that too; later
+/// ones are only submitted, like launches, and faults are errors of whatever waits for their
+/// results. With the environment variable `SCRY_GROUP_CHECK=1` all calls are compared first.
 ///
 /// If a rank leaves the group, fails, makes another call or does not call within
 /// [the time limit](DeviceGroup::set_time_limit), every other rank gets
 /// [`GpuError::Group`], which names it. The group has then ended, and all later calls return the
 /// same error; the devices remain usable, and may form a new group.
 ///
-/// Collectives pass through host memory, which is slow: [`DeviceGroup::transport`].
+/// Collectives of CUDA devices are made by NVIDIA's library NCCL if all ranks have the same version
+/// of it; all others pass through host memory, which is slow: [`DeviceGroup::transport`]. The
+/// environment variable `SCRY_GROUP` decides instead: with `host` NCCL is not used, and with `nccl`
+/// a group that cannot use it is an error.
 ///
 /// ```
 /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
@@ -58,8 +67,12 @@ const MAX_WORLD: usize = 1 << 16;
 pub struct DeviceGroup {
     device: Device,
     seat: Seat,
-    pub(super) engine: HostMemory,
-    limit: Mutex<Duration>,
+    /// Dropped before the way to the other ranks, which learn that this one leaves.
+    pub(super) nccl: Option<Nccl>,
+    pub(super) host: Arc<HostMemory>,
+    /// Why the collectives move data as they do.
+    reason: String,
+    limit: Arc<Mutex<Duration>>,
 }
 
 /// How the collectives of a group move data.
@@ -70,12 +83,17 @@ pub enum GroupTransport {
     /// devices and is slow: each collective is a download, a computation of one thread of rank 0,
     /// and an upload, and the caller waits for it.
     HostMemory,
+    /// By NVIDIA's library NCCL, between GPUs, over NVLink, PCIe or a network. Collectives are
+    /// commands of the device like launches, and the caller does not wait for them. Barriers, and
+    /// means of integers, use host memory.
+    Nccl,
 }
 
 impl fmt::Display for GroupTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HostMemory => f.write_str("host memory, which is slow"),
+            Self::Nccl => f.write_str("NCCL"),
         }
     }
 }
@@ -111,12 +129,22 @@ impl DeviceGroup {
         let world = devices.len();
         check_seat(NAME, "`devices`", Seat { rank: 0, world })?;
         check_devices(devices).map_err(|fault| fault.error(Seat { rank: 0, world }, NAME))?;
+        let setting = Setting::from_env(NAME)?;
         let coordinator = Arc::new(Coordinator::new(world));
         let member = |(rank, device): (usize, &Device)| {
             let channel = Channel::Process { coordinator: coordinator.clone(), rank };
-            Self::new(device, Seat { rank, world }, channel, TIME_LIMIT)
+            let seat = Seat { rank, world };
+            Self::new(NAME, device, seat, channel, (setting, TIME_LIMIT))
         };
-        Ok(devices.iter().enumerate().map(member).collect())
+        // All ranks take part in the choice of the transport at the same time.
+        thread::scope(|scope| {
+            let start = |it| scope.spawn(move || member(it));
+            let threads: Vec<_> = devices.iter().enumerate().map(start).collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, Result<Self>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
+        })
     }
 
     /// Forms a group of devices of this process, runs `program` for each rank on a thread, and
@@ -193,6 +221,7 @@ impl DeviceGroup {
         check_seat(NAME, "`world`", seat)?;
         let rendezvous = rendezvous.default_token(std::env::var("SCRY_TOKEN").ok());
         let token = rendezvous.required_token(NAME)?;
+        let setting = Setting::from_env(NAME)?;
         let start = device.context.start_wait();
         let interrupted = || start.check_interrupts(&device.context).is_err();
         let limit = rendezvous.limit;
@@ -204,7 +233,7 @@ impl DeviceGroup {
                 .map(Channel::Client),
         };
         let channel = channel.map_err(|fault| fault.error(seat, NAME))?;
-        Ok(Self::new(device, seat, channel, limit))
+        Self::new(NAME, device, seat, channel, (setting, limit))
     }
 
     /// Joins the group that the environment describes: the same as [`Membership::from_env`] and
@@ -227,22 +256,39 @@ impl DeviceGroup {
         Membership::from_env()?.join(device)
     }
 
-    fn new(device: &Device, seat: Seat, channel: Channel, limit: Duration) -> Self {
-        if seat.rank == 0 {
-            let transport = GroupTransport::HostMemory;
-            let level = match device.info().kind {
-                DeviceKind::Software => log::Level::Debug,
-                _ => log::Level::Warn,
-            };
-            log::log!(
-                target: "scry::group",
-                level,
-                "collectives of this group of {} pass through {transport}",
-                seat.world
-            );
+    /// Agrees with the other ranks on a transport, which they do at the same time.
+    fn new(
+        function: &'static str,
+        device: &Device,
+        seat: Seat,
+        channel: Channel,
+        (setting, limit): (Setting, Duration),
+    ) -> Result<Self> {
+        let host = Arc::new(HostMemory::new(channel, seat));
+        let limit = Arc::new(Mutex::new(limit));
+        let outcome = negotiate(function, (&host, device, seat), setting, &limit)?;
+        let Outcome { mut nccl, reason } = outcome;
+        if let Some(nccl) = &mut nccl {
+            nccl.watch().map_err(|fault| fault.error(seat, function))?;
         }
-        let engine = HostMemory::new(channel, seat);
-        Self { device: device.clone(), seat, engine, limit: Mutex::new(limit) }
+        let group = Self { device: device.clone(), seat, nccl, host, reason, limit };
+        if seat.rank == 0 {
+            group.log_transport();
+        }
+        Ok(group)
+    }
+
+    fn log_transport(&self) {
+        let level = match (&self.nccl, self.device.info().kind) {
+            (Some(_), _) | (_, DeviceKind::Software) => log::Level::Debug,
+            _ => log::Level::Warn,
+        };
+        let (world, transport, reason) = (self.world(), self.transport(), &self.reason);
+        log::log!(
+            target: "scry::group",
+            level,
+            "collectives of this group of {world} pass through {transport}: {reason}"
+        );
     }
 
     /// Returns the rank, from 0.
@@ -275,7 +321,24 @@ impl DeviceGroup {
     /// ```
     #[must_use]
     pub fn transport(&self) -> GroupTransport {
-        GroupTransport::HostMemory
+        match self.nccl {
+            Some(_) => GroupTransport::Nccl,
+            None => GroupTransport::HostMemory,
+        }
+    }
+
+    /// Returns why the collectives move data as [`DeviceGroup::transport`] states.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// let group = &DeviceGroup::local(&[Device::open("cpu")?])?[0];
+    /// assert_eq!(group.transport_reason(), "rank 0 has no CUDA device");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn transport_reason(&self) -> &str {
+        &self.reason
     }
 
     /// Returns the longest time that a call of this rank waits for the other ranks.
@@ -286,7 +349,8 @@ impl DeviceGroup {
 
     /// Sets the longest time that a call of this rank waits for the other ranks: initially 60 s, or
     /// [`Rendezvous::time_limit`]. When it has passed, every rank gets an error that names those
-    /// that did not call; if rank 0 of several processes does not answer, 5 s later.
+    /// that did not call; if rank 0 of several processes does not answer, 5 s later. Through NCCL
+    /// it limits the time in which the device finishes no call, although one is submitted.
     ///
     /// ```
     /// use std::time::Duration;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::api::error::{GpuError, GroupError, GroupFault};
+use crate::core::collective::Seat;
 
 /// Why a group cannot be formed or used. Every rank gets the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +13,6 @@ pub(super) struct Fault {
     pub ranks: Vec<usize>,
     pub problem: String,
     pub help: String,
-}
-
-/// A member of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seat {
-    pub rank: usize,
-    pub world: usize,
 }
 
 impl Fault {
@@ -107,6 +101,13 @@ impl Fault {
             format!("rank {rank} was interrupted by Device::interrupt"),
             "form a new group",
         )
+    }
+
+    /// Returns the fault of an error; `None` for errors that are not of a group.
+    pub(super) fn of_error(error: &GpuError) -> Option<Self> {
+        let GpuError::Group(error) = error else { return None };
+        let GroupError { fault, ranks, problem, help, .. } = error.clone();
+        Some(Self { kind: fault, ranks, problem, help })
     }
 
     /// Returns the error for the caller at `seat`.

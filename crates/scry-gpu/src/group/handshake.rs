@@ -14,11 +14,12 @@
 use std::time::Duration;
 
 use super::duplicates::Gpu;
-use super::fault::{Fault, Seat};
+use super::fault::Fault;
 use super::token::{PROOF_SIZE, Side, Token, are_equal, nonce};
 use super::wait::Wait;
 use super::wire::{Broken, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::Seat;
 
 /// The longest time between two messages of a handshake.
 pub(super) const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
@@ -26,7 +27,7 @@ pub(super) const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
 const MAGIC: [u8; 8] = *b"\x89scrygrp";
 
 /// Version of the messages, those of [`message`](super::message) included.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 const HELLO_SIZE: usize = 28;
 const FACTS_SIZE: usize = 42;
@@ -250,8 +251,8 @@ mod tests {
             Err("it is not a rank of a group".into())
         );
         let mut newer = hello();
-        newer[8] = 2;
-        let text = "it has version 2 of the protocol, this rank 1";
+        newer[8] = 3;
+        let text = "it has version 3 of the protocol, this rank 2";
         assert_eq!(serve(newer), Err(text.to_owned()));
     }
 }

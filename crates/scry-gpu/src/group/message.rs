@@ -1,7 +1,7 @@
 //! Messages between the ranks of several processes, once they have authenticated.
 //!
 //! ```text
-//! request: kind u8 | limit in ms u64 | call [16] | data, as long as the call says
+//! request: kind u8 | limit in ms u64 | call [16] | data, as long as the call says; or progress
 //! reply:   kind u8 | length u64 | result, or fault
 //! fault:   kind u8 | ranks u32 | rank u32 … | problem: length u32, UTF-8 | help: as problem
 //! ```
@@ -11,13 +11,15 @@
 
 use std::time::Duration;
 
-use super::call::{Call, ENCODED_SIZE};
 use super::fault::Fault;
+use super::progress::{PROGRESS_SIZE, Progress};
 use super::wait::Wait;
 use super::wire::{Broken, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::{Call, ENCODED_SIZE};
 
-const REQUEST_SIZE: usize = 9 + ENCODED_SIZE;
+const REQUEST_SIZE: usize = 1 + PROGRESS_SIZE;
+const CALL_END: usize = 9 + ENCODED_SIZE;
 const REPLY_SIZE: usize = 9;
 
 /// The largest fault in bytes; longer texts are shortened.
@@ -39,6 +41,8 @@ const FAULTS: [GroupFault; 6] = [
 pub(super) enum Request {
     /// A call; its data follows.
     Call { call: Call, limit: Duration },
+    /// How far its device is; the answer is a reply without data.
+    Progress(Progress),
     /// It makes no more calls.
     Leave,
     /// Its device failed, and the group ends.
@@ -55,7 +59,11 @@ pub(super) fn encode_request(request: &Request) -> [u8; REQUEST_SIZE] {
             bytes[0] = 1;
             let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
             bytes[1..9].copy_from_slice(&limit.to_le_bytes());
-            bytes[9..].copy_from_slice(&call.encode());
+            bytes[9..CALL_END].copy_from_slice(&call.encode());
+        }
+        Request::Progress(progress) => {
+            bytes[0] = 5;
+            bytes[1..].copy_from_slice(&progress.encode());
         }
         Request::Leave => bytes[0] = 2,
         Request::DeviceFailed => bytes[0] = 3,
@@ -75,12 +83,13 @@ fn decode_request(bytes: &[u8; REQUEST_SIZE], world: usize) -> Option<Request> {
     match bytes[0] {
         1 => {
             let limit = u64::from_le_bytes(bytes[1..9].try_into().ok()?);
-            let call = Call::decode(bytes[9..].try_into().ok()?, world)?;
+            let call = Call::decode(bytes[9..CALL_END].try_into().ok()?, world)?;
             Some(Request::Call { call, limit: Duration::from_millis(limit) })
         }
         2 => Some(Request::Leave),
         3 => Some(Request::DeviceFailed),
         4 => Some(Request::Interrupted),
+        5 => Progress::decode(bytes[1..].try_into().ok()?, world).map(Request::Progress),
         _ => None,
     }
 }
@@ -182,16 +191,18 @@ impl Shorten for String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::call::Operation;
     use super::*;
     use crate::api::dtype::DType;
+    use crate::core::collective::Operation;
 
     #[test]
     fn requests_are_decoded() {
-        let call = Call { operation: Operation::AllGather, dtype: DType::U8, count: 9 };
+        let call =
+            Call { operation: Operation::AllGather, dtype: DType::U8, count: 9, on_devices: false };
         let limit = Duration::from_millis(1234);
         for request in [
             Request::Call { call, limit },
+            Request::Progress(Progress { submitted: 3, oldest: None }),
             Request::Leave,
             Request::DeviceFailed,
             Request::Interrupted,

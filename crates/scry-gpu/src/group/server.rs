@@ -11,10 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::call::Call;
 use super::coordinator::Coordinator;
 use super::duplicates::{self, Gpu};
-use super::fault::{Fault, Seat, ranks_text};
+use super::fault::{Fault, ranks_text};
 use super::handshake::{self, Introduction, MESSAGE_LIMIT};
 use super::message::{Request, read_request, write_reply};
 use super::rendezvous::Rendezvous;
@@ -23,6 +22,8 @@ use super::token::Token;
 use super::wait::{Ended, Wait};
 use super::wire::{Broken, Closer, Wire};
 use crate::api::error::GroupFault;
+use crate::core::collective::Call;
+use crate::core::collective::Seat;
 use crate::lifecycle::fork_guard::Process;
 
 /// The most connections that may be in their handshake; further ones are closed, and ranks try
@@ -301,6 +302,12 @@ fn serve_calls(
                 calls.fetch_sub(1, Ordering::Relaxed);
                 served?;
             }
+            Some(Request::Progress(progress)) => {
+                let result = coordinator.report(rank, &progress);
+                let reply = result.as_ref().map(|()| &[][..]).map_err(Clone::clone);
+                let wait = Wait { limit: MESSAGE_LIMIT, interrupted: &|| false };
+                write_reply(wire, &reply, &wait).map_err(broken)?;
+            }
             Some(Request::Leave) => return Ok(()),
             Some(Request::DeviceFailed) => return Err(Fault::device_failed(rank)),
             Some(Request::Interrupted) => return Err(Fault::interrupted(rank)),
@@ -331,7 +338,7 @@ fn serve_call(
 mod tests {
     use super::*;
     use crate::api::dtype::DType;
-    use crate::group::call::Operation;
+    use crate::core::collective::Operation;
     use crate::group::message::encode_request;
 
     /// Lets rank 1 of 2 send these bytes and end. Returns the fault of the group.
@@ -347,7 +354,8 @@ mod tests {
         let coordinator = Coordinator::new(2);
         let wire = Wire::new(accepted).expect("it is open");
         serve(&coordinator, Seat { rank: 1, world: 2 }, wire, &AtomicUsize::new(0));
-        let barrier = Call { operation: Operation::Barrier, dtype: DType::U8, count: 0 };
+        let barrier =
+            Call { operation: Operation::Barrier, dtype: DType::U8, count: 0, on_devices: false };
         coordinator.exchange(0, &barrier, Vec::new(), &wait).expect_err("rank 1 is gone")
     }
 
@@ -362,7 +370,7 @@ mod tests {
     #[test]
     fn stated_lengths_are_not_trusted() {
         let operation = Operation::Send { to: 0 };
-        let call = Call { operation, dtype: DType::U8, count: usize::MAX / 4 };
+        let call = Call { operation, dtype: DType::U8, count: usize::MAX / 4, on_devices: false };
         let limit = Duration::from_secs(9);
         let fault = fault_after(&encode_request(&Request::Call { call, limit }));
         assert_eq!(fault.problem, "the connection to rank 1 was closed");

@@ -23,6 +23,8 @@ use crate::core::driver::{
     Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob,
     KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use crate::core::driver::{Communicator, CommunicatorJob};
 use crate::lifecycle::fork_guard::Process;
 
 /// How long exit waits for calls in progress. A wait for the device consists of short calls, and
@@ -222,6 +224,19 @@ impl Driver for GuardedDriver {
 
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.load_routine(job))
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        // Not counted as a call: it may wait for other ranks for a long time.
+        match self.gate.enter() {
+            Some(call) => drop(call),
+            None => return Err(exiting_error(self.inner.info())),
+        }
+        self.inner.join_communicator(job)
     }
 
     fn load_host_function(&self, job: &HostJob<'_>) -> Result<KernelId> {

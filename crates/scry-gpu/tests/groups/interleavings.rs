@@ -83,7 +83,7 @@ fn make(group: &DeviceGroup, kernel: &Kernel, buffers: &[Buffer<u32>], step: Ste
 }
 
 /// The buffers of all ranks: `model[rank][buffer]`.
-type Model = Vec<Vec<Vec<u32>>>;
+pub type Model = Vec<Vec<Vec<u32>>>;
 
 /// Makes a step on the model.
 fn apply(model: &mut Model, step: Step) {
@@ -125,7 +125,7 @@ fn start(world: usize) -> Model {
 }
 
 /// Makes `steps` random steps as one rank, and returns its buffers.
-fn run_rank(group: &DeviceGroup, seed: u64, steps: usize) -> Result<Vec<Vec<u32>>> {
+pub fn run_rank(group: &DeviceGroup, seed: u64, steps: usize) -> Result<Vec<Vec<u32>>> {
     let kernel = group.device().compile(LAUNCH)?;
     let upload = |data: &Vec<u32>| group.device().upload(data);
     let start = start(group.world());
@@ -138,7 +138,7 @@ fn run_rank(group: &DeviceGroup, seed: u64, steps: usize) -> Result<Vec<Vec<u32>
 }
 
 /// Compares the buffers of all ranks with those of the model.
-fn compare(found: &Model, seed: u64, steps: usize) {
+pub fn compare(found: &Model, seed: u64, steps: usize) {
     let world = found.len();
     let (mut model, mut random) = (start(world), Random(seed));
     (0..steps).for_each(|_| apply(&mut model, random.step(world)));

@@ -7,6 +7,8 @@ mod collectives;
 mod faults;
 mod interleavings;
 mod local;
+mod nccl;
+mod nccl_faults;
 mod processes;
 mod reference;
 mod rejections;

@@ -6,7 +6,7 @@ use scry_gpu::{Device, DeviceGroup, GroupFault};
 use scry_test_support::succeed;
 
 use crate::collectives::check_all;
-use crate::support::{await_signals, group_error, in_processes, signal};
+use crate::support::{await_signals, group_error, in_processes, in_processes_with, signal};
 
 fn group() -> DeviceGroup {
     succeed(DeviceGroup::from_env(&succeed(Device::open("cpu"))))
@@ -24,6 +24,20 @@ fn collectives_of_2_processes() {
 fn collectives_of_4_processes() {
     let ranks = in_processes("processes::collectives_of_4_processes", 4, || {
         succeed(check_all(&group()));
+    });
+    ranks.iter().for_each(|rank| rank.assert_done());
+}
+
+/// One of the ranks demands NCCL, which CPU devices do not have.
+#[test]
+fn nccl_can_be_demanded() {
+    let name = "processes::nccl_can_be_demanded";
+    let ranks = in_processes_with(name, 2, &[("SCRY_GROUP", "nccl")], || {
+        let error = group_error(DeviceGroup::from_env(&succeed(Device::open("cpu"))));
+        assert_eq!((error.fault(), error.ranks()), (GroupFault::Mismatch, &[0, 1][..]), "{error}");
+        let problem = "SCRY_GROUP is `nccl`, but ranks 0 and 1 have no CUDA device";
+        assert_eq!(error.problem(), problem);
+        assert!(error.help().contains("nvidia-nccl-cu12"), "{error}");
     });
     ranks.iter().for_each(|rank| rank.assert_done());
 }

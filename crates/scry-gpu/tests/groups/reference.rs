@@ -10,13 +10,27 @@ pub trait Number: Element + Debug + PartialEq {
     /// Returns an element for a small number.
     fn small(value: u8) -> Self;
 
+    /// The relative error of a rounding; 0 for exact types.
+    const ROUNDING: f64;
+
+    fn to_f64(self) -> f64;
+
     /// Reduces the elements of all ranks, in order of rank.
     fn reduce(op: ReduceOp, elements: &[Self]) -> Self;
 }
 
 macro_rules! numbers {
-    ($($type:ty, $wide:ty, $multiply:expr, $to_wide:expr, $to_narrow:expr;)*) => {$(
+    ($(
+        $type:ty, $rounding:expr, $wide:ty, $multiply:expr, $to_wide:expr, $to_narrow:expr;
+    )*) => {$(
         impl Number for $type {
+            const ROUNDING: f64 = $rounding;
+
+            fn to_f64(self) -> f64 {
+                let wide: $wide = $to_wide(&self);
+                wide as f64
+            }
+
             fn small(value: u8) -> Self {
                 $to_narrow(value.into())
             }
@@ -43,15 +57,15 @@ macro_rules! numbers {
 }
 
 numbers! {
-    u8, i128, i128::wrapping_mul, |it| i128::from(*it), |it: i128| it as u8;
-    u32, i128, i128::wrapping_mul, |it| i128::from(*it), |it: i128| it as u32;
-    i32, i128, i128::wrapping_mul, |it| i128::from(*it), |it: i128| it as i32;
-    u64, i128, i128::wrapping_mul, |it| i128::from(*it), |it: i128| it as u64;
-    i64, i128, i128::wrapping_mul, |it| i128::from(*it), |it: i128| it as i64;
-    f16, f32, f32::mul, |it| it.to_f32(), f16::from_f32;
-    bf16, f32, f32::mul, |it| it.to_f32(), bf16::from_f32;
-    f32, f32, f32::mul, |it| *it, |it: f32| it;
-    f64, f64, f64::mul, |it| *it, |it: f64| it;
+    u8, 0.0, i128, i128::wrapping_mul, |it: &u8| i128::from(*it), |it: i128| it as u8;
+    u32, 0.0, i128, i128::wrapping_mul, |it: &u32| i128::from(*it), |it: i128| it as u32;
+    i32, 0.0, i128, i128::wrapping_mul, |it: &i32| i128::from(*it), |it: i128| it as i32;
+    u64, 0.0, i128, i128::wrapping_mul, |it: &u64| i128::from(*it), |it: i128| it as u64;
+    i64, 0.0, i128, i128::wrapping_mul, |it: &i64| i128::from(*it), |it: i128| it as i64;
+    f16, 1.0 / 2048.0, f32, f32::mul, |it: &f16| it.to_f32(), f16::from_f32;
+    bf16, 1.0 / 256.0, f32, f32::mul, |it: &bf16| it.to_f32(), bf16::from_f32;
+    f32, f32::EPSILON as f64, f32, f32::mul, |it: &f32| *it, |it: f32| it;
+    f64, f64::EPSILON, f64, f64::mul, |it: &f64| *it, |it: f64| it;
 }
 
 /// Returns `len` elements of a rank: the same in every process.

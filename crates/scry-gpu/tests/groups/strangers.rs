@@ -66,7 +66,7 @@ fn garbage_does_not_block() {
 #[test]
 fn strangers_without_a_token_are_not_admitted() {
     let duration = form_among(3, |_, stream| {
-        let hello = [&b"\x89scrygrp"[..], &1u32.to_le_bytes(), &[7; 16]].concat();
+        let hello = [&b"\x89scrygrp"[..], &2u32.to_le_bytes(), &[7; 16]].concat();
         stream.write_all(&hello).unwrap();
         let mut answer = [0; 44];
         stream.read_exact(&mut answer).unwrap();

@@ -87,6 +87,16 @@ pub struct Ended {
 /// Runs the test `name` in `world` further processes, with the environment of `scry launch`.
 /// In these processes, this call runs `body` and ends the process.
 pub fn in_processes(name: &str, world: usize, body: impl FnOnce()) -> Vec<Ended> {
+    in_processes_with(name, world, &[], body)
+}
+
+/// As [`in_processes`], with further environment variables.
+pub fn in_processes_with(
+    name: &str,
+    world: usize,
+    variables: &[(&str, &str)],
+    body: impl FnOnce(),
+) -> Vec<Ended> {
     if env::var_os(CHILD).is_some_and(|child| child == OsStr::new(name)) {
         body();
         println!("the rank is done");
@@ -100,6 +110,7 @@ pub fn in_processes(name: &str, world: usize, body: impl FnOnce()) -> Vec<Ended>
             .env(SIGNALS, folder.path())
             .env("SCRY_RANK", rank.to_string())
             .env("SCRY_WORLD", world.to_string())
+            .envs(variables.iter().copied())
             .env("SCRY_RENDEZVOUS", &address)
             .env("SCRY_TOKEN", token(&address))
             .stdin(Stdio::null())

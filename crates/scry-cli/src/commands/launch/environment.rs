@@ -12,6 +12,9 @@ pub struct Environment {
     token: String,
 }
 
+/// NCCL's variable for NVLink multicast, which stays off unless the user sets it.
+const NVLS: &str = "NCCL_NVLS_ENABLE";
+
 impl Environment {
     /// Chooses a free port of this host, and a random token.
     pub fn new(world: u32) -> Result<Self, Failure> {
@@ -33,12 +36,25 @@ impl Environment {
             .env("SCRY_WORLD", self.world.to_string())
             .env("SCRY_RENDEZVOUS", &self.rendezvous)
             .env("SCRY_TOKEN", &self.token);
+        if std::env::var_os(NVLS).is_none() {
+            command.env(NVLS, "0");
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The environment of the tests may have the variable.
+    #[test]
+    fn multicast_is_off_unless_set() {
+        let mut command = Command::new("program");
+        Environment::new(2).unwrap().set(1, &mut command);
+        let value = command.get_envs().find(|(name, _)| *name == NVLS).and_then(|it| it.1);
+        let expected = if std::env::var_os(NVLS).is_none() { Some("0".as_ref()) } else { None };
+        assert_eq!(value, expected);
+    }
 
     #[test]
     fn each_launch_has_its_own_token() {

@@ -38,6 +38,7 @@ pub(super) fn info() -> DeviceInfo {
         compute_capability: None,
         multiprocessors: None,
         shared_memory: None,
+        peers: Vec::new(),
         memory,
         memory_budget: available_memory(),
         subgroup_size: scry_cpu::SUBGROUP_SIZE,

@@ -8,7 +8,7 @@ use scry_ir::{Features, MatrixProducts};
 use scry_ptx::Target;
 
 use super::CudaDriver;
-use super::device::Gpu;
+use super::device::{self, Gpu};
 use super::ffi::driver_api::Cuda;
 use super::ffi::error;
 use super::ffi::types::{Code, Device, attribute};
@@ -77,6 +77,14 @@ pub(super) fn find(cuda: &'static Cuda) -> Result<Vec<CudaAdapter>, Absence> {
     }
     for reason in unusable {
         log::info!("cuda: not used: {reason}");
+    }
+    let devices: Vec<Device> = adapters.iter().map(|adapter| adapter.0.device).collect();
+    for CudaAdapter(probe) in &mut adapters {
+        let is_peer = |other: Device| {
+            other != probe.device && device::can_access(&cuda.api, probe.device, other)
+        };
+        let all = devices.iter().enumerate();
+        probe.info.peers = all.filter(|(_, other)| is_peer(**other)).map(|(at, _)| at).collect();
     }
     Ok(adapters)
 }
@@ -216,6 +224,8 @@ fn info(query: &DeviceQuery, index: usize, name: String) -> Result<DeviceInfo, S
         compute_capability: Some(query.capability()),
         multiprocessors: Some(query.attribute(attribute::MULTIPROCESSORS)),
         shared_memory: Some(shared),
+        // Available once all devices are known.
+        peers: Vec::new(),
         memory,
         // Available once the device is open: reading it requires a context.
         memory_budget: None,

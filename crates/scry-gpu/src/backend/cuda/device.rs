@@ -72,7 +72,14 @@ impl Gpu {
     #[inline(never)]
     pub(super) fn current(&self) -> Result<Current<'_>> {
         self.check_alive()?;
-        self.current_for(Call::enter())
+        self.current_for(Some(Call::enter()))
+    }
+
+    /// As [`Gpu::current`], for a call that may wait for other processes: it does not count as a
+    /// call in progress, and a wait may query the driver meanwhile.
+    pub(super) fn current_uncounted(&self) -> Result<Current<'_>> {
+        self.check_alive()?;
+        self.current_for(None)
     }
 
     /// As [`Gpu::current`], for freeing objects; `None` if they must not be freed, because the
@@ -85,10 +92,10 @@ impl Gpu {
     /// it.
     pub(super) fn current_for_query(&self) -> Result<Option<Current<'_>>> {
         self.check_alive()?;
-        Call::exclusive().map(|call| self.current_for(call)).transpose()
+        Call::exclusive().map(|call| self.current_for(Some(call))).transpose()
     }
 
-    fn current_for(&self, call: Call) -> Result<Current<'_>> {
+    fn current_for(&self, call: Option<Call>) -> Result<Current<'_>> {
         let mut before = Context::NULL;
         // SAFETY: the driver writes a handle.
         self.check("cuCtxGetCurrent", unsafe { (self.api.ctx_get_current)(&raw mut before) })?;
@@ -138,6 +145,27 @@ impl Gpu {
         error::lost(&self.info.name, reason)
     }
 
+    /// Returns the other devices that can access the memory of this one.
+    pub(super) fn peers(&self) -> Result<Vec<Device>> {
+        let mut count = 0;
+        // SAFETY: the driver writes an integer.
+        self.check("cuDeviceGetCount", unsafe { (self.api.device_get_count)(&raw mut count) })?;
+        let mut peers = Vec::new();
+        for ordinal in 0..count {
+            let mut device = self.device;
+            // SAFETY: the driver writes a device.
+            let code = unsafe { (self.api.device_get)(&raw mut device, ordinal) };
+            self.check("cuDeviceGet", code)?;
+            if device == self.device {
+                continue;
+            }
+            if can_access(self.api, device, self.device) {
+                peers.push(device);
+            }
+        }
+        Ok(peers)
+    }
+
     /// Reads a device attribute.
     pub(super) fn attribute(&self, attribute: c_int) -> Result<u32> {
         let mut value = 0;
@@ -184,6 +212,14 @@ impl Gpu {
     }
 }
 
+/// Returns whether a device can access the memory of another one.
+pub(super) fn can_access(api: &Api, device: Device, owner: Device) -> bool {
+    let mut can_access = 0;
+    // SAFETY: the driver writes an integer, or returns an error.
+    let code = unsafe { (api.device_can_access_peer)(&raw mut can_access, device, owner) };
+    code == Code::SUCCESS && can_access != 0
+}
+
 impl Drop for Gpu {
     fn drop(&mut self) {
         let is_hung = self.abandoned.load(Ordering::Acquire) && self.lost.get().is_none();
@@ -207,7 +243,7 @@ pub(super) struct Current<'a> {
     /// Whether the context was pushed, because it was not current before.
     pushed: bool,
     /// Ends when the guard is dropped.
-    _call: Call,
+    _call: Option<Call>,
     /// The current context is a property of the thread.
     thread: PhantomData<*const ()>,
 }

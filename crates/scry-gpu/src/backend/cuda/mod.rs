@@ -25,13 +25,14 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::Duration;
 
 use self::device::Gpu;
 use self::ffi::driver_api::Cuda;
-pub(super) use self::ffi::library_status::libraries;
+pub(super) use self::ffi::library_status::{libraries, nccl_unique_id, nccl_version};
 use self::memory::{Block, Heap};
+use self::queue::communicator::Membership;
 use self::queue::cublas::LazyBlas;
 use self::queue::encode::{Blocks, Kernels, Tables};
 use self::queue::graph::Graph;
@@ -44,8 +45,9 @@ use crate::api::error::Result;
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, Cancelled, CompileJob, CopyKernel, Driver, GridSource, KernelId, MemoryId, MemoryKind,
-    NativeJob, RecordingId, RecordingMark, RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, Communicator, CommunicatorJob, CompileJob, CopyKernel, Driver, GridSource,
+    KernelId, MemoryId, MemoryKind, NativeJob, RecordingId, RecordingMark, RoutineJob,
+    SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 
@@ -64,6 +66,7 @@ struct CudaDriver {
     recordings: RwLock<Slots<RecordingMark, Graph>>,
     kernels: RwLock<Kernels>,
     blas: LazyBlas,
+    communicators: Mutex<Vec<Weak<Membership>>>,
     queue: Queue,
     blocks: RwLock<Blocks>,
     heap: Arc<Heap>,
@@ -76,6 +79,7 @@ impl CudaDriver {
             recordings: RwLock::default(),
             kernels: RwLock::default(),
             blas: LazyBlas::default(),
+            communicators: Mutex::default(),
             queue: Queue::new(&gpu)?,
             blocks: RwLock::default(),
             heap: Heap::new(&gpu)?,
@@ -87,6 +91,16 @@ impl CudaDriver {
         self.gpu.check_alive()?;
         let block = read(&self.blocks).get(id).cloned();
         block.ok_or_else(|| self.gpu.defect_error(call, no_allocation(id)))
+    }
+
+    /// Aborts the communicators, whose kernels do not poll for cancellation. Returns whether there
+    /// are any.
+    fn abort_communicators(&self) -> bool {
+        let memberships: Vec<_> =
+            lock(&self.communicators).iter().filter_map(Weak::upgrade).collect();
+        let are_any = !memberships.is_empty();
+        memberships.into_iter().for_each(Membership::abort);
+        are_any
     }
 
     /// Calls `work` with the tables read-locked.
@@ -143,6 +157,25 @@ impl Driver for CudaDriver {
         Ok(write(&self.kernels).insert(kernel))
     }
 
+    fn join_communicator(
+        &self,
+        job: &CommunicatorJob<'_>,
+    ) -> Result<(KernelId, Arc<dyn Communicator>)> {
+        // NCCL may access buffers of devices in the same process from each other.
+        if job.shares_process {
+            self.heap.share_with_peers()?;
+        }
+        let current = self.gpu.current_uncounted()?;
+        let membership = Membership::join(&self.gpu, job)?;
+        drop(current);
+        let mut communicators = lock(&self.communicators);
+        communicators.retain(|it| it.strong_count() > 0);
+        communicators.push(Arc::downgrade(&membership));
+        drop(communicators);
+        let kernel = compile::native::collectives(&self.gpu, &membership);
+        Ok((write(&self.kernels).insert(kernel), membership))
+    }
+
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {
         copy_kernel(&self.gpu.info)
     }
@@ -197,7 +230,14 @@ impl Driver for CudaDriver {
     }
 
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
-        let first = self.queue.cancel(submission.0)?;
+        let mut first = self.queue.cancel(submission.0)?;
+        if first.is_none() {
+            let reached = self.queue.reached()?;
+            if self.abort_communicators() {
+                let ended = self.queue.cancel(submission.0)?;
+                first = ended.map(|first| first.min(reached + 1));
+            }
+        }
         Ok(first.map(|first| Cancelled { first: SubmissionIndex(first), last: submission }))
     }
 

@@ -21,6 +21,7 @@ pub(crate) fn null_info() -> DeviceInfo {
         compute_capability: None,
         multiprocessors: None,
         shared_memory: None,
+        peers: Vec::new(),
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

@@ -247,6 +247,7 @@ fn info(
         compute_capability: None,
         multiprocessors: None,
         shared_memory: None,
+        peers: Vec::new(),
         memory,
         memory_budget,
         subgroup_size: v11.subgroup_size,

@@ -221,6 +221,7 @@ fn info(adapter: &AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) 
         compute_capability: None,
         multiprocessors: None,
         shared_memory: None,
+        peers: Vec::new(),
         memory: 0,
         memory_budget: None,
         subgroup_size: adapter.subgroup_max_size,

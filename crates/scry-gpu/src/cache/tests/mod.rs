@@ -37,6 +37,7 @@ fn device() -> DeviceInfo {
         compute_capability: None,
         multiprocessors: None,
         shared_memory: None,
+        peers: Vec::new(),
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

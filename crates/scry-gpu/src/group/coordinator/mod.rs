@@ -4,14 +4,16 @@
 //! have contributed it; a send is, when its receiver waits for it. The first fault ends every call
 //! in progress, and each later one at once: ranks cannot get out of step.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::call::{Call, Operation};
 use super::fault::{Fault, ranks_text};
+use super::progress::{Progress, Unfinished};
 use super::results::{Received, results};
 use super::wait::{Ended, Wait};
 use crate::api::error::GroupFault;
+use crate::core::collective::{Call, Operation};
 use crate::lifecycle::fork_guard::Process;
 
 /// The meeting point of the ranks of a group.
@@ -19,6 +21,8 @@ use crate::lifecycle::fork_guard::Process;
 pub(super) struct Coordinator {
     state: Mutex<State>,
     changed: Condvar,
+    /// Whether there is a fault.
+    has_ended: Arc<AtomicBool>,
     /// A forked process has none of the threads of the group, of which one may have the lock.
     process: Process,
 }
@@ -26,7 +30,12 @@ pub(super) struct Coordinator {
 #[derive(Debug)]
 struct State {
     members: Vec<Member>,
+    /// The number of collectives that each rank has submitted to its device.
+    submitted: Vec<u64>,
+    /// The number of the oldest call that each device had not finished when it last reported.
+    oldest: Vec<Option<u64>>,
     fault: Option<Fault>,
+    has_ended: Arc<AtomicBool>,
 }
 
 /// What a rank is doing.
@@ -45,8 +54,12 @@ enum Member {
 impl Coordinator {
     pub(super) fn new(world: usize) -> Self {
         let members = (0..world).map(|_| Member::Idle).collect();
-        let state = Mutex::new(State { members, fault: None });
-        Self { state, changed: Condvar::new(), process: Process::current() }
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let submitted = vec![0; world];
+        let (oldest, fault) = (vec![None; world], None);
+        let state = State { members, submitted, oldest, fault, has_ended: has_ended.clone() };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { state, changed, has_ended, process: Process::current() }
     }
 
     /// Makes the call of `rank`, which contributes `data`. Returns what it receives.
@@ -82,6 +95,28 @@ impl Coordinator {
             let waited = self.changed.wait_timeout(state, wait.slice(start));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Notes how far the device of `rank` is. Returns the fault of the group, which may result from
+    /// the report.
+    pub(super) fn report(&self, rank: usize, progress: &Progress) -> Result<(), Fault> {
+        if self.process.has_forked() {
+            return Err(Fault::forked(rank));
+        }
+        let mut state = self.lock();
+        state.submitted[rank] = progress.submitted;
+        state.oldest[rank] = progress.oldest.map(|oldest| oldest.number);
+        if let Some(fault) = progress.oldest.and_then(|oldest| state.judge(rank, &oldest)) {
+            state.abort(fault);
+            self.changed.notify_all();
+        }
+        state.fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// Returns the fault that has ended the group. Fast if there is none.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        let has_ended = self.has_ended.load(Ordering::Acquire) && !self.process.has_forked();
+        has_ended.then(|| self.lock().fault.clone()).flatten()
     }
 
     /// Ends the group, unless it has ended already.
@@ -124,6 +159,7 @@ impl State {
 
     fn abort(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
+        self.has_ended.store(true, Ordering::Release);
     }
 
     /// Returns how the call of `rank` ended; `None` if it has not. A completed call is a success
@@ -219,6 +255,47 @@ impl State {
         Err(differing(calls.iter().map(|(rank, _)| *rank).collect(), &calls))
     }
 
+    /// Returns the fault of a call that the device of `rank` has not finished, if it will never be:
+    /// a rank that it needs has left, or its time limit has passed.
+    fn judge(&self, rank: usize, oldest: &Unfinished) -> Option<Fault> {
+        let call = oldest.call;
+        let ranks = 0..self.members.len();
+        let has_left = |rank: usize| matches!(self.members[rank], Member::Left);
+        if let Operation::Send { to: peer } | Operation::Recv { from: peer } = call.operation {
+            // A rank may leave when the message is delivered, and this device be busy with later
+            // work of the same submission.
+            let limit = oldest.exceeded?;
+            return Some(match has_left(peer) {
+                true => Fault::left(peer),
+                false => self.silent(vec![peer], &call, limit),
+            });
+        }
+        let is_missing = |rank: &usize| self.submitted[*rank] < oldest.number;
+        let missing: Vec<usize> = ranks.clone().filter(is_missing).collect();
+        if let Some(left) = missing.iter().find(|rank| has_left(**rank)) {
+            return Some(Fault::left(*left));
+        }
+        let limit = oldest.exceeded?;
+        if missing.is_empty() {
+            let is_behind = |rank: &usize| self.oldest[*rank].is_some_and(|it| it < oldest.number);
+            let behind: Vec<usize> = ranks.filter(is_behind).collect();
+            let device = match behind.is_empty() {
+                true => format!("the GPU of rank {rank}"),
+                false => {
+                    format!("{}, whose devices are busy with earlier work,", ranks_text(&behind))
+                }
+            };
+            let problem = format!(
+                "{device} did not finish {call} within {limit:?}, although all ranks have made the \
+                 call"
+            );
+            let help = "look for work on the GPUs of the group that does not end, or raise \
+                        DeviceGroup::set_time_limit";
+            return Some(Fault::new(GroupFault::Unresponsive, behind, problem, help));
+        }
+        Some(self.silent(missing, &call, limit))
+    }
+
     /// Returns the fault of a call whose time limit has passed: it names the ranks that the call
     /// waits for.
     fn unresponsive(&self, call: &Call, wait: &Wait<'_>) -> Fault {
@@ -226,15 +303,18 @@ impl State {
             Operation::Send { to: peer } | Operation::Recv { from: peer } => *rank == peer,
             _ => !self.call(*rank).is_some_and(|call| call.operation.is_collective()),
         };
-        let missing: Vec<usize> = (0..self.members.len()).filter(is_missing).collect();
+        self.silent((0..self.members.len()).filter(is_missing).collect(), call, wait.limit)
+    }
+
+    /// Returns the fault of ranks that do not make a call.
+    fn silent(&self, missing: Vec<usize>, call: &Call, limit: Duration) -> Fault {
         let busy: Vec<String> = missing
             .iter()
             .filter_map(|rank| Some(format!("; rank {rank} is in {}", self.call(*rank)?)))
             .collect();
         let problem = format!(
-            "{} made no call that matches {call} within {:?}{}",
+            "{} made no call that matches {call} within {limit:?}{}",
             ranks_text(&missing),
-            wait.limit,
             busy.concat()
         );
         let help = "look for what keeps it busy, or for a call that it does not make; raise \

@@ -1,17 +1,16 @@
 //! Tests of matching, and of the texts of faults.
 
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use super::*;
 use crate::api::dtype::DType;
-use crate::group::reduce_op::ReduceOp;
+use crate::api::reduce_op::ReduceOp;
 
 const SUM: Operation = Operation::AllReduce(ReduceOp::Sum);
 
 fn call(operation: Operation, count: usize) -> Call {
-    Call { operation, dtype: DType::U8, count }
+    Call { operation, dtype: DType::U8, count, on_devices: false }
 }
 
 /// Makes one call for each rank, on a thread each; `None` leaves the group instead.
@@ -151,4 +150,72 @@ fn completed_calls_outlive_a_leaving_rank() {
             assert_eq!(other.join().expect("no panic"), Ok(vec![2]));
         });
     }
+}
+
+fn unfinished(operation: Operation, number: u64, exceeded: Option<Duration>) -> Progress {
+    let call = Call { on_devices: true, ..call(operation, 2) };
+    Progress { submitted: number, oldest: Some(Unfinished { call, number, exceeded }) }
+}
+
+/// Rank 2 has submitted fewer collectives than the one that the others wait for.
+#[test]
+fn silent_devices_are_named() {
+    let coordinator = Coordinator::new(3);
+    let report = |rank, progress| coordinator.report(rank, &progress);
+    assert_eq!(report(2, Progress { submitted: 4, oldest: None }), Ok(()));
+    assert_eq!(report(1, Progress { submitted: 9, oldest: None }), Ok(()));
+    assert_eq!(report(0, unfinished(SUM, 5, None)), Ok(()));
+    assert_eq!(coordinator.fault(), None);
+    let fault = report(0, unfinished(SUM, 5, Some(Duration::from_secs(3)))).unwrap_err();
+    assert_eq!((fault.kind, &*fault.ranks), (GroupFault::Unresponsive, &[2][..]));
+    assert_eq!(fault.problem, "rank 2 made no call that matches all_reduce(sum) of 2 u8 within 3s");
+    assert_eq!(coordinator.fault(), Some(fault.clone()));
+    assert_eq!(report(1, Progress { submitted: 9, oldest: None }), Err(fault));
+}
+
+#[test]
+fn devices_that_do_not_finish_are_named() {
+    let coordinator = Coordinator::new(2);
+    assert_eq!(coordinator.report(1, &Progress { submitted: 5, oldest: None }), Ok(()));
+    let stuck = unfinished(SUM, 5, Some(Duration::from_secs(3)));
+    let fault = coordinator.report(0, &stuck).unwrap_err();
+    assert!(fault.problem.starts_with("the GPU of rank 0 did not finish"), "{}", fault.problem);
+    assert_eq!(fault.ranks, [0; 0], "no rank is known to be at fault");
+    // Rank 1 is busy with an earlier call.
+    let coordinator = Coordinator::new(2);
+    let mut busy = unfinished(SUM, 4, None);
+    busy.submitted = 5;
+    assert_eq!(coordinator.report(1, &busy), Ok(()));
+    let fault = coordinator.report(0, &stuck).unwrap_err();
+    assert_eq!(fault.ranks, [1], "{}", fault.problem);
+}
+
+#[test]
+fn ranks_that_left_end_unfinished_calls() {
+    let coordinator = Coordinator::new(3);
+    coordinator.report(2, &Progress { submitted: 5, oldest: None }).unwrap();
+    coordinator.leave(2);
+    assert_eq!(coordinator.report(0, &unfinished(SUM, 5, None)), Ok(()), "it has made this one");
+    let fault = coordinator.report(0, &unfinished(SUM, 6, None)).unwrap_err();
+    assert_eq!(fault, Fault::left(2));
+}
+
+#[test]
+fn peers_of_unfinished_messages_are_named() {
+    let coordinator = Coordinator::new(3);
+    let send = Operation::Send { to: 1 };
+    let stuck = unfinished(send, 0, Some(Duration::from_secs(3)));
+    let fault = coordinator.report(0, &stuck).unwrap_err();
+    assert_eq!((fault.kind, &*fault.ranks), (GroupFault::Unresponsive, &[1][..]));
+}
+
+/// Rank 1 has received the message and left; the device of rank 0 may be busy with other work.
+#[test]
+fn messages_to_ranks_that_left_may_be_delivered() {
+    let coordinator = Coordinator::new(2);
+    coordinator.leave(1);
+    let send = Operation::Send { to: 1 };
+    assert_eq!(coordinator.report(0, &unfinished(send, 0, None)), Ok(()));
+    let stuck = unfinished(send, 0, Some(Duration::from_secs(3)));
+    assert_eq!(coordinator.report(0, &stuck), Err(Fault::left(1)));
 }

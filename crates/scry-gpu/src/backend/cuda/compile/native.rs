@@ -8,6 +8,7 @@ use super::nvrtc::{self, Device, Failure, Nvrtc, Output};
 use super::{Image, Kernel, Signature};
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, Function, attribute, function_attribute};
+use crate::backend::cuda::queue::communicator::Membership;
 use crate::backend::cuda::queue::cublas::{Blas, LazyBlas};
 use crate::backend::cuda::queue::declared_params::{self, DeclaredParams};
 use crate::backend::cuda::queue::params::{self, Range};
@@ -27,6 +28,8 @@ pub(crate) enum Native {
     Declared(DeclaredParams),
     /// By a call of cuBLAS, for a matrix product.
     Product(Arc<Blas>, Routine),
+    /// By a call of NCCL, for a collective.
+    Collectives(Arc<Membership>),
 }
 
 impl Native {
@@ -35,7 +38,7 @@ impl Native {
         match self {
             Self::Packed(interface, _) => interface.pdl_reads(),
             Self::Declared(declared) => declared.interface.pdl_reads(),
-            Self::Product(..) => None,
+            Self::Product(..) | Self::Collectives(_) => None,
         }
     }
 }
@@ -83,6 +86,12 @@ pub(crate) fn load_routine(
     let routine = Routine::from_name(job.name).ok_or_else(unknown)?;
     let native = Native::Product(blas.get(gpu)?, routine);
     Ok(Kernel::without_code(gpu, native, Signature::for_interface(job.interface)))
+}
+
+/// Returns the kernel of a communicator's collectives.
+pub(crate) fn collectives(gpu: &Arc<Gpu>, membership: &Arc<Membership>) -> Kernel {
+    let signature = Signature { bindings: 0, immediates: crate::core::collective::ENCODED_SIZE };
+    Kernel::without_code(gpu, Native::Collectives(Arc::clone(membership)), signature)
 }
 
 impl Signature {

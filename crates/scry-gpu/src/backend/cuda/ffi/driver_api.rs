@@ -9,7 +9,8 @@ use super::error;
 use super::library::{Library, Missing, functions};
 use super::types::{
     Code, Context, Device, DevicePtr, Event, Function, Graph, GraphExec, GraphNode, KernelNode,
-    LaunchConfig, LinkState, MemcpyNode, MemoryPool, MemsetNode, Module, PoolProperties, Stream,
+    LaunchConfig, LinkState, MemcpyNode, MemoryPool, MemsetNode, Module, PoolAccess,
+    PoolProperties, Stream,
 };
 use crate::backend::Absence;
 use crate::lifecycle::fork_guard::Process;
@@ -40,6 +41,7 @@ functions! {
         device_get_name = c"cuDeviceGetName" (*mut c_char, c_int, Device);
         device_get_uuid = c"cuDeviceGetUuid_v2" (*mut [u8; 16], Device);
         device_get_attribute = c"cuDeviceGetAttribute" (*mut c_int, c_int, Device);
+        device_can_access_peer = c"cuDeviceCanAccessPeer" (*mut c_int, Device, Device);
         device_total_mem = c"cuDeviceTotalMem_v2" (*mut usize, Device);
         device_primary_ctx_retain = c"cuDevicePrimaryCtxRetain" (*mut Context, Device);
         device_primary_ctx_release = c"cuDevicePrimaryCtxRelease_v2" (Device);
@@ -55,6 +57,8 @@ functions! {
         mem_pool_create = c"cuMemPoolCreate" (*mut MemoryPool, *const PoolProperties);
         mem_pool_destroy = c"cuMemPoolDestroy" (MemoryPool);
         mem_pool_set_attribute = c"cuMemPoolSetAttribute" (MemoryPool, c_int, *mut c_void);
+        mem_pool_set_access =
+            c"cuMemPoolSetAccess" (MemoryPool, *const PoolAccess, usize);
         mem_pool_trim_to = c"cuMemPoolTrimTo" (MemoryPool, usize);
         mem_host_alloc = c"cuMemHostAlloc" (*mut *mut c_void, usize, c_uint);
         mem_free_host = c"cuMemFreeHost" (*mut c_void);

@@ -3,7 +3,8 @@
 use std::ffi::c_int;
 
 use super::driver_api::Cuda;
-use crate::api::error::{GpuError, LibraryError, Result};
+use super::nccl::{NVLS_CONFIG_VERSION, Nccl, UniqueId};
+use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, LibraryError, Result};
 use crate::api::library::{LibraryState, LibraryStatus};
 use crate::backend::cuda::compile::nvrtc::Nvrtc;
 use crate::backend::cuda::queue::cublas;
@@ -21,7 +22,25 @@ pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
             needed_by: "Device::cublas_matmul, for matrix products",
             state: state(cublas_version()),
         },
+        LibraryStatus {
+            name: "NCCL",
+            needed_by: "DeviceGroup, for collectives of several GPUs",
+            state: state(Nccl::shared().map(|it| (it.file().to_owned(), it.version_text()))),
+        },
     ]
+}
+
+/// Returns the version of NCCL as a number, such as 22803, and whether it can disable NVLink
+/// multicast for a communicator.
+pub(in crate::backend) fn nccl_version() -> Result<(u32, bool)> {
+    Nccl::shared().map(|nccl| (nccl.version(), nccl.version() >= NVLS_CONFIG_VERSION))
+}
+
+/// Creates the id of a communicator.
+pub(in crate::backend) fn nccl_unique_id() -> Result<[u8; 128]> {
+    let id = Nccl::shared()?.unique_id();
+    let failed = |why| GpuError::Driver(DriverError::new("NCCL", "NCCL", why, DRIVER_FAILED));
+    id.map(|UniqueId(bytes)| bytes).map_err(failed)
 }
 
 /// Returns the file and the version of NVRTC.
@@ -63,18 +82,23 @@ mod tests {
     fn status_has_version_or_search_path() {
         let found = libraries();
         let names: Vec<_> = found.iter().map(|library| library.name).collect();
-        assert_eq!(names, ["NVRTC", "cuBLAS"]);
-        for (library, file_name) in found.into_iter().zip(["libnvrtc", "libcublas"]) {
+        assert_eq!(names, ["NVRTC", "cuBLAS", "NCCL"]);
+        let expected = [
+            ("libnvrtc", "install NVIDIA's CUDA toolkit"),
+            ("libcublas", "install NVIDIA's CUDA toolkit"),
+            ("libnccl", "install NCCL"),
+        ];
+        for (library, (file_name, hint)) in found.into_iter().zip(expected) {
             match library.state {
                 LibraryState::Found { file, version } => {
                     assert!(file.contains(&library.name.to_lowercase()), "{file}");
                     let (major, minor) = version.split_once('.').unwrap();
-                    assert!(major.parse::<u32>().unwrap() >= 11, "{version}");
+                    assert!(major.parse::<u32>().unwrap() >= 2, "{version}");
                     assert!(minor.split('.').all(|part| part.parse::<u32>().is_ok()), "{version}");
                 }
                 LibraryState::Absent { reason, help } => {
                     let text = format!("{reason}; {help}");
-                    let words = [file_name, "install NVIDIA's CUDA toolkit"];
+                    let words = [file_name, hint];
                     assert!(words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
                 }
             }

@@ -5,5 +5,6 @@ pub(super) mod driver_api;
 pub(super) mod error;
 pub(super) mod library;
 pub(super) mod library_status;
+pub(super) mod nccl;
 pub(super) mod toolkit;
 pub(super) mod types;

@@ -268,6 +268,23 @@ impl PoolProperties {
     }
 }
 
+/// `CUmemAccessDesc`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct PoolAccess {
+    location_type: c_int,
+    location: Device,
+    flags: c_int,
+}
+
+impl PoolAccess {
+    /// Lets a device read and write.
+    pub(crate) fn read_write(device: Device) -> Self {
+        // `CU_MEM_LOCATION_TYPE_DEVICE`, `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+        Self { location_type: 1, location: device, flags: 3 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::mem::offset_of;

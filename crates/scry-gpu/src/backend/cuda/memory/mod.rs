@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use self::pinned::{FreeBlocks, PinnedBlock};
 use super::device::Gpu;
-use super::ffi::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Stream};
+use super::ffi::types::{self, Code, DevicePtr, MemoryPool, PoolAccess, PoolProperties, Stream};
 use super::lock;
 use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::backend::describe_buffer;
@@ -87,6 +87,24 @@ impl Heap {
         // SAFETY: the driver writes a handle.
         let code = unsafe { (api.stream_create)(&raw mut self.stream, types::STREAM_NON_BLOCKING) };
         gpu.check("cuStreamCreate", code)
+    }
+
+    /// Lets all other devices that can access this one read and write its memory, allocated already
+    /// or later.
+    pub(super) fn share_with_peers(&self) -> Result<()> {
+        if self.pool.is_null() {
+            return Ok(());
+        }
+        let _current = self.gpu.current()?;
+        let accesses: Vec<PoolAccess> =
+            self.gpu.peers()?.into_iter().map(PoolAccess::read_write).collect();
+        if accesses.is_empty() {
+            return Ok(());
+        }
+        let (accesses, count) = (accesses.as_ptr(), accesses.len());
+        // SAFETY: the pool is alive; the driver reads `count` descriptions.
+        let code = unsafe { (self.gpu.api.mem_pool_set_access)(self.pool, accesses, count) };
+        self.gpu.check("cuMemPoolSetAccess", code)
     }
 
     /// Allocates memory.

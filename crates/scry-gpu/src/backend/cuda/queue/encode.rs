@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use scry_ptx::Param;
 
+use super::communicator::{Collective, Membership};
 use super::cublas::{Blas, Product};
 use super::overlap;
 use super::params::{Arguments, Parameters, Polled, Range};
@@ -41,19 +42,22 @@ impl Tables<'_> {
     }
 
     /// Returns whether a command needs the main stream, because it must not overlap others of its
-    /// kind: cuBLAS products share a workspace, and the blocks of an indirect launch may wait for
-    /// each other, so that all of them have to become resident.
+    /// kind: cuBLAS products share a workspace, the collectives of a communicator have an order,
+    /// and the blocks of an indirect launch may wait for each other, so that all of them have to
+    /// become resident.
     pub(crate) fn needs_main_stream(&self, command: &Command) -> bool {
         match command {
-            Command::Dispatch(dispatch) => dispatch.is_indirect() || self.is_product(dispatch),
+            Command::Dispatch(dispatch) => dispatch.is_indirect() || self.is_library_call(dispatch),
             Command::Fill { .. } | Command::Copy { .. } => false,
         }
     }
 
-    /// Returns whether a dispatch is a cuBLAS product.
-    fn is_product(&self, dispatch: &Dispatch) -> bool {
+    /// Returns whether a dispatch is a call of a library: a cuBLAS product or a collective.
+    fn is_library_call(&self, dispatch: &Dispatch) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
-        kernel.is_some_and(|kernel| matches!(kernel.native, Some(Native::Product(..))))
+        kernel.is_some_and(|kernel| {
+            matches!(kernel.native, Some(Native::Product(..) | Native::Collectives(_)))
+        })
     }
 
     /// Returns whether a dispatch may start before the dispatch `before` has finished (PDL).
@@ -61,14 +65,14 @@ impl Tables<'_> {
         let kernel = self.kernels.get(dispatch.kernel);
         let reads = kernel.and_then(|kernel| kernel.native.as_ref()?.pdl_reads());
         let (Some(reads), Some(before)) = (reads, before) else { return false };
-        // It is not known whether the kernels of a product launch their dependents early.
-        !self.is_product(before) && overlap::uses_pdl(reads, dispatch, before)
+        // It is not known whether the kernels of a library launch their dependents early.
+        !self.is_library_call(before) && overlap::uses_pdl(reads, dispatch, before)
     }
 
-    /// Returns the number of threads in a block of a dispatch. A product has unknown kernels and
-    /// needs the main stream: it counts as too large for a side stream.
+    /// Returns the number of threads in a block of a dispatch. A call of a library has unknown
+    /// kernels and needs the main stream: it counts as too large for a side stream.
     pub(crate) fn block_threads(&self, dispatch: &Dispatch) -> u64 {
-        if self.is_product(dispatch) {
+        if self.is_library_call(dispatch) {
             return u64::MAX;
         }
         let size = self.kernels.get(dispatch.kernel).map_or([0; 3], |kernel| kernel.block);
@@ -86,6 +90,8 @@ pub(crate) enum Op<'s> {
     Launch(Launch<'s>),
     /// Multiplies matrices with cuBLAS.
     Product(&'s Blas, Product),
+    /// Makes a collective with NCCL.
+    Collective(&'s Arc<Membership>, Collective),
 }
 
 /// An encoded launch of a kernel.
@@ -202,6 +208,11 @@ impl<'a> Encoder<'a> {
                     || self.gpu.defect_error("cublasGemmEx", mismatch(dispatch, bindings));
                 return Ok(Op::Product(blas, product.ok_or_else(mismatch)?));
             }
+            Some(Native::Collectives(membership)) => {
+                let collective = membership.collective(bindings, immediates);
+                let mismatch = || self.gpu.defect_error("nccl", mismatch(dispatch, bindings));
+                return Ok(Op::Collective(membership, collective.ok_or_else(mismatch)?));
+            }
             Some(Native::Packed(interface, size)) => {
                 packed.pack(interface, *size, bindings, immediates);
                 KernelParams::Block(packed)
@@ -256,7 +267,10 @@ impl<'a> Encoder<'a> {
         let defect = |why: String| self.gpu.defect_error("cuLaunchKernel", why);
         let id = dispatch.kernel;
         let kernel = self.tables.kernels.get(id).ok_or_else(|| defect(no_kernel(id)))?;
-        check_arguments(dispatch, (kernel.bindings, kernel.immediates)).map_err(defect)?;
+        // The operation of a collective decides on the number of its bindings.
+        let is_collective = matches!(kernel.native, Some(Native::Collectives(_)));
+        let bindings = if is_collective { dispatch.bindings.len() } else { kernel.bindings };
+        check_arguments(dispatch, (bindings, kernel.immediates)).map_err(defect)?;
         Ok(kernel)
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Each command of a segment (the steps between two barriers) depends on all of the previous
 //! segment. A cuBLAS product also depends on the previous product, because they share a workspace,
-//! and an indirect launch on the previous one, because all blocks of either have to become
-//! resident. cuBLAS chooses the kernels of a product, so they are captured from a stream.
+//! and a collective or an indirect launch on the previous one of either, because all their blocks
+//! have to become resident, and because all ranks execute collectives in the same order. cuBLAS and
+//! NCCL choose the kernels of their calls, so they are captured from a stream.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -90,8 +91,8 @@ struct Builder<'a> {
     layers: Layers<GraphNode>,
     /// The last cuBLAS product.
     product: Option<GraphNode>,
-    /// The last indirect launch.
-    indirect: Option<GraphNode>,
+    /// The last collective or indirect launch.
+    resident: Option<GraphNode>,
     /// Whether the next launch may start before the previous one has finished (PDL).
     pdl: bool,
     add_dependencies: Option<AddDependencies>,
@@ -108,7 +109,7 @@ impl<'a> Builder<'a> {
             raw,
             layers: Layers::default(),
             product: None,
-            indirect: None,
+            resident: None,
             pdl: false,
             add_dependencies: find_add_dependencies(gpu.api),
             gpu,
@@ -141,20 +142,39 @@ impl<'a> Builder<'a> {
             Op::Launch(launch) if launch.indirect => self.add_indirect_launch(&launch_node(launch)),
             Op::Launch(launch) => self.add_launch(&launch_node(launch)),
             Op::Product(blas, product) => self.add_product(&blas.capture(&product)?),
+            Op::Collective(membership, collective) => {
+                self.add_collective(&membership.capture(&collective)?)
+            }
         }
     }
 
     /// Adds the captured graph of a cuBLAS product, which also depends on the previous product.
     fn add_product(&mut self, captured: &CapturedGraph<'_>) -> Result<()> {
-        let waits_for = self.layers.dependencies_with(self.product);
+        self.product = Some(self.add_captured(captured, self.product)?);
+        Ok(())
+    }
+
+    /// Adds the captured graph of a collective, which also depends on the previous one, or indirect
+    /// launch.
+    fn add_collective(&mut self, captured: &CapturedGraph<'_>) -> Result<()> {
+        self.resident = Some(self.add_captured(captured, self.resident)?);
+        Ok(())
+    }
+
+    /// Adds a captured graph, which also depends on `earlier`, to the segment.
+    fn add_captured(
+        &mut self,
+        captured: &CapturedGraph<'_>,
+        earlier: Option<GraphNode>,
+    ) -> Result<GraphNode> {
+        let waits_for = self.layers.dependencies_with(earlier);
         let node = self.add_node("cuGraphAddChildGraphNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
             // SAFETY: see `add_node`; the driver copies the captured graph.
             unsafe { (api.graph_add_child_graph_node)(node, graph, waits_for, count, captured.raw) }
         })?;
-        self.product = Some(node);
         self.layers.current.push(node);
-        Ok(())
+        Ok(node)
     }
 
     /// Adds a launch. It depends on all nodes of the previous segment or, with PDL, on its only
@@ -175,16 +195,16 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds an indirect launch, which also depends on the previous indirect launch.
+    /// Adds an indirect launch, which also depends on the previous one, or collective.
     fn add_indirect_launch(&mut self, params: &KernelNode) -> Result<()> {
-        let waits_for = self.layers.dependencies_with(self.indirect);
+        let waits_for = self.layers.dependencies_with(self.resident);
         let node = self.add_node("cuGraphAddKernelNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
             // SAFETY: see `add_node`; the driver copies the parameters, each of which is readable
             // up to its declared size.
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
-        self.indirect = Some(node);
+        self.resident = Some(node);
         self.layers.current.push(node);
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Issues encoded commands to a stream.
 
+use std::sync::Arc;
+
+use super::communicator::{Collective, Membership};
 use super::cublas::{Blas, Product};
 use super::encode::{Launch, Op};
 use super::stream::Stream;
@@ -15,6 +18,7 @@ impl Stream {
             Op::Copy { src, dst, size } => self.copy(src, dst, size),
             Op::Launch(launch) => self.launch_kernel(launch, pdl),
             Op::Product(blas, product) => self.multiply(blas, &product),
+            Op::Collective(membership, collective) => self.communicate(membership, &collective),
         }
     }
 
@@ -35,6 +39,12 @@ impl Stream {
             (self.gpu.api.launch_kernel_ex)(&raw const config, launch.function, params, extra)
         };
         self.gpu.check("cuLaunchKernelEx", code)
+    }
+
+    /// Makes a collective with NCCL, whose status codes do not report the loss of the device.
+    fn communicate(&self, membership: &Arc<Membership>, collective: &Collective) -> Result<()> {
+        let issued = membership.issue(self.raw, collective);
+        issued.map_err(|error| self.check_health().err().unwrap_or(error))
     }
 
     /// Multiplies with cuBLAS, whose status codes do not report the loss of the device.

@@ -1,6 +1,7 @@
 //! The queue: encodes steps as launches, copies and graphs; the timeline orders them.
 
 mod capture;
+pub(super) mod communicator;
 pub(super) mod cublas;
 pub(super) mod declared_params;
 pub(super) mod encode;

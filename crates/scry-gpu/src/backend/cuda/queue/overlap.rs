@@ -2,9 +2,10 @@
 //!
 //! Barriers divide steps into segments. The commands of a segment may overlap: they can be
 //! distributed over several streams, which fork off the main stream by an event and join it by
-//! events. Launches of consecutive segments may overlap by programmatic dependent launch (PDL).
+//! events. Collectives beside other commands have a stream of their own. Launches of consecutive
+//! segments may overlap by programmatic dependent launch (PDL).
 
-use crate::core::command::{BufferRange, Command, Dispatch, Groups, Step};
+use crate::core::command::{BufferRange, Command, Dispatch, Groups, Role, Step};
 
 /// Maximum number of streams that share the commands of a segment, including the main stream.
 pub(crate) const MAX_STREAMS: usize = 4;
@@ -39,6 +40,20 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
         Command::Dispatch(dispatch) => Some(dispatch),
         Command::Fill { .. } | Command::Copy { .. } => None,
     })
+}
+
+/// Returns whether a command is a collective.
+pub(crate) fn is_collective(command: &Command) -> bool {
+    matches!(command, Command::Dispatch(dispatch) if dispatch.role == Role::Collective)
+}
+
+/// Returns whether a segment has a collective that other commands can overlap. It mostly moves data
+/// between devices. Indirect launches are excluded: like collectives, they need all their blocks to
+/// be resident.
+pub(crate) fn has_collective_and_others(segment: &[Step]) -> bool {
+    let collectives = commands(segment).filter(|command| is_collective(command)).count();
+    let has_others = collectives > 0 && collectives < segment.len();
+    has_others && !dispatches(segment).any(Dispatch::is_indirect)
 }
 
 /// Returns whether a launch may start before the previous one has finished (PDL), given that its
@@ -119,7 +134,7 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::command::{Barrier, BoundBuffer, Role, Stages};
+    use crate::core::command::{Barrier, BoundBuffer, Stages};
     use crate::core::driver::{KernelId, MemoryId};
     use crate::core::id::Slots;
 
@@ -212,6 +227,17 @@ mod tests {
         assert_eq!(lone(&[run(1), BARRIER, run(2)]), [true, true]);
         assert_eq!(lone(&[run(1), BARRIER, fill(), BARRIER, run(2)]), [true, false, true]);
         assert_eq!(lone(&[run(1), run(2), BARRIER, run(3), fill()]), [false, false]);
+    }
+
+    #[test]
+    fn collectives_overlap_others_only() {
+        let mut dispatch = launch(&[]);
+        dispatch.role = Role::Collective;
+        let collective = || Step::Run(Command::Dispatch(dispatch.clone()));
+        assert!(has_collective_and_others(&[collective(), run(1)]));
+        assert!(has_collective_and_others(&[fill(), collective(), collective()]));
+        assert!(!has_collective_and_others(&[collective(), collective()]));
+        assert!(!has_collective_and_others(&[run(1), fill()]));
     }
 
     #[test]

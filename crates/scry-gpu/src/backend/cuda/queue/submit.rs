@@ -174,6 +174,11 @@ impl Queue {
         self.timeline.wait(number, timeout)
     }
 
+    /// Returns the number of the last submission that is done.
+    pub(crate) fn reached(&self) -> Result<u64> {
+        self.timeline.poll()
+    }
+
     /// Cancels the submissions up to `number`. Returns the first cancelled one, or `number + 1` if
     /// all had finished; `None` if they do not end.
     pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {
@@ -265,6 +270,9 @@ impl<'a> Run<'a> {
         if !self.announced && dispatches.any(|dispatch| tables.polls(dispatch)) {
             self.announce()?;
         }
+        if self.timer.is_none() && overlap::has_collective_and_others(segment) {
+            return self.issue_beside_collectives(segment);
+        }
         match self.stream_count(segment) {
             1 => overlap::commands(segment).try_for_each(|command| self.issue_in_order(command)),
             count => self.distribute(segment, count),
@@ -297,16 +305,38 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Issues a segment to several streams, round-robin. They are joined even on errors.
+    /// Issues a segment to several streams, round-robin. A command that needs the main stream is
+    /// issued to that.
     fn distribute(&mut self, segment: &[Step], count: usize) -> Result<()> {
+        let tables = self.tables;
+        let mut next = (0..count).cycle();
+        self.fork_and_join(segment, count, |command| {
+            let index = next.next().unwrap_or(0);
+            if tables.needs_main_stream(command) { 0 } else { index }
+        })
+    }
+
+    /// Issues the collectives of a segment to a stream of their own, in order, and everything else
+    /// to the main stream.
+    fn issue_beside_collectives(&mut self, segment: &[Step]) -> Result<()> {
+        self.fork_and_join(segment, 2, |command| usize::from(overlap::is_collective(command)))
+    }
+
+    /// Issues a segment to `count` streams, which `choose` chooses. They are joined even on errors.
+    fn fork_and_join(
+        &mut self,
+        segment: &[Step],
+        count: usize,
+        mut choose: impl FnMut(&Command) -> usize,
+    ) -> Result<()> {
         let Queue { gpu, timeline, .. } = self.queue;
         if self.state.side_streams.is_none() {
             self.state.side_streams = Some(SideStreams::new(gpu, MAX_STREAMS - 1)?);
         }
         self.last = None;
         self.side_streams().fork(&timeline.main, count - 1)?;
-        let mut commands = overlap::commands(segment).enumerate();
-        let issued = commands.try_for_each(|(n, command)| self.issue(command, n % count, false));
+        let mut commands = overlap::commands(segment);
+        let issued = commands.try_for_each(|command| self.issue(command, choose(command), false));
         let joined = self.side_streams().join(&timeline.main, count - 1);
         joined.map_err(|error| gpu.mark_hung(format!("streams could not be joined: {error}")))?;
         issued
@@ -316,10 +346,8 @@ impl<'a> Run<'a> {
         self.state.side_streams.as_ref().expect("side streams are created before their use")
     }
 
-    /// Encodes a command and issues it to the stream with an index, or to the main stream if it
-    /// needs that one.
-    fn issue(&mut self, command: &Command, stream: usize, pdl: bool) -> Result<()> {
-        let index = if self.tables.needs_main_stream(command) { 0 } else { stream };
+    /// Encodes a command and issues it to the stream with an index.
+    fn issue(&mut self, command: &Command, index: usize, pdl: bool) -> Result<()> {
         let Queue { gpu, timeline, .. } = self.queue;
         let State { side_streams, scratch, pool, .. } = &mut *self.state;
         let main = &timeline.main;

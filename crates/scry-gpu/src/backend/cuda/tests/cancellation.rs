@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::*;
-use crate::core::submission_queue::MAX_IN_FLIGHT;
+use crate::core::queue_state::MAX_IN_FLIGHT;
 
 /// A kernel that loops until the first word of its buffer is 7, which nothing writes there.
 const ENDLESS: &str = "

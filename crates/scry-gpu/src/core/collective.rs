@@ -2,14 +2,19 @@
 
 use std::fmt;
 
-use super::arithmetic::is_supported;
-use super::fault::Seat;
-use super::reduce_op::ReduceOp;
 use crate::api::dtype::DType;
+use crate::api::reduce_op::ReduceOp;
+
+/// A member of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub rank: usize,
+    pub world: usize,
+}
 
 /// A collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     AllReduce(ReduceOp),
     Broadcast { root: usize },
     Reduce { op: ReduceOp, root: usize },
@@ -23,20 +28,27 @@ pub(super) enum Operation {
 
 /// A call of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     pub operation: Operation,
     pub dtype: DType,
     /// Number of elements: of both buffers, or of the part of one rank where the buffers differ in
     /// length.
     pub count: usize,
+    /// Whether the devices execute the call: the ranks compare it, and exchange no data.
+    pub on_devices: bool,
+}
+
+/// Returns whether collectives support an element type.
+pub(crate) fn is_supported(dtype: DType) -> bool {
+    !matches!(dtype, DType::I8 | DType::I16 | DType::U16)
 }
 
 /// Bytes of an encoded call.
-pub(super) const ENCODED_SIZE: usize = 16;
+pub(crate) const ENCODED_SIZE: usize = 16;
 
 impl Operation {
     /// Returns the lengths of source and destination in units of [`Call::count`].
-    pub(super) fn lengths(self, world: usize) -> (usize, usize) {
+    pub(crate) fn lengths(self, world: usize) -> (usize, usize) {
         match self {
             Self::AllReduce(_) | Self::Broadcast { .. } | Self::Reduce { .. } => (1, 1),
             Self::AllGather => (1, world),
@@ -49,7 +61,7 @@ impl Operation {
     }
 
     /// Returns whether `rank` contributes its source, and whether its destination is written.
-    pub(super) fn takes_part(self, rank: usize) -> (bool, bool) {
+    pub(crate) fn takes_part(self, rank: usize) -> (bool, bool) {
         match self {
             Self::Broadcast { root } => (rank == root, true),
             Self::Reduce { root, .. } => (true, rank == root),
@@ -58,12 +70,20 @@ impl Operation {
     }
 
     /// Returns whether all ranks make the call.
-    pub(super) fn is_collective(self) -> bool {
+    pub(crate) fn is_collective(self) -> bool {
         !matches!(self, Self::Send { .. } | Self::Recv { .. })
     }
 
+    /// Returns the reduction.
+    pub(crate) fn op(self) -> Option<ReduceOp> {
+        match self {
+            Self::AllReduce(op) | Self::Reduce { op, .. } | Self::ReduceScatter(op) => Some(op),
+            _ => None,
+        }
+    }
+
     /// Returns the rank that the call names.
-    pub(super) fn peer(self) -> Option<usize> {
+    pub(crate) fn peer(self) -> Option<usize> {
         match self {
             Self::Broadcast { root } | Self::Reduce { root, .. } => Some(root),
             Self::Send { to: peer } | Self::Recv { from: peer } => Some(peer),
@@ -74,30 +94,32 @@ impl Operation {
 
 impl Call {
     /// Returns the bytes that `rank` contributes; `None` if there are too many to be addressed.
-    pub(super) fn contributed(&self, seat: Seat) -> Option<usize> {
+    pub(crate) fn contributed(&self, seat: Seat) -> Option<usize> {
         let (length, _) = self.operation.lengths(seat.world);
         self.bytes(length, self.operation.takes_part(seat.rank).0)
     }
 
     /// Returns the bytes that `rank` receives; `None` as for [`Call::contributed`].
-    pub(super) fn received(&self, seat: Seat) -> Option<usize> {
+    pub(crate) fn received(&self, seat: Seat) -> Option<usize> {
         let (_, length) = self.operation.lengths(seat.world);
         self.bytes(length, self.operation.takes_part(seat.rank).1)
     }
 
     fn bytes(&self, length: usize, takes_part: bool) -> Option<usize> {
         match takes_part {
-            true => self.count.checked_mul(self.dtype.size())?.checked_mul(length),
-            false => Some(0),
+            true if !self.on_devices => {
+                self.count.checked_mul(self.dtype.size())?.checked_mul(length)
+            }
+            _ => Some(0),
         }
     }
 
     /// Returns the bytes of the part of one rank.
-    pub(super) fn part(&self) -> usize {
+    pub(crate) fn part(&self) -> usize {
         self.count * self.dtype.size()
     }
 
-    pub(super) fn encode(&self) -> [u8; ENCODED_SIZE] {
+    pub(crate) fn encode(&self) -> [u8; ENCODED_SIZE] {
         let (code, op) = match self.operation {
             Operation::AllReduce(op) => (0, Some(op)),
             Operation::Broadcast { .. } => (1, None),
@@ -115,6 +137,7 @@ impl Call {
         bytes[0] = code;
         bytes[1] = op.and_then(index).unwrap_or(0) as u8;
         bytes[2] = dtype.unwrap_or(0) as u8;
+        bytes[3] = self.on_devices.into();
         let peer = self.operation.peer().unwrap_or(0) as u32;
         bytes[4..8].copy_from_slice(&peer.to_le_bytes());
         bytes[8..].copy_from_slice(&(self.count as u64).to_le_bytes());
@@ -123,7 +146,7 @@ impl Call {
 
     /// Returns the call of a rank of another process; `None` if no rank of a group of `world` ranks
     /// makes such a call.
-    pub(super) fn decode(bytes: &[u8; ENCODED_SIZE], world: usize) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8; ENCODED_SIZE], world: usize) -> Option<Self> {
         let op = *ReduceOp::ALL.get(usize::from(bytes[1]))?;
         let dtype = *DType::ALL.get(usize::from(bytes[2]))?;
         let peer = u32::from_le_bytes(bytes[4..8].try_into().ok()?) as usize;
@@ -143,8 +166,8 @@ impl Call {
         let count = usize::try_from(count).ok()?;
         // All buffers of the group, so that no later computation overflows.
         count.checked_mul(dtype.size())?.checked_mul(world)?;
-        let is_valid = peer < world && is_supported(dtype);
-        is_valid.then_some(Self { operation, dtype, count })
+        let is_valid = peer < world && is_supported(dtype) && bytes[3] < 2;
+        is_valid.then_some(Self { operation, dtype, count, on_devices: bytes[3] == 1 })
     }
 }
 
@@ -204,7 +227,7 @@ mod tests {
     fn encoded_calls_are_decoded() {
         for operation in all() {
             for dtype in [DType::U8, DType::BF16, DType::F64] {
-                let call = Call { operation, dtype, count: 77 };
+                let call = Call { operation, dtype, count: 77, on_devices: dtype == DType::U8 };
                 assert_eq!(Call::decode(&call.encode(), 3), Some(call));
             }
         }
@@ -212,7 +235,8 @@ mod tests {
 
     #[test]
     fn impossible_calls_are_rejected() {
-        let valid = Call { operation: Operation::Send { to: 2 }, dtype: DType::F32, count: 5 };
+        let operation = Operation::Send { to: 2 };
+        let valid = Call { operation, dtype: DType::F32, count: 5, on_devices: false };
         let with = |index: usize, byte: u8| {
             let mut bytes = valid.encode();
             bytes[index] = byte;
@@ -223,6 +247,7 @@ mod tests {
         assert_eq!(with(1, 5), None, "reduction");
         assert_eq!(with(2, 12), None, "element type");
         assert_eq!(with(2, 1), None, "i8");
+        assert_eq!(with(3, 2), None, "flag");
         assert_eq!(with(4, 3), None, "rank");
         assert_eq!(with(15, 0x80), None, "length");
     }
@@ -230,7 +255,7 @@ mod tests {
     #[test]
     fn roots_alone_contribute_or_receive() {
         let bytes = |operation, rank| {
-            let call = Call { operation, dtype: DType::F64, count: 5 };
+            let call = Call { operation, dtype: DType::F64, count: 5, on_devices: false };
             let seat = Seat { rank, world: 3 };
             (call.contributed(seat), call.received(seat))
         };
@@ -244,11 +269,17 @@ mod tests {
         assert_eq!(bytes(Operation::ReduceScatter(ReduceOp::Max), 0), (Some(120), Some(40)));
         assert_eq!(bytes(Operation::AllToAll, 0), (Some(120), Some(120)));
         assert_eq!(bytes(Operation::Recv { from: 1 }, 0), (Some(0), Some(40)));
+        let announced =
+            Call { operation: broadcast, dtype: DType::F64, count: 5, on_devices: true };
+        let seat = Seat { rank: 1, world: 3 };
+        assert_eq!((announced.contributed(seat), announced.received(seat)), (Some(0), Some(0)));
     }
 
     #[test]
     fn calls_are_described() {
-        let text = |operation| Call { operation, dtype: DType::F32, count: 8 }.to_string();
+        let text = |operation| {
+            Call { operation, dtype: DType::F32, count: 8, on_devices: false }.to_string()
+        };
         assert_eq!(text(Operation::AllReduce(ReduceOp::Sum)), "all_reduce(sum) of 8 f32");
         assert_eq!(text(Operation::Broadcast { root: 1 }), "broadcast(root 1) of 8 f32");
         assert_eq!(text(Operation::Send { to: 2 }), "send to rank 2 of 8 f32");

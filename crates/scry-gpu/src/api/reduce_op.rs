@@ -5,20 +5,22 @@ use std::fmt;
 /// How [`DeviceGroup::all_reduce`](crate::DeviceGroup::all_reduce) and the other reductions combine
 /// the elements that the ranks have at the same index.
 ///
-/// They are combined in order of rank, so that a repeated call has the same bits. `f16` and `bf16`
-/// are computed in `f32` and rounded once.
+/// Through host memory they are combined in order of rank, so that a repeated call has the same
+/// bits, and `f16` and `bf16` are computed in `f32` and rounded once. NCCL
+/// ([`DeviceGroup::transport`](crate::DeviceGroup::transport)) chooses the order, which is the same
+/// on all ranks, and may round intermediate results to the element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
     /// The sum. Integers wrap around.
     Sum,
     /// The product. Integers wrap around.
     Prod,
-    /// The minimum; NaN if any element is.
+    /// The minimum; NaN if any element is, but through NCCL only if those of all ranks are.
     Min,
-    /// The maximum; NaN if any element is.
+    /// The maximum; NaN as for the minimum.
     Max,
-    /// The sum divided by the number of ranks. The mean of integers is that of the exact sum,
-    /// rounded towards zero.
+    /// The sum divided by the number of ranks. NCCL multiplies floats by its reciprocal before it
+    /// adds them. The mean of integers is that of the exact sum, rounded towards zero.
     Mean,
 }
 

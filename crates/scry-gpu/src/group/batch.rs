@@ -1,0 +1,311 @@
+//! Collectives in batches and recordings.
+
+use super::collectives::Side;
+use super::device_group::DeviceGroup;
+use super::nccl::Nccl;
+use crate::api::batch::Batch;
+use crate::api::elements::Elements;
+use crate::api::error::{ArgumentError, GpuError, InFunction, Result};
+use crate::api::reduce_op::ReduceOp;
+use crate::core::collective::Operation;
+use crate::core::same_device::same_device;
+
+/// Collectives of a group whose [`DeviceGroup::transport`] is
+/// [`GroupTransport::Nccl`](crate::GroupTransport::Nccl). All ranks submit the same collectives in
+/// the same order, in batches, recordings or single calls. The first of each operation, element
+/// type and magnitude must have the same form on all ranks: a call of its own, or part of batches
+/// with the same collectives.
+///
+/// All return what the methods of [`DeviceGroup`] with the same names return, and
+/// [`GpuError::Argument`] for groups with another transport and for means of integers.
+impl Batch {
+    /// Adds a collective. Combines the elements that the ranks have at each index, as
+    /// [`DeviceGroup::all_reduce`] does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let mut batch = gpu.batch();
+    /// batch.all_reduce(&group, &x, &x, ReduceOp::Sum)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn all_reduce<S: Elements, D: Elements<Kind = S::Kind>>(
+        &mut self,
+        group: &DeviceGroup,
+        source: S,
+        destination: D,
+        op: ReduceOp,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::all_reduce";
+        let (source, destination) =
+            (Side::new("source", &source), Side::new("destination", &destination));
+        self.collective(NAME, group, Operation::AllReduce(op), (Some(source), Some(destination)))
+    }
+
+    /// Adds a collective. Copies the source of rank `root` to the destination of every rank, as
+    /// [`DeviceGroup::broadcast`] does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let mut batch = gpu.batch();
+    /// batch.broadcast(&group, &x, &x, 0)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn broadcast<S: Elements, D: Elements<Kind = S::Kind>>(
+        &mut self,
+        group: &DeviceGroup,
+        source: S,
+        destination: D,
+        root: usize,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::broadcast";
+        group.check_rank(NAME, "`root`", root)?;
+        let (source, destination) =
+            (Side::new("source", &source), Side::new("destination", &destination));
+        self.collective(
+            NAME,
+            group,
+            Operation::Broadcast { root },
+            (Some(source), Some(destination)),
+        )
+    }
+
+    /// Adds a collective. Combines the elements that the ranks have at each index for rank `root`,
+    /// as
+    /// [`DeviceGroup::reduce`] does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let mut batch = gpu.batch();
+    /// batch.reduce(&group, &x, &x, ReduceOp::Max, 0)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn reduce<S: Elements, D: Elements<Kind = S::Kind>>(
+        &mut self,
+        group: &DeviceGroup,
+        source: S,
+        destination: D,
+        op: ReduceOp,
+        root: usize,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::reduce";
+        group.check_rank(NAME, "`root`", root)?;
+        let (source, destination) =
+            (Side::new("source", &source), Side::new("destination", &destination));
+        self.collective(
+            NAME,
+            group,
+            Operation::Reduce { op, root },
+            (Some(source), Some(destination)),
+        )
+    }
+
+    /// Adds a collective. Concatenates the sources of all ranks, as [`DeviceGroup::all_gather`]
+    /// does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let y = gpu.alloc::<f32>(2)?;
+    /// let mut batch = gpu.batch();
+    /// batch.all_gather(&group, x.slice(..1)?, &y)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn all_gather<S: Elements, D: Elements<Kind = S::Kind>>(
+        &mut self,
+        group: &DeviceGroup,
+        source: S,
+        destination: D,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::all_gather";
+        let (source, destination) =
+            (Side::new("source", &source), Side::new("destination", &destination));
+        self.collective(NAME, group, Operation::AllGather, (Some(source), Some(destination)))
+    }
+
+    /// Adds a collective. Combines the elements that the ranks have at each index, a part for each
+    /// rank, as
+    /// [`DeviceGroup::reduce_scatter`] does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let y = gpu.alloc::<f32>(2)?;
+    /// let mut batch = gpu.batch();
+    /// batch.reduce_scatter(&group, &x, y.slice(..1)?, ReduceOp::Sum)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn reduce_scatter<S: Elements, D: Elements<Kind = S::Kind>>(
+        &mut self,
+        group: &DeviceGroup,
+        source: S,
+        destination: D,
+        op: ReduceOp,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::reduce_scatter";
+        let (source, destination) =
+            (Side::new("source", &source), Side::new("destination", &destination));
+        self.collective(
+            NAME,
+            group,
+            Operation::ReduceScatter(op),
+            (Some(source), Some(destination)),
+        )
+    }
+
+    /// Adds a collective. Sends a part of the source to each rank, as [`DeviceGroup::all_to_all`]
+    /// does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let y = gpu.alloc::<f32>(2)?;
+    /// let mut batch = gpu.batch();
+    /// batch.all_to_all(&group, &x, &y)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn all_to_all<S: Elements, D: Elements<Kind = S::Kind>>(
+        &mut self,
+        group: &DeviceGroup,
+        source: S,
+        destination: D,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::all_to_all";
+        let (source, destination) =
+            (Side::new("source", &source), Side::new("destination", &destination));
+        self.collective(NAME, group, Operation::AllToAll, (Some(source), Some(destination)))
+    }
+
+    /// Adds a collective. Sends the elements to rank `to`, as [`DeviceGroup::send`] does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let mut batch = gpu.batch();
+    /// batch.send(&group, &x, 1)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn send<S: Elements>(
+        &mut self,
+        group: &DeviceGroup,
+        source: S,
+        to: usize,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::send";
+        group.check_peer(NAME, "`to`", to)?;
+        let source = Side::new("source", &source);
+        self.collective(NAME, group, Operation::Send { to }, (Some(source), None))
+    }
+
+    /// Adds a collective. Receives the elements that rank `from` sends, as [`DeviceGroup::recv`]
+    /// does.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Device, DeviceGroup};
+    ///
+    /// // One of two processes, started by `scry launch`.
+    /// let gpu = Device::open("cuda")?;
+    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// let mut batch = gpu.batch();
+    /// batch.recv(&group, &x, 0)?.submit()?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As all collectives in a batch.
+    pub fn recv<D: Elements>(
+        &mut self,
+        group: &DeviceGroup,
+        destination: D,
+        from: usize,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::recv";
+        group.check_peer(NAME, "`from`", from)?;
+        let destination = Side::new("destination", &destination);
+        self.collective(NAME, group, Operation::Recv { from }, (None, Some(destination)))
+    }
+
+    fn collective(
+        &mut self,
+        function: &'static str,
+        group: &DeviceGroup,
+        operation: Operation,
+        (source, destination): (Option<Side<'_>>, Option<Side<'_>>),
+    ) -> Result<&mut Self> {
+        same_device(&self.context, (&group.device().context, ""), function, || {
+            "the group".to_owned()
+        })?;
+        let (call, views) = group.checked(function, operation, source, destination)?;
+        let reject = |problem: String, help: &str| {
+            Err(GpuError::Argument(ArgumentError::new(function, "`group`", problem, help)))
+        };
+        let Some(nccl) = &group.nccl else {
+            return reject(
+                format!(
+                    "uses host memory ({}), and only collectives by NCCL can be in a batch",
+                    group.transport_reason()
+                ),
+                "call the method of DeviceGroup between two batches, or install NCCL on all ranks",
+            );
+        };
+        if !Nccl::executes(&call) {
+            return reject(
+                format!("executes {call} through host memory, which a batch cannot"),
+                "call the method of DeviceGroup between two batches",
+            );
+        }
+        self.add(|_, list| nccl.append(function, &call, views, list).in_function(function))
+    }
+}
