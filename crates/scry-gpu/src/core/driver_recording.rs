@@ -140,6 +140,14 @@ pub(super) enum Part {
 }
 
 impl Part {
+    /// Returns the number of steps; a replay is one.
+    pub(super) fn step_count(&self) -> usize {
+        match self {
+            Self::Steps(steps) => steps.len(),
+            Self::Replay(_) => 1,
+        }
+    }
+
     pub(super) fn work(&self) -> Work<'_> {
         match self {
             Self::Steps(steps) => Work::Once(steps),

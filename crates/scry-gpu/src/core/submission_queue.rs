@@ -137,15 +137,15 @@ impl SubmissionQueue {
         let CommandList {
             mut commands, memories, retained, read_by_host, replays, observers, ..
         } = list;
-        let (fill_count, command_count) = (fills.len(), commands.len());
+        let fill_count = fills.len();
         commands.extend(readback.iter().flat_map(ReportReadback::copies));
-        let submission = if replays.is_empty() {
+        let (submission, steps) = if replays.is_empty() {
             let mut steps = state.schedule(fills.into_iter().chain(commands));
             if read_by_host || readback.is_some() {
                 steps.push(Step::Barrier(TO_HOST));
             }
             let submit = || self.submit_steps(&mut state, &steps, timed);
-            observed(&observers, written.as_ref(), submit)?
+            (observed(&observers, written.as_ref(), submit)?, steps.len())
         } else {
             let commands = fills.into_iter().chain(commands);
             let mut parts = state.schedule_with_replays(commands, fill_count, &replays);
@@ -153,9 +153,10 @@ impl SubmissionQueue {
                 parts.push(Part::Steps(vec![Step::Barrier(TO_HOST)]));
             }
             let submit = || self.submit_parts(&mut state, &parts);
-            observed(&observers, written.as_ref(), submit)?
+            let steps = parts.iter().map(Part::step_count).sum();
+            (observed(&observers, written.as_ref(), submit)?, steps)
         };
-        logging::submitted(&self.info, submission, launches, command_count);
+        logging::submitted(&self.info, submission, launches, steps);
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.mark_initialised());
         replays.iter().for_each(|replay| replay.recorded.mark_initialised());
