@@ -58,6 +58,17 @@ pub(crate) fn for_each_part<T: Send>(
     }
 }
 
+/// Calls a function that is compiled for the vector instructions of the processor at hand. What it
+/// calls must be inlined into it.
+#[inline(always)]
+pub(crate) fn vectorised<T>(function: impl FnOnce() -> T) -> T {
+    #[cfg(feature = "cpu")]
+    return pulp::Arch::new().dispatch(function);
+    // Not reached: without the feature there is no CPU device.
+    #[cfg(not(feature = "cpu"))]
+    function()
+}
+
 impl Preparation<'_> {
     /// Prepares one call of a host function with the buffers of the operation.
     pub(crate) fn host(

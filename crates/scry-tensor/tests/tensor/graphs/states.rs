@@ -163,3 +163,54 @@ fn replays_agree_with_model() {
         }
     }
 }
+
+#[test]
+fn plans_share_states() {
+    on_each_device(|gpu| {
+        // A plan that appends rows, and one that reads a prefix of them.
+        let rows = || {
+            let g = ok(Graph::new(gpu));
+            let rows = ok(g.state("rows", [8, 2]));
+            let count = ok(g.state_with_dtype("count", [1], DType::U32));
+            (g, rows, count)
+        };
+        let (g, table, count) = rows();
+        ok(table.write_rows(&count.read(), &ok(g.input("row", [1, 2]))));
+        ok(count.write(.., &ok(count.read().add(1))));
+        let append = ok(g.compile(&[count.read()]));
+        let (g, table, _) = rows();
+        let _own = ok(g.state("own", [1]));
+        let read = ok(g.compile_sharing(&[ok(table.read().i(..4))], &append));
+        for n in 0..3 {
+            let row = ok(Tensor::new([[n as f32, 1.0]], gpu));
+            ok(append.run(&[("row", &row)]));
+        }
+        let out = ok(read.run(&[])).remove(0);
+        assert_eq!(ok(out.to_vec::<f32>()), [0.0, 1.0, 1.0, 1.0, 2.0, 1.0, 0.0, 0.0]);
+        ok(append.set_state("count", &ok(Tensor::new([1u32], gpu))));
+        ok(append.run(&[("row", &ok(Tensor::new([[7.0f32, 8.0]], gpu)))]));
+        let out = ok(read.run(&[])).remove(0);
+        assert_eq!(ok(out.to_vec::<f32>()), [0.0, 1.0, 7.0, 8.0, 2.0, 1.0, 0.0, 0.0]);
+        let strided = ok(ok(Tensor::arange(16, DType::F32, gpu)).reshape([2, 8]));
+        ok(append.set_state("rows", &ok(strided.t())));
+        let out = ok(read.run(&[])).remove(0);
+        assert_eq!(ok(out.to_vec::<f32>()), [0.0, 8.0, 1.0, 9.0, 2.0, 10.0, 3.0, 11.0]);
+    });
+}
+
+#[test]
+fn shared_states_have_one_type() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let first = ok(g.compile(&[ok(g.state("state", [4])).read()]));
+    let shared = |shape: [usize; 1], dtype| {
+        let g = ok(Graph::new(&gpu));
+        let state = ok(g.state_with_dtype("state", shape, dtype));
+        g.compile_sharing(&[state.read()], &first).map(drop).unwrap_err().kind()
+    };
+    assert_eq!(shared([5], DType::F32), ErrorKind::Shape);
+    assert_eq!(shared([4], DType::I32), ErrorKind::DType);
+    let set = |new: &Tensor| first.set_state("state", new).unwrap_err().kind();
+    assert_eq!(set(&ok(Tensor::zeros([5], DType::F32, &gpu))), ErrorKind::Shape);
+    assert_eq!(set(&ok(Tensor::zeros([4], DType::I32, &gpu))), ErrorKind::DType);
+}
