@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use scry_gpu::kir::BinaryOp;
-use scry_gpu::{Binding, Device, GpuError, UntypedBuffer};
+use scry_gpu::{Device, UntypedBuffer};
 
 use super::Tensor;
+use super::import::block_bytes;
 use crate::dtype::{DType, ELEMENTS, FLOATS, NUMBERS};
 use crate::element::{self, Element};
 use crate::error::{Call, ErrorKind, Result};
@@ -113,40 +114,6 @@ impl Tensor {
         upload(Call::new("Tensor::from_slice"), data, shape.into(), device)
     }
 
-    /// Returns a tensor of the elements of a buffer in row-major order, without a copy: `f32`,
-    /// `f16`, `bf16`, `i32` or `u32`. The buffer may be longer than the shape.
-    ///
-    /// The tensor shares the memory: what is written to the buffer later changes the tensor, in the
-    /// order in which work is submitted. Do not write to a buffer whose tensor is a parameter of a
-    /// plan: results that depend on parameters alone are computed once. A slice must begin where
-    /// buffers may be bound ([`binding_alignment`](scry_gpu::DeviceInfo::binding_alignment)), or
-    /// operations on the tensor fail.
-    ///
-    /// ```
-    /// use scry_tensor::{Device, Tensor};
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let buffer = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
-    /// let x = Tensor::from_buffer(&buffer, [2, 2], &gpu)?;
-    /// buffer.write(&[5.0, 6.0, 7.0, 8.0])?;
-    /// assert_eq!(x.t()?.to_vec::<f32>()?, [5.0, 7.0, 6.0, 8.0]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] for a buffer without an element type, or of another one;
-    /// [`ErrorKind::Shape`] if the shape has more elements than the buffer, and for `f16` and
-    /// `bf16` if the bytes of the buffer are no whole words; [`ErrorKind::Device`] for a buffer of
-    /// another device; [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`].
-    #[track_caller]
-    pub fn from_buffer(
-        buffer: &dyn Binding,
-        shape: impl Into<Shape>,
-        device: &Device,
-    ) -> Result<Self> {
-        imported(Call::new("Tensor::from_buffer"), &buffer.to_untyped(), shape.into(), device)
-    }
-
     /// Copies quantised weights in GGUF's blocks to a device. Rows must be whole blocks.
     /// [`cast`](Tensor::cast) dequantises them.
     ///
@@ -172,17 +139,7 @@ impl Tensor {
     ) -> Result<Self> {
         let call = Call::new("Tensor::from_blocks");
         let shape = shape.into();
-        let Some(format) = dtype.block_format() else {
-            let problem = format!("{dtype} is not a type of quantised weights");
-            return Err(call.error(ErrorKind::DType, problem, "use `Tensor::from_slice`"));
-        };
-        let count = check_count(call, &shape, DType::Bool)? as usize;
-        let block = format.block_len();
-        if !shape.last().is_some_and(|last| last.is_multiple_of(block)) {
-            let problem = format!("rows of {shape} are not whole blocks of {block} weights");
-            return Err(call.shape_error(&[&shape], problem, "pad the rows, or use another type"));
-        }
-        let expected = count / block * format.block_bytes();
+        let expected = block_bytes(call, &shape, dtype)?;
         if bytes.len() != expected {
             let problem = format!("{} bytes are given, but {shape} needs {expected}", bytes.len());
             return Err(call.shape_error(&[&shape], problem, "check the shape and the type"));
@@ -382,44 +339,6 @@ pub(super) fn upload<T: Element>(
         )
     })?;
     from_bytes(call, &bytes, shape, T::DTYPE, device)
-}
-
-/// Creates a tensor of the elements of a buffer.
-fn imported(call: Call, buffer: &UntypedBuffer, shape: Shape, device: &Device) -> Result<Tensor> {
-    let dtype =
-        buffer.dtype().and_then(|own| NUMBERS.iter().find(|it| it.of_buffer() == Some(own)));
-    let Some(dtype) = dtype.copied() else {
-        let own =
-            buffer.dtype().map_or("no element type".to_owned(), |own| format!("{own} elements"));
-        let names: Vec<&str> = NUMBERS.iter().map(|dtype| dtype.name()).collect();
-        let help = format!("use a buffer of {}, or `view_as` one of them", names.join(", "));
-        return Err(call.error(ErrorKind::DType, format!("the buffer has {own}"), help));
-    };
-    let count = check_count(call, &shape, dtype)? as usize;
-    if count > buffer.len() {
-        let problem = format!("the buffer has {} elements, but {shape} has {count}", buffer.len());
-        return Err(call.shape_error(&[&shape], problem, "use a smaller shape"));
-    }
-    let bytes = buffer.byte_size();
-    if !bytes.is_multiple_of(4) {
-        let problem = format!("the buffer has {bytes} bytes, which are no whole words of 4");
-        let help = "allocate a buffer of an even number of elements; the shape may be smaller";
-        return Err(call.shape_error(&[&shape], problem, help));
-    }
-    let runtime = Runtime::of(device).map_err(|error| call.gpu(error))?;
-    let untyped = buffer.view_as(None).map_err(|error| call.gpu(error))?;
-    // Recorded work checks the device; it is never submitted.
-    match device.batch().fill(&untyped, 0) {
-        Ok(_) => {}
-        Err(GpuError::WrongDevice(_)) => {
-            let problem =
-                format!("the buffer is not on {}, or of a device opened separately", device.name());
-            let help = "pass the device that allocated the buffer";
-            return Err(call.error(ErrorKind::Device, problem, help));
-        }
-        Err(error) => return Err(call.gpu(error)),
-    }
-    Ok(Stored { runtime, buffer: untyped, layout: Layout::contiguous(shape), dtype }.into())
 }
 
 /// Creates a tensor of bytes as they are stored.

@@ -3,6 +3,7 @@
 mod apply;
 mod create;
 mod display;
+mod import;
 mod index;
 #[cfg(feature = "ndarray")]
 mod ndarray;

@@ -128,6 +128,25 @@ fn quantised_weights_are_dequantised() {
     });
 }
 
+#[test]
+fn blocks_in_buffers_are_shared() {
+    on_each_device(|gpu| {
+        let block = |weight: i8| [vec![0x00, 0x38], vec![weight as u8; 32]].concat();
+        // Longer than the shape, and written in parts that are not whole words.
+        let buffer = succeed(gpu.alloc_untyped(None, 3 * 34));
+        succeed(succeed(buffer.slice(34..)).write_bytes(&[block(6), block(9)].concat()));
+        let x = ok(Tensor::from_block_buffer(&buffer, DType::Q8_0, [2, 32], gpu));
+        assert_eq!((x.dtype(), x.numel()), (DType::Q8_0, 64));
+        succeed(succeed(buffer.slice(..34)).write_bytes(&block(4)));
+        let wanted = [[2.0f32; 32], [3.0; 32]].concat();
+        assert_eq!(ok(ok(x.cast(DType::F32)).to_vec::<f32>()), wanted);
+
+        let far = succeed(crate::support::cpu().alloc_untyped(None, 34));
+        let error = Tensor::from_block_buffer(&far, DType::Q8_0, [1, 32], gpu).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Device);
+    });
+}
+
 #[cfg(feature = "ndarray")]
 #[test]
 fn arrays_go_both_ways() {

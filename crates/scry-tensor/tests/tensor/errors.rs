@@ -28,6 +28,7 @@ fn texts(gpu: &Device) -> Vec<String> {
     let integers = &ok(Tensor::zeros([2, 3], DType::I32, gpu));
     let bools = &ok(Tensor::zeros([3], DType::Bool, gpu));
     let blocks = &ok(Tensor::from_blocks(&[0; 34], DType::Q8_0, [1, 32], gpu));
+    let bytes = &succeed(gpu.alloc_untyped(None, 34));
     let other = crate::support::cpu();
     let far = &ok(Tensor::zeros([3], DType::F32, &other));
     vec![
@@ -79,6 +80,8 @@ fn texts(gpu: &Device) -> Vec<String> {
         text(Tensor::from_blocks(&[0; 33], DType::Q8_0, [32], gpu)),
         text(Tensor::from_blocks(&[0; 34], DType::Q8_0, [33], gpu)),
         text(Tensor::from_blocks(&[0; 34], DType::F32, [32], gpu)),
+        text(Tensor::from_block_buffer(bytes, DType::Q8_0, [2, 32], gpu)),
+        text(Tensor::from_block_buffer(bytes, DType::F16, [17], gpu)),
         text(Tensor::arange_step(0, 1, 0, DType::I32, gpu)),
         text(Tensor::arange_step(0.5, 1, 1, DType::I32, gpu)),
         text(Tensor::arange(300, DType::Bool, gpu)),

@@ -1,0 +1,16 @@
+//! Model weights and tokenizers for the tensors of scry-tensor.
+#![doc = include_str!("../README.md")]
+#![doc(test(attr(deny(unused_must_use))))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod error;
+mod weights;
+
+pub use error::{Error, ErrorKind, Result};
+pub use scry_tensor::{DType, Device, Shape, Tensor};
+pub use weights::{
+    Array, FileFormat, FromValue, Metadata, StateDict, StoredType, TensorInfo, Value, Weights,
+};
+
+#[cfg(target_endian = "big")]
+compile_error!("files of weights are little-endian, and are passed to devices as they are");

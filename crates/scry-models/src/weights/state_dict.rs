@@ -1,0 +1,234 @@
+//! The tensors of a model by path, as its layers ask for them.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::rc::Rc;
+
+use scry_tensor::{DType, Device, Shape, Tensor};
+
+use super::{TensorInfo, Weights};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Most names of a kind that an error lists.
+const MOST_LISTED: usize = 20;
+
+/// The tensors of a model, or of a part of it, by path: layers ask for their tensors by name and
+/// shape, and [`finish`](Self::finish) reports in one error everything that does not fit.
+///
+/// A tensor that is missing, or of another shape, does not end loading: [`get`](Self::get) returns a
+/// placeholder of NaNs (zeros for integers and bools), so that the list of problems is complete. Use
+/// no tensors before `finish` has succeeded.
+///
+/// ```
+/// use scry_models::{Device, ErrorKind, Weights};
+///
+/// let header = br#"{"layer.0.weight":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}"#;
+/// let mut file = (header.len() as u64).to_le_bytes().to_vec();
+/// file.extend(header);
+/// file.extend([1.5f32, 2.5].map(f32::to_le_bytes).concat());
+/// let weights = Weights::from_bytes(file)?;
+///
+/// let gpu = Device::open("cpu")?;
+/// let dict = weights.state_dict(&gpu);
+/// let layer = dict.scope("layer.0");
+/// let weight = layer.get("weight", [1, 2])?;
+/// let bias = layer.get("bias", [1])?;
+/// let error = dict.finish().unwrap_err();
+/// assert_eq!((error.kind(), error.missing()), (ErrorKind::Names, &["layer.0.bias".to_owned()][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "`finish` reports what does not fit"]
+pub struct StateDict<'w> {
+    weights: &'w Weights,
+    device: Device,
+    /// Empty, or a path that ends with a dot.
+    prefix: String,
+    floats: Option<DType>,
+    requests: Rc<RefCell<Requests>>,
+}
+
+/// What layers have asked for.
+#[derive(Default)]
+struct Requests {
+    used: HashSet<String>,
+    missing: Vec<String>,
+    /// Names with both shapes, as text.
+    misshapen: Vec<String>,
+    is_finished: bool,
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        let problems = self.missing.len() + self.misshapen.len();
+        if problems > 0 && !self.is_finished && !std::thread::panicking() {
+            log::error!(
+                "{problems} tensors do not fit the model; call `StateDict::finish` before it is used"
+            );
+        }
+    }
+}
+
+impl Weights {
+    /// Returns all tensors by path, to be loaded to a device.
+    pub fn state_dict(&self, device: &Device) -> StateDict<'_> {
+        StateDict {
+            weights: self,
+            device: device.clone(),
+            prefix: String::new(),
+            floats: None,
+            requests: Rc::default(),
+        }
+    }
+}
+
+impl StateDict<'_> {
+    /// Converts floats (`f32`, `f16`, `bf16`, `f64`) to one type when they are loaded. Quantised
+    /// weights and integers remain as they are.
+    pub fn with_floats(mut self, dtype: DType) -> Self {
+        self.floats = Some(dtype);
+        self
+    }
+
+    /// Returns the part of the model with a path, such as `encoder.layer.0`. It shares the record of
+    /// requests with `self`.
+    pub fn scope(&self, path: &str) -> Self {
+        Self {
+            prefix: format!("{}{path}.", self.prefix),
+            device: self.device.clone(),
+            requests: self.requests.clone(),
+            ..*self
+        }
+    }
+
+    /// Returns the device to which tensors are loaded.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Returns the tensor in the file, without loading it; `None` if there is none.
+    #[must_use]
+    pub fn info(&self, name: &str) -> Option<&TensorInfo> {
+        self.weights.info(&format!("{}{name}", self.prefix))
+    }
+
+    /// Returns the path of a name.
+    #[must_use]
+    pub fn path(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// Loads a tensor of a shape. If there is none, or of another shape, returns a placeholder, and
+    /// [`finish`](Self::finish) fails.
+    ///
+    /// # Errors
+    /// As [`Weights::tensor`], except for a missing tensor.
+    pub fn get(&self, name: &str, shape: impl Into<Shape>) -> Result<Tensor> {
+        let is_float =
+            |info: &TensorInfo| matches!(info.stored.name(), "f32" | "f16" | "bf16" | "f64");
+        let dtype = self.floats.filter(|_| self.info(name).is_none_or(is_float));
+        self.load("StateDict::get", name, shape.into(), dtype)
+    }
+
+    /// Loads a tensor of a shape, converted to a type as by [`Weights::tensor_as`].
+    ///
+    /// # Errors
+    /// As [`Weights::tensor_as`], except for a missing tensor.
+    pub fn get_as(&self, name: &str, shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
+        self.load("StateDict::get_as", name, shape.into(), Some(dtype))
+    }
+
+    /// Loads a tensor of a shape if it exists.
+    ///
+    /// # Errors
+    /// As [`StateDict::get`].
+    pub fn find(&self, name: &str, shape: impl Into<Shape>) -> Result<Option<Tensor>> {
+        self.info(name).is_some().then(|| self.get(name, shape)).transpose()
+    }
+
+    /// Marks tensors that the model does not need, so that they are not surplus: the one of this
+    /// name, and all below this path.
+    pub fn ignore(&self, name: &str) {
+        let path = self.path(name);
+        let below = format!("{path}.");
+        let names = self.weights.tensors().map(TensorInfo::name);
+        let ignored = names.filter(|name| *name == path || name.starts_with(&below));
+        self.requests.borrow_mut().used.extend(ignored.map(str::to_owned));
+    }
+
+    fn load(
+        &self,
+        call: &'static str,
+        name: &str,
+        shape: Shape,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        let path = self.path(name);
+        let mut requests = self.requests.borrow_mut();
+        let Some(info) = self.weights.info(&path) else {
+            requests.missing.push(path);
+            return self.placeholder(shape, dtype.unwrap_or(DType::F32));
+        };
+        if info.shape == shape {
+            requests.used.insert(path.clone());
+            return self.weights.load(call, &path, dtype, &self.device);
+        }
+        requests.misshapen.push(format!("`{path}` is {}, the model needs {shape}", info.shape));
+        requests.used.insert(path);
+        let own = info.stored.dtype().filter(|own| !own.is_quantized());
+        self.placeholder(shape, dtype.or(own).unwrap_or(DType::F32))
+    }
+
+    fn placeholder(&self, shape: Shape, dtype: DType) -> Result<Tensor> {
+        Ok(if dtype.is_float() {
+            Tensor::full(shape, f64::NAN, dtype, &self.device)?
+        } else {
+            Tensor::zeros(shape, dtype, &self.device)?
+        })
+    }
+
+    /// Checks that every requested tensor existed with its shape, and that every tensor below this
+    /// path was requested or [ignored](Self::ignore).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if all names fit, but shapes do not; [`ErrorKind::Names`] otherwise,
+    /// with [`Error::missing`] and [`Error::surplus`]. The text has all problems.
+    pub fn finish(self) -> Result<()> {
+        let mut requests = self.requests.borrow_mut();
+        requests.is_finished = true;
+        let names = self.weights.tensors().map(TensorInfo::name);
+        let surplus: Vec<String> = names
+            .filter(|name| name.starts_with(&self.prefix) && !requests.used.contains(*name))
+            .map(str::to_owned)
+            .collect();
+        let Requests { missing, misshapen, .. } = &*requests;
+        if missing.is_empty() && misshapen.is_empty() && surplus.is_empty() {
+            return Ok(());
+        }
+        let mut problem = "the tensors do not fit the model".to_owned();
+        list(&mut problem, "missing", missing.iter().map(|name| format!("`{name}`")));
+        list(&mut problem, "of another shape", misshapen.iter().cloned());
+        list(&mut problem, "surplus", surplus.iter().map(|name| format!("`{name}`")));
+        let has_names = !missing.is_empty() || !surplus.is_empty();
+        let kind = if has_names { ErrorKind::Names } else { ErrorKind::Shape };
+        let help = "use the files of this model, or `ignore` tensors that it does not need";
+        Err(Error::new("StateDict::finish", kind, problem, help)
+            .in_file(&self.weights.files[0].path)
+            .with_names(missing.clone(), surplus))
+    }
+}
+
+/// Appends a list to a text, if it is not empty.
+fn list(text: &mut String, title: &str, names: impl ExactSizeIterator<Item = String>) {
+    let count = names.len();
+    if count == 0 {
+        return;
+    }
+    let listed: Vec<String> = names.take(MOST_LISTED).collect();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "; {title} ({count}): {}", listed.join(", "));
+    if count > MOST_LISTED {
+        let _ = write!(text, " and {} more", count - MOST_LISTED);
+    }
+}
