@@ -39,7 +39,8 @@ pub enum StopReason {
 pub struct Generation<'d> {
     decoder: &'d mut Decoder,
     head: Head,
-    stream: DecodeStream,
+    /// `None` once the text has ended.
+    stream: Option<DecodeStream>,
     filter: StopFilter,
     /// Tokens that are submitted and not read yet.
     pending: VecDeque<Tensor>,
@@ -71,7 +72,7 @@ impl<'d> Generation<'d> {
             pending.extend(decoder.prefill(head, tokens, sampling)?);
         }
         let (submitted, generated) = (pending.len(), 0);
-        let stream = decoder.tokenizer.decode_stream();
+        let stream = Some(decoder.tokenizer.decode_stream());
         let filter = StopFilter::new(&sampling.stops);
         let reason = None;
         Ok(Self {
@@ -121,7 +122,8 @@ impl<'d> Generation<'d> {
             }
             self.generated += 1;
             self.decoder.history.push(token);
-            let piece = self.stream.push(token)?;
+            let piece = self.stream.as_mut().map(|stream| stream.push(token));
+            let piece = piece.transpose()?.unwrap_or_default();
             let (text, is_stopped) = self.filter.push(&piece);
             if is_stopped {
                 self.reason = Some(StopReason::StopText);
@@ -136,7 +138,7 @@ impl<'d> Generation<'d> {
     /// Ends generation with the text that was held back.
     fn end(&mut self, reason: StopReason) -> Result<Option<String>> {
         self.reason = Some(reason);
-        let rest = self.stream.finish()?;
+        let rest = self.stream.take().map(DecodeStream::finish).transpose()?.unwrap_or_default();
         let (mut text, is_stopped) = self.filter.push(&rest);
         match is_stopped {
             true => self.reason = Some(StopReason::StopText),

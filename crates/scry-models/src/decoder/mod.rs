@@ -178,7 +178,7 @@ impl Decoder {
         };
         let text = template.render(messages, true)?;
         // The template writes special tokens itself.
-        let special = EncodeOptions { add_special: false, parse_special: true };
+        let special = EncodeOptions { add_special: false, ..EncodeOptions::default() };
         let tokens = self.tokenizer.encode_with(&text, special)?;
         self.start(CALL, tokens, options)
     }

@@ -13,7 +13,7 @@ use self::bert::Bert;
 use self::config::Config;
 pub use self::options::EncoderOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{EncodeOptions, Tokenizer};
 use crate::weights::Weights;
 
 /// The most texts of a batch.
@@ -222,18 +222,14 @@ impl Encoder {
     }
 
     /// Returns the tokens of a text with those that the model adds, truncated to
-    /// [`max_length`](Self::max_length): the last one, `[SEP]`, is kept.
+    /// [`max_length`](Self::max_length).
     ///
     /// # Errors
     /// [`ErrorKind::Tokenizer`].
     pub fn tokens(&self, text: &str) -> Result<Vec<u32>> {
-        let mut tokens = self.tokenizer.encode(text)?;
-        let limit = self.config.max_length;
-        if let (true, Some(last)) = (tokens.len() > limit, tokens.last().copied()) {
-            tokens.truncate(limit - 1);
-            tokens.push(last);
-        }
-        Ok(tokens)
+        let options =
+            EncodeOptions { max_len: Some(self.config.max_length), ..EncodeOptions::default() };
+        self.tokenizer.encode_with(text, options)
     }
 
     /// Returns the number of elements of a vector.

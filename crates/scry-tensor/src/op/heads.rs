@@ -8,7 +8,7 @@ use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Error, Result};
 use crate::runtime::Runtime;
-use crate::shape::Shape;
+use crate::shape::{Layout, Shape};
 
 /// Attention of queries `[batch, heads, rows, columns]`, keys and values `[batch, heads of keys,
 /// keys, columns]`, and a bias `[batch, heads, rows, keys]`, if there is a fourth operand.
@@ -41,7 +41,7 @@ impl Attend {
         }
         let scores = Shape::from([q[0], q[1], q[2], k[2]]);
         let bias = operands.get(3)?;
-        let fits = crate::shape::Layout::contiguous((*bias).clone()).expand(&scores).is_some();
+        let fits = Layout::contiguous((*bias).clone()).expand(&scores).is_some();
         let problem = || format!("a bias of {bias} does not expand to the scores, {scores}");
         if fits { None } else { error(problem(), "use [batch, heads, rows, keys]; sizes may be 1") }
     }
@@ -185,7 +185,7 @@ impl Rule for Rotate {
             let problem = format!("heads of {x} have {columns} columns, an odd number");
             return Err(call.shape_error(&[x], problem, "pairs are rotated: pad the heads"));
         }
-        let fits = crate::shape::Layout::contiguous(positions.clone()).expand(&rows.into());
+        let fits = Layout::contiguous(positions.clone()).expand(&rows.into());
         if fits.is_none() {
             let rows = Shape::from(rows);
             let problem = format!("positions of {positions} do not expand to the rows, {rows}");

@@ -136,7 +136,7 @@ pub(crate) fn join_blocks(call: Call, tensors: &[&Tensor]) -> Result<Tensor> {
             batch.copy(&from, &all.slice(start..start + bytes)?)?;
             start += bytes;
         }
-        batch.submit_async()?;
+        drop(batch.submit_async()?);
         Ok(all)
     };
     let buffer = copied().map_err(|error| call.gpu(error))?;
