@@ -21,7 +21,7 @@ struct Run {
     cargo: &'static str,
 }
 
-const RUNS: [Run; 10] = [
+const RUNS: [Run; 11] = [
     Run {
         name: "soak",
         what: "fault tests, a minute of stress each",
@@ -63,6 +63,12 @@ const RUNS: [Run; 10] = [
         what: "500 random sequences of collectives and launches, 10,000 steps on every device",
         variables: &[("SCRY_FUZZ_SEEDS", "500")],
         cargo: "test --release -p scry-gpu --test groups -- --include-ignored",
+    },
+    Run {
+        name: "model_files",
+        what: "200,000 damaged files of weights and tokenizers",
+        variables: &[],
+        cargo: "test --release -p scry-models --test formats -- --ignored many_damaged_files",
     },
     Run {
         name: "chromium",

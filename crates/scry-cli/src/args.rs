@@ -51,6 +51,14 @@ pub enum Command {
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
     Ops(Ops),
+    /// Show what files of models have. Needs the feature `models`.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::MODEL_EXAMPLES, after_help = help::MODEL)]
+    Model {
+        /// What to do.
+        #[command(subcommand)]
+        action: Model,
+    },
     /// Start a program several times on this host, as the ranks of a group of devices.
     Launch(Launch),
     /// List or delete the compiled kernels on disk.
@@ -86,6 +94,7 @@ impl Command {
             Self::Verify(_) => "verify",
             Self::Fuzz(_) => "fuzz",
             Self::Ops(_) => "ops",
+            Self::Model { .. } => "model",
             Self::Launch(_) => "launch",
             Self::Cache { .. } => "cache",
             Self::Completions { .. } => "completions",
@@ -321,6 +330,22 @@ pub struct Fuzz {
     /// Internal: run as such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
     pub child: Option<String>,
+}
+
+/// Actions of `scry model`.
+#[derive(Debug, Subcommand)]
+pub enum Model {
+    /// Print architecture, element types, sizes and tokenizer of a model, and its tensors.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::MODEL_INFO_EXAMPLES, after_help = help::MODEL_INFO)]
+    Info(ModelInfo),
+}
+
+/// Arguments of `scry model info`.
+#[derive(Debug, Args)]
+pub struct ModelInfo {
+    /// File in the format safetensors or GGUF, or a folder with one.
+    pub file: PathBuf,
 }
 
 /// Arguments of `scry launch`.

@@ -85,6 +85,26 @@ pub const OPS: &str = "\
 Generated kernels are compiled from the operation, and fused in graphs. The others are variants of
 the kernel library, in order of preference.";
 
+/// `scry model`: examples.
+pub const MODEL_EXAMPLES: &str = "\
+Examples:
+  scry model info model.gguf";
+
+/// `scry model`: notes.
+pub const MODEL: &str = "\
+Builds without the feature `models` print how to get it.";
+
+/// `scry model info`: examples.
+pub const MODEL_INFO_EXAMPLES: &str = "\
+Examples:
+  scry model info model.gguf
+  scry model info folder/model.safetensors --json";
+
+/// `scry model info`: notes.
+pub const MODEL_INFO: &str = "\
+The data of tensors is not read. The architecture and the tokenizer of a safetensors file are those
+of config.json and tokenizer.json beside it.";
+
 /// `scry cache`: examples.
 pub const CACHE_EXAMPLES: &str = "\
 Examples:

@@ -4,10 +4,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;
+mod info;
+mod tokenizer;
 mod weights;
 
 pub use error::{Error, ErrorKind, Result};
+pub use info::{ModelInfo, TypeSummary};
 pub use scry_tensor::{DType, Device, Shape, Tensor};
+pub use tokenizer::{ChatTemplate, DecodeStream, EncodeOptions, Message, Tokenizer};
 pub use weights::{
     Array, FileFormat, FromValue, Metadata, StateDict, StoredType, TensorInfo, Value, Weights,
 };

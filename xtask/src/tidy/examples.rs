@@ -4,7 +4,7 @@
 use super::{Finding, Source};
 
 /// The types whose methods need an example, with their folder.
-const TYPES: [(&str, &[&str]); 4] = [
+const TYPES: [(&str, &[&str]); 5] = [
     (
         "crates/scry-gpu/src/",
         &[
@@ -28,6 +28,10 @@ const TYPES: [(&str, &[&str]); 4] = [
     ),
     ("crates/scry-ir/src/", &["Builder", "Program"]),
     ("crates/scry-kernels/src/", &["Kernels", "Op"]),
+    (
+        "crates/scry-models/src/",
+        &["ChatTemplate", "DecodeStream", "ModelInfo", "StateDict", "Tokenizer", "Weights"],
+    ),
     (
         "crates/scry-tensor/src/",
         &["DType", "Graph", "Operation", "Plan", "Shape", "State", "Tensor", "TensorBatch"],

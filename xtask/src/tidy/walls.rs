@@ -10,7 +10,7 @@ use super::source::{Source, is_word, line};
 use crate::repo;
 
 /// Ranks of the crates: each may only depend on crates of a lower rank.
-const RANKS: [(&str, u32); 13] = [
+const RANKS: [(&str, u32); 14] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
@@ -20,11 +20,12 @@ const RANKS: [(&str, u32); 13] = [
     ("scry-conformance", 3),
     ("scry-kernels", 3),
     ("scry-tensor", 4),
-    ("scry-cli", 5),
-    ("scry-web", 5),
-    ("xtask", 6),
+    ("scry-models", 5),
+    ("scry-cli", 6),
+    ("scry-web", 6),
+    ("xtask", 7),
     // The highest rank, so that other crates can use it only in tests.
-    ("scry-test-support", 6),
+    ("scry-test-support", 7),
 ];
 
 /// Crates without access to devices.
@@ -44,13 +45,20 @@ const DEVICE_CRATES: [&str; 10] = [
     "wgpu",
 ];
 
+/// Crates for file formats and tokenizers, and the crate that may depend on them.
+const FORMAT_CRATES: [&str; 5] =
+    ["memmap2", "minijinja", "minijinja-contrib", "safetensors", "tokenizers"];
+const WITH_FORMATS: &str = "scry-models";
+
 /// Crates that forbid unsafe code.
 const WITHOUT_UNSAFE: [&str; 6] =
     ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor", "scry-test-support"];
 
 /// Folders whose unsafe code is in one file.
-const UNSAFE_FILES: [(&str, &str); 1] =
-    [("crates/scry-kernels/src/", "crates/scry-kernels/src/native.rs")];
+const UNSAFE_FILES: [(&str, &str); 2] = [
+    ("crates/scry-kernels/src/", "crates/scry-kernels/src/native.rs"),
+    ("crates/scry-models/src/", "crates/scry-models/src/weights/mapped.rs"),
+];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
@@ -106,6 +114,9 @@ fn check_dependencies(metadata: &Value, findings: &mut Vec<Finding>) {
             }
             if WITHOUT_DEVICE.contains(&name) && DEVICE_CRATES.contains(&other) {
                 report(format!("{name} must not access devices, but depends on {other}"));
+            }
+            if FORMAT_CRATES.contains(&other) && name != WITH_FORMATS {
+                report(format!("{other} is a dependency of {WITH_FORMATS} alone, not of {name}"));
             }
         }
     }
@@ -186,6 +197,13 @@ mod tests {
         let ash = json!({ "name": "ash", "kind": null });
         assert_eq!(dependencies("scry-ir", &ash).len(), 1);
         assert_eq!(dependencies("scry-gpu", &ash), [""; 0]);
+    }
+
+    #[test]
+    fn format_dependencies_elsewhere_are_found() {
+        let safetensors = json!({ "name": "safetensors", "kind": null });
+        assert_eq!(dependencies("scry-cli", &safetensors).len(), 1);
+        assert_eq!(dependencies("scry-models", &safetensors), [""; 0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use scry_tensor::DType;
 
-use super::StoredType;
+use super::stored_type::StoredType;
 
 /// A conversion of elements.
 #[derive(Clone, Copy)]
@@ -86,12 +86,14 @@ impl Conversion {
     fn doubles(self, values: &[f64]) -> Result<Vec<u8>, OutOfRange> {
         match self.to {
             DType::F16 => {
-                let rounded: Vec<f16> = values.iter().map(|it| f16::from_f64(*it)).collect();
+                let rounded: Vec<f16> =
+                    values.iter().map(|it| f16::from_f32(to_odd(*it))).collect();
                 check_finite(values, f64::is_finite, &rounded, f16::is_finite)?;
                 Ok(bytemuck::cast_slice(&rounded).to_vec())
             }
             DType::BF16 => {
-                let rounded: Vec<bf16> = values.iter().map(|it| bf16::from_f64(*it)).collect();
+                let rounded: Vec<bf16> =
+                    values.iter().map(|it| bf16::from_f32(to_odd(*it))).collect();
                 check_finite(values, f64::is_finite, &rounded, bf16::is_finite)?;
                 Ok(bytemuck::cast_slice(&rounded).to_vec())
             }
@@ -130,6 +132,17 @@ impl Conversion {
         }
         Ok(out)
     }
+}
+
+/// Rounds to `f32` such that another rounding, to fewer bits, has the result of a single one: of an
+/// inexact value, the neighbour whose last bit is 1.
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    if f64::from(nearest) == value || value.is_nan() {
+        return nearest;
+    }
+    let is_beyond = f64::from(nearest).abs() > value.abs();
+    f32::from_bits((nearest.to_bits() - u32::from(is_beyond)) | 1)
 }
 
 /// Returns the elements of bytes.

@@ -4,15 +4,17 @@ use scry_gpu::UntypedBuffer;
 use scry_tensor::{DType, Device, Tensor};
 
 use super::convert::{Conversion, OutOfRange};
-use super::{TensorInfo, Weights};
+use super::handle::Weights;
+use super::tensor_info::TensorInfo;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Largest piece that is read at once, in bytes.
 const PIECE: usize = 16 << 20;
 
 impl Weights {
-    /// Copies a tensor to a device. Its type is that of the file if tensors have it: floats of 16 and
-    /// 32 bits, 32-bit integers, bools and GGUF's quantised weights `q4_0`, `q4_1`, `q8_0`, `q4_k`,
+    /// Copies a tensor to a device. Its type is that of the file if tensors have it: floats of 16
+    /// and 32 bits, 32-bit integers, bools and GGUF's quantised weights `q4_0`, `q4_1`, `q8_0`,
+    /// `q4_k`,
     /// `q5_k` and `q6_k`. `f64` is rounded to `f32`; other integers become `i32`, and `u64` becomes
     /// `u32`, if all of them are in range.
     ///

@@ -2,25 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
 use std::path::Path;
 
 use memmap2::Mmap;
 
+use super::handle::Weights;
+use super::open;
 use super::source::Source;
-use super::{Weights, open};
 use crate::error::Result;
-
-/// A file mapped into memory.
-pub(super) struct Mapped(Mmap);
-
-impl Deref for Mapped {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
 
 impl Weights {
     /// Opens weights as [`Weights::open`] does, but maps the files into memory: tensors are copied
@@ -51,7 +40,7 @@ impl Weights {
             // SAFETY: the caller guarantees that the file does not change as long as the mapping
             // exists, which `Weights` owns.
             let map = unsafe { Mmap::map(&file)? };
-            Ok(Source::Mapped(Mapped(map)))
+            Ok(Source::Mapped(map))
         })
     }
 }

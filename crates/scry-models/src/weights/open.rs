@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use super::handle::{OpenFile, Weights};
 use super::source::Source;
+use super::tensor_info::{FileFormat, Header, TensorInfo};
 use super::value::Metadata;
-use super::{FileFormat, Header, OpenFile, TensorInfo, Weights, gguf, safetensors};
+use super::{gguf, safetensors};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The file of a folder that lists tensors with their files.
@@ -125,7 +127,7 @@ pub(super) fn single(call: &'static str, path: PathBuf, source: Source) -> Resul
         .map_err(|error| Error::io(call, &path, error))?;
     let (format, header) = if start.starts_with(&gguf::MAGIC) {
         (FileFormat::Gguf, gguf::read_header(call, &path, &source)?)
-    } else if safetensors::is_plausible(&start) || start.len() < 8 {
+    } else if safetensors::is_plausible(&start) {
         (FileFormat::Safetensors, safetensors::read_header(call, &path, &source)?)
     } else {
         let (problem, help) = match start.starts_with(b"PK") {

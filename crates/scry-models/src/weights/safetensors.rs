@@ -7,8 +7,8 @@ use scry_tensor::Shape;
 
 use super::source::Source;
 use super::stored_type::StoredType;
+use super::tensor_info::{Header, TensorInfo};
 use super::value::{Metadata, Value};
-use super::{Header, TensorInfo};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the number before the header.
@@ -20,8 +20,7 @@ const DAMAGED: &str = "the file is damaged: download it again";
 
 /// Returns whether the first bytes of a file are those of this format.
 pub(super) fn is_plausible(start: &[u8]) -> bool {
-    let size = start.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    size.is_some_and(|size| size <= LARGEST_HEADER) && start.get(8).is_none_or(|byte| *byte == b'{')
+    start.get(PREFIX as usize).is_none_or(|byte| *byte == b'{')
 }
 
 /// Reads the header.

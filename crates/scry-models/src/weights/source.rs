@@ -6,13 +6,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::mapped::Mapped;
+use memmap2::Mmap;
 
 /// The bytes of a file.
 pub(super) enum Source {
     File { file: Mutex<File>, len: u64 },
     Memory(Box<[u8]>),
-    Mapped(Mapped),
+    Mapped(Mmap),
 }
 
 impl Source {

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use scry_tensor::{DType, Device, Shape, Tensor};
 
-use super::{TensorInfo, Weights};
+use super::handle::Weights;
+use super::tensor_info::TensorInfo;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Most names of a kind that an error lists.
@@ -16,9 +17,9 @@ const MOST_LISTED: usize = 20;
 /// The tensors of a model, or of a part of it, by path: layers ask for their tensors by name and
 /// shape, and [`finish`](Self::finish) reports in one error everything that does not fit.
 ///
-/// A tensor that is missing, or of another shape, does not end loading: [`get`](Self::get) returns a
-/// placeholder of NaNs (zeros for integers and bools), so that the list of problems is complete. Use
-/// no tensors before `finish` has succeeded.
+/// A tensor that is missing, or of another shape, does not end loading: [`get`](Self::get) returns
+/// a placeholder of NaNs (zeros for integers and bools), so that the list of problems is complete.
+/// Use no tensors before `finish` has succeeded.
 ///
 /// ```
 /// use scry_models::{Device, ErrorKind, Weights};
@@ -35,7 +36,8 @@ const MOST_LISTED: usize = 20;
 /// let weight = layer.get("weight", [1, 2])?;
 /// let bias = layer.get("bias", [1])?;
 /// let error = dict.finish().unwrap_err();
-/// assert_eq!((error.kind(), error.missing()), (ErrorKind::Names, &["layer.0.bias".to_owned()][..]));
+/// assert_eq!((error.kind(), error.missing()), (ErrorKind::Names,
+/// &["layer.0.bias".to_owned()][..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "`finish` reports what does not fit"]
@@ -90,8 +92,8 @@ impl StateDict<'_> {
         self
     }
 
-    /// Returns the part of the model with a path, such as `encoder.layer.0`. It shares the record of
-    /// requests with `self`.
+    /// Returns the part of the model with a path, such as `encoder.layer.0`. It shares the record
+    /// of requests with `self`.
     pub fn scope(&self, path: &str) -> Self {
         Self {
             prefix: format!("{}{path}.", self.prefix),

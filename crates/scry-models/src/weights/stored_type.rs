@@ -21,7 +21,7 @@ pub struct StoredType {
 }
 
 /// GGUF's types, each with its number.
-const GGUF: [(u32, StoredType); 32] = [
+const GGUF: [(u32, StoredType); 34] = [
     (0, of("f32", 1, 4)),
     (1, of("f16", 1, 2)),
     (2, of("q4_0", 32, 18)),
@@ -54,6 +54,8 @@ const GGUF: [(u32, StoredType); 32] = [
     (34, of("tq1_0", 256, 54)),
     (35, of("tq2_0", 256, 66)),
     (39, of("mxfp4", 32, 17)),
+    (40, of("nvfp4", 64, 36)),
+    (41, of("q1_0", 128, 18)),
 ];
 
 /// Types of safetensors files. Elements smaller than a byte are blocks of whole bytes.
@@ -121,8 +123,8 @@ impl StoredType {
     }
 
     /// Returns the type of the tensor that [`Weights::tensor`](crate::Weights::tensor) makes of
-    /// such elements: the same where devices have it, else `i32` or `f32`; `None` for types that are
-    /// not supported.
+    /// such elements: the same where devices have it, else `i32` or `f32`; `None` for types that
+    /// are not supported.
     #[must_use]
     pub fn dtype(self) -> Option<DType> {
         Some(match self.name {
@@ -142,8 +144,8 @@ impl StoredType {
         })
     }
 
-    /// Returns the size in bytes of a number of elements; `None` if it overflows, or if they are not
-    /// whole blocks.
+    /// Returns the size in bytes of a number of elements; `None` if it overflows, or if they are
+    /// not whole blocks.
     pub(crate) fn bytes_of(self, elements: u64) -> Option<u64> {
         let len = u64::from(self.block_len);
         let blocks = elements.is_multiple_of(len).then_some(elements / len)?;

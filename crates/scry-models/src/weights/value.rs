@@ -266,8 +266,8 @@ impl Metadata {
     /// such key.
     ///
     /// # Errors
-    /// [`ErrorKind::Names`] if there is no such key; [`ErrorKind::DType`] if the value is of another
-    /// type, or out of range.
+    /// [`ErrorKind::Names`] if there is no such key; [`ErrorKind::DType`] if the value is of
+    /// another type, or out of range.
     pub fn require<'m, T: FromValue<'m>>(&'m self, key: &str) -> Result<T> {
         const CALL: &str = "Metadata::require";
         self.find_for(CALL, key)?.ok_or_else(|| {
@@ -275,6 +275,17 @@ impl Metadata {
             let help = "use a file of the architecture that the model expects";
             Error::new(CALL, ErrorKind::Names, problem, help).in_file(&self.path)
         })
+    }
+
+    /// Returns an error about the metadata.
+    pub(crate) fn error(
+        &self,
+        call: &'static str,
+        kind: ErrorKind,
+        problem: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Error {
+        Error::new(call, kind, problem, help).in_file(&self.path)
     }
 
     fn find_for<'m, T: FromValue<'m>>(

@@ -1,4 +1,11 @@
-//! Files of weights: reading, damaged files, loading by path, and the files of real models.
+//! Files of weights and tokenizers: reading, damaged files, loading by path, and real models.
 
-mod support;
+mod allocations;
+mod files;
+mod gguf;
+mod hostile;
 mod real_files;
+mod safetensors;
+mod state_dict;
+mod support;
+mod tokenizers;

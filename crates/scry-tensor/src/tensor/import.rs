@@ -45,9 +45,9 @@ impl Tensor {
         imported(Call::new("Tensor::from_buffer"), &buffer.to_untyped(), shape.into(), device)
     }
 
-    /// Returns a tensor of quantised weights, whose blocks are in a buffer, without a copy. Rows must
-    /// be whole blocks. For weights that are written to the device in parts; the buffer may be longer
-    /// than the shape. Memory is shared as by [`Tensor::from_buffer`].
+    /// Returns a tensor of quantised weights, whose blocks are in a buffer, without a copy. Rows
+    /// must be whole blocks. For weights that are written to the device in parts; the buffer may be
+    /// longer than the shape. Memory is shared as by [`Tensor::from_buffer`].
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Tensor};

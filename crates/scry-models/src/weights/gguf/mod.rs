@@ -10,8 +10,8 @@ use scry_tensor::Shape;
 use self::reader::Reader;
 use super::source::Source;
 use super::stored_type::StoredType;
+use super::tensor_info::{Header, TensorInfo, check_overlaps};
 use super::value::Metadata;
-use super::{Header, TensorInfo, check_overlaps};
 use crate::error::Result;
 
 /// The first bytes of a file.

@@ -1,0 +1,243 @@
+//! Tokenizers: text to token ids and back.
+
+mod alphabet;
+mod gguf;
+mod json;
+mod options;
+mod pre_tokenizer;
+mod special;
+mod stream;
+mod template;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use tokenizers::{DecoderWrapper, ModelWrapper};
+
+pub use self::options::EncodeOptions;
+use self::special::SpecialTokens;
+pub use self::stream::DecodeStream;
+pub use self::template::{ChatTemplate, Message};
+use crate::error::{Error, ErrorKind, Result};
+
+/// A tokenizer: text to token ids and back. Clones share it, and any thread may use it.
+///
+/// ```no_run
+/// use scry_models::{Message, Tokenizer, Weights};
+///
+/// let weights = Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+/// let tokenizer = Tokenizer::from_metadata(weights.metadata())?;
+/// let ids = tokenizer.encode("Hello, world!")?;
+/// assert_eq!(tokenizer.decode(&ids)?, "Hello, world!");
+///
+/// let template = tokenizer.chat_template().expect("the model is for conversations");
+/// let prompt = template.render(&[Message::new("user", "What is a GPU?")], true)?;
+/// # Ok::<(), scry_models::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tokenizer(Arc<Inner>);
+
+struct Inner {
+    engine: tokenizers::Tokenizer,
+    /// The same tokenizer, except that texts of special tokens are ordinary text.
+    literal: OnceLock<tokenizers::Tokenizer>,
+    /// Whether tokens are bytes, written as characters.
+    is_byte_level: bool,
+    special: SpecialTokens,
+    /// Tokens before and after a text, which the engine does not add itself.
+    prefix: Option<u32>,
+    suffix: Option<u32>,
+    template: Option<ChatTemplate>,
+}
+
+impl Tokenizer {
+    /// Wraps an engine, without padding and truncation, which would change what programs encode.
+    fn new(
+        mut engine: tokenizers::Tokenizer,
+        special: SpecialTokens,
+        [prefix, suffix]: [Option<u32>; 2],
+        template: Option<ChatTemplate>,
+    ) -> Self {
+        engine.with_padding(None);
+        // It fails only for lengths.
+        let _ = engine.with_truncation(None);
+        let is_byte_level = matches!(engine.get_decoder(), Some(DecoderWrapper::ByteLevel(_)));
+        let literal = OnceLock::new();
+        let inner = Inner { engine, literal, is_byte_level, special, prefix, suffix, template };
+        Self(Arc::new(inner))
+    }
+
+    /// Returns the ids of a text, with the tokens that the model expects around it, such as `[CLS]`
+    /// and `[SEP]`. Special tokens in the text, such as `<|im_start|>`, are recognised.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tokenizer`] if the text cannot be split.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_for("Tokenizer::encode", text, EncodeOptions::default())
+    }
+
+    /// Returns the ids of a text, with options.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tokenizer`] if the text cannot be split; [`ErrorKind::Value`] if the maximum
+    /// length is less than the number of added tokens.
+    pub fn encode_with(&self, text: &str, options: EncodeOptions) -> Result<Vec<u32>> {
+        self.encode_for("Tokenizer::encode_with", text, options)
+    }
+
+    fn encode_for(
+        &self,
+        call: &'static str,
+        text: &str,
+        options: EncodeOptions,
+    ) -> Result<Vec<u32>> {
+        let EncodeOptions { add_special, parse_special, max_len } = options;
+        let engine = if parse_special { &self.0.engine } else { self.literal() };
+        let error = |problem: tokenizers::Error| {
+            let problem = format!("the text of {} bytes: {problem}", text.len());
+            Error::new(call, ErrorKind::Tokenizer, problem, "split the text, and encode the parts")
+        };
+        let mut encoding = engine.encode_fast(text, false).map_err(error)?;
+        let around = [self.0.prefix, self.0.suffix].map(|id| id.filter(|_| add_special));
+        if let Some(max_len) = max_len {
+            let own = engine.get_post_processor().filter(|_| add_special);
+            let added = around.iter().flatten().count()
+                + own.map_or(0, |it| tokenizers::PostProcessor::added_tokens(it, false));
+            let left = max_len.checked_sub(added).ok_or_else(|| {
+                let problem = format!("the maximum length {max_len} is less than {added}");
+                let help = format!("the tokenizer adds {added} tokens; allow some of the text");
+                Error::new(call, ErrorKind::Value, problem, help)
+            })?;
+            encoding.truncate(left, 0, tokenizers::TruncationDirection::Right);
+        }
+        let encoding = engine.post_process(encoding, None, add_special).map_err(error)?;
+        let [prefix, suffix] = around;
+        Ok(prefix.into_iter().chain(encoding.get_ids().iter().copied()).chain(suffix).collect())
+    }
+
+    /// Returns the engine that treats special tokens as text.
+    fn literal(&self) -> &tokenizers::Tokenizer {
+        self.0.literal.get_or_init(|| {
+            let mut engine = self.0.engine.clone();
+            engine.set_encode_special_tokens(true);
+            engine
+        })
+    }
+
+    /// Returns the text of ids, without special tokens. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tokenizer`] for an id without a token.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        const CALL: &str = "Tokenizer::decode";
+        for (position, id) in ids.iter().enumerate() {
+            if self.token(*id).is_none() {
+                return Err(self.unknown(CALL, &format!("{id} at position {position}")));
+            }
+        }
+        self.decode_known(CALL, ids)
+    }
+
+    /// Returns the text of ids that have tokens.
+    fn decode_known(&self, call: &'static str, ids: &[u32]) -> Result<String> {
+        self.0.engine.decode(ids, true).map_err(|problem| {
+            let help = "the tokens are not those of a text: check the ids";
+            Error::new(call, ErrorKind::Tokenizer, problem.to_string(), help)
+        })
+    }
+
+    fn unknown(&self, call: &'static str, id: &str) -> Error {
+        let problem = format!("the id {id} has no token");
+        let help = format!("use ids below {}, of the same tokenizer", self.vocab_size());
+        Error::new(call, ErrorKind::Tokenizer, problem, help)
+    }
+
+    /// Returns a decoder of ids that arrive one by one, whose texts are whole characters.
+    #[must_use]
+    pub fn decode_stream(&self) -> DecodeStream {
+        DecodeStream::new(self.clone())
+    }
+
+    /// Returns the number of tokens, special ones included.
+    #[must_use]
+    pub fn vocab_size(&self) -> usize {
+        self.0.engine.get_vocab_size(true)
+    }
+
+    /// Returns the id of a token, as it is written in the vocabulary.
+    #[must_use]
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.0.engine.token_to_id(token)
+    }
+
+    /// Returns the token of an id, as it is written in the vocabulary.
+    #[must_use]
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.0.engine.id_to_token(id)
+    }
+
+    /// Returns whether a token is special: not text, such as `[CLS]`.
+    #[must_use]
+    pub fn is_special(&self, id: u32) -> bool {
+        let added = self.0.engine.get_added_vocabulary();
+        added.get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
+    }
+
+    /// Returns the kind of the model in the crate `tokenizers`: `BPE`, `WordPiece`, `WordLevel` or
+    /// `Unigram`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.0.engine.get_model() {
+            ModelWrapper::BPE(_) => "BPE",
+            ModelWrapper::WordPiece(_) => "WordPiece",
+            ModelWrapper::WordLevel(_) => "WordLevel",
+            ModelWrapper::Unigram(_) => "Unigram",
+        }
+    }
+
+    /// Returns the token that begins texts.
+    #[must_use]
+    pub fn bos(&self) -> Option<u32> {
+        self.0.special.bos
+    }
+
+    /// Returns the token that ends texts.
+    #[must_use]
+    pub fn eos(&self) -> Option<u32> {
+        self.0.special.eos
+    }
+
+    /// Returns the token of unknown text.
+    #[must_use]
+    pub fn unk(&self) -> Option<u32> {
+        self.0.special.unk
+    }
+
+    /// Returns the token that pads texts of a batch.
+    #[must_use]
+    pub fn pad(&self) -> Option<u32> {
+        self.0.special.pad
+    }
+
+    /// Returns whether a token ends a generated text or the turn of a conversation, such as
+    /// `<|im_end|>`.
+    #[must_use]
+    pub fn is_end(&self, id: u32) -> bool {
+        self.0.special.ends.contains(&id)
+    }
+
+    /// Returns the template of conversations, if the model has one.
+    #[must_use]
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.0.template.as_ref()
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("vocab_size", &self.vocab_size())
+            .field("special", &self.0.special)
+            .finish_non_exhaustive()
+    }
+}

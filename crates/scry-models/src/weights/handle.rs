@@ -1,0 +1,126 @@
+//! The weights of a model: tensors in files, read when they are needed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::open;
+use super::source::Source;
+use super::tensor_info::{FileFormat, TensorInfo};
+use super::value::Metadata;
+use crate::error::Result;
+
+/// A file that is open.
+pub(super) struct OpenFile {
+    pub(super) path: PathBuf,
+    pub(super) source: Source,
+}
+
+/// The tensors of a model in files: names, types and shapes, with data that is read when a tensor
+/// is loaded.
+///
+/// Opening reads the description of the tensors only. [`Weights::tensor`] copies the data of one
+/// tensor to a device in pieces of at most 16 MiB, so that files can be larger than the memory of
+/// the host.
+///
+/// ```no_run
+/// use scry_models::{DType, Device, Weights};
+///
+/// let gpu = Device::auto()?;
+/// let weights = Weights::open("model.safetensors")?;
+/// for info in weights.tensors() {
+///     println!("{} {} {}", info.name(), info.shape(), info.stored_type());
+/// }
+/// let table = weights.tensor("embeddings.word_embeddings.weight", &gpu)?;
+/// let small = weights.tensor_as("embeddings.word_embeddings.weight", DType::F16, &gpu)?;
+/// # Ok::<(), scry_models::Error>(())
+/// ```
+pub struct Weights {
+    pub(super) format: FileFormat,
+    pub(super) files: Vec<OpenFile>,
+    pub(super) tensors: Vec<TensorInfo>,
+    pub(super) positions: HashMap<String, usize>,
+    pub(super) metadata: Metadata,
+}
+
+impl Weights {
+    /// Opens a safetensors or GGUF file; the index (`model.safetensors.index.json`) of several
+    /// safetensors files; or a folder with such an index, with `model.safetensors`, or with a
+    /// single file of weights. The format is that of the content, not of the name.
+    ///
+    /// ```no_run
+    /// let weights = scry_models::Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+    /// assert_eq!(weights.metadata().require::<&str>("general.architecture")?, "llama");
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file cannot be read;
+    /// [`ErrorKind::Format`](crate::ErrorKind::Format), with the offset, if it is of another
+    /// format, truncated or inconsistent; [`ErrorKind::Names`](crate::ErrorKind::Names) if the
+    /// files of a folder are ambiguous.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        open::open("Weights::open", path.as_ref(), Source::open)
+    }
+
+    /// Opens a file that is in memory.
+    ///
+    /// ```
+    /// use scry_models::{Device, Weights};
+    ///
+    /// let header = br#"{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
+    /// let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    /// file.extend(header);
+    /// file.extend([1.5f32, 2.5].map(f32::to_le_bytes).concat());
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let weights = Weights::from_bytes(file)?;
+    /// assert_eq!(weights.tensor("x", &gpu)?.to_vec::<f32>()?, [1.5, 2.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Weights::open`].
+    pub fn from_bytes(bytes: impl Into<Box<[u8]>>) -> Result<Self> {
+        open::single("Weights::from_bytes", "memory".into(), Source::Memory(bytes.into()))
+    }
+
+    /// Returns the format of the files.
+    #[must_use]
+    pub fn format(&self) -> FileFormat {
+        self.format
+    }
+
+    /// Returns the files, in alphabetical order if there are several.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| &*file.path)
+    }
+
+    /// Returns the tensors, in the order of their files and data.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = &TensorInfo> {
+        self.tensors.iter()
+    }
+
+    /// Returns the tensor of a name.
+    #[must_use]
+    pub fn info(&self, name: &str) -> Option<&TensorInfo> {
+        self.positions.get(name).map(|position| &self.tensors[*position])
+    }
+
+    /// Returns the metadata: of a GGUF file its keys, of safetensors files the strings of the
+    /// first.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl fmt::Debug for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Weights")
+            .field("format", &self.format)
+            .field("files", &self.files().collect::<Vec<_>>())
+            .field("tensors", &self.tensors.len())
+            .finish_non_exhaustive()
+    }
+}
