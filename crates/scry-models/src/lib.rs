@@ -3,11 +3,15 @@
 #![doc(test(attr(deny(unused_must_use))))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod decoder;
+mod encoder;
 mod error;
 mod info;
 mod tokenizer;
 mod weights;
 
+pub use decoder::{Decoder, DecoderOptions, Generation, Sampling, StopReason};
+pub use encoder::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use info::{ModelInfo, TypeSummary};
 pub use scry_tensor::{DType, Device, Shape, Tensor};

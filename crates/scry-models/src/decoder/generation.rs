@@ -68,8 +68,11 @@ impl<'d> Generation<'d> {
             false => (room, StopReason::ContextFull),
         };
         let mut pending = VecDeque::new();
-        if limit > 0 {
-            pending.extend(decoder.prefill(head, tokens, sampling)?);
+        match limit {
+            0 => {
+                decoder.adopt(tokens);
+            }
+            _ => pending.extend(decoder.prefill(head, tokens, sampling)?),
         }
         let (submitted, generated) = (pending.len(), 0);
         let stream = Some(decoder.tokenizer.decode_stream());
@@ -181,11 +184,13 @@ impl Iterator for Generation<'_> {
 impl Drop for Generation<'_> {
     /// Notes how many tokens of the text are in the cache: later ones are overwritten.
     fn drop(&mut self) {
-        let computed = self.prompt + self.submitted.saturating_sub(1);
-        self.decoder.cached = match self.reason {
-            Some(StopReason::Failed) => 0,
-            _ => computed.min(self.decoder.history.len()),
-        };
+        if self.submitted > 0 {
+            let computed = self.prompt + self.submitted - 1;
+            self.decoder.cached = match self.reason {
+                Some(StopReason::Failed) => 0,
+                _ => computed.min(self.decoder.history.len()),
+            };
+        }
     }
 }
 

@@ -270,19 +270,24 @@ impl Decoder {
         }
     }
 
-    /// Adds tokens to the cache after those that it has in common with them, and returns what the
-    /// head computes of the last one.
+    /// Makes these tokens the context. Returns how many of them are cached, and remain so; the last
+    /// one does not, since its results are needed.
+    fn adopt(&mut self, tokens: Vec<u32>) -> usize {
+        let cached = self.history[..self.cached].iter().zip(&tokens);
+        let common = cached.take_while(|(a, b)| a == b).count().min(tokens.len() - 1);
+        (self.history, self.cached) = (tokens, common);
+        common
+    }
+
+    /// Makes these tokens the context, adds what is missing to the cache, and returns what the head
+    /// computes of the last one.
     fn prefill(
         &mut self,
         head: Head,
         tokens: Vec<u32>,
         options: &Sampling,
     ) -> Result<Option<Tensor>> {
-        let cached = self.history[..self.cached].iter().zip(&tokens);
-        let common = cached.take_while(|(a, b)| a == b).count().min(tokens.len() - 1);
-        // If a step fails, the cache holds what it held before.
-        self.history = tokens;
-        self.cached = 0;
+        let common = self.adopt(tokens);
         let tokens = &self.history;
         let control = [0, options.seed, common as u32, options.window];
         self.plans.set_control(control, options.numbers())?;

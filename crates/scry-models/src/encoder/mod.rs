@@ -108,7 +108,11 @@ impl Encoder {
         let tokens = g.input_with_dtype("tokens", (batch, &length), DType::U32)?;
         let positions = g.input_with_dtype("positions", (length, config.hidden), options.dtype)?;
         let plan = g.compile(&[bert.encode(&tokens, &positions)?])?;
-        Ok(Self { tokenizer, config, plan, positions: bert.positions, max_batch })
+        let encoder = Self { tokenizer, config, plan, positions: bert.positions, max_batch };
+        // A batch of one text has other strides, and a few kernels of its own: compiled now, so that
+        // later batches of any size compile none.
+        encoder.batch(&[&[0]])?;
+        Ok(encoder)
     }
 
     /// Returns a vector for each text, and waits for them.

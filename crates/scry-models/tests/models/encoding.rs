@@ -115,16 +115,16 @@ fn batch_is_one_submission() {
     let faults = testing::FaultPlan::new(testing::Fault::DeviceLost, u64::MAX);
     let gpu = testing::open_with_faults("cpu", &faults).expect("the CPU device");
     let encoder = load(folder.path(), &gpu, DType::F32);
-    let calls = |count: usize| {
+    let kernels = ok(encoder.plan().explain()).kernels.len();
+    for count in [1, 30] {
         let texts = tokens(&mut Random(6), count, 16);
         drop(ok(encoder.embed_tokens(&texts)));
         let before = faults.calls();
         drop(ok(encoder.embed_tokens(&texts)));
-        faults.calls() - before
-    };
-    // Memory for the tokens and for the vectors, the tokens' copy, and one submission of dozens of
-    // kernels.
-    assert_eq!((calls(1), calls(30)), (3, 3));
+        // Memory for tokens, parameters and vectors, what the host writes to it, and a submission.
+        let calls = faults.calls() - before;
+        assert!(kernels > 20 && calls <= 8, "{calls} calls for {kernels} kernels");
+    }
 }
 
 #[test]
