@@ -227,9 +227,8 @@ impl States {
     fn new(g: &Graph, model: &Llama, capacity: usize, cache: DType) -> Result<Self> {
         let config = &model.config;
         let shape = [capacity, 2, config.kv_heads, config.columns];
-        let caches = (0..config.layers).map(|layer| {
-            g.state_with_dtype(&format!("layer.{layer}.cache"), shape, cache)
-        });
+        let caches = (0..config.layers)
+            .map(|layer| g.state_with_dtype(&format!("layer.{layer}.cache"), shape, cache));
         Ok(Self {
             caches: caches.collect::<scry_tensor::Result<_>>()?,
             control: g.state_with_dtype("control", [4], DType::U32)?,

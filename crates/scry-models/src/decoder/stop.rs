@@ -61,10 +61,19 @@ mod tests {
 
     #[test]
     fn text_before_stop_remains() {
-        assert_eq!(run(&["END"], &["a E", "N", "D b"]), (vec!["a ".into(), "".into(), "".into()], true));
-        assert_eq!(run(&["END"], &["a EN", "d", "E"]), (vec!["a ".into(), "ENd".into(), "".into(), "E".into()], false));
+        assert_eq!(
+            run(&["END"], &["a E", "N", "D b"]),
+            (vec!["a ".into(), "".into(), "".into()], true)
+        );
+        assert_eq!(
+            run(&["END"], &["a EN", "d", "E"]),
+            (vec!["a ".into(), "ENd".into(), "".into(), "E".into()], false)
+        );
         assert_eq!(run(&["aab", "ab"], &["xaa", "ab"]), (vec!["x".into(), "a".into()], true));
-        assert_eq!(run(&["é!", ""], &["caf", "é", "?"]), (vec!["caf".into(), "".into(), "é?".into(), "".into()], false));
+        assert_eq!(
+            run(&["é!", ""], &["caf", "é", "?"]),
+            (vec!["caf".into(), "".into(), "é?".into(), "".into()], false)
+        );
         assert_eq!(run(&[], &["x"]), (vec!["x".into(), "".into()], false));
     }
 }

@@ -94,9 +94,8 @@ impl Layer {
         let Config { hidden, heads, intermediate, .. } = *config;
         let columns = config.head_size();
         let own = dict.scope("attention.self");
-        let parts = ["query", "key", "value"].map(|part| {
-            Linear::load(&own.scope(part), [hidden, hidden])
-        });
+        let parts =
+            ["query", "key", "value"].map(|part| Linear::load(&own.scope(part), [hidden, hidden]));
         let [query, key, value] = parts;
         let (query, key, value) = (query?, key?, value?);
         let weights = [&query.weight, &key.weight, &value.weight];

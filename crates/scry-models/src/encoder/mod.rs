@@ -104,7 +104,8 @@ impl Encoder {
         dict.finish()?;
         let max_batch = (MAX_TOKENS / config.max_length).clamp(1, MAX_BATCH);
         let g = Graph::new(device)?;
-        let (batch, length) = (g.dim("batch", 1..=max_batch), g.dim("length", 1..=config.max_length));
+        let (batch, length) =
+            (g.dim("batch", 1..=max_batch), g.dim("length", 1..=config.max_length));
         let tokens = g.input_with_dtype("tokens", (batch, &length), DType::U32)?;
         let positions = g.input_with_dtype("positions", (length, config.hidden), options.dtype)?;
         let plan = g.compile(&[bert.encode(&tokens, &positions)?])?;
@@ -219,7 +220,8 @@ impl Encoder {
         }
         let vocabulary = self.config.vocabulary;
         if let Some(token) = text.iter().find(|token| **token as usize >= vocabulary) {
-            let problem = format!("text {position} has token {token}, of a vocabulary of {vocabulary}");
+            let problem =
+                format!("text {position} has token {token}, of a vocabulary of {vocabulary}");
             return error(problem, "use the tokens of this model's tokenizer");
         }
         Ok(())

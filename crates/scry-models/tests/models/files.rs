@@ -54,7 +54,8 @@ impl Stored {
             Self::Q4_1 => each_block(numbers, |block| {
                 let least = block.iter().copied().fold(f32::INFINITY, f32::min);
                 let most = block.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let (d, m) = (half::f16::from_f32((most - least) / 15.0), half::f16::from_f32(least));
+                let (d, m) =
+                    (half::f16::from_f32((most - least) / 15.0), half::f16::from_f32(least));
                 let q = |x: &f32| ((x - m.to_f32()) / d.to_f32()).round().clamp(0.0, 15.0) as u8;
                 let q: Vec<u8> = block.iter().map(q).collect();
                 let mut bytes = [d.to_le_bytes(), m.to_le_bytes()].concat();

@@ -170,8 +170,7 @@ impl Llama {
     fn layer(&self, path: &str, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let product = |name: &str, x: &[f64]| self.get(&format!("{path}.{name}")).times(x);
         let norm = |name: &str, x: &[f64]| self.norm(&format!("{path}.{name}"), x);
-        let normed: Vec<Vec<f64>> =
-            rows.iter().map(|row| norm("input_layernorm", row)).collect();
+        let normed: Vec<Vec<f64>> = rows.iter().map(|row| norm("input_layernorm", row)).collect();
         let rotated = |name: &str| -> Vec<Vec<f64>> {
             let heads = |(position, row): (usize, &Vec<f64>)| {
                 let row = product(name, row);

@@ -135,7 +135,7 @@ fn conversation_has_an_answer() {
     let gpu = ok(Device::open("cpu"));
     let mut decoder = ok(Decoder::options().capacity(256).load(&file, &gpu));
     let options = Sampling::new().max_tokens(40);
-    let answer: String =
-        ok(ok(decoder.generate_with("What is the capital of France?", &options)).collect::<Result<_, _>>());
+    let answer: String = ok(ok(decoder.generate_with("What is the capital of France?", &options))
+        .collect::<Result<_, _>>());
     assert!(answer.contains("Paris"), "{answer}");
 }

@@ -11,7 +11,8 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn bits(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as u32
     }
 
@@ -60,9 +61,8 @@ pub(crate) fn attend(query: &[f64], keys: &[&[f64]], values: &[&[f64]]) -> Vec<f
     let scale = 1.0 / (query.len() as f64).sqrt();
     let scores: Vec<f64> = keys.iter().map(|key| (dot(query, key) * scale).exp()).collect();
     let sum: f64 = scores.iter().sum();
-    let column = |n: usize| {
-        scores.iter().zip(values).map(|(score, value)| score / sum * value[n]).sum()
-    };
+    let column =
+        |n: usize| scores.iter().zip(values).map(|(score, value)| score / sum * value[n]).sum();
     (0..query.len()).map(column).collect()
 }
 
