@@ -26,7 +26,8 @@ pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{
-    Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope, State,
+    BoundPlan, Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope,
+    State,
 };
 #[doc(hidden)]
 pub use ops::{Array, Case, Draw, Value};

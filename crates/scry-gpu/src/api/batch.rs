@@ -406,7 +406,7 @@ impl Batch {
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
     pub fn record(&mut self) -> Result<Recording> {
         let (list, latest) = self.take();
-        let recorded = match list.commands.is_empty() {
+        let recorded = match list.is_empty() {
             true => None,
             false => Some(self.context.record(list).in_function("Batch::record")?),
         };

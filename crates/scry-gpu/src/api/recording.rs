@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::api::error::{InFunction, Result};
+use crate::api::batch::Batch;
+use crate::api::error::{BufferAccessError, GpuError, InFunction, Result, WrongDeviceError};
 use crate::api::latest_submission::LatestSubmission;
 use crate::api::replay_inputs::ReplayInputs;
 use crate::api::ticket::Ticket;
-use crate::core::command_list::CommandList;
+use crate::core::command_list::{CommandList, Replay};
 use crate::core::context::Context;
-use crate::core::submission_queue::DriverRecording;
+use crate::core::driver_recording::DriverRecording;
+use crate::core::launch_template::LaunchTemplate;
 
 /// A batch that is recorded once and can be submitted repeatedly. It keeps its buffers and kernels
 /// alive.
@@ -97,12 +99,79 @@ impl Recording {
         Ok(Ticket::new(&self.context, submission))
     }
 
+    /// Rejects a batch of another device.
+    fn check_context(&self, user: &Arc<Context>, operation: &str) -> Result<()> {
+        if Arc::ptr_eq(&self.context, user) {
+            return Ok(());
+        }
+        Err(GpuError::WrongDevice(WrongDeviceError {
+            operation: operation.to_owned(),
+            what: "the recording".to_owned(),
+            owner: self.context.info.name.clone(),
+            user: user.info.name.clone(),
+            help: "add it to a batch of the Device whose batch was recorded".to_owned(),
+        }))
+    }
+
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
     pub(crate) fn recorded(&self) -> Option<&Arc<DriverRecording>> {
         self.recorded.as_ref()
+    }
+}
+
+impl Batch {
+    /// Adds the commands of a recording, as they were recorded: later, the batch is submitted at
+    /// once, with what precedes and follows them. The recording can be dropped, and be replayed by
+    /// several batches.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let (x, y) = (gpu.alloc::<u32>(3)?, gpu.alloc::<u32>(3)?);
+    /// let recording = gpu.batch().run(&add, &[&x], 3)?.run(&add, &[&x], 3)?.record()?;
+    /// gpu.batch().fill(&x, 5)?.replay(&recording)?.copy(&x, &y)?.submit()?;
+    /// assert_eq!(y.download()?, [7; 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::WrongDevice`] for a recording of another device; [`GpuError::BufferAccess`] if
+    /// the recording has downloads, which only [`Recording::replay`] reads again;
+    /// [`GpuError::OutOfMemory`].
+    pub fn replay(&mut self, recording: &Recording) -> Result<&mut Self> {
+        const NAME: &str = "Batch::replay";
+        self.add(|context, list| {
+            recording.check_context(context, NAME)?;
+            let Some(recorded) = &recording.recorded else { return Ok(()) };
+            if recorded.read_by_host() {
+                return Err(GpuError::BufferAccess(BufferAccessError {
+                    operation: NAME,
+                    problem: "the recording has downloads".to_owned(),
+                    help: "replay it by itself, with `Recording::replay`, or leave the downloads \
+                           out of the batch that is recorded"
+                        .to_owned(),
+                }));
+            }
+            list.retain(recorded);
+            if recorded.list().reports.len() == 0 {
+                let (position, recorded) = (list.commands.len(), recorded.clone());
+                list.replays.push(Replay { position, recorded });
+                return Ok(());
+            }
+            // Each execution of launches with failure reports needs reports of its own.
+            let template = LaunchTemplate::new(recorded.list().clone());
+            template.append_to(context, list).in_function(NAME)
+        })
     }
 }
 

@@ -10,10 +10,10 @@ use crate::api::ticket::Ticket;
 use crate::core::command::{BufferRange, Command};
 use crate::core::command_list::{CommandList, FirstUse};
 use crate::core::context::Context;
+use crate::core::driver_recording::DriverRecording;
 use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
 use crate::core::same_device::{quoted, same_device};
-use crate::core::submission_queue::DriverRecording;
 
 /// Alignment in bytes of each write's data in the staging memory.
 const ALIGNMENT: usize = 16;

@@ -20,7 +20,8 @@ pub(crate) struct TimedSubmission {
 
 impl TimedSubmission {
     /// Submits commands with a timer for each launch; `None` if there are none.
-    pub(crate) fn submit(context: &Arc<Context>, list: CommandList) -> Result<Option<Self>> {
+    pub(crate) fn submit(context: &Arc<Context>, mut list: CommandList) -> Result<Option<Self>> {
+        list.expand_replays();
         let is_user_launch = |command: &Command| match command {
             Command::Dispatch(dispatch) => Some(dispatch.is_launch()),
             _ => None,

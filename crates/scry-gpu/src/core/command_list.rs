@@ -1,9 +1,11 @@
 //! A list of commands under construction, and everything that it must keep alive.
 
 use std::any::Any;
+use std::mem::take;
 use std::sync::Arc;
 
 use crate::core::command::{BufferRange, Command};
+use crate::core::driver_recording::DriverRecording;
 use crate::core::memory::Memory;
 use crate::core::report::Reports;
 
@@ -22,10 +24,20 @@ pub(crate) enum FirstUse {
     Overwrite,
 }
 
+/// A replay of a recording without failure reports, between commands of a list.
+#[derive(Clone)]
+pub(crate) struct Replay {
+    /// The number of commands before it.
+    pub position: usize,
+    pub recorded: Arc<DriverRecording>,
+}
+
 /// Commands in order, with what they use.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct CommandList {
     pub commands: Vec<Command>,
+    /// The replays between them, in order.
+    pub replays: Vec<Replay>,
     /// Each allocation that the commands access.
     pub memories: Vec<Arc<Memory>>,
     /// Everything else that must outlive the execution, such as kernels.
@@ -70,18 +82,70 @@ impl CommandList {
             Command::Dispatch(dispatch) => dispatch.is_launch(),
             _ => false,
         };
-        self.commands.iter().filter(is_launch).count() as u64
+        let replayed = self.replays.iter().map(|replay| replay.recorded.launches());
+        self.commands.iter().filter(is_launch).count() as u64 + replayed.sum::<u64>()
+    }
+
+    /// Returns whether there is nothing to execute.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands.is_empty() && self.replays.is_empty()
+    }
+
+    /// Returns the replays that precede the command at a position, and follow the one before it.
+    pub(crate) fn replays_at(&self, position: usize) -> &[Replay] {
+        let start = self.replays.partition_point(|replay| replay.position < position);
+        let end = self.replays.partition_point(|replay| replay.position <= position);
+        &self.replays[start..end]
+    }
+
+    /// Returns the commands, with those of the replays of some recordings.
+    fn all_commands(
+        &self,
+        includes: impl Fn(&DriverRecording) -> bool,
+    ) -> impl Iterator<Item = &Command> {
+        let mut replays = self.replays.iter().peekable();
+        (0..=self.commands.len()).flat_map(move |position| {
+            let mut found: Vec<&[Command]> = Vec::new();
+            while let Some(Replay { recorded, .. }) =
+                replays.next_if(|replay| replay.position == position)
+            {
+                if includes(recorded) {
+                    found.push(&recorded.list().commands);
+                }
+            }
+            found.into_iter().flatten().chain(self.commands.get(position))
+        })
+    }
+
+    /// Replaces the replays by the commands of their recordings.
+    pub(crate) fn expand_replays(&mut self) {
+        if self.replays.is_empty() {
+            return;
+        }
+        let commands: Vec<Command> = self.all_commands(|_| true).cloned().collect();
+        // The launches that have reports move: no recording has any.
+        for reporting in &mut self.reports.launches {
+            let replays = self.replays.iter();
+            let before = replays.take_while(|it| it.position <= reporting.command_index);
+            reporting.command_index += before.map(|it| it.recorded.command_count()).sum::<usize>();
+        }
+        for Replay { recorded, .. } in take(&mut self.replays) {
+            self.memories.extend_from_slice(&recorded.list().memories);
+        }
+        self.commands = commands;
     }
 
     /// Returns the current lengths, for [`CommandList::truncate`].
-    pub(crate) fn lengths(&self) -> [usize; 4] {
-        [self.commands.len(), self.memories.len(), self.retained.len(), self.reports.len()]
+    pub(crate) fn lengths(&self) -> [usize; 5] {
+        let Self { commands, replays, memories, retained, reports, .. } = self;
+        [commands.len(), replays.len(), memories.len(), retained.len(), reports.len()]
     }
 
     /// Removes everything appended since [`CommandList::lengths`] returned `lengths`.
-    pub(crate) fn truncate(&mut self, lengths: [usize; 4]) {
-        let [commands, memories, retained, reports] = lengths;
+    pub(crate) fn truncate(&mut self, lengths: [usize; 5]) {
+        let [commands, replays, memories, retained, reports] = lengths;
         self.commands.truncate(commands);
+        self.replays.truncate(replays);
         self.memories.truncate(memories);
         self.retained.truncate(retained);
         self.reports.truncate(reports);
@@ -91,7 +155,10 @@ impl CommandList {
     /// overwrite entirely.
     pub(crate) fn zero_fills(&self) -> Vec<Command> {
         let mut fills: Vec<Command> = Vec::new();
-        for memory in self.memories.iter().filter(|memory| !memory.is_initialised()) {
+        let replays = self.replays.iter().filter(|replay| !replay.recorded.is_initialised());
+        let replayed = replays.flat_map(|replay| &replay.recorded.list().memories);
+        let memories = self.memories.iter().chain(replayed);
+        for memory in memories.filter(|memory| !memory.is_initialised()) {
             let dst = memory.whole();
             let fill = Command::Fill { dst, pattern: 0 };
             if !fills.contains(&fill) && !self.first_use_overwrites(dst) {
@@ -140,7 +207,7 @@ impl CommandList {
     /// Returns whether the first commands that access an allocation overwrite it from start to end.
     fn first_use_overwrites(&self, whole: BufferRange) -> bool {
         let mut covered = whole.offset;
-        for command in &self.commands {
+        for command in self.all_commands(|recorded| recorded.uses(whole.memory)) {
             let (mut used, mut read) = (false, false);
             command.for_each_access(|range, writes| {
                 used |= range.memory == whole.memory;

@@ -119,6 +119,9 @@ pub(crate) enum Work<'a> {
     Once(&'a [Step]),
     /// A recording.
     Replay(RecordingId),
+    /// Several of the above, in order, as one submission. Recordings begin with a barrier that
+    /// orders everything before them. Never timed.
+    Sequence(&'a [Work<'a>]),
 }
 
 /// An open device of a backend.

@@ -5,7 +5,7 @@ use std::thread::{self, ThreadId};
 
 use crate::api::error::{GpuError, KernelError, Result};
 use crate::core::command::Command;
-use crate::core::command_list::CommandList;
+use crate::core::command_list::{CommandList, Replay};
 use crate::core::driver::FailureReport;
 use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
@@ -51,14 +51,22 @@ impl ReportReadback {
         let mut reporting = reports.launches.iter().peekable();
         let mut total = 0;
         let mut written = Vec::new();
-        for (index, command) in list.commands.iter().enumerate() {
-            total +=
-                u64::from(matches!(command, Command::Dispatch(dispatch) if dispatch.is_launch()));
+        let mut note_writes = |command: &Command| {
             command.for_each_access(|range, writes| {
                 if writes && written.last() != Some(&range.memory) {
                     written.push(range.memory);
                 }
             });
+        };
+        for index in 0..=list.commands.len() {
+            for Replay { recorded, .. } in list.replays_at(index) {
+                total += recorded.launches();
+                recorded.list().commands.iter().for_each(&mut note_writes);
+            }
+            let Some(command) = list.commands.get(index) else { break };
+            total +=
+                u64::from(matches!(command, Command::Dispatch(dispatch) if dispatch.is_launch()));
+            note_writes(command);
             if let Some(launch) = reporting.next_if(|launch| launch.command_index == index) {
                 launches.push((launch.clone(), total));
             }

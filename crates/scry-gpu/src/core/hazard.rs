@@ -44,6 +44,15 @@ impl Hazards {
         barrier
     }
 
+    /// Becomes a copy of others; reuses its memory.
+    pub(crate) fn copy_from(&mut self, others: &Self) {
+        for (own, other) in self.unordered.iter_mut().zip(&others.unordered) {
+            own.reads.copy_from(&other.reads);
+            own.writes.copy_from(&other.writes);
+            own.stages = other.stages;
+        }
+    }
+
     /// Returns a barrier that orders all earlier commands before all later ones.
     pub(crate) fn order_all(&mut self) -> Barrier {
         self.unordered.iter_mut().for_each(Unordered::clear);
@@ -112,6 +121,10 @@ struct Range {
 impl Ranges {
     fn clear(&mut self) {
         self.0.iter_mut().for_each(Vec::clear);
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| own.clone_from(other));
     }
 
     fn overlap(&self, range: BufferRange) -> bool {

@@ -14,6 +14,7 @@ pub(crate) mod device_bytes;
 pub(crate) mod device_kernels;
 pub(crate) mod device_state;
 pub(crate) mod driver;
+pub(crate) mod driver_recording;
 pub(crate) mod dump;
 pub(crate) mod encode;
 pub(crate) mod failures;

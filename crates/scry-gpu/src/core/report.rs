@@ -20,7 +20,7 @@ pub(crate) const REPORT_BYTES: u64 = 16;
 pub(super) const REPORTS_PER_BLOCK: usize = 64;
 
 /// The launches of a list that have a report, in order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Reports {
     pub(super) blocks: Vec<Arc<Memory>>,
     pub(super) launches: Vec<ReportingLaunch>,

@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::error::{GpuError, Result, WouldBlockError};
 use crate::cache::DiskCache;
-use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
-use crate::core::command_list::{CommandList, Retained};
+use crate::core::command::{Barrier, Command, Stages, Step};
+use crate::core::command_list::{CommandList, Replay, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
+use crate::core::driver_recording::DriverRecording;
 use crate::core::failures::{FailureScope, Failures, ReportReadback};
 use crate::core::handles::{MemoryId, MemoryKind, RecordingId, SubmissionIndex};
 use crate::core::hazard::Hazards;
@@ -66,6 +67,21 @@ struct QueueState {
     last: Option<SubmissionIndex>,
 }
 
+/// A part of a submission with replays.
+enum Part {
+    Steps(Vec<Step>),
+    Replay(RecordingId),
+}
+
+impl Part {
+    fn work(&self) -> Work<'_> {
+        match self {
+            Self::Steps(steps) => Work::Once(steps),
+            Self::Replay(id) => Work::Replay(*id),
+        }
+    }
+}
+
 /// A submission that may be unfinished.
 struct InFlight {
     submission: SubmissionIndex,
@@ -85,57 +101,6 @@ impl InFlight {
 
     fn readback(&self) -> Option<(SubmissionIndex, &ReportReadback)> {
         self.readback.as_ref().map(|readback| (self.submission, readback))
-    }
-}
-
-/// Steps prepared by a driver for repeated execution.
-pub(crate) struct DriverRecording {
-    driver: Arc<dyn Driver>,
-    id: RecordingId,
-    list: CommandList,
-    /// Launches of a replay that the caller requested.
-    launches: u64,
-    /// The accesses of a replay that later commands may have to wait for.
-    hazards: Hazards,
-    /// Set once the memory of the recording is initialised.
-    initialised: OnceLock<()>,
-    /// Some of the ranges that the commands read before they overwrite them, for writes that
-    /// precede a replay.
-    inputs: Mutex<Vec<BufferRange>>,
-}
-
-/// Maximum number of input ranges that a recording remembers.
-const MAX_INPUTS: usize = 64;
-
-impl DriverRecording {
-    pub(crate) fn list(&self) -> &CommandList {
-        &self.list
-    }
-
-    /// Returns whether the range is one of those remembered.
-    pub(crate) fn is_remembered_input(&self, range: BufferRange) -> bool {
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&range)
-    }
-
-    /// Remembers a range that the commands read.
-    pub(crate) fn remember_input(&self, range: BufferRange) {
-        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        if inputs.len() < MAX_INPUTS && !inputs.contains(&range) {
-            inputs.push(range);
-        }
-    }
-}
-
-impl DriverRecording {
-    /// Returns the number of commands in the recorded batch.
-    pub(crate) fn command_count(&self) -> usize {
-        self.list.commands.len()
-    }
-}
-
-impl Drop for DriverRecording {
-    fn drop(&mut self) {
-        self.driver.free_recording(self.id);
     }
 }
 
@@ -191,7 +156,7 @@ impl SubmissionQueue {
         list: CommandList,
         timed: bool,
     ) -> Result<Option<SubmissionIndex>> {
-        match list.commands.is_empty() {
+        match list.is_empty() {
             true => self.check_alive().map(|()| None),
             false => self.submit(list, timed).map(Some),
         }
@@ -203,23 +168,35 @@ impl SubmissionQueue {
         self.submit_now(list, timed)
     }
 
-    /// Submits commands without limiting the number of unfinished submissions.
+    /// Submits commands without limiting the number of unfinished submissions. Timed commands
+    /// contain no replays.
     pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         let readback = ReportReadback::for_list(self, &list)?;
         let mut state = self.lock();
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
         let launches = list.launch_count();
-        let CommandList { mut commands, memories, retained, read_by_host, .. } = list;
+        let CommandList { mut commands, memories, retained, read_by_host, replays, .. } = list;
+        let (fill_count, command_count) = (fills.len(), commands.len());
         commands.extend(readback.iter().flat_map(ReportReadback::copies));
-        let mut steps = state.schedule(fills.into_iter().chain(commands));
-        if read_by_host || readback.is_some() {
-            steps.push(Step::Barrier(TO_HOST));
-        }
-        let submission = self.submit_steps(&mut state, &steps, timed)?;
-        logging::submitted(&self.info, submission, launches, steps.len());
+        let submission = if replays.is_empty() {
+            let mut steps = state.schedule(fills.into_iter().chain(commands));
+            if read_by_host || readback.is_some() {
+                steps.push(Step::Barrier(TO_HOST));
+            }
+            self.submit_steps(&mut state, &steps, timed)?
+        } else {
+            let commands = fills.into_iter().chain(commands);
+            let mut parts = state.schedule_with_replays(commands, fill_count, &replays);
+            if read_by_host || readback.is_some() {
+                parts.push(Part::Steps(vec![Step::Barrier(TO_HOST)]));
+            }
+            self.submit_parts(&mut state, &parts)?
+        };
+        logging::submitted(&self.info, submission, launches, command_count);
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.mark_initialised());
+        replays.iter().for_each(|replay| replay.recorded.mark_initialised());
         state.push(InFlight { submission, _retained: retained, _memories: memories, readback });
         Ok(submission)
     }
@@ -227,17 +204,16 @@ impl SubmissionQueue {
     /// Prepares commands for repeated execution.
     pub(crate) fn record(&self, mut list: CommandList) -> Result<Arc<DriverRecording>> {
         self.check_alive()?;
+        list.expand_replays();
         let mut hazards = Hazards::default();
         let mut steps = vec![Step::Barrier(hazards.order_all())];
         steps.extend(hazards.schedule(list.commands.iter().cloned()));
-        if std::mem::take(&mut list.read_by_host) {
+        let read_by_host = std::mem::take(&mut list.read_by_host);
+        if read_by_host {
             steps.push(Step::Barrier(TO_HOST));
         }
         let id = self.note_loss(self.driver.record(&steps))?;
-        let driver = self.driver.clone();
-        let (initialised, inputs) = (OnceLock::new(), Mutex::default());
-        let launches = list.launch_count();
-        Ok(Arc::new(DriverRecording { driver, id, list, launches, hazards, initialised, inputs }))
+        Ok(Arc::new(DriverRecording::new(&self.driver, id, list, hazards, read_by_host)))
     }
 
     /// Replays a recording, after commands that write its inputs.
@@ -247,31 +223,29 @@ impl SubmissionQueue {
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
-        let readback = ReportReadback::for_list(self, &recorded.list)?;
+        let readback = ReportReadback::for_list(self, recorded.list())?;
         let mut state = self.lock();
-        let fills = recorded.list.reports.fills().collect();
+        let fills = recorded.list().reports.fills().collect();
         self.submit_before_replay(&mut state, recorded, fills, Vec::new())?;
-        if recorded.initialised.get().is_none() {
+        if !recorded.is_initialised() {
             self.submit_before_replay(
                 &mut state,
                 recorded,
-                recorded.list.zero_fills(),
+                recorded.list().zero_fills(),
                 Vec::new(),
             )?;
         }
         self.submit_before_replay(&mut state, recorded, inputs.commands, inputs.memories)?;
         // Until it succeeds: the hazards are those before the recording, which may be executing.
         state.order_all_next = true;
-        let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
-        logging::replayed(&self.info, submission, recorded.launches, recorded.command_count());
+        let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id()), false))?;
+        logging::replayed(&self.info, submission, recorded.launches(), recorded.command_count());
         // Only after the submission: if it fails, memory that the recording overwrites stays
         // uninitialised.
-        if recorded.initialised.set(()).is_ok() {
-            recorded.list.mark_initialised();
-        }
-        self.launches.fetch_add(recorded.launches, Ordering::Relaxed);
+        recorded.mark_initialised();
+        self.launches.fetch_add(recorded.launches(), Ordering::Relaxed);
         // A recording begins with a barrier after all earlier work.
-        state.hazards = recorded.hazards.clone();
+        state.hazards.copy_from(recorded.hazards());
         state.order_all_next = false;
         state.push(InFlight::for_replay(submission, recorded));
         let Some(readback) = readback else { return Ok(submission) };
@@ -473,6 +447,14 @@ impl SubmissionQueue {
         submitted
     }
 
+    /// Submits parts of [`QueueState::schedule_with_replays`], as [`Self::submit_steps`] does.
+    fn submit_parts(&self, state: &mut QueueState, parts: &[Part]) -> Result<SubmissionIndex> {
+        let works: Vec<Work<'_>> = parts.iter().map(Part::work).collect();
+        let submitted = self.note_loss(self.driver.submit(Work::Sequence(&works), false));
+        state.order_all_next = submitted.is_err();
+        submitted
+    }
+
     /// Cancels work up to `submission` that exceeded the time limit; abandons the device if that is
     /// not possible.
     fn cancel_or_abandon(&self, submission: SubmissionIndex, limit: Duration) -> Result<()> {
@@ -553,6 +535,34 @@ impl QueueState {
         let mut steps = vec![Step::Barrier(self.hazards.order_all())];
         steps.extend(self.hazards.schedule(commands));
         steps
+    }
+
+    /// Returns commands and replays as parts of one submission, as [`Self::schedule`] does. The
+    /// positions of the replays count the commands after the first `fill_count`.
+    fn schedule_with_replays(
+        &mut self,
+        commands: impl IntoIterator<Item = Command>,
+        fill_count: usize,
+        replays: &[Replay],
+    ) -> Vec<Part> {
+        let mut commands = commands.into_iter();
+        let (mut parts, mut done) = (Vec::with_capacity(2 * replays.len() + 1), 0);
+        let mut schedule = |state: &mut Self, count: usize, parts: &mut Vec<Part>| {
+            let steps = state.schedule(commands.by_ref().take(count));
+            if !steps.is_empty() {
+                parts.push(Part::Steps(steps));
+            }
+        };
+        for Replay { position, recorded } in replays {
+            schedule(self, fill_count + position - done, &mut parts);
+            done = fill_count + position;
+            parts.push(Part::Replay(recorded.id()));
+            // A recording begins with a barrier after all earlier work.
+            self.hazards.copy_from(recorded.hazards());
+            self.order_all_next = false;
+        }
+        schedule(self, usize::MAX, &mut parts);
+        parts
     }
 
     fn excess_in_flight(&self) -> Option<SubmissionIndex> {

@@ -3,6 +3,7 @@
 //! Most tests are cases of scry-conformance, run here with blocking calls and with awaited calls.
 //! The files in this folder have the tests that cannot be written as cases, one file per topic.
 
+mod batch_replays;
 mod batches;
 mod beyond_4_gib;
 mod bindings;

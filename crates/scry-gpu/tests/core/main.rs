@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod barriers;
+mod batch_replays;
 mod bound_kernels;
 mod buffers;
 mod copies;

@@ -157,6 +157,30 @@ fn gemm_epilogues_match_reference() {
 }
 
 #[test]
+fn activations_keep_nan() {
+    each_variant("gemm", |kernels, what| {
+        let gpu = kernels.device();
+        for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
+            let mut gemm = Gemm::new(3, 5, 20, PtxType::F32);
+            gemm.epilogue.activation = activation;
+            let (mut a, b) = (vec![-1.0f32; 60], [1.0f32; 100]);
+            a[20] = f32::NAN;
+            let (a, b) = (succeed(gpu.upload(&a)), succeed(gpu.upload(&b)));
+            let out = poisoned::<f32>(gpu, 15);
+            let Some(op) = supported(kernels.gemm(&gemm, &[&a, &b, &out])) else { return };
+            succeed(op.run());
+            let out = succeed(out.download());
+            // Only the second row of `a` has a NaN.
+            let is_expected = |(n, x): (usize, &f32)| match n / 5 {
+                1 => x.is_nan(),
+                _ => x.abs() < 1e-6,
+            };
+            assert!(out.iter().enumerate().all(is_expected), "{what}, {activation:?}: {out:?}");
+        }
+    });
+}
+
+#[test]
 fn product_over_nothing_is_zero() {
     each_variant("matmul", |kernels, what| {
         let gpu = kernels.device();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use scry_gpu::UntypedBuffer;
+use scry_gpu::{Batch, UntypedBuffer};
 
-use super::bound::Sizes;
-use super::compiled::Plan;
+use super::bound::{BoundGraph, Sizes};
+use super::compiled::{Plan, Shared};
 use super::record::Specialised;
-use super::reference::viewed;
+use super::reference::{Replaced, viewed};
 use super::row_reference;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
@@ -62,7 +62,7 @@ impl Plan {
         let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
         let states = self.shared().states.iter().map(copy).collect::<Result<Vec<_>>>()?;
         let mut results: Vec<Vec<UntypedBuffer>> = Vec::new();
-        self.submit(call, specialised, inputs, &mut |batch, position, result| {
+        let mut keep = |batch: &mut Batch, position: usize, result: &UntypedBuffer| {
             let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
             if result.byte_size() > 0 {
                 batch.copy(result, &copy)?;
@@ -70,13 +70,16 @@ impl Plan {
             results.resize_with(position + 1, Vec::new);
             results[position].push(copy);
             Ok(())
-        })?;
+        };
+        self.submit(call, specialised, inputs, Some(&mut keep))?;
         for (state, before) in self.shared().states.iter().zip(&states) {
             before.copy_to(state).map_err(|error| call.gpu(error))?;
         }
         let recorded = self.shared().graph.bind(sizes)?;
         let orders = row_reference::orders(specialised);
-        let (values, parts) = self.one_by_one(&recorded, inputs, &states, &orders)?;
+        let mut replaced = epilogue_results(self.shared(), specialised, &results, &recorded);
+        let (values, parts) =
+            self.one_by_one(&recorded, inputs, &states, &orders, &mut replaced)?;
         for (id, order) in &orders {
             if let Some(found) = order.difference(call, &recorded, *id, &values)? {
                 let (position, found, wanted) = found;
@@ -91,12 +94,17 @@ impl Plan {
             let kernel = &specialised.grouped.kernels[position];
             let Some((id, views)) = &kernel.value else { continue };
             let node = &specialised.graph.nodes[id.index()];
-            let first = viewed(call, &values[node.origin.index()], views)?;
+            let own = replaced.get(&node.origin).unwrap_or(&values[node.origin.index()]);
+            let first = viewed(call, own, views)?;
+            let scales = match replaced.contains_key(&node.origin) {
+                true => magnitudes(call, specialised, position, &values)?,
+                false => Vec::new(),
+            };
             let parts = parts.get(&node.origin).map_or(&[][..], |parts| &parts[1..]);
             for (wanted, buffer) in std::iter::once(&first).chain(parts).zip(buffers) {
                 let layout = Layout::contiguous(wanted.shape().clone());
                 let found = Stored { buffer, layout, ..wanted.clone() };
-                let difference = difference(call, &found, wanted)?;
+                let difference = difference(call, &found, wanted, &scales)?;
                 compared += 1;
                 if let Some(difference) = difference {
                     return Err(mismatch(specialised, position, &difference));
@@ -107,6 +115,51 @@ impl Plan {
     }
 }
 
+/// Returns the results of products with epilogues: the operations after them continue with these,
+/// since they may differ by more than the roundings of the operations after them.
+fn epilogue_results(
+    shared: &Shared,
+    specialised: &Specialised,
+    results: &[Vec<UntypedBuffer>],
+    recorded: &BoundGraph,
+) -> Replaced {
+    let mut replaced = Replaced::new();
+    for (kernel, results) in specialised.grouped.kernels.iter().zip(results) {
+        let (Some((id, _)), Some(buffer)) = (&kernel.value, results.first()) else { continue };
+        let origin = specialised.graph.nodes[id.index()].origin;
+        if !kernel.has_epilogue() {
+            continue;
+        }
+        let node = &recorded.nodes[origin.index()];
+        let (runtime, layout) = (shared.runtime.clone(), Layout::contiguous(node.shape.clone()));
+        let buffer = buffer.clone();
+        replaced.insert(origin, Stored { runtime, buffer, layout, dtype: node.dtype });
+    }
+    replaced
+}
+
+/// Returns for each element the largest magnitude of the operations of a kernel.
+fn magnitudes(
+    call: Call,
+    specialised: &Specialised,
+    position: usize,
+    values: &[Stored],
+) -> Result<Vec<f64>> {
+    let kernel = &specialised.grouped.kernels[position];
+    let mut largest = vec![0.0; kernel.shape.count().unwrap_or(0)];
+    for id in &kernel.nodes {
+        let origin = specialised.graph.nodes[id.index()].origin;
+        let value = values[origin.index()].copied(call)?;
+        let elements: Vec<f64> = match value.dtype {
+            DType::F16 => value.read::<half::f16>(call)?.into_iter().map(f64::from).collect(),
+            DType::BF16 => value.read::<half::bf16>(call)?.into_iter().map(f64::from).collect(),
+            _ => value.read::<f32>(call)?.into_iter().map(f64::from).collect(),
+        };
+        largest.iter_mut().zip(elements).for_each(|(scale, x)| *scale = x.abs().max(*scale));
+    }
+    Ok(largest)
+}
+
 /// A difference: the position of the element in a shape, and both values.
 struct Difference {
     shape: Shape,
@@ -115,12 +168,18 @@ struct Difference {
     wanted: String,
 }
 
-/// Returns the first difference of elements in row-major order.
-fn difference(call: Call, found: &Stored, wanted: &Stored) -> Result<Option<Difference>> {
+/// Returns the first difference of elements in row-major order. Those of floats are relative to
+/// `scales`, where there are any.
+fn difference(
+    call: Call,
+    found: &Stored,
+    wanted: &Stored,
+    scales: &[f64],
+) -> Result<Option<Difference>> {
     Ok(match found.dtype {
-        DType::F32 => floats::<f32>(call, found, wanted, 1e-5, f64::from)?,
-        DType::F16 => floats::<half::f16>(call, found, wanted, 2e-3, f64::from)?,
-        DType::BF16 => floats::<half::bf16>(call, found, wanted, 2e-2, f64::from)?,
+        DType::F32 => floats::<f32>(call, [found, wanted], scales, 1e-5, f64::from)?,
+        DType::F16 => floats::<half::f16>(call, [found, wanted], scales, 2e-3, f64::from)?,
+        DType::BF16 => floats::<half::bf16>(call, [found, wanted], scales, 2e-2, f64::from)?,
         DType::I32 => exact(found.shape(), &found.read::<i32>(call)?, &wanted.read::<i32>(call)?),
         DType::U32 => exact(found.shape(), &found.read::<u32>(call)?, &wanted.read::<u32>(call)?),
         _ => exact(found.shape(), &found.read::<bool>(call)?, &wanted.read::<bool>(call)?),
@@ -129,20 +188,23 @@ fn difference(call: Call, found: &Stored, wanted: &Stored) -> Result<Option<Diff
 
 fn floats<T: crate::element::Element>(
     call: Call,
-    found: &Stored,
-    wanted: &Stored,
+    [found, wanted]: [&Stored; 2],
+    scales: &[f64],
     tolerance: f64,
     wide: fn(T) -> f64,
 ) -> Result<Option<Difference>> {
     let shape = found.shape();
     let (found, wanted) = (found.read::<T>(call)?, wanted.read::<T>(call)?);
     let pairs = found.into_iter().map(wide).zip(wanted.into_iter().map(wide));
-    let differs = |(a, b): &(f64, f64)| {
+    let differs = |(n, (a, b)): &(usize, (f64, f64))| {
+        let scale = scales.get(*n).copied().unwrap_or(0.0);
         let is_same = a == b || a.is_nan() && b.is_nan();
-        let is_close = (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1.0);
-        !is_same && (!is_close || a.is_infinite() || b.is_infinite())
+        let is_close = (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(scale).max(1.0);
+        // An operation may overflow that a fused kernel does not round.
+        let may_overflow = scale.is_infinite();
+        !is_same && !may_overflow && (!is_close || a.is_infinite() || b.is_infinite())
     };
-    let first = pairs.enumerate().find(|(_, pair)| differs(pair));
+    let first = pairs.enumerate().find(differs);
     Ok(first.map(|(position, (found, wanted))| Difference {
         shape: shape.clone(),
         position,

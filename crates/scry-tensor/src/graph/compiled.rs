@@ -8,6 +8,7 @@ use scry_gpu::{BackendKind, Batch, Device, UntypedBuffer};
 
 use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
+use super::epilogues;
 use super::group::{self, Limits};
 use super::grouped::Grouped;
 use super::plan;
@@ -166,7 +167,7 @@ impl Plan {
     /// Submits a run of inputs in the order of the graph.
     pub(super) fn run_stored(&self, call: Call, inputs: &[&Arc<Stored>]) -> Result<Vec<Tensor>> {
         let specialised = self.specialised(&self.sizes(call, inputs)?)?;
-        let outputs = self.submit(call, &specialised, inputs, &mut |_, _, _| Ok(()))?;
+        let outputs = self.submit(call, &specialised, inputs, None)?;
         Ok(outputs.into_iter().map(Tensor::from).collect())
     }
 
@@ -182,7 +183,7 @@ impl Plan {
         call: Call,
         specialised: &Specialised,
         inputs: &[&Arc<Stored>],
-        after: &mut Observer<'_>,
+        after: Option<&mut Observer<'_>>,
     ) -> Result<Vec<Stored>> {
         let mut batch = self.shared.runtime.device().batch();
         let mut packed = Vec::with_capacity(inputs.len());
@@ -239,7 +240,7 @@ impl Plan {
 
     /// Returns an input packed in a buffer of its own size: its part of a longer one, or a copy
     /// that a launch of the batch makes.
-    fn packed(&self, call: Call, batch: &mut Batch, input: &Stored) -> Result<Stored> {
+    pub(super) fn packed(&self, call: Call, batch: &mut Batch, input: &Stored) -> Result<Stored> {
         let shape = input.shape().clone();
         let bytes = crate::op::packed_bytes(&shape, input.dtype);
         if input.is_packed() {
@@ -403,6 +404,7 @@ impl Shared {
         }
         if self.fusion != Fusion::None {
             rows::fuse(&mut grouped, limits);
+            epilogues::fuse(&mut grouped, limits);
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))

@@ -117,6 +117,21 @@ impl Kernel {
         }
     }
 
+    /// Returns whether it is a product with an epilogue.
+    pub(crate) fn has_epilogue(&self) -> bool {
+        matches!(&self.work, Work::Library { library: Library::FusedProduct(_), .. })
+    }
+
+    /// Returns the operand that is in the memory of the result before the kernel, its position and
+    /// its buffer.
+    pub(crate) fn residual(&self) -> Option<(usize, BufferId)> {
+        let Work::Library { library: Library::FusedProduct(product), operands, .. } = &self.work
+        else {
+            return None;
+        };
+        product.residual().map(|position| (position, operands[position].0))
+    }
+
     /// Returns the buffers that it writes.
     pub(crate) fn results(&self) -> Vec<BufferId> {
         let others = match &self.work {

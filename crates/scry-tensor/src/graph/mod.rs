@@ -22,12 +22,14 @@
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
 mod bound;
+mod bound_plan;
 pub(crate) mod call_sites;
 mod check;
 mod compiled;
 mod debug;
 pub(crate) mod dim;
 mod effects;
+mod epilogues;
 mod explain;
 mod fused;
 mod fusion;
@@ -41,6 +43,7 @@ mod pieces;
 mod plan;
 mod reason;
 mod record;
+mod recorded;
 mod reference;
 mod regions;
 mod row_reference;
@@ -57,6 +60,7 @@ use std::sync::Arc;
 
 use scry_gpu::Device;
 
+pub use self::bound_plan::BoundPlan;
 pub use self::compiled::Plan;
 pub use self::dim::{Dim, DimShape};
 use self::dim::{NamedDim, Size};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::bound::{BoundGraph, BoundNode};
 use super::compiled::Plan;
 use super::node::Content;
+use super::reference::Replaced;
 use super::row_reference::RowOrders;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
@@ -116,8 +117,9 @@ impl Plan {
     ) -> Result<(BoundGraph, Vec<Stored>)> {
         let inputs = self.inputs(call, inputs)?;
         let graph = self.shared().graph.bind(&self.sizes(call, &inputs)?)?;
-        let (values, _) =
-            self.one_by_one(&graph, &inputs, &self.shared().states, &RowOrders::new())?;
+        let (orders, mut replaced) = (RowOrders::new(), Replaced::new());
+        let states = &self.shared().states;
+        let (values, _) = self.one_by_one(&graph, &inputs, states, &orders, &mut replaced)?;
         Ok((graph, values))
     }
 }

@@ -3,8 +3,8 @@
 //! A result is at a multiple of 256 bytes, in an arena that its kernel does not read: WebGPU
 //! rejects kernels that read and write one buffer, even in different ranges. A kernel that computes
 //! each element from the element at the same position of an operand that no later kernel reads
-//! replaces it in place: both are one block. [`packing`](super::packing) chooses the places of
-//! blocks. Outputs are not in arenas.
+//! replaces it in place: both are one block. A product does so with its residual.
+//! [`packing`](super::packing) chooses the places of blocks. Outputs are not in arenas.
 
 use super::grouped::{BufferId, Grouped, Kernel, Origin, Work};
 use super::packing::{self, Block};
@@ -125,8 +125,13 @@ impl Blocks {
         last_uses: &[usize],
     ) -> Option<(u32, BufferId)> {
         let kernel = &grouped.kernels[position];
-        let Work::Map { map, operands, .. } = &kernel.work else { return None };
         let bytes = grouped.buffers[kernel.result.index()].bytes;
+        if let Some((operand, buffer)) = kernel.residual() {
+            let is_last =
+                self.of[buffer.index()].is_some() && last_uses[buffer.index()] == position;
+            return is_last.then_some((operand as u32, buffer));
+        }
+        let Work::Map { map, operands, .. } = &kernel.work else { return None };
         let fits = |n: &usize| {
             let (buffer, layout) = &operands[*n];
             let is_read_once = operands.iter().filter(|(other, _)| other == buffer).count() == 1;

@@ -25,6 +25,8 @@ pub(crate) enum Reason {
     Broadcast,
     /// It is the result of an operation of the kernel library.
     Library,
+    /// It is the result of a product that is not fused with what follows, and why.
+    Product(&'static str),
     /// It is the result of a kernel of the program.
     User,
     /// It is a state, or a value that is read from one before a write.
@@ -46,6 +48,9 @@ impl fmt::Display for Reason {
             Self::Gather => f.write_str("elements are selected from it, or twice in one kernel"),
             Self::Broadcast => f.write_str("it would be computed for each repetition"),
             Self::Library => f.write_str("computed by the kernel library"),
+            Self::Product(why) => {
+                write!(f, "computed by the kernel library, without what follows: {why}")
+            }
             Self::User => f.write_str("computed by a kernel of the program"),
             Self::State => f.write_str("a state, or read from one before a write"),
             Self::Disabled => f.write_str("fusion is disabled"),

@@ -1,16 +1,18 @@
 //! A plan for sizes: its memory, its prepared launches, and their submission.
 //!
-//! Launches whose buffers belong to the plan are prepared once. Those that read inputs or write
-//! outputs are prepared by each run, with the buffers of the run.
+//! Launches whose buffers belong to the plan are prepared once, and [`recorded`](super::recorded).
+//! Those that read inputs or write outputs are prepared by each run, with the buffers of the run.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use scry_gpu::{Batch, PreparedLaunch, UntypedBuffer};
+use scry_gpu::{Batch, PreparedLaunch, Recording, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Work};
 use super::plan::MemoryPlan;
+use super::recorded::{RecordedRun, Recordings};
 use super::regions;
 use crate::error::{Call, Error, Result};
 use crate::lower::RowIteration;
@@ -29,6 +31,8 @@ pub(crate) struct Specialised {
     buffers: Vec<Option<UntypedBuffer>>,
     /// The launches of kernels whose buffers belong to the plan.
     prepared: Vec<Option<Prepared>>,
+    /// The same launches, for runs after the first.
+    recordings: Recordings,
     /// How the kernels of the library compute, by position of the kernel.
     pub(crate) variants: Vec<Option<String>>,
 }
@@ -38,25 +42,38 @@ pub(crate) type Observer<'o> =
     dyn FnMut(&mut Batch, usize, &UntypedBuffer) -> scry_gpu::Result<()> + 'o;
 
 /// A prepared kernel.
-enum Prepared {
+pub(super) enum Prepared {
     /// There are no elements.
     Nothing,
     Map(PreparedLaunch),
-    /// An operation of the library, after its result becomes 0 if it adds to it.
-    Library(Option<UntypedBuffer>, Box<scry_kernels::Op>),
+    /// An operation of the library, after its result becomes what the operation adds to.
+    Library(Initial, Box<scry_kernels::Op>),
     /// Results that become 0, and then the launch.
     User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
     Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
 }
 
+/// What the result of an operation of the library is before the operation.
+pub(super) enum Initial {
+    /// Anything: it is overwritten, or computed from what is there.
+    Any,
+    Zero(UntypedBuffer),
+    Copy {
+        from: UntypedBuffer,
+        to: UntypedBuffer,
+    },
+}
+
 impl Prepared {
-    fn add_to(&self, batch: &mut Batch) -> scry_gpu::Result<()> {
+    pub(super) fn add_to(&self, batch: &mut Batch) -> scry_gpu::Result<()> {
         match self {
             Self::Nothing => Ok(()),
             Self::Map(launch) => batch.run_prepared(launch).map(|_| ()),
-            Self::Library(zeroed, op) => {
-                if let Some(result) = zeroed {
-                    batch.fill(result, 0)?;
+            Self::Library(initial, op) => {
+                match initial {
+                    Initial::Any => {}
+                    Initial::Zero(result) => _ = batch.fill(result, 0)?,
+                    Initial::Copy { from, to } => _ = batch.copy(from, to)?,
                 }
                 op.add_to(batch)
             }
@@ -120,6 +137,7 @@ impl Specialised {
             arenas,
             buffers,
             prepared,
+            recordings: Recordings::default(),
             variants,
         };
         new.prepare_all(target)?;
@@ -129,6 +147,22 @@ impl Specialised {
     #[cfg(test)]
     pub(super) fn arenas(&self) -> &[UntypedBuffer] {
         &self.arenas
+    }
+
+    /// Returns a buffer of the plan.
+    pub(super) fn buffer(&self, id: BufferId) -> Option<&UntypedBuffer> {
+        self.buffers[id.index()].as_ref()
+    }
+
+    /// Returns the launches of a kernel whose buffers belong to the plan.
+    pub(super) fn prepared(&self, position: usize) -> Option<&Prepared> {
+        self.prepared[position].as_ref()
+    }
+
+    /// Returns the number of recordings, and of kernels in them.
+    #[cfg(test)]
+    pub(super) fn recordings(&self) -> (usize, usize) {
+        self.recordings.counts(self.grouped.kernels.len())
     }
 
     /// Prepares all kernels. Those that use inputs or outputs are compiled with other buffers, and
@@ -170,7 +204,7 @@ impl Specialised {
     }
 
     /// Prepares a kernel with buffers.
-    fn prepare<'b>(
+    pub(super) fn prepare<'b>(
         &self,
         target: Target<'_>,
         position: usize,
@@ -194,8 +228,16 @@ impl Specialised {
                     .iter()
                     .filter_map(|(id, layout, dtype)| Some((buffer(*id)?, layout, *dtype)))
                     .collect();
-                let zeroed = library.accumulates().then(|| result.clone());
-                library.prepare(target.runtime, &operands, result).map(|op| named(zeroed, op))
+                let residual = match self.memory.in_place[position] {
+                    None => kernel.residual().and_then(|(_, residual)| buffer(residual)),
+                    Some(_) => None,
+                };
+                let initial = match residual {
+                    Some(from) => Initial::Copy { from: from.clone(), to: result.clone() },
+                    None if library.accumulates() => Initial::Zero(result.clone()),
+                    None => Initial::Any,
+                };
+                library.prepare(target.runtime, &operands, result).map(|op| named(initial, op))
             }
             Work::User { .. } => prepare_user(kernel, &buffer),
             Work::Write { new, region, dtype } => {
@@ -213,7 +255,7 @@ impl Specialised {
                 let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
                 let (dtype, indices_dtype) = (*dtype, *index_dtype);
                 let rows = regions::Rows { new, indices, dtype, indices_dtype };
-                rows.prepare(target.runtime, result, sizes).map(|op| named(None, op))
+                rows.prepare(target.runtime, result, sizes).map(|op| named(Initial::Any, op))
             }
         };
         prepared.map_err(|error| located(node, error))
@@ -258,20 +300,52 @@ impl Specialised {
         &self.graph.nodes[node]
     }
 
-    /// Adds the kernels to a batch, and returns the outputs. Inputs are packed. `after` is called
-    /// with each kernel that was added, and its result.
+    /// Adds the kernels to a batch, and returns the outputs. Inputs are packed. `after`, if any, is
+    /// called with each kernel that was added, and its result.
     pub(crate) fn run(
         &self,
         target: Target<'_>,
         call: Call,
         batch: &mut Batch,
         inputs: &[Stored],
-        after: &mut Observer<'_>,
+        after: Option<&mut Observer<'_>>,
     ) -> Result<Vec<Stored>> {
+        let recorded = match after {
+            None => self.recordings.for_run(target, call, self)?,
+            Some(_) => None,
+        };
+        let given = self.given(target, call, inputs)?;
+        match recorded {
+            None => {
+                let buffer = |id: BufferId| given[id.index()].as_ref().or(self.buffer(id));
+                let all = 0..self.grouped.kernels.len();
+                self.add_kernels(target, batch, all, &buffer, after)?;
+            }
+            Some(recorded) => {
+                let buffer = |id: BufferId| {
+                    recorded.staged(id).or(given[id.index()].as_ref()).or(self.buffer(id))
+                };
+                self.copy_staged(call, batch, &recorded, &given, true)?;
+                recorded.add_to(call, batch, |batch, range| {
+                    self.add_kernels(target, batch, range, &buffer, None)
+                })?;
+                self.copy_staged(call, batch, &recorded, &given, false)?;
+            }
+        }
+        Ok(self.outputs(target, &given))
+    }
+
+    /// Returns the buffers of a run for inputs and outputs.
+    fn given(
+        &self,
+        target: Target<'_>,
+        call: Call,
+        inputs: &[Stored],
+    ) -> Result<Vec<Option<UntypedBuffer>>> {
         let device = target.runtime.device();
-        let mut own: Vec<Option<UntypedBuffer>> = Vec::with_capacity(self.buffers.len());
+        let mut given = Vec::with_capacity(self.buffers.len());
         for info in &self.grouped.buffers {
-            own.push(match info.origin {
+            given.push(match info.origin {
                 Origin::Input(n) => Some(inputs[n].buffer.clone()),
                 Origin::Output => {
                     let buffer = device.alloc_untyped(None, info.bytes);
@@ -280,32 +354,90 @@ impl Specialised {
                 _ => None,
             });
         }
-        let buffer = |id: BufferId| own[id.index()].as_ref().or(self.buffers[id.index()].as_ref());
-        for (position, kernel) in self.grouped.kernels.iter().enumerate() {
+        Ok(given)
+    }
+
+    /// Adds kernels with the buffers of a run.
+    fn add_kernels<'b>(
+        &self,
+        target: Target<'_>,
+        batch: &mut Batch,
+        range: Range<usize>,
+        buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+        mut after: Option<&mut Observer<'_>>,
+    ) -> Result<()> {
+        for position in range {
+            let kernel = &self.grouped.kernels[position];
             let added = match &self.prepared[position] {
                 Some(prepared) => prepared.add_to(batch),
                 None => self.prepare(target, position, buffer)?.0.add_to(batch),
             };
-            let results = kernel.results();
-            let mut results = results.iter().filter_map(|it| buffer(*it));
-            let observed =
-                added.and_then(|()| results.try_for_each(|it| after(batch, position, it)));
+            let observed = added.and_then(|()| {
+                let Some(after) = &mut after else { return Ok(()) };
+                let results = kernel.results();
+                let mut results = results.iter().filter_map(|it| buffer(*it));
+                results.try_for_each(|it| after(batch, position, it))
+            });
             observed.map_err(|error| located(self.node_of(kernel), error))?;
         }
+        Ok(())
+    }
+
+    /// Adds copies of inputs to buffers of the plan, or of outputs from them.
+    fn copy_staged(
+        &self,
+        call: Call,
+        batch: &mut Batch,
+        recorded: &RecordedRun,
+        given: &[Option<UntypedBuffer>],
+        inputs: bool,
+    ) -> Result<()> {
+        for (n, info) in self.grouped.buffers.iter().enumerate() {
+            let id = BufferId(n as u32);
+            let (Some(staged), Some(given)) = (recorded.staged(id), &given[n]) else { continue };
+            let copied = match matches!(info.origin, Origin::Input(_)) {
+                is_input if is_input != inputs => continue,
+                true => {
+                    given.view_as(None).and_then(|given| batch.copy(&given, staged).map(|_| ()))
+                }
+                false => batch.copy(staged, given).map(|_| ()),
+            };
+            copied.map_err(|error| call.gpu(error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the outputs, in the buffers of a run.
+    fn outputs(&self, target: Target<'_>, given: &[Option<UntypedBuffer>]) -> Vec<Stored> {
         let output = |(id, layout, dtype): &(BufferId, Layout, crate::dtype::DType)| {
-            buffer(*id).map(|buffer| Stored {
+            given[id.index()].as_ref().or(self.buffer(*id)).map(|buffer| Stored {
                 runtime: target.runtime.clone(),
                 buffer: buffer.clone(),
                 layout: layout.clone(),
                 dtype: *dtype,
             })
         };
-        Ok(self.grouped.outputs.iter().filter_map(output).collect())
+        self.grouped.outputs.iter().filter_map(output).collect()
+    }
+
+    /// Records a run with inputs, and returns its outputs, which each replay overwrites.
+    pub(super) fn bind(
+        &self,
+        target: Target<'_>,
+        call: Call,
+        mut batch: Batch,
+        inputs: &[Stored],
+    ) -> Result<(Recording, Vec<Stored>)> {
+        let given = self.given(target, call, inputs)?;
+        let buffer = |id: BufferId| given[id.index()].as_ref().or(self.buffer(id));
+        self.add_kernels(target, &mut batch, 0..self.grouped.kernels.len(), &buffer, None)?;
+        let recording = batch.record().map_err(|error| call.gpu(error))?;
+        Ok((recording, self.outputs(target, &given)))
     }
 }
 
 /// Returns an error of the device with the operation, the line and the scope of a node.
-fn located(node: &BoundNode, error: scry_gpu::GpuError) -> Error {
+pub(super) fn located(node: &BoundNode, error: scry_gpu::GpuError) -> Error {
     node.call.gpu(error).in_scope(&node.scope)
 }
 
@@ -327,9 +459,9 @@ fn out_of_memory(
 }
 
 /// Returns an operation of the kernel library with the name of its variant.
-fn named(zeroed: Option<UntypedBuffer>, op: scry_kernels::Op) -> (Prepared, Option<String>) {
+fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
     let variant = op.explain().variant().to_owned();
-    (Prepared::Library(zeroed, Box::new(op)), Some(variant))
+    (Prepared::Library(initial, Box::new(op)), Some(variant))
 }
 
 /// Prepares a row kernel, and counts it if it is compiled.

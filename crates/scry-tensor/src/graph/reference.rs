@@ -19,15 +19,20 @@ use crate::stored::{Stored, stored_word};
 /// The outputs of kernels of the program, by their nodes.
 pub(super) type Outputs = HashMap<NodeId, Vec<Stored>>;
 
+/// Values of nodes as a plan computes them, with which the nodes after them continue.
+pub(super) type Replaced = HashMap<NodeId, Stored>;
+
 impl Plan {
     /// Computes all nodes one by one, and all outputs of kernels of the program. Reductions that
-    /// row kernels compute have the order of these.
+    /// row kernels compute have the order of these. Other nodes continue with the values in
+    /// `replaced`, which become those that are computed.
     pub(super) fn one_by_one(
         &self,
         graph: &BoundGraph,
         inputs: &[&Arc<Stored>],
         states: &[UntypedBuffer],
         orders: &RowOrders,
+        replaced: &mut Replaced,
     ) -> Result<(Vec<Stored>, Outputs)> {
         let shared = self.shared();
         let mut parts = Outputs::new();
@@ -67,7 +72,11 @@ impl Plan {
                 }
                 Content::Part(n) => Ok(parts[&node.sources[0]][*n].clone()),
             };
-            values.push(value.map_err(|error| error.in_scope(&node.scope))?);
+            let mut value = value.map_err(|error| error.in_scope(&node.scope))?;
+            if let Some(replaced) = replaced.get_mut(&NodeId(values.len() as u32)) {
+                std::mem::swap(replaced, &mut value);
+            }
+            values.push(value);
         }
         Ok((values, parts))
     }

@@ -7,7 +7,7 @@ use scry_gpu::UntypedBuffer;
 use super::contraction::Contraction;
 use super::convolve::{Convolve, Pooling};
 use super::heads::{Attend, Rotate};
-use super::matmul::Matmul;
+use super::matmul::{FusedProduct, Matmul};
 use super::pairwise::Pairwise;
 use super::quantized::{Dequantise, QuantizedProduct};
 use super::reduce::Reduce;
@@ -26,6 +26,8 @@ use crate::stored::{Stored, check_device};
 pub(crate) enum Library {
     Reduce(Reduce),
     Matmul,
+    /// A product with an epilogue, which only the pass `epilogues` of a graph makes.
+    FusedProduct(FusedProduct),
     Contraction(Contraction),
     Dequantise(DType),
     QuantizedProduct(QuantizedProduct),
@@ -45,6 +47,7 @@ impl Library {
         match self {
             Self::Reduce(it) => function(it),
             Self::Matmul => function(&Matmul),
+            Self::FusedProduct(it) => function(it),
             Self::Contraction(it) => function(it),
             Self::Dequantise(dtype) => function(&Dequantise(*dtype)),
             Self::QuantizedProduct(it) => function(it),

@@ -1,9 +1,9 @@
 //! Products of matrices: shapes, and the layouts that the kernel library reads.
 
 use scry_gpu::UntypedBuffer;
-use scry_kernels::{Gemm, Layout as MatrixOrder, MatrixLayout, PtxType};
+use scry_kernels::{Activation, Epilogue, Gemm, Layout as MatrixOrder, MatrixLayout, PtxType};
 
-use super::rule::{Bound, Rule, Trivial, count};
+use super::rule::{Bound, Number, Rule, Trivial, count};
 use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
@@ -49,6 +49,58 @@ impl Rule for Matmul {
     }
 }
 
+/// A product with an epilogue of the kernel library: `activation(factor * product + bias +
+/// residual)`. Its operands have the views of the product's; after them are the bias, of one
+/// element for each column, and the residual, of the result's shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FusedProduct {
+    pub(crate) factor: Number,
+    pub(crate) has_bias: bool,
+    /// The residual is in the memory of the result before the operation.
+    pub(crate) has_residual: bool,
+    pub(crate) activation: Activation,
+}
+
+impl FusedProduct {
+    /// Returns the position of the residual among the operands.
+    pub(crate) fn residual(&self) -> Option<usize> {
+        self.has_residual.then_some(2 + usize::from(self.has_bias))
+    }
+}
+
+impl Rule for FusedProduct {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
+        shape(call, operands[0], operands[1])
+    }
+
+    fn prepare(
+        &self,
+        runtime: &Runtime,
+        operands: &[Bound<'_>],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        let [(a, layout, dtype), (b, other, _)] = [operands[0], operands[1]];
+        let mut product = Product::new(layout, other, dtype);
+        let epilogue = Epilogue {
+            alpha: self.factor.get(),
+            beta: if self.has_residual { 1.0 } else { 0.0 },
+            bias: self.has_bias,
+            activation: self.activation,
+        };
+        product.gemm.iter_mut().for_each(|gemm| gemm.epilogue = epilogue);
+        let bias = self.has_bias.then(|| (operands[2].0, operands[2].1.offset as usize));
+        product.prepare(runtime, [a, b], bias, result)
+    }
+
+    fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
+        Matmul.flops(operands, result) + count(result)
+    }
+}
+
 /// Prepares the product of `[batch, rows, columns]` and `[batch, columns, others]`.
 pub(super) fn product(
     runtime: &Runtime,
@@ -56,7 +108,7 @@ pub(super) fn product(
     result: &UntypedBuffer,
 ) -> scry_gpu::Result<scry_kernels::Op> {
     let [(first, layout, dtype), (second, other, _)] = [operands[0], operands[1]];
-    Product::new(layout, other, dtype).prepare(runtime, [first, second], result)
+    Product::new(layout, other, dtype).prepare(runtime, [first, second], None, result)
 }
 
 /// Returns the shape of a product of stacks of matrices, whose other axes are broadcast.
@@ -156,16 +208,23 @@ impl Product {
         self,
         runtime: &Runtime,
         operands: [&UntypedBuffer; 2],
+        bias: Option<(&UntypedBuffer, usize)>,
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
         let dtype = self.dtype.of_buffer();
-        let part = |n: usize| {
-            let words = operands[n].byte_size() as usize / self.dtype.size();
-            operands[n].view_as(dtype)?.slice(self.starts[n].min(words)..)
+        let part = |buffer: &UntypedBuffer, start: usize| {
+            let count = buffer.byte_size() as usize / self.dtype.size();
+            buffer.view_as(dtype)?.slice(start.min(count)..)
         };
-        let (a, b, out) = (part(0)?, part(1)?, result.view_as(dtype)?);
+        let (a, b) = (part(operands[0], self.starts[0])?, part(operands[1], self.starts[1])?);
+        let out = result.view_as(dtype)?;
         let gemm = self.gemm.unwrap_or(Gemm::new(0, 0, 0, PtxType::F32));
-        runtime.library().gemm(&gemm, &[&a, &b, &out])
+        match bias {
+            Some((bias, start)) => {
+                runtime.library().gemm(&gemm, &[&a, &b, &part(bias, start)?, &out])
+            }
+            None => runtime.library().gemm(&gemm, &[&a, &b, &out]),
+        }
     }
 }
 

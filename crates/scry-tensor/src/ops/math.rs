@@ -1,6 +1,7 @@
 //! Functions of scalars that are several operations of the kernel IR.
 
 use scry_gpu::kir::{BinaryOp, Type, UnaryOp};
+use scry_kernels::Activation;
 
 use crate::expr::{Expression, Id};
 
@@ -12,6 +13,27 @@ pub(super) fn sign(e: &mut Expression, x: Id) -> Id {
     let is_negative = e.binary(BinaryOp::Lt, x, zero);
     let others = e.select(is_negative, minus_one, x);
     e.select(is_positive, one, others)
+}
+
+/// The number if it is positive, else 0; of NaN, NaN.
+pub(super) fn relu(e: &mut Expression, x: Id) -> Id {
+    let zero = e.number_like(x, 0);
+    let is_negative = e.binary(BinaryOp::Lt, x, zero);
+    e.select(is_negative, zero, x)
+}
+
+/// `x / (1 + e^-x)`.
+pub(super) fn silu(e: &mut Expression, x: Id) -> Id {
+    let sigmoid = sigmoid(e, x);
+    e.binary(BinaryOp::Mul, x, sigmoid)
+}
+
+/// A function of a scalar.
+type Function = fn(&mut Expression, Id) -> Id;
+
+/// Returns the activations that products of the kernel library compute.
+pub(crate) fn activations() -> [(Activation, Function); 3] {
+    [(Activation::Relu, relu), (Activation::Silu, silu), (Activation::Gelu, gelu_tanh)]
 }
 
 /// The logistic function, without overflow: `1 / (1 + e^-x)`.

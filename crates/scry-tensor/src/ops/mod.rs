@@ -29,6 +29,7 @@ mod unary;
 pub(crate) use binary::Binary;
 pub use heads::Attention;
 pub use images::{Conv1d, Conv2d};
+pub(crate) use math::activations;
 pub use products::Metric;
 pub use random::Seed;
 #[doc(hidden)]

@@ -243,11 +243,7 @@ unary! {
 
     /// Returns each element if it is positive, else 0; of NaN, NaN.
     relu, RELU: NUMBERS, within 0.0;
-    |e, x| {
-        let zero = e.number_like(x, 0);
-        let is_negative = e.binary(BinaryOp::Lt, x, zero);
-        e.select(is_negative, zero, x)
-    };
+    |e, x| math::relu(e, x);
     float |x| if x < 0.0 { 0.0 } else { x };
     integer |x| x.max(0);
     example "[1.5f32, -2.0]" => "[1.5 0. ]";
@@ -276,10 +272,7 @@ unary! {
 
     /// Returns the sigmoid linear unit of each element, also called swish: `x / (1 + e^-x)`.
     silu, SILU: FLOATS, within 1e-5;
-    |e, x| {
-        let sigmoid = math::sigmoid(e, x);
-        e.binary(BinaryOp::Mul, x, sigmoid)
-    };
+    |e, x| math::silu(e, x);
     float |x| x * (1.0 / (1.0 + (-x).exp()));
     example "[0.0f32]" => "[0.]";
 

@@ -49,9 +49,17 @@ enum Workgroups {
 
 /// A command with resolved resources.
 enum Operation {
-    Fill { dst: BlockRange, pattern: u32 },
-    Copy { src: BlockRange, dst: BlockRange },
+    Fill {
+        dst: BlockRange,
+        pattern: u32,
+    },
+    Copy {
+        src: BlockRange,
+        dst: BlockRange,
+    },
     Launch(Launch),
+    /// The operations of a recording.
+    Recorded(Arc<Operations>),
 }
 
 /// Resolved steps that can be executed repeatedly.
@@ -196,10 +204,12 @@ impl Operation {
                 Some(Duration::from_nanos(dst.bytes.size() as u64 / BYTES_PER_NANOSECOND))
             }
             Self::Launch(launch) => launch.cost(),
+            Self::Recorded(recorded) => recorded.cost,
         }
     }
 
-    /// Executes the operation. Returns the duration if `timed` and the operation is a launch.
+    /// Executes the operation. Returns the duration if `timed` and the operation is a launch; those
+    /// of a recording are not timed.
     fn run(
         &self,
         machine: &Machine,
@@ -214,6 +224,7 @@ impl Operation {
                 launch.run(machine, stop)?;
                 return Ok(start.map(|start| start.elapsed()));
             }
+            Self::Recorded(recorded) => _ = recorded.run(machine, stop, false)?,
         }
         Ok(None)
     }
@@ -237,6 +248,23 @@ fn copy(machine: &Machine, src: &BlockRange, dst: &BlockRange) {
 }
 
 impl Operations {
+    /// Returns an empty list.
+    pub(super) fn empty() -> Self {
+        Self { list: Vec::new(), cost: Some(Duration::ZERO) }
+    }
+
+    /// Appends operations.
+    pub(super) fn append(&mut self, later: Self) {
+        self.cost = self.cost.zip(later.cost).map(|(cost, more)| cost + more);
+        self.list.extend(later.list);
+    }
+
+    /// Appends the operations of a recording.
+    pub(super) fn append_recorded(&mut self, recorded: Arc<Self>) {
+        self.cost = self.cost.zip(recorded.cost).map(|(cost, more)| cost + more);
+        self.list.push(Operation::Recorded(recorded));
+    }
+
     /// Returns the approximate time on one thread; `None` if it depends on data.
     pub(super) fn cost(&self) -> Option<Duration> {
         self.cost

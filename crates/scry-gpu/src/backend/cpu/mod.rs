@@ -109,6 +109,24 @@ impl CpuDriver {
         let tables = Tables { blocks: &blocks, kernels: &kernels };
         encode::resolve(tables, steps).map_err(|why| self.defect_error(call, why))
     }
+
+    fn recorded(&self, id: RecordingId) -> Result<Arc<Operations>> {
+        let recorded = read(&self.recordings).get(id).cloned();
+        recorded.ok_or_else(|| self.defect_error("submit", format!("no recording {id:?}")))
+    }
+
+    /// Resolves a sequence of works.
+    fn sequence(&self, works: &[Work<'_>]) -> Result<Operations> {
+        let mut operations = Operations::empty();
+        for work in works {
+            match *work {
+                Work::Once(steps) => operations.append(self.resolve("submit", steps)?),
+                Work::Replay(id) => operations.append_recorded(self.recorded(id)?),
+                Work::Sequence(works) => operations.append(self.sequence(works)?),
+            }
+        }
+        Ok(operations)
+    }
 }
 
 impl Driver for CpuDriver {
@@ -184,11 +202,8 @@ impl Driver for CpuDriver {
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         let operations = match work {
             Work::Once(steps) => Arc::new(self.resolve("submit", steps)?),
-            Work::Replay(id) => {
-                let recorded = read(&self.recordings).get(id).cloned();
-                let missing = || self.defect_error("submit", format!("no recording {id:?}"));
-                recorded.ok_or_else(missing)?
-            }
+            Work::Replay(id) => self.recorded(id)?,
+            Work::Sequence(works) => Arc::new(self.sequence(works)?),
         };
         self.queue.submit(operations, timed).map(SubmissionIndex)
     }

@@ -184,6 +184,10 @@ impl Driver for CudaDriver {
                 };
                 self.queue.replay(recording)
             }
+            Work::Sequence(works) => {
+                let recordings = read(&self.recordings);
+                self.with_tables(|tables| self.queue.submit_all(tables, &recordings, works))
+            }
         };
         number.map(SubmissionIndex)
     }

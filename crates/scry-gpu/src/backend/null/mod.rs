@@ -8,6 +8,7 @@ mod checker;
 mod info;
 mod native;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -208,16 +209,8 @@ impl Driver for NullDriver {
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         let mut state = self.state();
-        let recorded;
-        let steps = match work {
-            Work::Once(steps) => steps,
-            Work::Replay(id) => {
-                let found = state.recordings.get(id).cloned();
-                recorded =
-                    found.ok_or_else(|| self.defect_error("submit", format!("no {id:?}")))?;
-                &recorded
-            }
-        };
+        let flattened = state.flatten(work).map_err(|why| self.defect_error("submit", why))?;
+        let steps: &[Step] = &flattened;
         for step in steps {
             state.execute(step).map_err(|why| self.defect_error("submit", why))?;
             if let (Step::Run(Command::Dispatch(dispatch)), Some(failing)) =
@@ -263,6 +256,23 @@ impl Driver for NullDriver {
 }
 
 impl State {
+    /// Returns the steps of works and recordings.
+    fn flatten<'w>(&self, work: Work<'w>) -> Result<Cow<'w, [Step]>, String> {
+        Ok(match work {
+            Work::Once(steps) => Cow::Borrowed(steps),
+            Work::Replay(id) => {
+                Cow::Owned(self.recordings.get(id).ok_or_else(|| format!("no {id:?}"))?.clone())
+            }
+            Work::Sequence(works) => {
+                let mut steps = Vec::new();
+                for work in works {
+                    steps.extend_from_slice(&self.flatten(*work)?);
+                }
+                Cow::Owned(steps)
+            }
+        })
+    }
+
     /// Checks a step; executes it unless it is a dispatch.
     fn execute(&mut self, step: &Step) -> Result<(), String> {
         self.checker.check(step)?;

@@ -130,6 +130,29 @@ pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
     assert!(matches!(error, GpuError::Driver(_)), "{error}");
 }
 
+pub(in crate::backend) fn sequences_are_one_submission(driver: &dyn Driver) {
+    let (data, copied) = (driver.upload(&[0; 64]), driver.device_memory(256));
+    let (data, copied) = (range(data, 256), range(copied, 256));
+    let kernel = driver.compile_source(INCREMENT, GridSource::Native);
+    let increment = [full_barrier(), dispatch(kernel, &[(data, true)], [1, 1, 1])];
+    let recording = driver.record(&[&increment[..], &increment[..]].concat()).unwrap();
+    let (start, end) = ([run(Command::Fill { dst: data, pattern: 5 })], [full_barrier(), copy(data, copied)]);
+    let (once, replay) = (Work::Once(&increment), Work::Replay(recording));
+    let works = [Work::Once(&start), once, replay, once, replay, replay, Work::Once(&end)];
+    let before = driver.submit(once, false).unwrap();
+    let submission = driver.submit(Work::Sequence(&works), false).unwrap();
+    let after = driver.submit(once, false).unwrap();
+    assert!(driver.wait(after, LONG).unwrap());
+    assert!(driver.wait(submission, Duration::ZERO).unwrap());
+    assert_eq!((submission.0, after.0), (before.0 + 1, before.0 + 2));
+    assert_eq!(driver.words(copied), [5 + 1 + 2 + 1 + 4; 64]);
+    assert_eq!(driver.words(data), [5 + 1 + 2 + 1 + 4 + 1; 64]);
+    driver.free_recording(recording);
+    let error = driver.submit(Work::Sequence(&works), false).unwrap_err();
+    assert!(matches!(error, GpuError::Driver(_)), "{error}");
+    driver.run_steps(&increment);
+}
+
 /// Submits a launch that takes much longer than a few milliseconds.
 pub(in crate::backend) fn submit_slow(driver: &dyn Driver, timed: bool) -> SubmissionIndex {
     driver.submit(Work::Once(&[slow_launch(driver)]), timed).unwrap()

@@ -233,6 +233,12 @@ impl Driver for VulkanDriver {
                 };
                 self.queue.replay(&self.timeline, recording.buffer)
             }
+            Work::Sequence(works) => {
+                let recordings = read(&self.recordings);
+                self.with_tables(|tables| {
+                    self.queue.submit_all(&self.timeline, tables, &recordings, works)
+                })
+            }
         };
         value.map(SubmissionIndex)
     }

@@ -80,6 +80,21 @@ impl State {
         let tables = Tables { blocks: &blocks, kernels: &kernels };
         queue::encode::resolve(&self.gpu, self.queue.word_kernels()?, tables, steps)
     }
+
+    /// Returns the operations of one work of a sequence.
+    fn operations(&self, work: Work<'_>) -> Result<Arc<Vec<Operation>>> {
+        match work {
+            Work::Once(steps) => self.resolve(steps).map(Arc::new),
+            Work::Replay(id) => {
+                let recorded = read(&self.recordings).get(id).cloned();
+                recorded.ok_or_else(|| self.gpu.defect_error("submit", no_recording(id)))
+            }
+            Work::Sequence(_) => {
+                let why = "a sequence contains a sequence".to_owned();
+                Err(self.gpu.defect_error("submit", why))
+            }
+        }
+    }
 }
 
 impl Driver for WgpuDriver {
@@ -164,11 +179,14 @@ impl Driver for WgpuDriver {
         let state = &self.0;
         state.gpu.check_alive()?;
         let number = match work {
-            Work::Once(steps) => state.queue.submit(&state.resolve(steps)?, timed)?,
-            Work::Replay(id) => {
-                let recorded = read(&state.recordings).get(id).cloned();
-                let missing = || state.gpu.defect_error("submit", no_recording(id));
-                state.queue.submit(&recorded.ok_or_else(missing)?, false)?
+            Work::Once(_) | Work::Replay(_) => {
+                state.queue.submit(&[&state.operations(work)?], timed)?
+            }
+            Work::Sequence(works) => {
+                let works: Result<Vec<_>> = works.iter().map(|it| state.operations(*it)).collect();
+                let works = works?;
+                let lists: Vec<&[Operation]> = works.iter().map(|it| it.as_slice()).collect();
+                state.queue.submit(&lists, timed)?
             }
         };
         Ok(SubmissionIndex(number))

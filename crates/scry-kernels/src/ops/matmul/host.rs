@@ -70,7 +70,9 @@ fn finish(gemm: &Gemm, bias: Option<&[f32]>, out: &mut [f32]) {
 fn activate(activation: Activation, x: f32) -> f32 {
     match activation {
         Activation::None => x,
-        Activation::Relu => x.max(0.0),
+        // Not `max`, which is 0 for NaN.
+        Activation::Relu if x < 0.0 => 0.0,
+        Activation::Relu => x,
         Activation::Gelu => x / (1.0 + (-1.595_769 * x * (1.0 + 0.044_715 * x * x)).exp()),
         Activation::Silu => x / (1.0 + (-x).exp()),
     }

@@ -231,7 +231,8 @@ impl Product {
         };
         let activation = match epilogue.activation {
             Activation::None => "x",
-            Activation::Relu => "max(x, 0.0)",
+            // Not `max`, whose result for NaN is any of both.
+            Activation::Relu => "select(x, 0.0, x < 0.0)",
             Activation::Gelu => "x / (1.0 + exp(-1.5957691216 * x * (1.0 + 0.044715 * x * x)))",
             Activation::Silu => "x / (1.0 + exp(-x))",
         };

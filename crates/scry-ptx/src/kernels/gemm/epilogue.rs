@@ -9,7 +9,7 @@ pub enum Activation {
     /// The identity.
     #[default]
     None,
-    /// `max(x, 0)`; 0 for NaN.
+    /// `max(x, 0)`; NaN of NaN.
     Relu,
     /// GELU, tanh approximation: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
     Gelu,
@@ -99,7 +99,8 @@ impl<'k> EpilogueScalars<'k> {
 fn apply(activation: Activation, x: Val<'_, f32>) -> Val<'_, f32> {
     match activation {
         Activation::None => x,
-        Activation::Relu => x.max(0.0),
+        // Not `max`, which is 0 for NaN.
+        Activation::Relu => x.lt(0.0).select(0.0, x),
         // 0.5 * (1 + tanh(u)) is 1 / (1 + exp(-2 * u)), and 1.595769 is 2 * sqrt(2 / pi).
         Activation::Gelu => x_times_sigmoid(x, (x * x).mul_add(0.044_715, 1.0) * x * 1.595_769),
         Activation::Silu => x_times_sigmoid(x, x),

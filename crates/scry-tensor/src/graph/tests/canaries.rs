@@ -1,7 +1,7 @@
 //! Hostile kernels of the program in plans: whatever they write out of bounds, no other tensor and
 //! no byte between tensors changes.
 
-use scry_gpu::{Device, UntypedBuffer};
+use scry_gpu::{Batch, Device, UntypedBuffer};
 use scry_test_support::on_each_device;
 
 use super::super::Graph;
@@ -69,7 +69,7 @@ fn snapshots(plan: &Plan, specialised: &Specialised, x: &Tensor) -> Vec<(usize, 
     }
     let given = [("x", x)];
     let inputs = plan.inputs(call, &given).unwrap();
-    let outputs = plan.submit(call, specialised, &inputs, &mut |batch, position, _| {
+    let mut copy = |batch: &mut Batch, position: usize, _: &UntypedBuffer| {
         let mut copied = Vec::new();
         for arena in arenas {
             let copy = device.alloc_untyped(None, arena.byte_size() as usize)?;
@@ -78,7 +78,8 @@ fn snapshots(plan: &Plan, specialised: &Specialised, x: &Tensor) -> Vec<(usize, 
         }
         copies.push((position, copied));
         Ok(())
-    });
+    };
+    let outputs = plan.submit(call, specialised, &inputs, Some(&mut copy));
     // What hostile kernels do not reach has no canary.
     let kept = outputs.unwrap()[1].read::<f32>(call).unwrap();
     let is_kept = |it: &f32| (it - 1.5 * std::f32::consts::E).abs() < 1e-4;

@@ -1,4 +1,6 @@
 //! Tests of plans that need their memory, or their kernels as data.
 
 mod canaries;
+mod epilogues;
 mod portable;
+mod recordings;

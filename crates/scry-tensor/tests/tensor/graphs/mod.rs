@@ -6,6 +6,7 @@ mod numbers;
 mod plans;
 mod random;
 mod recording;
+mod replays;
 mod rows;
 mod sizes;
 mod states;

@@ -67,36 +67,13 @@ fn feed_forward_network_shares_memory() {
         x = ok(x.add(ok(h.matmul(&w))));
     }
     let report = ok(ok(g.compile(&[x])).explain());
-    // A layer: three products, the gate, and the residual sum. The repeated element of `up` is
-    // stored as a matrix once.
+    // A layer: three products, the gate, and the residual sum, which is part of the last product
+    // unless it reads the input or is the output. The repeated element of `up` is stored as a
+    // matrix once.
     let (constant, run): (Vec<_>, Vec<_>) = report.kernels.iter().partition(|it| it.is_constant);
-    assert_eq!((constant.len(), run.len()), (1, 60), "{report}");
+    assert_eq!((constant.len(), run.len()), (1, 12 * 4 + 2), "{report}");
     let total: u64 = report.arenas.iter().sum();
     assert!(total as f64 <= 1.05 * report.peak as f64, "{:?} {}", report.arenas, report.peak);
-}
-
-/// Returns the driver calls of a run, of a chain of `sums` reductions and maps.
-fn driver_calls(sums: usize) -> u64 {
-    let faults = testing::FaultPlan::new(testing::Fault::DeviceLost, u64::MAX);
-    let gpu = testing::open_with_faults("cpu", &faults).expect("the CPU device");
-    let g = ok(Graph::new(&gpu));
-    let mut y = ok(g.input("x", [8, 8]));
-    for _ in 0..sums {
-        let sum = ok(y.sum_keepdim(0));
-        y = ok(y.sub(&sum));
-    }
-    let plan = ok(g.compile(&[y]));
-    assert!(ok(plan.explain()).kernels.len() >= 2 * sums);
-    let data = ok(Tensor::from_slice(&[1.0f32; 64], [8, 8], &gpu));
-    let before = faults.calls();
-    let _out = ok(plan.run(&[("x", &data)]));
-    faults.calls() - before
-}
-
-#[test]
-fn run_is_one_submission() {
-    // Each needs memory for the output, and submits; more submissions would be more calls.
-    assert_eq!((driver_calls(1), driver_calls(7)), (2, 2));
 }
 
 #[test]

@@ -372,8 +372,8 @@ pub fn compare(seed: u64, gpu: &Device) {
     if seed.is_multiple_of(4) {
         plan.check(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
-    // Twice: the second run finds the memory as the first one left it.
-    for _ in 0..2 {
+    // The second run finds the memory as the first one left it, and records; the third one replays.
+    for _ in 0..3 {
         let found = plan.run(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
         for (n, (found, wanted)) in found.iter().zip(&program.outputs).enumerate() {
             assert_same(found, &tensors[*wanted], &format!("{what}: output {n}"));

@@ -14,8 +14,11 @@ use crate::backend::cuda::device::{Current, Gpu};
 use crate::backend::cuda::ffi::types::attribute;
 use crate::backend::cuda::lock;
 use crate::backend::no_times;
+use crate::backend::shared::command_checks::no_recording;
 use crate::backend::shared::timers::Timers;
 use crate::core::command::{Command, Dispatch, Step};
+use crate::core::driver::{RecordingMark, Work};
+use crate::core::id::Slots;
 
 /// Timeout for the issued part of a submission that failed halfway.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,6 +73,23 @@ impl Queue {
             state.timers.insert(number, timer);
         }
         Ok(number)
+    }
+
+    /// Submits steps and graphs, in order, and returns the submission's number.
+    pub(crate) fn submit_all(
+        &self,
+        tables: Tables<'_>,
+        recordings: &Slots<RecordingMark, Graph>,
+        works: &[Work<'_>],
+    ) -> Result<u64> {
+        let current = self.gpu.current()?;
+        let state = &mut *lock(&self.state);
+        let (has_issued, announced) = (false, false);
+        let mut run =
+            Run { queue: self, tables, state, timer: None, has_issued, announced, last: None };
+        let issued = works.iter().try_for_each(|work| run.work(recordings, work));
+        let Run { has_issued, .. } = run;
+        self.close(current, state, has_issued, issued)
     }
 
     /// Submits a graph and returns the submission's number.
@@ -205,6 +225,36 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// Issues one work of a sequence.
+    fn work(&mut self, recordings: &Slots<RecordingMark, Graph>, work: &Work<'a>) -> Result<()> {
+        match *work {
+            Work::Once(steps) => self.segments(steps),
+            Work::Replay(id) => {
+                let Some(graph) = recordings.get(id) else {
+                    return Err(self.queue.gpu.defect_error("cuGraphLaunch", no_recording(id)));
+                };
+                if graph.polls {
+                    self.announce()?;
+                }
+                self.last = None;
+                self.has_issued = true;
+                graph.launch(&self.queue.timeline.main)
+            }
+            Work::Sequence(works) => works.iter().try_for_each(|work| self.work(recordings, work)),
+        }
+    }
+
+    /// Writes the submission's number for kernels that poll, once.
+    fn announce(&mut self) -> Result<()> {
+        if !self.announced {
+            self.queue.timeline.announce(self.state.last + 1)?;
+            self.announced = true;
+            // The number was written by the main stream.
+            self.last = None;
+        }
+        Ok(())
+    }
+
     fn segments(&mut self, steps: &'a [Step]) -> Result<()> {
         overlap::segments(steps).try_for_each(|segment| self.segment(segment))
     }
@@ -213,10 +263,7 @@ impl<'a> Run<'a> {
         let tables = self.tables;
         let mut dispatches = overlap::dispatches(segment);
         if !self.announced && dispatches.any(|dispatch| tables.polls(dispatch)) {
-            self.queue.timeline.announce(self.state.last + 1)?;
-            self.announced = true;
-            // The number was written by the main stream.
-            self.last = None;
+            self.announce()?;
         }
         match self.stream_count(segment) {
             1 => overlap::commands(segment).try_for_each(|command| self.issue_in_order(command)),

@@ -96,6 +96,21 @@ fn cancelled_replay_spares_the_next() {
     }
 }
 
+#[test]
+fn cancelled_sequence_keeps_its_transfers() {
+    let Some(driver) = driver() else { return };
+    let marked = range(driver.device_memory(4), 4);
+    let recording = driver.record(&[full_barrier(), endless(&*driver)]).unwrap();
+    for round in 1..4 {
+        let (before, after) = ([mark(marked, 0)], [full_barrier(), mark(marked, round)]);
+        let works = [Work::Once(&before), Work::Replay(recording), Work::Once(&after)];
+        let submission = driver.submit(Work::Sequence(&works), false).unwrap();
+        assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
+        assert_eq!(cancel_up_to(&*driver, submission), Some(submission));
+        assert_eq!(driver.words(marked), [round]);
+    }
+}
+
 /// If the driver blocked, the host could not cancel the work in front.
 #[test]
 fn queue_accepts_submissions_behind_endless_kernel() {

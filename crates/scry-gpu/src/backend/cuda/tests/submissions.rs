@@ -33,6 +33,12 @@ fn empty_submissions_finish_in_order() {
 }
 
 #[test]
+fn sequences_are_one_submission() {
+    let Some(driver) = driver() else { return };
+    bodies::sequences_are_one_submission(&*driver);
+}
+
+#[test]
 fn replays_may_overlap() {
     let Some(driver) = driver() else { return };
     bodies::replays_may_overlap(&*driver);

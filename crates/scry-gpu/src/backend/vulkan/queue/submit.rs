@@ -16,12 +16,14 @@ use crate::backend::no_times;
 use crate::backend::shared::cancellation::{
     CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
 };
+use crate::backend::shared::command_checks::no_recording;
 use crate::backend::shared::timers::Timers;
 use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::lock;
 use crate::backend::vulkan::memory::Block;
 use crate::core::command::{Command, Step};
-use crate::core::driver::{Cancelled, SubmissionIndex};
+use crate::core::driver::{Cancelled, RecordingMark, SubmissionIndex, Work};
+use crate::core::id::Slots;
 
 /// Number of steps in the first chunk of a long list; on a GPU, in every chunk. Encoding 128 steps
 /// takes about ten times as long as a submission.
@@ -167,6 +169,51 @@ impl Queue {
             state.timers.insert(value, timer);
         }
         Ok(value)
+    }
+
+    /// Submits steps and recordings, in order, in one call of the driver; returns the timeline
+    /// value that they signal.
+    pub(crate) fn submit_all(
+        &self,
+        timeline: &Timeline,
+        tables: Tables<'_>,
+        recordings: &Slots<RecordingMark, Commands>,
+        works: &[Work<'_>],
+    ) -> Result<u64> {
+        let mut state = lock(&self.state);
+        let (mut used, mut buffers) = (Vec::new(), Vec::with_capacity(works.len()));
+        let encoded = works.iter().try_for_each(|work| {
+            let buffer = match *work {
+                Work::Once(steps) => {
+                    let mut commands = state.take_commands(&self.gpu, timeline)?;
+                    let encoded = self.encode(&mut state, &mut commands, tables, steps, None);
+                    let buffer = commands.buffer;
+                    used.push(commands);
+                    encoded.map(|()| buffer)?
+                }
+                Work::Replay(id) => match recordings.get(id) {
+                    Some(recording) => recording.buffer,
+                    None => return Err(self.gpu.defect_error("vkQueueSubmit", no_recording(id))),
+                },
+                Work::Sequence(_) => {
+                    let why = "a sequence contains a sequence".to_owned();
+                    return Err(self.gpu.defect_error("vkQueueSubmit", why));
+                }
+            };
+            buffers.push(buffer);
+            Ok(())
+        });
+        let submitted = encoded.and_then(|()| self.queue_submit(&mut state, timeline, &buffers));
+        match submitted {
+            Ok(value) => {
+                state.busy.extend(used.into_iter().map(|commands| (value, commands)));
+                Ok(value)
+            }
+            Err(error) => {
+                state.free.append(&mut used);
+                Err(error)
+            }
+        }
     }
 
     /// Submits the command buffer of a recording; returns the timeline value that it signals.

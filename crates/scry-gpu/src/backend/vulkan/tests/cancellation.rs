@@ -120,5 +120,9 @@ fn replays_are_cancelled() {
         let first = driver.submit(Work::Replay(recording), false).unwrap();
         assert!(!driver.wait(first, Duration::from_millis(20)).unwrap());
         assert_eq!(cancel_up_to(&driver, first), Some(Cancelled { first, last: first }));
+        let works = [Work::Once(&[]), Work::Replay(recording), Work::Replay(recording)];
+        let first = driver.submit(Work::Sequence(&works), false).unwrap();
+        assert!(!driver.wait(first, Duration::from_millis(20)).unwrap());
+        assert_eq!(cancel_up_to(&driver, first), Some(Cancelled { first, last: first }));
     }
 }

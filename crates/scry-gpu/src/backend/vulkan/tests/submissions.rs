@@ -33,6 +33,11 @@ fn empty_submissions_finish_in_order() {
 }
 
 #[test]
+fn sequences_are_one_submission() {
+    drivers().iter().for_each(|driver| bodies::sequences_are_one_submission(driver));
+}
+
+#[test]
 fn replays_may_overlap() {
     drivers().iter().for_each(|driver| bodies::replays_may_overlap(driver));
 }

@@ -16,10 +16,10 @@ pub(super) struct Encoded {
 }
 
 /// Encodes operations. With a timer, each dispatch has a pass of its own.
-pub(super) fn encode(
+pub(super) fn encode<'o>(
     gpu: &Gpu,
     pool: &Pool,
-    operations: &[Operation],
+    operations: impl Iterator<Item = &'o Operation>,
     timer: Option<&Timer>,
 ) -> Result<Encoded> {
     let descriptor = CommandEncoderDescriptor::default();

@@ -68,21 +68,22 @@ impl Queue {
         Ok(self.word_kernels.get_or_init(|| kernels))
     }
 
-    /// Executes operations; returns the number of the submission.
+    /// Executes lists of operations, in order; returns the number of the submission.
     pub(in crate::backend::wgpu) fn submit(
         &self,
-        operations: &[Operation],
+        lists: &[&[Operation]],
         timed: bool,
     ) -> Result<u64> {
         let gpu = &self.gpu;
         let is_dispatch = |it: &&Operation| matches!(it, Operation::Launch(it) if it.is_dispatch);
+        let operations = || lists.iter().copied().flatten();
         let timer = match timed {
-            true => Timer::new(gpu, operations.iter().filter(is_dispatch).count())?,
+            true => Timer::new(gpu, operations().filter(is_dispatch).count())?,
             false => None,
         };
         let mut state = lock(&self.state);
         let encoded = gpu.call("CommandEncoder::finish", || {
-            execute::encode(gpu, &self.pool, operations, timer.as_ref())
+            execute::encode(gpu, &self.pool, operations(), timer.as_ref())
         })??;
         let number = state.last + 1;
         self.timeline.shared.begin(number, 1 + encoded.mappings.len());

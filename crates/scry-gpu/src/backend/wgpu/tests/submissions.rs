@@ -18,6 +18,7 @@ driver_tests! {
     submission_indices_increase
     empty_submissions_finish_in_order
     replays_may_overlap
+    sequences_are_one_submission
     wait_ends_at_its_timeout
     each_dispatch_is_timed_once
     threads_share_a_driver

@@ -1,0 +1,122 @@
+//! Plans with fixed inputs and outputs, whose runs only replay a recording.
+
+use std::fmt;
+
+use scry_gpu::Recording;
+
+use super::compiled::Plan;
+use crate::error::{Call, Result};
+use crate::tensor::Tensor;
+
+/// A [`Plan`] with fixed inputs, recorded for repeated runs: see [`Plan::bind`].
+///
+/// It keeps what it uses: the plan can be dropped. Its states are those of the plan, as is its
+/// memory: runs of both are executed one after the other, in the order of their calls.
+#[must_use = "nothing is computed until it is run"]
+pub struct BoundPlan {
+    recording: Recording,
+    outputs: Vec<Tensor>,
+}
+
+impl Plan {
+    /// Records a run of inputs, for loops: [`BoundPlan::run`] submits it again, and the time of the
+    /// host is that of one call of the driver, however many kernels there are. Input that changes
+    /// from run to run belongs in a [`State`](crate::State), which the plan itself advances.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let position = g.state_with_dtype("position", [1], DType::U32)?;
+    /// let row = g.input("table", [4, 2])?.index_select(0, &position.read())?;
+    /// position.write(.., &position.read().add(1u32)?)?;
+    /// let plan = g.compile(&[row])?;
+    ///
+    /// let table = Tensor::new([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], &gpu)?;
+    /// let bound = plan.bind(&[("table", &table)])?;
+    /// for n in 0..4 {
+    ///     bound.run()?;
+    ///     let first = (2 * n + 1) as f32;
+    ///     assert_eq!(bound.outputs()[0].to_vec::<f32>()?, [first, first + 1.0]);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    #[track_caller]
+    pub fn bind(&self, inputs: &[(&str, &Tensor)]) -> Result<BoundPlan> {
+        let call = Call::new("Plan::bind");
+        let inputs = self.inputs(call, inputs)?;
+        let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
+        let mut batch = self.device().batch();
+        let mut packed = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            packed.push(self.packed(call, &mut batch, input)?);
+        }
+        let target = self.shared().target();
+        let (recording, outputs) = specialised.bind(target, call, batch, &packed)?;
+        let outputs = outputs.into_iter().map(Tensor::from).collect();
+        Ok(BoundPlan { recording, outputs })
+    }
+}
+
+impl BoundPlan {
+    /// Submits a run, without waiting for it. It overwrites the elements of
+    /// [`outputs`](Self::outputs), after the operations on them that were submitted before.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let count = g.state("count", [1])?;
+    /// count.write(.., &count.read().add(1.0)?)?;
+    /// let plan = g.compile(&[count.read()])?;
+    /// let bound = plan.bind(&[])?;
+    /// for _ in 0..10 {
+    ///     bound.run()?;
+    /// }
+    /// assert_eq!(plan.state("count")?.item::<f32>()?, 10.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[track_caller]
+    pub fn run(&self) -> Result<()> {
+        let call = Call::new("BoundPlan::run");
+        self.recording.replay().map(drop).map_err(|error| call.gpu(error))
+    }
+
+    /// Returns the outputs, in the order of [`Graph::compile`](crate::Graph::compile). Their
+    /// elements are those of the latest run, and zero before the first: operations on them compute
+    /// with the elements at that time.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let plan = g.compile(&[g.input("x", [2])?.exp()?])?;
+    /// let bound = plan.bind(&[("x", &Tensor::new([0.0f32, 1.0], &gpu)?)])?;
+    /// let y = &bound.outputs()[0];
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0]);
+    /// bound.run()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, std::f32::consts::E]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn outputs(&self) -> &[Tensor] {
+        &self.outputs
+    }
+}
+
+impl fmt::Debug for BoundPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundPlan")
+            .field("recording", &self.recording)
+            .field("outputs", &self.outputs.len())
+            .finish()
+    }
+}

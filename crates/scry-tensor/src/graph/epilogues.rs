@@ -1,0 +1,254 @@
+//! Fuses the maps after products into them, where the kernel library has an epilogue for what they
+//! compute: a factor, a bias of one element for each column, a residual, and an activation.
+//!
+//! Library kernels compute epilogues with the sums before these are rounded for storage, and some
+//! functions by approximate instructions. Their results differ from those of separate kernels
+//! within the bounds of [`Fusion::Full`].
+
+use scry_gpu::kir::{BinaryOp, Type};
+use scry_kernels::Activation;
+
+use super::Fusion;
+use super::group::Limits;
+use super::grouped::{BufferId, Grouped, Kernel, Origin, Work};
+use super::reason::Reason;
+use crate::dtype::DType;
+use crate::expr::{Expression, Id, Map, Scalar};
+use crate::op::{FusedProduct, Library, Number};
+use crate::ops::activations;
+use crate::shape::Layout;
+
+/// The most terms of a sum: the product, the bias and the residual.
+const MAX_TERMS: usize = 3;
+
+/// Replaces products and the maps after them by products with epilogues.
+pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits) {
+    if limits.fusion != Fusion::Full {
+        return;
+    }
+    let mut fused = vec![false; grouped.kernels.len()];
+    for position in 0..grouped.kernels.len() {
+        let Some(product) = product_before(grouped, position, &fused) else { continue };
+        match epilogue(grouped, product, position, limits) {
+            Ok(kernel) => {
+                grouped.kernels[position] = kernel;
+                fused[product] = true;
+            }
+            Err(why) => grouped.kernels[product].reason = Reason::Product(why),
+        }
+    }
+    let mut fused = fused.into_iter();
+    grouped.kernels.retain(|_| !fused.next().unwrap_or(false));
+}
+
+/// Returns the product whose result only a map reads.
+fn product_before(grouped: &Grouped, position: usize, fused: &[bool]) -> Option<usize> {
+    let Work::Map { operands, .. } = &grouped.kernels[position].work else { return None };
+    let is_product = |kernel: &Kernel| {
+        matches!(
+            &kernel.work,
+            Work::Library { library: Library::Matmul | Library::Contraction(_), .. }
+        )
+    };
+    let reads = |kernel: &Kernel, buffer: BufferId| {
+        kernel.operands().iter().filter(|operand| **operand == buffer).count()
+    };
+    let before = (0..position).rev().filter(|n| !fused[*n]);
+    let mut products = before.filter(|n| is_product(&grouped.kernels[*n]));
+    products.find(|n| {
+        let result = grouped.kernels[*n].result;
+        operands.iter().any(|(operand, _)| *operand == result)
+            && grouped.buffers[result.index()].origin == Origin::Result
+            && grouped.kernels.iter().map(|kernel| reads(kernel, result)).sum::<usize>() == 1
+    })
+}
+
+/// Returns the kernel that computes a product and the map after it, or why there is none.
+fn epilogue(
+    grouped: &Grouped,
+    product: usize,
+    position: usize,
+    limits: Limits,
+) -> Result<Kernel, &'static str> {
+    let (first, last) = (&grouped.kernels[product], &grouped.kernels[position]);
+    let (
+        Work::Library { operands: factors, flops, .. },
+        Work::Map { map, operands, arguments, .. },
+    ) = (&first.work, &last.work)
+    else {
+        return Err("it is no map");
+    };
+    let dtype = factors[0].2;
+    if map.output != dtype || map.operands.iter().any(|operand| *operand != dtype) {
+        return Err("the types differ");
+    }
+    if last.value.as_ref().is_none_or(|(_, views)| !views.is_empty()) {
+        return Err("it is stored as a view");
+    }
+    let (activation, sum) = activation(map);
+    let is_slow = limits.is_cpu && matches!(activation, Activation::Gelu | Activation::Silu);
+    if is_slow {
+        return Err("the processor computes the function faster in a kernel of its own");
+    }
+    let columns = factors[1].1.shape[2];
+    let result = &grouped.buffers[last.result.index()];
+    let mut new = FusedProduct {
+        factor: Number::from(1.0),
+        has_bias: false,
+        has_residual: false,
+        activation,
+    };
+    let (mut bias, mut residual, mut has_product) = (None, None, false);
+    for term in terms(map, sum)? {
+        let (operand, factor) = factor_and_operand(map, term, arguments)?;
+        let (buffer, layout) = &operands[operand];
+        let is_whole = layout.is_contiguous() && layout.offset == 0;
+        let is_result = is_whole && grouped.buffers[buffer.index()].bytes == result.bytes;
+        if *buffer == first.result {
+            if !is_result || has_product {
+                return Err("it is read in another order");
+            }
+            (has_product, new.factor) = (true, factor);
+        } else if factor != Number::from(1.0) {
+            return Err("an operand has a factor");
+        } else if bias.is_none() && is_bias(layout, columns) {
+            bias = Some((*buffer, layout.clone()));
+        } else if residual.is_none()
+            && is_result
+            && is_replaceable(grouped, *buffer, last, position)
+        {
+            residual = Some((*buffer, layout.clone()));
+        } else {
+            return Err("an operand is neither a bias nor a residual that nothing else needs");
+        }
+    }
+    if !has_product {
+        return Err("it is no sum with the product");
+    }
+    let read: Vec<BufferId> = factors.iter().map(|(buffer, ..)| *buffer).collect();
+    let between = &grouped.kernels[product + 1..position];
+    if between.iter().flat_map(Kernel::results).any(|written| read.contains(&written)) {
+        return Err("a state is written between them");
+    }
+    if residual.as_ref().is_some_and(|(buffer, _)| read.contains(buffer)) {
+        return Err("the residual is an operand of the product");
+    }
+    (new.has_bias, new.has_residual) = (bias.is_some(), residual.is_some());
+    let mut operands = factors.clone();
+    operands.extend([bias, residual].into_iter().flatten().map(|(it, layout)| (it, layout, dtype)));
+    let work = Work::Library { library: Library::FusedProduct(new), operands, flops: *flops };
+    let nodes = [&first.nodes[..], &last.nodes].concat();
+    Ok(Kernel { work, nodes, ..last.clone() })
+}
+
+/// Returns whether a layout repeats a row of the columns' elements.
+fn is_bias(layout: &Layout, columns: usize) -> bool {
+    let (Some((len, sizes)), Some((stride, others))) =
+        (layout.shape.split_last(), layout.strides.split_last())
+    else {
+        return false;
+    };
+    *len == columns
+        && (*stride == 1 || columns == 1)
+        && layout.offset == 0
+        && sizes.iter().product::<usize>() > 1
+        && sizes.iter().zip(others).all(|(size, stride)| *size == 1 || *stride == 0)
+}
+
+/// Returns whether the result of a kernel can replace an operand that no later kernel reads.
+fn is_replaceable(grouped: &Grouped, buffer: BufferId, kernel: &Kernel, position: usize) -> bool {
+    let is_result = |id: BufferId| grouped.buffers[id.index()].origin == Origin::Result;
+    let later = &grouped.kernels[position + 1..];
+    is_result(buffer)
+        && is_result(kernel.result)
+        && !later.iter().any(|kernel| kernel.operands().contains(&buffer))
+}
+
+/// Returns the activation that is computed last, and its operand.
+fn activation(map: &Map) -> (Activation, Id) {
+    let last = stripped(map, map.result);
+    for (activation, function) in activations() {
+        let mut e = Expression::default();
+        let x = e.operand(DType::F32);
+        let result = function(&mut e, x);
+        let template = e.finish(result, DType::F32);
+        let mut operand = None;
+        if unify(&template, template.result, map, last, &mut operand)
+            && let Some(operand) = operand
+        {
+            return (activation, operand);
+        }
+    }
+    (Activation::None, last)
+}
+
+/// Returns the step without the roundings between operations.
+fn stripped(map: &Map, mut id: Id) -> Id {
+    while let (Scalar::Round(_, inner) | Scalar::Opaque(inner), _) = map.scalars[id.index()] {
+        id = inner;
+    }
+    id
+}
+
+/// Returns whether a step is what a template computes of its operand, which is returned, too.
+fn unify(template: &Map, of: Id, map: &Map, id: Id, operand: &mut Option<Id>) -> bool {
+    let id = stripped(map, id);
+    let (wanted, ty) = template.scalars[of.index()];
+    let (found, found_ty) = map.scalars[id.index()];
+    if let Scalar::Load(_) = wanted {
+        return found_ty == Type::F32 && *operand.get_or_insert(id) == id;
+    }
+    let mut same = |a: Id, b: Id| unify(template, a, map, b, operand);
+    ty == found_ty
+        && match (wanted, found) {
+            (Scalar::Constant(a), Scalar::Constant(b)) => a == b,
+            (Scalar::Unary(op, a), Scalar::Unary(other, b)) => op == other && same(a, b),
+            (Scalar::Binary(op, a, b), Scalar::Binary(other, c, d)) => {
+                op == other && same(a, c) && same(b, d)
+            }
+            (Scalar::Select(a, b, c), Scalar::Select(d, e, f)) => {
+                same(a, d) && same(b, e) && same(c, f)
+            }
+            _ => false,
+        }
+}
+
+/// Returns the terms of a sum.
+fn terms(map: &Map, sum: Id) -> Result<Vec<Id>, &'static str> {
+    let (mut pending, mut terms) = (vec![sum], Vec::new());
+    while let Some(id) = pending.pop() {
+        let id = stripped(map, id);
+        match map.scalars[id.index()].0 {
+            Scalar::Binary(BinaryOp::Add, a, b) if map.scalars[id.index()].1 == Type::F32 => {
+                pending.extend([b, a]);
+            }
+            _ => terms.push(id),
+        }
+        if terms.len() + pending.len() > MAX_TERMS {
+            return Err("the sum has more terms than an epilogue");
+        }
+    }
+    Ok(terms)
+}
+
+/// Returns the operand that a term loads, and the number that it is multiplied with.
+fn factor_and_operand(
+    map: &Map,
+    term: Id,
+    arguments: &[u32],
+) -> Result<(usize, Number), &'static str> {
+    const WHY: &str = "no epilogue computes it";
+    let of = |id: Id| map.scalars[stripped(map, id).index()].0;
+    let (load, factor) = match of(term) {
+        Scalar::Binary(BinaryOp::Mul, a, b) => match (of(a), of(b)) {
+            (load @ Scalar::Load(_), Scalar::Argument(n))
+            | (Scalar::Argument(n), load @ Scalar::Load(_)) => {
+                (load, f32::from_bits(arguments[n as usize]))
+            }
+            _ => return Err(WHY),
+        },
+        load => (load, 1.0),
+    };
+    let Scalar::Load(operand) = load else { return Err(WHY) };
+    Ok((operand as usize, Number::from(factor)))
+}

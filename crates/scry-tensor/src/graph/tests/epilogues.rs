@@ -1,0 +1,164 @@
+//! Maps that are fused into the products before them.
+
+use crate::{DType, Device, Fusion, Graph, PlanReport, Result, Tensor};
+
+/// Inputs of the graphs: matrices, a bias, and a residual that is computed.
+struct Inputs {
+    a: Tensor,
+    b: Tensor,
+    bias: Tensor,
+    residual: Tensor,
+}
+
+/// Compiles a function of inputs with and without fusion, checks that both agree and returns the
+/// report of the fused plan.
+fn check(gpu: &Device, dtype: DType, function: impl Fn(&Inputs) -> Result<Tensor>) -> PlanReport {
+    let data = |shape: &[usize], seed: u64| {
+        Tensor::randn(shape, seed, DType::F32, gpu).unwrap().cast(dtype).unwrap()
+    };
+    let given = [
+        ("a", data(&[12, 20], 1)),
+        ("b", data(&[20, 16], 2)),
+        ("bias", data(&[16], 3)),
+        ("c", data(&[12, 16], 4)),
+    ];
+    let compile = |fusion| {
+        let g = Graph::new(gpu).unwrap();
+        g.set_fusion(fusion);
+        let input = |(name, data): &(&str, Tensor)| {
+            g.input_with_dtype(name, data.shape().to_vec(), dtype).unwrap()
+        };
+        let [a, b, bias, c] = given.each_ref().map(input);
+        // A result in an arena.
+        let residual = c.cumsum(-1).unwrap();
+        let inputs = Inputs { a, b, bias, residual };
+        // A result in an arena too: it is read by the last kernel.
+        g.compile(&[function(&inputs).unwrap().cumsum(-1).unwrap()]).unwrap()
+    };
+    let [fused, single] = [Fusion::Full, Fusion::None].map(compile);
+    let names: Vec<&str> = fused.input_names().collect();
+    let given: Vec<(&str, &Tensor)> = given
+        .iter()
+        .filter(|(name, _)| names.contains(name))
+        .map(|(name, data)| (*name, data))
+        .collect();
+    fused.check(&given).unwrap();
+    for _ in 0..3 {
+        let values = [&fused, &single].map(|plan| {
+            let out = plan.run(&given).unwrap();
+            out[0].cast(DType::F32).unwrap().to_vec::<f32>().unwrap()
+        });
+        let tolerance = if dtype == DType::F32 { 1e-4 } else { 0.3 };
+        for (found, wanted) in values[0].iter().zip(&values[1]) {
+            assert!((found - wanted).abs() <= tolerance * wanted.abs().max(1.0), "{values:?}");
+        }
+    }
+    fused.explain().unwrap()
+}
+
+/// Returns the operations of the kernel with the product.
+fn product(report: &PlanReport) -> Vec<&'static str> {
+    let kernels = report.kernels.iter();
+    let found = kernels.map(|it| it.ops.clone()).find(|ops| ops.contains(&"Tensor::matmul"));
+    found.unwrap()
+}
+
+#[test]
+fn sums_and_activations_are_fused() {
+    let gpu = Device::open("cpu").unwrap();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let report = check(&gpu, dtype, |it| it.a.matmul(&it.b)?.add(&it.bias)?.relu());
+        assert_eq!(product(&report), ["Tensor::matmul", "Tensor::add", "Tensor::relu"]);
+        let report = check(&gpu, dtype, |it| it.bias.add(it.a.matmul(&it.b)?.mul(0.5)?));
+        assert_eq!(product(&report), ["Tensor::matmul", "Tensor::mul", "Tensor::add"]);
+        let report = check(&gpu, dtype, |it| it.residual.add(it.a.matmul(&it.b)?));
+        assert_eq!(product(&report), ["Tensor::matmul", "Tensor::add"]);
+        let kernels = report.kernels.iter().filter(|it| it.ops.contains(&"Tensor::matmul"));
+        assert!(kernels.into_iter().all(|it| it.is_in_place), "{report}");
+        let report = check(&gpu, dtype, |it| {
+            it.residual.add(it.a.matmul(&it.b)?.mul(-2.0)?.add(&it.bias)?)?.relu()
+        });
+        let all = ["Tensor::matmul", "Tensor::mul", "Tensor::add", "Tensor::add", "Tensor::relu"];
+        assert_eq!(product(&report), all);
+    }
+}
+
+#[test]
+fn contractions_are_fused() {
+    let gpu = Device::open("cpu").unwrap();
+    let report = check(&gpu, DType::F32, |it| it.a.einsum("ik,kj->ij", &it.b)?.add(&it.bias));
+    let kernels: Vec<_> = report.kernels.iter().map(|it| it.ops.clone()).collect();
+    assert!(kernels.contains(&vec!["Tensor::einsum", "Tensor::add"]), "{report}");
+}
+
+#[test]
+fn fused_relu_keeps_nan() {
+    let gpu = Device::open("cpu").unwrap();
+    let g = Graph::new(&gpu).unwrap();
+    let (a, b) = (g.input("a", [2, 2]).unwrap(), g.input("b", [2, 2]).unwrap());
+    let plan = g.compile(&[a.matmul(&b).unwrap().relu().unwrap()]).unwrap();
+    assert_eq!(plan.explain().unwrap().kernels.len(), 1);
+    let a = Tensor::new([[f32::NAN, 1.0], [1.0, -2.0]], &gpu).unwrap();
+    let b = Tensor::new([[1.0f32, 1.0], [1.0, 0.0]], &gpu).unwrap();
+    let out = plan.run(&[("a", &a), ("b", &b)]).unwrap()[0].to_vec::<f32>().unwrap();
+    assert!(out[0].is_nan() && out[1].is_nan(), "{out:?}");
+    assert_eq!(out[2..], [0.0, 1.0]);
+}
+
+/// Returns why the product is not fused.
+fn why(report: &PlanReport) -> String {
+    let kernels = report.kernels.iter();
+    let product = kernels.filter(|it| it.ops[0] == "Tensor::matmul").map(|it| it.stored.clone());
+    product.last().unwrap_or_else(|| panic!("{report}"))
+}
+
+#[test]
+fn other_maps_are_kernels_of_their_own() {
+    let gpu = Device::open("cpu").unwrap();
+    let check = |function: fn(&Inputs) -> Result<Tensor>| why(&check(&gpu, DType::F32, function));
+    let prefix = "computed by the kernel library";
+    let because = |why: &str| format!("{prefix}, without what follows: {why}");
+    assert_eq!(check(|it| it.a.matmul(&it.b)?.exp()), because("no epilogue computes it"));
+    let found = check(|it| it.a.matmul(&it.b)?.mul(&it.residual));
+    assert_eq!(found, because("no epilogue computes it"));
+    // A bias of the rows.
+    let found = check(|it| it.a.matmul(&it.b)?.add(it.residual.i((.., ..1))?));
+    assert_eq!(
+        found,
+        because("an operand is neither a bias nor a residual that nothing else needs")
+    );
+    // The residual is needed later.
+    let found = check(|it| {
+        let sum = it.a.matmul(&it.b)?.add(&it.residual)?;
+        sum.cumsum(-1)?.add(&it.residual)
+    });
+    assert_eq!(
+        found,
+        because("an operand is neither a bias nor a residual that nothing else needs")
+    );
+    // Several kernels read the product.
+    let found = check(|it| {
+        let product = it.a.matmul(&it.b)?;
+        product.relu()?.add(product.cumsum(-1)?)
+    });
+    assert_eq!(found, prefix);
+}
+
+#[test]
+fn states_are_read_before_they_are_written() {
+    let gpu = Device::open("cpu").unwrap();
+    let g = Graph::new(&gpu).unwrap();
+    let state = g.state("state", [2, 2]).unwrap();
+    let x = g.input("x", [2, 2]).unwrap();
+    let product = x.matmul(state.read()).unwrap();
+    state.write(.., &x).unwrap();
+    let after = state.read().sum(0).unwrap();
+    // Recorded after the write, with the product of the state before it.
+    let y = product.add(&after).unwrap();
+    let plan = g.compile(&[y]).unwrap();
+    let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu).unwrap();
+    for wanted in [[4.0f32, 6.0, 4.0, 6.0], [11.0, 16.0, 19.0, 28.0]] {
+        let out = plan.run(&[("x", &x)]).unwrap();
+        assert_eq!(out[0].to_vec::<f32>().unwrap(), wanted);
+    }
+}
