@@ -11,7 +11,7 @@ use super::stop::StopFilter;
 use crate::error::Result;
 use crate::tokenizer::DecodeStream;
 
-/// Steps that are submitted before the results of earlier ones are read.
+/// Steps of a submission. The next ones are submitted before the results of these are read.
 const STEPS: usize = 4;
 
 /// Why generation ended.
@@ -42,9 +42,12 @@ pub struct Generation<'d> {
     /// `None` once the text has ended.
     stream: Option<DecodeStream>,
     filter: StopFilter,
-    /// Tokens that are submitted and not read yet.
-    pending: VecDeque<Tensor>,
-    /// How many tokens are submitted, of at most `limit`.
+    /// Tokens that are read, and not part of the text yet.
+    ready: VecDeque<u32>,
+    /// Copies of the tokens that were chosen, with the number of those that are submitted by then.
+    pending: VecDeque<(Tensor, usize)>,
+    /// How many tokens are read, and how many are submitted, of at most `limit`.
+    read: usize,
     submitted: usize,
     limit: usize,
     limit_reason: StopReason,
@@ -72,9 +75,13 @@ impl<'d> Generation<'d> {
             0 => {
                 decoder.adopt(tokens);
             }
-            _ => pending.extend(decoder.prefill(head, tokens, sampling)?),
+            _ => {
+                decoder.prefill(head, tokens, sampling)?;
+                pending.push_back((decoder.plans.tokens()?, 1));
+            }
         }
-        let (submitted, generated) = (pending.len(), 0);
+        let (read, submitted, generated) = (0, pending.len(), 0);
+        let ready = VecDeque::new();
         let stream = Some(decoder.tokenizer.decode_stream());
         let filter = StopFilter::new(&sampling.stops);
         let reason = None;
@@ -83,7 +90,9 @@ impl<'d> Generation<'d> {
             head,
             stream,
             filter,
+            ready,
             pending,
+            read,
             submitted,
             limit,
             limit_reason,
@@ -117,9 +126,7 @@ impl<'d> Generation<'d> {
             if self.generated == self.limit {
                 return self.end(self.limit_reason);
             }
-            self.submit()?;
-            let Some(token) = self.pending.pop_front() else { break };
-            let token = token.item::<u32>()?;
+            let Some(token) = self.token()? else { break };
             if self.decoder.tokenizer.is_end(token) {
                 return self.end(StopReason::EndOfText);
             }
@@ -150,18 +157,29 @@ impl<'d> Generation<'d> {
         Ok((!text.is_empty()).then_some(text))
     }
 
-    /// Submits steps, so that the device has work while results are read.
-    fn submit(&mut self) -> Result<()> {
-        if self.pending.len() > STEPS {
-            return Ok(());
+    /// Returns the next token. Before it waits for one, it submits the steps after it.
+    fn token(&mut self) -> Result<Option<u32>> {
+        if self.ready.is_empty() {
+            self.submit()?;
+            if let Some((tokens, submitted)) = self.pending.pop_front() {
+                let tokens = tokens.to_vec::<u32>()?;
+                let range = self.prompt + self.read..self.prompt + submitted;
+                self.ready.extend(&tokens[range]);
+                self.read = submitted;
+            }
         }
+        Ok(self.ready.pop_front())
+    }
+
+    /// Submits steps, unless there are no more.
+    fn submit(&mut self) -> Result<()> {
         let steps = STEPS.min(self.limit - self.submitted);
-        for _ in 0..steps {
+        if steps > 0 {
             // The first token follows the prompt; each step adds the one before to the cache.
             let position = self.prompt + self.submitted - 1;
-            let token = self.decoder.plans.step(self.head, position)?;
-            self.pending.push_back(token);
-            self.submitted += 1;
+            self.decoder.plans.steps(self.head, position, steps)?;
+            self.submitted += steps;
+            self.pending.push_back((self.decoder.plans.tokens()?, self.submitted));
         }
         Ok(())
     }

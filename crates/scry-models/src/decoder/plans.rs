@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use scry_tensor::{DType, Device, Graph, Plan, State, Tensor};
+use scry_tensor::{BoundPlan, DType, Device, Graph, Plan, State, Tensor};
 
 use super::llama::Llama;
 use super::sampling::{penalised, sampled};
@@ -64,6 +64,8 @@ pub(super) struct Plans {
     capacity: usize,
     cache: DType,
     plans: HashMap<Key, Plan>,
+    /// Recordings of the plans of steps, which have no inputs.
+    steps: HashMap<Key, BoundPlan>,
     /// The plan that all others share their states with.
     first: Plan,
 }
@@ -73,6 +75,8 @@ struct States {
     control: State,
     options: State,
     seen: State,
+    /// The token after each number of tokens in the cache.
+    tokens: State,
 }
 
 impl Plans {
@@ -87,11 +91,11 @@ impl Plans {
         let states = States::new(&g, &model, capacity, cache)?;
         let caches = states.caches.iter().map(|cache| cache.read().i(..0));
         let mut outputs = caches.collect::<scry_tensor::Result<Vec<_>>>()?;
-        let others = [&states.control, &states.options, &states.seen];
+        let others = [&states.control, &states.options, &states.seen, &states.tokens];
         outputs.extend(others.map(State::read));
         let first = g.compile(&outputs)?;
-        let plans = HashMap::new();
-        Ok(Self { model, device: device.clone(), capacity, cache, plans, first })
+        let (plans, steps) = (HashMap::new(), HashMap::new());
+        Ok(Self { model, device: device.clone(), capacity, cache, plans, steps, first })
     }
 
     pub(super) fn model(&self) -> &Llama {
@@ -143,10 +147,30 @@ impl Plans {
         Ok((head != Head::None).then(|| out.remove(0)))
     }
 
-    /// Submits a step after `position` tokens, and returns the next token.
-    pub(super) fn step(&mut self, head: Head, position: usize) -> Result<Tensor> {
-        let key = Key { is_prompt: false, head, context: self.context(position + 1) };
-        Ok(self.plan(key)?.run(&[])?.remove(0))
+    /// Submits steps after `position` tokens, each of which adds the token before it to the cache and
+    /// chooses the next one.
+    pub(super) fn steps(&mut self, head: Head, position: usize, count: usize) -> Result<()> {
+        let end = position + count;
+        let mut position = position;
+        while position < end {
+            // One submission for those that read as much of the cache.
+            let context = self.context(position + 1);
+            let part = end.min(context) - position;
+            let key = Key { is_prompt: false, head, context };
+            if !self.steps.contains_key(&key) {
+                let bound = self.plan(key)?.bind(&[])?;
+                self.steps.insert(key, bound);
+            }
+            self.steps[&key].run_times(part)?;
+            position += part;
+        }
+        Ok(())
+    }
+
+    /// Returns a copy of the token after each number of tokens, as of all steps so far, without
+    /// waiting for it.
+    pub(super) fn tokens(&self) -> Result<Tensor> {
+        Ok(self.first.state("tokens")?)
     }
 
     /// Returns how many rows of the cache a plan reads that needs at least `rows`.
@@ -171,7 +195,7 @@ impl Plans {
     fn compile(&self, key: Key) -> Result<Plan> {
         let g = Graph::new(&self.device)?;
         let model = &self.model;
-        let States { caches, control, options, seen } =
+        let States { caches, control, options, seen, tokens: chosen } =
             States::new(&g, model, self.capacity, self.cache)?;
         let before = control.read();
         let element = |of: &Tensor, which: Control| {
@@ -211,13 +235,14 @@ impl Plans {
             Head::None | Head::Logits => logits,
             Head::Greedy { .. } => logits.argmax(-1)?,
             Head::Sample { candidates, .. } => {
-                let seed = [element(&before, Control::Seed)?, count];
+                let seed = [element(&before, Control::Seed)?, count.clone()];
                 let seed = Tensor::concat(&[&seed[0], &seed[1]], 0)?;
                 sampled(&logits, candidates, &options.read(), &seed)?
             }
         };
         if key.head != Head::Logits {
             control.write(at(Control::Token), &next)?;
+            chosen.write_rows(&count, &next.reshape([1, 1])?)?;
         }
         Ok(g.compile_sharing(&[next], &self.first)?)
     }
@@ -234,6 +259,7 @@ impl States {
             control: g.state_with_dtype("control", [4], DType::U32)?,
             options: g.state("options", [4])?,
             seen: g.state_with_dtype("seen", [config.vocabulary, 1], DType::U32)?,
+            tokens: g.state_with_dtype("tokens", [capacity + 1, 1], DType::U32)?,
         })
     }
 }

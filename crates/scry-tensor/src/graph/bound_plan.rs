@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use scry_gpu::Recording;
+use scry_gpu::{Device, Recording};
 
 use super::compiled::Plan;
 use crate::error::{Call, Result};
@@ -14,6 +14,7 @@ use crate::tensor::Tensor;
 /// memory: runs of both are executed one after the other, in the order of their calls.
 #[must_use = "nothing is computed until it is run"]
 pub struct BoundPlan {
+    device: Device,
     recording: Recording,
     outputs: Vec<Tensor>,
 }
@@ -58,7 +59,7 @@ impl Plan {
         let target = self.shared().target();
         let (recording, outputs) = specialised.bind(target, call, batch, &packed)?;
         let outputs = outputs.into_iter().map(Tensor::from).collect();
-        Ok(BoundPlan { recording, outputs })
+        Ok(BoundPlan { device: self.device().clone(), recording, outputs })
     }
 }
 
@@ -87,6 +88,40 @@ impl BoundPlan {
     pub fn run(&self) -> Result<()> {
         let call = Call::new("BoundPlan::run");
         self.recording.replay().map(drop).map_err(|error| call.gpu(error))
+    }
+
+    /// Submits several runs at once, one after the other, without waiting for them: for plans that
+    /// advance their states. [`outputs`](Self::outputs) has the elements of the last one.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let count = g.state("count", [1])?;
+    /// count.write(.., &count.read().add(1.0)?)?;
+    /// let plan = g.compile(&[count.read()])?;
+    /// let bound = plan.bind(&[])?;
+    /// bound.run_times(10)?;
+    /// assert_eq!(bound.outputs()[0].item::<f32>()?, 10.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[track_caller]
+    pub fn run_times(&self, count: usize) -> Result<()> {
+        let call = Call::new("BoundPlan::run_times");
+        let submit = || -> scry_gpu::Result<()> {
+            let mut batch = self.device.batch();
+            for _ in 0..count {
+                batch.replay(&self.recording)?;
+            }
+            if count > 0 {
+                drop(batch.submit_async()?);
+            }
+            Ok(())
+        };
+        submit().map_err(|error| call.gpu(error))
     }
 
     /// Returns the outputs, in the order of [`Graph::compile`](crate::Graph::compile). Their
