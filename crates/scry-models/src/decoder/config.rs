@@ -118,6 +118,12 @@ impl Config {
         })
     }
 
+    /// Returns the sizes of the columns of a head as pairs.
+    pub(super) fn pairs(&self) -> [usize; 2] {
+        let half = self.columns / 2;
+        if self.is_interleaved { [half, 2] } else { [2, half] }
+    }
+
     fn check(&self, path: &Path) -> Result<()> {
         let sizes = [
             ("columns of tokens", self.hidden),

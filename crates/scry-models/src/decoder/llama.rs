@@ -197,10 +197,13 @@ impl Layer {
             part.and_then(|it| it.reshape([-1, (range.len() / columns) as i64, columns as i64]))
         });
         let dtype = cache.read().dtype();
-        let (q, k) = (step.rotate(&q?)?.cast(dtype)?, step.rotate(&k?)?.cast(dtype)?);
-        let new = Tensor::stack(&[&k, &v?.cast(dtype)?], 1)?;
-        cache.write_rows(step.positions, &new)?;
-        let cached = cache.read().i(..step.context as i64)?;
+        let shape = [-1, heads as i64, columns as i64];
+        let q = step.rotate(&q?)?.cast(dtype)?.reshape(shape)?;
+        // Pairs remain apart, as in the cache, so that one kernel rotates and joins.
+        let new = [step.rotate(&k?)?, step.pairs(&v?)?];
+        cache.write_rows(step.positions, &Tensor::stack(&[&new[0], &new[1]], 1)?.cast(dtype)?)?;
+        let shape = [step.context, 2, kv_heads, columns].map(|size| size as i64);
+        let cached = cache.read().i(..step.context as i64)?.reshape(shape)?;
         // Rows of heads become heads of rows.
         let heads_first = |it: Tensor| it.transpose(0, 1)?.unsqueeze(0);
         let (k, v) = (heads_first(cached.i((.., 0))?)?, heads_first(cached.i((.., 1))?)?);
@@ -219,15 +222,17 @@ impl Layer {
 impl Step<'_> {
     /// Rotates pairs of columns of `[rows, heads, columns]` by the angles of their positions.
     fn rotate(&self, x: &Tensor) -> Result<Tensor> {
-        let half = (self.config.columns / 2) as i64;
-        let heads = x.shape()[1] as i64;
-        let (pairs, axis) = match self.config.is_interleaved {
-            true => (x.reshape([-1, heads, half, 2])?, -1),
-            false => (x.reshape([-1, heads, 2, half])?, -2),
-        };
+        let pairs = self.pairs(x)?;
+        let axis = if self.config.is_interleaved { -1 } else { -2 };
         let [cosines, sines] = &self.rotation;
-        let rotated = pairs.mul(cosines)?.add(&pairs.flip(axis)?.mul(sines)?)?;
-        Ok(rotated.reshape([-1, heads, 2 * half])?)
+        Ok(pairs.mul(cosines)?.add(&pairs.flip(axis)?.mul(sines)?)?)
+    }
+
+    /// Returns heads `[rows, heads, columns]` with the columns of a pair along an axis of their own.
+    fn pairs(&self, x: &Tensor) -> Result<Tensor> {
+        let [first, second] = self.config.pairs();
+        let heads = x.shape()[1] as i64;
+        Ok(x.reshape([-1, heads, first as i64, second as i64])?)
     }
 }
 

@@ -202,7 +202,10 @@ impl Plans {
             let at = which as i64;
             of.i(at..at + 1)
         };
-        let first = element(&before, Control::Position)?;
+        // Computed, not a view of the state: indices that are read from a state are copied before
+        // each write.
+        let last = self.capacity as i64 - 1;
+        let first = element(&before, Control::Position)?.minimum(last)?;
         let (tokens, positions, count) = match key.is_prompt {
             true => {
                 let rows = g.dim("rows", 1..=MAX_ROWS.min(self.capacity));
@@ -251,7 +254,8 @@ impl Plans {
 impl States {
     fn new(g: &Graph, model: &Llama, capacity: usize, cache: DType) -> Result<Self> {
         let config = &model.config;
-        let shape = [capacity, 2, config.kv_heads, config.columns];
+        let [first, second] = config.pairs();
+        let shape = [capacity, 2, config.kv_heads, first, second];
         let caches = (0..config.layers)
             .map(|layer| g.state_with_dtype(&format!("layer.{layer}.cache"), shape, cache));
         Ok(Self {

@@ -34,11 +34,13 @@ impl Tensor {
     #[track_caller]
     pub fn concat(tensors: &[&Self], axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::concat");
-        let first = first(call, tensors)?;
-        let axis = resolve_axis(call, axis, first.rank())?;
-        if axis == 0 && first.dtype().is_quantized() {
+        if let Some(weights) = tensors.first().filter(|it| it.dtype().is_quantized())
+            && resolve_axis(call, axis, weights.rank())? == 0
+        {
             return join_blocks(call, tensors);
         }
+        let first = first(call, tensors)?;
+        let axis = resolve_axis(call, axis, first.rank())?;
         joined(call, tensors, axis)
     }
 

@@ -4,11 +4,13 @@
 //! are stored. For more columns, rows of weights are dequantised to memory of the size of an L2
 //! cache, and multiplied by the crate `gemm`.
 
+use std::marker::PhantomData;
+
 use scry_gpu::{HostArguments, PreparedLaunch, Result};
 use scry_ptx::kernels::quant::{self, BlockFormat, MatMul};
 
 use super::QuantizedProduct;
-use crate::host::{HostNumbers, for_each_part, vectorised, write_as_f32};
+use crate::host::{HostNumbers, Vectorised, for_each_part, vectorised, write_as_f32};
 use crate::native::{HostStrides, host_gemm};
 use crate::operation::{Operation, Preparation};
 use crate::ptx;
@@ -106,15 +108,27 @@ fn decode(format: BlockFormat, blocks: &[u8], weights: &mut [f32]) {
 }
 
 fn decode_blocks<F: Format<BYTES>, const BYTES: usize>(blocks: &[u8], weights: &mut [f32]) {
-    vectorised(|| {
-        let blocks = blocks.as_chunks::<BYTES>().0;
-        for (block, weights) in blocks.iter().zip(weights.as_chunks_mut::<BLOCK>().0) {
+    let (blocks, weights) = (blocks.as_chunks().0, weights.as_chunks_mut().0);
+    vectorised(Decode::<F, BYTES> { blocks, weights, format: PhantomData });
+}
+
+/// The dequantisation of blocks.
+struct Decode<'d, F, const BYTES: usize> {
+    blocks: &'d [[u8; BYTES]],
+    weights: &'d mut [[f32; BLOCK]],
+    format: PhantomData<F>,
+}
+
+impl<F: Format<BYTES>, const BYTES: usize> Vectorised for Decode<'_, F, BYTES> {
+    #[inline(always)]
+    fn compute(self) {
+        for (block, weights) in self.blocks.iter().zip(self.weights) {
             let ([d, m], q) = (F::scales(block), F::integers(block));
-            for (weight, q) in weights.iter_mut().zip(q) {
-                *weight = d * q + m;
+            for nth in 0..BLOCK {
+                weights[nth] = d * q[nth] + m;
             }
         }
-    });
+    }
 }
 
 /// Multiplies few columns with rows that are dequantised one by one.
@@ -122,17 +136,29 @@ fn by_rows(format: BlockFormat, weights: &[u8], x: &[f32], y: &mut [f32], k: usi
     let row_bytes = k / format.block_len() * format.block_bytes();
     each_row(weights, row_bytes, y, [k, x.len() / k], |row, sums| {
         let row = quant::dequantize(format, row).expect("rows are whole blocks");
-        vectorised(|| {
-            for (sum, x) in sums.iter_mut().zip(x.chunks_exact(k)) {
-                let mut lanes = [0.0; LANES];
-                let pairs = row.as_chunks::<LANES>().0.iter().zip(x.as_chunks::<LANES>().0);
-                for (weights, x) in pairs {
-                    add_products(&mut lanes, weights, x);
-                }
-                *sum = lanes.iter().sum();
-            }
-        });
+        vectorised(Products { row: &row, x, sums });
     });
+}
+
+/// Products of a row with all columns.
+struct Products<'p> {
+    row: &'p [f32],
+    x: &'p [f32],
+    sums: &'p mut [f32],
+}
+
+impl Vectorised for Products<'_> {
+    #[inline(always)]
+    fn compute(self) {
+        for (sum, x) in self.sums.iter_mut().zip(self.x.chunks_exact(self.row.len())) {
+            let mut lanes = [0.0; LANES];
+            let pairs = self.row.as_chunks::<LANES>().0.iter().zip(x.as_chunks::<LANES>().0);
+            for (weights, x) in pairs {
+                add_products(&mut lanes, weights, x);
+            }
+            *sum = lanes.iter().sum();
+        }
+    }
 }
 
 /// Multiplies few columns with rows of blocks.
@@ -148,14 +174,29 @@ fn by_blocks<F: Format<BYTES>, const BYTES: usize>(
     let block_sums: Vec<f32> = x.iter().map(|x| x.iter().sum()).collect();
     let columns = x.len() / blocks;
     each_row(weights, blocks * BYTES, y, [k, columns], |row, sums| {
-        let row = row.as_chunks::<BYTES>().0;
-        vectorised(|| {
-            for (nth, sum) in sums.iter_mut().enumerate() {
-                let range = nth * blocks..(nth + 1) * blocks;
-                *sum = dot::<F, BYTES>(row, &x[range.clone()], &block_sums[range]);
-            }
-        });
+        let (row, block_sums) = (row.as_chunks().0, &*block_sums);
+        vectorised(BlockProducts::<F, BYTES> { row, x, block_sums, sums, format: PhantomData });
     });
+}
+
+/// Products of a row of blocks with all columns.
+struct BlockProducts<'p, F, const BYTES: usize> {
+    row: &'p [[u8; BYTES]],
+    x: &'p [[f32; BLOCK]],
+    block_sums: &'p [f32],
+    sums: &'p mut [f32],
+    format: PhantomData<F>,
+}
+
+impl<F: Format<BYTES>, const BYTES: usize> Vectorised for BlockProducts<'_, F, BYTES> {
+    #[inline(always)]
+    fn compute(self) {
+        let blocks = self.row.len();
+        for (nth, sum) in self.sums.iter_mut().enumerate() {
+            let range = nth * blocks..(nth + 1) * blocks;
+            *sum = dot::<F, BYTES>(self.row, &self.x[range.clone()], &self.block_sums[range]);
+        }
+    }
 }
 
 /// Calls a function with the blocks of each row and the row's results for all columns, on all
