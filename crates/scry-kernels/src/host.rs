@@ -58,9 +58,9 @@ pub(crate) fn for_each_part<T: Send>(
     }
 }
 
-/// A computation that is compiled for several sets of vector instructions. Its function, and all that
-/// it calls, must be inlined (`#[inline(always)]`): what is not inlined is compiled for the oldest
-/// processors.
+/// A computation that is compiled for several sets of vector instructions. Its function, and all
+/// that it calls, must be inlined (`#[inline(always)]`): what is not inlined is compiled for the
+/// oldest processors.
 pub(crate) trait Vectorised {
     /// Computes.
     fn compute(self);

@@ -54,8 +54,8 @@ pub enum Command {
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
     Ops(Ops),
-    /// Search lines by meaning, generate text, and show what files of models have. Needs the feature
-    /// `models`.
+    /// Search lines by meaning, generate text, and show what files of models have. Needs the
+    /// feature `models`.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::MODEL_EXAMPLES, after_help = help::MODEL)]
     Model {

@@ -250,17 +250,21 @@ fn products_on_cpu_are_exact() {
         for columns in [1, 2, 4, 5, 30] {
             let (rows, k) = (70, 512);
             let (blocks, x) = (random_blocks(format, rows * k), random::<f32>(2, k * columns));
-            let (device_blocks, device_x) =
-                (succeed(gpu.upload(&blocks)), succeed(gpu.upload(&x)));
+            let (device_blocks, device_x) = (succeed(gpu.upload(&blocks)), succeed(gpu.upload(&x)));
             let y = poisoned::<f32>(gpu, rows * columns + 1);
             let sizes = [rows, k];
-            let op = kernels.quantized_matmul(format, &device_blocks, &device_x, &y, sizes, columns);
+            let op =
+                kernels.quantized_matmul(format, &device_blocks, &device_x, &y, sizes, columns);
             let op = succeed(op);
             assert_eq!(op.explain().variant(), "cpu");
             succeed(op.run());
             let weights = quant::dequantize(format, &blocks).expect("they are whole blocks");
             let found = succeed(y.download());
-            assert_eq!(found[rows * columns].to_bits(), f32::POISON.to_bits(), "written beyond the end");
+            assert_eq!(
+                found[rows * columns].to_bits(),
+                f32::POISON.to_bits(),
+                "written beyond the end"
+            );
             for (i, found) in found[..rows * columns].iter().enumerate() {
                 let (column, row) = (i / rows, i % rows);
                 let pairs = weights[row * k..][..k].iter().zip(&x[column * k..][..k]);

@@ -228,7 +228,8 @@ impl Step<'_> {
         Ok(pairs.mul(cosines)?.add(&pairs.flip(axis)?.mul(sines)?)?)
     }
 
-    /// Returns heads `[rows, heads, columns]` with the columns of a pair along an axis of their own.
+    /// Returns heads `[rows, heads, columns]` with the columns of a pair along an axis of their
+    /// own.
     fn pairs(&self, x: &Tensor) -> Result<Tensor> {
         let [first, second] = self.config.pairs();
         let heads = x.shape()[1] as i64;

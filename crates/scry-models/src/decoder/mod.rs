@@ -69,9 +69,9 @@ impl Decoder {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if a file cannot be read; [`ErrorKind::Format`] for other models than those
-    /// of the Llama family; [`ErrorKind::Names`] and [`ErrorKind::Shape`] if the weights do not fit
-    /// the description; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
+    /// [`ErrorKind::Io`] if a file cannot be read; [`ErrorKind::Format`] for other models than
+    /// those of the Llama family; [`ErrorKind::Names`] and [`ErrorKind::Shape`] if the weights do
+    /// not fit the description; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
     pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         Self::options().load(path, device)
     }
@@ -111,8 +111,8 @@ impl Decoder {
         Ok(Self { tokenizer, plans, history: Vec::new(), cached: 0 })
     }
 
-    /// Generates the reply to a message, as an iterator of pieces of text, with the default options:
-    /// the most likely tokens. The model's chat template is applied if it has one.
+    /// Generates the reply to a message, as an iterator of pieces of text, with the default
+    /// options: the most likely tokens. The model's chat template is applied if it has one.
     ///
     /// ```no_run
     /// use scry_models::{Decoder, Device};

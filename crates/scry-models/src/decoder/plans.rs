@@ -147,8 +147,8 @@ impl Plans {
         Ok((head != Head::None).then(|| out.remove(0)))
     }
 
-    /// Submits steps after `position` tokens, each of which adds the token before it to the cache and
-    /// chooses the next one.
+    /// Submits steps after `position` tokens, each of which adds the token before it to the cache
+    /// and chooses the next one.
     pub(super) fn steps(&mut self, head: Head, position: usize, count: usize) -> Result<()> {
         let end = position + count;
         let mut position = position;

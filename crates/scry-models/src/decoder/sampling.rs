@@ -73,8 +73,8 @@ impl Sampling {
         self
     }
 
-    /// Sets the sum of probabilities of the candidates that remain, the most likely ones first; 1 by
-    /// default, for all.
+    /// Sets the sum of probabilities of the candidates that remain, the most likely ones first; 1
+    /// by default, for all.
     pub fn top_p(mut self, sum: f32) -> Self {
         self.top_p = sum;
         self
@@ -160,8 +160,8 @@ impl Sampling {
 }
 
 /// Returns scores with those of recent tokens divided by a penalty, or multiplied if they are
-/// negative. `seen` has for each token of the vocabulary the position after its last one, 0 for none;
-/// of `count` tokens the last `window` are recent.
+/// negative. `seen` has for each token of the vocabulary the position after its last one, 0 for
+/// none; of `count` tokens the last `window` are recent.
 pub(super) fn penalised(
     logits: &Tensor,
     seen: &Tensor,

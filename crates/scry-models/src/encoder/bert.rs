@@ -60,8 +60,8 @@ impl Bert {
         Ok(Self { words, positions, norm, layers, config })
     }
 
-    /// Returns the vectors `[batch, hidden]`, in `f32`, of tokens `[batch, length]`, for which there
-    /// are `positions`. Tokens beyond the vocabulary are padding.
+    /// Returns the vectors `[batch, hidden]`, in `f32`, of tokens `[batch, length]`, for which
+    /// there are `positions`. Tokens beyond the vocabulary are padding.
     pub(super) fn encode(&self, tokens: &Tensor, positions: &Tensor) -> Result<Tensor> {
         let config = &self.config;
         let is_token = tokens.lt(config.vocabulary as i64)?;

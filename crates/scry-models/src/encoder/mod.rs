@@ -27,10 +27,11 @@ const LENGTH_STEP: usize = 8;
 
 /// A sentence encoder of the BERT family, such as all-MiniLM-L6-v2: computes a vector of each text.
 ///
-/// Texts with similar meanings have similar vectors. The vectors are those of sentence-transformers:
-/// the mean of the vectors of the tokens, or that of the first token, with length 1 if the model's
-/// files ask for it. Texts of different lengths are padded, and padding changes no vector. Longer
-/// texts than [`max_length`](Self::max_length) tokens are truncated, as sentence-transformers does.
+/// Texts with similar meanings have similar vectors. The vectors are those of
+/// sentence-transformers: the mean of the vectors of the tokens, or that of the first token, with
+/// length 1 if the model's files ask for it. Texts of different lengths are padded, and padding
+/// changes no vector. Longer texts than [`max_length`](Self::max_length) tokens are truncated, as
+/// sentence-transformers does.
 ///
 /// Texts are computed in batches of up to 64, sorted by length. A batch is one submission, and all
 /// batches share their kernels, whatever their sizes.
@@ -110,8 +111,8 @@ impl Encoder {
         let positions = g.input_with_dtype("positions", (length, config.hidden), options.dtype)?;
         let plan = g.compile(&[bert.encode(&tokens, &positions)?])?;
         let encoder = Self { tokenizer, config, plan, positions: bert.positions, max_batch };
-        // A batch of one text has other strides, and a few kernels of its own: compiled now, so that
-        // later batches of any size compile none.
+        // A batch of one text has other strides, and a few kernels of its own: compiled now, so
+        // that later batches of any size compile none.
         encoder.batch(&[&[0]])?;
         Ok(encoder)
     }

@@ -243,7 +243,7 @@ fn samples_follow_probabilities() {
             let place = place.unwrap_or_else(|| panic!("{options:?}: {token} is no candidate"));
             counts[place] += 1;
         }
-        // The chi-squared statistic of so many candidates is rarely three times their number.
+        // The chi-squared statistic is rarely three times the number of candidates.
         let statistic = counts.iter().zip(&wanted).map(|(count, (_, probability))| {
             let expected = probability * f64::from(COUNT);
             (f64::from(*count) - expected).powi(2) / expected

@@ -133,8 +133,8 @@ impl Rule for Attend {
     }
 }
 
-/// Returns whether the rows of heads have contiguous columns, and start at multiples of 16 bytes, as
-/// the fastest kernels need them.
+/// Returns whether the rows of heads have contiguous columns, and start at multiples of 16 bytes,
+/// as the fastest kernels need them.
 fn is_strided(layout: &Layout, dtype: DType, alignment: u64) -> bool {
     let size = dtype.size() as u64;
     let ([shape @ .., columns], [strides @ .., column]) = (&layout.shape[..], &layout.strides[..])

@@ -16,8 +16,8 @@ fn tokens(batch: usize, length: usize) -> Vec<Vec<u32>> {
 /// Compares batches of 16-bit floats with PyTorch's: eager, and compiled with CUDA graphs.
 pub fn run(bench: &mut Bench) -> Result<()> {
     let encoder = bench.encoder(DType::F16)?;
-    for ([batch, length], calls, goals) in [([64, 128], 20, [1.3, 1.0]), ([1, 16], 200, [10.0, 1.0 / 0.6])]
-    {
+    let cases = [([64, 128], 20, [1.3, 1.0]), ([1, 16], 200, [10.0, 1.0 / 0.6])];
+    for ([batch, length], calls, goals) in cases {
         let texts = tokens(batch, length);
         let sizes = [batch, length];
         let theirs: &[(&str, &[usize])] = match bench.arguments.quick {
@@ -69,8 +69,8 @@ pub fn shapes(bench: &mut Bench) -> Result<()> {
     let each = start.elapsed().as_secs_f64() / 200.0;
     let (tenth, last) = (counts[9], counts[199]);
     println!(
-        "200 random sizes: {one} kernels when loaded, {tenth} after ten, {last} after all; {:.2} ms \
-         each",
+        "200 random sizes: {one} kernels when loaded, {tenth} after ten, {last} after all; {:.2} \
+         ms each",
         each * 1e3
     );
     ensure!(tenth == last && last <= 2 * one, "too many kernels were compiled");

@@ -16,8 +16,8 @@ mod gguf;
 use scry_bench::table::{Goal, Row, Table};
 use scry_bench::torch::Torch;
 
-/// Measures models. Exits with 1 if a goal is missed, with 2 if a result is wrong or something could
-/// not be measured.
+/// Measures models. Exits with 1 if a goal is missed, with 2 if a result is wrong or something
+/// could not be measured.
 #[derive(Parser)]
 struct Arguments {
     /// Only this part: encoder, shapes, cold or decoder; may be given several times.
@@ -29,8 +29,8 @@ struct Arguments {
     /// Our device, as `Device::open` selects it.
     #[arg(long, default_value = "cuda")]
     device: String,
-    /// The Python that has PyTorch and transformers; `none` omits the comparison, and needs a folder
-    /// that an earlier run has written.
+    /// The Python that has PyTorch and transformers; `none` omits the comparison, and needs a
+    /// folder that an earlier run has written.
     #[arg(long, default_value = "python3")]
     python: String,
     /// Folder for the models; a temporary one by default.
@@ -119,8 +119,8 @@ impl Bench {
         load(&self.folder, &self.gpu, dtype)
     }
 
-    /// Returns the median of our seconds, and of PyTorch's functions with as many calls, measured by
-    /// turns. A function that fails has NaN.
+    /// Returns the median of our seconds, and of PyTorch's functions with as many calls, measured
+    /// by turns. A function that fails has NaN.
     fn medians(
         &mut self,
         calls: usize,

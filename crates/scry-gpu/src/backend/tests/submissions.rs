@@ -136,7 +136,8 @@ pub(in crate::backend) fn sequences_are_one_submission(driver: &dyn Driver) {
     let kernel = driver.compile_source(INCREMENT, GridSource::Native);
     let increment = [full_barrier(), dispatch(kernel, &[(data, true)], [1, 1, 1])];
     let recording = driver.record(&[&increment[..], &increment[..]].concat()).unwrap();
-    let (start, end) = ([run(Command::Fill { dst: data, pattern: 5 })], [full_barrier(), copy(data, copied)]);
+    let (start, end) =
+        ([run(Command::Fill { dst: data, pattern: 5 })], [full_barrier(), copy(data, copied)]);
     let (once, replay) = (Work::Once(&increment), Work::Replay(recording));
     let works = [Work::Once(&start), once, replay, once, replay, replay, Work::Once(&end)];
     let before = driver.submit(once, false).unwrap();
