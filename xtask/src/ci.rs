@@ -12,6 +12,7 @@ pub(crate) fn run() -> Result<()> {
     let cargo = |line: &str| repo::run(repo::cargo(&root).args(line.split(' ')));
     cargo("fmt --all --check")?;
     cargo("clippy --workspace --all-targets -- -D warnings")?;
+    cargo("clippy -p scry-cli --features models --all-targets -- -D warnings")?;
     tidy::run()?;
     deny(&root)?;
     docs::document(&root)?;

@@ -62,6 +62,14 @@ pub struct TypeSummary {
 impl ModelInfo {
     /// Opens weights as [`Weights::open`] does, and the tokenizer.
     ///
+    /// ```no_run
+    /// let info = scry_models::ModelInfo::open("model.safetensors")?;
+    /// for summary in &info.types {
+    ///     println!("{} tensors of {}", summary.tensors, summary.stored_type);
+    /// }
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Weights::open`]. What is beside the weights and cannot be read is left out; an error of
     /// the tokenizer is in [`tokenizer`](Self::tokenizer).

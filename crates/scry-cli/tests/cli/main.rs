@@ -9,6 +9,7 @@ mod fuzz;
 mod launch;
 mod machine;
 mod messages;
+mod model;
 mod pages;
 mod run;
 mod run_bad;

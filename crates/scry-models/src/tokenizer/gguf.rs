@@ -22,6 +22,13 @@ impl Tokenizer {
     /// Builds the tokenizer of a GGUF file: byte pair encoding of bytes, as GPT-2's
     /// (`tokenizer.ggml.model` is `gpt2`), with the pre-tokenizer that `tokenizer.ggml.pre` names.
     ///
+    /// ```no_run
+    /// let weights = scry_models::Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+    /// let tokenizer = scry_models::Tokenizer::from_metadata(weights.metadata())?;
+    /// assert_eq!(tokenizer.encode("Hello")?, [19556]);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Names`] if a key is missing; [`ErrorKind::DType`] for other kinds of
     /// tokenizers; [`ErrorKind::Format`] if the vocabulary, the merges or the special tokens are
@@ -55,11 +62,12 @@ impl Tokenizer {
             ends: Vec::new(),
         };
         special.set_ends(&engine, [id("eot_token_id")?, id("eom_token_id")?].into_iter().flatten());
-        let added = |key: &str, token: Option<u32>| -> Result<Option<u32>> {
-            let is_added = metadata.find::<bool>(&format!("tokenizer.ggml.{key}"))?;
-            Ok(token.filter(|_| is_added == Some(true)))
+        let added = |key: &str, default: bool| -> Result<bool> {
+            Ok(metadata.find::<bool>(&format!("tokenizer.ggml.{key}"))?.unwrap_or(default))
         };
-        let around = [added("add_bos_token", special.bos)?, added("add_eos_token", special.eos)?];
+        let adds_bos = added("add_bos_token", pre_tokenizer.adds_bos())?;
+        let adds_eos = added("add_eos_token", false)?;
+        let around = [special.bos.filter(|_| adds_bos), special.eos.filter(|_| adds_eos)];
         let text = |id: Option<u32>| id.map(|id| tokens[id as usize].clone()).unwrap_or_default();
         let template = metadata.find::<&str>("tokenizer.chat_template")?.map(|source| {
             let tokens = TemplateTokens {

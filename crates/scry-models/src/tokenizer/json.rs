@@ -26,6 +26,12 @@ impl Tokenizer {
     /// read from `tokenizer_config.json` and `chat_template.jinja` beside it, if these exist.
     /// Padding and truncation of the file are not applied.
     ///
+    /// ```no_run
+    /// let tokenizer = scry_models::Tokenizer::from_file("all-MiniLM-L6-v2")?;
+    /// assert_eq!(tokenizer.vocab_size(), 30522);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Io`]; [`ErrorKind::Format`] if a file is not valid; [`ErrorKind::Template`] if
     /// the chat template is not valid.

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use tokenizers::{DecoderWrapper, ModelWrapper};
 
 pub use self::options::EncodeOptions;
+use self::pre_tokenizer::{MOST_BLANKS, long_run};
 use self::special::SpecialTokens;
 pub use self::stream::DecodeStream;
 pub use self::template::{ChatTemplate, Message};
@@ -70,6 +71,12 @@ impl Tokenizer {
     /// Returns the ids of a text, with the tokens that the model expects around it, such as `[CLS]`
     /// and `[SEP]`. Special tokens in the text, such as `<|im_start|>`, are recognised.
     ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// assert_eq!(tokenizer.encode("a cat")?, [101, 1037, 4937, 102]);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Tokenizer`] if the text cannot be split.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
@@ -77,6 +84,15 @@ impl Tokenizer {
     }
 
     /// Returns the ids of a text, with options.
+    ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// use scry_models::EncodeOptions;
+    ///
+    /// let options = EncodeOptions { max_len: Some(256), ..EncodeOptions::default() };
+    /// assert!(tokenizer.encode_with("a long text", options)?.len() <= 256);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Tokenizer`] if the text cannot be split; [`ErrorKind::Value`] if the maximum
@@ -97,6 +113,11 @@ impl Tokenizer {
             let problem = format!("the text of {} bytes: {problem}", text.len());
             Error::new(call, ErrorKind::Tokenizer, problem, "split the text, and encode the parts")
         };
+        if let Some((at, len)) = long_run(text) {
+            let problem = format!("{len} blanks at byte {at} of the text are too many to split");
+            let help = format!("shorten runs of blanks to at most {MOST_BLANKS}");
+            return Err(Error::new(call, ErrorKind::Tokenizer, problem, help));
+        }
         let mut encoding = engine.encode_fast(text, false).map_err(error)?;
         let around = [self.0.prefix, self.0.suffix].map(|id| id.filter(|_| add_special));
         if let Some(max_len) = max_len {
@@ -125,6 +146,12 @@ impl Tokenizer {
     }
 
     /// Returns the text of ids, without special tokens. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// assert_eq!(tokenizer.decode(&[101, 1037, 4937, 102])?, "a cat");
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Tokenizer`] for an id without a token.
@@ -165,18 +192,36 @@ impl Tokenizer {
     }
 
     /// Returns the id of a token, as it is written in the vocabulary.
+    ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// assert_eq!(tokenizer.id("[CLS]"), Some(101));
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     #[must_use]
     pub fn id(&self, token: &str) -> Option<u32> {
         self.0.engine.token_to_id(token)
     }
 
     /// Returns the token of an id, as it is written in the vocabulary.
+    ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// assert_eq!(tokenizer.token(101).as_deref(), Some("[CLS]"));
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     #[must_use]
     pub fn token(&self, id: u32) -> Option<String> {
         self.0.engine.id_to_token(id)
     }
 
     /// Returns whether a token is special: not text, such as `[CLS]`.
+    ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// assert!(tokenizer.is_special(101) && !tokenizer.is_special(1037));
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     #[must_use]
     pub fn is_special(&self, id: u32) -> bool {
         let added = self.0.engine.get_added_vocabulary();
@@ -221,6 +266,13 @@ impl Tokenizer {
 
     /// Returns whether a token ends a generated text or the turn of a conversation, such as
     /// `<|im_end|>`.
+    ///
+    /// ```no_run
+    /// let weights = scry_models::Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+    /// let tokenizer = scry_models::Tokenizer::from_metadata(weights.metadata())?;
+    /// assert!(tokenizer.id("<|im_end|>").is_some_and(|id| tokenizer.is_end(id)));
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     #[must_use]
     pub fn is_end(&self, id: u32) -> bool {
         self.0.special.ends.contains(&id)

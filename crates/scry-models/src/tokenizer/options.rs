@@ -11,7 +11,8 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodeOptions {
-    /// Adds the tokens that the model expects around a text. Default: true.
+    /// Adds the tokens that the model expects around a text. Default: true. False is right for
+    /// rendered chat templates, which have these tokens.
     pub add_special: bool,
     /// Recognises special tokens in the text; otherwise they are ordinary text. Default: true.
     pub parse_special: bool,

@@ -17,6 +17,32 @@ const QWEN2: &str = concat!(
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 );
 
+/// The longest run of blanks that texts may have. Patterns that end with `\s+(?!\S)|\s+` backtrack
+/// once for each blank, of which the crate `tokenizers` permits a million; beyond, it stops
+/// splitting the text, without an error.
+pub(super) const MOST_BLANKS: usize = 250_000;
+
+/// Returns the first run of blanks that is too long: its offset in bytes, and its length in
+/// characters.
+pub(super) fn long_run(text: &str) -> Option<(usize, usize)> {
+    if text.len() <= MOST_BLANKS {
+        return None;
+    }
+    let is_blank = |character: char| character.is_whitespace();
+    let mut start = 0;
+    while let Some(from) = text[start..].find(is_blank) {
+        start += from;
+        let rest = &text[start..];
+        let run = &rest[..rest.find(|character| !is_blank(character)).unwrap_or(rest.len())];
+        let len = run.chars().count();
+        if len > MOST_BLANKS {
+            return Some((start, len));
+        }
+        start += run.len();
+    }
+    None
+}
+
 /// A way to split texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PreTokenizer {
@@ -68,6 +94,11 @@ impl PreTokenizer {
         self == Self::Llama3
     }
 
+    /// Returns whether texts begin with a token unless the file states otherwise.
+    pub(super) fn adds_bos(self) -> bool {
+        self == Self::Llama3
+    }
+
     /// Builds the pre-tokenizer, whose last step writes bytes as characters.
     pub(super) fn build(self) -> tokenizers::Result<PreTokenizerWrapper> {
         let bytes = |use_regex| PreTokenizerWrapper::from(ByteLevel::new(false, true, use_regex));
@@ -83,5 +114,56 @@ impl PreTokenizer {
             Self::Llama3 => Sequence::new(vec![split(LLAMA3)?.into(), bytes(false)]).into(),
             Self::Qwen2 => Sequence::new(vec![split(QWEN2)?.into(), bytes(false)]).into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _};
+
+    use super::{MOST_BLANKS, PreTokenizer, long_run};
+
+    /// Returns the pieces of a text, as parts of it.
+    fn pieces<'t>(name: &str, text: &'t str) -> Vec<&'t str> {
+        let pre_tokenizer = PreTokenizer::of_gguf(name).unwrap().build().unwrap();
+        let mut pieces = PreTokenizedString::from(text);
+        pre_tokenizer.pre_tokenize(&mut pieces).unwrap();
+        let splits = pieces.get_splits(OffsetReferential::Original, OffsetType::Byte);
+        splits.into_iter().map(|(_, (start, end), _)| &text[start..end]).collect()
+    }
+
+    #[test]
+    fn texts_are_split_as_by_other_libraries() {
+        let cases = include_str!("../../tests/formats/expected/pieces.json");
+        let cases: Vec<Value> = serde_json::from_str(cases).unwrap();
+        for case in &cases {
+            let text = case["text"].as_str().unwrap();
+            for name in ["gpt-2", "smollm", "llama-bpe", "qwen2"] {
+                assert_eq!(serde_json::json!(pieces(name, text)), case[name], "{name}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn longest_runs_do_not_exhaust_the_pattern() {
+        let text = " ".repeat(MOST_BLANKS) + "x";
+        for name in ["smollm", "qwen2"] {
+            let pieces = pieces(name, &text);
+            assert_eq!(pieces, [&text[1..MOST_BLANKS], " x"], "{name}");
+        }
+        assert_eq!(long_run(&text), None);
+        assert_eq!(long_run(&format!("ab {text}")), Some((2, MOST_BLANKS + 1)));
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        let names = PreTokenizer::names();
+        let mut names: Vec<&str> = names.split(", ").collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(PreTokenizer::of_gguf("unknown").is_none());
     }
 }

@@ -37,6 +37,14 @@ impl DecodeStream {
     /// Adds an id, and returns the text that is complete: empty within a character, and for special
     /// tokens.
     ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// let mut stream = tokenizer.decode_stream();
+    /// assert_eq!(stream.push(1037)?, "a");
+    /// assert_eq!(stream.push(4937)?, " cat");
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Tokenizer`](crate::ErrorKind::Tokenizer) for an id without a token. The stream
     /// remains as it was.
@@ -63,6 +71,12 @@ impl DecodeStream {
     }
 
     /// Returns the rest: U+FFFD for a character that is not complete, usually nothing.
+    ///
+    /// ```no_run
+    /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
+    /// assert_eq!(tokenizer.decode_stream().finish()?, "");
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tokenizer::decode`].

@@ -73,6 +73,12 @@ struct Inner {
 impl ChatTemplate {
     /// Parses a template. Special tokens are empty texts in it.
     ///
+    /// ```
+    /// let error = scry_models::ChatTemplate::new("{% for %}").unwrap_err();
+    /// assert_eq!(error.kind(), scry_models::ErrorKind::Template);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Template`] if the template is not valid.
     pub fn new(source: &str) -> Result<Self> {
@@ -100,6 +106,16 @@ impl ChatTemplate {
     /// Returns the text of a conversation. With `add_generation_prompt` it ends where the answer
     /// begins.
     ///
+    /// ```
+    /// use scry_models::{ChatTemplate, Message};
+    ///
+    /// let source = "{% for m in messages %}{{ m.content }}{% endfor %}\
+    ///     {% if add_generation_prompt %}<assistant>{% endif %}";
+    /// let template = ChatTemplate::new(source)?;
+    /// assert_eq!(template.render(&[Message::new("user", "hi")], true)?, "hi<assistant>");
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Template`] if the template rejects the conversation, for instance because roles
     /// do not alternate, or fails.
@@ -110,16 +126,16 @@ impl ChatTemplate {
     /// Returns the text of a conversation, with more variables for the template, such as `tools`.
     /// Messages may have other fields than those of [`Message`]. Variables replace those of the
     /// same name that templates expect: `bos_token`, `eos_token`, `unk_token`, `pad_token`,
-    /// `tools`,
-    /// `documents`.
+    /// `tools`, `documents`.
     ///
     /// ```
     /// use serde_json::json;
     ///
-    /// let template = scry_models::ChatTemplate::new("{{ tools | tojson }} {{ messages | length
-    /// }}")?; let tools = json!({ "tools": [{ "name": "search", "score": 0.5 }] }); let text =
-    /// template.render_with(&json!([]), false, &tools)?; assert_eq!(text, r#"[{"name": "search",
-    /// "score": 0.5}] 0"#);
+    /// let source = "{{ tools | tojson }} {{ messages | length }}";
+    /// let template = scry_models::ChatTemplate::new(source)?;
+    /// let tools = json!({ "tools": [{ "name": "search", "score": 0.5 }] });
+    /// let text = template.render_with(&json!([]), false, &tools)?;
+    /// assert_eq!(text, r#"[{"name": "search", "score": 0.5}] 0"#);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
     ///

@@ -92,16 +92,37 @@ impl Weights {
     }
 
     /// Returns the files, in alphabetical order if there are several.
+    ///
+    /// ```no_run
+    /// # let weights = scry_models::Weights::open("model.safetensors")?;
+    /// for file in weights.files() {
+    ///     println!("{}", file.display());
+    /// }
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| &*file.path)
     }
 
     /// Returns the tensors, in the order of their files and data.
+    ///
+    /// ```no_run
+    /// # let weights = scry_models::Weights::open("model.safetensors")?;
+    /// let bytes: u64 = weights.tensors().map(|info| info.byte_size()).sum();
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = &TensorInfo> {
         self.tensors.iter()
     }
 
     /// Returns the tensor of a name.
+    ///
+    /// ```no_run
+    /// # let weights = scry_models::Weights::open("model.safetensors")?;
+    /// let info = weights.info("embeddings.word_embeddings.weight").expect("it is an encoder");
+    /// println!("{} at {}", info.shape(), info.offset());
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     #[must_use]
     pub fn info(&self, name: &str) -> Option<&TensorInfo> {
         self.positions.get(name).map(|position| &self.tensors[*position])

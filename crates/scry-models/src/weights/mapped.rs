@@ -17,7 +17,6 @@ impl Weights {
     /// memory, and processes that load the same file share it.
     ///
     /// ```no_run
-    /// # // SAFETY: example.
     /// // SAFETY: no process writes to the installed files.
     /// let weights = unsafe { scry_models::Weights::open_mapped("/opt/models/model.gguf")? };
     /// # Ok::<(), scry_models::Error>(())

@@ -1,12 +1,10 @@
 //! GGUF files: what is read, and how damaged files are rejected.
 
-use std::path::Path;
-
 use scry_models::{Array, DType, ErrorKind, FileFormat, Tensor, Value, Weights};
 use scry_test_support::{golden, on_each_device};
 
 use crate::files::{Gguf, floats, small_gguf, text};
-use crate::support::ok;
+use crate::support::{expected, ok};
 
 #[test]
 fn metadata_is_read() {
@@ -82,7 +80,7 @@ fn quantised_types_are_not_converted() {
 
 /// Returns the text of the error of a file.
 fn rejection(file: impl Into<Box<[u8]>>) -> String {
-    let error = Weights::from_bytes(file).unwrap_err();
+    let error = Weights::from_bytes(file).expect_err("the file is damaged");
     assert_eq!(error.kind(), ErrorKind::Format, "{error}");
     assert!(error.offset().is_some() && !error.help().is_empty(), "{error}");
     error.to_string()
@@ -131,6 +129,7 @@ fn damage_is_described() {
         rejection(pair(9, &array(99, 1))),
         rejection(pair(9, &deep.concat())),
         rejection(Gguf::default().pair("general.alignment", 4, &12u32.to_le_bytes()).build()),
+        rejection(Gguf::default().pair("split.count", 2, &3u16.to_le_bytes()).build()),
         rejection(tensor(&[1; 5], 0)),
         rejection(tensor(&[u64::MAX, 2], 0)),
         rejection(tensor(&[1 << 62], 0)),
@@ -144,8 +143,7 @@ fn damage_is_described() {
         rejection(two("a", "a", 32)),
         rejection(*b"GGUF\x03\0\0\0\0\0"),
     ];
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/expected/gguf_errors.txt");
-    golden::compare_file(&path, &(texts.join("\n") + "\n"));
+    golden::compare_file(&expected("gguf_errors.txt"), &(texts.join("\n") + "\n"));
 }
 
 #[test]

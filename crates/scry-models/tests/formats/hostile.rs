@@ -6,7 +6,7 @@ use scry_models::{Device, ErrorKind, Tokenizer, Weights};
 use scry_test_support::env_number;
 
 use crate::allocations::largest_allocation;
-use crate::files::{safetensors, small_gguf};
+use crate::files::{Gguf, safetensors, small_gguf};
 use crate::support::ok;
 
 /// Numbers that break careless arithmetic.
@@ -92,18 +92,22 @@ fn check(file: &[u8], gpu: &Device) {
 
 /// A GGUF file with a tokenizer.
 fn gguf() -> Vec<u8> {
+    with_tokenizer("smollm").build()
+}
+
+/// A GGUF file with a tokenizer that splits texts as a name of a pre-tokenizer states.
+fn with_tokenizer(pre: &str) -> Gguf {
     let (ty, len) = (5u32.to_le_bytes(), 5u64.to_le_bytes());
     let kinds: Vec<u8> = [3i32, 1, 1, 1, 1].iter().flat_map(|kind| kind.to_le_bytes()).collect();
     let kinds = [ty.as_slice(), &len, &kinds].concat();
     small_gguf()
         .string("tokenizer.ggml.model", "gpt2")
-        .string("tokenizer.ggml.pre", "smollm")
+        .string("tokenizer.ggml.pre", pre)
         .strings("tokenizer.ggml.tokens", &["<|end|>", "a", "b", "Ġ", "Ġb"])
         .strings("tokenizer.ggml.merges", &["Ġ b"])
         .pair("tokenizer.ggml.token_type", 9, &kinds)
         .pair("tokenizer.ggml.eos_token_id", 4, &[0; 4])
         .string("tokenizer.chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}")
-        .build()
 }
 
 fn valid_safetensors() -> Vec<u8> {
@@ -133,6 +137,36 @@ fn the_undamaged_tokenizer_works() {
     assert_eq!(ok(tokenizer.encode("a b<|end|>")), [1, 4, 0]);
     assert_eq!(ok(tokenizer.decode(&[1, 4, 0])), "a b");
     assert!(tokenizer.is_end(0));
+    let error = tokenizer.encode(&("a".to_owned() + &" ".repeat(1_200_000) + "b")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Tokenizer);
+    assert!(error.to_string().contains("1200000 blanks at byte 1 of the text"), "{error}");
+}
+
+#[test]
+fn added_tokens_are_those_of_the_file() {
+    let id = |key: &str, file: Gguf| file.pair(key, 4, &4u32.to_le_bytes());
+    let ids = |file: Gguf| {
+        let weights = ok(Weights::from_bytes(file.build()));
+        ok(ok(Tokenizer::from_metadata(weights.metadata())).encode("a"))
+    };
+    let bos = "tokenizer.ggml.bos_token_id";
+    // Files with Llama 3's pre-tokenizer may leave out that texts begin with a token.
+    assert_eq!(ids(id(bos, with_tokenizer("smollm"))), [1]);
+    assert_eq!(ids(id(bos, with_tokenizer("llama-bpe"))), [4, 1]);
+    let stated = |value| {
+        let file = id(bos, with_tokenizer("llama-bpe"));
+        file.pair("tokenizer.ggml.add_bos_token", 7, &[value]).pair(
+            "tokenizer.ggml.add_eos_token",
+            7,
+            &[1],
+        )
+    };
+    assert_eq!(ids(stated(0)), [1, 0]);
+    assert_eq!(ids(stated(1)), [4, 1, 0]);
+    let weights = ok(Weights::from_bytes(with_tokenizer("other").build()));
+    let error = Tokenizer::from_metadata(weights.metadata()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DType);
+    assert!(error.to_string().contains("pre-tokenizer `other` is not supported"), "{error}");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! safetensors files: types, conversions, folders of several files, damaged files.
 
 use std::fs;
-use std::path::Path;
 
 use scry_models::{DType, Device, ErrorKind, FileFormat, Weights};
 use scry_test_support::{golden, on_each_device};
 
 use crate::files::{floats, safetensors};
-use crate::support::ok;
+use crate::support::{expected, ok};
 
 /// Returns a file with one tensor `x`.
 fn file(ty: &str, shape: &str, data: &[u8]) -> Vec<u8> {
@@ -74,8 +73,7 @@ fn values_out_of_range_are_rejected() {
 
 /// Compares texts with a file.
 fn compare(name: &str, texts: &[String]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/expected");
-    golden::compare_file(&folder.join(name), &(texts.join("\n") + "\n"));
+    golden::compare_file(&expected(name), &(texts.join("\n") + "\n"));
 }
 
 #[test]

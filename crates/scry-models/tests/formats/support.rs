@@ -2,6 +2,13 @@
 
 use std::path::PathBuf;
 
+use scry_test_support::root;
+
+/// Returns a file of expected results.
+pub(crate) fn expected(name: &str) -> PathBuf {
+    root().join("crates/scry-models/tests/formats/expected").join(name)
+}
+
 /// Returns a file of a real model. Without it, prints that the test is skipped.
 pub(crate) fn real_file(path: &str) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("SCRY_MODELS_DIR").map(PathBuf::from) else {

@@ -1,16 +1,13 @@
 //! Tokenizers: the ids of the libraries tokenizers and transformers, and decoding.
 
-use std::path::Path;
-
 use scry_models::{EncodeOptions, ErrorKind, Message, Tokenizer, Weights};
 use serde_json::Value;
 
-use crate::support::{MINILM, SMOLLM2, ok, real_file};
+use crate::support::{MINILM, SMOLLM2, expected, ok, real_file};
 
 /// Texts with the ids that other libraries return.
-fn expected(name: &str) -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/expected");
-    let text = ok(std::fs::read(folder.join(name)));
+fn cases(name: &str) -> Vec<Value> {
+    let text = ok(std::fs::read(expected(name)));
     ok(serde_json::from_slice(&text))
 }
 
@@ -34,7 +31,7 @@ fn smollm2_agrees_with_tokenizers() {
         (49152, Some(1), Some(2))
     );
     assert!(tokenizer.is_end(2) && tokenizer.is_end(0) && !tokenizer.is_end(1));
-    for case in expected("smollm2.json") {
+    for case in cases("smollm2.json") {
         let text = case["text"].as_str().unwrap();
         let found = ok(tokenizer.encode(text));
         assert_eq!(found, ids(&case), "{text:?}");
@@ -57,8 +54,9 @@ fn smollm2_has_a_chat_template() {
     let tokenizer = ok(Tokenizer::from_metadata(ok(Weights::open(path)).metadata()));
     let template = tokenizer.chat_template().unwrap();
     let messages = [Message::new("user", "What is a GPU?")];
-    let text = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging \
-        Face<|im_end|>\n<|im_start|>user\nWhat is a GPU?<|im_end|>\n<|im_start|>assistant\n";
+    let text = "<|im_start|>system\n\
+        You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n\
+        <|im_start|>user\nWhat is a GPU?<|im_end|>\n<|im_start|>assistant\n";
     assert_eq!(ok(template.render(&messages, true)), text);
     assert_eq!(ok(tokenizer.encode(text))[..3], [1, 9690, 198]);
 }
@@ -72,7 +70,7 @@ fn minilm_agrees_with_transformers() {
         (30522, Some(0), Some(100))
     );
     assert!(tokenizer.chat_template().is_none());
-    for case in expected("minilm.json") {
+    for case in cases("minilm.json") {
         let text = case["text"].as_str().unwrap();
         let found = ok(tokenizer.encode(text));
         assert_eq!(found, ids(&case), "{text:?}");

@@ -31,9 +31,11 @@ fn text(info: &ModelInfo) -> String {
     }
     line("parameters", format!("{}, {}", info.parameters, format_bytes(info.bytes)));
     line("tokenizer", info.tokenizer.as_ref().map_or("none".to_owned(), tokenizer));
-    let rows: Vec<Vec<String>> = info.types.iter().map(type_row).collect();
-    text.push_str("\ntypes\n");
-    text.push_str(&table(&rows, "  "));
+    let heads = ["type", "tensors", "parameters", "size"].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> =
+        [heads].into_iter().chain(info.types.iter().map(type_row)).collect();
+    text.push('\n');
+    text.push_str(&table(&rows, ""));
     if !info.weights.metadata().is_empty() {
         let pairs = info.weights.metadata().iter();
         let rows: Vec<_> =
@@ -56,8 +58,8 @@ fn text(info: &ModelInfo) -> String {
 fn type_row(summary: &TypeSummary) -> Vec<String> {
     vec![
         summary.stored_type.to_string(),
-        format!("{} tensors", summary.tensors),
-        format!("{} parameters", summary.parameters),
+        summary.tensors.to_string(),
+        summary.parameters.to_string(),
         format_bytes(summary.bytes),
     ]
 }

@@ -54,6 +54,7 @@ pub(super) fn read_header(call: &'static str, path: &Path, source: &Source) -> R
     reader.check_count(tensors_at, tensors, LEAST_TENSOR, "tensors")?;
     let mut metadata = Metadata::new(path);
     metadata::read(reader, pairs, &mut metadata)?;
+    check_split(reader, &metadata)?;
     let alignment = alignment(reader, &metadata)?;
     reader.check_count(tensors_at, tensors, LEAST_TENSOR, "tensors")?;
     let described = (0..tensors).map(|_| tensor(reader)).collect::<Result<Vec<_>>>()?;
@@ -76,6 +77,17 @@ fn check_version(reader: &mut Reader<'_>) -> Result<()> {
         }
     };
     Err(reader.error_at(4, problem, help))
+}
+
+/// Rejects one of several files of a model, which lacks the tensors of the others.
+fn check_split(reader: &Reader<'_>, metadata: &Metadata) -> Result<()> {
+    let count = metadata.find::<u64>("split.count")?.unwrap_or(1);
+    if count <= 1 {
+        return Ok(());
+    }
+    let problem = format!("the file is one of {count} parts of a model");
+    let help = "merge the parts to one file, with `llama-gguf-split --merge`";
+    Err(reader.error_at(reader.offset(), problem, help))
 }
 
 /// Returns the alignment of data.
