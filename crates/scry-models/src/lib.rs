@@ -7,6 +7,7 @@ mod decoder;
 mod encoder;
 mod error;
 mod info;
+mod json_file;
 mod tokenizer;
 mod weights;
 

@@ -108,6 +108,12 @@ impl<'d> Generation<'d> {
         self.reason
     }
 
+    /// Returns how many tokens of the prompt were cached already, and were not computed again.
+    #[must_use]
+    pub fn reused_tokens(&self) -> usize {
+        self.decoder.reused
+    }
+
     /// Returns how many tokens the prompt has.
     #[must_use]
     pub fn prompt_tokens(&self) -> usize {
@@ -198,6 +204,8 @@ impl Iterator for Generation<'_> {
         }
     }
 }
+
+impl std::iter::FusedIterator for Generation<'_> {}
 
 impl Drop for Generation<'_> {
     /// Notes how many tokens of the text are in the cache: later ones are overwritten.

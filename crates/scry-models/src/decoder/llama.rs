@@ -6,8 +6,8 @@ use super::config::Config;
 use crate::error::Result;
 use crate::weights::{FileFormat, StateDict};
 
-/// Weights that are multiplied with one operand: one matrix, or several where they cannot be
-/// joined.
+/// Weights that are multiplied with one operand: one matrix, or several if they are of different
+/// types.
 struct Joined(Vec<Tensor>);
 
 struct Layer {
@@ -51,6 +51,9 @@ struct Names {
     output: &'static str,
 }
 
+/// What the frequencies of RoPE are divided by, in GGUF files of Llama 3.
+const FREQUENCIES: &str = "rope_freqs.weight";
+
 const GGUF: Names = Names {
     embeddings: "token_embd.weight",
     layers: "blk",
@@ -77,9 +80,51 @@ const PYTORCH: Names = Names {
     output: "lm_head.weight",
 };
 
+/// Returns whether the LM head has weights of its own.
+fn has_head(config: &Config, names: &Names, dict: &StateDict<'_>) -> bool {
+    match config.is_tied {
+        Some(is_tied) => !is_tied,
+        None => dict.info(names.output).is_some(),
+    }
+}
+
 impl Llama {
-    /// Loads the weights: quantised ones as they are, others as `f32`. There are positions for
-    /// `capacity` tokens.
+    /// Checks the names and shapes of all weights, before memory is allocated for any.
+    pub(super) fn check(config: &Config, format: FileFormat, dict: StateDict<'_>) -> Result<()> {
+        let names = if format == FileFormat::Gguf { &GGUF } else { &PYTORCH };
+        let Config { hidden, heads, kv_heads, columns, intermediate, .. } = *config;
+        let table = [config.vocabulary, hidden];
+        dict.expect(names.embeddings, table);
+        if has_head(config, names, &dict) {
+            dict.expect(names.output, table);
+        } else {
+            // Some files have the shared table twice.
+            dict.ignore(names.output);
+        }
+        dict.expect(names.final_norm, [hidden]);
+        if dict.info(FREQUENCIES).is_some() {
+            dict.expect(FREQUENCIES, [columns / 2]);
+        }
+        let [q, kv] = [heads, kv_heads].map(|heads| heads * columns);
+        for layer in 0..config.layers {
+            let dict = dict.scope(&format!("{}.{layer}", names.layers));
+            for (name, rows) in names.attention.into_iter().zip([q, kv, kv]) {
+                dict.expect(name, [rows, hidden]);
+            }
+            dict.expect(names.projection, [hidden, q]);
+            names.up.into_iter().for_each(|name| dict.expect(name, [intermediate, hidden]));
+            dict.expect(names.down, [hidden, intermediate]);
+            for norm in [names.attention_norm, names.norm] {
+                dict.expect(norm, [hidden]);
+            }
+            // Computed, in files of old versions.
+            dict.ignore("self_attn.rotary_emb.inv_freq");
+        }
+        dict.finish()
+    }
+
+    /// Loads the weights, which [`check`](Self::check) has checked: quantised ones as they are,
+    /// others as `f32`. There are positions for `capacity` tokens.
     pub(super) fn load(
         config: Config,
         format: FileFormat,
@@ -89,19 +134,15 @@ impl Llama {
         let names = if format == FileFormat::Gguf { &GGUF } else { &PYTORCH };
         let (hidden, table) = (config.hidden, [config.vocabulary, config.hidden]);
         let embeddings = dict.get_as(names.embeddings, table, DType::F32)?;
-        let output = match dict.find(names.output, table)? {
-            Some(output) => output,
-            // The embeddings of the tokens are the weights of the last layer, too.
-            None if dict.info(names.embeddings).is_some() => dict.get(names.embeddings, table)?,
-            None => embeddings.clone(),
-        };
+        let output = if has_head(&config, names, dict) { names.output } else { names.embeddings };
+        let output = dict.get(output, table)?;
         let layer = |n| {
             let dict = dict.scope(&format!("{}.{n}", names.layers));
             Layer::load(&config, names, &dict)
         };
         let layers = (0..config.layers).map(layer).collect::<Result<_>>()?;
         let norm = dict.get(names.final_norm, [hidden])?;
-        let factors = dict.find("rope_freqs.weight", [config.columns / 2])?;
+        let factors = dict.find(FREQUENCIES, [config.columns / 2])?;
         let factors = factors.map(|it| it.to_vec::<f32>()).transpose()?;
         let [cosines, sines] = rotations(&config, capacity, factors.as_deref());
         let half = config.columns / 2;
@@ -155,7 +196,7 @@ impl Llama {
         Ok(x)
     }
 
-    /// Returns the scores of the next token, `[1, vocabulary]`, after the last row.
+    /// Returns the logits of the next token, `[1, vocabulary]`, after the last row.
     pub(super) fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
         let last = hidden.i(-1..)?.rms_norm(Some(&self.norm), self.config.epsilon)?;
         Ok(last.linear(&self.output, None)?)
@@ -220,7 +261,7 @@ impl Layer {
 }
 
 impl Step<'_> {
-    /// Rotates pairs of columns of `[rows, heads, columns]` by the angles of their positions.
+    /// Applies RoPE to `[rows, heads, columns]`: rotates pairs of columns by the angles of positions.
     fn rotate(&self, x: &Tensor) -> Result<Tensor> {
         let pairs = self.pairs(x)?;
         let axis = if self.config.is_interleaved { -1 } else { -2 };
@@ -246,12 +287,14 @@ impl Joined {
     ) -> Result<Self> {
         let parts = parts.map(|(name, rows)| dict.get(name, [rows, columns]));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let has_one_type = parts.iter().all(|part| part.dtype() == parts[0].dtype());
-        let joined = match has_one_type {
-            true => Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0).ok(),
-            false => None,
-        };
-        Ok(Self(joined.map_or(parts, |joined| vec![joined])))
+        let dtype = parts[0].dtype();
+        // Blocks are copied in whole words. Rows of 2 mod 4 bytes are aligned in even numbers.
+        let is_aligned = |part: &Tensor| !dtype.is_quantized() || part.shape()[0].is_multiple_of(2);
+        let can_join = parts.iter().all(|part| part.dtype() == dtype && is_aligned(part));
+        match can_join {
+            true => Ok(Self(vec![Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)?])),
+            false => Ok(Self(parts)),
+        }
     }
 
     /// Returns the products with all weights, side by side.
@@ -265,7 +308,7 @@ impl Joined {
     }
 }
 
-/// Returns the cosines and the signed sines of the angles of all positions. Factors divide the
+/// Returns the cosines and the signed sines of RoPE at all positions. Factors divide the
 /// frequencies, as in Llama 3.
 fn rotations(config: &Config, capacity: usize, factors: Option<&[f32]>) -> [Vec<f32>; 2] {
     let half = config.columns / 2;

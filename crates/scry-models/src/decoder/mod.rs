@@ -34,8 +34,8 @@ use crate::weights::Weights;
 
 /// A language model of the Llama family, such as SmolLM2, with the context of one conversation.
 ///
-/// Quantised weights are used as they are stored. Keys and values of the context are cached on the
-/// device: of a prompt, only what follows the part that is cached already is computed. Sampling is
+/// Products use quantised weights as they are stored; the embeddings of tokens are stored as `f32`,
+/// too. Keys and values of the context are cached on the device: of a prompt, only what follows the part that is cached already is computed. Sampling is
 /// done on the device, and steps are submitted ahead of the token that is read.
 ///
 /// ```no_run
@@ -54,6 +54,8 @@ pub struct Decoder {
     /// The tokens of the context. The first `cached` of them are in the cache.
     history: Vec<u32>,
     cached: usize,
+    /// How many tokens of the last prompt were cached before.
+    reused: usize,
 }
 
 impl Decoder {
@@ -91,24 +93,29 @@ impl Decoder {
     }
 
     fn new(path: &Path, device: &Device, options: &DecoderOptions) -> Result<Self> {
+        const CALL: &str = "Decoder::load";
         let weights = Weights::open(path)?;
         let config = Config::read(path, &weights)?;
         let tokenizer = match weights.format() {
             crate::FileFormat::Gguf => Tokenizer::from_metadata(weights.metadata())?,
-            crate::FileFormat::Safetensors => Tokenizer::from_file(path)?,
+            crate::FileFormat::Safetensors => Tokenizer::from_file(config::folder(path))?,
         };
-        let capacity = options.capacity_for(config.context);
+        let capacity = options.capacity_for(config.context)?;
         let is_cuda = device.backend_kind() == BackendKind::Cuda;
         let cache = options.cache.unwrap_or(if is_cuda { DType::F16 } else { DType::F32 });
-        let dict = weights.state_dict(device);
-        let dict = match weights.format() {
-            crate::FileFormat::Gguf => dict,
-            crate::FileFormat::Safetensors => dict.with_floats(DType::F32),
-        };
-        let model = Llama::load(config, weights.format(), &dict, capacity)?;
-        dict.finish()?;
+        let (format, tensors) = (weights.format(), weights.tensors().len());
+        if config.layers > tensors {
+            let problem =
+                format!("the model has {} layers, the file {tensors} tensors", config.layers);
+            let help = "use the description of these weights";
+            return Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(path));
+        }
+        Llama::check(&config, format, weights.state_dict(device))?;
+        // Quantised weights stay as they are.
+        let dict = weights.state_dict(device).with_floats(DType::F32);
+        let model = Llama::load(config, format, &dict, capacity)?;
         let plans = Plans::new(model, device, capacity, cache)?;
-        Ok(Self { tokenizer, plans, history: Vec::new(), cached: 0 })
+        Ok(Self { tokenizer, plans, history: Vec::new(), cached: 0, reused: 0 })
     }
 
     /// Generates the reply to a message, as an iterator of pieces of text, with the default
@@ -152,7 +159,8 @@ impl Decoder {
     }
 
     /// Generates the next message of a conversation. What earlier calls have computed of it is
-    /// cached, and not computed again.
+    /// cached, and not computed again. Texts of special tokens in messages, such as `<|im_end|>`,
+    /// become these tokens: remove them from what users type.
     ///
     /// ```no_run
     /// use scry_models::{Decoder, Device, Message, Sampling};
@@ -226,15 +234,16 @@ impl Decoder {
         Generation::new(self, tokens, options).map_err(|error| error.in_call(call))
     }
 
-    /// Returns the scores of all tokens to be the next one after some tokens.
+    /// Returns the logits of the next token after some tokens: a number for each token of the
+    /// vocabulary.
     ///
     /// ```no_run
     /// use scry_models::{Decoder, Device};
     ///
     /// let mut model = Decoder::load("model.gguf", &Device::auto()?)?;
     /// let tokens = model.tokenizer().encode("The capital of France is")?;
-    /// let scores = model.logits(&tokens)?;
-    /// assert_eq!(scores.len(), model.tokenizer().vocab_size());
+    /// let logits = model.logits(&tokens)?;
+    /// assert_eq!(logits.len(), model.tokenizer().vocab_size());
     /// # Ok::<(), scry_models::Error>(())
     /// ```
     ///
@@ -275,7 +284,7 @@ impl Decoder {
     fn adopt(&mut self, tokens: Vec<u32>) -> usize {
         let cached = self.history[..self.cached].iter().zip(&tokens);
         let common = cached.take_while(|(a, b)| a == b).count().min(tokens.len() - 1);
-        (self.history, self.cached) = (tokens, common);
+        (self.history, self.cached, self.reused) = (tokens, common, common);
         common
     }
 
@@ -306,10 +315,14 @@ impl Decoder {
         Ok(result)
     }
 
-    /// Forgets the conversation.
-    pub fn clear(&mut self) {
+    /// Forgets the conversation, and sets the cache to zero.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`].
+    pub fn clear(&mut self) -> Result<()> {
         self.history.clear();
         self.cached = 0;
+        self.plans.clear().map_err(|error| error.in_call("Decoder::clear"))
     }
 
     /// Returns the tokens of the context: the last prompt, and what was generated after it.
@@ -318,7 +331,8 @@ impl Decoder {
         &self.history
     }
 
-    /// Returns the most tokens of prompt and generated text.
+    /// Returns the most tokens of which keys and values are cached. Prompt and generated text have
+    /// at most one more: the last token is not read.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.plans.capacity()

@@ -19,8 +19,9 @@ pub struct DecoderOptions {
 }
 
 impl DecoderOptions {
-    /// Sets the most tokens of prompt and generated text, for which memory is allocated. By default
-    /// they are 2048, or as many as the model was trained for if those are fewer.
+    /// Sets the most tokens of prompt and generated text, for which memory is allocated: at most as
+    /// many as the model was trained for, or loading fails. By default they are 2048, or as many as
+    /// the model was trained for if those are fewer.
     pub fn capacity(mut self, tokens: usize) -> Self {
         self.capacity = Some(tokens);
         self
@@ -33,14 +34,24 @@ impl DecoderOptions {
         self
     }
 
-    pub(super) fn capacity_for(&self, context: usize) -> usize {
-        self.capacity.unwrap_or(CAPACITY).clamp(1, context)
+    pub(super) fn capacity_for(&self, context: usize) -> Result<usize> {
+        match self.capacity {
+            None => Ok(CAPACITY.min(context)),
+            Some(capacity) if (1..=context).contains(&capacity) => Ok(capacity),
+            Some(capacity) => {
+                let problem = format!("`capacity` is {capacity}, not 1 to {context} tokens");
+                let help = "the model was trained for contexts of this length";
+                let call = "DecoderOptions::capacity";
+                Err(Error::new(call, ErrorKind::Value, problem, help))
+            }
+        }
     }
 
     /// Loads a decoder: see [`Decoder::load`].
     ///
     /// # Errors
-    /// As [`Decoder::load`]; [`ErrorKind::DType`] for a cache of other types than floats.
+    /// As [`Decoder::load`]; [`ErrorKind::DType`] for a cache of other types than floats;
+    /// [`ErrorKind::Value`] for a capacity that the model does not have.
     pub fn load(self, path: impl AsRef<Path>, device: &Device) -> Result<Decoder> {
         const CALL: &str = "Decoder::load";
         if let Some(dtype) = self.cache.filter(|dtype| !dtype.is_float()) {

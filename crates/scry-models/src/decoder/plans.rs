@@ -32,7 +32,7 @@ enum Control {
 pub(super) enum Head {
     /// Nothing: more rows of the prompt follow.
     None,
-    /// The scores of all tokens.
+    /// The logits of all tokens.
     Logits,
     /// The most likely token.
     Greedy { is_penalised: bool },
@@ -106,6 +106,11 @@ impl Plans {
         self.capacity
     }
 
+    /// Sets the cache to zero.
+    pub(super) fn clear(&self) -> Result<()> {
+        Ok(self.first.reset_states()?)
+    }
+
     pub(super) fn device(&self) -> &Device {
         &self.device
     }
@@ -114,7 +119,7 @@ impl Plans {
     pub(super) fn set_control(
         &self,
         [token, seed, position, window]: [u32; 4],
-        options: [f32; 4],
+        options: [f32; 5],
     ) -> Result<()> {
         let mut control = [0; 4];
         control[Control::Token as usize] = token;
@@ -240,7 +245,8 @@ impl Plans {
             Head::Sample { candidates, .. } => {
                 let seed = [element(&before, Control::Seed)?, count.clone()];
                 let seed = Tensor::concat(&[&seed[0], &seed[1]], 0)?;
-                sampled(&logits, candidates, &options.read(), &seed)?
+                let ranks = Tensor::arange(candidates as i64, DType::F32, &self.device)?;
+                sampled(&logits, candidates, &options.read(), &ranks, &seed)?
             }
         };
         if key.head != Head::Logits {
@@ -261,7 +267,7 @@ impl States {
         Ok(Self {
             caches: caches.collect::<scry_tensor::Result<_>>()?,
             control: g.state_with_dtype("control", [4], DType::U32)?,
-            options: g.state("options", [4])?,
+            options: g.state("options", [5])?,
             seen: g.state_with_dtype("seen", [config.vocabulary, 1], DType::U32)?,
             tokens: g.state_with_dtype("tokens", [capacity + 1, 1], DType::U32)?,
         })

@@ -8,14 +8,17 @@ use crate::error::{Error, ErrorKind, Result};
 /// The most candidates among which a token is sampled.
 const MAX_CANDIDATES: usize = 1024;
 
+/// The fewest candidates that a plan selects.
+const MIN_CANDIDATES: usize = 64;
+
 /// Options of generation: how tokens are chosen, and when it ends. By default the most likely token
 /// is chosen.
 ///
-/// Tokens are chosen on the device: scores of recent tokens are divided by the repetition penalty
+/// Tokens are chosen on the device: logits of recent tokens are divided by the repetition penalty
 /// (multiplied if they are negative); the `top_k` largest are divided by the temperature and become
-/// probabilities; of those, the fewest whose sum is `top_p` remain, and those of at least `min_p`
-/// times the largest. The same seed has the same tokens on every device, as far as their scores are
-/// equal.
+/// probabilities, before the other filters, as in the library transformers; of those, the fewest whose
+/// sum is `top_p` remain, and those of at least `min_p` times the largest. The same seed has the same
+/// tokens on every device, as far as their logits are equal.
 ///
 /// ```
 /// use scry_models::Sampling;
@@ -60,14 +63,16 @@ impl Sampling {
         Self::default()
     }
 
-    /// Sets the temperature, by which scores are divided: 0, the default, chooses the most likely
-    /// token; 1 samples with the model's probabilities; larger ones are more random.
+    /// Sets the temperature, by which logits are divided: 0, the default, chooses the most likely
+    /// token; 1 samples the `top_k` candidates with the model's probabilities; larger ones are more
+    /// random.
     pub fn temperature(mut self, temperature: f32) -> Self {
         self.temperature = temperature;
         self
     }
 
-    /// Sets how many of the most likely tokens are candidates, from 1 to 1024; 40 by default.
+    /// Sets how many of the most likely tokens are candidates, at most 1024; 40 by default. 0 is as
+    /// many as possible: 1024.
     pub fn top_k(mut self, candidates: usize) -> Self {
         self.top_k = candidates;
         self
@@ -129,17 +134,17 @@ impl Sampling {
         if !is_valid(self.temperature, 0.0) {
             return error("temperature", self.temperature.to_string(), "use 0 or more");
         }
-        if !(1..=MAX_CANDIDATES).contains(&self.top_k) {
-            return error("top_k", self.top_k.to_string(), "use 1 to 1024 candidates");
+        if self.top_k > MAX_CANDIDATES {
+            return error("top_k", self.top_k.to_string(), "use at most 1024 candidates");
         }
-        if !is_valid(self.top_p, 0.0) {
+        if !is_valid(self.top_p, 0.0) || self.top_p > 1.0 {
             return error("top_p", self.top_p.to_string(), "use a sum from 0 to 1");
         }
         if !is_valid(self.min_p, 0.0) || self.min_p > 1.0 {
             return error("min_p", self.min_p.to_string(), "use a part from 0 to 1");
         }
         if !is_valid(self.penalty, f32::MIN_POSITIVE) {
-            return error("repetition_penalty", self.penalty.to_string(), "use 1 or more");
+            return error("repetition_penalty", self.penalty.to_string(), "use a positive number");
         }
         Ok(())
     }
@@ -149,17 +154,28 @@ impl Sampling {
         let is_penalised = self.penalty != 1.0;
         match self.temperature {
             0.0 => Head::Greedy { is_penalised },
-            _ => Head::Sample { candidates: self.top_k.min(vocabulary), is_penalised },
+            // Few plans serve all numbers of candidates: the first `top_k` of them remain.
+            _ => {
+                let candidates = self.candidates().next_power_of_two().max(MIN_CANDIDATES);
+                Head::Sample { candidates: candidates.min(vocabulary), is_penalised }
+            }
         }
     }
 
     /// Returns the numbers that plans read from the device.
-    pub(super) fn numbers(&self) -> [f32; 4] {
-        [self.temperature.max(f32::MIN_POSITIVE), self.top_p, self.min_p, self.penalty]
+    pub(super) fn numbers(&self) -> [f32; 5] {
+        // Logits divided by less would be infinite.
+        let temperature = self.temperature.max(1e-6);
+        [temperature, self.top_p, self.min_p, self.penalty, self.candidates() as f32]
+    }
+
+    /// Returns the number of candidates.
+    fn candidates(&self) -> usize {
+        if self.top_k == 0 { MAX_CANDIDATES } else { self.top_k }
     }
 }
 
-/// Returns scores with those of recent tokens divided by a penalty, or multiplied if they are
+/// Returns logits with those of recent tokens divided by a penalty, or multiplied if they are
 /// negative. `seen` has for each token of the vocabulary the position after its last one, 0 for
 /// none; of `count` tokens the last `window` are recent.
 pub(super) fn penalised(
@@ -175,23 +191,30 @@ pub(super) fn penalised(
     Ok(is_recent.where_(&smaller, logits)?)
 }
 
-/// Returns a sampled token, of shape `[1]`, from scores of shape `[1, vocabulary]`. The options are
-/// `[temperature, top_p, min_p, penalty]`.
+/// Returns a sampled token, of shape `[1]`, from logits of shape `[1, vocabulary]`. The options are
+/// `[temperature, top_p, min_p, penalty, top_k]`; `ranks` are the numbers from 0 on, as many as there
+/// are candidates.
 pub(super) fn sampled(
     logits: &Tensor,
     candidates: usize,
     options: &Tensor,
+    ranks: &Tensor,
     seed: &Tensor,
 ) -> Result<Tensor> {
     let option = |n: i64| options.i(n..n + 1);
-    let (scores, tokens) = logits.topk(candidates, -1)?;
-    let probabilities = scores.div(&option(0)?)?.softmax(-1)?;
+    let (logits, tokens) = logits.topk(candidates, -1)?;
+    let is_candidate = ranks.lt(&option(4)?)?;
+    let logits = is_candidate.where_(&logits, f64::from(f32::NEG_INFINITY))?;
+    // The largest is 0, so that small temperatures do not overflow.
+    let logits = logits.sub(&logits.i((.., 0..1))?)?;
+    let probabilities = logits.div(&option(0)?)?.softmax(-1)?;
     let before = probabilities.cumsum(-1)?.sub(&probabilities)?;
     let largest = probabilities.i((.., 0..1))?;
     let is_likely = probabilities.ge(&largest.mul(&option(2)?)?)?;
     // The first candidate remains in any case.
     let is_first = probabilities.eq(&largest)?.logical_and(&before.le(0.0)?)?;
     let is_kept = before.lt(&option(1)?)?.logical_and(&is_likely)?.logical_or(&is_first)?;
+    let is_kept = is_kept.logical_and(&is_candidate)?;
     let sums = probabilities.mul(&is_kept.cast(DType::F32)?)?.cumsum(-1)?;
     let uniform = sums.i((.., -1..))?.rand_like(Seed::Tensor(seed.clone()))?;
     let point = uniform.mul(&sums.i((.., -1..))?)?;

@@ -45,9 +45,6 @@ impl Bert {
     pub(super) fn load(config: Config, dict: &StateDict<'_>, dtype: DType) -> Result<Self> {
         let hidden = config.hidden;
         let embeddings = dict.scope("embeddings");
-        for other in ["pooler", "embeddings.position_ids"] {
-            dict.ignore(other);
-        }
         let words = embeddings.get("word_embeddings.weight", [config.vocabulary, hidden])?;
         // The sum is rounded once.
         let get = |name: &str, rows: usize| embeddings.get_as(name, [rows, hidden], DType::F32);

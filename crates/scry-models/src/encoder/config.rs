@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::error::{Error, ErrorKind, Result};
+use crate::json_file::JsonFile;
 
 /// How the vectors of tokens become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,44 +45,34 @@ impl Config {
     /// Reads the files of a folder: `config.json`, and those of sentence-transformers if there are
     /// any.
     pub(super) fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join("config.json");
-        let json = read_json(&path)?.ok_or_else(|| {
-            let error = std::io::Error::from(std::io::ErrorKind::NotFound);
-            Error::io(CALL, &path, error)
-        })?;
-        let mut config = Self::of_bert(&File { path: &path, json: &json })?;
-        let path = folder.join("sentence_bert_config.json");
-        if let Some(json) = read_json(&path)? {
-            let file = File { path: &path, json: &json };
+        let mut config = Self::of_bert(&JsonFile::open(CALL, folder.join("config.json"))?)?;
+        let settings = folder.join("sentence_bert_config.json");
+        if let Some(file) = JsonFile::find(CALL, settings)? {
             if let Some(length) = file.find_size("max_seq_length")? {
                 config.max_length = config.max_length.min(length.max(2));
             }
         }
-        let path = folder.join("1_Pooling").join("config.json");
-        if let Some(json) = read_json(&path)? {
-            config.pooling = pooling(&File { path: &path, json: &json })?;
+        if let Some(file) = JsonFile::find(CALL, folder.join("1_Pooling").join("config.json"))? {
+            config.pooling = pooling(&file)?;
         }
-        if let Some(Value::Array(modules)) = read_json(&folder.join("modules.json"))? {
-            let is_norm = |module: &Value| {
-                module["type"].as_str().is_some_and(|name| name.ends_with(".Normalize"))
-            };
-            config.is_normalised = modules.iter().any(is_norm);
+        if let Some(file) = JsonFile::find(CALL, folder.join("modules.json"))? {
+            config.is_normalised = is_normalised(&file)?;
         }
         Ok(config)
     }
 
-    fn of_bert(file: &File<'_>) -> Result<Self> {
-        let model = file.json["model_type"].as_str().unwrap_or("bert");
+    fn of_bert(file: &JsonFile) -> Result<Self> {
+        let model = file.find_text("model_type")?.unwrap_or("bert");
         if model != "bert" {
             let problem = format!("`model_type` is `{model}`, and `Encoder` computes `bert`");
             return Err(file.error(problem, "use an encoder of the BERT family"));
         }
-        let position = file.json["position_embedding_type"].as_str().unwrap_or("absolute");
+        let position = file.find_text("position_embedding_type")?.unwrap_or("absolute");
         if position != "absolute" {
             let problem = format!("`position_embedding_type` is `{position}`");
             return Err(file.error(problem, "use a model with `absolute` positions"));
         }
-        let activation = match file.json["hidden_act"].as_str().unwrap_or("gelu") {
+        let activation = match file.find_text("hidden_act")?.unwrap_or("gelu") {
             "gelu" => Activation::Gelu,
             "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluTanh,
             "relu" => Activation::Relu,
@@ -94,6 +83,7 @@ impl Config {
             }
         };
         let positions = file.size("max_position_embeddings")?;
+        let epsilon = file.find_number(&file.json, "layer_norm_eps")?.unwrap_or(1e-12);
         let config = Self {
             hidden: file.size("hidden_size")?,
             layers: file.size("num_hidden_layers")?,
@@ -102,7 +92,7 @@ impl Config {
             vocabulary: file.size("vocab_size")?,
             positions,
             types: file.find_size("type_vocab_size")?.unwrap_or(2),
-            epsilon: file.json["layer_norm_eps"].as_f64().unwrap_or(1e-12) as f32,
+            epsilon: epsilon as f32,
             activation,
             max_length: positions,
             pooling: Pooling::Mean,
@@ -113,7 +103,54 @@ impl Config {
             let problem = format!("`hidden_size` is {hidden}, no multiple of {heads} heads");
             return Err(file.error(problem, "the file contradicts itself"));
         }
+        if positions < 2 {
+            let problem = format!("`max_position_embeddings` is {positions}");
+            return Err(file.error(problem, "texts have two tokens at least, [CLS] and [SEP]"));
+        }
         Ok(config)
+    }
+
+    /// Checks that there are not more layers than tensors.
+    pub(super) fn check_layers(&self, folder: &Path, tensors: usize) -> Result<()> {
+        if self.layers <= tensors {
+            return Ok(());
+        }
+        let problem = format!("`num_hidden_layers` is {}, of {tensors} tensors", self.layers);
+        let help = "use the description of these weights";
+        Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(folder))
+    }
+
+    /// Returns the tensors that the model needs, without a prefix of their names.
+    pub(super) fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        let (hidden, wide) = (self.hidden, self.intermediate);
+        let mut all = Vec::new();
+        let mut add = |name: String, shape: &[usize]| all.push((name, shape.to_vec()));
+        let tables =
+            [("word", self.vocabulary), ("position", self.positions), ("token_type", self.types)];
+        for (name, rows) in tables {
+            add(format!("embeddings.{name}_embeddings.weight"), &[rows, hidden]);
+        }
+        let mut norms = vec!["embeddings".to_owned()];
+        for layer in 0..self.layers {
+            let path = format!("encoder.layer.{layer}");
+            for (name, [rows, columns]) in [
+                ("attention.self.query", [hidden, hidden]),
+                ("attention.self.key", [hidden, hidden]),
+                ("attention.self.value", [hidden, hidden]),
+                ("attention.output.dense", [hidden, hidden]),
+                ("intermediate.dense", [wide, hidden]),
+                ("output.dense", [hidden, wide]),
+            ] {
+                add(format!("{path}.{name}.weight"), &[rows, columns]);
+                add(format!("{path}.{name}.bias"), &[rows]);
+            }
+            norms.extend([format!("{path}.attention.output"), format!("{path}.output")]);
+        }
+        for norm in norms {
+            add(format!("{norm}.LayerNorm.weight"), &[hidden]);
+            add(format!("{norm}.LayerNorm.bias"), &[hidden]);
+        }
+        all
     }
 
     /// Returns the columns of a head.
@@ -124,65 +161,40 @@ impl Config {
 
 const CALL: &str = "Encoder::load";
 
-/// The largest number that a size may have, so that products of two fit.
-const MAX_SIZE: u64 = 1 << 24;
-
-struct File<'f> {
-    path: &'f Path,
-    json: &'f Value,
+/// Returns which of the ways to pool is set, by sentence-transformers' names.
+fn pooling(file: &JsonFile) -> Result<Pooling> {
+    let keys = file.json.as_object().into_iter().flatten();
+    let set = keys
+        .filter(|(key, value)| key.starts_with("pooling_mode_") && value.as_bool().unwrap_or(true));
+    let set: Vec<&str> = set.map(|(key, _)| key.as_str()).collect();
+    match set[..] {
+        ["pooling_mode_mean_tokens"] => Ok(Pooling::Mean),
+        ["pooling_mode_cls_token"] => Ok(Pooling::First),
+        _ => {
+            let problem = format!("the vectors of tokens are pooled by {set:?}");
+            let help = "supported is either `pooling_mode_mean_tokens` or `pooling_mode_cls_token`";
+            Err(file.error(problem, help))
+        }
+    }
 }
 
-impl File<'_> {
-    fn error(&self, problem: String, help: &str) -> Error {
-        Error::new(CALL, ErrorKind::Format, problem, help).in_file(self.path)
-    }
-
-    fn find_size(&self, key: &str) -> Result<Option<usize>> {
-        let value = &self.json[key];
-        if value.is_null() {
-            return Ok(None);
-        }
-        match value.as_u64().filter(|size| (1..=MAX_SIZE).contains(size)) {
-            Some(size) => Ok(Some(size as usize)),
-            None => {
-                let problem = format!("`{key}` is {value}");
-                Err(self.error(problem, "sizes are integers from 1 to 2^24"))
+/// Returns whether the length of vectors becomes 1. Modules that would change them otherwise are
+/// rejected.
+fn is_normalised(file: &JsonFile) -> Result<bool> {
+    let Some(modules) = file.json.as_array() else {
+        return Err(file.error("is not a list of modules", "check the file"));
+    };
+    let mut is_normalised = false;
+    for module in modules {
+        let name = module["type"].as_str().unwrap_or_default();
+        match name.rsplit('.').next().unwrap_or_default() {
+            "Transformer" | "Pooling" => {}
+            "Normalize" => is_normalised = true,
+            _ => {
+                let problem = format!("the module {} is not supported", module["type"]);
+                return Err(file.error(problem, "supported are Transformer, Pooling, Normalize"));
             }
         }
     }
-
-    fn size(&self, key: &str) -> Result<usize> {
-        let missing = || self.error(format!("`{key}` is missing"), "use the file of a BERT model");
-        self.find_size(key)?.ok_or_else(missing)
-    }
-}
-
-/// Returns the content of a file; `None` if there is none.
-fn read_json(path: &Path) -> Result<Option<Value>> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io(CALL, path, error)),
-    };
-    serde_json::from_str(&text).map(Some).map_err(|error| {
-        let problem = format!("is not JSON: {error}");
-        Error::new(CALL, ErrorKind::Format, problem, "check the file").in_file(path)
-    })
-}
-
-fn pooling(file: &File<'_>) -> Result<Pooling> {
-    let is_set = |key: &str| file.json[key].as_bool().unwrap_or(false);
-    let others = ["pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens"];
-    if let Some(other) = others.into_iter().find(|key| is_set(key)) {
-        let problem = format!("`{other}` is set");
-        return Err(file.error(problem, "supported are the mean and the first token"));
-    }
-    match (is_set("pooling_mode_mean_tokens"), is_set("pooling_mode_cls_token")) {
-        (true, false) => Ok(Pooling::Mean),
-        (false, true) => Ok(Pooling::First),
-        (mean, first) => {
-            let problem = format!("the mean is {mean}, and the first token {first}");
-            Err(file.error(problem, "one of them must be set"))
-        }
-    }
+    Ok(is_normalised)
 }

@@ -94,13 +94,38 @@ impl Encoder {
     fn new(folder: &Path, device: &Device, options: EncoderOptions) -> Result<Self> {
         let mut config = Config::read(folder)?;
         if let Some(length) = options.max_length {
-            config.max_length = length.clamp(2, config.positions);
+            if !(2..=config.positions).contains(&length) {
+                let problem = format!("`max_length` is {length}, the model has positions for");
+                let problem = format!("{problem} {} tokens", config.positions);
+                let help = "texts have two tokens at least, [CLS] and [SEP]";
+                return Err(Error::new(
+                    "EncoderOptions::max_length",
+                    ErrorKind::Value,
+                    problem,
+                    help,
+                ));
+            }
+            config.max_length = length;
         }
         let tokenizer = Tokenizer::from_file(folder)?;
         let weights = Weights::open(folder)?;
-        let dict = weights.state_dict(device).with_floats(options.dtype);
         let is_nested = weights.info("bert.embeddings.word_embeddings.weight").is_some();
-        let dict = if is_nested { dict.scope("bert") } else { dict };
+        let dict = || {
+            let dict = weights.state_dict(device).with_floats(options.dtype);
+            let dict = if is_nested { dict.scope("bert") } else { dict };
+            for other in ["pooler", "embeddings.position_ids"] {
+                dict.ignore(other);
+            }
+            dict
+        };
+        // All names and shapes, before any memory is allocated.
+        config.check_layers(folder, weights.tensors().len())?;
+        let names = dict();
+        for (name, shape) in config.tensors() {
+            names.expect(&name, shape);
+        }
+        names.finish()?;
+        let dict = dict();
         let bert = Bert::load(config.clone(), &dict, options.dtype)?;
         dict.finish()?;
         let max_batch = (MAX_TOKENS / config.max_length).clamp(1, MAX_BATCH);

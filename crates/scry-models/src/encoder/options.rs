@@ -29,8 +29,8 @@ impl EncoderOptions {
         self
     }
 
-    /// Sets the most tokens of a text, at least 2, and at most the positions of the model. By
-    /// default it is that of the model's files.
+    /// Sets the most tokens of a text: at least 2, and at most the positions of the model, or
+    /// loading fails. By default it is that of the model's files.
     pub fn max_length(mut self, tokens: usize) -> Self {
         self.max_length = Some(tokens);
         self
@@ -39,7 +39,8 @@ impl EncoderOptions {
     /// Loads an encoder from a folder: see [`Encoder::load`].
     ///
     /// # Errors
-    /// As [`Encoder::load`]; [`ErrorKind::DType`] for other types than floats.
+    /// As [`Encoder::load`]; [`ErrorKind::DType`] for other types than floats;
+    /// [`ErrorKind::Value`] if the model has no such length.
     pub fn load(self, folder: impl AsRef<Path>, device: &Device) -> Result<Encoder> {
         const CALL: &str = "Encoder::load";
         if !self.dtype.is_float() {

@@ -7,7 +7,7 @@ use scry_test_support::on_each_device;
 
 use crate::files::Stored;
 use crate::llama::{END, Llama, VOCABULARY};
-use crate::support::{Random, distance, ok};
+use crate::support::{Random, distance, ok, supports};
 
 /// A tiny model in a GGUF file.
 struct Model {
@@ -17,6 +17,11 @@ struct Model {
 }
 
 fn model(stored: Stored) -> Model {
+    mixed_model([stored, if stored == Stored::Q4_1 { Stored::Q8_0 } else { stored }])
+}
+
+/// Returns a model with layers and embeddings of two types.
+fn mixed_model(stored: [Stored; 2]) -> Model {
     let folder = ok(tempfile::tempdir());
     let path = folder.path().join("model.gguf");
     let host = Llama::write_gguf(11, stored, &path);
@@ -66,8 +71,9 @@ fn generated(decoder: &mut Decoder, prompt: &[u32], options: &Sampling) -> (Vec<
 
 #[test]
 fn scores_agree_with_host() {
-    for stored in [Stored::F32, Stored::Q4_1, Stored::Q8_0] {
-        let model = model(stored);
+    use Stored::{BF16, F16, F32, Q4_1, Q8_0};
+    for stored in [[F32, F32], [Q4_1, Q8_0], [Q8_0, Q8_0], [F16, F16], [BF16, BF16], [Q4_1, F16]] {
+        let model = mixed_model(stored);
         on_each_device(|gpu| {
             let mut decoder = load(&model, gpu);
             let tokens = tokens(1, 21);
@@ -79,6 +85,58 @@ fn scores_agree_with_host() {
             }
         });
     }
+}
+
+#[test]
+fn caches_of_16_bits_are_close() {
+    let model = model(Stored::Q8_0);
+    on_each_device(|gpu| {
+        for (dtype, bound) in [(DType::F16, 1e-2), (DType::BF16, 8e-2)] {
+            if !supports(gpu, dtype) {
+                println!("skipped {dtype} on {}, which lacks it", gpu.name());
+                continue;
+            }
+            let options = Decoder::options().capacity(96).cache_dtype(dtype);
+            let mut decoder = ok(options.load(&model.path, gpu));
+            let tokens = tokens(13, 40);
+            ok(decoder.logits(&tokens[..39]));
+            let error = distance(&ok(decoder.logits(&tokens)), &model.host.logits(&tokens));
+            assert!(error < bound, "{dtype} on {}: {error}", gpu.name());
+        }
+    });
+}
+
+#[test]
+fn long_prompts_are_computed_in_parts() {
+    let model = model(Stored::Q8_0);
+    let gpu = cpu();
+    let mut decoder = ok(Decoder::options().capacity(600).load(&model.path, &gpu));
+    let tokens = tokens(14, 540);
+    // 256 rows at a time: two parts, three, and a part after cached ones.
+    for count in [300, 513, 540] {
+        let prompt = &tokens[..count];
+        let error = distance(&ok(decoder.logits(prompt)), &model.host.logits(prompt));
+        assert!(error < 1e-4, "{count} tokens: {error}");
+    }
+    ok(decoder.clear());
+    let (found, _) = generated(&mut decoder, &tokens, &Sampling::new().max_tokens(3));
+    assert_eq!(found, greedy(&model.host, &tokens, 3));
+}
+
+#[test]
+fn scaled_positions_are_errors() {
+    let folder = ok(tempfile::tempdir());
+    let path = folder.path().join("model.gguf");
+    let load = |more: &dyn Fn(&mut crate::files::Gguf)| {
+        Llama::write_gguf_with(11, [Stored::Q8_0; 2], &path, more);
+        Decoder::load(&path, &cpu()).map(drop)
+    };
+    let scaled = |more: &dyn Fn(&mut crate::files::Gguf)| load(more).unwrap_err().to_string();
+    let error = scaled(&|file| file.text("llama.rope.scaling.type", "yarn"));
+    assert!(error.contains("`llama.rope.scaling.type` is `yarn`"), "{error}");
+    let error = scaled(&|file| file.float("llama.rope.scale_linear", 4.0));
+    assert!(error.contains("`llama.rope.scale_linear` is 4"), "{error}");
+    ok(load(&|file| file.text("llama.rope.scaling.type", "none")));
 }
 
 #[test]
@@ -155,7 +213,10 @@ fn interruption_keeps_cache_valid() {
     let context = decoder.context().to_vec();
     assert!(context.len() < prompt.len() + whole.len());
     assert_eq!(context[prompt.len()..], whole[..context.len() - prompt.len()]);
-    // Continued, as if it had not been interrupted.
+    // Continued, as if it had not been interrupted: all but the last token is cached.
+    let generation = ok(decoder.complete_tokens(&context, &options));
+    assert_eq!(generation.reused_tokens(), context.len() - 1);
+    drop(generation);
     let (rest, _) = generated(&mut decoder, &context, &options);
     let known = context.len() - prompt.len();
     assert_eq!(rest[..whole.len() - known], whole[known..]);
@@ -226,7 +287,7 @@ fn samples_follow_probabilities() {
     let base = Sampling::new().max_tokens(1);
     let cases = [
         (base.clone().temperature(1.0), [1.0, 1.0, 0.0, 1.0]),
-        (base.clone().temperature(0.7).top_p(0.6), [0.7, 0.6, 0.0, 1.0]),
+        (base.clone().temperature(1.0).top_p(0.6), [1.0, 0.6, 0.0, 1.0]),
         (base.clone().temperature(1.5).min_p(0.3), [1.5, 1.0, 0.3, 1.0]),
         (base.temperature(1.0).repetition_penalty(1.8).top_p(0.8), [1.0, 0.8, 0.0, 1.8]),
     ];
@@ -234,6 +295,7 @@ fn samples_follow_probabilities() {
     for (options, numbers) in cases {
         let recent = if numbers[3] == 1.0 { &[][..] } else { &prompt };
         let wanted = candidates(&logits, numbers, recent);
+        assert!(wanted.len() > 3, "{options:?} has {} candidates", wanted.len());
         let mut counts = vec![0u32; wanted.len()];
         for seed in 0..COUNT {
             let (found, _) = generated(&mut decoder, &prompt, &options.clone().seed(seed));
@@ -243,14 +305,37 @@ fn samples_follow_probabilities() {
             let place = place.unwrap_or_else(|| panic!("{options:?}: {token} is no candidate"));
             counts[place] += 1;
         }
-        // The chi-squared statistic is rarely three times the number of candidates.
-        let statistic = counts.iter().zip(&wanted).map(|(count, (_, probability))| {
-            let expected = probability * f64::from(COUNT);
-            (f64::from(*count) - expected).powi(2) / expected
-        });
-        let (statistic, freedom) = (statistic.sum::<f64>(), wanted.len() as f64);
-        assert!(statistic < 3.0 * freedom + 12.0, "{options:?}: {statistic}, {counts:?}");
+        // Candidates are counted together until at least 5 are expected.
+        let mut bins: Vec<(f64, f64)> = vec![(0.0, 0.0)];
+        for (count, (_, probability)) in counts.iter().zip(&wanted) {
+            if bins[bins.len() - 1].1 >= 5.0 {
+                bins.push((0.0, 0.0));
+            }
+            let bin = bins.len() - 1;
+            bins[bin].0 += f64::from(*count);
+            bins[bin].1 += probability * f64::from(COUNT);
+        }
+        let statistic: f64 =
+            bins.iter().map(|(count, it)| (count - it).powi(2) / it.max(1.0)).sum();
+        let freedom = bins.len() as f64 - 1.0;
+        let bound = freedom + 5.0 * (2.0 * freedom).sqrt();
+        assert!(freedom > 2.0 && statistic < bound, "{options:?}: {statistic}, {bins:?}");
     }
+    // Extremes choose the most likely token.
+    let first = candidates(&logits, [1.0, 1.0, 0.0, 1.0], &[])[0].0;
+    let one = || Sampling::new().max_tokens(1).temperature(1.0).seed(5);
+    for options in [
+        one().top_p(0.0),
+        one().min_p(1.0),
+        one().top_k(1),
+        one().temperature(1e-38),
+        one().temperature(-0.0),
+    ] {
+        assert_eq!(generated(&mut decoder, &prompt, &options).0, [first], "{options:?}");
+    }
+    // As many candidates as possible, more than there are tokens.
+    let (all, _) = generated(&mut decoder, &prompt, &one().top_k(0));
+    assert_eq!(all.len(), 1);
 }
 
 #[test]
@@ -267,7 +352,7 @@ fn seeds_repeat_texts() {
         assert_ne!(first, other);
         let penalised = options(1).repetition_penalty(1.5).penalty_window(8);
         let (penalised_first, _) = generated(&mut decoder, &prompt, &penalised);
-        decoder.clear();
+        ok(decoder.clear());
         assert_eq!(generated(&mut decoder, &prompt, &penalised).0, penalised_first);
         let greedy = Sampling::new().repetition_penalty(1.3).max_tokens(16);
         assert_eq!(
@@ -310,8 +395,13 @@ fn stop_texts_end_generation() {
     let characters: Vec<char> = whole.chars().collect();
     let stop: String = characters[6..9].iter().collect();
     let start = whole.find(&stop).expect("it is a part of the text");
-    let (before, reason) = text(&mut decoder, &options.clone().stop(&stop));
-    assert_eq!((before.as_str(), reason), (&whole[..start], StopReason::StopText));
+    // Another one comes later, and one never.
+    let later: String = characters[10..12].iter().collect();
+    for stops in [vec![&stop], vec![&later, &stop]] {
+        let options = stops.iter().fold(options.clone(), |it, stop| it.stop(*stop)).stop("never");
+        let (before, reason) = text(&mut decoder, &options);
+        assert_eq!((before.as_str(), reason), (&whole[..start], StopReason::StopText));
+    }
 }
 
 #[test]
@@ -329,7 +419,7 @@ fn conversations_use_template_and_cache() {
     let messages =
         [Message::new("user", "Hi"), Message::new("assistant", &reply), Message::new("user", "x")];
     let again = ok(decoder.chat(&messages, &options));
-    assert!(again.prompt_tokens() > 8);
+    assert!(again.prompt_tokens() > 8 && again.reused_tokens() >= 5);
     drop(again);
     assert_eq!(decoder.context()[..5], [258, h[0], h[1], END, 259]);
 }
@@ -343,9 +433,9 @@ fn bad_options_are_errors() {
     for (options, name) in [
         (new().temperature(-1.0), "temperature"),
         (new().temperature(f32::NAN), "temperature"),
-        (new().top_k(0), "top_k"),
         (new().top_k(2000), "top_k"),
         (new().top_p(f32::NAN), "top_p"),
+        (new().top_p(1.5), "top_p"),
         (new().min_p(1.5), "min_p"),
         (new().repetition_penalty(0.0), "repetition_penalty"),
     ] {
@@ -373,8 +463,21 @@ fn damaged_descriptions_are_errors() {
     };
     assert!(change("\"llama\"", "\"gpt\"").contains("`model_type` is `gpt`"));
     let error = change("\"num_key_value_heads\":2", "\"num_key_value_heads\":3");
-    assert!(error.contains("4 heads of 16 columns do not share 3 heads of keys"), "{error}");
-    assert!(change("\"hidden_size\":64", "\"hidden_size\":0").contains("the model has 0 columns"));
+    assert!(error.contains("`num_attention_heads` is 4, no multiple of"), "{error}");
+    assert!(change("\"hidden_size\":64", "\"hidden_size\":0").contains("`hidden_size` is 0"));
+    let error = change("\"num_hidden_layers\":2", "\"num_hidden_layers\":1000000");
+    assert!(error.contains("the model has 1000000 layers, the file 20 tensors"), "{error}");
+    let error =
+        change("\"num_attention_heads\":4", "\"num_attention_heads\":4000,\"head_dim\":200");
+    assert!(error.contains("of another shape"), "{error}");
+    let error = change("\"rope_theta\":100.0", "\"rope_theta\":\"many\"");
+    assert!(error.contains("`rope_theta` is \"many\""), "{error}");
+    let error = change("\"rope_theta\":100.0", "\"rope_parameters\":{\"rope_type\":\"yarn\"}");
+    assert!(error.contains("RoPE is scaled"), "{error}");
+    let error = change("\"model_type\"", "\"hidden_act\":\"gelu\",\"model_type\"");
+    assert!(error.contains("`hidden_act` is `gelu`"), "{error}");
+    let error = change("\"tie_word_embeddings\":true", "\"tie_word_embeddings\":false");
+    assert!(error.contains("`lm_head.weight`"), "{error}");
     let error = change("\"num_hidden_layers\":2", "\"num_hidden_layers\":3");
     assert!(error.contains("missing (9)"), "{error}");
 }

@@ -8,7 +8,7 @@ use scry_tensor::compiled_kernels;
 use scry_test_support::on_each_device;
 
 use crate::bert::{Bert, HIDDEN, VOCABULARY};
-use crate::support::{Random, distance, ok};
+use crate::support::{Random, distance, ok, supports};
 
 /// Writes a tiny model.
 fn model() -> (tempfile::TempDir, Bert) {
@@ -34,6 +34,7 @@ fn tokens(random: &mut Random, count: usize, longest: usize) -> Vec<Vec<u32>> {
 /// Returns the largest difference of vectors to those of the host.
 fn most_distant(encoder: &Encoder, bert: &Bert, texts: &[Vec<u32>]) -> f64 {
     let found = ok(ok(encoder.embed_tokens(texts)).to_vec::<f32>());
+    assert_eq!(found.len(), texts.len() * HIDDEN);
     let pairs = found.chunks_exact(HIDDEN).zip(texts);
     pairs.map(|(found, text)| distance(found, &bert.vector(text))).fold(0.0, f64::max)
 }
@@ -61,15 +62,11 @@ fn sixteen_bit_vectors_are_close() {
     on_each_device(|gpu| {
         let texts = tokens(&mut Random(4), 5, 20);
         for (dtype, bound) in [(DType::F16, 5e-3), (DType::BF16, 4e-2)] {
-            let loaded = Encoder::options().dtype(dtype).load(folder.path(), gpu);
-            let encoder = match loaded {
-                Ok(encoder) => encoder,
-                Err(error) if error.kind() == ErrorKind::Gpu => {
-                    eprintln!("skipped {dtype} on {}: {error}", gpu.name());
-                    continue;
-                }
-                Err(error) => panic!("{error}"),
-            };
+            if !supports(gpu, dtype) {
+                println!("skipped {dtype} on {}, which lacks it", gpu.name());
+                continue;
+            }
+            let encoder = load(folder.path(), gpu, dtype);
             let error = most_distant(&encoder, &bert, &texts);
             assert!(error < bound, "{dtype}: {error}");
         }
@@ -200,6 +197,21 @@ fn bad_folders_are_errors() {
     assert_eq!(error.surplus().len(), 16);
     let error = change("\"intermediate_size\":48", "\"intermediate_size\":64");
     assert_eq!(error.kind(), ErrorKind::Shape);
+    let error = change("\"max_position_embeddings\":24", "\"max_position_embeddings\":1");
+    assert!(error.to_string().contains("`max_position_embeddings` is 1"), "{error}");
+    let error = change("\"num_hidden_layers\":2", "\"num_hidden_layers\":1000");
+    assert!(error.to_string().contains("`num_hidden_layers` is 1000, of 38 tensors"), "{error}");
+    ok(std::fs::write(&path, &config));
+    let long = Encoder::options().max_length(25).load(folder.path(), &gpu);
+    assert_eq!(long.map(drop).unwrap_err().kind(), ErrorKind::Value);
+    let modules = folder.path().join("modules.json");
+    ok(std::fs::write(&modules, r#"[{"type": "sentence_transformers.models.Dense"}]"#));
+    assert!(load().to_string().contains("models.Dense\" is not supported"), "{}", load());
+    ok(std::fs::remove_file(&modules));
+    let pooling = folder.path().join("1_Pooling/config.json");
+    let both = r#"{"pooling_mode_mean_tokens": true, "pooling_mode_lasttoken": true}"#;
+    ok(std::fs::write(&pooling, both));
+    assert!(load().to_string().contains("pooled by"), "{}", load());
     ok(std::fs::remove_file(&path));
     assert_eq!(load().kind(), ErrorKind::Io);
 }

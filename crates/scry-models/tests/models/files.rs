@@ -32,6 +32,8 @@ pub(crate) fn write_safetensors(path: &Path, tensors: &[Named]) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stored {
     F32 = 0,
+    F16 = 1,
+    BF16 = 30,
     Q4_1 = 3,
     Q8_0 = 8,
 }
@@ -42,6 +44,14 @@ impl Stored {
         match self {
             Self::F32 => {
                 (numbers.iter().flat_map(|it| it.to_le_bytes()).collect(), numbers.to_vec())
+            }
+            Self::F16 => {
+                let numbers = numbers.iter().map(|it| half::f16::from_f32(*it));
+                numbers.map(|it| (it.to_le_bytes(), it.to_f32())).unzip_bytes()
+            }
+            Self::BF16 => {
+                let numbers = numbers.iter().map(|it| half::bf16::from_f32(*it));
+                numbers.map(|it| (it.to_le_bytes(), it.to_f32())).unzip_bytes()
             }
             Self::Q8_0 => each_block(numbers, |block| {
                 let most = block.iter().fold(0f32, |most, it| most.max(it.abs()));
@@ -64,6 +74,17 @@ impl Stored {
                 (bytes, q.iter().map(read).collect())
             }),
         }
+    }
+}
+
+trait UnzipBytes {
+    fn unzip_bytes(self) -> (Vec<u8>, Vec<f32>);
+}
+
+impl<I: Iterator<Item = ([u8; 2], f32)>> UnzipBytes for I {
+    fn unzip_bytes(self) -> (Vec<u8>, Vec<f32>) {
+        let (bytes, read): (Vec<_>, Vec<_>) = self.unzip();
+        (bytes.concat(), read)
     }
 }
 

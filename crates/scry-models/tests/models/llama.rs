@@ -60,8 +60,18 @@ fn random_weight(random: &mut Random, shape: &[usize]) -> Vec<f32> {
 }
 
 impl Llama {
-    /// Writes a GGUF file with weights of a type, and the embeddings as `Q8_0`.
-    pub(crate) fn write_gguf(seed: u64, stored: Stored, path: &Path) -> Self {
+    /// Writes a GGUF file with layers and embeddings of two types.
+    pub(crate) fn write_gguf(seed: u64, stored: [Stored; 2], path: &Path) -> Self {
+        Self::write_gguf_with(seed, stored, path, |_| {})
+    }
+
+    /// As [`write_gguf`](Self::write_gguf), with more metadata.
+    pub(crate) fn write_gguf_with(
+        seed: u64,
+        [layers, table]: [Stored; 2],
+        path: &Path,
+        more: impl FnOnce(&mut Gguf),
+    ) -> Self {
         let mut file = Gguf::default();
         file.text("general.architecture", "llama");
         for (key, value) in [
@@ -78,14 +88,15 @@ impl Llama {
         file.float("llama.attention.layer_norm_rms_epsilon", EPSILON);
         file.float("llama.rope.freq_base", THETA);
         write_tokenizer(&mut file);
+        more(&mut file);
         let mut random = Random(seed);
         let mut kept = Vec::new();
         for (name, gguf, shape) in weights() {
             let numbers = random_weight(&mut random, &shape);
-            let stored = match (shape.len(), stored) {
-                (1, _) => Stored::F32,
-                (_, Stored::Q4_1) if gguf == "token_embd" => Stored::Q8_0,
-                (_, stored) => stored,
+            let stored = match shape.len() {
+                1 => Stored::F32,
+                _ if gguf == "token_embd" => table,
+                _ => layers,
             };
             let (columns, name_in_file) = (shape[shape.len() - 1], format!("{gguf}.weight"));
             let read = file.tensor(stored, &Named { name: name_in_file, shape, numbers });
@@ -110,6 +121,7 @@ impl Llama {
             "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
             "intermediate_size": INTERMEDIATE, "vocab_size": VOCABULARY,
             "max_position_embeddings": 4096, "rms_norm_eps": EPSILON, "rope_theta": THETA,
+            "tie_word_embeddings": true,
         });
         let write = |name: &str, value: serde_json::Value| {
             std::fs::write(folder.join(name), value.to_string()).expect("a writable folder");

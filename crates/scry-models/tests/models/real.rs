@@ -6,16 +6,17 @@ use scry_models::{DType, Decoder, Device, Encoder, Sampling};
 use scry_test_support::devices;
 use serde_json::Value;
 
-use crate::support::ok;
+use crate::support::{ok, supports};
 
 /// Returns a file of a real model. Without it, prints that the test is skipped.
 fn real_file(path: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("SCRY_MODELS_DIR").map(PathBuf::from);
-    let file = folder.map(|folder| folder.join(path)).filter(|file| file.exists());
-    if file.is_none() {
-        println!("skipped: SCRY_MODELS_DIR does not have {path}");
-    }
-    file
+    let Some(folder) = std::env::var_os("SCRY_MODELS_DIR").map(PathBuf::from) else {
+        println!("skipped: SCRY_MODELS_DIR is not set, for {path}");
+        return None;
+    };
+    let file = folder.join(path);
+    assert!(file.exists(), "SCRY_MODELS_DIR lacks {path}");
+    Some(file)
 }
 
 fn minilm() -> Option<PathBuf> {
@@ -50,15 +51,13 @@ fn vectors_are_those_of_sentence_transformers() {
     assert_eq!(texts.len(), 20);
     for gpu in devices() {
         for (dtype, bound) in [(DType::F32, 1e-4), (DType::F16, 5e-3)] {
-            let encoder = match Encoder::options().dtype(dtype).load(&folder, &gpu) {
-                Ok(encoder) => encoder,
-                Err(error) if dtype == DType::F16 => {
-                    println!("skipped f16 on {}: {error}", gpu.name());
-                    continue;
-                }
-                Err(error) => panic!("{error}"),
-            };
+            if !supports(&gpu, dtype) {
+                println!("skipped {dtype} on {}, which lacks it", gpu.name());
+                continue;
+            }
+            let encoder = ok(Encoder::options().dtype(dtype).load(&folder, &gpu));
             let vectors = ok(encoder.embed(&texts));
+            assert_eq!(vectors.len(), sentences.len());
             let mut most = 0f64;
             for (sentence, vector) in sentences.iter().zip(&vectors) {
                 assert_eq!(
@@ -95,6 +94,7 @@ fn scores_are_those_of_dequantised_model() {
             let text = prompt["prompt"].as_str().expect("a text");
             assert_eq!(ok(decoder.tokenizer().encode(text)), ids);
             let logits = ok(decoder.logits(&ids));
+            assert!(logits.len() == 49152 && logits.iter().all(|it| it.is_finite()));
             for pair in prompt["top"].as_array().expect("a list") {
                 let pair = numbers(pair);
                 most = most.max((f64::from(logits[pair[0] as usize]) - pair[1]).abs());

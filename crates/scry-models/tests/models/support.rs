@@ -1,9 +1,22 @@
 //! Random numbers, and arithmetic of the host in `f64`.
 
+use scry_gpu::Features;
+use scry_models::{DType, Device};
+
 /// Returns the value of a call that must succeed.
 #[track_caller]
 pub(crate) fn ok<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| panic!("the call must succeed: {error}"))
+}
+
+/// Returns whether a device has the 16-bit floats that operations of the kernel library need.
+pub(crate) fn supports(gpu: &Device, dtype: DType) -> bool {
+    let features = gpu.info().features;
+    match dtype {
+        DType::F16 => features.contains(Features::F16),
+        DType::BF16 => features.contains(Features::I16),
+        _ => true,
+    }
 }
 
 /// Random numbers of a seed.

@@ -28,7 +28,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
             let options = options.max_tokens(STEPS);
             let (mut rates, mut prefills) = (Vec::new(), Vec::new());
             for sample in 0..=bench.arguments.samples {
-                model.clear();
+                model.clear()?;
                 let start = Instant::now();
                 let mut generation = model.complete_tokens(&prompt, &options)?;
                 // Text appears piece by piece; a piece may be of several tokens.
