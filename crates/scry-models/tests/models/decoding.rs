@@ -111,16 +111,17 @@ fn long_prompts_are_computed_in_parts() {
     let model = model(Stored::Q8_0);
     let gpu = cpu();
     let mut decoder = ok(Decoder::options().capacity(600).load(&model.path, &gpu));
-    let tokens = tokens(14, 540);
-    // 256 rows at a time: two parts, three, and a part after cached ones.
-    for count in [300, 513, 540] {
+    let tokens = tokens(14, 513);
+    // 256 rows at a time: two parts, and one after cached ones.
+    for count in [300, 513] {
         let prompt = &tokens[..count];
         let error = distance(&ok(decoder.logits(prompt)), &model.host.logits(prompt));
         assert!(error < 1e-4, "{count} tokens: {error}");
     }
     ok(decoder.clear());
-    let (found, _) = generated(&mut decoder, &tokens, &Sampling::new().max_tokens(3));
-    assert_eq!(found, greedy(&model.host, &tokens, 3));
+    // Three parts.
+    let (found, _) = generated(&mut decoder, &tokens, &Sampling::new().max_tokens(2));
+    assert_eq!(found, greedy(&model.host, &tokens, 2));
 }
 
 #[test]
