@@ -1,4 +1,4 @@
-//! Model weights and tokenizers for the tensors of scry-tensor.
+//! Models on the tensors of scry-tensor, their weights and their tokenizers.
 #![doc = include_str!("../README.md")]
 #![doc(test(attr(deny(unused_must_use))))]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -73,14 +73,14 @@ fn vectors_are_those_of_sentence_transformers() {
     }
 }
 
-/// The largest difference of scores. Their standard deviation is about 3.
+/// The largest difference of logits. Their standard deviation is about 3.
 const LOGITS: f64 = 1e-3;
 
 /// On GPUs, products round activations to 16 bits, and keys and values are `f16` on CUDA.
 const LOGITS_ON_GPU: f64 = 0.1;
 
 #[test]
-fn scores_are_those_of_dequantised_model() {
+fn logits_are_those_of_dequantised_model() {
     let Some(file) = smollm2() else { return };
     let data = data("smollm2.json");
     let prompts = data["prompts"].as_array().expect("a list");
@@ -104,7 +104,7 @@ fn scores_are_those_of_dequantised_model() {
                 most = most.max((f64::from(*logit) - wanted).abs());
             }
         }
-        println!("scores on {}: {most:e} from those of PyTorch", gpu.name());
+        println!("logits on {}: {most:e} from those of PyTorch", gpu.name());
         let bound = if is_cpu { LOGITS } else { LOGITS_ON_GPU };
         assert!(most < bound, "on {}: {most}", gpu.name());
     }

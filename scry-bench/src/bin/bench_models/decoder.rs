@@ -8,7 +8,7 @@ use scry_models::{Decoder, Sampling};
 
 use crate::{Bench, gguf, median};
 
-/// Tokens that are generated after the prompt.
+/// Tokens that are generated after the prompt, of which a quarter is not timed.
 const STEPS: usize = 256;
 
 /// Compares generation with transformers' in bf16, eager and compiled.
@@ -25,22 +25,26 @@ pub fn run(bench: &mut Bench) -> Result<()> {
             ("greedy", Sampling::new()),
             ("top-p", Sampling::new().temperature(0.8).top_p(0.95).seed(7)),
         ] {
-            let options = options.max_tokens(STEPS);
             let (mut rates, mut prefills) = (Vec::new(), Vec::new());
             for sample in 0..=bench.arguments.samples {
-                model.clear()?;
-                let start = Instant::now();
-                let mut generation = model.complete_tokens(&prompt, &options)?;
-                // Text appears piece by piece; a piece may be of several tokens.
-                generation.next().transpose()?;
-                let (first, read) = (start.elapsed(), generation.tokens());
-                generation.by_ref().try_for_each(|piece| piece.map(drop))?;
-                let tokens = generation.tokens();
-                ensure!(tokens == STEPS, "generation ended after {tokens} tokens");
-                let step = (start.elapsed() - first).as_secs_f64() / (tokens - read) as f64;
+                // The difference of long and short generations, as for the peer.
+                let mut seconds = |steps: usize| -> Result<[f64; 2]> {
+                    model.clear()?;
+                    bench.gpu.wait()?;
+                    let start = Instant::now();
+                    let options = options.clone().max_tokens(steps);
+                    let mut generation = model.complete_tokens(&prompt, &options)?;
+                    generation.next().transpose()?;
+                    let first = start.elapsed().as_secs_f64();
+                    generation.by_ref().try_for_each(|piece| piece.map(drop))?;
+                    let tokens = generation.tokens();
+                    ensure!(tokens == steps, "generation ended after {tokens} tokens");
+                    Ok([start.elapsed().as_secs_f64(), first])
+                };
+                let ([long, _], [short, first]) = (seconds(STEPS)?, seconds(STEPS / 4)?);
                 if sample > 0 {
-                    rates.push(step);
-                    prefills.push(first.as_secs_f64());
+                    rates.push((long - short) / (STEPS - STEPS / 4) as f64);
+                    prefills.push(first);
                 }
             }
             let (step, prefill) = (median(rates), median(prefills));
