@@ -19,9 +19,12 @@ struct Norm {
 }
 
 struct Layer {
-    /// Queries, keys and values at once: `[3, heads, columns, hidden]`, and a bias that fits
-    /// `[3, batch, heads, rows, columns]`.
-    attention: Linear,
+    /// The weights of queries, keys and values: `[3, heads, columns, hidden]`.
+    attention: Tensor,
+    /// The bias of queries, `[heads, columns]`. That of keys adds the same number to all scores of a
+    /// query, which softmax ignores. That of values is added to each result, since weights have the
+    /// sum 1: it is part of the bias of the projection.
+    query_bias: Tensor,
     /// `[hidden, heads, columns]`.
     projection: Linear,
     attention_norm: Norm,
@@ -91,21 +94,19 @@ impl Layer {
         let Config { hidden, heads, intermediate, .. } = *config;
         let columns = config.head_size();
         let own = dict.scope("attention.self");
-        let parts =
-            ["query", "key", "value"].map(|part| Linear::load(&own.scope(part), [hidden, hidden]));
-        let [query, key, value] = parts;
-        let (query, key, value) = (query?, key?, value?);
-        let weights = [&query.weight, &key.weight, &value.weight];
-        let biases = [&query.bias, &key.bias, &value.bias];
-        let attention = Linear {
-            weight: Tensor::concat(&weights, 0)?.reshape([3, heads, columns, hidden])?,
-            bias: Tensor::concat(&biases, 0)?.reshape([3, 1, heads, 1, columns])?,
-        };
+        let load = |part| Linear::load(&own.scope(part), [hidden, hidden]);
+        let (query, key, value) = (load("query")?, load("key")?, load("value")?);
+        let attention = Tensor::concat(&[&query.weight, &key.weight, &value.weight], 0)?;
+        let attention = attention.reshape([3, heads, columns, hidden])?;
+        let query_bias = query.bias.reshape([heads, columns])?;
         let output = dict.scope("attention.output");
         let Linear { weight, bias } = Linear::load(&output.scope("dense"), [hidden, hidden])?;
+        let (wide, value_bias) = (weight.cast(DType::F32)?, value.bias.cast(DType::F32)?);
+        let bias = bias.cast(DType::F32)?.add(&wide.matmul(&value_bias)?)?.cast(bias.dtype())?;
         let projection = Linear { weight: weight.reshape([hidden, heads, columns])?, bias };
         Ok(Self {
             attention,
+            query_bias,
             projection,
             attention_norm: Norm::load(&output.scope("LayerNorm"), hidden)?,
             up: Linear::load(&dict.scope("intermediate.dense"), [intermediate, hidden])?,
@@ -115,9 +116,10 @@ impl Layer {
     }
 
     fn apply(&self, config: &Config, x: &Tensor, bias: &Tensor) -> Result<Tensor> {
-        let heads = x.einsum("blh,sndh->sbnld", &self.attention.weight)?;
-        let heads = heads.add(&self.attention.bias)?;
-        let [q, k, v] = [heads.i(0)?, heads.i(1)?, heads.i(2)?];
+        let heads = x.einsum("blh,sndh->blsnd", &self.attention)?;
+        let [q, k, v] = [heads.i((.., .., 0))?, heads.i((.., .., 1))?, heads.i((.., .., 2))?];
+        let q = q.add(&self.query_bias)?.transpose(1, 2)?;
+        let (k, v) = (k.transpose(1, 2)?, v.transpose(1, 2)?);
         let masked = Attention { bias: Some(bias), ..Attention::default() };
         let seen = q.attention(&k, &v, &masked)?;
         let seen = seen.einsum("bnld,hnd->blh", &self.projection.weight)?;
