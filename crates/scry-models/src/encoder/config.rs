@@ -47,10 +47,10 @@ impl Config {
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let mut config = Self::of_bert(&JsonFile::open(CALL, folder.join("config.json"))?)?;
         let settings = folder.join("sentence_bert_config.json");
-        if let Some(file) = JsonFile::find(CALL, settings)? {
-            if let Some(length) = file.find_size("max_seq_length")? {
-                config.max_length = config.max_length.min(length.max(2));
-            }
+        if let Some(file) = JsonFile::find(CALL, settings)?
+            && let Some(length) = file.find_size("max_seq_length")?
+        {
+            config.max_length = config.max_length.min(length.max(2));
         }
         if let Some(file) = JsonFile::find(CALL, folder.join("1_Pooling").join("config.json"))? {
             config.pooling = pooling(&file)?;

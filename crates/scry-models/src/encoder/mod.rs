@@ -86,7 +86,6 @@ impl Encoder {
     /// assert_eq!(encoder.max_length(), 128);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
-    #[must_use]
     pub fn options() -> EncoderOptions {
         EncoderOptions::default()
     }
@@ -289,7 +288,6 @@ impl Encoder {
     }
 
     /// Returns the compiled graph, for reports of its kernels and memory.
-    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
