@@ -50,6 +50,19 @@ fn gguf_files_are_described() {
 
 #[cfg(feature = "models")]
 #[test]
+fn control_characters_of_files_are_escaped() {
+    let place = Workplace::without_driver();
+    let mut file = gguf();
+    let at = file.windows(5).position(|it| it == b"llama").expect("the architecture");
+    file[at..at + 5].copy_from_slice(b"\x1b[2J\n");
+    place.write("m.gguf", file);
+    let outcome = place.scry(&["model", "info", "m.gguf"]).exits_with(0);
+    assert!(!outcome.stdout.contains('\x1b'), "{outcome:?}");
+    outcome.prints(&["architecture  \\u{1b}[2J\\n\n"]);
+}
+
+#[cfg(feature = "models")]
+#[test]
 fn safetensors_files_are_described() {
     let place = Workplace::without_driver();
     let header = br#"{"x":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}}"#;

@@ -71,7 +71,8 @@ struct Inner {
 }
 
 impl ChatTemplate {
-    /// Parses a template. Special tokens are empty texts in it.
+    /// Parses a template. Special tokens are empty texts in it. A template is a program of its
+    /// author: its instructions are limited, but not the memory of the texts that it builds.
     ///
     /// ```
     /// let error = scry_models::ChatTemplate::new("{% for %}").unwrap_err();
@@ -214,10 +215,8 @@ where
 /// HTML.
 fn to_json(value: &Value, options: Kwargs) -> Result<String, JinjaError> {
     let indent: Option<usize> = options.get("indent")?;
-    // Other options of Python, such as `ensure_ascii`, are accepted where they change nothing.
-    for name in ["ensure_ascii", "separators", "sort_keys"] {
-        let _: Option<Value> = options.get(name)?;
-    }
+    // What is written is never escaped; keys are in the order of the template.
+    let _: Option<Value> = options.get("ensure_ascii")?;
     options.assert_all_used()?;
     let mut out = Vec::new();
     let written = match indent {
@@ -315,6 +314,10 @@ mod tests {
         let dump = |options: &str| render(&format!("{{{{ {value} | tojson{options} }}}}"));
         assert_eq!(dump(""), r#"{"b": [1, 2.5, "é<"], "a": {}, "n": null}"#);
         assert_eq!(dump("(indent=2, ensure_ascii=false)").lines().nth(2), Some("    1,"));
+        // Another order of keys is not written without a word.
+        let template = ChatTemplate::new("{{ {'b': 1} | tojson(sort_keys=true) }}").unwrap();
+        let error = template.render(&[], true).unwrap_err();
+        assert!(error.to_string().contains("sort_keys"), "{error}");
     }
 
     #[test]

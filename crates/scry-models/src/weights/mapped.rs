@@ -1,14 +1,12 @@
 //! Files mapped into memory: the only unsafe code of the crate.
 
-use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use memmap2::Mmap;
 
 use super::handle::Weights;
 use super::open;
-use super::source::Source;
+use super::source::{Source, open_regular};
 use crate::error::Result;
 
 impl Weights {
@@ -31,11 +29,7 @@ impl Weights {
     /// truncated file ends the process.
     pub unsafe fn open_mapped(path: impl AsRef<Path>) -> Result<Self> {
         open::open("Weights::open_mapped", path.as_ref(), |path| {
-            let file = File::open(path)?;
-            if !file.metadata()?.is_file() {
-                let problem = "it is not a regular file";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
-            }
+            let file = open_regular(path)?;
             // SAFETY: the caller guarantees that the file does not change as long as the mapping
             // exists, which `Weights` owns.
             let map = unsafe { Mmap::map(&file)? };

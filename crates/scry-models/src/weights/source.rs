@@ -15,15 +15,21 @@ pub(super) enum Source {
     Mapped(Mmap),
 }
 
+/// Opens a regular file. Opening another, such as a pipe, could block.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(irregular());
+    }
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
+}
+
 impl Source {
     /// Opens a file, of which pieces are read later.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        Ok(Self::File { len: metadata.len(), file: Mutex::new(file) })
+        let file = open_regular(path)?;
+        Ok(Self::File { len: file.metadata()?.len(), file: Mutex::new(file) })
     }
 
     /// Returns the size in bytes.

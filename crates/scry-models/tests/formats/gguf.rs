@@ -172,3 +172,23 @@ fn unsupported_types_are_named() {
     assert_eq!((error.kind(), error.tensor()), (ErrorKind::DType, Some("w")));
     assert!(error.to_string().contains("the type q2_k is not supported"), "{error}");
 }
+
+/// A sparse file is as long as it says, but has no data.
+#[test]
+fn strings_of_sparse_files_are_limited() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("sparse.gguf");
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend([0u64.to_le_bytes(), 1u64.to_le_bytes(), 1u64.to_le_bytes()].concat());
+    bytes.extend([b"k".as_slice(), &8u32.to_le_bytes(), &(1u64 << 39).to_le_bytes()].concat());
+    std::fs::write(&path, bytes).expect("there is space");
+    let file = std::fs::File::options().write(true).open(&path).expect("it was written");
+    if file.set_len(1 << 40).is_err() {
+        return println!("skipped: the file system has no sparse files of 1 TiB");
+    }
+    let error = Weights::open(&path).map(drop).expect_err("it is too long");
+    assert!(
+        error.to_string().contains("549755813888 bytes long; the limit is 67108864"),
+        "{error}"
+    );
+}

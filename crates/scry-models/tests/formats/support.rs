@@ -16,10 +16,7 @@ pub(crate) fn real_file(path: &str) -> Option<PathBuf> {
         return None;
     };
     let file = folder.join(path);
-    if !file.exists() {
-        println!("skipped: SCRY_MODELS_DIR has no {path}");
-        return None;
-    }
+    assert!(file.exists(), "SCRY_MODELS_DIR is set, but has no {path}");
     Some(file)
 }
 

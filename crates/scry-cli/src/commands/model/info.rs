@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args;
 use crate::commands::{format_bytes, table};
-use crate::report::{Failure, Report};
+use crate::report::{Failure, Report, printable};
 
 /// Describes a file or a folder.
 pub fn run(args: &args::ModelInfo) -> Result<Report, Failure> {
@@ -25,9 +25,12 @@ fn text(info: &ModelInfo) -> String {
         line("file", file.display().to_string());
     }
     line("format", info.weights.format().name().to_owned());
-    line("architecture", info.architecture.clone().unwrap_or_else(|| "not stated".to_owned()));
+    line(
+        "architecture",
+        info.architecture.as_deref().map(one_line).unwrap_or_else(|| "not stated".to_owned()),
+    );
     if let Some(name) = &info.name {
-        line("name", name.clone());
+        line("name", one_line(name));
     }
     line("parameters", format!("{}, {}", info.parameters, format_bytes(info.bytes)));
     line("tokenizer", info.tokenizer.as_ref().map_or("none".to_owned(), tokenizer));
@@ -48,7 +51,7 @@ fn text(info: &ModelInfo) -> String {
     let rows: Vec<Vec<String>> = tensors
         .map(|it| {
             let ty = it.stored_type().to_string();
-            vec![it.name().to_owned(), it.shape().to_string(), ty, format_bytes(it.byte_size())]
+            vec![one_line(it.name()), it.shape().to_string(), ty, format_bytes(it.byte_size())]
         })
         .collect();
     text.push_str(&table(&rows, "  "));
@@ -80,12 +83,17 @@ fn tokenizer(tokenizer: &Result<Tokenizer, Error>) -> String {
     };
     let mut text = format!("{}, {} tokens", tokenizer.kind(), tokenizer.vocab_size());
     for (name, token) in special(tokenizer) {
-        let _ = write!(text, ", {name} `{token}`");
+        let _ = write!(text, ", {name} `{}`", one_line(&token));
     }
     if tokenizer.chat_template().is_some() {
         text.push_str(", chat template");
     }
     text
+}
+
+/// Makes text of a file safe to print, on one line.
+fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// Returns the special tokens, by name.

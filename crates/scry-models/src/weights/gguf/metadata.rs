@@ -6,6 +6,9 @@ use crate::error::Result;
 
 /// The longest key that the format permits, in bytes.
 const LONGEST_KEY: u64 = 65_535;
+/// The longest string in bytes; chat templates are the longest that occur. A sparse file may be
+/// much larger than its data.
+const LONGEST: u64 = 64 << 20;
 /// The deepest nesting of arrays.
 const DEEPEST: u32 = 4;
 
@@ -36,7 +39,7 @@ macro_rules! types {
                     reader.array(&what).map(<$ty>::from_le_bytes)?,
                 ),)*
                 7 => Value::Bool(flag(reader, &what)?),
-                8 => Value::String(reader.string(u64::MAX, &what)?),
+                8 => Value::String(reader.string(LONGEST, &what)?),
                 9 => Value::Array(array(reader, &what, DEEPEST)?),
                 other => return Err(unknown(reader, start, other, &what)),
             })
@@ -59,7 +62,7 @@ macro_rules! types {
                     reader.array(what).map(<$ty>::from_le_bytes)
                 })?),)*
                 7 => Array::Bool(each(reader, len, |reader| flag(reader, what))?),
-                8 => Array::String(each(reader, len, |reader| reader.string(u64::MAX, what))?),
+                8 => Array::String(each(reader, len, |reader| reader.string(LONGEST, what))?),
                 _ if depth == 1 => {
                     let problem = format!("arrays in {what} are nested deeper than {DEEPEST}");
                     return Err(reader.error_at(start, problem, DAMAGED));

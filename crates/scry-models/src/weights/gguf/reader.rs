@@ -101,11 +101,11 @@ impl<'s> Reader<'s> {
         let start = self.at;
         let len = self.u64(what)?;
         if len > limit.min(self.remaining()) {
-            let problem = match len > limit {
-                true => format!("{what} is {len} bytes long; the limit is {limit}"),
-                false => {
-                    format!("{what} is {len} bytes long, but {} bytes follow", self.remaining())
+            let problem = match self.remaining() {
+                rest if len > rest => {
+                    format!("{what} is {len} bytes long, but {rest} bytes follow")
                 }
+                _ => format!("{what} is {len} bytes long; the limit is {limit}"),
             };
             return Err(self.error_at(start, problem, "the file is damaged: download it again"));
         }
