@@ -265,8 +265,11 @@ Membership::from_env read it:
   SCRY_WORLD                  the number of ranks
   SCRY_RENDEZVOUS             an address of this host, at which the ranks meet
   SCRY_TOKEN                  a random secret, without which no process can join
-Each line of output begins with the rank: [0]. Standard input is empty. If a process fails, the
-others are ended after 3 s, in which they can report what they noticed. With --json all output of
+Each line of output begins with the rank: [0]. Standard input is empty. With --json all output of
 the processes is on standard error.
+If a process fails, the others receive SIGTERM after --grace, and SIGKILL 2 s later, with the
+processes that they have started. SIGINT, SIGTERM and SIGHUP are passed on in the same way; a second
+one kills.
 
-Exit codes: 0 all processes succeeded, 1 one failed or cannot be started, 2 bad usage.";
+Exit codes: 0 all processes succeeded, 1 one failed or cannot be started, 2 bad usage. After a
+signal, scry ends by that signal.";

@@ -6,6 +6,7 @@
 
 mod batch;
 mod dtype;
+mod eager;
 mod element;
 mod error;
 mod expr;
@@ -15,6 +16,7 @@ mod lower;
 mod op;
 mod operators;
 mod ops;
+mod result_pool;
 mod runtime;
 mod scalar;
 mod shape;

@@ -6,14 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use scry_gpu::kir::Kir;
-use scry_gpu::{Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer};
+use scry_gpu::{
+    BackendKind, Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer,
+};
 use scry_kernels::Kernels;
 
+use crate::eager::{EagerKernel, EagerKernels, EagerKey};
 use crate::expr::Map;
 use crate::graph::call_sites::CallSites;
 use crate::lower::{
-    self, GatherAxis, Iteration, KernelKey, RowIteration, RowKey, RowProgram, WORKGROUP,
+    self, Access, Classes, GatherAxis, Iteration, KernelKey, RowIteration, RowKey, RowProgram,
+    WORKGROUP,
 };
+use crate::result_pool::ResultPool;
 use crate::shape::Layout;
 
 /// The runtimes of devices with tensors.
@@ -29,6 +34,8 @@ pub(crate) struct Runtime {
     row_kernels: Mutex<HashMap<RowKey, Kernel>>,
     compiled: AtomicU64,
     pub(crate) call_sites: CallSites,
+    eager: Mutex<EagerKernels>,
+    results: Mutex<ResultPool>,
 }
 
 /// One launch of a map.
@@ -48,6 +55,8 @@ pub(crate) struct MapLaunch<'l> {
 struct Encoded {
     kernel: Kernel,
     invocations: u32,
+    /// Words of the result.
+    words: u32,
     parameters: Vec<u32>,
     /// The parameters in a buffer, if there are more than immediates hold.
     uploaded: Option<Buffer<u32>>,
@@ -89,7 +98,9 @@ impl Runtime {
         let (device, library) = (device.clone(), Kernels::new(device)?);
         let (kernels, row_kernels) = (Mutex::default(), Mutex::default());
         let (compiled, call_sites) = (AtomicU64::new(0), CallSites::default());
-        let runtime = Self { device, library, kernels, row_kernels, compiled, call_sites };
+        let (eager, results) = (Mutex::default(), Mutex::default());
+        let runtime =
+            Self { device, library, kernels, row_kernels, compiled, call_sites, eager, results };
         let runtime = Arc::new(runtime);
         open.push(Arc::downgrade(&runtime));
         Ok(runtime)
@@ -108,10 +119,45 @@ impl Runtime {
         self.compiled.load(Ordering::Relaxed)
     }
 
+    /// Returns a buffer for a result, whose elements are overwritten entirely.
+    pub(crate) fn result(&self, bytes: usize) -> Result<UntypedBuffer> {
+        lock(&self.results).take(&self.device, bytes)
+    }
+
+    /// Returns the kernel of a map of operands in row-major order; `None` if its parameters are
+    /// more than immediates hold.
+    pub(crate) fn eager_kernel(
+        &self,
+        key: EagerKey,
+        map: impl FnOnce() -> Map,
+        operands: usize,
+    ) -> Result<Option<Arc<EagerKernel>>> {
+        if let Some(found) = lock(&self.eager).get(&key) {
+            return Ok(Some(found.clone()));
+        }
+        let map = map();
+        let count = 1 + operands + map.arguments as usize + usize::from(map.has_opaque());
+        if map.operands.len() != operands || map.needs_axes() || count * 4 > self.max_immediates() {
+            return Ok(None);
+        }
+        let has_opaque = map.has_opaque();
+        let classes = Classes { rank: 0, operands: vec![Access::Linear; operands] };
+        let kernel_key = KernelKey { map, classes, in_buffer: false, unroll: 1, in_place: None };
+        let build = |key: &KernelKey| lower::build(key, count);
+        let (kernel, _) = self.kernel(&self.kernels, kernel_key, build)?;
+        let new = Arc::new(EagerKernel { kernel, has_opaque });
+        lock(&self.eager).insert(key, new.clone());
+        Ok(Some(new))
+    }
+
+    fn max_immediates(&self) -> usize {
+        self.device.info().limits.max_immediates as usize
+    }
+
     /// Computes a map into a new buffer. Returns once the launch is submitted.
     pub(crate) fn run(&self, launch: &MapLaunch<'_>) -> Result<UntypedBuffer> {
         let (encoded, _) = self.encode(launch, None)?;
-        let result = self.device.alloc_untyped(None, encoded.invocations as usize * 4)?;
+        let result = self.result(encoded.words as usize * 4)?;
         let operands = launch.operands.iter().map(|(buffer, _)| *buffer);
         let (bindings, size) = encoded.bind(&result, operands);
         self.device.run(&encoded.kernel, &bindings, size)?;
@@ -149,28 +195,33 @@ impl Runtime {
         let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
         let invocations = workgroups * WORKGROUP;
-        let encoded = Encoded { kernel, invocations, parameters, uploaded };
+        let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
         let (bindings, size) = encoded.bind(result, operands.iter().copied());
         Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
     }
 
     fn exceeds_immediates(&self, parameters: &[u32]) -> bool {
-        parameters.len() * 4 > self.device.info().limits.max_immediates as usize
+        parameters.len() * 4 > self.max_immediates()
     }
 
     /// Returns the kernel of a map, with its parameters, and whether it was compiled.
     fn encode(&self, launch: &MapLaunch<'_>, in_place: Option<u32>) -> Result<(Encoded, bool)> {
         let map = launch.map;
         let layouts: Vec<Layout> = launch.operands.iter().map(|(_, it)| it.clone()).collect();
-        let iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
+        let mut iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
+        if self.device.backend_kind() != BackendKind::Cpu {
+            iteration = iteration.unrolled(map);
+        }
         let parameters = iteration.parameters(launch.gathered, launch.arguments);
         let in_buffer = self.exceeds_immediates(&parameters);
-        let key = KernelKey { map: map.clone(), classes: iteration.classes, in_buffer, in_place };
+        let (invocations, unroll) = (iteration.invocations(), iteration.unroll);
+        let (map, classes) = (map.clone(), iteration.classes);
+        let key = KernelKey { map, classes, in_buffer, unroll, in_place };
         let build = |key: &KernelKey| lower::build(key, parameters.len());
         let (kernel, is_compiled) = self.kernel(&self.kernels, key, build)?;
         let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
-        let invocations = iteration.words;
-        Ok((Encoded { kernel, invocations, parameters, uploaded }, is_compiled))
+        let words = iteration.words;
+        Ok((Encoded { kernel, invocations, words, parameters, uploaded }, is_compiled))
     }
 
     /// Returns the kernel of a key, compiled at its first use, and whether it was compiled now.

@@ -345,6 +345,10 @@ pub struct Launch {
     #[arg(short = 'n', long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub ranks: u32,
+    /// How long the other processes may run after one has failed, so that they can report what they
+    /// noticed: `3s`, `1m`.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_seconds)]
+    pub grace: Duration,
     /// Program to start, and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,

@@ -124,6 +124,25 @@ impl UntypedBuffer {
         self.bytes.size
     }
 
+    /// Returns whether anything beside this handle keeps the memory: another handle or a slice of
+    /// it, a recording, a batch, or work that may be unfinished. If not, the memory can be reused
+    /// for other contents.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc_untyped(DType::F32, 4)?;
+    /// let part = x.slice(..2)?;
+    /// assert!(x.is_shared());
+    /// drop(part);
+    /// assert!(!x.is_shared());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.bytes.is_shared()
+    }
+
     /// Returns the name that errors and tools show.
     ///
     /// ```

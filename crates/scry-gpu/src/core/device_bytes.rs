@@ -31,6 +31,11 @@ pub(crate) struct DeviceBytes {
 }
 
 impl DeviceBytes {
+    /// Returns whether anything else keeps the memory.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| Arc::strong_count(memory) > 1)
+    }
+
     /// Allocates `len` zeroed elements.
     pub(crate) fn allocate(
         context: &Arc<Context>,

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::core::command::BufferRange;
+use crate::core::command::{BufferRange, Step};
 use crate::core::command_list::CommandList;
-use crate::core::driver::Driver;
+use crate::core::driver::{Driver, Work};
 use crate::core::handles::{MemoryId, RecordingId};
 use crate::core::hazard::Hazards;
 
@@ -111,5 +111,20 @@ impl DriverRecording {
 impl Drop for DriverRecording {
     fn drop(&mut self) {
         self.driver.free_recording(self.id);
+    }
+}
+
+/// A part of a submission with replays.
+pub(super) enum Part {
+    Steps(Vec<Step>),
+    Replay(RecordingId),
+}
+
+impl Part {
+    pub(super) fn work(&self) -> Work<'_> {
+        match self {
+            Self::Steps(steps) => Work::Once(steps),
+            Self::Replay(id) => Work::Replay(*id),
+        }
     }
 }

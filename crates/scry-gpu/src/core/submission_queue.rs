@@ -12,9 +12,9 @@ use crate::core::command::{Barrier, Command, Stages, Step};
 use crate::core::command_list::{CommandList, Replay, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
-use crate::core::driver_recording::DriverRecording;
+use crate::core::driver_recording::{DriverRecording, Part};
 use crate::core::failures::{FailureScope, Failures, ReportReadback};
-use crate::core::handles::{MemoryId, MemoryKind, RecordingId, SubmissionIndex};
+use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
@@ -65,21 +65,6 @@ struct QueueState {
     order_all_next: bool,
     in_flight: VecDeque<InFlight>,
     last: Option<SubmissionIndex>,
-}
-
-/// A part of a submission with replays.
-enum Part {
-    Steps(Vec<Step>),
-    Replay(RecordingId),
-}
-
-impl Part {
-    fn work(&self) -> Work<'_> {
-        match self {
-            Self::Steps(steps) => Work::Once(steps),
-            Self::Replay(id) => Work::Replay(*id),
-        }
-    }
 }
 
 /// A submission that may be unfinished.
@@ -463,6 +448,17 @@ impl SubmissionQueue {
         }
         self.abandon(limit);
         Err(self.timeout_error(limit, ABANDONED_HELP))
+    }
+
+    /// Releases the resources of finished submissions, without waiting.
+    pub(crate) fn release_finished(&self) -> Result<()> {
+        self.check_alive()?;
+        let submissions: Vec<SubmissionIndex> =
+            self.lock().in_flight.iter().map(|entry| entry.submission).collect();
+        let is_done = |it: &SubmissionIndex| self.driver.poll(*it).unwrap_or(false);
+        let done = submissions.partition_point(is_done);
+        submissions[..done].last().into_iter().for_each(|last| self.reap(*last));
+        Ok(())
     }
 
     fn has_unfinished_work(&self) -> bool {

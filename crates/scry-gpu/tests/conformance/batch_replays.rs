@@ -80,7 +80,7 @@ fn replays_equal_their_commands() {
             let mut below = random(seed);
             let buffers: Vec<Buffer<u32>> =
                 (0..BUFFERS).map(|_| succeed(gpu.alloc(COUNT))).collect();
-            let mut works = |below: &mut _, count| -> Vec<Work> {
+            let works = |below: &mut _, count| -> Vec<Work> {
                 (0..count).map(|_| Work::random(below)).collect()
             };
             let recorded: Vec<Vec<Work>> = [1, 4, 9].map(|n| works(&mut below, n)).into();

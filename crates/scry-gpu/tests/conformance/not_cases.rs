@@ -20,6 +20,8 @@ macro_rules! rust_tests {
 }
 
 rust_tests! {
+    batch_replays: "recordings within batches, which threads replay" =>
+        replays_equal_their_commands downloads_follow_replays threads_share_a_recording;
     batches: "batches, recordings and downloads in random programs, which proptest shrinks" =>
         random_batches_match_simulation random_programs_match_simulation long_chains_are_ordered
         downloads_see_earlier_steps_only recording_downloads_show_latest_replay

@@ -1,4 +1,4 @@
-//! Tests of batches that contain replays: the submitted work, its failures, and rejected recordings.
+//! Tests of batches that contain replays: the submitted work, its failures, and rejections.
 
 use scry_gpu::testing::{Counts, Fault, FaultPlan, null_info, open_with_faults, reporting};
 use scry_gpu::{Buffer, Device, GpuError, Recording};

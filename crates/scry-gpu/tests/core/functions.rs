@@ -42,6 +42,7 @@ fn device_loss_names_the_function() {
         "Device::dispatch" => gpu.dispatch(STEP, &[&a, &b], 8),
         "Device::copy_buffer" => gpu.copy_buffer(&a, &b),
         "Device::wait" => gpu.wait(),
+        "Device::release_finished" => gpu.release_finished(),
         "Device::free_memory" => gpu.free_memory(),
         "Buffer::upload" => Buffer::upload(&gpu, &[1u8]),
         "Buffer::from_fn" => Buffer::from_fn(&gpu, 2, |i| i as u32),

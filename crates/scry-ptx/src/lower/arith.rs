@@ -1,6 +1,6 @@
 //! Arithmetic.
 
-use scry_ir::kir::{BinaryOp, Const, Type, UnaryOp, Value};
+use scry_ir::kir::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 
 use super::{Lowering, ptx_type};
 use crate::asm::Opcode;
@@ -58,7 +58,7 @@ impl Lowering<'_> {
     }
 
     /// Emits an instruction whose operands and result have one type.
-    fn same_type_op(&mut self, name: &str, a: Value, b: Value) -> Reg {
+    pub(super) fn same_type_op(&mut self, name: &str, a: Value, b: Value) -> Reg {
         let operands = [self.value(a), self.value(b)];
         self.b.typed(name, ptx_type(self.ty(a)), &operands)
     }
@@ -138,6 +138,32 @@ impl Lowering<'_> {
     /// 16-bit integers are widened to 32 bits, because of a driver bug: for `clamp(0, min(~b, x),
     /// max(~b, x))` the compiler of driver 580 emits a packed instruction that returns -2 for b = 1
     /// and x = 0, where 0 is right.
+    /// Returns the instruction and the operands of a minimum or maximum of `f32` that is NaN if an
+    /// operand is: the select of `isnan(a) ? a : (isnan(b) ? b : max(a, b))`. The comparisons and
+    /// the inner select are left to `ptxas`, which drops what nothing uses.
+    pub(super) fn nan_extremum(
+        &self,
+        condition: Value,
+        a: Value,
+        otherwise: Value,
+    ) -> Option<(&'static str, [Value; 2])> {
+        let is_nan = |condition: Value, a: Value| {
+            *self.kir.inst(condition) == Inst::Unary(UnaryOp::IsNan, a)
+        };
+        let Inst::Select(inner, b, extremum) = *self.kir.inst(otherwise) else { return None };
+        let (name, operands) = match *self.kir.inst(extremum) {
+            Inst::Binary(BinaryOp::Max, x, y) => ("max.NaN", [x, y]),
+            Inst::Binary(BinaryOp::Min, x, y) => ("min.NaN", [x, y]),
+            _ => return None,
+        };
+        let fits = self.ty(a) == Type::F32
+            && self.b.target().has(80)
+            && is_nan(condition, a)
+            && is_nan(inner, b)
+            && (operands == [a, b] || operands == [b, a]);
+        fits.then_some((name, operands))
+    }
+
     fn min_max(&mut self, name: &str, a: Value, b: Value) -> Reg {
         if let ty @ (Type::I16 | Type::U16) = self.ty(a) {
             let (from, to) =

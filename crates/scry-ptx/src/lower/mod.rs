@@ -240,7 +240,10 @@ impl<'k> Lowering<'k> {
             Inst::Binary(op, a, b) if op.is_comparison() => self.comparison(op, a, b, true).into(),
             Inst::Binary(op, a, b) => self.binary(op, a, b).into(),
             Inst::Fma(a, b, c) => self.fma(ty, a, b, c).into(),
-            Inst::Select(condition, a, b) => self.select(ty, condition, a, b).into(),
+            Inst::Select(condition, a, b) => match self.nan_extremum(condition, a, b) {
+                Some((name, [a, b])) => self.same_type_op(name, a, b).into(),
+                None => self.select(ty, condition, a, b).into(),
+            },
             Inst::Convert(a) => self.convert(ty, a),
             Inst::Bitcast(a) => self.bitcast(ty, a),
             Inst::ArrayLength { binding, offset, stride } => {

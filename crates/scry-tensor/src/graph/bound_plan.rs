@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use scry_gpu::{Device, Recording};
+use scry_gpu::Device;
 
 use super::compiled::Plan;
+use super::record::BoundRun;
 use crate::error::{Call, Result};
 use crate::tensor::Tensor;
 
@@ -15,7 +16,7 @@ use crate::tensor::Tensor;
 #[must_use = "nothing is computed until it is run"]
 pub struct BoundPlan {
     device: Device,
-    recording: Recording,
+    run: BoundRun,
     outputs: Vec<Tensor>,
 }
 
@@ -51,15 +52,16 @@ impl Plan {
         let call = Call::new("Plan::bind");
         let inputs = self.inputs(call, inputs)?;
         let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
+        let is_packed = inputs.iter().all(|input| input.is_packed());
         let mut batch = self.device().batch();
         let mut packed = Vec::with_capacity(inputs.len());
         for input in inputs {
             packed.push(self.packed(call, &mut batch, input)?);
         }
         let target = self.shared().target();
-        let (recording, outputs) = specialised.bind(target, call, batch, &packed)?;
+        let (run, outputs) = specialised.bind(target, call, (batch, is_packed), &packed)?;
         let outputs = outputs.into_iter().map(Tensor::from).collect();
-        Ok(BoundPlan { device: self.device().clone(), recording, outputs })
+        Ok(BoundPlan { device: self.device().clone(), run, outputs })
     }
 }
 
@@ -87,7 +89,7 @@ impl BoundPlan {
     #[track_caller]
     pub fn run(&self) -> Result<()> {
         let call = Call::new("BoundPlan::run");
-        self.recording.replay().map(drop).map_err(|error| call.gpu(error))
+        self.run.submit(&self.device).map_err(|error| call.gpu(error))
     }
 
     /// Submits several runs at once, one after the other, without waiting for them: for plans that
@@ -112,14 +114,12 @@ impl BoundPlan {
     pub fn run_times(&self, count: usize) -> Result<()> {
         let call = Call::new("BoundPlan::run_times");
         let submit = || -> scry_gpu::Result<()> {
+            if count == 0 {
+                return Ok(());
+            }
             let mut batch = self.device.batch();
-            for _ in 0..count {
-                batch.replay(&self.recording)?;
-            }
-            if count > 0 {
-                drop(batch.submit_async()?);
-            }
-            Ok(())
+            (0..count).try_for_each(|_| self.run.add_to(&mut batch))?;
+            batch.submit_async().map(drop)
         };
         submit().map_err(|error| call.gpu(error))
     }
@@ -150,8 +150,8 @@ impl BoundPlan {
 impl fmt::Debug for BoundPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BoundPlan")
-            .field("recording", &self.recording)
+            .field("device", &self.device.name())
             .field("outputs", &self.outputs.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

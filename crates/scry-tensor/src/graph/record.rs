@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use scry_gpu::{Batch, PreparedLaunch, Recording, UntypedBuffer};
+use scry_gpu::{BackendKind, Batch, Device, PreparedLaunch, Recording, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Work};
@@ -29,6 +29,8 @@ pub(crate) struct Specialised {
     arenas: Vec<UntypedBuffer>,
     /// Buffers of the plan: in an arena, or a parameter. `None` for inputs and outputs.
     buffers: Vec<Option<UntypedBuffer>>,
+    /// Whether each buffer is the result of a map, which overwrites all its words.
+    overwritten: Vec<bool>,
     /// The launches of kernels whose buffers belong to the plan.
     prepared: Vec<Option<Prepared>>,
     /// The same launches, for runs after the first.
@@ -97,6 +99,43 @@ pub(crate) struct Target<'t> {
     pub(crate) compiles: &'t AtomicU64,
 }
 
+impl Target<'_> {
+    fn is_cuda(self) -> bool {
+        self.runtime.device().backend_kind() == BackendKind::Cuda
+    }
+}
+
+/// What a run with fixed inputs and outputs submits.
+pub(super) enum BoundRun {
+    Recording(Recording),
+    Launches(Vec<Prepared>),
+}
+
+/// The fewest kernels of a run that is recorded on CUDA: a graph takes longer to launch than fewer.
+const MIN_BOUND: usize = 4;
+
+impl BoundRun {
+    /// Submits a run.
+    pub(super) fn submit(&self, device: &Device) -> scry_gpu::Result<()> {
+        match self {
+            Self::Recording(recording) => recording.replay().map(drop),
+            Self::Launches(_) => {
+                let mut batch = device.batch();
+                self.add_to(&mut batch)?;
+                batch.submit_async().map(drop)
+            }
+        }
+    }
+
+    /// Adds a run to a batch.
+    pub(super) fn add_to(&self, batch: &mut Batch) -> scry_gpu::Result<()> {
+        match self {
+            Self::Recording(recording) => batch.replay(recording).map(drop),
+            Self::Launches(launches) => launches.iter().try_for_each(|it| it.add_to(batch)),
+        }
+    }
+}
+
 impl Specialised {
     /// Allocates the memory and prepares the launches.
     pub(crate) fn new(
@@ -129,6 +168,10 @@ impl Specialised {
         let buffers: scry_gpu::Result<Vec<_>> = buffers.collect();
         let buffers = buffers.map_err(|error| call.gpu(error))?;
         let (prepared, variants) = (Vec::new(), Vec::new());
+        let mut overwritten = vec![false; buffers.len()];
+        for kernel in &grouped.kernels {
+            overwritten[kernel.result.index()] = matches!(kernel.work, Work::Map { .. });
+        }
         let mut new = Self {
             graph,
             grouped,
@@ -136,6 +179,7 @@ impl Specialised {
             #[cfg(test)]
             arenas,
             buffers,
+            overwritten,
             prepared,
             recordings: Recordings::default(),
             variants,
@@ -344,11 +388,14 @@ impl Specialised {
     ) -> Result<Vec<Option<UntypedBuffer>>> {
         let device = target.runtime.device();
         let mut given = Vec::with_capacity(self.buffers.len());
-        for info in &self.grouped.buffers {
+        for (info, is_overwritten) in self.grouped.buffers.iter().zip(&self.overwritten) {
             given.push(match info.origin {
                 Origin::Input(n) => Some(inputs[n].buffer.clone()),
                 Origin::Output => {
-                    let buffer = device.alloc_untyped(None, info.bytes);
+                    let buffer = match is_overwritten {
+                        true => target.runtime.result(info.bytes),
+                        false => device.alloc_untyped(None, info.bytes),
+                    };
                     Some(buffer.map_err(|error| call.gpu(error))?)
                 }
                 _ => None,
@@ -420,19 +467,35 @@ impl Specialised {
         self.grouped.outputs.iter().filter_map(output).collect()
     }
 
-    /// Records a run with inputs, and returns its outputs, which each replay overwrites.
+    /// Records a run with inputs after the commands of a batch, which has `is_empty` or not, and
+    /// returns its outputs, which each run overwrites.
     pub(super) fn bind(
         &self,
         target: Target<'_>,
         call: Call,
-        mut batch: Batch,
+        (mut batch, is_empty): (Batch, bool),
         inputs: &[Stored],
-    ) -> Result<(Recording, Vec<Stored>)> {
-        let given = self.given(target, call, inputs)?;
+    ) -> Result<(BoundRun, Vec<Stored>)> {
+        let mut given = self.given(target, call, inputs)?;
+        // Of the outputs' own: they are zero before the first run.
+        for (given, info) in given.iter_mut().zip(&self.grouped.buffers) {
+            if info.origin == Origin::Output {
+                let buffer = target.runtime.device().alloc_untyped(None, info.bytes);
+                *given = Some(buffer.map_err(|error| call.gpu(error))?);
+            }
+        }
         let buffer = |id: BufferId| given[id.index()].as_ref().or(self.buffer(id));
-        self.add_kernels(target, &mut batch, 0..self.grouped.kernels.len(), &buffer, None)?;
-        let recording = batch.record().map_err(|error| call.gpu(error))?;
-        Ok((recording, self.outputs(target, &given)))
+        let all = 0..self.grouped.kernels.len();
+        let run = if is_empty && all.len() < MIN_BOUND && target.is_cuda() {
+            let is_once = |n: &usize| matches!(self.prepared[*n], Some(Prepared::Nothing));
+            let kernels = all.filter(|n| !is_once(n));
+            let prepare = |n| self.prepare(target, n, buffer).map(|(prepared, _)| prepared);
+            BoundRun::Launches(kernels.map(prepare).collect::<Result<_>>()?)
+        } else {
+            self.add_kernels(target, &mut batch, all, &buffer, None)?;
+            BoundRun::Recording(batch.record().map_err(|error| call.gpu(error))?)
+        };
+        Ok((run, self.outputs(target, &given)))
     }
 }
 

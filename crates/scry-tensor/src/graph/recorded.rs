@@ -24,6 +24,9 @@ const MAX_STAGED_ON_CPU: usize = 8 << 10;
 /// The fewest consecutive kernels that are recorded.
 const MIN_RECORDED: usize = 4;
 
+/// As [`MIN_RECORDED`], on CUDA: a graph takes as long to launch as a few kernels.
+const MIN_RECORDED_ON_CUDA: usize = 8;
+
 /// A plan's recordings, once there are any.
 #[derive(Default)]
 pub(super) struct Recordings(Mutex<Progress>);
@@ -94,7 +97,11 @@ impl RecordedRun {
     fn new(target: Target<'_>, call: Call, plan: &Specialised) -> Result<Option<Self>> {
         let device = target.runtime.device();
         let can_stage = stageable(device, plan);
-        let is_recorded = recorded_kernels(plan, &can_stage);
+        let min = match device.backend_kind() {
+            BackendKind::Cuda => MIN_RECORDED_ON_CUDA,
+            _ => MIN_RECORDED,
+        };
+        let is_recorded = recorded_kernels(plan, &can_stage, min);
         if !is_recorded.contains(&true) {
             return Ok(None);
         }
@@ -162,14 +169,14 @@ fn stageable(device: &Device, plan: &Specialised) -> Vec<bool> {
     is_staged.collect()
 }
 
-/// Returns for each kernel whether it is recorded: at least [`MIN_RECORDED`] consecutive kernels
-/// whose buffers belong to the plan.
-fn recorded_kernels(plan: &Specialised, can_stage: &[bool]) -> Vec<bool> {
+/// Returns for each kernel whether it is recorded: at least `min` consecutive kernels whose buffers
+/// belong to the plan.
+fn recorded_kernels(plan: &Specialised, can_stage: &[bool], min: usize) -> Vec<bool> {
     let is_own = |id: BufferId| can_stage[id.index()] || plan.buffer(id).is_some();
     let kernels = plan.grouped.kernels.iter();
     let mut is_recorded: Vec<bool> = kernels.map(|it| buffers_of(it).all(is_own)).collect();
     for sequence in is_recorded.chunk_by_mut(|a, b| a == b) {
-        let is_long = sequence.len() >= MIN_RECORDED;
+        let is_long = sequence.len() >= min;
         sequence.iter_mut().for_each(|is_recorded| *is_recorded &= is_long);
     }
     is_recorded

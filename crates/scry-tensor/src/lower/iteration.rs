@@ -4,6 +4,15 @@ use super::{Access, Classes, elements_per_word};
 use crate::expr::Map;
 use crate::shape::Layout;
 
+/// Words that an invocation writes of large results.
+const UNROLL: u32 = 4;
+
+/// The fewest words of a large result: enough for several waves of invocations on a GPU.
+pub(crate) const MIN_UNROLLED: u32 = 1 << 20;
+
+/// The most steps of a map that is computed several times by an invocation.
+const MAX_UNROLLED_STEPS: usize = 128;
+
 /// The coordinates of a result, and where operands are read for each.
 ///
 /// Positions are computed in 32 bits, wrapping: a negative stride is its two's complement. Since
@@ -13,6 +22,8 @@ pub(crate) struct Iteration {
     pub(crate) classes: Classes,
     /// Words of the result, each written by one invocation.
     pub(crate) words: u32,
+    /// Words that an invocation writes.
+    pub(crate) unroll: u32,
     sizes: Vec<u32>,
     operands: Vec<Layout>,
     has_opaque: bool,
@@ -43,13 +54,30 @@ impl Iteration {
         let classes = Classes { rank, operands: classes };
         // All operands have at most 2^32 elements, and so has each axis.
         let sizes = sizes.iter().map(|size| *size as u32).collect();
-        Self { classes, words, sizes, operands, has_opaque: map.has_opaque() }
+        let has_opaque = map.has_opaque();
+        Self { classes, words, unroll: 1, sizes, operands, has_opaque }
+    }
+
+    /// Lets each invocation write several words, if there are many.
+    pub(crate) fn unrolled(mut self, map: &Map) -> Self {
+        let is_gathered = (0..map.operands.len()).any(|n| map.is_gathered(n));
+        let is_large = (MIN_UNROLLED..1 << 31).contains(&self.words);
+        if is_large && !is_gathered && map.scalars.len() <= MAX_UNROLLED_STEPS {
+            self.unroll = UNROLL;
+        }
+        self
+    }
+
+    /// Returns the number of invocations.
+    pub(crate) fn invocations(&self) -> u32 {
+        self.words.div_ceil(self.unroll)
     }
 
     /// Returns the parameters of the kernel, in the order in which `kernel` reads them.
     pub(crate) fn parameters(&self, gathered: Option<GatherAxis>, arguments: &[u32]) -> Vec<u32> {
         let rank = self.classes.rank as usize;
         let mut parameters = vec![self.words];
+        parameters.extend((self.unroll > 1).then(|| self.invocations()));
         parameters.extend(&self.sizes[..rank]);
         for (layout, access) in self.operands.iter().zip(&self.classes.operands) {
             parameters.push(layout.offset as u32);

@@ -1,9 +1,9 @@
 //! Builds the kernel of a map.
 //!
-//! Each invocation computes the elements of one word of the result and stores the whole word, so
-//! that no two invocations write the same word, whatever the size of an element. The elements
-//! after the last one fill the word; they are computed at coordinates out of range, where loads are
-//! clamped, and never read.
+//! Each invocation computes the elements of one word of the result, or of a few, and stores whole
+//! words, so that no two invocations write the same word, whatever the size of an element. The
+//! elements after the last one fill the word; they are computed at coordinates out of range, where
+//! loads are clamped, and never read. So are words after the last one, which are not stored.
 
 use scry_gpu::kir::{Access as Buffer, BinaryOp, Builder, Const, Type, Value};
 
@@ -66,16 +66,41 @@ struct Lowering<'k> {
 
 impl Lowering<'_> {
     fn build(mut self) -> scry_gpu::kir::Kir {
-        let word = self.b.global_id(0);
+        let first = self.b.global_id(0);
         let words = self.parameters.read(&mut self.b);
-        let outside = self.b.binary(BinaryOp::Ge, word, words);
+        let outside = self.b.binary(BinaryOp::Ge, first, words);
         self.b.if_then(outside, |b| b.break_to(scry_gpu::kir::Label::KERNEL));
+        let distance = (self.key.unroll > 1).then(|| self.parameters.read(&mut self.b));
         let loaded = self.load_parameters();
+        let mut places = vec![first];
+        for _ in 1..self.key.unroll {
+            let last = places[places.len() - 1];
+            places.extend(distance.map(|distance| self.b.binary(BinaryOp::Add, last, distance)));
+        }
+        let values: Vec<Value> = places.iter().map(|word| self.word(*word, &loaded)).collect();
+        let output = self.output;
+        for (nth, (word, value)) in places.into_iter().zip(values).enumerate() {
+            let store = |b: &mut Builder| {
+                let place = b.element(output, word);
+                b.store(place, vec![value]);
+            };
+            if nth == 0 {
+                store(&mut self.b);
+                continue;
+            }
+            let is_inside = self.b.binary(BinaryOp::Lt, word, words);
+            self.b.if_then(is_inside, store);
+        }
+        self.b.finish()
+    }
+
+    /// Computes a word of the result.
+    fn word(&mut self, word: Value, loaded: &Loaded) -> Value {
         let per_word = elements_per_word(self.key.map.output);
         let mut stored = None;
         for lane in 0..per_word {
             let index = self.element_index(word, per_word, lane);
-            let value = self.element(index, &loaded);
+            let value = self.element(index, loaded);
             let bits = encode(&mut self.b, self.key.map.output, value);
             stored = Some(match stored {
                 None => bits,
@@ -86,9 +111,7 @@ impl Lowering<'_> {
                 }
             });
         }
-        let place = self.b.element(self.output, word);
-        self.b.store(place, stored.into_iter().collect());
-        self.b.finish()
+        stored.unwrap_or(word)
     }
 
     fn load_parameters(&mut self) -> Loaded {

@@ -15,7 +15,7 @@ mod row_kernel;
 mod rows;
 mod steps;
 
-pub(crate) use iteration::{GatherAxis, Iteration};
+pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED};
 pub(crate) use kernel::build;
 pub(crate) use row_kernel::build_rows;
 pub(crate) use rows::{
@@ -32,6 +32,9 @@ pub(crate) struct KernelKey {
     pub(crate) classes: Classes,
     /// Whether the parameters are in a buffer, because there are more than immediates hold.
     pub(crate) in_buffer: bool,
+    /// Words of the result that each invocation computes, in distances of the number of
+    /// invocations: several of large results, so that more loads are in flight.
+    pub(crate) unroll: u32,
     /// The operand that the result replaces in memory. Its elements have the size of those of the
     /// result, and are at the same positions, so that each word is read only by the invocation that
     /// writes it.

@@ -45,6 +45,9 @@ pub(crate) fn build_rows(key: &RowKey, parameters: usize) -> Kir {
     b.finish()
 }
 
+/// Words of a row that an invocation loads at a time.
+const UNROLL: u32 = 4;
+
 /// Values that all steps use.
 struct Sizes {
     rows: Value,
@@ -144,8 +147,12 @@ impl Lowering<'_> {
             RowStep::Elements(map, sources) => {
                 let is_row = b.binary(BinaryOp::Lt, self.sizes.row, self.sizes.rows);
                 b.open();
-                self.for_words(b, |this, b, word| {
-                    this.store_word(b, output, last, (map, sources), word);
+                self.for_words(b, |this, b, words| {
+                    let compute = |word: &Value| this.words(b, last, (map, sources), *word);
+                    let values: Vec<Vec<Value>> = words.iter().map(compute).collect();
+                    for (word, values) in words.iter().zip(values) {
+                        this.store_words(b, output, *word, values);
+                    }
                 });
                 let block = b.close();
                 b.if_then(is_row, |b| block.into_iter().for_each(|stmt| b.push(stmt)));
@@ -154,16 +161,28 @@ impl Lowering<'_> {
         }
     }
 
-    /// Adds a loop over the words of the row that an invocation computes.
-    fn for_words(&self, b: &mut Builder, body: impl FnOnce(&Self, &mut Builder, Value)) {
+    /// Adds loops over the words of the row that an invocation computes: [`UNROLL`] at a time, so
+    /// that their loads overlap, and the others one by one.
+    fn for_words(&self, b: &mut Builder, body: impl Fn(&Self, &mut Builder, &[Value])) {
+        let threads = self.program.threads;
         let zero = b.u32(0);
-        let rounded = binary(b, BinaryOp::Add, self.sizes.words, self.program.threads - 1);
-        let count = binary(b, BinaryOp::Shr, rounded, self.program.threads.ilog2());
-        b.for_range(zero, count, |b, nth, _| {
-            let first = times(b, nth, self.program.threads);
+        let rounded = binary(b, BinaryOp::Add, self.sizes.words, threads - 1);
+        let count = binary(b, BinaryOp::Shr, rounded, threads.ilog2());
+        let whole = binary(b, BinaryOp::Shr, self.sizes.words, (threads * UNROLL).ilog2());
+        b.for_range(zero, whole, |b, nth, _| {
+            let first = times(b, nth, threads * UNROLL);
+            let mut words = vec![b.binary(BinaryOp::Add, first, self.sizes.thread)];
+            for nth in 1..UNROLL {
+                words.push(binary(b, BinaryOp::Add, words[0], nth * threads));
+            }
+            body(self, b, &words);
+        });
+        let done = times(b, whole, UNROLL);
+        b.for_range(done, count, |b, nth, _| {
+            let first = times(b, nth, threads);
             let word = b.binary(BinaryOp::Add, first, self.sizes.thread);
             let is_inside = b.binary(BinaryOp::Lt, word, self.sizes.words);
-            b.if_then(is_inside, |b| body(self, b, word));
+            b.if_then(is_inside, |b| body(self, b, &[word]));
         });
     }
 
@@ -189,22 +208,25 @@ impl Lowering<'_> {
             b.set(accumulator, neutral);
             accumulators.push(accumulator);
         }
-        self.for_words(b, |this, b, word| {
-            let mut elements = vec![Elements::new(); this.program.width as usize];
+        self.for_words(b, |this, b, words| {
+            let width = this.program.width as usize;
+            let mut elements = vec![Elements::new(); width * words.len()];
             for ((_, states, _, source), accumulator) in states.iter().zip(&accumulators) {
                 let lanes: Vec<Value> = elements
                     .iter_mut()
                     .enumerate()
-                    .map(|(lane, known)| {
-                        let column = this.column(b, word, lane as u32);
+                    .map(|(nth, known)| {
+                        let column = this.column(b, words[nth / width], (nth % width) as u32);
                         let element = this.element(b, *source, &mut Some((column, known)));
                         states.lift(b, element)
                     })
                     .collect();
-                let lanes = merge_pairs(b, *states, lanes);
-                let before = b.get(*accumulator);
-                let after = states.merge(b, before, lanes);
-                b.set(*accumulator, after);
+                let mut state = b.get(*accumulator);
+                for lanes in lanes.chunks(width) {
+                    let lanes = merge_pairs(b, *states, lanes.to_vec());
+                    state = states.merge(b, state, lanes);
+                }
+                b.set(*accumulator, state);
             }
         });
         for ((n, states, dtype, _), accumulator) in states.iter().zip(&accumulators) {
@@ -345,15 +367,14 @@ impl Lowering<'_> {
         decode(b, self.buffers[operand], operands[operand], position)
     }
 
-    /// Computes and stores a word of the result.
-    fn store_word(
+    /// Computes the words of the result that belong to a word of the row.
+    fn words(
         &self,
         b: &mut Builder,
-        output: u32,
         step: usize,
         (map, sources): (&Map, &[RowSource]),
         word: Value,
-    ) {
+    ) -> Vec<Value> {
         let per_word = elements_per_word(map.output);
         let mut words: Vec<Value> = Vec::new();
         for lane in 0..self.program.width {
@@ -369,6 +390,11 @@ impl Lowering<'_> {
                 }
             }
         }
+        words
+    }
+
+    /// Stores the words of the result that belong to a word of the row.
+    fn store_words(&self, b: &mut Builder, output: u32, word: Value, words: Vec<Value>) {
         let first = b.binary(BinaryOp::Mul, self.sizes.row, self.sizes.words);
         let at = b.binary(BinaryOp::Add, first, word);
         let count = words.len() as u32;

@@ -51,7 +51,8 @@ pub(crate) enum Op {
     /// A scalar expression for each element, of operands that are broadcast, with the bits of its
     /// arguments.
     Map(Arc<Map>, Vec<u32>),
-    /// The same elements with another shape. The second operand of [`View::Like`] is only a shape.
+    /// The same elements with another shape. The second operand of [`View::Like`] and
+    /// [`View::SameSize`] is only a shape.
     View(View),
     /// The first operand's elements at the indices of the second one, along an axis.
     Gather(Selection),

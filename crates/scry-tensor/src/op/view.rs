@@ -16,6 +16,8 @@ pub(crate) enum View {
     Expand(Shape),
     /// Broadcast to the shape that it has together with another operand.
     Like,
+    /// Unchanged; `axis` must have the size that axis `other` of another operand has.
+    SameSize { axis: usize, other: usize },
     /// A new axis of size 1.
     Unsqueeze(usize),
     /// Without an axis of size 1.
@@ -69,6 +71,10 @@ impl View {
                 let shape = crate::shape::broadcast(call, &[own, like.unwrap_or(own)])?;
                 expanded_layout(call, layout, &shape)?
             }
+            Self::SameSize { axis, other } => {
+                check_same_size(call, (own, *axis), (like.unwrap_or(own), *other))?;
+                layout.clone()
+            }
             Self::Unsqueeze(axis) => {
                 let layout = layout.with_axis(*axis);
                 if layout.shape.rank() > MAX_RANK {
@@ -110,6 +116,7 @@ impl View {
             Self::Permute(_) => "permute",
             Self::Reshape(_) => "reshape",
             Self::Expand(_) | Self::Like => "expand",
+            Self::SameSize { .. } => "same_size",
             Self::Unsqueeze(_) => "unsqueeze",
             Self::Squeeze(_) => "squeeze",
             Self::Index(_) => "index",
@@ -143,6 +150,19 @@ fn indexed(call: Call, parts: &[Part], layout: &Layout) -> Result<Layout> {
         return Err(rank_error(call, &layout.shape));
     }
     Ok(layout)
+}
+
+/// Checks that two axes have the same size: neither is broadcast.
+fn check_same_size(
+    call: Call,
+    (a, axis): (&Shape, usize),
+    (b, other): (&Shape, usize),
+) -> Result<()> {
+    if a[axis] == b[other] {
+        return Ok(());
+    }
+    let problem = format!("axis {axis} of {a} and axis {other} of {b} differ in size");
+    Err(call.shape_error(&[a, b], problem, "pass tensors for which they have the same size"))
 }
 
 /// Returns a coordinate in range; negative ones count from the end.

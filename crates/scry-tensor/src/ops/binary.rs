@@ -1,14 +1,19 @@
 //! Functions of two operands, which are broadcast.
 
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
 use scry_gpu::kir::BinaryOp;
 
 use super::unary::{output, types};
 use super::{Apply, KernelSource, Operand, Operation, Value, math};
 use crate::dtype::{BOOL, DType, ELEMENTS, FLOATS, INTEGERS, NUMBERS};
+use crate::eager::{self, EagerKey};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::{Expression, Id};
 use crate::op::Op;
 use crate::scalar::Scalar;
+use crate::stored::Stored;
 use crate::tensor::{Tensor, apply};
 
 /// The rule and the meaning of a binary operation.
@@ -22,9 +27,44 @@ pub(crate) struct Binary {
 impl Binary {
     /// Computes the operation, with the operands broadcast to one shape.
     pub(crate) fn apply(&self, call: Call, a: &Operand, b: &Operand) -> Result<Tensor> {
+        if let Some(result) = self.eager(call, a, b)? {
+            return Ok(result.into());
+        }
         let tensors: Vec<&Tensor> = [a, b].iter().filter_map(|it| it.tensor()).collect();
         let described = self.describe(call, a, b);
         apply(call, Tensor::scoped(&tensors, described)?, &tensors)
+    }
+
+    /// Computes the operation at once, if it has a short path.
+    fn eager(&self, call: Call, a: &Operand, b: &Operand) -> Result<Option<Stored>> {
+        let mut stored: ArrayVec<&Arc<Stored>, 2> = ArrayVec::new();
+        for tensor in [a, b].iter().filter_map(|it| it.tensor()) {
+            if tensor.node().is_some() {
+                return Ok(None);
+            }
+            stored.push(tensor.stored(call)?);
+        }
+        let dtype = common_dtype(call, &[a, b])?;
+        call.check_dtype(dtype, self.types)?;
+        let mut arguments: ArrayVec<u32, 2> = ArrayVec::new();
+        for operand in [a, b] {
+            if let Operand::Scalar(scalar) = operand {
+                arguments.push(scalar.bits(call, dtype)?);
+            }
+        }
+        let is_number = [a, b].map(|it| matches!(it, Operand::Scalar(_)));
+        let (function, output) = (self.meaning as usize, self.output.unwrap_or(dtype));
+        let key = EagerKey { function, dtype, output, is_number };
+        let map = || {
+            let mut e = Expression::default();
+            let [first, second] = is_number.map(|is_number| match is_number {
+                true => e.argument(dtype),
+                false => e.operand(dtype),
+            });
+            let result = (self.meaning)(&mut e, first, second);
+            e.finish(result, output)
+        };
+        eager::run(call, key, &stored, &arguments, map)
     }
 
     fn describe(&self, call: Call, a: &Operand, b: &Operand) -> Result<Op> {

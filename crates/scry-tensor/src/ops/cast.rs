@@ -46,7 +46,7 @@ impl Tensor {
     }
 
     /// Converts elements that are not quantised.
-    pub(super) fn cast_for(&self, call: Call, dtype: DType) -> Result<Self> {
+    pub(crate) fn cast_for(&self, call: Call, dtype: DType) -> Result<Self> {
         let mut e = Expression::default();
         let x = e.operand(self.dtype());
         let map = e.finish(x, dtype);

@@ -67,6 +67,10 @@ impl Tensor {
             let help = "pass a class for each coordinate of the other axes than axis 1";
             return Err(call.shape_error(&[own, other], problem, help));
         }
+        let mut classes = classes.clone();
+        for own in (0..self.rank()).filter(|own| *own != axis) {
+            classes = classes.same_size(call, own - usize::from(own > axis), self, own)?;
+        }
         let logs = self.rows(call, 1, FLOATS, crate::op::Rows::LogSoftmax)?;
         // Negative classes become large ones, out of range, rather than count from the end.
         let at = classes.cast_for(call, DType::U32)?.view(call, View::Unsqueeze(axis))?;

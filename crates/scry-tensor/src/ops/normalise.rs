@@ -111,7 +111,7 @@ impl Tensor {
             (None, Some(bias)) => {
                 let scaled = self.normalised(call, NormKind::Layer, &[], epsilon)?;
                 scaled.check_same_type(call, bias)?;
-                scaled.check_vector(call, bias, "bias")?;
+                let bias = &scaled.checked_vector(call, bias, "bias")?;
                 super::Binary::ADD.apply(call, &scaled.into(), &bias.into())
             }
             _ => {
@@ -257,22 +257,34 @@ impl Tensor {
             let help = "channels are axis 1: pass vectors of its size";
             return Err(call.shape_error(&[own, other], problem, help));
         }
-        let mut view = vector.clone();
+        let mut view = vector.same_size(call, 0, self, 1)?;
         for axis in 1..self.rank() - 1 {
             view = view.view(call, View::Unsqueeze(axis))?;
         }
         view.accumulated(call)
     }
 
-    /// Checks that another tensor is a vector with an element for each coordinate of the last axis.
-    pub(super) fn check_vector(&self, call: Call, vector: &Self, name: &str) -> Result<()> {
+    /// Returns a vector that has an element for each coordinate of the last axis.
+    pub(super) fn checked_vector(&self, call: Call, vector: &Self, name: &str) -> Result<Self> {
         if vector.rank() == 1 && vector.shape().last() == self.shape().last() {
-            return Ok(());
+            return vector.same_size(call, 0, self, self.rank() - 1);
         }
         let (own, other) = (self.shape(), vector.shape());
         let problem = format!("a {name} of {other} is not one element for each column of {own}");
         let help = "pass a vector of the size of the last axis";
         Err(call.shape_error(&[own, other], problem, help))
+    }
+
+    /// Returns the tensor, whose `axis` must have the size of axis `of` of another. Where sizes are
+    /// those of a run, each run checks them again.
+    pub(super) fn same_size(
+        &self,
+        call: Call,
+        axis: usize,
+        other: &Self,
+        of: usize,
+    ) -> Result<Self> {
+        apply(call, Op::View(View::SameSize { axis, other: of }), &[self, other])
     }
 
     /// Checks that another tensor has the same element type.

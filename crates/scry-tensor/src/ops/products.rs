@@ -64,7 +64,7 @@ impl Tensor {
             }
         };
         let Some(bias) = bias else { return Ok(product) };
-        product.check_vector(call, bias, "bias")?;
+        let bias = &product.checked_vector(call, bias, "bias")?;
         Binary::ADD.apply(call, &product.into(), &bias.into())
     }
 
@@ -96,7 +96,8 @@ impl Tensor {
             let product = Library::Contraction(contraction);
             return apply(call, Op::Library(product), &[self, other]);
         }
-        let product = Binary::MUL.apply(call, &self.into(), &other.into())?;
+        let other = other.same_size(call, 0, self, 0)?;
+        let product = Binary::MUL.apply(call, &self.into(), &(&other).into())?;
         product.summed(call, &Axes::from(0))
     }
 
@@ -134,8 +135,16 @@ impl Tensor {
                 return Err(call.shape_error(&[shape], problem, "use a letter for each axis"));
             }
         }
-        let x = self.without_alone(call, &mut a, &b, &result)?;
-        let y = other.without_alone(call, &mut b, &a, &result)?;
+        let is_alone = |own: &[char], other: &[char]| {
+            own.iter().any(|letter| !other.contains(letter) && !result.contains(letter))
+        };
+        let mut operands = [self.clone(), other.clone()];
+        if is_alone(&a, &b) || is_alone(&b, &a) {
+            // Sums of one operand are not rounded to 16 bits before they are multiplied.
+            operands = [self.accumulated(call)?, other.accumulated(call)?];
+        }
+        let x = operands[0].without_alone(call, &mut a, &b, &result)?;
+        let y = operands[1].without_alone(call, &mut b, &a, &result)?;
         let is_summed = |letter: &&char| b.contains(*letter) && !result.contains(*letter);
         let summed: Vec<char> = a.iter().filter(is_summed).copied().collect();
         let (product, axes) = match self.dtype().is_float() && !summed.is_empty() {
@@ -143,7 +152,7 @@ impl Tensor {
             false => multiplied(call, [&x, &y], [&a, &b], &summed, &result)?,
         };
         let order = result.iter().filter_map(|letter| axes.iter().position(|it| it == letter));
-        product.view(call, View::Permute(order.collect()))
+        product.view(call, View::Permute(order.collect()))?.narrowed(call, self.dtype())
     }
 
     /// Returns the sum over axes whose letters neither the other operand nor the result has.
@@ -292,6 +301,11 @@ fn multiplied(
         let (a, b) = (operands[0].shape(), operands[1].shape());
         let problem = format!("`{letter}` has different sizes in {a} and {b}");
         return Err(call.shape_error(&[a, b], problem, "check the letters and the shapes"));
+    }
+    for (axis, letter) in all.iter().enumerate() {
+        if letters.iter().all(|own| own.contains(letter)) {
+            views[1] = views[1].same_size(call, axis, &views[0], axis)?;
+        }
     }
     let product = Binary::MUL.apply(call, &(&views[0]).into(), &(&views[1]).into())?;
     let axes: Vec<i64> = (result.len()..all.len()).map(|axis| axis as i64).collect();

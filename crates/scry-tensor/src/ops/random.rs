@@ -204,7 +204,9 @@ impl Tensor {
         let is_kept = Binary::GE.apply(call, &numbers.into(), &limit)?;
         // Nothing is kept of all.
         let factor = if probability < 1.0 { 1.0 / (1.0 - probability) } else { 1.0 };
-        let scaled = Binary::MUL.apply(call, &self.into(), &factor.into())?;
+        // In f32: the factor may be larger than any `f16`.
+        let scaled = Binary::MUL.apply(call, &self.accumulated(call)?.into(), &factor.into())?;
+        let scaled = scaled.narrowed(call, self.dtype())?;
         is_kept.chosen(call, &scaled.into(), &Operand::Scalar(Scalar::Int(0)))
     }
 

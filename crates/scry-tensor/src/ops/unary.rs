@@ -4,6 +4,7 @@ use scry_gpu::kir::{BinaryOp, UnaryOp};
 
 use super::{Apply, KernelSource, Operation, Value, math};
 use crate::dtype::{BOOL, DType, FLOATS, NUMBERS, SIGNED};
+use crate::eager::{self, EagerKey};
 use crate::error::{Call, Result};
 use crate::expr::{Expression, Id};
 use crate::op::Op;
@@ -21,11 +22,21 @@ impl Unary {
     /// Computes the operation. The result has the operand's shape.
     pub(crate) fn apply(&self, call: Call, x: &Tensor) -> Result<Tensor> {
         Tensor::scoped(&[x], call.check_dtype(x.dtype(), self.types))?;
-        let mut e = Expression::default();
-        let operand = e.operand(x.dtype());
-        let result = (self.meaning)(&mut e, operand);
-        let map = e.finish(result, self.output.unwrap_or(x.dtype()));
-        apply(call, Op::map(map, Vec::new()), &[x])
+        let output = self.output.unwrap_or(x.dtype());
+        let map = || {
+            let mut e = Expression::default();
+            let operand = e.operand(x.dtype());
+            let result = (self.meaning)(&mut e, operand);
+            e.finish(result, output)
+        };
+        if x.node().is_none() {
+            let (function, dtype) = (self.meaning as usize, x.dtype());
+            let key = EagerKey { function, dtype, output, is_number: [false; 2] };
+            if let Some(stored) = eager::run(call, key, &[x.stored(call)?], &[], map)? {
+                return Ok(stored.into());
+            }
+        }
+        apply(call, Op::map(map(), Vec::new()), &[x])
     }
 }
 

@@ -1,6 +1,9 @@
 //! Operations on tensors: at once, or as nodes of a graph.
 
+use scry_gpu::Features;
+
 use super::{Repr, Tensor};
+use crate::dtype::DType;
 use crate::error::{Call, Result};
 use crate::graph::node::{Operand, Recorder};
 use crate::op::{Op, View};
@@ -9,6 +12,9 @@ use crate::stored::Stored;
 /// Computes an operation of tensors, of which there is at least one. If one of them is a node of a
 /// graph, the operation is recorded there, and other tensors become parameters of the graph.
 pub(crate) fn apply(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> {
+    if matches!(op, Op::Library(_)) && operands.iter().any(|it| it.needs_f32()) {
+        return apply_in_f32(call, op, operands);
+    }
     let Some(node) = operands.iter().find_map(|it| it.node()) else {
         let stored = operands.iter().map(|it| it.stored(call).map(|it| &**it));
         let stored: Vec<&Stored> = stored.collect::<Result<_>>()?;
@@ -18,7 +24,31 @@ pub(crate) fn apply(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> 
     Recorder::record(&node.recorder, call, op, &operands).map(Tensor::from)
 }
 
+/// Applies an operation to operands of which some are converted to `f32`, since kernels of the
+/// library cannot store their type on the device. Such kernels compute in `f32` anyway, and round
+/// the result once.
+fn apply_in_f32(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> {
+    let result = op.dtype(operands[0].dtype());
+    let converted = |it: &&Tensor| match it.needs_f32() {
+        true => it.cast_for(call, DType::F32),
+        false => Ok(Tensor::clone(it)),
+    };
+    let converted = operands.iter().map(converted).collect::<Result<Vec<_>>>()?;
+    let found = apply(call, op, &converted.iter().collect::<Vec<_>>())?;
+    if found.dtype() == result { Ok(found) } else { found.cast_for(call, result) }
+}
+
 impl Tensor {
+    /// Returns whether kernels of the library cannot store the 16-bit floats on the device.
+    fn needs_f32(&self) -> bool {
+        let features = || self.runtime().device().info().features;
+        match self.dtype() {
+            DType::F16 => !features().contains(Features::F16),
+            DType::BF16 => !features().contains(Features::I16),
+            _ => false,
+        }
+    }
+
     /// Returns the tensor as an operand to be recorded.
     pub(crate) fn operand(&self) -> Operand<'_> {
         match &self.0 {

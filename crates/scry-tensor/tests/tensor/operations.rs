@@ -30,7 +30,7 @@ fn tolerance(operation: &Operation, x: &Host) -> f64 {
     match operation.name {
         "sin" | "cos" => {
             let largest = x.values.iter().map(magnitude).fold(0.0, f64::max);
-            operation.tolerance + largest * 2f64.powi(-24)
+            operation.tolerance + largest * 2f64.powi(-23)
         }
         _ => operation.tolerance,
     }

@@ -59,3 +59,18 @@ fn views_with_offsets_multiply() {
         assert_eq!(ok(found.to_vec::<f32>()), [194.0, 338.0, 338.0, 590.0]);
     });
 }
+
+#[test]
+fn sums_of_one_operand_are_not_rounded() {
+    on_each_device(|gpu| {
+        // The sums 2 * 40000 are above every finite f16, and 2049 is between two of them.
+        let x = ok(Tensor::new([[40000.0f32, 40000.0], [2048.0, 1.0]], gpu));
+        let (x, y) = (ok(x.cast(DType::F16)), ok(Tensor::new([0.5f32, 0.25], gpu)));
+        let y = ok(y.cast(DType::F16));
+        let found = ok(ok(x.einsum("ij,i->i", &y)).cast(DType::F32));
+        assert_eq!(ok(found.to_vec::<f32>()), [40000.0, 512.0]);
+        let found = ok(ok(y.einsum("i,ij->", &x)).cast(DType::F32));
+        assert_eq!(ok(found.item::<f32>()), 40512.0);
+        assert_eq!(ok(x.einsum("ij,i->i", &y)).dtype(), DType::F16);
+    });
+}

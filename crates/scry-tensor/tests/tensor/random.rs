@@ -57,3 +57,17 @@ fn seed_is_an_input_of_each_run() {
         assert_eq!((all, none), (vec![1.0; 100], vec![0.0; 100]));
     });
 }
+
+#[test]
+fn dropout_scales_16_bit_floats_in_f32() {
+    on_each_device(|gpu| {
+        // The factor is above every finite f16, and what is kept is not.
+        let probability = 1.0 - 1e-5f32;
+        let small = ok(ok(Tensor::ones([1 << 20], DType::F16, gpu)).mul(2f32.powi(-10)));
+        let kept = ok(ok(small.dropout(probability, 3)).to_vec::<f16>());
+        let kept: Vec<f32> = kept.iter().map(|it| it.to_f32()).filter(|it| *it != 0.0).collect();
+        assert!((1..60).contains(&kept.len()), "{}", kept.len());
+        let wanted = f16::from_f32(2f32.powi(-10) / (1.0 - probability)).to_f32();
+        assert!(kept.iter().all(|it| *it == wanted), "{kept:?}, not {wanted}");
+    });
+}

@@ -75,3 +75,24 @@ fn split_rejects_other_sizes() {
         assert_eq!(*ok(fixed.split(&[2, 3], 0))[1].shape(), [3, 4]);
     });
 }
+
+/// Results of which an invocation computes several words.
+#[test]
+fn large_results_are_complete() {
+    on_each_device(|gpu| {
+        for (rows, columns) in [(1 << 10, 1 << 10), (1031, 1021), (1025, 2049)] {
+            let count = rows * columns;
+            let expected = |n: usize| (n % 1024) as f32;
+            let numbers: Vec<f32> = (0..count).map(expected).collect();
+            let x = ok(Tensor::from_slice(&numbers, [count], gpu));
+            let y = ok(ok(x.mul(2.0)).add(&x)).to_vec::<f32>();
+            assert!(ok(y).iter().enumerate().all(|(n, y)| *y == 3.0 * expected(n)));
+            let half = ok(ok(ok(x.cast(DType::F16)).add(1.0)).cast(DType::F32)).to_vec::<f32>();
+            assert!(ok(half).iter().enumerate().all(|(n, y)| *y == 1.0 + expected(n)));
+            let t = ok(ok(x.reshape([rows, columns])).t());
+            let sum = ok(t.add(ok(x.reshape([columns, rows])))).to_vec::<f32>();
+            let at = |n: usize| expected(n % rows * columns + n / rows) + expected(n);
+            assert!(ok(sum).iter().enumerate().all(|(n, y)| *y == at(n)));
+        }
+    });
+}

@@ -8,13 +8,29 @@ use scry_tensor::{DType, Device, Tensor};
 use crate::Bench;
 use scry_bench::table::Goal;
 
-/// What a user would launch: the same function of each element.
+/// What a user would launch: the same functions of each element.
 const RELU: &str = "
     @group(0) @binding(0) var<storage, read> x: array<f32>;
     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
     @compute @workgroup_size(256)
     fn relu(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&x) { y[id.x] = max(x[id.x], 0.0); }
+    }";
+const ADD: &str = "
+    @group(0) @binding(0) var<storage, read> x: array<f32>;
+    @group(0) @binding(1) var<storage, read> y: array<f32>;
+    @group(0) @binding(2) var<storage, read_write> z: array<f32>;
+    @compute @workgroup_size(256)
+    fn add(@builtin(global_invocation_id) id: vec3u) {
+        if id.x < arrayLength(&x) { z[id.x] = x[id.x] + y[id.x]; }
+    }";
+const ADD_NUMBER: &str = "
+    var<immediate> number: f32;
+    @group(0) @binding(0) var<storage, read> x: array<f32>;
+    @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(256)
+    fn add(@builtin(global_invocation_id) id: vec3u) {
+        if id.x < arrayLength(&x) { y[id.x] = x[id.x] + number; }
     }";
 
 /// Calls in a measurement: fewer than may be unfinished, so that none waits for the device.
@@ -24,40 +40,45 @@ const CALLS: usize = 100;
 const ELEMENTS: usize = 256;
 
 /// An operation is at most 1.5 times as long as a launch.
-const GOAL: Goal = Goal::AtLeast(1.0 / 1.5);
+const GOAL: Goal = Goal::AtLeast(0.667);
 
 pub fn run(bench: &mut Bench) -> Result<()> {
     let gpu = bench.gpu.clone();
     let data: Vec<f32> = (0..ELEMENTS).map(|n| n as f32 - 100.0).collect();
     let x = Tensor::from_slice(&data, [ELEMENTS], &gpu)?;
     let (from, to) = (gpu.upload(&data)?, gpu.alloc::<f32>(ELEMENTS)?);
-    let kernel = gpu.compile(RELU)?;
-    let launch = || Ok(gpu.run(&kernel, &[&from, &to], ELEMENTS)?);
-    let launch_and_allocate = || {
-        let to = gpu.alloc::<f32>(ELEMENTS)?;
-        gpu.run(&kernel, &[&from, &to], ELEMENTS)?;
-        Ok(())
-    };
-    let one_by_two = Tensor::ones([16, 16], DType::F32, &gpu)?.add(0.0)?;
-    let operations: [(&str, &dyn Fn() -> Result<()>); 4] = [
-        ("relu", &|| drop_ok(x.relu())),
-        ("add", &|| drop_ok(x.add(&x))),
-        ("add a number", &|| drop_ok(x.add(1.5))),
-        ("add a transpose", &|| drop_ok(one_by_two.add(one_by_two.t()?))),
+    let (relu, add) = (gpu.compile(RELU)?, gpu.compile(ADD)?);
+    let add_number = gpu.compile(ADD_NUMBER)?;
+    let launch_relu = || Ok(gpu.run(&relu, &[&from, &to], ELEMENTS)?);
+    let launch_add = || Ok(gpu.run(&add, &[&from, &from, &to], ELEMENTS)?);
+    let launch_add_number =
+        || Ok(gpu.run_with_immediates(&add_number, &[&from, &to], ELEMENTS, &1.5f32)?);
+    let square = Tensor::ones([16, 16], DType::F32, &gpu)?.add(0.0)?;
+    // The operation, the launch, and whether the operands are in row-major order.
+    type Call<'c> = &'c dyn Fn() -> Result<()>;
+    let operations: [(&str, Call<'_>, Call<'_>, Goal); 4] = [
+        ("relu", &|| drop_ok(x.relu()), &launch_relu, GOAL),
+        ("add", &|| drop_ok(x.add(&x)), &launch_add, GOAL),
+        ("add a number", &|| drop_ok(x.add(1.5)), &launch_add_number, GOAL),
+        ("add a transpose", &|| drop_ok(square.add(square.t()?)), &launch_add, Goal::None),
     ];
-    for (name, operation) in operations {
+    for (name, operation, launch, goal) in operations {
+        let with_result = || {
+            let _result = gpu.alloc::<f32>(ELEMENTS)?;
+            launch()
+        };
         let medians = bench.medians(&mut [
             &mut || host(&gpu, operation),
-            &mut || host(&gpu, &launch),
-            &mut || host(&gpu, &launch_and_allocate),
+            &mut || host(&gpu, launch),
+            &mut || host(&gpu, &with_result),
             &mut || round_trip(&gpu, operation),
-            &mut || round_trip(&gpu, &launch),
+            &mut || round_trip(&gpu, launch),
         ])?;
         let title = format!("{name}, host");
-        bench.row(&title, String::new(), medians[0], "Device::run", medians[1], GOAL);
+        bench.row(&title, String::new(), medians[0], "Device::run", medians[1], goal);
         bench.row(&title, String::new(), medians[0], "with alloc", medians[2], Goal::None);
         let title = format!("{name}, with the wait");
-        bench.row(&title, String::new(), medians[3], "Device::run", medians[4], GOAL);
+        bench.row(&title, String::new(), medians[3], "Device::run", medians[4], goal);
     }
     Ok(())
 }

@@ -133,10 +133,9 @@ impl Bench {
             return Ok(());
         };
         let numbers = [&[calls], numbers].concat();
-        let medians = self.medians(&mut [
-            &mut || self.seconds(calls, &mut ours),
-            &mut || torch.measure(name, &numbers),
-        ]);
+        let medians = self.medians(&mut [&mut || self.seconds(calls, &mut ours), &mut || {
+            torch.measure(name, &numbers)
+        }]);
         self.torch = Some(torch);
         let [ours, theirs] = medians?[..] else { bail!("two medians are expected") };
         self.row(title, rate, ours, "PyTorch", theirs, goal);

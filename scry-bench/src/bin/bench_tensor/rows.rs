@@ -15,8 +15,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         false => &[[64, 128], [4096, 1024], [8192, 8192]],
     };
     for [rows, columns] in shapes.iter().copied() {
-        let functions: [(&str, fn(&Tensor) -> scry_tensor::Result<Tensor>); 2] =
-            [("softmax", softmax), ("layer_norm", layer_norm)];
+        let functions: [(&str, Function); 2] = [("softmax", softmax), ("layer_norm", layer_norm)];
         for (name, function) in functions {
             compare(bench, name, function, [rows, columns])?;
         }
@@ -24,12 +23,10 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn compare(
-    bench: &mut Bench,
-    name: &str,
-    function: fn(&Tensor) -> scry_tensor::Result<Tensor>,
-    shape: [usize; 2],
-) -> Result<()> {
+/// A function of rows.
+type Function = fn(&Tensor) -> scry_tensor::Result<Tensor>;
+
+fn compare(bench: &mut Bench, name: &str, function: Function, shape: [usize; 2]) -> Result<()> {
     let gpu = bench.gpu.clone();
     let data = Tensor::randn(shape, 1, DType::F32, &gpu)?;
     let g = Graph::new(&gpu)?;

@@ -88,7 +88,7 @@ def layers(count, model, hidden):
     if not weights:
         def weight(outputs, inputs):
             w = torch.randn(outputs, inputs, device=device, dtype=torch.bfloat16)
-            return w * inputs**-0.5
+            return w * (0.1 * inputs**-0.5)
         weights["all"] = [
             (weight(hidden, model), weight(hidden, model), weight(model, hidden)) for _ in range(count)
         ]

@@ -1,13 +1,15 @@
 //! `scry launch`: starts a program as the ranks of a group of devices.
 
 mod environment;
+mod interrupt;
 mod output;
-mod processes;
+mod process;
+mod ranks;
 
 use serde_json::json;
 
 use self::environment::Environment;
-use self::processes::{Exit, Ranks};
+use self::ranks::{Exit, Ranks};
 use crate::args::Launch;
 use crate::report::{Failure, Report};
 

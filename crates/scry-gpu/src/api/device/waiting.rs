@@ -32,6 +32,27 @@ impl Device {
         outcome.in_function("Device::wait")
     }
 
+    /// Releases the memory that only finished work kept, without waiting. Waits and, from time to
+    /// time, submissions do so too.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc_untyped(None, 4)?;
+    /// x.fill_zero()?;
+    /// while x.is_shared() {
+    ///     gpu.release_finished()?; // until the fill is done
+    /// }
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost).
+    pub fn release_finished(&self) -> Result<()> {
+        self.context.release_finished().in_function("Device::release_finished")
+    }
+
     /// Returns the time limit of a wait; `None`, the default, means no limit.
     #[must_use]
     pub fn time_limit(&self) -> Option<Duration> {

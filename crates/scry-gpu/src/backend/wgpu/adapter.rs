@@ -8,24 +8,21 @@ use wgpu::{AdapterInfo, Backends, DeviceDescriptor, DeviceType, Instance, Instan
 
 use super::WgpuDriver;
 use super::device::{Gpu, ready};
+use super::limits::{LimitChoice, convert_limits, max_immediates, missing_limit};
 use crate::api::error::{DRIVER_FAILED, DriverError, GpuError, Result};
-use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, PciAddress, Workaround};
 use crate::backend::shared::locks::lock;
 use crate::backend::shared::loop_limits::LoopDefects;
 use crate::backend::{Absence, Found};
 use crate::core::driver::{Adapter, Driver, LocalFuture};
 use crate::lifecycle::fork_guard::Process;
 
-/// Bytes of immediates that kernels may have where they are read from a uniform buffer.
-const UNIFORM_IMMEDIATES: u32 = 256;
-
-/// Uniform bindings that kernels may have besides those of their source: the grid and the launch
-/// block.
-const HIDDEN_UNIFORMS: u32 = 2;
-
 /// An adapter that can be opened.
 pub(super) struct WgpuAdapter {
     pub(super) raw: wgpu::Adapter,
+    choice: LimitChoice,
+    /// The limits of devices.
+    limits: wgpu::Limits,
     info: DeviceInfo,
 }
 
@@ -35,18 +32,25 @@ impl Adapter for WgpuAdapter {
     }
 
     fn open(&self) -> Result<Box<dyn Driver>> {
-        Ok(Box::new(self.open_with(optional_features(&self.raw))?))
+        Ok(Box::new(self.open_with(self.choice.features(&self.raw))?))
     }
 
     fn open_async(&self) -> LocalFuture<'_, Result<Box<dyn Driver>>> {
         Box::pin(async {
-            let opened = self.request(optional_features(&self.raw)).await?;
+            let opened = self.request(self.choice.features(&self.raw)).await?;
             Ok(Box::new(opened) as _)
         })
     }
 }
 
 impl WgpuAdapter {
+    fn new(raw: wgpu::Adapter, choice: LimitChoice) -> Self {
+        let defects = loop_defects(&raw.get_info());
+        let (features, limits) = (choice.features(&raw), choice.limits(&raw, defects));
+        let info = info(&raw.get_info(), features, &limits);
+        Self { raw, choice, limits, info }
+    }
+
     /// Opens the device with these of its optional features.
     pub(super) fn open_with(&self, features: wgpu::Features) -> Result<WgpuDriver> {
         let pending = || self.failed("browsers open devices asynchronously only".to_owned());
@@ -57,13 +61,13 @@ impl WgpuAdapter {
         let descriptor = DeviceDescriptor {
             label: None,
             required_features: features,
-            required_limits: self.raw.limits(),
+            required_limits: self.limits.clone(),
             ..DeviceDescriptor::default()
         };
         let opened = self.raw.request_device(&descriptor).await;
         let opened = opened.map_err(|error| self.failed(error.to_string()))?;
         let mut info = self.info.clone();
-        info.limits.max_immediates = max_immediates(features, &self.raw.limits());
+        info.limits.max_immediates = max_immediates(features, &self.limits);
         Ok(WgpuDriver::new(Gpu::new(opened, info, loop_defects(&self.raw.get_info()))))
     }
 
@@ -113,10 +117,11 @@ pub(super) fn usable() -> Result<Vec<WgpuAdapter>, Absence> {
 
 /// Returns those of wgpu's adapters that are usable, in order.
 fn select(raw: Vec<wgpu::Adapter>) -> Result<Vec<WgpuAdapter>, Absence> {
+    let choice = LimitChoice::from_environment()?;
     let (mut adapters, mut unusable) = (Vec::new(), Vec::new());
     for raw in raw {
         match missing_limit(&raw.limits()) {
-            None => adapters.push(WgpuAdapter { info: info(&raw), raw }),
+            None => adapters.push(WgpuAdapter::new(raw, choice)),
             Some(why) => unusable.push(format!("{} {why}", raw.get_info().name)),
         }
     }
@@ -176,62 +181,14 @@ fn keep(instance: Instance, found: &[wgpu::Adapter]) {
     }
 }
 
-/// Returns the optional features of an adapter that this backend uses.
-pub(super) fn optional_features(raw: &wgpu::Adapter) -> wgpu::Features {
-    let used = wgpu::Features::SHADER_F16
-        | wgpu::Features::SUBGROUP
-        | wgpu::Features::TIMESTAMP_QUERY
-        | wgpu::Features::IMMEDIATES;
-    raw.features() & used
-}
-
-/// Returns which of WebGPU's guaranteed limits an adapter is below, if any.
-fn missing_limit(limits: &wgpu::Limits) -> Option<String> {
-    let required = wgpu::Limits::default();
-    let pairs = |limits: &wgpu::Limits| {
-        [
-            ("max_buffer_size", limits.max_buffer_size),
-            ("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
-            ("max_uniform_buffer_binding_size", limits.max_uniform_buffer_binding_size),
-            (
-                "max_storage_buffers_per_shader_stage",
-                limits.max_storage_buffers_per_shader_stage.into(),
-            ),
-            (
-                "max_uniform_buffers_per_shader_stage",
-                limits.max_uniform_buffers_per_shader_stage.into(),
-            ),
-            (
-                "max_compute_workgroup_storage_size",
-                limits.max_compute_workgroup_storage_size.into(),
-            ),
-            (
-                "max_compute_invocations_per_workgroup",
-                limits.max_compute_invocations_per_workgroup.into(),
-            ),
-            (
-                "max_compute_workgroups_per_dimension",
-                limits.max_compute_workgroups_per_dimension.into(),
-            ),
-        ]
-    };
-    let required = pairs(&required).into_iter().zip(pairs(limits));
-    let below = required.into_iter().find(|((_, required), (_, actual))| actual < required);
-    below.map(|((name, required), (_, actual))| {
-        format!("has a {name} of {actual}, below WebGPU's {required}")
-    })
-}
-
 /// Returns the defects of the driver below wgpu.
 fn loop_defects(raw: &AdapterInfo) -> LoopDefects {
     let is_llvmpipe = raw.driver == "llvmpipe";
     LoopDefects { aborts_loops: is_llvmpipe, drops_conditions: is_llvmpipe }
 }
 
-fn info(raw: &wgpu::Adapter) -> DeviceInfo {
-    let (adapter, limits) = (raw.get_info(), raw.limits());
-    let features = optional_features(raw);
-    let defects = loop_defects(&adapter);
+fn info(adapter: &AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> DeviceInfo {
+    let defects = loop_defects(adapter);
     let mut wgsl = Features::empty();
     wgsl.set(Features::F16, features.contains(wgpu::Features::SHADER_F16));
     wgsl.set(Features::SUBGROUPS, features.contains(wgpu::Features::SUBGROUP));
@@ -270,7 +227,7 @@ fn info(raw: &wgpu::Adapter) -> DeviceInfo {
         binding_alignment: alignment.into(),
         features: wgsl,
         matrix_products: MatrixProducts::empty(),
-        limits: convert_limits(features, &limits, defects),
+        limits: convert_limits(features, limits, defects),
         workarounds: workarounds(defects),
     }
 }
@@ -299,40 +256,6 @@ fn workarounds(defects: LoopDefects) -> Vec<Workaround> {
     all.into_iter().filter(|(has, _)| *has).map(|(_, workaround)| workaround).collect()
 }
 
-fn max_immediates(features: wgpu::Features, limits: &wgpu::Limits) -> u32 {
-    match features.contains(wgpu::Features::IMMEDIATES) {
-        true => limits.max_immediate_size,
-        false => UNIFORM_IMMEDIATES,
-    }
-}
-
-fn convert_limits(features: wgpu::Features, limits: &wgpu::Limits, defects: LoopDefects) -> Limits {
-    // Sizes are rounded up when memory is allocated.
-    let max_buffer_size = limits.max_buffer_size & !(super::memory::GRANULARITY - 1);
-    let largest = |bytes: u64| bytes.min(max_buffer_size).min(Limits::MAX_WGSL_BINDING) & !15;
-    Limits {
-        max_buffer_size,
-        max_storage_binding_size: largest(limits.max_storage_buffer_binding_size),
-        max_uniform_binding_size: largest(limits.max_uniform_buffer_binding_size),
-        max_storage_bindings: limits
-            .max_storage_buffers_per_shader_stage
-            // The failure report.
-            .saturating_sub(defects.aborts_loops.into()),
-        max_uniform_bindings: limits
-            .max_uniform_buffers_per_shader_stage
-            .saturating_sub(HIDDEN_UNIFORMS),
-        max_workgroup_size: [
-            limits.max_compute_workgroup_size_x,
-            limits.max_compute_workgroup_size_y,
-            limits.max_compute_workgroup_size_z,
-        ],
-        max_workgroup_invocations: limits.max_compute_invocations_per_workgroup,
-        max_workgroup_memory: limits.max_compute_workgroup_storage_size,
-        max_immediates: max_immediates(features, limits),
-        max_native_workgroups: [limits.max_compute_workgroups_per_dimension; 3],
-    }
-}
-
 /// Parses an address such as `0000:65:00.0`; `None` if the driver reports none.
 fn pci_address(text: &str) -> Option<PciAddress> {
     let (rest, function) = text.rsplit_once('.')?;
@@ -345,14 +268,6 @@ fn pci_address(text: &str) -> Option<PciAddress> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn adapters_below_webgpu_are_refused_by_name() {
-        assert_eq!(missing_limit(&wgpu::Limits::default()), None);
-        let weak = wgpu::Limits { max_storage_buffers_per_shader_stage: 4, ..Default::default() };
-        let text = "has a max_storage_buffers_per_shader_stage of 4, below WebGPU's 8";
-        assert_eq!(missing_limit(&weak).as_deref(), Some(text));
-    }
 
     #[test]
     fn pci_addresses_are_parsed() {

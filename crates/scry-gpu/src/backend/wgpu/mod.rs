@@ -13,6 +13,7 @@
 mod adapter;
 mod compile;
 mod device;
+mod limits;
 mod memory;
 mod queue;
 #[cfg(test)]

@@ -231,8 +231,11 @@ impl Product {
         };
         let activation = match epilogue.activation {
             Activation::None => "x",
-            // Not `max`, whose result for NaN is any of both.
-            Activation::Relu => "select(x, 0.0, x < 0.0)",
+            // By its bits: drivers make `max` of a comparison, and 0 of NaN. Negative numbers are
+            // those up to -infinity.
+            Activation::Relu => {
+                "select(x, 0.0, bitcast<u32>(x) > 0x80000000u && bitcast<u32>(x) <= 0xff800000u)"
+            }
             Activation::Gelu => "x / (1.0 + exp(-1.5957691216 * x * (1.0 + 0.044715 * x * x)))",
             Activation::Silu => "x / (1.0 + exp(-x))",
         };

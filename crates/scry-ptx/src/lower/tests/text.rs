@@ -140,3 +140,24 @@ fn sign_keeps_signed_zeros() {
     let sign = |b: &mut Builder, x: &[Value]| b.unary(UnaryOp::Sign, x[0]);
     assert_instructions(Target::SM_75, &[Source::Loaded(Type::F32)], &sign, &expected);
 }
+
+#[test]
+fn extremum_that_keeps_nan_is_one_instruction() {
+    let uses = |target, op, swapped: bool, name: &str| {
+        let make = |b: &mut Builder, x: &[Value]| {
+            let extremum = b.binary(op, x[0], x[1]);
+            let (first, second) = if swapped { (x[1], x[1]) } else { (x[0], x[1]) };
+            let is_nan = b.unary(UnaryOp::IsNan, second);
+            let inner = b.select(is_nan, x[1], extremum);
+            let is_nan = b.unary(UnaryOp::IsNan, first);
+            b.select(is_nan, x[0], inner)
+        };
+        let sources = [Source::Loaded(Type::F32), Source::Loaded(Type::F32)];
+        let lines = support::lines(&support::kernel(&sources, &make), target);
+        lines.iter().any(|line| line.to_string().contains(name))
+    };
+    assert!(uses(Target::SM_80, BinaryOp::Max, false, "max.NaN.f32"));
+    assert!(uses(Target::SM_80, BinaryOp::Min, false, "min.NaN.f32"));
+    assert!(!uses(Target::SM_75, BinaryOp::Max, false, "NaN"));
+    assert!(!uses(Target::SM_80, BinaryOp::Max, true, "NaN"), "it is not NaN of the first operand");
+}

@@ -108,8 +108,9 @@ fn fused_relu_keeps_nan() {
 /// Returns why the product is not fused.
 fn why(report: &PlanReport) -> String {
     let kernels = report.kernels.iter();
-    let product = kernels.filter(|it| it.ops[0] == "Tensor::matmul").map(|it| it.stored.clone());
-    product.last().unwrap_or_else(|| panic!("{report}"))
+    let mut product =
+        kernels.filter(|it| it.ops[0] == "Tensor::matmul").map(|it| it.stored.clone());
+    product.next_back().unwrap_or_else(|| panic!("{report}"))
 }
 
 #[test]

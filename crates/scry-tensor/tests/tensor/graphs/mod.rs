@@ -1,6 +1,7 @@
 //! Graphs: recording, plans against operations one by one, and bad input.
 
 mod bad_input;
+mod epilogues;
 mod kernels;
 mod numbers;
 mod plans;

@@ -107,3 +107,40 @@ fn huge_results_are_too_large() {
     let huge = ok(ok(x.add(1.0)).expand([1usize << 31, 1 << 31]));
     assert!(g.compile(&[huge]).is_err());
 }
+
+/// Operations whose operands are not broadcast: sizes that are equal where the graph is recorded
+/// may differ in a run.
+#[test]
+fn sizes_of_runs_are_not_broadcast() {
+    let gpu = cpu();
+    type Operation = fn(&Tensor, &Tensor) -> scry_tensor::Result<Tensor>;
+    let cases: [(&str, DType, Operation); 6] = [
+        ("dot", DType::I32, |a, b| a.i((.., 0))?.dot(&b.i((.., 0))?)),
+        ("einsum", DType::I32, |a, b| a.einsum("ij,ij->ij", b)),
+        ("cross_entropy", DType::F32, |a, b| a.cross_entropy(&b.i((.., 0))?.cast(DType::U32)?)),
+        ("batch_norm", DType::F32, |a, b| {
+            let (a, b) = (a.transpose(0, 1)?, b.i((.., 0))?);
+            a.batch_norm(&b, &b, None, None, 1.0)
+        }),
+        ("layer_norm", DType::F32, |a, b| {
+            a.transpose(0, 1)?.layer_norm(None, Some(&b.i((.., 0))?), 1.0)
+        }),
+        ("linear", DType::F32, |a, b| b.linear(a, Some(&b.i((.., 0))?))),
+    ];
+    for (name, dtype, operation) in cases {
+        for (largest, others) in [(2, 2), (4, 4), (2, 1), (1, 2)] {
+            let g = ok(Graph::new(&gpu));
+            let a = ok(g.input_with_dtype("a", (g.dim("m", 1..=largest), 3), dtype));
+            let b = ok(g.input_with_dtype("b", (g.dim("n", 1..=others), 3), dtype));
+            // Most are rejected at once.
+            let outcome = operation(&a, &b).and_then(|y| g.compile(&[y])).and_then(|plan| {
+                let sized = |rows| Tensor::ones([rows, 3], dtype, &gpu);
+                plan.run(&[("a", &sized(largest)?), ("b", &sized(1)?)]).map(drop)?;
+                plan.run(&[("a", &sized(1)?), ("b", &sized(others)?)]).map(drop)
+            });
+            let error = outcome.expect_err(name);
+            assert_eq!(error.kind(), ErrorKind::Shape, "{name}: {error}");
+            assert!(error.to_string().contains(&format!("Tensor::{name} ")), "{error}");
+        }
+    }
+}

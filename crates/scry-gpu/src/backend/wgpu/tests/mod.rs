@@ -5,7 +5,8 @@ mod kernels;
 mod submissions;
 
 use super::WgpuDriver;
-use super::adapter::{optional_features, usable};
+use super::adapter::usable;
+use super::limits::optional_features;
 use crate::backend::tests::{
     DOUBLE, DriverExt, bytes, compute_barrier, copy, dispatch, dispatch_with, full_barrier, range,
     run, submissions as bodies,
