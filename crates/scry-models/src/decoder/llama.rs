@@ -261,7 +261,8 @@ impl Layer {
 }
 
 impl Step<'_> {
-    /// Applies RoPE to `[rows, heads, columns]`: rotates pairs of columns by the angles of positions.
+    /// Applies RoPE to `[rows, heads, columns]`: rotates pairs of columns by the angles of
+    /// positions.
     fn rotate(&self, x: &Tensor) -> Result<Tensor> {
         let pairs = self.pairs(x)?;
         let axis = if self.config.is_interleaved { -1 } else { -2 };

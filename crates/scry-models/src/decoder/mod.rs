@@ -35,8 +35,9 @@ use crate::weights::Weights;
 /// A language model of the Llama family, such as SmolLM2, with the context of one conversation.
 ///
 /// Products use quantised weights as they are stored; the embeddings of tokens are stored as `f32`,
-/// too. Keys and values of the context are cached on the device: of a prompt, only what follows the part that is cached already is computed. Sampling is
-/// done on the device, and steps are submitted ahead of the token that is read.
+/// too. Keys and values of the context are cached on the device: of a prompt, only what follows the
+/// part that is cached already is computed. Sampling is done on the device, and steps are submitted
+/// ahead of the token that is read.
 ///
 /// ```no_run
 /// use scry_models::{Decoder, Device};

@@ -16,9 +16,9 @@ const MIN_CANDIDATES: usize = 64;
 ///
 /// Tokens are chosen on the device: logits of recent tokens are divided by the repetition penalty
 /// (multiplied if they are negative); the `top_k` largest are divided by the temperature and become
-/// probabilities, before the other filters, as in the library transformers; of those, the fewest whose
-/// sum is `top_p` remain, and those of at least `min_p` times the largest. The same seed has the same
-/// tokens on every device, as far as their logits are equal.
+/// probabilities, before the other filters, as in the library transformers; of those, the fewest
+/// whose sum is `top_p` remain, and those of at least `min_p` times the largest. The same seed has
+/// the same tokens on every device, as far as their logits are equal.
 ///
 /// ```
 /// use scry_models::Sampling;
@@ -192,8 +192,8 @@ pub(super) fn penalised(
 }
 
 /// Returns a sampled token, of shape `[1]`, from logits of shape `[1, vocabulary]`. The options are
-/// `[temperature, top_p, min_p, penalty, top_k]`; `ranks` are the numbers from 0 on, as many as there
-/// are candidates.
+/// `[temperature, top_p, min_p, penalty, top_k]`; `ranks` are the numbers from 0 on, as many as
+/// there are candidates.
 pub(super) fn sampled(
     logits: &Tensor,
     candidates: usize,

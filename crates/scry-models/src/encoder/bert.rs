@@ -22,9 +22,9 @@ struct Norm {
 struct Layer {
     /// The weights of queries, keys and values: `[3, heads, columns, hidden]`.
     attention: Tensor,
-    /// The bias of queries, `[heads, columns]`. That of keys adds the same number to all scores of a
-    /// query, which softmax ignores. That of values is added to each result, since weights have the
-    /// sum 1: it is part of the bias of the projection.
+    /// The bias of queries, `[heads, columns]`. That of keys adds the same number to all scores of
+    /// a query, which softmax ignores. That of values is added to each result, since weights have
+    /// the sum 1: it is part of the bias of the projection.
     query_bias: Tensor,
     /// `[hidden, heads, columns]`.
     projection: Linear,
@@ -139,8 +139,8 @@ impl Layer {
     }
 }
 
-/// Returns weights in the order in which products of few rows are the fastest: on the processor, the
-/// weights of an input are contiguous, so that they need not be packed.
+/// Returns weights in the order in which products of few rows are the fastest: on the processor,
+/// the weights of an input are contiguous, so that they need not be packed.
 fn in_order_of_device(weight: &Tensor) -> Result<Tensor> {
     match weight.device().backend_kind() {
         BackendKind::Cpu => Ok(weight.t()?.contiguous()?.t()?),
