@@ -76,10 +76,19 @@ impl Bert {
         }
         let pooled = match config.pooling {
             Pooling::First => x.i((.., 0))?.cast(DType::F32)?,
+            // As products: reductions have kernels for classes of lengths.
             Pooling::Mean => {
-                let is_token = is_token.cast(DType::F32)?;
-                let weighted = x.cast(DType::F32)?.mul(&is_token.unsqueeze(2)?)?;
-                weighted.sum(1)?.div(&is_token.sum_keepdim(1)?)?
+                let weights = is_token.cast(x.dtype())?.unsqueeze(1)?;
+                let sum = weights.matmul(&x)?.cast(DType::F32)?;
+                let mean = match config.is_normalised {
+                    // The norm makes up for any factor.
+                    true => sum,
+                    false => {
+                        let count = weights.matmul(weights.transpose(1, 2)?)?;
+                        sum.div(&count.cast(DType::F32)?)?
+                    }
+                };
+                mean.squeeze(1)?
             }
         };
         if !config.is_normalised {

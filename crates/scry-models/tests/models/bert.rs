@@ -107,8 +107,15 @@ impl Bert {
         add(&weighted, &bias.numbers)
     }
 
-    /// Returns the vector of tokens.
+    /// Returns the vector of tokens, with length 1.
     pub(crate) fn vector(&self, tokens: &[u32]) -> Vec<f64> {
+        let mean = self.pooled(tokens, true);
+        let length = mean.iter().map(|x| x * x).sum::<f64>().sqrt();
+        mean.iter().map(|x| x / length).collect()
+    }
+
+    /// Returns the mean of the vectors of tokens, or that of the first one.
+    pub(crate) fn pooled(&self, tokens: &[u32], is_mean: bool) -> Vec<f64> {
         let table = |name: &str| self.get(&format!("embeddings.{name}_embeddings.weight"));
         let [words, positions, types] = ["word", "position", "token_type"].map(table);
         let embed = |(position, token): (usize, &u32)| {
@@ -119,11 +126,12 @@ impl Bert {
         for layer in 0..LAYERS {
             rows = self.layer(&format!("encoder.layer.{layer}"), &rows);
         }
-        let mut mean = vec![0.0; HIDDEN];
-        rows.iter().for_each(|row| mean = add(&mean, row));
-        // The length becomes 1: the number of rows does not matter.
-        let length = mean.iter().map(|x| x * x).sum::<f64>().sqrt();
-        mean.iter().map(|x| x / length).collect()
+        if !is_mean {
+            return rows.remove(0);
+        }
+        let mut sum = vec![0.0; HIDDEN];
+        rows.iter().for_each(|row| sum = add(&sum, row));
+        sum.iter().map(|x| x / rows.len() as f64).collect()
     }
 
     fn layer(&self, path: &str, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {

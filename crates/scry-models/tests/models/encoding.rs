@@ -73,6 +73,26 @@ fn sixteen_bit_vectors_are_close() {
     });
 }
 
+/// Models whose vectors are means, and those of `[CLS]`, have other lengths.
+#[test]
+fn vectors_without_norm_agree_with_host() {
+    let (folder, bert) = model();
+    ok(std::fs::remove_file(folder.path().join("modules.json")));
+    let pooling = folder.path().join("1_Pooling/config.json");
+    on_each_device(|gpu| {
+        let texts = tokens(&mut Random(9), 4, 20);
+        for (key, is_mean) in [("mean_tokens", true), ("cls_token", false)] {
+            ok(std::fs::write(&pooling, format!(r#"{{"pooling_mode_{key}": true}}"#)));
+            let encoder = load(folder.path(), gpu, DType::F32);
+            let found = ok(ok(encoder.embed_tokens(&texts)).to_vec::<f32>());
+            for (found, text) in found.chunks_exact(HIDDEN).zip(&texts) {
+                let wanted = bert.pooled(text, is_mean);
+                assert!(distance(found, &wanted) < 5e-5, "{key}");
+            }
+        }
+    });
+}
+
 #[test]
 fn texts_keep_their_order() {
     let (folder, bert) = model();
