@@ -61,9 +61,7 @@ fn greedy(host: &Llama, prompt: &[u32], count: usize) -> Vec<u32> {
 /// Returns the tokens that a decoder adds to a prompt.
 fn generated(decoder: &mut Decoder, prompt: &[u32], options: &Sampling) -> (Vec<u32>, StopReason) {
     let mut generation = ok(decoder.complete_tokens(prompt, options));
-    while let Some(piece) = generation.next() {
-        ok(piece);
-    }
+    generation.by_ref().for_each(|piece| drop(ok(piece)));
     let reason = generation.stop_reason().expect("the end has a reason");
     drop(generation);
     (decoder.context()[prompt.len()..].to_vec(), reason)
