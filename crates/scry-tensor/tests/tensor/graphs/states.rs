@@ -214,3 +214,33 @@ fn shared_states_have_one_type() {
     assert_eq!(set(&ok(Tensor::zeros([5], DType::F32, &gpu))), ErrorKind::Shape);
     assert_eq!(set(&ok(Tensor::zeros([4], DType::I32, &gpu))), ErrorKind::DType);
 }
+
+/// Keys and values are strided heads of the first rows of a state, and no kernel copies them.
+#[test]
+fn attention_reads_cache_in_place() {
+    on_each_device(|gpu| {
+        let g = ok(Graph::new(gpu));
+        let cache = ok(g.state("cache", [64, 2, 2, 64]));
+        let q = ok(g.input("q", [1, 4, 3, 64]));
+        let rows = ok(cache.read().i(..32));
+        let heads = |part: i64| {
+            let heads = ok(ok(rows.i((.., part))).transpose(0, 1));
+            ok(heads.unsqueeze(0))
+        };
+        let seen = ok(q.attention(&heads(0), &heads(1), &Default::default()));
+        let plan = ok(g.compile(&[seen]));
+        assert_eq!(ok(plan.explain()).kernels.len(), 1, "{}", ok(plan.explain()));
+        let data = ok(Tensor::randn([64, 2, 2, 64], 3, DType::F32, gpu));
+        ok(plan.set_state("cache", &data));
+        let q = ok(Tensor::randn([1, 4, 3, 64], 4, DType::F32, gpu));
+        let found = ok(ok(plan.run(&[("q", &q)]))[0].to_vec::<f32>());
+        let packed = |part: i64| {
+            let heads = ok(ok(ok(data.i((..32, part))).transpose(0, 1)).contiguous());
+            ok(heads.unsqueeze(0))
+        };
+        let wanted = ok(q.attention(&packed(0), &packed(1), &Default::default()));
+        let wanted = ok(wanted.to_vec::<f32>());
+        let is_close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5;
+        assert!(found.len() == wanted.len() && found.iter().zip(&wanted).all(is_close));
+    });
+}
