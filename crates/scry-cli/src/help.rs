@@ -88,7 +88,9 @@ the kernel library, in order of preference.";
 /// `scry model`: examples.
 pub const MODEL_EXAMPLES: &str = "\
 Examples:
-  scry model info model.gguf";
+  scry model info model.gguf
+  scry model search all-MiniLM-L6-v2 notes.txt \"how to cook rice\"
+  scry model generate model.gguf \"What is a GPU?\"";
 
 /// `scry model`: notes.
 pub const MODEL: &str = "\
@@ -104,6 +106,28 @@ Examples:
 pub const MODEL_INFO: &str = "\
 The data of tensors is not read. The architecture and the tokenizer of a safetensors file are those
 of config.json and tokenizer.json beside it.";
+
+/// `scry model search`: examples.
+pub const MODEL_SEARCH_EXAMPLES: &str = "\
+Examples:
+  scry model search all-MiniLM-L6-v2 notes.txt \"how to cook rice\"
+  scry model search all-MiniLM-L6-v2 log.txt \"the disk is full\" -n 20 --device cpu";
+
+/// `scry model search`: notes.
+pub const MODEL_SEARCH: &str = "\
+The folder has config.json, tokenizer.json and model.safetensors, as sentence-transformers saves
+them. Long lines are truncated to the tokens that the model accepts.";
+
+/// `scry model generate`: examples.
+pub const MODEL_GENERATE_EXAMPLES: &str = "\
+Examples:
+  scry model generate model.gguf \"What is a GPU?\"
+  scry model generate model.gguf \"Once upon a time\" --raw --temperature 0.8 --seed 7 -n 100";
+
+/// `scry model generate`: notes.
+pub const MODEL_GENERATE: &str = "\
+The text is printed while it is generated, and the speed on standard error. With --json one document
+is printed at the end.";
 
 /// `scry cache`: examples.
 pub const CACHE_EXAMPLES: &str = "\

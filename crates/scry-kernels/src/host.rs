@@ -58,6 +58,36 @@ pub(crate) fn for_each_part<T: Send>(
     }
 }
 
+/// A computation that is compiled for several sets of vector instructions. Its function, and all
+/// that it calls, must be inlined (`#[inline(always)]`): what is not inlined is compiled for the
+/// oldest processors.
+pub(crate) trait Vectorised {
+    /// Computes.
+    fn compute(self);
+}
+
+/// Computes with the vector instructions of the processor at hand.
+pub(crate) fn vectorised(computation: impl Vectorised) {
+    #[cfg(feature = "cpu")]
+    {
+        struct Adapter<C>(C);
+
+        impl<C: Vectorised> pulp::WithSimd for Adapter<C> {
+            type Output = ();
+
+            #[inline(always)]
+            fn with_simd<S: pulp::Simd>(self, _: S) {
+                self.0.compute();
+            }
+        }
+
+        pulp::Arch::new().dispatch(Adapter(computation));
+    }
+    // Not reached: without the feature there is no CPU device.
+    #[cfg(not(feature = "cpu"))]
+    computation.compute();
+}
+
 impl Preparation<'_> {
     /// Prepares one call of a host function with the buffers of the operation.
     pub(crate) fn host(

@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Tokenizer,
     /// A chat template failed.
     Template,
+    /// A prompt has more tokens than the context of a model holds.
+    Context,
     /// An operation on tensors failed: [`Error::tensor_error`] has the error.
     Tensor,
     /// The device, its driver or a kernel failed: [`Error::gpu`] has the error.

@@ -1,13 +1,18 @@
-//! Model weights and tokenizers for the tensors of scry-tensor.
+//! Models on the tensors of scry-tensor, their weights and their tokenizers.
 #![doc = include_str!("../README.md")]
 #![doc(test(attr(deny(unused_must_use))))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod decoder;
+mod encoder;
 mod error;
 mod info;
+mod json_file;
 mod tokenizer;
 mod weights;
 
+pub use decoder::{Decoder, DecoderOptions, Generation, Sampling, StopReason};
+pub use encoder::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use info::{ModelInfo, TypeSummary};
 pub use scry_tensor::{DType, Device, Shape, Tensor};

@@ -60,7 +60,7 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
         Command::Verify(args) => verify::run(&args),
         Command::Fuzz(args) => fuzz::run(&args, json),
         Command::Ops(args) => ops::run(&args),
-        Command::Model { action } => model::run(&action),
+        Command::Model { action } => model::run(&action, json),
         Command::Launch(args) => launch::run(&args, json),
         Command::Cache { action } => cache::run(action),
         Command::Completions { shell } => pages::completions(shell),

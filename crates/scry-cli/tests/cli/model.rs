@@ -82,3 +82,26 @@ fn damaged_files_fail_with_the_offset() {
     place.scry(&["model", "info", "m.gguf"]).exits_with(1).prints(&["offset", "truncated"]);
     place.scry(&["model", "info", "none.gguf"]).exits_with(1).prints(&["check the path"]);
 }
+
+#[cfg(feature = "models")]
+#[test]
+fn search_and_generation_report_what_fails() {
+    let place = Workplace::without_driver();
+    place.write("empty.txt", b"\n\n");
+    let search = |file: &str| place.scry(&["model", "search", ".", file, "query"]);
+    search("none.txt").exits_with(1).prints(&["none.txt: "]);
+    search("empty.txt").exits_with(1).prints(&["has no lines to search"]);
+    place.write("lines.txt", b"a\nb\n");
+    search("lines.txt").exits_with(1).prints(&["Encoder::load", "config.json", "check the path"]);
+    place.write("m.gguf", gguf());
+    let generate = |more: &[&str]| {
+        let arguments = [&["model", "generate", "m.gguf", "prompt"], more].concat();
+        place.scry(&arguments)
+    };
+    // The model lacks all that describes it.
+    generate(&[]).exits_with(1).prints(&["llama.embedding_length"]);
+    generate(&["--temperature", "hot"]).exits_with(2).prints(&["--temperature"]);
+    let failed = generate(&["--json"]).exits_with(1).json();
+    assert_eq!((&failed["ok"], &failed["command"]), (&false.into(), &"model".into()));
+    place.scry(&["model", "search", "--help"]).exits_with(0).prints(&["--count", "Long lines"]);
+}

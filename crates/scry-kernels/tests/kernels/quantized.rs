@@ -240,3 +240,39 @@ fn partial_blocks_are_rejected() {
          pass a multiple of 32"
     );
 }
+
+/// The CPU device does not round activations.
+#[test]
+fn products_on_cpu_are_exact() {
+    let kernels = succeed(Kernels::new(&succeed(scry_gpu::Device::open("cpu"))));
+    let gpu = kernels.device();
+    for format in BlockFormat::ALL {
+        for columns in [1, 2, 4, 5, 30] {
+            let (rows, k) = (70, 512);
+            let (blocks, x) = (random_blocks(format, rows * k), random::<f32>(2, k * columns));
+            let (device_blocks, device_x) = (succeed(gpu.upload(&blocks)), succeed(gpu.upload(&x)));
+            let y = poisoned::<f32>(gpu, rows * columns + 1);
+            let sizes = [rows, k];
+            let op =
+                kernels.quantized_matmul(format, &device_blocks, &device_x, &y, sizes, columns);
+            let op = succeed(op);
+            assert_eq!(op.explain().variant(), "cpu");
+            succeed(op.run());
+            let weights = quant::dequantize(format, &blocks).expect("they are whole blocks");
+            let found = succeed(y.download());
+            assert_eq!(
+                found[rows * columns].to_bits(),
+                f32::POISON.to_bits(),
+                "written beyond the end"
+            );
+            for (i, found) in found[..rows * columns].iter().enumerate() {
+                let (column, row) = (i / rows, i % rows);
+                let pairs = weights[row * k..][..k].iter().zip(&x[column * k..][..k]);
+                let products = pairs.map(|(w, x)| f64::from(*w) * f64::from(*x));
+                let (sum, scale) = products.fold((0.0, 0.0), |it, p| (it.0 + p, it.1 + p.abs()));
+                let error = (f64::from(*found) - sum).abs();
+                assert!(error <= 2e-6 * scale, "{format:?}, {columns} columns: {error} of {scale}");
+            }
+        }
+    }
+}

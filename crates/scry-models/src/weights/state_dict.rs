@@ -163,6 +163,33 @@ impl StateDict<'_> {
         format!("{}{name}", self.prefix)
     }
 
+    /// Notes that a model needs a tensor of a shape, without loading it: [`finish`](Self::finish)
+    /// reports it if it is missing, or of another shape. For models that check all names before
+    /// memory is allocated.
+    ///
+    /// ```no_run
+    /// # let gpu = scry_models::Device::open("cpu")?;
+    /// let weights = scry_models::Weights::open("model.safetensors")?;
+    /// let dict = weights.state_dict(&gpu);
+    /// dict.expect("pooler.dense.bias", [384]);
+    /// dict.finish()?;
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    pub fn expect(&self, name: &str, shape: impl Into<Shape>) {
+        let (path, shape) = (self.path(name), shape.into());
+        let mut requests = self.requests.borrow_mut();
+        match self.weights.info(&path) {
+            None => requests.missing.push(path),
+            Some(info) => {
+                if info.shape != shape {
+                    let own = &info.shape;
+                    requests.misshapen.push(format!("`{path}` is {own}, the model needs {shape}"));
+                }
+                requests.used.insert(path);
+            }
+        }
+    }
+
     /// Loads a tensor of a shape. If there is none, or of another shape, returns a placeholder, and
     /// [`finish`](Self::finish) fails.
     ///

@@ -92,6 +92,38 @@ impl BoundPlan {
         self.run.submit(&self.device).map_err(|error| call.gpu(error))
     }
 
+    /// Submits several runs at once, one after the other, without waiting for them: for plans that
+    /// advance their states. [`outputs`](Self::outputs) has the elements of the last one.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let count = g.state("count", [1])?;
+    /// count.write(.., &count.read().add(1.0)?)?;
+    /// let plan = g.compile(&[count.read()])?;
+    /// let bound = plan.bind(&[])?;
+    /// bound.run_times(10)?;
+    /// assert_eq!(bound.outputs()[0].item::<f32>()?, 10.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[track_caller]
+    pub fn run_times(&self, count: usize) -> Result<()> {
+        let call = Call::new("BoundPlan::run_times");
+        let submit = || -> scry_gpu::Result<()> {
+            if count == 0 {
+                return Ok(());
+            }
+            let mut batch = self.device.batch();
+            (0..count).try_for_each(|_| self.run.add_to(&mut batch))?;
+            batch.submit_async().map(drop)
+        };
+        submit().map_err(|error| call.gpu(error))
+    }
+
     /// Returns the outputs, in the order of [`Graph::compile`](crate::Graph::compile). Their
     /// elements are those of the latest run, and zero before the first: operations on them compute
     /// with the elements at that time.

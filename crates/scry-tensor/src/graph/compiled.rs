@@ -11,11 +11,11 @@ use super::debug::{self, Stage};
 use super::epilogues;
 use super::group::{self, Limits};
 use super::grouped::Grouped;
-use super::node::StateInfo;
 use super::plan;
 use super::record::{Observer, Specialised, Target};
 use super::rows;
 use super::simplify;
+use super::state::states;
 use super::{Fusion, Graph};
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Map;
@@ -83,7 +83,16 @@ impl Graph {
     /// not support an operation, which the error names.
     #[track_caller]
     pub fn compile(&self, outputs: &[Tensor]) -> Result<Plan> {
-        let call = Call::new("Graph::compile");
+        self.compiled(Call::new("Graph::compile"), outputs, None)
+    }
+
+    /// Compiles a plan, with the states of another one if there is one.
+    pub(super) fn compiled(
+        &self,
+        call: Call,
+        outputs: &[Tensor],
+        other: Option<&Plan>,
+    ) -> Result<Plan> {
         check_outputs(call, outputs.len())?;
         let mut nodes = self.recorder.lock();
         let mut ids = Vec::with_capacity(outputs.len());
@@ -104,24 +113,25 @@ impl Graph {
         graph.check_dimensions(call)?;
         let inputs = graph.inputs.iter().map(|it| (it.name.as_str(), &*it.sizes));
         self.recorder.runtime().call_sites.count(call, &inputs.collect::<Vec<_>>());
-        let plan = Plan::new(call, self.recorder.runtime(), graph, fusion)?;
+        let states = states(call, self.recorder.runtime(), &graph, other)?;
+        let plan = Plan::new(call, self.recorder.runtime(), graph, fusion, states);
         plan.specialised(&plan.shared.graph.largest_sizes())?;
         Ok(plan)
     }
 }
 
 impl Plan {
-    fn new(call: Call, runtime: &Arc<Runtime>, graph: Reachable, fusion: Fusion) -> Result<Self> {
-        let allocate = |state: &StateInfo| {
-            let bytes = crate::op::packed_bytes(&state.shape, state.dtype);
-            runtime.device().alloc_untyped(None, bytes)
-        };
-        let states: scry_gpu::Result<Vec<_>> = graph.states.iter().map(allocate).collect();
-        let states = states.map_err(|error| call.gpu(error))?;
+    fn new(
+        call: Call,
+        runtime: &Arc<Runtime>,
+        graph: Reachable,
+        fusion: Fusion,
+        states: Vec<UntypedBuffer>,
+    ) -> Self {
         let (specialised, compiles) = (Mutex::default(), AtomicU64::new(0));
         let runtime = runtime.clone();
         let shared = Shared { runtime, graph, states, call, fusion, specialised, compiles };
-        Ok(Self { shared: Arc::new(shared) })
+        Self { shared: Arc::new(shared) }
     }
 
     /// Submits a run and returns its outputs, without waiting for them. Inputs are tensors in

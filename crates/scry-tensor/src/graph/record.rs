@@ -119,11 +119,19 @@ impl BoundRun {
     pub(super) fn submit(&self, device: &Device) -> scry_gpu::Result<()> {
         match self {
             Self::Recording(recording) => recording.replay().map(drop),
-            Self::Launches(launches) => {
+            Self::Launches(_) => {
                 let mut batch = device.batch();
-                launches.iter().try_for_each(|launch| launch.add_to(&mut batch))?;
+                self.add_to(&mut batch)?;
                 batch.submit_async().map(drop)
             }
+        }
+    }
+
+    /// Adds a run to a batch.
+    pub(super) fn add_to(&self, batch: &mut Batch) -> scry_gpu::Result<()> {
+        match self {
+            Self::Recording(recording) => batch.replay(recording).map(drop),
+            Self::Launches(launches) => launches.iter().try_for_each(|it| it.add_to(batch)),
         }
     }
 }

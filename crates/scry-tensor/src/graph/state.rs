@@ -5,14 +5,16 @@ use std::sync::Arc;
 use scry_gpu::UntypedBuffer;
 
 use super::Graph;
+use super::bound::Reachable;
 use super::compiled::Plan;
 use super::node::{Content, NodeId, Nodes, Recorder, StateInfo, Write};
 use super::regions::{MAX_RANGES, ranges, region};
 use crate::dtype::{DType, ELEMENTS, INTEGERS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::op::View;
+use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape, check_count};
-use crate::stored::Stored;
+use crate::stored::{Stored, check_device};
 use crate::tensor::{Index, IntoIndices, Tensor, index_parts};
 
 /// A tensor that each plan of the graph keeps from run to run, zero at first: see [`Graph::state`].
@@ -92,6 +94,82 @@ impl Graph {
         nodes.states.push(StateInfo { name: name.to_owned(), shape, dtype, latest });
         Ok(State { recorder: self.recorder.clone(), index })
     }
+}
+
+impl Graph {
+    /// Compiles tensors to a plan that shares the states of another plan: states of equal names are
+    /// the same memory. States that the other plan does not use are new. The other plan may be of
+    /// another graph.
+    ///
+    /// Runs of both plans are executed in the order in which they are submitted, so that each one
+    /// reads what the ones before it have written.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let count = g.state("count", [1])?;
+    /// count.write(.., &count.read().add(1.0)?)?;
+    /// let up = g.compile(&[count.read()])?;
+    ///
+    /// let g = Graph::new(&gpu)?;
+    /// let count = g.state("count", [1])?;
+    /// count.write(.., &count.read().mul(10.0)?)?;
+    /// let tenfold = g.compile_sharing(&[count.read()], &up)?;
+    /// up.run(&[])?;
+    /// assert_eq!(tenfold.run(&[])?[0].item::<f32>()?, 10.0);
+    /// assert_eq!(up.run(&[])?[0].item::<f32>()?, 11.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`] if the other plan is for another device; [`ErrorKind::Shape`] and
+    /// [`ErrorKind::DType`] if a state of the same name has another shape or type; otherwise as
+    /// [`Graph::compile`].
+    #[track_caller]
+    pub fn compile_sharing(&self, outputs: &[Tensor], other: &Plan) -> Result<Plan> {
+        self.compiled(Call::new("Graph::compile_sharing"), outputs, Some(other))
+    }
+}
+
+/// Returns the buffers of the states of a graph: those of another plan, or new ones.
+pub(super) fn states(
+    call: Call,
+    runtime: &Arc<Runtime>,
+    graph: &Reachable,
+    other: Option<&Plan>,
+) -> Result<Vec<UntypedBuffer>> {
+    if let Some(other) = other {
+        check_device(call, runtime, &other.shared().runtime)?;
+    }
+    let buffer = |state: &StateInfo| {
+        let known = other.map(|other| other.find_state(&state.name));
+        if let Some((known, buffer)) = known.flatten() {
+            check_same_state(call, state, known)?;
+            return Ok(buffer.clone());
+        }
+        let bytes = crate::op::packed_bytes(&state.shape, state.dtype);
+        runtime.device().alloc_untyped(None, bytes).map_err(|error| call.gpu(error))
+    };
+    graph.states.iter().map(buffer).collect()
+}
+
+/// Checks that a state of another plan has the same shape and type.
+fn check_same_state(call: Call, state: &StateInfo, known: &StateInfo) -> Result<()> {
+    let (name, own, other) = (&state.name, &state.shape, &known.shape);
+    if own != other {
+        let problem = format!("state `{name}` has the shape {own}, and {other} in the other plan");
+        let help = "states that plans share have one shape: use another name";
+        return Err(call.shape_error(&[own, other], problem, help));
+    }
+    if state.dtype != known.dtype {
+        let (own, other) = (state.dtype, known.dtype);
+        let problem = format!("state `{name}` has elements of {own}, and of {other} in the other");
+        let help = "states that plans share have one type: use another name";
+        return Err(call.error(ErrorKind::DType, problem, help));
+    }
+    Ok(())
 }
 
 impl State {
@@ -260,17 +338,73 @@ impl Plan {
     #[track_caller]
     pub fn state(&self, name: &str) -> Result<Tensor> {
         let call = Call::new("Plan::state");
+        let (state, buffer) = self.named_state(call, name)?;
+        let copy = buffer.duplicate().map_err(|error| call.gpu(error))?;
+        Ok(self.whole(state, copy).into())
+    }
+
+    /// Copies the elements of a tensor in memory to a state, after the runs so far.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let count = g.state("count", [1])?;
+    /// count.write(.., &count.read().add(1.0)?)?;
+    /// let plan = g.compile(&[count.read()])?;
+    /// plan.set_state("count", &Tensor::new([41.0f32], &gpu)?)?;
+    /// assert_eq!(plan.run(&[])?[0].item::<f32>()?, 42.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Graph`] if the plan uses no such state, or for a node; [`ErrorKind::Shape`] and
+    /// [`ErrorKind::DType`] for a tensor of another shape or type; [`ErrorKind::Device`];
+    /// [`ErrorKind::Gpu`].
+    #[track_caller]
+    pub fn set_state(&self, name: &str, tensor: &Tensor) -> Result<()> {
+        let call = Call::new("Plan::set_state");
+        let (state, buffer) = self.named_state(call, name)?;
+        let new = tensor.stored(call)?;
+        check_device(call, &self.shared().runtime, &new.runtime)?;
+        if *new.shape() != state.shape {
+            let (own, wanted) = (new.shape(), &state.shape);
+            let problem = format!("state `{name}` has the shape {wanted}, not {own}");
+            let help = "pass a tensor of the state's shape";
+            return Err(call.shape_error(&[wanted, own], problem, help));
+        }
+        if new.dtype != state.dtype {
+            let (own, wanted) = (new.dtype, state.dtype);
+            let problem = format!("state `{name}` has elements of {wanted}, not {own}");
+            let help = format!("convert the tensor: `.cast(DType::{wanted:?})`");
+            return Err(call.error(ErrorKind::DType, problem, help));
+        }
+        let packed = if new.is_packed() { (**new).clone() } else { new.copied(call)? };
+        let bytes = buffer.byte_size() as usize;
+        let copy = || -> scry_gpu::Result<()> {
+            let mut batch = self.device().batch();
+            batch.copy(&packed.buffer.view_as(None)?.slice(..bytes)?, buffer)?;
+            batch.submit_async().map(drop)
+        };
+        if bytes == 0 { Ok(()) } else { copy().map_err(|error| call.gpu(error)) }
+    }
+
+    /// Returns a state of a name, if the plan uses it.
+    fn find_state(&self, name: &str) -> Option<(&StateInfo, &UntypedBuffer)> {
         let shared = self.shared();
-        let Some(position) = shared.graph.states.iter().position(|state| state.name == name) else {
-            let names: Vec<&str> =
-                shared.graph.states.iter().map(|state| state.name.as_str()).collect();
+        let mut states = shared.graph.states.iter().zip(&shared.states);
+        states.find(|(state, _)| state.name == name)
+    }
+
+    fn named_state(&self, call: Call, name: &str) -> Result<(&StateInfo, &UntypedBuffer)> {
+        self.find_state(name).ok_or_else(|| {
+            let states = self.shared().graph.states.iter();
+            let names: Vec<&str> = states.map(|state| state.name.as_str()).collect();
             let problem = format!("the plan uses no state `{name}`");
             let help = format!("its states are: {}", names.join(", "));
-            return Err(call.error(ErrorKind::Graph, problem, help));
-        };
-        let state = &shared.graph.states[position];
-        let copy = shared.states[position].duplicate().map_err(|error| call.gpu(error))?;
-        Ok(self.whole(state, copy).into())
+            call.error(ErrorKind::Graph, problem, help)
+        })
     }
 
     /// Sets all states to zero.

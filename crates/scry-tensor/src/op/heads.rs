@@ -8,7 +8,7 @@ use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Error, Result};
 use crate::runtime::Runtime;
-use crate::shape::Shape;
+use crate::shape::{Layout, Shape};
 
 /// Attention of queries `[batch, heads, rows, columns]`, keys and values `[batch, heads of keys,
 /// keys, columns]`, and a bias `[batch, heads, rows, keys]`, if there is a fourth operand.
@@ -41,7 +41,7 @@ impl Attend {
         }
         let scores = Shape::from([q[0], q[1], q[2], k[2]]);
         let bias = operands.get(3)?;
-        let fits = crate::shape::Layout::contiguous((*bias).clone()).expand(&scores).is_some();
+        let fits = Layout::contiguous((*bias).clone()).expand(&scores).is_some();
         let problem = || format!("a bias of {bias} does not expand to the scores, {scores}");
         if fits { None } else { error(problem(), "use [batch, heads, rows, keys]; sizes may be 1") }
     }
@@ -62,6 +62,15 @@ impl Rule for Attend {
     /// Without keys, results are 0.
     fn trivial(&self, _: DType, operands: &[&Shape], result: &Shape) -> Option<Trivial> {
         (operands[1].contains(&0) && !result.contains(&0)).then_some(Trivial::Fill(0))
+    }
+
+    /// Queries, keys and values are read with gaps between heads and rows, such as those of other
+    /// heads, and of positions after the keys.
+    fn accepts(&self, operand: usize, layout: &Layout, dtype: DType, alignment: u64) -> bool {
+        if layout.is_contiguous() && layout.offset == 0 {
+            return true;
+        }
+        operand < 3 && is_strided(layout, dtype, alignment)
     }
 
     /// A bias has all four axes, which may have size 1.
@@ -88,6 +97,10 @@ impl Rule for Attend {
         let attention = Attention::new([batch, heads], queries, k[2] as u32, columns, dtype);
         let mut attention = attention.grouped(k[1] as u32);
         attention.causal = self.is_causal;
+        let all = [&mut attention.q, &mut attention.k, &mut attention.v];
+        for (strides, (_, layout, _)) in all.into_iter().zip(operands) {
+            *strides = strides_of(layout);
+        }
         if let Some(scale) = self.scale {
             attention.scale = scale.get();
         }
@@ -102,7 +115,14 @@ impl Rule for Attend {
                 Some(AttentionBias { element: element(*dtype), strides, column_stride });
         }
         let out = result.view_as(operands[0].2.of_buffer())?;
-        let buffers: Vec<UntypedBuffer> = operands.iter().map(typed).collect::<Result<_, _>>()?;
+        let from_offset = |bound: &Bound<'_>| -> scry_gpu::Result<UntypedBuffer> {
+            match bound.1.offset {
+                0 => typed(bound),
+                offset => typed(bound)?.slice(offset as usize..),
+            }
+        };
+        let buffers: Vec<UntypedBuffer> =
+            operands.iter().map(from_offset).collect::<Result<_, _>>()?;
         let mut bindings: Vec<&dyn Binding> = buffers.iter().map(|it| it as _).collect();
         bindings.push(&out);
         runtime.library().attention(&attention, &bindings)
@@ -111,6 +131,34 @@ impl Rule for Attend {
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
         4 * count(result) * operands[1].get(2).copied().unwrap_or(1) as u64
     }
+}
+
+/// Returns whether the rows of heads have contiguous columns, and start at multiples of 16 bytes,
+/// as the fastest kernels need them.
+fn is_strided(layout: &Layout, dtype: DType, alignment: u64) -> bool {
+    let size = dtype.size() as u64;
+    let ([shape @ .., columns], [strides @ .., column]) = (&layout.shape[..], &layout.strides[..])
+    else {
+        return false;
+    };
+    let is_aligned = |(size_of_axis, stride): (&usize, &i64)| {
+        let bytes = u64::try_from(*stride).map(|stride| stride.saturating_mul(size));
+        *size_of_axis == 1 || bytes.is_ok_and(|bytes| bytes > 0 && bytes.is_multiple_of(16))
+    };
+    let start = layout.offset as u64 * size;
+    (*column == 1 || *columns == 1)
+        && start.is_multiple_of(alignment.max(16))
+        && shape.iter().zip(strides).all(is_aligned)
+}
+
+/// Returns the strides of `[batch, heads, rows, columns]`. Those of axes of size 1 are as if there
+/// were no gaps: no element is read with them.
+fn strides_of(layout: &Layout) -> Strides {
+    let stride = |axis: usize| match layout.shape[axis] {
+        0 | 1 => layout.shape[axis + 1..].iter().product::<usize>() as u64,
+        _ => layout.strides[axis].unsigned_abs(),
+    };
+    Strides { batch: stride(0), head: stride(1), row: stride(2) }
 }
 
 /// Rotary position embedding of `[…, heads, columns]`, with a position for each of the other
@@ -137,7 +185,7 @@ impl Rule for Rotate {
             let problem = format!("heads of {x} have {columns} columns, an odd number");
             return Err(call.shape_error(&[x], problem, "pairs are rotated: pad the heads"));
         }
-        let fits = crate::shape::Layout::contiguous(positions.clone()).expand(&rows.into());
+        let fits = Layout::contiguous(positions.clone()).expand(&rows.into());
         if fits.is_none() {
             let rows = Shape::from(rows);
             let problem = format!("positions of {positions} do not expand to the rows, {rows}");

@@ -7,7 +7,7 @@ use crate::error::{Call, ErrorKind, Result};
 use crate::op::{Join, Op, Part, View};
 use crate::scalar::Scalar;
 use crate::shape::{Axes, resolve_axis};
-use crate::tensor::{Tensor, apply};
+use crate::tensor::{Tensor, apply, join_blocks};
 
 /// The most tensors that one kernel joins, so that it has few buffers.
 const MAX_JOINED: usize = 4;
@@ -29,10 +29,16 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if there is no tensor, or other sizes differ; [`ErrorKind::Index`] if
     /// the axis is out of range; [`ErrorKind::DType`] if the types differ, or for quantised
-    /// weights; [`ErrorKind::Device`]; [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`].
+    /// weights, except along the first of several axes and in memory; [`ErrorKind::Device`];
+    /// [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`].
     #[track_caller]
     pub fn concat(tensors: &[&Self], axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::concat");
+        if let Some(weights) = tensors.first().filter(|it| it.dtype().is_quantized())
+            && resolve_axis(call, axis, weights.rank())? == 0
+        {
+            return join_blocks(call, tensors);
+        }
         let first = first(call, tensors)?;
         let axis = resolve_axis(call, axis, first.rank())?;
         joined(call, tensors, axis)

@@ -29,7 +29,8 @@ impl Tensor {
     /// Returns attention of queries `[batch, heads, rows, columns]` to keys and values
     /// `[batch, heads of keys, keys, columns]`: `softmax(q · kᵀ * scale + bias) · v` for each head.
     /// The heads of keys divide those of queries; adjacent heads share them. Scores are `f32`, and
-    /// are not stored. A row that sees no key becomes 0.
+    /// are not stored. A row that sees no key becomes 0. Heads may be views with gaps, such as
+    /// `x.transpose(1, 2)?` of rows of heads, and the first rows of a longer cache.
     ///
     /// ```
     /// use scry_tensor::{Attention, DType, Device, Tensor};

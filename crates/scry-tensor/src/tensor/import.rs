@@ -7,7 +7,7 @@ use crate::dtype::{DType, NUMBERS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape, check_count};
-use crate::stored::Stored;
+use crate::stored::{Stored, check_device};
 
 /// Tensors of buffers.
 impl Tensor {
@@ -98,6 +98,50 @@ pub(super) fn block_bytes(call: Call, shape: &Shape, dtype: DType) -> Result<usi
         return Err(call.shape_error(&[shape], problem, "pad the rows, or use another type"));
     }
     Ok(count / block * format.block_bytes())
+}
+
+/// Joins quantised weights in memory along their first axis, by copies of their blocks.
+pub(crate) fn join_blocks(call: Call, tensors: &[&Tensor]) -> Result<Tensor> {
+    let first = tensors[0].stored(call)?;
+    let mut shape = first.shape().clone();
+    let mut parts = Vec::with_capacity(tensors.len());
+    let mut rows = 0;
+    for tensor in tensors {
+        let stored = tensor.stored(call)?;
+        check_device(call, &first.runtime, &stored.runtime)?;
+        let other = stored.shape();
+        if stored.dtype != first.dtype || !stored.is_packed() {
+            let problem = format!("cannot join {} and {} weights", first.dtype, stored.dtype);
+            return Err(call.error(ErrorKind::DType, problem, "convert them to floats: `cast`"));
+        }
+        if other.rank() != shape.rank() || other.rank() < 2 || other[1..] != shape[1..] {
+            let problem = format!("blocks of {shape} and {other} cannot be joined along axis 0");
+            let help = "other sizes must be equal";
+            return Err(call.shape_error(&[&shape, other], problem, help));
+        }
+        rows += other[0];
+        parts.push((stored, block_bytes(call, other, stored.dtype)?));
+    }
+    let mut sizes = shape.to_vec();
+    sizes[0] = rows;
+    shape = sizes.into();
+    let total = block_bytes(call, &shape, first.dtype)?;
+    let copied = || -> scry_gpu::Result<UntypedBuffer> {
+        let device = first.runtime.device();
+        let all = device.alloc_untyped(None, total.next_multiple_of(4))?;
+        let mut batch = device.batch();
+        let mut start = 0;
+        for (stored, bytes) in parts.iter().filter(|(_, bytes)| *bytes > 0) {
+            let from = stored.buffer.view_as(None)?.slice(..*bytes)?;
+            batch.copy(&from, &all.slice(start..start + bytes)?)?;
+            start += bytes;
+        }
+        drop(batch.submit_async()?);
+        Ok(all)
+    };
+    let buffer = copied().map_err(|error| call.gpu(error))?;
+    let layout = Layout::contiguous(shape);
+    Ok(Stored { runtime: first.runtime.clone(), buffer, layout, dtype: first.dtype }.into())
 }
 
 /// Creates a tensor of the elements of a buffer.

@@ -24,6 +24,7 @@ use crate::stored::Stored;
 
 pub(crate) use apply::apply;
 pub use create::Nested;
+pub(crate) use import::join_blocks;
 pub(crate) use index::index_parts;
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, StepRange, step};
 

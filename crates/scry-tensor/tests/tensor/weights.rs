@@ -54,3 +54,22 @@ fn products_agree_with_dequantised_weights() {
         }
     });
 }
+
+#[test]
+fn rows_of_blocks_are_joined() {
+    on_each_device(|gpu| {
+        for format in FORMATS {
+            let weights = weights(gpu, format);
+            let joined = ok(Tensor::concat(&[&weights, &weights, &weights], 0));
+            assert_eq!((joined.dtype(), joined.shape().to_vec()), (format.0, vec![15, 256]));
+            let values = ok(ok(weights.cast(DType::F32)).to_vec::<f32>());
+            let found = ok(ok(joined.cast(DType::F32)).to_vec::<f32>());
+            assert_eq!(found, values.repeat(3));
+            let other = ok(weights.cast(DType::F32));
+            assert_eq!(
+                Tensor::concat(&[&weights, &other], 0).unwrap_err().kind(),
+                scry_tensor::ErrorKind::DType
+            );
+        }
+    });
+}

@@ -1,22 +1,37 @@
 //! `scry model`: models in files, if the program is built with the feature `models`.
 
 #[cfg(feature = "models")]
+mod generate;
+#[cfg(feature = "models")]
 mod info;
+#[cfg(feature = "models")]
+mod search;
 
 use crate::args::Model;
 use crate::report::{Failure, Report};
 
 /// Runs an action.
 #[cfg(feature = "models")]
-pub fn run(action: &Model) -> Result<Report, Failure> {
+pub fn run(action: &Model, as_json: bool) -> Result<Report, Failure> {
     match action {
         Model::Info(args) => info::run(args),
+        Model::Search(args) => search::run(args),
+        Model::Generate(args) => generate::run(args, as_json),
+    }
+}
+
+/// Returns the failure of a model: of its files, its options or its device.
+#[cfg(feature = "models")]
+fn failure(error: scry_models::Error) -> Failure {
+    match error.kind() {
+        scry_models::ErrorKind::Value => Failure::usage(error.to_string()),
+        _ => Failure::Runtime(error.to_string()),
     }
 }
 
 /// Reports how to get the command.
 #[cfg(not(feature = "models"))]
-pub fn run(_: &Model) -> Result<Report, Failure> {
+pub fn run(_: &Model, _: bool) -> Result<Report, Failure> {
     Err(Failure::usage(
         "this program is built without the feature `models`, which `scry model` needs; help: \
          `cargo install scry-cli --features models`, or in the repository `cargo run --release \

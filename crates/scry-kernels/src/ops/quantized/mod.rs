@@ -1,6 +1,7 @@
 //! Quantised weights, in the block formats of GGUF files.
 
 mod host;
+mod host_product;
 mod shaders;
 
 use scry_gpu::{Binding, DType, NativeBinding, Result};
@@ -95,7 +96,7 @@ impl Kernels {
     /// On NVIDIA GPUs, up to 8 columns with results in `f32` are multiplied without dequantising to
     /// memory, reading the weights once (twice or more where rows are short and there are more than
     /// 4 columns). Otherwise the weights are first dequantised to the activations' type, for tensor
-    /// cores.
+    /// cores. The CPU device multiplies up to 4 columns without dequantising to memory.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -325,28 +326,31 @@ impl Operation for QuantizedProduct {
     }
 
     fn variants() -> &'static [Variant<Self>] {
-        &[
-            Variant {
-                info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
-                obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.product.plan(gpu)),
-                suits: |_, _| true,
-                prepare: |it, preparation| {
-                    preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
+        const {
+            &[
+                Variant {
+                    info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
+                    obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.product.plan(gpu)),
+                    suits: |_, _| true,
+                    prepare: |it, preparation| {
+                        preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
+                    },
                 },
-            },
-            Variant {
-                info: plain::INFO,
-                obstacle: shaders::matmul_obstacle,
-                suits: |it, kernels| shaders::suits_plain(it, kernels),
-                prepare: shaders::plain_matmul,
-            },
-            Variant {
-                info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
-                obstacle: shaders::matmul_obstacle,
-                suits: |_, _| true,
-                prepare: shaders::matmul,
-            },
-        ]
+                crate::host::variant(host_product::prepare),
+                Variant {
+                    info: plain::INFO,
+                    obstacle: shaders::matmul_obstacle,
+                    suits: |it, kernels| shaders::suits_plain(it, kernels),
+                    prepare: shaders::plain_matmul,
+                },
+                Variant {
+                    info: VariantInfo { name: "wgsl", needs: "", deterministic: true },
+                    obstacle: shaders::matmul_obstacle,
+                    suits: |_, _| true,
+                    prepare: shaders::matmul,
+                },
+            ]
+        }
     }
 
     fn is_empty(&self) -> bool {

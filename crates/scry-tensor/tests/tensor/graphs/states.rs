@@ -163,3 +163,84 @@ fn replays_agree_with_model() {
         }
     }
 }
+
+#[test]
+fn plans_share_states() {
+    on_each_device(|gpu| {
+        // A plan that appends rows, and one that reads a prefix of them.
+        let rows = || {
+            let g = ok(Graph::new(gpu));
+            let rows = ok(g.state("rows", [8, 2]));
+            let count = ok(g.state_with_dtype("count", [1], DType::U32));
+            (g, rows, count)
+        };
+        let (g, table, count) = rows();
+        ok(table.write_rows(&count.read(), &ok(g.input("row", [1, 2]))));
+        ok(count.write(.., &ok(count.read().add(1))));
+        let append = ok(g.compile(&[count.read()]));
+        let (g, table, _) = rows();
+        let _own = ok(g.state("own", [1]));
+        let read = ok(g.compile_sharing(&[ok(table.read().i(..4))], &append));
+        for n in 0..3 {
+            let row = ok(Tensor::new([[n as f32, 1.0]], gpu));
+            ok(append.run(&[("row", &row)]));
+        }
+        let out = ok(read.run(&[])).remove(0);
+        assert_eq!(ok(out.to_vec::<f32>()), [0.0, 1.0, 1.0, 1.0, 2.0, 1.0, 0.0, 0.0]);
+        ok(append.set_state("count", &ok(Tensor::new([1u32], gpu))));
+        ok(append.run(&[("row", &ok(Tensor::new([[7.0f32, 8.0]], gpu)))]));
+        let out = ok(read.run(&[])).remove(0);
+        assert_eq!(ok(out.to_vec::<f32>()), [0.0, 1.0, 7.0, 8.0, 2.0, 1.0, 0.0, 0.0]);
+        let strided = ok(ok(Tensor::arange(16, DType::F32, gpu)).reshape([2, 8]));
+        ok(append.set_state("rows", &ok(strided.t())));
+        let out = ok(read.run(&[])).remove(0);
+        assert_eq!(ok(out.to_vec::<f32>()), [0.0, 8.0, 1.0, 9.0, 2.0, 10.0, 3.0, 11.0]);
+    });
+}
+
+#[test]
+fn shared_states_have_one_type() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let first = ok(g.compile(&[ok(g.state("state", [4])).read()]));
+    let shared = |shape: [usize; 1], dtype| {
+        let g = ok(Graph::new(&gpu));
+        let state = ok(g.state_with_dtype("state", shape, dtype));
+        g.compile_sharing(&[state.read()], &first).map(drop).unwrap_err().kind()
+    };
+    assert_eq!(shared([5], DType::F32), ErrorKind::Shape);
+    assert_eq!(shared([4], DType::I32), ErrorKind::DType);
+    let set = |new: &Tensor| first.set_state("state", new).unwrap_err().kind();
+    assert_eq!(set(&ok(Tensor::zeros([5], DType::F32, &gpu))), ErrorKind::Shape);
+    assert_eq!(set(&ok(Tensor::zeros([4], DType::I32, &gpu))), ErrorKind::DType);
+}
+
+/// Keys and values are strided heads of the first rows of a state, and no kernel copies them.
+#[test]
+fn attention_reads_cache_in_place() {
+    on_each_device(|gpu| {
+        let g = ok(Graph::new(gpu));
+        let cache = ok(g.state("cache", [64, 2, 2, 64]));
+        let q = ok(g.input("q", [1, 4, 3, 64]));
+        let rows = ok(cache.read().i(..32));
+        let heads = |part: i64| {
+            let heads = ok(ok(rows.i((.., part))).transpose(0, 1));
+            ok(heads.unsqueeze(0))
+        };
+        let seen = ok(q.attention(&heads(0), &heads(1), &Default::default()));
+        let plan = ok(g.compile(&[seen]));
+        assert_eq!(ok(plan.explain()).kernels.len(), 1, "{}", ok(plan.explain()));
+        let data = ok(Tensor::randn([64, 2, 2, 64], 3, DType::F32, gpu));
+        ok(plan.set_state("cache", &data));
+        let q = ok(Tensor::randn([1, 4, 3, 64], 4, DType::F32, gpu));
+        let found = ok(ok(plan.run(&[("q", &q)]))[0].to_vec::<f32>());
+        let packed = |part: i64| {
+            let heads = ok(ok(ok(data.i((..32, part))).transpose(0, 1)).contiguous());
+            ok(heads.unsqueeze(0))
+        };
+        let wanted = ok(q.attention(&packed(0), &packed(1), &Default::default()));
+        let wanted = ok(wanted.to_vec::<f32>());
+        let is_close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5;
+        assert!(found.len() == wanted.len() && found.iter().zip(&wanted).all(is_close));
+    });
+}

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod model;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use scry_ir::OverrideValue;
 
+pub use self::model::{Model, ModelGenerate, ModelInfo, ModelSearch};
 use crate::help;
 
 /// Check, run and compare WGSL compute kernels on GPUs and CPUs.
@@ -51,7 +54,8 @@ pub enum Command {
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
     Ops(Ops),
-    /// Show what files of models have. Needs the feature `models`.
+    /// Search lines by meaning, generate text, and show what files of models have. Needs the
+    /// feature `models`.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::MODEL_EXAMPLES, after_help = help::MODEL)]
     Model {
@@ -330,22 +334,6 @@ pub struct Fuzz {
     /// Internal: run as such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
     pub child: Option<String>,
-}
-
-/// Actions of `scry model`.
-#[derive(Debug, Subcommand)]
-pub enum Model {
-    /// Print architecture, element types, sizes and tokenizer of a model, and its tensors.
-    #[command(help_template = help::TEMPLATE)]
-    #[command(before_help = help::MODEL_INFO_EXAMPLES, after_help = help::MODEL_INFO)]
-    Info(ModelInfo),
-}
-
-/// Arguments of `scry model info`.
-#[derive(Debug, Args)]
-pub struct ModelInfo {
-    /// File in the format safetensors or GGUF, or a folder with one.
-    pub file: PathBuf,
 }
 
 /// Arguments of `scry launch`.

@@ -1,0 +1,374 @@
+//! Language models of the Llama family: a prompt in, text out.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `config` | sizes, from GGUF metadata or `config.json` |
+//! | `llama` | weights, and the graph of the layers |
+//! | `plans` | plans for prompts and for steps, which share one cache |
+//! | `sampling`, `stop` | how tokens are chosen, and where text ends |
+//! | `generation` | the iterator: steps are submitted ahead of the token that is read |
+
+mod config;
+mod generation;
+mod llama;
+mod options;
+mod plans;
+mod sampling;
+mod stop;
+
+use std::fmt;
+use std::path::Path;
+
+use scry_gpu::BackendKind;
+use scry_tensor::{DType, Device, Plan, Tensor};
+
+use self::config::Config;
+pub use self::generation::{Generation, StopReason};
+use self::llama::Llama;
+pub use self::options::DecoderOptions;
+use self::plans::{Head, MAX_ROWS, Plans};
+pub use self::sampling::Sampling;
+use crate::error::{Error, ErrorKind, Result};
+use crate::tokenizer::{EncodeOptions, Message, Tokenizer};
+use crate::weights::Weights;
+
+/// A language model of the Llama family, such as SmolLM2, with the context of one conversation.
+///
+/// Products use quantised weights as they are stored; the embeddings of tokens are stored as `f32`,
+/// too. Keys and values of the context are cached on the device: of a prompt, only what follows the
+/// part that is cached already is computed. Sampling is done on the device, and steps are submitted
+/// ahead of the token that is read.
+///
+/// ```no_run
+/// use scry_models::{Decoder, Device};
+///
+/// let gpu = Device::auto()?;
+/// let mut model = Decoder::load("SmolLM2-135M-Instruct.Q4_1.gguf", &gpu)?;
+/// for piece in model.generate("What is the capital of France?")? {
+///     print!("{}", piece?);
+/// }
+/// # Ok::<(), scry_models::Error>(())
+/// ```
+pub struct Decoder {
+    tokenizer: Tokenizer,
+    plans: Plans,
+    /// The tokens of the context. The first `cached` of them are in the cache.
+    history: Vec<u32>,
+    cached: usize,
+    /// How many tokens of the last prompt were cached before.
+    reused: usize,
+}
+
+impl Decoder {
+    /// Loads a model: a GGUF file, which has its tokenizer, or a folder with safetensors,
+    /// `config.json` and `tokenizer.json`.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device};
+    ///
+    /// let model = Decoder::load("SmolLM2-135M-Instruct.Q4_1.gguf", &Device::auto()?)?;
+    /// assert_eq!(model.capacity(), 2048);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if a file cannot be read; [`ErrorKind::Format`] for other models than
+    /// those of the Llama family; [`ErrorKind::Names`] and [`ErrorKind::Shape`] if the weights do
+    /// not fit the description; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
+    pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        Self::options().load(path, device)
+    }
+
+    /// Returns options for loading: the size of the context, and the type of cached values.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device};
+    ///
+    /// let options = Decoder::options().capacity(512);
+    /// let model = options.load("SmolLM2-135M-Instruct.Q4_1.gguf", &Device::auto()?)?;
+    /// assert_eq!(model.capacity(), 512);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    pub fn options() -> DecoderOptions {
+        DecoderOptions::default()
+    }
+
+    fn new(path: &Path, device: &Device, options: &DecoderOptions) -> Result<Self> {
+        const CALL: &str = "Decoder::load";
+        let weights = Weights::open(path)?;
+        let config = Config::read(path, &weights)?;
+        let tokenizer = match weights.format() {
+            crate::FileFormat::Gguf => Tokenizer::from_metadata(weights.metadata())?,
+            crate::FileFormat::Safetensors => Tokenizer::from_file(config::folder(path))?,
+        };
+        let capacity = options.capacity_for(config.context)?;
+        let is_cuda = device.backend_kind() == BackendKind::Cuda;
+        let cache = options.cache.unwrap_or(if is_cuda { DType::F16 } else { DType::F32 });
+        let (format, tensors) = (weights.format(), weights.tensors().len());
+        if config.layers > tensors {
+            let problem =
+                format!("the model has {} layers, the file {tensors} tensors", config.layers);
+            let help = "use the description of these weights";
+            return Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(path));
+        }
+        Llama::check(&config, format, weights.state_dict(device))?;
+        // Quantised weights stay as they are.
+        let dict = weights.state_dict(device).with_floats(DType::F32);
+        let model = Llama::load(config, format, &dict, capacity)?;
+        let plans = Plans::new(model, device, capacity, cache)?;
+        Ok(Self { tokenizer, plans, history: Vec::new(), cached: 0, reused: 0 })
+    }
+
+    /// Generates the reply to a message, as an iterator of pieces of text, with the default
+    /// options: the most likely tokens. The model's chat template is applied if it has one.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device};
+    ///
+    /// let mut model = Decoder::load("model.gguf", &Device::auto()?)?;
+    /// let text: String = model.generate("Name three colours.")?.collect::<Result<_, _>>()?;
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Context`] if the prompt has more tokens than the context;
+    /// [`ErrorKind::Tokenizer`]; [`ErrorKind::Template`]; [`ErrorKind::Gpu`].
+    pub fn generate(&mut self, prompt: &str) -> Result<Generation<'_>> {
+        self.generate_with(prompt, &Sampling::default())
+    }
+
+    /// As [`Decoder::generate`], with options.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device, Sampling};
+    ///
+    /// let mut model = Decoder::load("model.gguf", &Device::auto()?)?;
+    /// let options = Sampling::new().temperature(0.7).top_p(0.9).seed(7).max_tokens(100);
+    /// for piece in model.generate_with("Tell me a story.", &options)? {
+    ///     print!("{}", piece?);
+    /// }
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Decoder::generate`]; [`ErrorKind::Value`] for options out of range.
+    pub fn generate_with(&mut self, prompt: &str, options: &Sampling) -> Result<Generation<'_>> {
+        match self.tokenizer.chat_template() {
+            Some(_) => self.chat(&[Message::new("user", prompt)], options),
+            None => self.complete(prompt, options),
+        }
+    }
+
+    /// Generates the next message of a conversation. What earlier calls have computed of it is
+    /// cached, and not computed again. Texts of special tokens in messages, such as `<|im_end|>`,
+    /// become these tokens: remove them from what users type.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device, Message, Sampling};
+    ///
+    /// let mut model = Decoder::load("model.gguf", &Device::auto()?)?;
+    /// let mut messages = vec![Message::new("user", "Who wrote Faust?")];
+    /// let options = Sampling::new();
+    /// let reply: String = model.chat(&messages, &options)?.collect::<Result<_, _>>()?;
+    /// messages.push(Message::new("assistant", &reply));
+    /// messages.push(Message::new("user", "When?"));
+    /// let reply: String = model.chat(&messages, &options)?.collect::<Result<_, _>>()?;
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Decoder::generate_with`]; [`ErrorKind::Template`] if the model has no chat template.
+    pub fn chat(&mut self, messages: &[Message], options: &Sampling) -> Result<Generation<'_>> {
+        const CALL: &str = "Decoder::chat";
+        let Some(template) = self.tokenizer.chat_template() else {
+            let problem = "the model has no chat template";
+            let help = "use `Decoder::complete`, or a model that is tuned for chats";
+            return Err(Error::new(CALL, ErrorKind::Template, problem, help));
+        };
+        let text = template.render(messages, true)?;
+        // The template writes special tokens itself.
+        let special = EncodeOptions { add_special: false, ..EncodeOptions::default() };
+        let tokens = self.tokenizer.encode_with(&text, special)?;
+        self.start(CALL, tokens, options)
+    }
+
+    /// Continues a text, without a chat template.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device, Sampling};
+    ///
+    /// let mut model = Decoder::load("model.gguf", &Device::auto()?)?;
+    /// let options = Sampling::new().max_tokens(20).stop(".");
+    /// let text: String =
+    ///     model.complete("Once upon a time", &options)?.collect::<Result<_, _>>()?;
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Decoder::generate_with`].
+    pub fn complete(&mut self, text: &str, options: &Sampling) -> Result<Generation<'_>> {
+        let tokens = self.tokenizer.encode(text)?;
+        self.start("Decoder::complete", tokens, options)
+    }
+
+    /// Continues tokens.
+    ///
+    /// # Errors
+    /// As [`Decoder::generate_with`]; [`ErrorKind::Value`] if there is no token, or one beyond the
+    /// vocabulary.
+    pub fn complete_tokens(
+        &mut self,
+        tokens: &[u32],
+        options: &Sampling,
+    ) -> Result<Generation<'_>> {
+        self.start("Decoder::complete_tokens", tokens.to_vec(), options)
+    }
+
+    fn start(
+        &mut self,
+        call: &'static str,
+        tokens: Vec<u32>,
+        options: &Sampling,
+    ) -> Result<Generation<'_>> {
+        options.check(call)?;
+        self.check_tokens(call, &tokens)?;
+        Generation::new(self, tokens, options).map_err(|error| error.in_call(call))
+    }
+
+    /// Returns the logits of the next token after some tokens: a number for each token of the
+    /// vocabulary.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device};
+    ///
+    /// let mut model = Decoder::load("model.gguf", &Device::auto()?)?;
+    /// let tokens = model.tokenizer().encode("The capital of France is")?;
+    /// let logits = model.logits(&tokens)?;
+    /// assert_eq!(logits.len(), model.tokenizer().vocab_size());
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Context`] for more tokens than the context holds; [`ErrorKind::Value`] if there
+    /// is no token, or one beyond the vocabulary; [`ErrorKind::Gpu`].
+    pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        const CALL: &str = "Decoder::logits";
+        self.check_tokens(CALL, tokens)?;
+        let logits = self.prefill(Head::Logits, tokens.to_vec(), &Sampling::default());
+        let logits = logits.and_then(|it| Ok(it.map(|it| it.to_vec::<f32>()).transpose()?));
+        Ok(logits.map_err(|error| error.in_call(CALL))?.unwrap_or_default())
+    }
+
+    fn check_tokens(&self, call: &'static str, tokens: &[u32]) -> Result<()> {
+        let (count, capacity) = (tokens.len(), self.plans.capacity());
+        if count > capacity {
+            let problem = format!("the prompt has {count} tokens, the context {capacity}");
+            let help = "use a shorter prompt, or load the model with a larger `capacity`";
+            return Err(Error::new(call, ErrorKind::Context, problem, help));
+        }
+        let vocabulary = self.plans.model().config.vocabulary;
+        let error = |problem: String, help| Err(Error::new(call, ErrorKind::Value, problem, help));
+        if count == 0 {
+            return error("the prompt has no tokens".to_owned(), "use a longer text");
+        }
+        match tokens.iter().find(|token| **token as usize >= vocabulary) {
+            Some(token) => error(
+                format!("token {token} is beyond the vocabulary, {vocabulary}"),
+                "use the tokens of this model's tokenizer",
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes these tokens the context. Returns how many of them are cached, and remain so; the last
+    /// one does not, since its results are needed.
+    fn adopt(&mut self, tokens: Vec<u32>) -> usize {
+        let cached = self.history[..self.cached].iter().zip(&tokens);
+        let common = cached.take_while(|(a, b)| a == b).count().min(tokens.len() - 1);
+        (self.history, self.cached, self.reused) = (tokens, common, common);
+        common
+    }
+
+    /// Makes these tokens the context, adds what is missing to the cache, and returns what the head
+    /// computes of the last one.
+    fn prefill(
+        &mut self,
+        head: Head,
+        tokens: Vec<u32>,
+        options: &Sampling,
+    ) -> Result<Option<Tensor>> {
+        let common = self.adopt(tokens);
+        let tokens = &self.history;
+        let control = [0, options.seed, common as u32, options.window];
+        self.plans.set_control(control, options.numbers())?;
+        if options.penalty != 1.0 {
+            self.plans.set_seen(tokens)?;
+        }
+        let mut position = common;
+        let mut result = None;
+        while position < tokens.len() {
+            let end = tokens.len().min(position + MAX_ROWS);
+            let head = if end == tokens.len() { head } else { Head::None };
+            result = self.plans.prompt(head, position, &tokens[position..end])?;
+            position = end;
+        }
+        self.cached = self.history.len();
+        Ok(result)
+    }
+
+    /// Forgets the conversation, and sets the cache to zero.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`].
+    pub fn clear(&mut self) -> Result<()> {
+        self.history.clear();
+        self.cached = 0;
+        self.plans.clear().map_err(|error| error.in_call("Decoder::clear"))
+    }
+
+    /// Returns the tokens of the context: the last prompt, and what was generated after it.
+    #[must_use]
+    pub fn context(&self) -> &[u32] {
+        &self.history
+    }
+
+    /// Returns the most tokens of which keys and values are cached. Prompt and generated text have
+    /// at most one more: the last token is not read.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.plans.capacity()
+    }
+
+    /// Returns the tokenizer.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Returns the device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.plans.device()
+    }
+
+    /// Returns the compiled graph of one step with options, after `position` tokens, for reports of
+    /// its kernels and memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`].
+    pub fn step_plan(&mut self, options: &Sampling, position: usize) -> Result<&Plan> {
+        let head = options.head(self.plans.model().config.vocabulary);
+        self.plans.step_plan(head, position)
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder")
+            .field("layers", &self.plans.model().config.layers)
+            .field("capacity", &self.capacity())
+            .field("context", &self.history.len())
+            .field("device", &self.device().name())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! How a decoder is loaded.
+
+use std::path::Path;
+
+use scry_tensor::{DType, Device};
+
+use super::Decoder;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The most tokens of a context by default: memory is allocated for all of them.
+const CAPACITY: usize = 2048;
+
+/// Options for loading a [`Decoder`]: see [`Decoder::options`].
+#[derive(Debug, Clone, Default)]
+#[must_use = "`load` loads the decoder"]
+pub struct DecoderOptions {
+    pub(super) capacity: Option<usize>,
+    pub(super) cache: Option<DType>,
+}
+
+impl DecoderOptions {
+    /// Sets the most tokens of prompt and generated text, for which memory is allocated: at most as
+    /// many as the model was trained for, or loading fails. By default they are 2048, or as many as
+    /// the model was trained for if those are fewer.
+    pub fn capacity(mut self, tokens: usize) -> Self {
+        self.capacity = Some(tokens);
+        self
+    }
+
+    /// Sets the type of cached keys and values, with which attention is computed: `f32`, `f16` or
+    /// `bf16`. By default it is `f16` on CUDA devices, and `f32` on others.
+    pub fn cache_dtype(mut self, dtype: DType) -> Self {
+        self.cache = Some(dtype);
+        self
+    }
+
+    pub(super) fn capacity_for(&self, context: usize) -> Result<usize> {
+        match self.capacity {
+            None => Ok(CAPACITY.min(context)),
+            Some(capacity) if (1..=context).contains(&capacity) => Ok(capacity),
+            Some(capacity) => {
+                let problem = format!("`capacity` is {capacity}, not 1 to {context} tokens");
+                let help = "the model was trained for contexts of this length";
+                let call = "DecoderOptions::capacity";
+                Err(Error::new(call, ErrorKind::Value, problem, help))
+            }
+        }
+    }
+
+    /// Loads a decoder: see [`Decoder::load`].
+    ///
+    /// # Errors
+    /// As [`Decoder::load`]; [`ErrorKind::DType`] for a cache of other types than floats;
+    /// [`ErrorKind::Value`] for a capacity that the model does not have.
+    pub fn load(self, path: impl AsRef<Path>, device: &Device) -> Result<Decoder> {
+        const CALL: &str = "Decoder::load";
+        if let Some(dtype) = self.cache.filter(|dtype| !dtype.is_float()) {
+            let problem = format!("cannot cache keys and values as {dtype}");
+            return Err(Error::new(CALL, ErrorKind::DType, problem, "use f32, f16 or bf16"));
+        }
+        Decoder::new(path.as_ref(), device, &self).map_err(|error| error.in_call(CALL))
+    }
+}

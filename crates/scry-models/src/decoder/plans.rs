@@ -1,0 +1,275 @@
+//! Plans of a decoder: for the rows of a prompt and for one token, for each size of the part of the
+//! cache that they read. All of them share one cache.
+
+use std::collections::HashMap;
+
+use scry_tensor::{BoundPlan, DType, Device, Graph, Plan, State, Tensor};
+
+use super::llama::Llama;
+use super::sampling::{penalised, sampled};
+use crate::error::Result;
+
+/// The most rows of a prompt in one run.
+pub(super) const MAX_ROWS: usize = 256;
+
+/// The fewest rows of the cache that a plan reads.
+const MIN_CONTEXT: usize = 64;
+
+/// The elements of the state `control`.
+#[derive(Debug, Clone, Copy)]
+enum Control {
+    /// The last token, which is not in the cache yet.
+    Token,
+    Seed,
+    /// The number of tokens in the cache.
+    Position,
+    /// How many tokens are recent.
+    Window,
+}
+
+/// What a plan computes after the last layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Head {
+    /// Nothing: more rows of the prompt follow.
+    None,
+    /// The logits of all tokens.
+    Logits,
+    /// The most likely token.
+    Greedy { is_penalised: bool },
+    /// A random token.
+    Sample { candidates: usize, is_penalised: bool },
+}
+
+impl Head {
+    fn is_penalised(self) -> bool {
+        match self {
+            Self::None | Self::Logits => false,
+            Self::Greedy { is_penalised } | Self::Sample { is_penalised, .. } => is_penalised,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    /// Whether rows of a prompt are inputs.
+    is_prompt: bool,
+    head: Head,
+    context: usize,
+}
+
+/// The plans of a model that were used so far.
+pub(super) struct Plans {
+    model: Llama,
+    device: Device,
+    capacity: usize,
+    cache: DType,
+    plans: HashMap<Key, Plan>,
+    /// Recordings of the plans of steps, which have no inputs.
+    steps: HashMap<Key, BoundPlan>,
+    /// The plan that all others share their states with.
+    first: Plan,
+}
+
+struct States {
+    caches: Vec<State>,
+    control: State,
+    options: State,
+    seen: State,
+    /// The token after each number of tokens in the cache.
+    tokens: State,
+}
+
+impl Plans {
+    pub(super) fn new(
+        model: Llama,
+        device: &Device,
+        capacity: usize,
+        cache: DType,
+    ) -> Result<Self> {
+        // Owns the states, and is never run.
+        let g = Graph::new(device)?;
+        let states = States::new(&g, &model, capacity, cache)?;
+        let caches = states.caches.iter().map(|cache| cache.read().i(..0));
+        let mut outputs = caches.collect::<scry_tensor::Result<Vec<_>>>()?;
+        let others = [&states.control, &states.options, &states.seen, &states.tokens];
+        outputs.extend(others.map(State::read));
+        let first = g.compile(&outputs)?;
+        let (plans, steps) = (HashMap::new(), HashMap::new());
+        Ok(Self { model, device: device.clone(), capacity, cache, plans, steps, first })
+    }
+
+    pub(super) fn model(&self) -> &Llama {
+        &self.model
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Sets the cache to zero.
+    pub(super) fn clear(&self) -> Result<()> {
+        Ok(self.first.reset_states()?)
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Sets what steps read: the last token, the number of tokens in the cache, and the options.
+    pub(super) fn set_control(
+        &self,
+        [token, seed, position, window]: [u32; 4],
+        options: [f32; 5],
+    ) -> Result<()> {
+        let mut control = [0; 4];
+        control[Control::Token as usize] = token;
+        control[Control::Seed as usize] = seed;
+        control[Control::Position as usize] = position;
+        control[Control::Window as usize] = window;
+        self.first.set_state("control", &Tensor::new(control, &self.device)?)?;
+        Ok(self.first.set_state("options", &Tensor::new(options, &self.device)?)?)
+    }
+
+    /// Sets where each token of the vocabulary was last, as if these tokens were in the cache.
+    pub(super) fn set_seen(&self, tokens: &[u32]) -> Result<()> {
+        let mut seen = vec![0u32; self.model.config.vocabulary];
+        (1u32..).zip(tokens).for_each(|(position, token)| seen[*token as usize] = position);
+        let seen = Tensor::from_slice(&seen, [seen.len(), 1], &self.device)?;
+        Ok(self.first.set_state("seen", &seen)?)
+    }
+
+    /// Submits rows of a prompt after `position` tokens, and returns the result of the head.
+    pub(super) fn prompt(
+        &mut self,
+        head: Head,
+        position: usize,
+        tokens: &[u32],
+    ) -> Result<Option<Tensor>> {
+        let key = Key { is_prompt: true, head, context: self.context(position + tokens.len()) };
+        let rows = Tensor::from_slice(tokens, [tokens.len()], &self.device)?;
+        let offsets = self.model.offsets(tokens.len())?;
+        let mut out = self.plan(key)?.run(&[("tokens", &rows), ("offsets", &offsets)])?;
+        Ok((head != Head::None).then(|| out.remove(0)))
+    }
+
+    /// Submits steps after `position` tokens, each of which adds the token before it to the cache
+    /// and chooses the next one.
+    pub(super) fn steps(&mut self, head: Head, position: usize, count: usize) -> Result<()> {
+        let end = position + count;
+        let mut position = position;
+        while position < end {
+            // One submission for those that read as much of the cache.
+            let context = self.context(position + 1);
+            let part = end.min(context) - position;
+            let key = Key { is_prompt: false, head, context };
+            if !self.steps.contains_key(&key) {
+                let bound = self.plan(key)?.bind(&[])?;
+                self.steps.insert(key, bound);
+            }
+            self.steps[&key].run_times(part)?;
+            position += part;
+        }
+        Ok(())
+    }
+
+    /// Returns a copy of the token after each number of tokens, as of all steps so far, without
+    /// waiting for it.
+    pub(super) fn tokens(&self) -> Result<Tensor> {
+        Ok(self.first.state("tokens")?)
+    }
+
+    /// Returns how many rows of the cache a plan reads that needs at least `rows`.
+    fn context(&self, rows: usize) -> usize {
+        rows.next_power_of_two().max(MIN_CONTEXT).min(self.capacity)
+    }
+
+    /// Returns the plan of a step, for reports.
+    pub(super) fn step_plan(&mut self, head: Head, position: usize) -> Result<&Plan> {
+        let context = self.context(position + 1);
+        self.plan(Key { is_prompt: false, head, context })
+    }
+
+    fn plan(&mut self, key: Key) -> Result<&Plan> {
+        if !self.plans.contains_key(&key) {
+            let plan = self.compile(key)?;
+            self.plans.insert(key, plan);
+        }
+        Ok(&self.plans[&key])
+    }
+
+    fn compile(&self, key: Key) -> Result<Plan> {
+        let g = Graph::new(&self.device)?;
+        let model = &self.model;
+        let States { caches, control, options, seen, tokens: chosen } =
+            States::new(&g, model, self.capacity, self.cache)?;
+        let before = control.read();
+        let element = |of: &Tensor, which: Control| {
+            let at = which as i64;
+            of.i(at..at + 1)
+        };
+        // Computed, not a view of the state: indices that are read from a state are copied before
+        // each write.
+        let last = self.capacity as i64 - 1;
+        let first = element(&before, Control::Position)?.minimum(last)?;
+        let (tokens, positions, count) = match key.is_prompt {
+            true => {
+                let rows = g.dim("rows", 1..=MAX_ROWS.min(self.capacity));
+                let tokens = g.input_with_dtype("tokens", (&rows,), DType::U32)?;
+                let offsets = g.input_with_dtype("offsets", (&rows,), DType::U32)?;
+                let positions = first.add(&offsets)?;
+                let count = positions.i(-1..)?.add(1)?;
+                (tokens, positions, count)
+            }
+            false => (element(&before, Control::Token)?, first.clone(), first.add(1)?),
+        };
+        let hidden = model.hidden(&g, &tokens, &positions, &caches, key.context)?;
+        let at = |which: Control| which as i64..which as i64 + 1;
+        control.write(at(Control::Position), &count)?;
+        if key.head == Head::None {
+            // Rows without results are computed for the cache alone.
+            return Ok(g.compile_sharing(&[count], &self.first)?);
+        }
+        let _scope = g.scope("head");
+        let mut logits = model.logits(&hidden)?;
+        if key.head.is_penalised() {
+            if !key.is_prompt {
+                seen.write_rows(&tokens, &count.reshape([1, 1])?)?;
+            }
+            let seen = seen.read().reshape([1, -1])?;
+            let window = element(&before, Control::Window)?;
+            logits = penalised(&logits, &seen, [&count, &window], &options.read().i(3..4)?)?;
+        }
+        let next = match key.head {
+            Head::None | Head::Logits => logits,
+            Head::Greedy { .. } => logits.argmax(-1)?,
+            Head::Sample { candidates, .. } => {
+                let seed = [element(&before, Control::Seed)?, count.clone()];
+                let seed = Tensor::concat(&[&seed[0], &seed[1]], 0)?;
+                let ranks = Tensor::arange(candidates as i64, DType::F32, &self.device)?;
+                sampled(&logits, candidates, &options.read(), &ranks, &seed)?
+            }
+        };
+        if key.head != Head::Logits {
+            control.write(at(Control::Token), &next)?;
+            chosen.write_rows(&count, &next.reshape([1, 1])?)?;
+        }
+        Ok(g.compile_sharing(&[next], &self.first)?)
+    }
+}
+
+impl States {
+    fn new(g: &Graph, model: &Llama, capacity: usize, cache: DType) -> Result<Self> {
+        let config = &model.config;
+        let [first, second] = config.pairs();
+        let shape = [capacity, 2, config.kv_heads, first, second];
+        let caches = (0..config.layers)
+            .map(|layer| g.state_with_dtype(&format!("layer.{layer}.cache"), shape, cache));
+        Ok(Self {
+            caches: caches.collect::<scry_tensor::Result<_>>()?,
+            control: g.state_with_dtype("control", [4], DType::U32)?,
+            options: g.state("options", [5])?,
+            seen: g.state_with_dtype("seen", [config.vocabulary, 1], DType::U32)?,
+            tokens: g.state_with_dtype("tokens", [capacity + 1, 1], DType::U32)?,
+        })
+    }
+}

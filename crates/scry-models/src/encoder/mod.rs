@@ -1,0 +1,305 @@
+//! Sentence encoders of the BERT family: texts in, vectors out.
+
+mod bert;
+mod config;
+mod options;
+
+use std::fmt;
+use std::path::Path;
+
+use scry_tensor::{DType, Device, Graph, Plan, Tensor};
+
+use self::bert::Bert;
+use self::config::Config;
+pub use self::options::EncoderOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::tokenizer::{EncodeOptions, Tokenizer};
+use crate::weights::Weights;
+
+/// The most texts of a batch.
+const MAX_BATCH: usize = 64;
+
+/// The most tokens of a batch, with padding.
+const MAX_TOKENS: usize = 1 << 14;
+
+/// Lengths of batches are rounded up to multiples of it, so that few differ, and rows are aligned.
+const LENGTH_STEP: usize = 8;
+
+/// A sentence encoder of the BERT family, such as all-MiniLM-L6-v2: computes a vector of each text.
+///
+/// Texts with similar meanings have similar vectors. The vectors are those of
+/// sentence-transformers: the mean of the vectors of the tokens, or that of the first token, with
+/// length 1 if the model's files ask for it. Texts of different lengths are padded, and padding
+/// changes no vector. Longer texts than [`max_length`](Self::max_length) tokens are truncated, as
+/// sentence-transformers does.
+///
+/// Texts are computed in batches of up to 64, sorted by length. A batch is one submission, and all
+/// batches share their kernels, whatever their sizes.
+///
+/// ```no_run
+/// use scry_models::{Device, Encoder};
+///
+/// let gpu = Device::auto()?;
+/// let encoder = Encoder::load("all-MiniLM-L6-v2", &gpu)?;
+/// let vectors = encoder.embed(&["a cat", "a kitten", "the stock market"])?;
+/// let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+/// assert!(dot(&vectors[0], &vectors[1]) > dot(&vectors[0], &vectors[2]));
+/// # Ok::<(), scry_models::Error>(())
+/// ```
+pub struct Encoder {
+    tokenizer: Tokenizer,
+    config: Config,
+    plan: Plan,
+    /// The embeddings of positions, an input of the plan.
+    positions: Tensor,
+    max_batch: usize,
+}
+
+impl Encoder {
+    /// Loads an encoder from a folder with `config.json`, `tokenizer.json` and weights, and the
+    /// files of sentence-transformers if there are any. It computes with `f32`:
+    /// see [`Encoder::options`] for 16-bit floats.
+    ///
+    /// ```no_run
+    /// use scry_models::{Device, Encoder};
+    ///
+    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// assert_eq!(encoder.dimensions(), 384);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if a file cannot be read; [`ErrorKind::Format`] for another model than
+    /// BERT; [`ErrorKind::Names`] and [`ErrorKind::Shape`] if the weights do not fit
+    /// `config.json`; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
+    pub fn load(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        Self::options().load(folder, device)
+    }
+
+    /// Returns options for loading: the element type, and the largest length.
+    ///
+    /// ```no_run
+    /// use scry_models::{DType, Device, Encoder};
+    ///
+    /// let options = Encoder::options().dtype(DType::F16).max_length(128);
+    /// let encoder = options.load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// assert_eq!(encoder.max_length(), 128);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    pub fn options() -> EncoderOptions {
+        EncoderOptions::default()
+    }
+
+    fn new(folder: &Path, device: &Device, options: EncoderOptions) -> Result<Self> {
+        let mut config = Config::read(folder)?;
+        if let Some(length) = options.max_length {
+            if !(2..=config.positions).contains(&length) {
+                let problem = format!("`max_length` is {length}, the model has positions for");
+                let problem = format!("{problem} {} tokens", config.positions);
+                let help = "texts have two tokens at least, [CLS] and [SEP]";
+                return Err(Error::new(
+                    "EncoderOptions::max_length",
+                    ErrorKind::Value,
+                    problem,
+                    help,
+                ));
+            }
+            config.max_length = length;
+        }
+        let tokenizer = Tokenizer::from_file(folder)?;
+        let weights = Weights::open(folder)?;
+        let is_nested = weights.info("bert.embeddings.word_embeddings.weight").is_some();
+        let dict = || {
+            let dict = weights.state_dict(device).with_floats(options.dtype);
+            let dict = if is_nested { dict.scope("bert") } else { dict };
+            for other in ["pooler", "embeddings.position_ids"] {
+                dict.ignore(other);
+            }
+            dict
+        };
+        // All names and shapes, before any memory is allocated.
+        config.check_layers(folder, weights.tensors().len())?;
+        let names = dict();
+        for (name, shape) in config.tensors() {
+            names.expect(&name, shape);
+        }
+        names.finish()?;
+        let dict = dict();
+        let bert = Bert::load(config.clone(), &dict, options.dtype)?;
+        dict.finish()?;
+        let max_batch = (MAX_TOKENS / config.max_length).clamp(1, MAX_BATCH);
+        let g = Graph::new(device)?;
+        let (batch, length) =
+            (g.dim("batch", 1..=max_batch), g.dim("length", 1..=config.max_length));
+        let tokens = g.input_with_dtype("tokens", (batch, &length), DType::U32)?;
+        let positions = g.input_with_dtype("positions", (length, config.hidden), options.dtype)?;
+        let plan = g.compile(&[bert.encode(&tokens, &positions)?])?;
+        let encoder = Self { tokenizer, config, plan, positions: bert.positions, max_batch };
+        // A batch of one text has other strides, and a few kernels of its own: compiled now, so
+        // that later batches of any size compile none.
+        encoder.batch(&[&[0]])?;
+        Ok(encoder)
+    }
+
+    /// Returns a vector for each text, and waits for them.
+    ///
+    /// ```no_run
+    /// use scry_models::{Device, Encoder};
+    ///
+    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let lines = std::fs::read_to_string("notes.txt").expect("a text");
+    /// let lines: Vec<&str> = lines.lines().collect();
+    /// assert_eq!(encoder.embed(&lines)?.len(), lines.len());
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
+    pub fn embed<T: AsRef<str>>(&self, texts: &[T]) -> Result<Vec<Vec<f32>>> {
+        let all = self.embed_tensor(texts)?.to_vec::<f32>()?;
+        Ok(all.chunks_exact(self.dimensions()).map(<[f32]>::to_vec).collect())
+    }
+
+    /// Returns the vectors of texts as the rows of a tensor of `f32`, without waiting for them.
+    ///
+    /// ```no_run
+    /// use scry_models::{Device, Encoder};
+    ///
+    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let texts = encoder.embed_tensor(&["a cat", "a kitten", "the stock market"])?;
+    /// let query = encoder.embed_tensor(&["a young cat"])?;
+    /// let similarities = texts.matmul(query.t()?)?; // [3, 1]
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Encoder::embed`].
+    pub fn embed_tensor<T: AsRef<str>>(&self, texts: &[T]) -> Result<Tensor> {
+        let tokens = texts.iter().map(|text| self.tokens(text.as_ref()));
+        self.embed_tokens(&tokens.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Returns the vectors of texts that are tokens already, as the rows of a tensor of `f32`.
+    ///
+    /// ```no_run
+    /// use scry_models::{Device, Encoder};
+    ///
+    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let tokens = encoder.tokens("a cat")?; // [CLS] a cat [SEP]
+    /// assert_eq!(*encoder.embed_tokens(&[tokens])?.shape(), [1, 384]);
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a text without tokens, with more than
+    /// [`max_length`](Self::max_length), or with one beyond the vocabulary; [`ErrorKind::Gpu`].
+    pub fn embed_tokens<T: AsRef<[u32]>>(&self, texts: &[T]) -> Result<Tensor> {
+        const CALL: &str = "Encoder::embed_tokens";
+        for (position, text) in texts.iter().enumerate() {
+            self.check_tokens(CALL, position, text.as_ref())?;
+        }
+        let run = || self.run(&texts.iter().map(AsRef::as_ref).collect::<Vec<_>>());
+        run().map_err(|error: Error| error.in_call(CALL))
+    }
+
+    fn run(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        let device = self.plan.device();
+        if texts.is_empty() {
+            return Ok(Tensor::zeros([0, self.dimensions()], DType::F32, device)?);
+        }
+        if texts.len() <= self.max_batch {
+            return self.batch(texts);
+        }
+        // Texts of similar lengths share a batch.
+        let mut order: Vec<usize> = (0..texts.len()).collect();
+        order.sort_by_key(|position| texts[*position].len());
+        let sorted: Vec<&[u32]> = order.iter().map(|position| texts[*position]).collect();
+        let batches = sorted.chunks(self.max_batch).map(|texts| self.batch(texts));
+        let batches = batches.collect::<Result<Vec<_>>>()?;
+        let all = Tensor::concat(&batches.iter().collect::<Vec<_>>(), 0)?;
+        let mut places = vec![0u32; order.len()];
+        (0u32..).zip(&order).for_each(|(place, position)| places[*position] = place);
+        Ok(all.index_select(0, &Tensor::from_slice(&places, [places.len()], device)?)?)
+    }
+
+    /// Submits a batch, and returns its vectors.
+    fn batch(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        let longest = texts.iter().map(|text| text.len()).max().unwrap_or(1);
+        let length = longest.next_multiple_of(LENGTH_STEP).min(self.config.max_length);
+        // Beyond the vocabulary: padding.
+        let mut tokens = vec![u32::MAX; texts.len() * length];
+        for (row, text) in tokens.chunks_exact_mut(length).zip(texts) {
+            row[..text.len()].copy_from_slice(text);
+        }
+        let tokens = Tensor::from_slice(&tokens, [texts.len(), length], self.plan.device())?;
+        let positions = self.positions.i(..length as i64)?;
+        Ok(self.plan.run(&[("tokens", &tokens), ("positions", &positions)])?.remove(0))
+    }
+
+    fn check_tokens(&self, call: &'static str, position: usize, text: &[u32]) -> Result<()> {
+        let error = |problem, help| Err(Error::new(call, ErrorKind::Value, problem, help));
+        let (count, limit) = (text.len(), self.config.max_length);
+        if !(1..=limit).contains(&count) {
+            let problem = format!("text {position} has {count} tokens, not 1 to {limit}");
+            return error(problem, "use the tokens of `Encoder::tokens`, which truncates");
+        }
+        let vocabulary = self.config.vocabulary;
+        if let Some(token) = text.iter().find(|token| **token as usize >= vocabulary) {
+            let problem =
+                format!("text {position} has token {token}, of a vocabulary of {vocabulary}");
+            return error(problem, "use the tokens of this model's tokenizer");
+        }
+        Ok(())
+    }
+
+    /// Returns the tokens of a text with those that the model adds, truncated to
+    /// [`max_length`](Self::max_length).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tokenizer`].
+    pub fn tokens(&self, text: &str) -> Result<Vec<u32>> {
+        let options =
+            EncodeOptions { max_len: Some(self.config.max_length), ..EncodeOptions::default() };
+        self.tokenizer.encode_with(text, options)
+    }
+
+    /// Returns the number of elements of a vector.
+    #[must_use]
+    pub fn dimensions(&self) -> usize {
+        self.config.hidden
+    }
+
+    /// Returns the most tokens of a text, with those that the model adds.
+    #[must_use]
+    pub fn max_length(&self) -> usize {
+        self.config.max_length
+    }
+
+    /// Returns the tokenizer.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Returns the device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.plan.device()
+    }
+
+    /// Returns the compiled graph, for reports of its kernels and memory.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder")
+            .field("dimensions", &self.dimensions())
+            .field("layers", &self.config.layers)
+            .field("max_length", &self.max_length())
+            .field("device", &self.device().name())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! How an encoder is loaded.
+
+use std::path::Path;
+
+use scry_tensor::{DType, Device};
+
+use super::Encoder;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Options for loading an [`Encoder`]: see [`Encoder::options`].
+#[derive(Debug, Clone)]
+#[must_use = "`load` loads the encoder"]
+pub struct EncoderOptions {
+    pub(super) dtype: DType,
+    pub(super) max_length: Option<usize>,
+}
+
+impl Default for EncoderOptions {
+    fn default() -> Self {
+        Self { dtype: DType::F32, max_length: None }
+    }
+}
+
+impl EncoderOptions {
+    /// Sets the type of weights and intermediate results: `f32`, which is the default, `f16` or
+    /// `bf16`. Products, sums, norms and softmax accumulate in `f32`; vectors are `f32`.
+    pub fn dtype(mut self, dtype: DType) -> Self {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Sets the most tokens of a text: at least 2, and at most the positions of the model, or
+    /// loading fails. By default it is that of the model's files.
+    pub fn max_length(mut self, tokens: usize) -> Self {
+        self.max_length = Some(tokens);
+        self
+    }
+
+    /// Loads an encoder from a folder: see [`Encoder::load`].
+    ///
+    /// # Errors
+    /// As [`Encoder::load`]; [`ErrorKind::DType`] for other types than floats;
+    /// [`ErrorKind::Value`] if the model has no such length.
+    pub fn load(self, folder: impl AsRef<Path>, device: &Device) -> Result<Encoder> {
+        const CALL: &str = "Encoder::load";
+        if !self.dtype.is_float() {
+            let problem = format!("cannot compute with {}", self.dtype);
+            return Err(Error::new(CALL, ErrorKind::DType, problem, "use f32, f16 or bf16"));
+        }
+        Encoder::new(folder.as_ref(), device, self).map_err(|error| error.in_call(CALL))
+    }
+}

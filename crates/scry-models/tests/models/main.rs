@@ -1,0 +1,10 @@
+//! Tests of ready models: tiny ones with random weights, against plain loops on the host, and the
+//! real ones if `SCRY_MODELS_DIR` has them.
+
+mod bert;
+mod decoding;
+mod encoding;
+mod files;
+mod llama;
+mod real;
+mod support;

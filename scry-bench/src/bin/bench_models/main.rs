@@ -1,0 +1,173 @@
+//! Measures models beside PyTorch and transformers. See README.md.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use scry_models::{DType, Device, Encoder};
+
+mod cold;
+mod decoder;
+mod encoder;
+mod gguf;
+
+use scry_bench::table::{Goal, Row, Table};
+use scry_bench::torch::Torch;
+
+/// Measures models. Exits with 1 if a goal is missed, with 2 if a result is wrong or something
+/// could not be measured.
+#[derive(Parser)]
+struct Arguments {
+    /// Only this part: encoder, shapes, cold or decoder; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Measurements of each number.
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    samples: usize,
+    /// Our device, as `Device::open` selects it.
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// The Python that has PyTorch and transformers; `none` omits the comparison, and needs a
+    /// folder that an earlier run has written.
+    #[arg(long, default_value = "python3")]
+    python: String,
+    /// Folder for the models; a temporary one by default.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Layers of the decoder.
+    #[arg(long, default_value_t = 30)]
+    layers: usize,
+    /// Omit what torch.compile needs minutes for.
+    #[arg(long)]
+    quick: bool,
+    /// Internal: print the seconds of a process until its first vector.
+    #[arg(long, hide = true)]
+    child: bool,
+}
+
+/// The context of all parts.
+pub struct Bench {
+    gpu: Device,
+    torch: Option<Torch>,
+    folder: PathBuf,
+    arguments: Arguments,
+    table: Table,
+}
+
+/// A part of the comparison.
+type Part = fn(&mut Bench) -> Result<()>;
+
+const PARTS: [(&str, Part); 4] = [
+    ("encoder", encoder::run),
+    ("shapes", encoder::shapes),
+    ("decoder", decoder::run),
+    ("cold", cold::run),
+];
+
+fn main() -> ExitCode {
+    let start = Instant::now();
+    let arguments = Arguments::parse();
+    let result = if arguments.child { cold::child(start, &arguments) } else { run(arguments) };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("bench_models: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<bool> {
+    if arguments.samples == 0 {
+        bail!("--samples must be at least 1");
+    }
+    let names = PARTS.map(|(name, _)| name);
+    if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("there is no part `{unknown}`, only {}", names.join(", "));
+    }
+    let temporary = tempfile::tempdir()?;
+    let folder = arguments.folder.clone().unwrap_or_else(|| temporary.path().to_owned());
+    std::fs::create_dir_all(&folder)?;
+    let torch = match arguments.python.as_str() {
+        "none" => None,
+        python => {
+            let settings = format!("FOLDER = {folder:?}\nLAYERS = {}\n", arguments.layers);
+            Some(Torch::start(python, &(settings + include_str!("torch.py")))?)
+        }
+    };
+    let gpu = Device::open(&arguments.device)?;
+    println!("ours: {} ({})", gpu.name(), gpu.info().driver);
+    if let Some(torch) = &torch {
+        println!("peer: {}", torch.name);
+    }
+    let mut bench = Bench { gpu, torch, folder, arguments, table: Table::default() };
+    bench.table.heading();
+    for (name, part) in PARTS {
+        let only = &bench.arguments.only;
+        if only.is_empty() || only.iter().any(|only| only == name) {
+            part(&mut bench).with_context(|| format!("part `{name}`"))?;
+        }
+    }
+    Ok(bench.table.finish())
+}
+
+impl Bench {
+    fn encoder(&self, dtype: DType) -> Result<Encoder> {
+        load(&self.folder, &self.gpu, dtype)
+    }
+
+    /// Returns the median of our seconds, and of PyTorch's functions with as many calls, measured
+    /// by turns. A function that fails has NaN.
+    fn medians(
+        &mut self,
+        calls: usize,
+        mut ours: impl FnMut() -> Result<()>,
+        theirs: &[(&str, &[usize])],
+    ) -> Result<Vec<f64>> {
+        let mut times = vec![Vec::new(); 1 + theirs.len()];
+        // One peer after the other: each is compiled once, and only the latest is kept.
+        let mut measure = |times: &mut Vec<f64>| -> Result<()> {
+            self.gpu.wait()?;
+            let start = Instant::now();
+            for _ in 0..calls {
+                ours()?;
+            }
+            self.gpu.wait()?;
+            times.push(start.elapsed().as_secs_f64() / calls as f64);
+            Ok(())
+        };
+        measure(&mut Vec::new())?;
+        for nth in 0..theirs.len().max(1) {
+            for _ in 0..self.arguments.samples {
+                measure(&mut times[0])?;
+                if let (Some(torch), Some((name, numbers))) = (&mut self.torch, theirs.get(nth)) {
+                    let numbers = [&[calls], *numbers].concat();
+                    times[nth + 1].push(torch.measure(name, &numbers)?);
+                }
+            }
+        }
+        Ok(times.into_iter().map(median).collect())
+    }
+
+    fn row(&mut self, name: &str, rate: String, ours: f64, peer: &str, theirs: f64, goal: Goal) {
+        let goal = if theirs.is_nan() { Goal::None } else { goal };
+        self.table.row(&Row { name, rate, ours, peer, theirs, goal });
+    }
+}
+
+/// Loads the encoder that PyTorch has written.
+fn load(folder: &Path, gpu: &Device, dtype: DType) -> Result<Encoder> {
+    Ok(Encoder::options().dtype(dtype).load(folder.join("encoder"), gpu)?)
+}
+
+/// Returns the median; NaN of no numbers, and if one is NaN.
+fn median(mut times: Vec<f64>) -> f64 {
+    if times.is_empty() || times.iter().any(|time| time.is_nan()) {
+        return f64::NAN;
+    }
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
