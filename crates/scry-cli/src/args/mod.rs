@@ -10,7 +10,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use scry_ir::OverrideValue;
 
-pub use self::model::{Model, ModelGenerate, ModelInfo, ModelSearch};
+pub use self::model::Model;
+#[cfg(feature = "models")]
+pub use self::model::{ModelGenerate, ModelInfo, ModelSearch};
 use crate::help;
 
 /// Check, run and compare WGSL compute kernels on GPUs and CPUs.
