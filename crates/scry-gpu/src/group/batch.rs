@@ -44,9 +44,7 @@ impl Batch {
         op: ReduceOp,
     ) -> Result<&mut Self> {
         const NAME: &str = "Batch::all_reduce";
-        let (source, destination) =
-            (Side::new("source", &source), Side::new("destination", &destination));
-        self.collective(NAME, group, Operation::AllReduce(op), (Some(source), Some(destination)))
+        self.exchange(NAME, group, Operation::AllReduce(op), (&source, &destination))
     }
 
     /// Adds a collective. Copies the source of rank `root` to the destination of every rank, as
@@ -75,14 +73,7 @@ impl Batch {
     ) -> Result<&mut Self> {
         const NAME: &str = "Batch::broadcast";
         group.check_rank(NAME, "`root`", root)?;
-        let (source, destination) =
-            (Side::new("source", &source), Side::new("destination", &destination));
-        self.collective(
-            NAME,
-            group,
-            Operation::Broadcast { root },
-            (Some(source), Some(destination)),
-        )
+        self.exchange(NAME, group, Operation::Broadcast { root }, (&source, &destination))
     }
 
     /// Adds a collective. Combines the elements that the ranks have at each index for rank `root`,
@@ -113,14 +104,7 @@ impl Batch {
     ) -> Result<&mut Self> {
         const NAME: &str = "Batch::reduce";
         group.check_rank(NAME, "`root`", root)?;
-        let (source, destination) =
-            (Side::new("source", &source), Side::new("destination", &destination));
-        self.collective(
-            NAME,
-            group,
-            Operation::Reduce { op, root },
-            (Some(source), Some(destination)),
-        )
+        self.exchange(NAME, group, Operation::Reduce { op, root }, (&source, &destination))
     }
 
     /// Adds a collective. Concatenates the sources of all ranks, as [`DeviceGroup::all_gather`]
@@ -148,9 +132,7 @@ impl Batch {
         destination: D,
     ) -> Result<&mut Self> {
         const NAME: &str = "Batch::all_gather";
-        let (source, destination) =
-            (Side::new("source", &source), Side::new("destination", &destination));
-        self.collective(NAME, group, Operation::AllGather, (Some(source), Some(destination)))
+        self.exchange(NAME, group, Operation::AllGather, (&source, &destination))
     }
 
     /// Adds a collective. Combines the elements that the ranks have at each index, a part for each
@@ -180,14 +162,7 @@ impl Batch {
         op: ReduceOp,
     ) -> Result<&mut Self> {
         const NAME: &str = "Batch::reduce_scatter";
-        let (source, destination) =
-            (Side::new("source", &source), Side::new("destination", &destination));
-        self.collective(
-            NAME,
-            group,
-            Operation::ReduceScatter(op),
-            (Some(source), Some(destination)),
-        )
+        self.exchange(NAME, group, Operation::ReduceScatter(op), (&source, &destination))
     }
 
     /// Adds a collective. Sends a part of the source to each rank, as [`DeviceGroup::all_to_all`]
@@ -215,9 +190,7 @@ impl Batch {
         destination: D,
     ) -> Result<&mut Self> {
         const NAME: &str = "Batch::all_to_all";
-        let (source, destination) =
-            (Side::new("source", &source), Side::new("destination", &destination));
-        self.collective(NAME, group, Operation::AllToAll, (Some(source), Some(destination)))
+        self.exchange(NAME, group, Operation::AllToAll, (&source, &destination))
     }
 
     /// Adds a collective. Sends the elements to rank `to`, as [`DeviceGroup::send`] does.
@@ -275,6 +248,19 @@ impl Batch {
         group.check_peer(NAME, "`from`", from)?;
         let destination = Side::new("destination", &destination);
         self.collective(NAME, group, Operation::Recv { from }, (None, Some(destination)))
+    }
+
+    /// Adds a collective that has a source and a destination on every rank.
+    fn exchange<S: Elements, D: Elements>(
+        &mut self,
+        function: &'static str,
+        group: &DeviceGroup,
+        operation: Operation,
+        (source, destination): (&S, &D),
+    ) -> Result<&mut Self> {
+        let source = Side::new("source", source);
+        let destination = Side::new("destination", destination);
+        self.collective(function, group, operation, (Some(source), Some(destination)))
     }
 
     fn collective(
