@@ -18,7 +18,8 @@ use crate::error::{Call, Error, Result};
 use crate::lower::RowIteration;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::Layout;
-use crate::stored::{Stored, check_bindings};
+use crate::sharding::{RowShard, slice, split_rows};
+use crate::stored::{Stored, check_bindings, map_shards};
 
 /// A plan for sizes of the named dimensions.
 pub(crate) struct Specialised {
@@ -37,6 +38,8 @@ pub(crate) struct Specialised {
     recordings: Recordings,
     /// How the kernels of the library compute, by position of the kernel.
     pub(crate) variants: Vec<Option<String>>,
+    /// The number of launches that each kernel is split into.
+    pub(crate) shards: Vec<usize>,
 }
 
 /// Called with the batch, the position of a kernel and each of its results, after it was added.
@@ -53,6 +56,8 @@ pub(super) enum Prepared {
     /// Results that become 0, and then the launch.
     User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
     Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
+    /// Launches of shards, because buffers are above the limit of a binding.
+    Shards(Vec<Prepared>),
 }
 
 /// What the result of an operation of the library is before the operation.
@@ -85,9 +90,20 @@ impl Prepared {
                 }
                 launch.as_ref().map_or(Ok(()), |launch| batch.run_prepared(launch).map(|_| ()))
             }
+            Self::Shards(launches) => launches.iter().try_for_each(|it| it.add_to(batch)),
             Self::Copies(pairs) => {
                 pairs.iter().try_for_each(|(from, to)| batch.copy(from, to).map(|_| ()))
             }
+        }
+    }
+}
+
+impl Prepared {
+    /// Returns the number of launches that a kernel is split into.
+    fn shards(&self) -> usize {
+        match self {
+            Self::Shards(launches) => launches.len(),
+            _ => 1,
         }
     }
 }
@@ -167,7 +183,7 @@ impl Specialised {
         let buffers = grouped.buffers.iter().enumerate().map(buffer);
         let buffers: scry_gpu::Result<Vec<_>> = buffers.collect();
         let buffers = buffers.map_err(|error| call.gpu(error))?;
-        let (prepared, variants) = (Vec::new(), Vec::new());
+        let (prepared, variants, shards) = (Vec::new(), Vec::new(), Vec::new());
         let mut overwritten = vec![false; buffers.len()];
         for kernel in &grouped.kernels {
             overwritten[kernel.result.index()] = matches!(kernel.work, Work::Map { .. });
@@ -183,6 +199,7 @@ impl Specialised {
             prepared,
             recordings: Recordings::default(),
             variants,
+            shards,
         };
         new.prepare_all(target)?;
         Ok(new)
@@ -228,6 +245,7 @@ impl Specialised {
             let buffer =
                 |id: BufferId| self.buffers[id.index()].as_ref().or(stand_ins[id.index()].as_ref());
             let (prepared, variant) = self.prepare(target, position, buffer)?;
+            let shards = prepared.shards();
             let is_own = |id: &BufferId| self.buffers[id.index()].is_some();
             let is_own = kernel.operands().iter().chain(&kernel.results()).all(is_own);
             let is_constant =
@@ -242,6 +260,7 @@ impl Specialised {
                 false => prepared,
             };
             self.variants.push(variant);
+            self.shards.push(shards);
             self.prepared.push(is_own.then_some(prepared));
         }
         Ok(())
@@ -261,12 +280,23 @@ impl Specialised {
         if kernel.results().iter().all(is_empty) {
             return Ok((Prepared::Nothing, None));
         }
-        let sizes = kernel.operands().into_iter().filter_map(&buffer).map(|it| it.byte_size());
-        check_bindings(node.call, target.runtime, sizes, result.byte_size())
-            .map_err(|error| error.in_scope(&node.scope))?;
+        let in_scope = |error: Error| error.in_scope(&node.scope);
+        let check = || {
+            let operands = kernel.operands();
+            let sizes = operands.into_iter().filter_map(&buffer).map(|it| it.byte_size());
+            check_bindings(node.call, target.runtime, sizes, result.byte_size()).map_err(in_scope)
+        };
         let prepared = match &kernel.work {
-            Work::Map { .. } => self.prepare_map(target, position, &buffer, result),
-            Work::Rows(work) => prepare_rows(target, work, &buffer, result),
+            Work::Map { .. } => {
+                return self.prepare_map(target, position, &buffer, result).map_err(in_scope);
+            }
+            Work::Rows(work) => match prepare_row_shards(target, work, &buffer, result) {
+                Some(shards) => shards,
+                None => {
+                    check()?;
+                    prepare_rows(target, work, &buffer, result)
+                }
+            },
             Work::Library { library, operands, .. } => {
                 let operands: Vec<_> = operands
                     .iter()
@@ -281,9 +311,14 @@ impl Specialised {
                     None if library.accumulates() => Initial::Zero(result.clone()),
                     None => Initial::Any,
                 };
-                library.prepare(target.runtime, &operands, result).map(|op| named(initial, op))
+                let to = (result, &kernel.shape);
+                let ops = library.prepare_shards(node.call, target.runtime, &operands, to);
+                return ops.map(|ops| named_shards(initial, ops)).map_err(in_scope);
             }
-            Work::User { .. } => prepare_user(kernel, &buffer),
+            Work::User { .. } => {
+                check()?;
+                prepare_user(kernel, &buffer)
+            }
             Work::Write { new, region, dtype } => {
                 let from = buffer(*new).unwrap_or(result);
                 let copies = regions::copies(region, dtype.size(), from, result);
@@ -298,6 +333,7 @@ impl Specialised {
                 }
                 let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
                 let (dtype, indices_dtype) = (*dtype, *index_dtype);
+                check()?;
                 let rows = regions::Rows { new, indices, dtype, indices_dtype };
                 rows.prepare(target.runtime, result, sizes).map(|op| named(Initial::Any, op))
             }
@@ -312,8 +348,9 @@ impl Specialised {
         position: usize,
         buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
         result: &UntypedBuffer,
-    ) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    ) -> Result<(Prepared, Option<String>)> {
         let kernel = &self.grouped.kernels[position];
+        let call = self.node_of(kernel).call;
         let Work::Map { map, operands, arguments, gathered } = &kernel.work else {
             return Ok((Prepared::Nothing, None));
         };
@@ -331,9 +368,26 @@ impl Specialised {
             arguments,
         };
         let in_place = self.memory.in_place[position];
-        let (launch, is_compiled) = target.runtime.prepare(&launch, result, in_place)?;
-        target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-        Ok((Prepared::Map(launch), None))
+        let bytes = self.grouped.buffers[kernel.result.index()].bytes as u64;
+        let shards = map_shards(call, target.runtime, &launch, bytes)?;
+        let prepare = || -> scry_gpu::Result<(Prepared, u64)> {
+            match &shards {
+                None => {
+                    let (launch, is_compiled) =
+                        target.runtime.prepare(&launch, result, in_place)?;
+                    Ok((Prepared::Map(launch), is_compiled.into()))
+                }
+                Some(shards) => {
+                    let (launches, compiled) =
+                        target.runtime.prepare_shards(&launch, shards, result, in_place)?;
+                    let launches = launches.into_iter().map(Prepared::Map);
+                    Ok((Prepared::Shards(launches.collect()), compiled))
+                }
+            }
+        };
+        let (prepared, compiled) = prepare().map_err(|error| call.gpu(error))?;
+        target.compiles.fetch_add(compiled, Ordering::Relaxed);
+        Ok((prepared, None))
     }
 
     /// Returns the node that a kernel computes last.
@@ -525,6 +579,53 @@ fn out_of_memory(
 fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
     let variant = op.explain().variant().to_owned();
     (Prepared::Library(initial, Box::new(op)), Some(variant))
+}
+
+/// Returns the parts of an operation of the kernel library with the name of their variant.
+fn named_shards(initial: Initial, ops: Vec<scry_kernels::Op>) -> (Prepared, Option<String>) {
+    let (mut shards, mut variant, mut initial) = (Vec::new(), None, Some(initial));
+    for op in ops {
+        let (prepared, name) = named(initial.take().unwrap_or(Initial::Any), op);
+        shards.push(prepared);
+        variant = variant.or(name);
+    }
+    match shards.len() {
+        1 => (shards.pop().unwrap_or(Prepared::Nothing), variant),
+        _ => (Prepared::Shards(shards), variant),
+    }
+}
+
+/// Prepares the shards of a row kernel; `None` if the device binds all of its buffers, or it cannot
+/// be split.
+fn prepare_row_shards<'b>(
+    target: Target<'_>,
+    work: &RowWork,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+    result: &UntypedBuffer,
+) -> Option<scry_gpu::Result<(Prepared, Option<String>)>> {
+    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
+    let sizes: Vec<u64> = operands.iter().map(|it| it.byte_size()).collect();
+    let limit = target.runtime.max_binding();
+    if sizes.iter().chain([&result.byte_size()]).all(|bytes| *bytes <= limit) {
+        return None;
+    }
+    let RowWork { program, rows, columns, walks, arguments, .. } = work;
+    let row_bytes = program.row_bytes(*columns as usize);
+    let shards = split_rows(program, (*rows, walks), (row_bytes, &sizes), limit)?;
+    let prepare = |shard: &RowShard| -> scry_gpu::Result<Prepared> {
+        let RowShard { rows, walks, result: bytes, operands: ranges } = shard;
+        let buffers = operands.iter().zip(ranges).map(|(it, range)| slice(it, range));
+        let buffers = buffers.collect::<scry_gpu::Result<Vec<_>>>()?;
+        let buffers: Vec<&UntypedBuffer> = buffers.iter().collect();
+        let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
+        let result = slice(result, bytes)?;
+        let (launch, is_compiled) =
+            target.runtime.prepare_rows(program, &iteration, &buffers, &result)?;
+        target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+        Ok(Prepared::Map(launch))
+    };
+    let launches = shards.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>();
+    Some(launches.map(|launches| (Prepared::Shards(launches), Some("rows".to_owned()))))
 }
 
 /// Prepares a row kernel, and counts it if it is compiled.
