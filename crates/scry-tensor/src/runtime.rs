@@ -20,7 +20,7 @@ use crate::lower::{
 };
 use crate::result_pool::ResultPool;
 use crate::shape::Layout;
-use crate::sharding::{self, MapShard};
+use crate::sharding::{self, MapShard, MapShards};
 
 /// The runtimes of devices with tensors.
 static OPEN: Mutex<Vec<Weak<Runtime>>> = Mutex::new(Vec::new());
@@ -165,7 +165,7 @@ impl Runtime {
     pub(crate) fn run_shards(
         &self,
         launch: &MapLaunch<'_>,
-        shards: &[MapShard],
+        shards: &MapShards,
         bytes: usize,
     ) -> Result<UntypedBuffer> {
         let result = self.result(bytes)?;
@@ -182,11 +182,12 @@ impl Runtime {
     pub(crate) fn prepare_shards(
         &self,
         launch: &MapLaunch<'_>,
-        shards: &[MapShard],
+        shards: &MapShards,
         result: &UntypedBuffer,
         in_place: Option<u32>,
     ) -> Result<(Vec<PreparedLaunch>, u64)> {
-        let map = launch.map.of_shard(launch.sizes.len() as u32);
+        let MapShards { sizes, shards } = shards;
+        let map = launch.map.of_shard(sizes.len() as u32);
         let (mut launches, mut compiled) = (Vec::with_capacity(shards.len()), 0);
         for MapShard { shard, result: bytes, operands } in shards {
             let buffers = launch.operands.iter().zip(operands);
@@ -197,7 +198,7 @@ impl Runtime {
             let mut arguments = launch.arguments.to_vec();
             if map.has_coordinates() {
                 arguments.extend(shard.starts.iter().map(|start| *start as u32));
-                arguments.push(shard.start(launch.sizes) as u32);
+                arguments.push(shard.start(sizes) as u32);
             }
             let part = MapLaunch {
                 map: &map,

@@ -11,7 +11,7 @@ use std::ops::Range;
 use scry_gpu::UntypedBuffer;
 
 use crate::dtype::DType;
-use crate::lower::{GatherAxis, RowProgram, RowWalk};
+use crate::lower::{GatherAxis, RowProgram, RowWalk, merge_axes};
 use crate::runtime::MapLaunch;
 use crate::shape::Layout;
 
@@ -97,11 +97,13 @@ pub(crate) fn result_unit(sizes: &[usize], axis: usize, dtype: DType) -> usize {
 }
 
 /// Returns the bytes of a buffer that are bound for elements from the first to the last position.
-fn bound(first: i64, last: i64, dtype: DType, buffer: u64) -> Option<Range<u64>> {
-    let size = dtype.size() as u64;
-    let start = u64::try_from(first).ok()? * size / ALIGNMENT * ALIGNMENT;
-    let end = ((u64::try_from(last).ok()? + 1) * size).next_multiple_of(4);
-    (end <= buffer).then_some(start..end)
+/// Positions out of the buffer are those of other pieces of a joined tensor: what is loaded there
+/// is not used.
+fn bound(first: i64, last: i64, dtype: DType, buffer: u64) -> Range<u64> {
+    let (size, all) = (dtype.size() as u64, buffer / dtype.size() as u64);
+    let within = |position: i64| u64::try_from(position).unwrap_or(0).min(all.saturating_sub(1));
+    let start = within(first) * size / ALIGNMENT * ALIGNMENT;
+    start..((within(last) + 1) * size).next_multiple_of(4).min(buffer)
 }
 
 /// Returns the first and the last position of strides from an offset.
@@ -118,7 +120,7 @@ fn bound_layout(
     gathered: Option<GatherAxis>,
     dtype: DType,
     buffer: u64,
-) -> Option<Range<u64>> {
+) -> Range<u64> {
     let axes = layout.shape.iter().copied().zip(layout.strides.iter().copied());
     let gathered = gathered.map(|axis| (axis.size.max(1), axis.stride));
     let (first, last) = extent(layout.offset, axes.chain(gathered));
@@ -134,32 +136,43 @@ pub(crate) struct MapShard {
     pub(crate) operands: Vec<(Range<u64>, Layout)>,
 }
 
+/// The launches of a map.
+pub(crate) struct MapShards {
+    /// The sizes of the result, of which shards are parts: axes that need not be apart are merged.
+    pub(crate) sizes: Vec<usize>,
+    pub(crate) shards: Vec<MapShard>,
+}
+
 /// Splits a map. Returns `None` if it cannot be split into shards with bindings of at most `limit`
 /// bytes.
-pub(crate) fn split_map(launch: &MapLaunch<'_>, limit: u64) -> Option<Vec<MapShard>> {
-    let MapLaunch { map, sizes, operands, .. } = launch;
-    let bind = |shard: &Shard| -> Option<MapShard> {
+pub(crate) fn split_map(launch: &MapLaunch<'_>, limit: u64) -> Option<MapShards> {
+    let MapLaunch { map, operands, .. } = launch;
+    let layouts: Vec<Layout> = operands.iter().map(|(_, layout)| layout.clone()).collect();
+    let (sizes, layouts) = match map.needs_axes() {
+        true => (launch.sizes.to_vec(), layouts),
+        false => merge_axes(launch.sizes, &layouts),
+    };
+    let bind = |shard: &Shard| {
         let mut parts = Vec::with_capacity(operands.len());
-        for (n, (buffer, layout)) in operands.iter().enumerate() {
+        for (n, ((buffer, _), layout)) in operands.iter().zip(&layouts).enumerate() {
             let (dtype, gathered) = (map.operands[n], launch.gathered);
             let gathered = gathered.filter(|_| map.is_gathered(n));
             let mut layout = shard.of(layout);
-            let range = bound_layout(&layout, gathered, dtype, buffer.byte_size())?;
+            let range = bound_layout(&layout, gathered, dtype, buffer.byte_size());
             layout.offset -= range.start as i64 / dtype.size() as i64;
             parts.push((range, layout));
         }
-        let result = shard.bytes(sizes, map.output);
-        Some(MapShard { shard: shard.clone(), result, operands: parts })
+        let result = shard.bytes(&sizes, map.output);
+        MapShard { shard: shard.clone(), result, operands: parts }
     };
     let length = |range: &Range<u64>| range.end - range.start;
     let fits = |shard: &Shard| {
-        bind(shard).is_some_and(|it| {
-            length(&it.result) <= limit
-                && it.operands.iter().all(|(range, _)| length(range) <= limit)
-        })
+        let MapShard { result, operands, .. } = bind(shard);
+        length(&result) <= limit && operands.iter().all(|(range, _)| length(range) <= limit)
     };
-    let shards = split(sizes, &|axis| result_unit(sizes, axis, map.output), &fits)?;
-    shards.iter().map(bind).collect()
+    let shards = split(&sizes, &|axis| result_unit(&sizes, axis, map.output), &fits)?;
+    let shards = shards.iter().map(bind).collect();
+    Some(MapShards { sizes, shards })
 }
 
 /// The launch of some rows of a row kernel.
@@ -195,7 +208,7 @@ pub(crate) fn split_rows(
             let extents = own.map(|(_, walk)| walk.extent(count));
             let all = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
             let (first, last) = all?;
-            operands.push(bound(first, last, program.operands[n], *buffer)?);
+            operands.push(bound(first, last, program.operands[n], *buffer));
         }
         for (access, walk) in program.accesses.iter().zip(&mut moved) {
             let n = access.operand as usize;

@@ -12,7 +12,7 @@ use crate::op::packed_bytes;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::scalar;
 use crate::shape::{Layout, Shape, check_count};
-use crate::sharding::{self, MapShard};
+use crate::sharding::{self, MapShards};
 
 /// Elements of one type in a buffer of a device.
 #[derive(Clone)]
@@ -140,7 +140,7 @@ pub(crate) fn map_shards(
     runtime: &Runtime,
     launch: &MapLaunch<'_>,
     result: u64,
-) -> Result<Option<Vec<MapShard>>> {
+) -> Result<Option<MapShards>> {
     let sizes = || launch.operands.iter().map(|(buffer, _)| buffer.byte_size());
     let limit = runtime.max_binding();
     if sizes().chain([result]).all(|bytes| bytes <= limit) {

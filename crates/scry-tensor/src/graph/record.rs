@@ -14,7 +14,7 @@ use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Wor
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
 use super::regions;
-use crate::error::{Call, Error, Result};
+use crate::error::{Call, Error, ErrorKind, Result};
 use crate::lower::RowIteration;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::Layout;
@@ -164,6 +164,7 @@ impl Specialised {
         states: &[UntypedBuffer],
     ) -> Result<Self> {
         let device = target.runtime.device();
+        check_sizes(device, &graph, &grouped)?;
         let allocate = |bytes: &u64| device.alloc_untyped(None, *bytes as usize);
         let arenas: scry_gpu::Result<Vec<_>> = memory.arenas.iter().map(allocate).collect();
         let arenas = arenas.map_err(|error| out_of_memory(call, error, &grouped, &memory))?;
@@ -392,10 +393,7 @@ impl Specialised {
 
     /// Returns the node that a kernel computes last.
     pub(crate) fn node_of(&self, kernel: &Kernel) -> &BoundNode {
-        // Copies compute no node, but store the value of one.
-        let stored = kernel.value.as_ref().map(|(node, _)| node);
-        let node = kernel.nodes.last().or(stored).map_or(0, |node| node.index());
-        &self.graph.nodes[node]
+        last_node(&self.graph, kernel)
     }
 
     /// Adds the kernels to a batch, and returns the outputs. Inputs are packed. `after`, if any, is
@@ -551,6 +549,30 @@ impl Specialised {
         };
         Ok((run, self.outputs(target, &given)))
     }
+}
+
+/// Returns the node that a kernel computes last.
+fn last_node<'g>(graph: &'g BoundGraph, kernel: &Kernel) -> &'g BoundNode {
+    // Copies compute no node, but store the value of one.
+    let stored = kernel.value.as_ref().map(|(node, _)| node);
+    let node = kernel.nodes.last().or(stored).map_or(0, |node| node.index());
+    &graph.nodes[node]
+}
+
+/// Checks that the device allocates buffers for all results.
+fn check_sizes(device: &Device, graph: &BoundGraph, grouped: &Grouped) -> Result<()> {
+    let limit = device.info().limits.max_buffer_size;
+    let bytes = |id: &BufferId| grouped.buffers[id.index()].bytes as u64;
+    for kernel in &grouped.kernels {
+        let results = kernel.results();
+        let Some(result) = results.iter().find(|id| bytes(id) > limit) else { continue };
+        let (node, bytes, name) = (last_node(graph, kernel), bytes(result), device.name());
+        let problem =
+            format!("the result has {bytes} bytes in memory, but a buffer of {name} at most {limit}");
+        let help = "compute parts of it, one after the other, or use a smaller element type";
+        return Err(node.call.error(ErrorKind::TooLarge, problem, help).in_scope(&node.scope));
+    }
+    Ok(())
 }
 
 /// Returns an error of the device with the operation, the line and the scope of a node.

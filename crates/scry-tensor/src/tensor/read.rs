@@ -211,10 +211,31 @@ impl Stored {
         waiting: Waiting,
     ) -> Result<Vec<T>> {
         self.check_element::<T>(call)?;
-        match self.contiguous_by(call, waiting).await?.slice(call)? {
+        let packed = match self.contiguous_by(call, waiting).await {
+            // A view that no launch copies, because each part is all over a large buffer.
+            Err(error) if error.kind() == ErrorKind::TooLarge => {
+                check_count(call, self.shape(), self.dtype)?;
+                let bytes = waiting.download(call, &self.buffer).await?;
+                return Ok(element::from_bytes(&self.gathered(&bytes)));
+            }
+            packed => packed?,
+        };
+        match packed.slice(call)? {
             None => Ok(Vec::new()),
             Some(part) => Ok(element::from_bytes(&waiting.download(call, &part).await?)),
         }
+    }
+
+    /// Returns the bytes of the elements in row-major order, of those of the whole buffer.
+    fn gathered(&self, bytes: &[u8]) -> Vec<u8> {
+        let size = self.dtype.size();
+        let axes = self.shape().iter().zip(&self.layout.strides);
+        let starts = axes.fold(vec![self.layout.offset], |starts, (count, stride)| {
+            let along = |start: i64| (0..*count as i64).map(move |at| start + at * stride);
+            starts.into_iter().flat_map(along).collect()
+        });
+        let element = |start: i64| &bytes[start as usize * size..][..size];
+        starts.into_iter().flat_map(element).copied().collect()
     }
 
     /// Returns the same elements in row-major order without gaps, copied if necessary.
