@@ -201,9 +201,8 @@ pub(crate) fn split_rows(
         }
         let mut operands = Vec::with_capacity(buffers.len());
         for (n, buffer) in buffers.iter().enumerate() {
-            let is_own = |(access, _): &(usize, &RowWalk)| {
-                program.accesses[*access].operand as usize == n
-            };
+            let is_own =
+                |(access, _): &(usize, &RowWalk)| program.accesses[*access].operand as usize == n;
             let own = moved.iter().enumerate().filter(is_own);
             let extents = own.map(|(_, walk)| walk.extent(count));
             let all = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));

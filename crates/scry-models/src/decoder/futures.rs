@@ -7,10 +7,10 @@ use std::path::Path;
 
 use scry_tensor::{Device, Plan, Tensor};
 
+use super::Decoder;
 use super::generation::Generation;
 use super::plans::{Head, MAX_ROWS};
 use super::sampling::Sampling;
-use super::Decoder;
 use crate::error::Result;
 use crate::tokenizer::Message;
 

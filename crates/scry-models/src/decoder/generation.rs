@@ -320,7 +320,8 @@ impl Generation<'_> {
                 });
             }
             if let Some(reading) = &mut self.reading {
-                let (tokens, submitted) = (ready!(reading.future.as_mut().poll(cx)), reading.submitted);
+                let (tokens, submitted) =
+                    (ready!(reading.future.as_mut().poll(cx)), reading.submitted);
                 self.reading = None;
                 self.receive(&tokens?, submitted);
             }
@@ -348,10 +349,7 @@ impl Generation<'_> {
 impl Stream for Generation<'_> {
     type Item = Result<String>;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<String>>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<String>>> {
         let piece = ready!(self.poll_piece(cx));
         Poll::Ready(match piece {
             Ok(text) => text.map(Ok),

@@ -526,7 +526,8 @@ fn dropped_futures_lose_no_tokens() {
         let mut decoder = load(&model, &gpu);
         // A prompt that is dropped, and then one that is awaited.
         drop(poll_times(decoder.complete_tokens_async(&prompt, &options), polls));
-        let mut generation = ok(pollster::block_on(decoder.complete_tokens_async(&prompt, &options)));
+        let mut generation =
+            ok(pollster::block_on(decoder.complete_tokens_async(&prompt, &options)));
         // Futures of pieces that are dropped, and pieces that block in between.
         for n in 0.. {
             let piece = match n % 3 {

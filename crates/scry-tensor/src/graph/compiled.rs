@@ -240,11 +240,7 @@ impl Plan {
     }
 
     /// Returns the inputs in the order of the graph.
-    pub(super) fn inputs(
-        &self,
-        call: Call,
-        given: &[(&str, &Tensor)],
-    ) -> Result<Vec<Arc<Stored>>> {
+    pub(super) fn inputs(&self, call: Call, given: &[(&str, &Tensor)]) -> Result<Vec<Arc<Stored>>> {
         let inputs = &self.shared.graph.inputs;
         let names = || {
             let names: Vec<String> = inputs.iter().map(|it| format!("`{}`", it.name)).collect();

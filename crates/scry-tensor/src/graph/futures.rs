@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use super::Graph;
 use super::bound_plan::BoundPlan;
 use super::compiled::Plan;
 use super::explain::PlanReport;
 use super::numbers::Magnitude;
-use super::Graph;
 use crate::error::{Call, Result};
 use crate::stored::Stored;
 use crate::tensor::Tensor;
@@ -38,10 +38,7 @@ impl Graph {
     /// # Errors
     /// As [`Graph::compile`].
     #[track_caller]
-    pub fn compile_async(
-        &self,
-        outputs: &[Tensor],
-    ) -> impl Future<Output = Result<Plan>> + use<> {
+    pub fn compile_async(&self, outputs: &[Tensor]) -> impl Future<Output = Result<Plan>> + use<> {
         let plan = self.compiled(Call::new("Graph::compile_async"), outputs, None);
         async move { plan?.ready(Waiting::Awaiting).await }
     }

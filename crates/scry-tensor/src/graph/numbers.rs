@@ -140,11 +140,9 @@ impl Plan {
     ) -> Result<(BoundGraph, Vec<Stored>)> {
         let graph = self.shared().graph.bind(&self.sizes(call, inputs)?)?;
         let (orders, mut replaced) = (RowOrders::new(), Replaced::new());
-        let states =
-            waiting.submit(call, self.device(), || self.copied_states(call)).await?;
+        let states = waiting.submit(call, self.device(), || self.copied_states(call)).await?;
         let given = (inputs, &states[..]);
-        let (values, _) =
-            self.one_by_one(&graph, given, &orders, &mut replaced, waiting).await?;
+        let (values, _) = self.one_by_one(&graph, given, &orders, &mut replaced, waiting).await?;
         Ok((graph, values))
     }
 }

@@ -567,8 +567,9 @@ fn check_sizes(device: &Device, graph: &BoundGraph, grouped: &Grouped) -> Result
         let results = kernel.results();
         let Some(result) = results.iter().find(|id| bytes(id) > limit) else { continue };
         let (node, bytes, name) = (last_node(graph, kernel), bytes(result), device.name());
-        let problem =
-            format!("the result has {bytes} bytes in memory, but a buffer of {name} at most {limit}");
+        let problem = format!(
+            "the result has {bytes} bytes in memory, but a buffer of {name} at most {limit}"
+        );
         let help = "compute parts of it, one after the other, or use a smaller element type";
         return Err(node.call.error(ErrorKind::TooLarge, problem, help).in_scope(&node.scope));
     }

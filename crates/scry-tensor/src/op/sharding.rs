@@ -111,7 +111,10 @@ fn product_parts(operands: &[Bound<'_>], dtype: DType, limit: u64) -> Option<Vec
             _ => Some((0..buffer.byte_size().min(limit), (*layout).clone())),
         };
         let operands = operands.iter().enumerate().map(|(n, it)| own(n, it));
-        Some(Part { operands: operands.collect::<Option<_>>()?, result: shard.bytes(&sizes, dtype) })
+        Some(Part {
+            operands: operands.collect::<Option<_>>()?,
+            result: shard.bytes(&sizes, dtype),
+        })
     };
     let of = |layout: &Layout, axis: usize| {
         unit(layout.strides[axis].unsigned_abs() * dtype.size() as u64)
@@ -129,12 +132,7 @@ fn product_parts(operands: &[Bound<'_>], dtype: DType, limit: u64) -> Option<Vec
 }
 
 /// Splits the rows of the first operand. The other operands are whole.
-fn row_parts(
-    axes: usize,
-    operands: &[Bound<'_>],
-    result: u64,
-    limit: u64,
-) -> Option<Vec<Part>> {
+fn row_parts(axes: usize, operands: &[Bound<'_>], result: u64, limit: u64) -> Option<Vec<Part>> {
     let (_, layout, dtype) = operands[0];
     let rows: usize = layout.shape[..axes].iter().product();
     let columns: usize = layout.shape[axes..].iter().product();

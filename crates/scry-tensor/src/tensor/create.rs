@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use half::{bf16, f16};
-use scry_gpu::kir::BinaryOp;
 use scry_gpu::Device;
+use scry_gpu::kir::BinaryOp;
 
 use super::Tensor;
 use super::import::block_bytes;
@@ -489,7 +489,10 @@ fn floats(call: Call, numbers: impl Iterator<Item = f64>, dtype: DType) -> Resul
     }
 }
 
-fn upload_all<T: Element>(call: Call, elements: impl Iterator<Item = T>) -> Result<Upload<'static>> {
+fn upload_all<T: Element>(
+    call: Call,
+    elements: impl Iterator<Item = T>,
+) -> Result<Upload<'static>> {
     let elements: Vec<T> = elements.collect();
     upload(call, &elements, [elements.len()].into())
 }

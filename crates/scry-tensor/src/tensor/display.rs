@@ -138,7 +138,11 @@ impl Stored {
         }
         // Joins pairs along the last abbreviated axis, then along those before it.
         for axis in abbreviated.iter().rev() {
-            let outer: usize = self.shape()[..*axis].iter().zip(shown).map(|(size, shown)| if *shown { EDGE } else { *size }).product();
+            let outer: usize = self.shape()[..*axis]
+                .iter()
+                .zip(shown)
+                .map(|(size, shown)| if *shown { EDGE } else { *size })
+                .product();
             parts = parts.chunks_exact(2).map(|pair| joined(pair, outer)).collect();
         }
         Ok(parts.pop().unwrap_or_default())

@@ -292,10 +292,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::i`].
     #[track_caller]
-    pub fn i_async<I: IntoIndices>(
-        &self,
-        index: I,
-    ) -> impl Future<Output = Result<Self>> + use<I> {
+    pub fn i_async<I: IntoIndices>(&self, index: I) -> impl Future<Output = Result<Self>> + use<I> {
         let call = Call::new("Tensor::i_async");
         let (tensor, index) = (self.clone(), index.into_indices());
         async move { tensor.indexed(call, index, Waiting::Awaiting).await }

@@ -205,11 +205,7 @@ impl Stored {
     }
 
     /// Returns the elements in row-major order.
-    pub(crate) async fn read_by<T: Element>(
-        &self,
-        call: Call,
-        waiting: Waiting,
-    ) -> Result<Vec<T>> {
+    pub(crate) async fn read_by<T: Element>(&self, call: Call, waiting: Waiting) -> Result<Vec<T>> {
         self.check_element::<T>(call)?;
         let packed = match self.contiguous_by(call, waiting).await {
             // A view that no launch copies, because each part is all over a large buffer.

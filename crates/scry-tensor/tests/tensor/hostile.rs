@@ -192,10 +192,8 @@ fn bindings_above_the_limit_are_an_error() {
     let error = ok(ok(columns.reshape([129, 2])).t()).cast(DType::F32).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert!(error.to_string().contains("the result has 1032 bytes in memory"), "{error}");
-    let (large, rows) = (
-        ok(Tensor::arange(257, DType::F32, &gpu)),
-        ok(Tensor::new([1u32, 2], &gpu)),
-    );
+    let (large, rows) =
+        (ok(Tensor::arange(257, DType::F32, &gpu)), ok(Tensor::new([1u32, 2], &gpu)));
     let error = large.index_select(0, &rows).unwrap_err();
     assert!(error.to_string().contains("an operand has 1028 bytes in memory"), "{error}");
 }
