@@ -72,7 +72,7 @@ const RUNS: [Run; 12] = [
     },
     Run {
         name: "tensors",
-        what: "10,000 random graphs, 1,000 above the limit of a binding, large layers, all operations",
+        what: "random graphs, also above the limit of a binding; large layers; all operations",
         variables: &[],
         cargo: "test --release -p scry-tensor --test tensor -- --ignored large_layers ten_thousand \
                 a_thousand_split operations_agree_in_many_cases",

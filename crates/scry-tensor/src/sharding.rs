@@ -11,8 +11,8 @@ use std::ops::Range;
 use scry_gpu::UntypedBuffer;
 
 use crate::dtype::DType;
+use crate::expr::Map;
 use crate::lower::{GatherAxis, RowProgram, RowWalk, merge_axes};
-use crate::runtime::MapLaunch;
 use crate::shape::Layout;
 
 /// Offsets of bindings are multiples of this many bytes: WebGPU's requirement, so that results are
@@ -145,17 +145,22 @@ pub(crate) struct MapShards {
 
 /// Splits a map. Returns `None` if it cannot be split into shards with bindings of at most `limit`
 /// bytes.
-pub(crate) fn split_map(launch: &MapLaunch<'_>, limit: u64) -> Option<MapShards> {
-    let MapLaunch { map, operands, .. } = launch;
+pub(crate) fn split_map(
+    map: &Map,
+    sizes: &[usize],
+    operands: &[(&UntypedBuffer, Layout)],
+    gathered: Option<GatherAxis>,
+    limit: u64,
+) -> Option<MapShards> {
     let layouts: Vec<Layout> = operands.iter().map(|(_, layout)| layout.clone()).collect();
     let (sizes, layouts) = match map.needs_axes() {
-        true => (launch.sizes.to_vec(), layouts),
-        false => merge_axes(launch.sizes, &layouts),
+        true => (sizes.to_vec(), layouts),
+        false => merge_axes(sizes, &layouts),
     };
     let bind = |shard: &Shard| {
         let mut parts = Vec::with_capacity(operands.len());
         for (n, ((buffer, _), layout)) in operands.iter().zip(&layouts).enumerate() {
-            let (dtype, gathered) = (map.operands[n], launch.gathered);
+            let dtype = map.operands[n];
             let gathered = gathered.filter(|_| map.is_gathered(n));
             let mut layout = shard.of(layout);
             let range = bound_layout(&layout, gathered, dtype, buffer.byte_size());

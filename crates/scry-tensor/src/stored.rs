@@ -8,7 +8,6 @@ use crate::dtype::DType;
 use crate::error::{Call, ErrorKind, Result};
 use crate::expr::{Expression, Map};
 use crate::lower::GatherAxis;
-use crate::op::packed_bytes;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::scalar;
 use crate::shape::{Layout, Shape, check_count};
@@ -119,7 +118,7 @@ impl Computation<'_> {
             gathered: self.gathered,
             arguments: self.arguments,
         };
-        let bytes = packed_bytes(&self.shape, dtype);
+        let bytes = (count as usize * dtype.size()).next_multiple_of(4);
         let buffer = match count {
             0 => runtime.device().alloc_untyped(None, 0),
             _ => match map_shards(call, runtime, &launch, bytes as u64)? {
@@ -146,7 +145,8 @@ pub(crate) fn map_shards(
     if sizes().chain([result]).all(|bytes| bytes <= limit) {
         return Ok(None);
     }
-    match sharding::split_map(launch, limit) {
+    let MapLaunch { map, sizes: shape, operands, gathered, .. } = launch;
+    match sharding::split_map(map, shape, operands, *gathered, limit) {
         Some(shards) => Ok(Some(shards)),
         None => check_bindings(call, runtime, sizes(), result).map(|()| None),
     }

@@ -295,7 +295,7 @@ impl Decoder {
         common
     }
 
-    /// Makes these tokens the context, and sets what steps read. Returns how many tokens are cached.
+    /// Makes these tokens the context, and sets what steps read. Returns how many are cached.
     fn prepare(&mut self, tokens: Vec<u32>, options: &Sampling) -> Result<usize> {
         let common = self.adopt(tokens);
         let control = [0, options.seed, common as u32, options.window];

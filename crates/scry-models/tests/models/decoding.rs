@@ -481,7 +481,7 @@ fn damaged_descriptions_are_errors() {
     assert!(error.contains("missing (9)"), "{error}");
 }
 
-/// Polls a future at most so many times; `None` if it is pending then.
+/// Polls a future at most a number of times; `None` if it is pending then.
 fn poll_times<T>(future: impl Future<Output = T>, polls: usize) -> Option<T> {
     let mut future = std::pin::pin!(future);
     for _ in 0..polls {

@@ -103,10 +103,22 @@ impl Plan {
         inputs: &[Arc<Stored>],
         waiting: Waiting,
     ) -> Result<usize> {
-        let (plan, own, given) = (self.share(), specialised.clone(), inputs.to_vec());
-        let run = move || plan.run_observed(call, &own, &given);
-        let (states, results) = waiting.compile(call, self.device(), run).await?;
+        let mut packed = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            packed.push(match input.is_packed() {
+                true => input.clone(),
+                false => {
+                    let input = input.clone();
+                    let copy = move || input.copied(call).map(Arc::new);
+                    waiting.compile(call, self.device(), copy).await?
+                }
+            });
+        }
+        let inputs = &packed[..];
         let specialised = &*specialised;
+        // In one poll, so that the states are restored if the future is dropped.
+        let run = || self.run_observed(call, specialised, inputs);
+        let (states, results) = waiting.submit(call, self.device(), run).await?;
         let recorded = self.shared().graph.bind(sizes)?;
         let orders = row_reference::orders(specialised);
         let mut replaced = epilogue_results(self.shared(), specialised, &results, &recorded);

@@ -12,7 +12,7 @@
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
-//! | `record` | prepares launches, and adds them to the batch of a run |
+//! | `record`, `sharded` | prepares launches, and adds them to the batch of a run |
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
@@ -50,6 +50,7 @@ mod reference;
 mod regions;
 mod row_reference;
 mod rows;
+mod sharded;
 mod simplify;
 mod state;
 #[cfg(test)]

@@ -34,8 +34,7 @@ pub(crate) struct MemoryPlan {
     pub(crate) peak: u64,
 }
 
-/// Plans the memory of kernels, in arenas of at most `max_arena` bytes: the device's largest buffer.
-/// A result above that has an arena of its own.
+/// Plans the memory of kernels, in arenas of at most `max_arena` bytes if no result is larger.
 pub(crate) fn plan(grouped: &Grouped, max_arena: u64) -> MemoryPlan {
     let mut blocks = Blocks::new(grouped);
     let last_uses = last_uses(grouped);

@@ -117,8 +117,8 @@ impl Tensor {
 }
 
 impl Stored {
-    /// Reads the elements at the ends of abbreviated axes in row-major order. Only these are copied,
-    /// however large the tensor is.
+    /// Reads the elements at the ends of abbreviated axes in row-major order. Only these are
+    /// copied, however large the tensor is.
     async fn ends<T: Element>(
         &self,
         call: Call,

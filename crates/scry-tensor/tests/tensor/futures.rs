@@ -78,7 +78,7 @@ impl World {
         std::slice::from_ref(&self.output)
     }
 
-    /// Returns a node that may be NaN.
+    /// Returns the inputs of a run.
     fn inputs(&self) -> [(&str, &Tensor); 1] {
         [("x", &self.x)]
     }
@@ -127,6 +127,10 @@ fn batch(w: &World) -> Result<(TensorBatch, scry_tensor::Handle)> {
 }
 
 fn pairs() -> Vec<Pair> {
+    pairs_of_tensors().into_iter().chain(pairs_of_graphs()).collect()
+}
+
+fn pairs_of_tensors() -> Vec<Pair> {
     pairs! {
         "Tensor::to_vec" ForWork |w| w.x.to_vec::<f32>()?, w.x.to_vec_async::<f32>().await?;
         "Tensor::item" ForWork
@@ -160,6 +164,11 @@ fn pairs() -> Vec<Pair> {
         "Tensor::linspace" ForRoom
             |w| shapes(&[Tensor::linspace(0.0, 1.0, 5, DType::F32, &w.gpu)?]),
             shapes(&[Tensor::linspace_async(0.0, 1.0, 5, DType::F32, &w.gpu).await?]);
+    }
+}
+
+fn pairs_of_graphs() -> Vec<Pair> {
+    pairs! {
         "Graph::compile" ForKernels
             |w| w.graph.compile(w.outputs())?, w.graph.compile_async(w.outputs()).await?;
         "Graph::compile_sharing" ForKernels

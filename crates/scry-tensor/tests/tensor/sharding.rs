@@ -1,5 +1,5 @@
 //! Tensors above the limit of a binding: the same bits, computed by several launches, or a named
-//! refusal.
+//! rejection.
 
 use scry_gpu::Device;
 use scry_gpu::testing::open_with_limits;
@@ -28,8 +28,8 @@ fn limited(selector: &str, bytes: u64) -> Device {
 struct Outcome {
     /// Kernels of several launches.
     split: usize,
-    /// Programs that were refused, of which parts were computed.
-    refused: usize,
+    /// Programs that were rejected, of which parts were computed.
+    rejected: usize,
     computed: usize,
 }
 
@@ -46,8 +46,8 @@ fn compile(program: &Program, gpu: &Device, fusion: Fusion) -> scry_tensor::Resu
     g.compile(&outputs)
 }
 
-/// Checks that an error names what is refused, and the limit.
-fn assert_refusal(error: &scry_tensor::Error, seed: u64) {
+/// Checks that an error names what is rejected, and the limit.
+fn assert_rejection(error: &scry_tensor::Error, seed: u64) {
     let text = error.to_string();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "seed {seed}: {text}");
     let limits = [format!("binds at most {LIMIT}"), format!("at most {}", 16 * LIMIT)];
@@ -68,11 +68,11 @@ fn compare(seed: u64, gpu: &Device, whole: &Device, fusion: Fusion, outcome: &mu
         match compile(&program, gpu, fusion) {
             Ok(plan) => break plan,
             Err(error) => {
-                assert_refusal(&error, seed);
-                outcome.refused += 1;
+                assert_rejection(&error, seed);
+                outcome.rejected += 1;
             }
         }
-        // Without the last operation, which is the one that is refused or uses it.
+        // Without the last operation, which is the one that is rejected or uses it.
         if program.actions.pop().is_none() {
             return;
         }
@@ -177,7 +177,7 @@ fn report_has_the_launches_of_a_kernel() {
 }
 
 #[test]
-fn operations_that_cannot_be_split_are_refused() {
+fn operations_that_cannot_be_split_are_rejected() {
     let gpu = limited("cpu", 65536);
     let g = ok(Graph::new(&gpu));
     let (x, indices) =

@@ -179,7 +179,7 @@ pub fn program(seed: u64, gpu: &Device) -> (Program, Vec<Tensor>) {
     program_of(seed, gpu, [1, 2, 3, 4, 5, 8], 5000)
 }
 
-/// Draws a program of inputs with these sizes, and results of at most so many elements.
+/// Draws a program of inputs with these sizes, and results of at most a number of elements.
 pub fn program_of(
     seed: u64,
     gpu: &Device,
