@@ -202,7 +202,7 @@ pub(crate) fn split_rows(
         let (first, count) = (shard.starts[0], shard.sizes[0]);
         let mut moved: Vec<RowWalk> = Vec::with_capacity(walks.len());
         for walk in walks {
-            moved.push(walk.from_row(first)?);
+            moved.push(walk.skip_rows(first)?);
         }
         let mut operands = Vec::with_capacity(buffers.len());
         for (n, buffer) in buffers.iter().enumerate() {

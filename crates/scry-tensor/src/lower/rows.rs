@@ -207,7 +207,7 @@ impl RowWalk {
 
     /// Returns the walk from a row on, a multiple of [`inner_rows`](Self::inner_rows); `None` if
     /// it is not one.
-    pub(crate) fn from_row(&self, row: usize) -> Option<Self> {
+    pub(crate) fn skip_rows(&self, row: usize) -> Option<Self> {
         let mut moved = self.clone();
         if let Some([_, stride]) = self.rows.first() {
             let inner = self.inner_rows();
