@@ -61,7 +61,7 @@ impl Random {
 
 /// Makes a step on a rank's buffers.
 fn make(group: &DeviceGroup, kernel: &Kernel, buffers: &[Buffer<u32>], step: Step) -> Result<()> {
-    let part = LEN / group.world();
+    let part = LEN / group.world_size();
     match step {
         Step::Launch { x, y } => {
             let rank = group.rank() as u32;
@@ -128,11 +128,11 @@ fn start(world: usize) -> Model {
 pub fn run_rank(group: &DeviceGroup, seed: u64, steps: usize) -> Result<Vec<Vec<u32>>> {
     let kernel = group.device().compile(LAUNCH)?;
     let upload = |data: &Vec<u32>| group.device().upload(data);
-    let start = start(group.world());
+    let start = start(group.world_size());
     let buffers = start[group.rank()].iter().map(upload).collect::<Result<Vec<_>>>()?;
     let mut random = Random(seed);
     for _ in 0..steps {
-        make(group, &kernel, &buffers, random.step(group.world()))?;
+        make(group, &kernel, &buffers, random.step(group.world_size()))?;
     }
     buffers.iter().map(Buffer::download).collect()
 }

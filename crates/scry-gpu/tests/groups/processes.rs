@@ -49,7 +49,7 @@ fn check_death(group: &DeviceGroup, dying: usize) {
     if group.rank() == dying {
         // As rank 0, it still has to pass the end of the barrier on to the others.
         if dying == 0 {
-            (1..group.world()).for_each(|rank| succeed(group.recv(&x, rank)));
+            (1..group.world_size()).for_each(|rank| succeed(group.recv(&x, rank)));
         }
         // No destructor runs: the same as a crash.
         std::process::abort();

@@ -222,7 +222,7 @@ fn multiply(gpus: &[Device], n: usize, repeats: usize, gathers: bool) -> Result<
     let barrier = Barrier::new(gpus.len());
     let seconds = on_each(gpus, |group| {
         let gpu = group.device();
-        let rows = n / group.world();
+        let rows = n / group.world_size();
         let random = |seed: u32, len: usize| {
             let mut state = seed;
             let mut next = || {
