@@ -156,7 +156,11 @@ impl Kernels {
             request.check_multiple("`rows`", rows, "to scatter the output")?;
         }
         let len = rows / if scatters { world_size } else { 1 } * out_features;
-        request.check(buffers, bias, [rows * features, out_features * features, out_features, len])?;
+        request.check(
+            buffers,
+            bias,
+            [rows * features, out_features * features, out_features, len],
+        )?;
         let (out, mut inputs) = request.split_out(buffers, len)?;
         let adds_bias = bias && group.rank() == 0;
         if !adds_bias {

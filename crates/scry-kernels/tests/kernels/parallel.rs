@@ -246,7 +246,8 @@ fn perceptrons_of_mixed_devices_agree() {
         let up = gpu.upload(&up[features.start * width..features.end * width])?;
         let down = gpu.upload(&columns(&down, hidden, &features))?;
         let (inner, out) = (gpu.alloc::<f32>(tokens * features.len())?, gpu.alloc(tokens * width)?);
-        let first = ColumnParallelLinear::new(tokens, width, hidden).with_activation(Activation::Silu);
+        let first =
+            ColumnParallelLinear::new(tokens, width, hidden).with_activation(Activation::Silu);
         kernels.column_parallel_linear(group, &first, &[&x, &up, &inner])?.run(group)?;
         let second = RowParallelLinear::new(tokens, hidden, width);
         kernels.row_parallel_linear(group, &second, &[&inner, &down, &out])?.run(group)?;

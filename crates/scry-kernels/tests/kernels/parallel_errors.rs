@@ -92,8 +92,7 @@ fn sizes_beyond_any_buffer_are_named() {
         let error = row_error(group, layer, &[1, 1, 1]);
         let expected = format!("Kernels::row_parallel_linear: {name} is {huge}, beyond ");
         assert!(error.starts_with(&expected), "{error}");
-        let layer =
-            ColumnParallelLinear::new(layer.rows, layer.in_features, layer.out_features);
+        let layer = ColumnParallelLinear::new(layer.rows, layer.in_features, layer.out_features);
         let error = column_error(group, layer.with_gathered_output(), &[1, 1, 1]);
         let expected = format!("Kernels::column_parallel_linear: {name} is {huge}, beyond ");
         assert!(error.starts_with(&expected), "{error}");
@@ -118,7 +117,10 @@ fn wrong_types_and_overlaps_are_rejected() {
          needed; help: pass a buffer of f32, f16 or bf16"
     );
     let out_error = error(&[&x, &weight, &half]);
-    assert!(out_error.contains("buffer `out` has elements of f16, but f32 is needed"), "{out_error}");
+    assert!(
+        out_error.contains("buffer `out` has elements of f16, but f32 is needed"),
+        "{out_error}"
+    );
     let weight_error = error(&[&x, &half, &out]);
     assert!(weight_error.contains("`weight`"), "{weight_error}");
     let overlap = error(&[&x, &weight, &weight]);
@@ -143,11 +145,15 @@ fn other_groups_are_rejected() {
                     out_features=1)";
     assert_eq!(
         op.run(&three[0]).expect_err("another size").to_string(),
-        format!("{function}: `group` is rank 0 of 3, but the layer was prepared for rank 0 of 2; {help}")
+        format!(
+            "{function}: `group` is rank 0 of 3, but the layer was prepared for rank 0 of 2; {help}"
+        )
     );
     assert_eq!(
         op.run(&pair[1]).expect_err("another rank").to_string(),
-        format!("{function}: `group` is rank 1 of 2, but the layer was prepared for rank 0 of 2; {help}")
+        format!(
+            "{function}: `group` is rank 1 of 2, but the layer was prepared for rank 0 of 2; {help}"
+        )
     );
     let error = op.run(&group(2)[0]).expect_err("another device").to_string();
     let problem = "`group` has another device than the layer was prepared for";
