@@ -30,9 +30,10 @@ impl Kernels {
     /// output twice, with more than one row.
     ///
     /// `x` and `weight` have the same type: `f32`, `f16` or `bf16`; the bias and `out` have that
-    /// type or `f32`. Each output is computed by one rank: if the same variant computes the product
-    /// on one rank and on several, and adds in an order that does not depend on the number of
-    /// features, as `cpu` and `wgsl` do, results have the same bits for any number of ranks.
+    /// type or `f32`. Each output is computed by one rank, as on a single one but for the order of
+    /// additions, which fast variants choose by the number of features. With
+    /// [`KernelOptions::deterministic`] the variant is `wgsl`, whose order is fixed: on one kind of
+    /// device, results have the same bits for any number of ranks.
     ///
     /// ```
     /// use scry_gpu::{Device, DeviceGroup};
@@ -76,16 +77,17 @@ impl Kernels {
         let columns = if gather_output { out_features } else { features };
         let lens = [rows * in_features, features * in_features, features, rows * columns];
         request.check(buffers, bias, lens)?;
+        let kernels = self.with_fixed_order();
         let mut gemm = request.gemm([rows, features, in_features], layer.precision);
         gemm.epilogue = Epilogue { bias, activation: layer.activation, ..Epilogue::NONE };
         let (out, inputs) = request.split_out(buffers, rows * columns)?;
         if !gathers {
-            let product = request.product(&gemm, &inputs, &out)?;
+            let product = request.product(&kernels, &gemm, (&inputs, &out))?;
             return Ok(request.finish(product, Vec::new()));
         }
         // Gathered, the parts of the ranks follow one another, each with all rows.
         let part = request.scratch(rows * features)?;
-        let product = request.product(&gemm, &inputs, &part)?;
+        let product = request.product(&kernels, &gemm, (&inputs, &part))?;
         if rows <= 1 {
             let gather = Step::AllGather { source: part, destination: out };
             return Ok(request.finish(product, vec![gather]));
@@ -170,13 +172,24 @@ impl Kernels {
         gemm.epilogue = Epilogue { bias: adds_bias, ..Epilogue::NONE };
         if scatters {
             let partial = request.scratch(rows * out_features)?;
-            let product = request.product(&gemm, &inputs, &partial)?;
+            let product = request.product(self, &gemm, (&inputs, &partial))?;
             let scatter = Step::ReduceScatter { source: partial, destination: out };
             return Ok(request.finish(product, vec![scatter]));
         }
-        let product = request.product(&gemm, &inputs, &out)?;
+        let product = request.product(self, &gemm, (&inputs, &out))?;
         let sum = (world_size > 1).then_some(Step::AllReduce(out));
         Ok(request.finish(product, sum.into_iter().collect()))
+    }
+
+    /// Returns the kernels for products whose order of additions must not depend on their sizes, if
+    /// the options say so. The other variants choose tiles, or parts of K, by the sizes.
+    fn with_fixed_order(&self) -> Self {
+        match self.options() {
+            KernelOptions { variant: None, deterministic: true } => {
+                self.having(KernelOptions { variant: Some("wgsl".to_owned()), deterministic: true })
+            }
+            _ => self.clone(),
+        }
     }
 }
 
@@ -280,9 +293,14 @@ impl<'r> Request<'r> {
         Ok(buffer.with_label("scratch memory of a parallel layer"))
     }
 
-    fn product(&self, gemm: &Gemm, inputs: &[&dyn Binding], out: &UntypedBuffer) -> Result<Op> {
+    fn product(
+        &self,
+        kernels: &Kernels,
+        gemm: &Gemm,
+        (inputs, out): (&[&dyn Binding], &UntypedBuffer),
+    ) -> Result<Op> {
         let buffers: Vec<&dyn Binding> = inputs.iter().copied().chain([out as _]).collect();
-        self.kernels.prepare_gemm(self.function, *gemm, &buffers)
+        kernels.prepare_gemm(self.function, *gemm, &buffers)
     }
 
     fn finish(self, product: Op, rest: Vec<Step>) -> ParallelOp {
