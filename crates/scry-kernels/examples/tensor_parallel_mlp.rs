@@ -62,8 +62,8 @@ fn compute(group: &DeviceGroup) -> Result<()> {
         let largest = pairs.map(|(one, all)| (one - all).abs()).fold(0.0f32, f32::max);
         assert!(largest < 1e-4, "the result depends on the number of ranks: {largest}");
         println!(
-            "{TOKENS} × {WIDTH} × {HIDDEN} × {WIDTH} on {} ranks, through {}: at most {largest:.1e} \
-             from one {}",
+            "{TOKENS} × {WIDTH} × {HIDDEN} × {WIDTH} on {} ranks, through {}: at most \
+             {largest:.1e} from one {}",
             group.world_size(),
             group.transport(),
             gpu.name()

@@ -186,8 +186,8 @@ impl DeviceGroup {
         }
     }
 
-    /// Joins a group of several processes: `world_size` ranks, of which this one is `rank`. Returns when
-    /// all ranks have joined.
+    /// Joins a group of several processes: `world_size` ranks, of which this one is `rank`. Returns
+    /// when all ranks have joined.
     ///
     /// Rank 0 listens at the rendezvous until then; later it makes the calls of the other ranks, so
     /// that their calls fail once it has left. When it is dropped, it waits at most 2 s for the

@@ -103,8 +103,8 @@ impl HostMemory {
         self.coordinator.as_ref()?.fault()
     }
 
-    /// Reports how far the device of this rank is, and what `messages` returns. Returns the fault of
-    /// the group, if it has ended; `None` without a report if a call is in progress.
+    /// Reports how far the device of this rank is, and what `messages` returns. Returns the fault
+    /// of the group, if it has ended; `None` without a report if a call is in progress.
     pub(super) fn report(
         &self,
         progress: &Progress,

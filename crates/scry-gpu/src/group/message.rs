@@ -1,7 +1,8 @@
 //! Messages between the ranks of several processes, once they have authenticated.
 //!
 //! ```text
-//! request: kind u8 | limit in ms u64 | call [16] | data, as long as the call says; or progress, or messages
+//! request: kind u8 | limit in ms u64 | call [16] | data, as long as the call says
+//!          kind u8 | progress, or messages
 //! reply:   kind u8 | length u64 | result, or fault
 //! fault:   kind u8 | ranks u32 | rank u32 … | problem: length u32, UTF-8 | help: as problem
 //! ```

@@ -51,8 +51,8 @@ impl ParallelOp {
     ///     let (x, weight) = (gpu.upload(&[1.0f32, 2.0])?, gpu.upload(&[3.0f32, 4.0])?);
     ///     let out = gpu.alloc::<f32>(1)?;
     ///     let layer = RowParallelLinear::new(1, 4, 1); // two of the features on each rank
-    ///     let layer = Kernels::new(gpu)?.row_parallel_linear(group, &layer, &[&x, &weight, &out])?;
-    ///     layer.run(group)?;
+    ///     let kernels = Kernels::new(gpu)?;
+    ///     kernels.row_parallel_linear(group, &layer, &[&x, &weight, &out])?.run(group)?;
     ///     out.get(0)
     /// })?;
     /// assert_eq!(results, [22.0, 22.0]);

@@ -109,8 +109,9 @@ impl Kernels {
     /// padding and may be longer. The number of features need not be a multiple of the number of
     /// ranks.
     ///
-    /// With [`RowParallelLinear::scatter_output`], `out` is the rank's part of the rows, whose number
-    /// must be a multiple of the number of ranks, and the op has scratch memory: the whole output.
+    /// With [`RowParallelLinear::scatter_output`], `out` is the rank's part of the rows, whose
+    /// number must be a multiple of the number of ranks, and the op has scratch memory: the whole
+    /// output.
     ///
     /// `x` and `weight` have the same type: `f32`, `f16` or `bf16`; the bias and `out` have that
     /// type or `f32`. Each rank rounds its product to the type of `out`, and the collective adds
