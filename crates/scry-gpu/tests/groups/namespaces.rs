@@ -12,6 +12,7 @@ use scry_gpu::{Device, DeviceGroup, GroupFault, ReduceOp};
 use scry_test_support::succeed;
 
 use crate::collectives::check_all;
+use crate::interleavings::check_rank;
 use crate::support::{
     Ended, await_files, await_signals, group_error, run_if_child, signal, start_processes,
 };
@@ -128,11 +129,16 @@ fn group() -> DeviceGroup {
     succeed(DeviceGroup::from_env(&succeed(Device::open("cpu"))))
 }
 
-/// Every collective, with a network for each number of processes.
+/// Every collective, and random ones between launches, with a network for each number of processes.
 #[test]
 fn collectives_across_networks() {
     let name = "namespaces::collectives_across_networks";
-    run_if_child(name, || succeed(check_all(&group())));
+    run_if_child(name, || {
+        let group = group();
+        succeed(check_all(&group));
+        check_rank(&group, 11, 60);
+        succeed(group.barrier());
+    });
     for world in [2, 8] {
         let Some(network) = Network::new(&format!("all{world}"), world) else { return };
         network.run(name, |_| ()).iter().for_each(Ended::assert_done);
