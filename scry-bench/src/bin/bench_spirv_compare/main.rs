@@ -77,7 +77,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     println!(" {:>9} {:>9}  compile naga, kir", "naga/kir", "kir/best");
     let mut agree = true;
     for case in cases::all(arguments.quick || software) {
-        if runner::is_matched(&arguments.only, case.name) {
+        if runner::is_matched(&arguments.only, &case.name) {
             agree &= compare(&case, &contestants, arguments.samples)?;
         }
     }
