@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use scry_gpu::{Device, DeviceGroup, GroupFault, ReduceOp};
@@ -28,6 +29,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How much later than stated an error may come on a busy machine.
 const TOLERANCE: Duration = Duration::from_secs(10);
+
+/// The environment variable with the rank that is cut off.
+const LOST: &str = "SCRY_GROUPS_LOST";
 
 /// The file that exists once a link is cut; ranks have numbers.
 const CUT: usize = 1000;
@@ -78,12 +82,18 @@ impl Network {
         ip(&["-n", &self.switch(), "link", "set", &port(rank), "down"]).unwrap();
     }
 
-    /// Runs the test of this name in a process for each rank.
-    fn run(&self, name: &str, meanwhile: impl FnOnce(&Path)) -> Vec<Ended> {
+    /// Runs the test of this name in a process for each rank, with environment variables.
+    fn run(
+        &self,
+        name: &str,
+        variables: &[(&str, &str)],
+        meanwhile: impl FnOnce(&Path),
+    ) -> Vec<Ended> {
         let own = std::env::current_exe().unwrap();
         let command = |rank: usize| {
             let mut command = Command::new("ip");
             command.args(["netns", "exec", &self.namespace(rank)]).arg(&own);
+            command.envs(variables.iter().copied());
             command
         };
         start_processes(name, self.world, RENDEZVOUS, command, meanwhile)
@@ -141,7 +151,7 @@ fn collectives_across_networks() {
     });
     for world in [2, 8] {
         let Some(network) = Network::new(&format!("all{world}"), world) else { return };
-        network.run(name, |_| ()).iter().for_each(Ended::assert_done);
+        network.run(name, &[], |_| ()).iter().for_each(Ended::assert_done);
     }
 }
 
@@ -171,25 +181,23 @@ fn check_cut(lost: usize) {
     await_signals(&[10, 11, 12]);
 }
 
-/// Runs a test of 3 processes, and cuts the link of one when all have joined.
-fn run_cut(name: &str, lost: usize) {
-    run_if_child(name, || check_cut(lost));
-    let Some(network) = Network::new(&format!("cut{lost}"), 3) else { return };
-    let ranks = network.run(name, |signals| {
-        if await_files((0..3).map(|rank| signals.join(rank.to_string()))) {
-            network.cut(lost);
-        }
-        fs::write(signals.join(CUT.to_string()), "").unwrap();
-    });
-    ranks.iter().for_each(Ended::assert_done);
-}
-
+/// Rank 2, and rank 0 of another group: both wait for seconds, at the same time.
 #[test]
 fn ranks_that_are_cut_off_are_named() {
-    run_cut("namespaces::ranks_that_are_cut_off_are_named", 2);
-}
-
-#[test]
-fn rank_0_that_is_cut_off_is_named() {
-    run_cut("namespaces::rank_0_that_is_cut_off_is_named", 0);
+    let name = "namespaces::ranks_that_are_cut_off_are_named";
+    run_if_child(name, || check_cut(std::env::var(LOST).unwrap().parse().unwrap()));
+    let run = |lost: usize| {
+        let Some(network) = Network::new(&format!("cut{lost}"), 3) else { return };
+        let ranks = network.run(name, &[(LOST, &lost.to_string())], |signals| {
+            if await_files((0..3).map(|rank| signals.join(rank.to_string()))) {
+                network.cut(lost);
+            }
+            fs::write(signals.join(CUT.to_string()), "").unwrap();
+        });
+        ranks.iter().for_each(Ended::assert_done);
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| run(0));
+        run(2);
+    });
 }
