@@ -96,7 +96,8 @@ impl BoundPlan {
     }
 
     /// Submits several runs, one after the other and up to 64 in one submission, without waiting
-    /// for them: for plans that advance their states. [`outputs`](Self::outputs) has the elements of the last one.
+    /// for them: for plans that advance their states. [`outputs`](Self::outputs) has the elements
+    /// of the last one.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph};

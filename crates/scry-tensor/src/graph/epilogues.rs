@@ -130,14 +130,8 @@ fn epilogue(
     if between.iter().flat_map(Kernel::results).any(|written| read.contains(&written)) {
         return Err("a state is written between them");
     }
-    if residual.as_ref().is_some_and(|(buffer, _)| read.contains(buffer)) {
-        return Err("the residual is an operand of the product");
-    }
-    // The result replaces the residual while other rows still read the bias.
-    if let (Some((bias, _)), Some((residual, _))) = (&bias, &residual)
-        && bias == residual
-    {
-        return Err("the bias is a part of the residual");
+    if let Some((residual, _)) = &residual {
+        check_residual(*residual, &read, bias.as_ref().map(|(bias, _)| *bias))?;
     }
     (new.has_bias, new.has_residual) = (bias.is_some(), residual.is_some());
     let mut operands = factors.clone();
@@ -145,6 +139,21 @@ fn epilogue(
     let work = Work::Library { library: Library::FusedProduct(new), operands, flops: *flops };
     let nodes = [&first.nodes[..], &last.nodes].concat();
     Ok(Kernel { work, nodes, ..last.clone() })
+}
+
+/// Refuses a residual in whose place the result would overwrite what other rows still read.
+fn check_residual(
+    residual: BufferId,
+    factors: &[BufferId],
+    bias: Option<BufferId>,
+) -> Result<(), &'static str> {
+    if factors.contains(&residual) {
+        return Err("the residual is an operand of the product");
+    }
+    if bias == Some(residual) {
+        return Err("the bias is a part of the residual");
+    }
+    Ok(())
 }
 
 /// Returns whether a layout repeats a row of the columns' elements.
