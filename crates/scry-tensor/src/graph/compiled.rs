@@ -35,7 +35,8 @@ const KEPT_SIZES: usize = 4;
 /// memory again, but rarely compiles a kernel. The plan keeps the memory of the last 4 combinations
 /// of sizes.
 ///
-/// Outputs are new tensors, independent of the plan. Runs may overlap on the host, from any
+/// Outputs are new tensors, independent of the plan; only an output that is an input, or a view of
+/// one, shares its memory. Runs may overlap on the host, from any
 /// threads; the device executes them one after the other, since they share the arenas.
 #[must_use = "nothing is computed until it is run"]
 pub struct Plan {
@@ -303,7 +304,7 @@ impl Plan {
             arguments: &[],
         };
         let buffer = match count {
-            0 => self.device().alloc_untyped(None, bytes).map_err(|error| call.gpu(error))?,
+            0 => self.shared.runtime.allocate(bytes).map_err(|error| call.gpu(error))?,
             _ => self.copied(call, batch, &launch, bytes)?,
         };
         Ok(Stored { buffer, layout: Layout::contiguous(shape), ..input.clone() })
@@ -320,7 +321,7 @@ impl Plan {
         let runtime = &self.shared.runtime;
         let shards = map_shards(call, runtime, launch, bytes as u64)?;
         let mut copy = || -> scry_gpu::Result<_> {
-            let result = self.device().alloc_untyped(None, bytes)?;
+            let result = runtime.allocate(bytes)?;
             let (launches, compiled) = match &shards {
                 Some(shards) => runtime.prepare_shards(launch, shards, &result, None)?,
                 None => {
