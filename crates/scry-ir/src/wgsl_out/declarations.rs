@@ -2,6 +2,7 @@
 
 use super::accesses::{Access, AccessKind, Accesses};
 use super::fields::Field;
+use super::records::Records;
 use crate::kir::{AddressSpace, Array, Buffer, Type};
 use crate::{BindingInfo, BufferBindingType};
 
@@ -17,6 +18,8 @@ pub(super) struct MemoryVariable {
 #[derive(Debug)]
 pub(super) enum Shape {
     Array(Elements),
+    /// A runtime-sized array of structures, or of vectors of three components.
+    Records(Records),
     /// A structure of these fields, by offset.
     Fields(Vec<Field>),
 }

@@ -2,7 +2,8 @@
 //!
 //! The text is valid for naga and for Chromium's compiler. Storage buffers become flat arrays of
 //! their element type, of vectors if every store writes whole vectors, or of `u32` if accesses of
-//! several sizes occur. Uniforms and immediates become structures of named fields. The text does
+//! several sizes occur. Arrays of structures stay such if a structure has a vector that is stored
+//! as a whole, and no index selects a part of a structure. Uniforms and immediates become structures of named fields. The text does
 //! not rely on bounds checks of the consumer: KIR contains its own.
 //!
 //! | file | what it does |
@@ -18,7 +19,8 @@
 //! | `barriers.rs`, `barrier_order.rs` | barriers for workgroup memory and for storage |
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
 //! | `constants.rs`, `conversions.rs` | constants and types |
-//! | `loads_stores.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
+//! | `loop_exits.rs` | the comparisons that may end loops |
+//! | `loads_stores.rs`, `records.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
 
 mod accesses;
 mod address;
@@ -37,8 +39,10 @@ mod identifiers;
 mod kernel;
 mod levels;
 mod loads_stores;
+mod loop_exits;
 mod memory_variables;
 mod operators;
+mod records;
 mod rejections;
 mod reserved;
 mod subgroups;
@@ -121,6 +125,8 @@ struct Emitter<'a> {
     enables_subgroups: bool,
     /// Whether compilers must not compute the trip counts of loops.
     hides_loop_bounds: bool,
+    /// Whether the exit from a loop may depend on each value, a `bool`.
+    exit_conditions: Vec<bool>,
     /// The exit tests of short loops with a known trip count, which compilers may unroll.
     unrollable: Vec<Value>,
     /// Whether the operand of `tanh` is clamped.
@@ -138,6 +144,8 @@ struct Emitter<'a> {
     /// Labels of loops and scopes that a `break` within an inner one exits: each needs a flag.
     flags: BTreeSet<Label>,
     barriers: Barriers,
+    /// Local arrays that may have other elements than zeros, by position in [`Kir::locals`].
+    used_locals: BTreeSet<u32>,
     /// Built-in values in use: the name of the parameter, by the name of the built-in value.
     parameters: BTreeMap<&'static str, String>,
 }
@@ -180,6 +188,7 @@ impl<'a> Emitter<'a> {
             native_f16,
             enables_subgroups: true,
             hides_loop_bounds: false,
+            exit_conditions: loop_exits::exit_conditions(kir),
             unrollable: Vec::new(),
             clamps_tanh: false,
             texts: vec![String::new(); kir.values.len()],
@@ -190,6 +199,7 @@ impl<'a> Emitter<'a> {
             levels: Vec::new(),
             flags: BTreeSet::new(),
             barriers: Barriers::new(kir),
+            used_locals: BTreeSet::new(),
             parameters: BTreeMap::new(),
         })
     }
