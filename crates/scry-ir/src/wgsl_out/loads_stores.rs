@@ -171,8 +171,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Returns whether a store writes zeros to a local array that has only zeros: WGSL's variables
-    /// start as zeros, those of the kernel IR do not.
+    /// Returns whether a store writes zeros to a local array that still has its initial zeros.
     fn stores_initial_zeros(&self, place: &Place, values: &[Value]) -> bool {
         let AddressSpace::Local(local) = place.space else { return false };
         let is_zero = |value: &Value| self.kir.constant(*value).is_some_and(|it| it.bits == 0);

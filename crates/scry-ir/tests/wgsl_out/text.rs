@@ -157,6 +157,19 @@ fn only_bindings_with_atomics_are_atomic() {
 }
 
 #[test]
+fn minimum_decides_sign_of_atomics() {
+    let text = emit_valid(
+        "struct S { count: atomic<u32>, least: atomic<i32> }
+         @group(0) @binding(0) var<storage, read_write> s: S;
+         @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+             if atomicAdd(&s.count, 2u) > 7u { atomicMin(&s.least, i32(i) - 9i); }
+         }",
+    );
+    assert_contains(&text, &["s: array<atomic<i32>, 2>;", "atomicMin(&s[1u],"]);
+    assert_contains(&text, &["bitcast<u32>(atomicAdd(&s[0u], bitcast<i32>(2u)))"]);
+}
+
+#[test]
 fn f16_stores_into_words_are_atomic() {
     let text = emit_valid(
         "enable f16;
