@@ -53,10 +53,10 @@ impl Emitter<'_> {
             }
             Stmt::Loop { label, body, .. } => {
                 if let Some(unrolled) = unrolled_loop(self.kir, before, *label, body) {
+                    self.unrollable.extend(exit_condition(self.kir, *label, body));
                     if self.hides_loop_bounds && self.can_unroll(*label, body, &unrolled) {
                         return self.unroll(body, &unrolled);
                     }
-                    self.unrollable.extend(exit_condition(self.kir, *label, body));
                 }
                 self.loop_statement(*label, body)
             }
