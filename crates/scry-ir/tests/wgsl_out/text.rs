@@ -147,6 +147,7 @@ fn only_bindings_with_atomics_are_atomic() {
          @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
              atomicAdd(&s.count, 2u);
              atomicMin(&s.least, -1i);
+             atomicMax(&s.count, 1u);
              s.data[i] = f32(atomicAdd(&sum, 1i)) + s.data[i + 1u];
              other[i] = atomicCompareExchangeWeak(&s.count, 1u, 5u).old_value;
          }",
