@@ -2,6 +2,7 @@
 
 use super::Emitter;
 use super::declarations::{Elements, Shape};
+use super::fields::COMPONENTS;
 use crate::ShaderError;
 use crate::kir::{AddressSpace, Place};
 
@@ -12,9 +13,6 @@ pub(super) struct Index {
     scale: u32,
     add: u64,
 }
-
-/// The names of a vector's components.
-pub(super) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 impl Index {
     /// Creates an index from an expression.

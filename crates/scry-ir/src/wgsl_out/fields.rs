@@ -1,12 +1,14 @@
 //! The fields of uniforms and immediates: scalars and vectors under the names of the source.
 
-use super::address::COMPONENTS;
 use super::identifiers::Names;
 use crate::kir::Type;
 use crate::{Scalar, ScalarKind, ShaderError, ShaderErrorKind, TypeLayout};
 
 /// Maximum number of fields; a larger structure becomes an array.
 pub(super) const MAX_FIELDS: usize = 64;
+
+/// The names of a vector's components.
+pub(super) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// A scalar or vector in a structure.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! Loads and stores.
 
 use super::Emitter;
-use super::address::{COMPONENTS, Index};
+use super::address::Index;
 use super::declarations::{Elements, Shape};
-use super::fields::Field;
+use super::fields::{COMPONENTS, Field};
 use crate::ShaderError;
 use crate::kir::{AddressSpace, Place, Type, Value};
 

@@ -3,14 +3,16 @@
 //! The text is valid for naga and for Chromium's compiler. Storage buffers become flat arrays of
 //! their element type, of vectors if every store writes whole vectors, or of `u32` if accesses of
 //! several sizes occur. Arrays of structures stay such if a structure has a vector that is stored
-//! as a whole, and no index selects a part of a structure. Uniforms and immediates become structures of named fields. The text does
-//! not rely on bounds checks of the consumer: KIR contains its own.
+//! as a whole, and no index selects a part of a structure. Uniforms and immediates become
+//! structures of named fields. The text does not rely on bounds checks of the consumer: KIR
+//! contains its own.
 //!
 //! | file | what it does |
 //! | --- | --- |
 //! | `rejections.rs` | errors for kernels that WGSL cannot express |
 //! | `accesses.rs` | the accesses of the kernel to each address space |
-//! | `declarations.rs`, `fields.rs`, `memory_variables.rs` | the variables of the address spaces |
+//! | `declarations.rs`, `memory_variables.rs` | the variables of the address spaces |
+//! | `fields.rs`, `records.rs` | their fields, and elements that are structures |
 //! | `identifiers.rs`, `reserved.rs` | names that are unique and not reserved |
 //! | `kernel.rs`, `text.rs` | the complete text |
 //! | `for_device.rs`, `hidden_bindings.rs` | texts for drivers, with hidden bindings |
@@ -20,7 +22,8 @@
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
 //! | `constants.rs`, `conversions.rs` | constants and types |
 //! | `loop_exits.rs` | the comparisons that may end loops |
-//! | `loads_stores.rs`, `records.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
+//! | `loads_stores.rs`, `record_accesses.rs` | loads and stores |
+//! | `address.rs`, `atomics.rs` | indices, and atomics |
 
 mod accesses;
 mod address;
@@ -42,6 +45,7 @@ mod loads_stores;
 mod loop_exits;
 mod memory_variables;
 mod operators;
+mod record_accesses;
 mod records;
 mod rejections;
 mod reserved;
