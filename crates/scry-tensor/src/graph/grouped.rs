@@ -59,6 +59,43 @@ pub(crate) struct RowWork {
     pub(crate) reductions: Vec<NodeId>,
 }
 
+/// Where a map of several stores its elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// In consecutive words of the result, from one on.
+    Words(u32),
+    /// In the row of the result, one of `rows`, at an index; nowhere if it is out of range.
+    Row { index: BufferId, dtype: DType, rows: usize },
+}
+
+/// A map, as one of several that a kernel computes.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) map: Map,
+    pub(crate) operands: Vec<(BufferId, Layout)>,
+    pub(crate) arguments: Vec<u32>,
+    pub(crate) gathered: Option<GatherAxis>,
+    pub(crate) result: BufferId,
+    pub(crate) store: Store,
+    /// The shape for which it is computed.
+    pub(crate) shape: Shape,
+    /// As those of [`Kernel`].
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) value: Option<(NodeId, Vec<View>)>,
+}
+
+impl Part {
+    /// Returns the buffers that it reads, with the types of elements.
+    pub(crate) fn reads(&self) -> Vec<(BufferId, DType)> {
+        let buffers = self.operands.iter().map(|(buffer, _)| *buffer);
+        let mut reads: Vec<_> = buffers.zip(self.map.operands.iter().copied()).collect();
+        if let Store::Row { index, dtype, .. } = self.store {
+            reads.push((index, dtype));
+        }
+        reads
+    }
+}
+
 /// What a kernel computes.
 #[derive(Clone)]
 pub(crate) enum Work {
@@ -68,6 +105,8 @@ pub(crate) enum Work {
         arguments: Vec<u32>,
         gathered: Option<GatherAxis>,
     },
+    /// Several maps, no two of which write one buffer, or one that stores its result in a state.
+    Maps(Vec<Part>),
     /// Maps and reductions of rows.
     Rows(Box<RowWork>),
     Library {
@@ -109,6 +148,13 @@ impl Kernel {
     pub(crate) fn operands(&self) -> Vec<BufferId> {
         match &self.work {
             Work::Map { operands, .. } => operands.iter().map(|(buffer, _)| *buffer).collect(),
+            Work::Maps(parts) => {
+                let mut operands: Vec<BufferId> =
+                    parts.iter().flat_map(Part::reads).map(|(buffer, _)| buffer).collect();
+                operands.sort_unstable();
+                operands.dedup();
+                operands
+            }
             Work::Rows(work) => work.operands.clone(),
             Work::Library { operands, .. } => operands.iter().map(|(id, ..)| *id).collect(),
             Work::User { operands, .. } => operands.iter().map(|(id, _)| *id).collect(),
@@ -136,9 +182,19 @@ impl Kernel {
     pub(crate) fn results(&self) -> Vec<BufferId> {
         let others = match &self.work {
             Work::User { others, .. } => others.as_slice(),
+            Work::Maps(parts) => return parts.iter().map(|part| part.result).collect(),
             _ => &[],
         };
         [&[self.result], others].concat()
+    }
+
+    /// Returns for each of [`results`](Self::results) the node with its value, and the views of it;
+    /// of a kernel of the program only for the first.
+    pub(crate) fn values(&self) -> Vec<Option<&(NodeId, Vec<View>)>> {
+        match &self.work {
+            Work::Maps(parts) => parts.iter().map(|part| part.value.as_ref()).collect(),
+            _ => vec![self.value.as_ref()],
+        }
     }
 }
 

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use scry_gpu::{BackendKind, Batch, Device, PreparedLaunch, Recording, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
-use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Work};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
+use super::launches::{named, prepare_maps, prepare_rows, prepare_user};
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
 use super::regions;
 use crate::error::{Call, Error, Result};
-use crate::lower::RowIteration;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::Layout;
 use crate::stored::{Stored, check_bindings};
@@ -170,7 +170,8 @@ impl Specialised {
         let (prepared, variants) = (Vec::new(), Vec::new());
         let mut overwritten = vec![false; buffers.len()];
         for kernel in &grouped.kernels {
-            overwritten[kernel.result.index()] = matches!(kernel.work, Work::Map { .. });
+            let is_map = matches!(kernel.work, Work::Map { .. } | Work::Maps(_));
+            kernel.results().iter().for_each(|it| overwritten[it.index()] = is_map);
         }
         let mut new = Self {
             graph,
@@ -262,10 +263,13 @@ impl Specialised {
             return Ok((Prepared::Nothing, None));
         }
         let sizes = kernel.operands().into_iter().filter_map(&buffer).map(|it| it.byte_size());
-        check_bindings(node.call, target.runtime, sizes, result.byte_size())
+        let results = kernel.results();
+        let largest = results.into_iter().filter_map(&buffer).map(|it| it.byte_size()).max();
+        check_bindings(node.call, target.runtime, sizes, largest.unwrap_or(0))
             .map_err(|error| error.in_scope(&node.scope))?;
         let prepared = match &kernel.work {
             Work::Map { .. } => self.prepare_map(target, position, &buffer, result),
+            Work::Maps(parts) => prepare_maps(target, parts, kernel, &buffer),
             Work::Rows(work) => prepare_rows(target, work, &buffer, result),
             Work::Library { library, operands, .. } => {
                 let operands: Vec<_> = operands
@@ -519,46 +523,4 @@ fn out_of_memory(
          tensors have {sizes:?} bytes",
         memory.arenas, memory.peak
     ))
-}
-
-/// Returns an operation of the kernel library with the name of its variant.
-fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
-    let variant = op.explain().variant().to_owned();
-    (Prepared::Library(initial, Box::new(op)), Some(variant))
-}
-
-/// Prepares a row kernel, and counts it if it is compiled.
-fn prepare_rows<'b>(
-    target: Target<'_>,
-    work: &RowWork,
-    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
-    result: &UntypedBuffer,
-) -> scry_gpu::Result<(Prepared, Option<String>)> {
-    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
-    let RowWork { program, rows, columns, walks, arguments, .. } = work;
-    let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
-    let (launch, is_compiled) =
-        target.runtime.prepare_rows(program, &iteration, &operands, result)?;
-    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-    Ok((Prepared::Map(launch), Some("rows".to_owned())))
-}
-
-/// Prepares a kernel of the program.
-fn prepare_user<'b>(
-    kernel: &Kernel,
-    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
-) -> scry_gpu::Result<(Prepared, Option<String>)> {
-    let Work::User { kernel: Some(user), operands, .. } = &kernel.work else {
-        return Ok((Prepared::Nothing, None));
-    };
-    let types = user.outputs.iter().map(|(_, dtype)| *dtype);
-    let results = kernel.results().into_iter().zip(types);
-    let results: Vec<_> = results.filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
-    let filled = results.iter().map(|(buffer, _)| (*buffer).clone()).collect();
-    let operands = operands.iter();
-    let mut buffers: Vec<_> =
-        operands.filter_map(|(id, dtype)| Some((buffer(*id)?, *dtype))).collect();
-    buffers.extend(results);
-    let launch = user.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
-    Ok((Prepared::User(filled, launch), Some(format!("kernel `{user:?}`"))))
 }
