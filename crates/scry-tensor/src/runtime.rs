@@ -203,7 +203,7 @@ impl Runtime {
         program: &RowProgram,
         iteration: &RowIteration<'_>,
         operands: &[&UntypedBuffer],
-        result: &UntypedBuffer,
+        results: &[&UntypedBuffer],
     ) -> Result<(PreparedLaunch, bool)> {
         let parameters = iteration.parameters(program.width);
         let in_buffer = self.exceeds_immediates(&parameters);
@@ -214,7 +214,8 @@ impl Runtime {
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
         let invocations = workgroups * WORKGROUP;
         let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
-        let (bindings, size) = encoded.bind(result, operands.iter().copied());
+        let buffers = results.iter().chain(operands).copied();
+        let (bindings, size) = encoded.bind_all(buffers);
         Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
     }
 

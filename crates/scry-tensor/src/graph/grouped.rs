@@ -57,6 +57,8 @@ pub(crate) struct RowWork {
     pub(crate) columns: u32,
     /// The nodes that are reductions.
     pub(crate) reductions: Vec<NodeId>,
+    /// The results after the first, with their values as that of a [`Kernel`].
+    pub(crate) others: Vec<(BufferId, Option<(NodeId, Vec<View>)>)>,
 }
 
 /// Where a map of several stores its elements.
@@ -180,12 +182,14 @@ impl Kernel {
 
     /// Returns the buffers that it writes.
     pub(crate) fn results(&self) -> Vec<BufferId> {
-        let others = match &self.work {
-            Work::User { others, .. } => others.as_slice(),
+        let mut results = vec![self.result];
+        match &self.work {
+            Work::User { others, .. } => results.extend(others),
+            Work::Rows(work) => results.extend(work.others.iter().map(|(buffer, _)| *buffer)),
             Work::Maps(parts) => return parts.iter().map(|part| part.result).collect(),
-            _ => &[],
-        };
-        [&[self.result], others].concat()
+            _ => {}
+        }
+        results
     }
 
     /// Returns for each of [`results`](Self::results) the node with its value, and the views of it;
@@ -193,6 +197,10 @@ impl Kernel {
     pub(crate) fn values(&self) -> Vec<Option<&(NodeId, Vec<View>)>> {
         match &self.work {
             Work::Maps(parts) => parts.iter().map(|part| part.value.as_ref()).collect(),
+            Work::Rows(work) => {
+                let others = work.others.iter().map(|(_, value)| value.as_ref());
+                std::iter::once(self.value.as_ref()).chain(others).collect()
+            }
             _ => vec![self.value.as_ref()],
         }
     }

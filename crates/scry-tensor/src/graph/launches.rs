@@ -71,11 +71,13 @@ pub(super) fn prepare_rows<'b>(
     buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
     result: &UntypedBuffer,
 ) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let others = work.others.iter().filter_map(|(id, _)| buffer(*id));
+    let results: Vec<_> = std::iter::once(result).chain(others).collect();
     let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
     let RowWork { program, rows, columns, walks, arguments, .. } = work;
     let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
     let (launch, is_compiled) =
-        target.runtime.prepare_rows(program, &iteration, &operands, result)?;
+        target.runtime.prepare_rows(program, &iteration, &operands, &results)?;
     target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
     Ok((Prepared::Map(launch), Some("rows".to_owned())))
 }

@@ -1,7 +1,8 @@
 //! Row kernels: maps and reductions of rows in one kernel, such as softmax and layer norm.
 //!
 //! The elements form rows. A step is a map for each element, a map for each row, or a reduction of
-//! the elements of each row; only the result of the last step is stored. Elements that several
+//! the elements of each row; the result of the last step is stored, and those of some maps of
+//! elements. Elements that several
 //! reductions need are computed again by each: a row is read from caches, and no step between is
 //! stored. A thread group computes a row, and a workgroup a few rows.
 
@@ -69,9 +70,11 @@ pub(crate) struct RowProgram {
     pub(crate) accesses: Vec<RowAccess>,
     /// The steps; the last one is the result.
     pub(crate) steps: Vec<RowStep>,
+    /// Other steps that are results, maps of elements.
+    pub(crate) stored: Vec<u32>,
     /// The invocations of a row, a power of two.
     pub(crate) threads: u32,
-    /// The adjacent elements that an invocation computes together, those of a word of the result.
+    /// The adjacent elements that an invocation computes together, those of a word of each result.
     pub(crate) width: u32,
 }
 
