@@ -100,7 +100,7 @@ fn bytes_of_partial_words_are_kept() {
     }
 }
 
-/// Random maps, reductions, reads and writes of states, replayed: the order of all accesses is kept.
+/// Random maps, reductions, reads and writes of states.
 fn random_graph(seed: u64, g: &Graph) -> Result<Vec<Tensor>> {
     let mut random = Random::new(seed);
     let dtype = [DType::F32, DType::F32, DType::F16][random.below(3)];
@@ -164,7 +164,7 @@ fn compare_random(gpu: &Device, seed: u64) {
 #[test]
 fn random_states_have_the_bits_of_single_operations() {
     let gpu = cpu();
-    (0..20).for_each(|seed| compare_random(&gpu, seed));
+    (0..10).for_each(|seed| compare_random(&gpu, seed));
     on_each_device(|gpu| (100..102).for_each(|seed| compare_random(gpu, seed)));
 }
 
