@@ -105,6 +105,11 @@ pub(crate) struct Map {
 impl Expression {
     /// Returns whether computing an element again costs more than loading it.
     pub(crate) fn is_expensive(&self) -> bool {
+        self.scalars.len() > 8 || self.has_functions()
+    }
+
+    /// Returns whether a step is a function or a division.
+    pub(crate) fn has_functions(&self) -> bool {
         use UnaryOp::{Abs, Ceil, Floor, IsInf, IsNan, Neg, Not, Round, Trunc};
         let is_function = |(scalar, _): &(Scalar, Type)| match scalar {
             Scalar::Unary(op, _) => {
@@ -113,7 +118,7 @@ impl Expression {
             Scalar::Binary(op, ..) => matches!(op, BinaryOp::Div | BinaryOp::Rem),
             _ => false,
         };
-        self.scalars.len() > 8 || self.scalars.iter().any(is_function)
+        self.scalars.iter().any(is_function)
     }
 }
 

@@ -12,12 +12,13 @@ use scry_gpu::{
 };
 use scry_kernels::Kernels;
 
+use crate::dtype::DType;
 use crate::eager::{EagerKernel, EagerKernels, EagerKey};
 use crate::expr::Map;
 use crate::graph::call_sites::CallSites;
 use crate::lower::{
-    self, Access, Classes, GatherAxis, Iteration, KernelKey, RowIteration, RowKey, RowProgram,
-    WORKGROUP,
+    self, Access, Classes, GatherAxis, Iteration, KernelKey, MapsKey, PartLaunch, RowIteration,
+    RowKey, RowProgram, WORKGROUP,
 };
 use crate::result_pool::ResultPool;
 use crate::shape::Layout;
@@ -34,6 +35,7 @@ pub(crate) struct Runtime {
     /// classes of strides: sizes are arguments.
     kernels: Mutex<HashMap<KernelKey, Kernel>>,
     row_kernels: Mutex<HashMap<RowKey, Kernel>>,
+    maps_kernels: Mutex<HashMap<MapsKey, Kernel>>,
     compiled: AtomicU64,
     pub(crate) call_sites: CallSites,
     eager: Mutex<EagerKernels>,
@@ -71,8 +73,16 @@ impl Encoded {
         result: &'b UntypedBuffer,
         operands: impl Iterator<Item = &'b UntypedBuffer>,
     ) -> (Vec<&'b dyn Binding>, Launch) {
-        let mut bindings: Vec<&dyn Binding> = vec![result];
-        bindings.extend(operands.map(|buffer| buffer as &dyn Binding));
+        self.bind_all(std::iter::once(result).chain(operands))
+    }
+
+    /// As [`bind`](Self::bind), with results and operands in their order.
+    fn bind_all<'b>(
+        &'b self,
+        buffers: impl Iterator<Item = &'b UntypedBuffer>,
+    ) -> (Vec<&'b dyn Binding>, Launch) {
+        let mut bindings: Vec<&dyn Binding> = Vec::new();
+        bindings.extend(buffers.map(|buffer| buffer as &dyn Binding));
         let size = Launch::invocations(self.invocations);
         match &self.uploaded {
             Some(parameters) => {
@@ -98,12 +108,20 @@ impl Runtime {
             return Ok(runtime);
         }
         let (device, library) = (device.clone(), Kernels::new(device)?);
-        let (kernels, row_kernels) = (Mutex::default(), Mutex::default());
+        let (kernels, row_kernels, maps_kernels) = Default::default();
         let (compiled, call_sites) = (AtomicU64::new(0), CallSites::default());
         let (eager, results) = (Mutex::default(), Mutex::default());
-        let runtime =
-            Self { device, library, kernels, row_kernels, compiled, call_sites, eager, results };
-        let runtime = Arc::new(runtime);
+        let runtime = Arc::new(Self {
+            device,
+            library,
+            kernels,
+            row_kernels,
+            maps_kernels,
+            compiled,
+            call_sites,
+            eager,
+            results,
+        });
         open.push(Arc::downgrade(&runtime));
         Ok(runtime)
     }
@@ -259,7 +277,7 @@ impl Runtime {
         program: &RowProgram,
         iteration: &RowIteration<'_>,
         operands: &[&UntypedBuffer],
-        result: &UntypedBuffer,
+        results: &[&UntypedBuffer],
     ) -> Result<(PreparedLaunch, bool)> {
         let parameters = iteration.parameters(program.width);
         let in_buffer = self.exceeds_immediates(&parameters);
@@ -270,7 +288,36 @@ impl Runtime {
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
         let invocations = workgroups * WORKGROUP;
         let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
-        let (bindings, size) = encoded.bind(result, operands.iter().copied());
+        let buffers = results.iter().chain(operands).copied();
+        let (bindings, size) = encoded.bind_all(buffers);
+        Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
+    }
+
+    /// Prepares a kernel of several maps, whose operands have these types. Returns whether it was
+    /// compiled, too.
+    pub(crate) fn prepare_maps(
+        &self,
+        parts: &[PartLaunch<'_>],
+        results: &[&UntypedBuffer],
+        operands: &[(&UntypedBuffer, DType)],
+    ) -> Result<(PreparedLaunch, bool)> {
+        let (mut keys, mut parameters, mut invocations) = (Vec::new(), Vec::new(), 0);
+        for part in parts {
+            let (key, own, count) = part.key();
+            keys.push(key);
+            parameters.extend(own);
+            invocations += count;
+        }
+        let in_buffer = self.exceeds_immediates(&parameters);
+        let dtypes = operands.iter().map(|(_, dtype)| *dtype).collect();
+        let results_len = results.len() as u32;
+        let key = MapsKey { parts: keys, results: results_len, operands: dtypes, in_buffer };
+        let build = |key: &MapsKey| lower::build_maps(key, parameters.len());
+        let (kernel, is_compiled) = self.kernel(&self.maps_kernels, key, build)?;
+        let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
+        let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
+        let operands = operands.iter().map(|(buffer, _)| *buffer);
+        let (bindings, size) = encoded.bind_all(results.iter().copied().chain(operands));
         Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
     }
 

@@ -184,18 +184,18 @@ pub(crate) fn split_map(
 pub(crate) struct RowShard {
     pub(crate) rows: u32,
     pub(crate) walks: Vec<RowWalk>,
-    /// The bytes of the result.
-    pub(crate) result: Range<u64>,
+    /// The bytes of each result.
+    pub(crate) results: Vec<Range<u64>>,
     /// The bytes of each operand.
     pub(crate) operands: Vec<Range<u64>>,
 }
 
-/// Splits the rows of a row kernel, whose result has a number of bytes for each row: see
+/// Splits the rows of a row kernel, whose results have a number of bytes for each row: see
 /// [`split_map`].
 pub(crate) fn split_rows(
     program: &RowProgram,
     (rows, walks): (u32, &[RowWalk]),
-    (row_bytes, buffers): (u64, &[u64]),
+    (row_bytes, buffers): (&[u64], &[u64]),
     limit: u64,
 ) -> Option<Vec<RowShard>> {
     let bind = |shard: &Shard| -> Option<RowShard> {
@@ -218,19 +218,22 @@ pub(crate) fn split_rows(
             let n = access.operand as usize;
             walk.move_back(operands[n].start / program.operands[n].size() as u64);
         }
-        let start = first as u64 * row_bytes;
-        let result = start..start + (count as u64 * row_bytes).next_multiple_of(4);
-        Some(RowShard { rows: count as u32, walks: moved, result, operands })
+        let written = |bytes: &u64| {
+            let start = first as u64 * bytes;
+            start..start + (count as u64 * bytes).next_multiple_of(4)
+        };
+        let results = row_bytes.iter().map(written).collect();
+        Some(RowShard { rows: count as u32, walks: moved, results, operands })
     };
     let length = |range: &Range<u64>| range.end - range.start;
     let fits = |shard: &Shard| {
-        bind(shard).is_some_and(|it| {
-            length(&it.result) <= limit && it.operands.iter().all(|it| length(it) <= limit)
-        })
+        bind(shard)
+            .is_some_and(|it| it.results.iter().chain(&it.operands).all(|it| length(it) <= limit))
     };
     // Rows along several axes are split between coordinates of the first one.
     let inner = walks.iter().map(RowWalk::inner_rows).try_fold(1usize, common_multiple)?;
-    let unit = common_multiple(unit(row_bytes), inner)?;
+    let mut units = row_bytes.iter().map(|bytes| unit(*bytes));
+    let unit = units.try_fold(inner, common_multiple)?;
     let shards = split(&[rows as usize], &|_| unit, &fits)?;
     shards.iter().map(bind).collect()
 }

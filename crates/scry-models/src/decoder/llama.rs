@@ -198,7 +198,7 @@ impl Llama {
 
     /// Returns the logits of the next token, `[1, vocabulary]`, after the last row.
     pub(super) fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
-        let last = hidden.i(-1..)?.rms_norm(Some(&self.norm), self.config.epsilon)?;
+        let last = normalised(&hidden.i(-1..)?, &self.norm, self.config.epsilon)?;
         Ok(last.linear(&self.output, None)?)
     }
 }
@@ -230,7 +230,7 @@ impl Layer {
 
     fn apply(&self, step: &Step<'_>, x: &Tensor, cache: &State) -> Result<Tensor> {
         let Config { heads, kv_heads, columns, intermediate, epsilon, .. } = *step.config;
-        let normed = x.rms_norm(Some(&self.attention_norm), epsilon)?;
+        let normed = normalised(x, &self.attention_norm, epsilon)?;
         let rows = self.attention.apply(&normed)?;
         let (q, kv) = (heads * columns, kv_heads * columns);
         let [q, k, v] = [0..q, q..q + kv, q + kv..q + 2 * kv].map(|range| {
@@ -252,7 +252,7 @@ impl Layer {
         let seen = heads_first(q)?.attention(&k, &v, &masked)?;
         let seen = seen.squeeze(0)?.transpose(0, 1)?.reshape([-1, (heads * columns) as i64])?;
         let x = x.add(&seen.cast(DType::F32)?.linear(&self.projection, None)?)?;
-        let normed = x.rms_norm(Some(&self.norm), epsilon)?;
+        let normed = normalised(&x, &self.norm, epsilon)?;
         let both = self.up.apply(&normed)?;
         let gate = both.i((.., ..intermediate as i64))?.silu()?;
         let gated = gate.mul(&both.i((.., intermediate as i64..))?)?;
@@ -307,6 +307,14 @@ impl Joined {
         }
         Ok(Tensor::concat(&products.iter().collect::<Vec<_>>(), 1)?)
     }
+}
+
+/// Returns the RMS norm of rows, as operations that are fused with the sum before it. One of the
+/// kernel library is a kernel of its own.
+fn normalised(x: &Tensor, weight: &Tensor, epsilon: f32) -> Result<Tensor> {
+    let mean = x.square()?.mean_keepdim(-1)?;
+    let scale = mean.add(f64::from(epsilon))?.rsqrt()?;
+    Ok(x.mul(&scale)?.mul(weight)?)
 }
 
 /// Returns the cosines and the signed sines of RoPE at all positions. Factors divide the

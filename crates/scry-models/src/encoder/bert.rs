@@ -22,10 +22,10 @@ struct Norm {
 struct Layer {
     /// The weights of queries, keys and values: `[3, heads, columns, hidden]`.
     attention: Tensor,
-    /// The bias of queries, `[heads, columns]`. That of keys adds the same number to all scores of
-    /// a query, which softmax ignores. That of values is added to each result, since weights have
-    /// the sum 1: it is part of the bias of the projection.
-    query_bias: Tensor,
+    /// The bias of queries, and zeros for keys and values: `[3, heads, columns]`. That of keys adds
+    /// the same number to all scores of a query, which softmax ignores. That of values is added to
+    /// each result, since weights have the sum 1: it is part of the bias of the projection.
+    attention_bias: Tensor,
     /// `[hidden, heads, columns]`.
     projection: Linear,
     attention_norm: Norm,
@@ -108,7 +108,9 @@ impl Layer {
         let (query, key, value) = (load("query")?, load("key")?, load("value")?);
         let attention = Tensor::concat(&[&query.weight, &key.weight, &value.weight], 0)?;
         let attention = in_order_of_device(&attention)?.reshape([3, heads, columns, hidden])?;
-        let query_bias = query.bias.reshape([heads, columns])?;
+        let zeros = Tensor::zeros([2, heads, columns], query.bias.dtype(), query.bias.device())?;
+        let attention_bias =
+            Tensor::concat(&[&query.bias.reshape([1, heads as i64, columns as i64])?, &zeros], 0)?;
         let output = dict.scope("attention.output");
         let Linear { weight, bias } = Linear::load(&output.scope("dense"), [hidden, hidden])?;
         let (wide, value_bias) = (weight.cast(DType::F32)?, value.bias.cast(DType::F32)?);
@@ -117,7 +119,7 @@ impl Layer {
         let projection = Linear { weight, bias };
         Ok(Self {
             attention,
-            query_bias,
+            attention_bias,
             projection,
             attention_norm: Norm::load(&output.scope("LayerNorm"), hidden)?,
             up: Linear::load(&dict.scope("intermediate.dense"), [intermediate, hidden])?
@@ -128,10 +130,9 @@ impl Layer {
     }
 
     fn apply(&self, config: &Config, x: &Tensor, bias: &Tensor) -> Result<Tensor> {
-        let heads = x.einsum("blh,sndh->blsnd", &self.attention)?;
+        let heads = x.einsum("blh,sndh->blsnd", &self.attention)?.add(&self.attention_bias)?;
         let [q, k, v] = [heads.i((.., .., 0))?, heads.i((.., .., 1))?, heads.i((.., .., 2))?];
-        let q = q.add(&self.query_bias)?.transpose(1, 2)?;
-        let (k, v) = (k.transpose(1, 2)?, v.transpose(1, 2)?);
+        let [q, k, v] = [q.transpose(1, 2)?, k.transpose(1, 2)?, v.transpose(1, 2)?];
         let masked = Attention { bias: Some(bias), ..Attention::default() };
         let seen = q.attention(&k, &v, &masked)?;
         let seen = seen.einsum("bnld,hnd->blh", &self.projection.weight)?;

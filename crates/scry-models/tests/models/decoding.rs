@@ -67,6 +67,25 @@ fn generated(decoder: &mut Decoder, prompt: &[u32], options: &Sampling) -> (Vec<
     (decoder.context()[prompt.len()..].to_vec(), reason)
 }
 
+/// Per layer: a norm with the residual before it, queries with keys and values, RoPE with the write
+/// of the cache, attention, the projection, a norm, gate with up, SwiGLU, and down.
+#[test]
+fn steps_have_nine_kernels_per_layer() {
+    let model = mixed_model([Stored::Q4_1, Stored::Q8_0]);
+    on_each_device(|gpu| {
+        let mut decoder = load(&model, gpu);
+        let sampling = Sampling::new().temperature(0.5).repetition_penalty(1.2);
+        for (options, most) in [(Sampling::new(), 7), (sampling, 21)] {
+            let report = ok(ok(decoder.step_plan(&options, 20)).explain());
+            // Those of the last layer may be merged with operations after it.
+            let count = report.kernels.iter().filter(|it| it.scope == "layer.0").count();
+            assert_eq!(count, 9, "on {}: {report}", gpu.name());
+            let others = report.kernels.len() - 2 * 9;
+            assert!(others <= most, "{others} others on {}: {report}", gpu.name());
+        }
+    });
+}
+
 #[test]
 fn scores_agree_with_host() {
     use Stored::{BF16, F16, F32, Q4_1, Q8_0};

@@ -142,7 +142,7 @@ impl<'t> Parser<'t> {
         Ok(match (parts, args) {
             (["ret"], []) => Op::Return,
             (["bra"], [label]) => Op::Branch(*self.labels.get(label).ok_or("no such label")?),
-            (["barrier", "sync"], ["0"]) => Op::Barrier,
+            (["barrier" | "bar", "sync"], ["0"]) => Op::Barrier,
             (["bar", "warp", "sync"], [mask]) => Op::WarpBarrier(self.operand(mask)?),
             (["activemask", "b32"], [to]) => Op::ActiveMask(self.register(to)?),
             (["vote", "sync", "ballot", "b32"], [to, pred, mask]) => Op::Ballot {

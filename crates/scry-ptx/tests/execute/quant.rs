@@ -150,26 +150,39 @@ fn dequantised_weights_have_the_bits_of_the_host() {
 #[test]
 fn portable_products_are_those_of_dequantised_weights() {
     for format in BlockFormat::ALL {
-        // Short of a whole span of 256 weights, where blocks allow it.
-        let (rows, k) = (5, 2 * 256 + if format.block_len() < 256 { 96 } else { 0 });
-        let blocks = quantize(format, &numbers(rows * k)).unwrap();
-        let weights = dequantize(format, &blocks).unwrap();
-        for columns in [1, 3] {
-            let x = numbers(columns * k + 1)[1..].to_vec();
-            let [rows_u64, k_u64] = [rows, k].map(|size| size as u64);
-            let activations = PtxType::F32;
-            let product =
-                MatVec { format, rows: rows_u64, k: k_u64, columns: columns as u32, activations };
-            let out = vec![0xa5; 4 * rows * columns];
-            let plan = product.portable_plan().unwrap();
-            let found = floats(&execute(&plan, &[blocks.clone(), bytes(&x), out]));
-            for (nth, found) in found.into_iter().enumerate() {
-                let (row, x) = (&weights[nth % rows * k..][..k], &x[nth / rows * k..][..k]);
-                let products = || row.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x));
-                let sum: f64 = products().sum();
-                let magnitude: f64 = products().map(f64::abs).sum();
-                let is_close = (f64::from(found) - sum).abs() <= 1e-4 * magnitude;
-                assert!(is_close, "{format:?}, {columns} columns, {nth}: {found}, expected {sum}");
+        // Short of a whole span of 256 weights, where blocks allow it. Each block quantises few
+        // activations itself.
+        for (spans, launches) in [(2, 1), (8, 2)] {
+            let (rows, k) = (5, spans * 256 + if format.block_len() < 256 { 96 } else { 256 });
+            let blocks = quantize(format, &numbers(rows * k)).unwrap();
+            let weights = dequantize(format, &blocks).unwrap();
+            for columns in [1, 2, 3] {
+                let x = numbers(columns * k + 1)[1..].to_vec();
+                let [rows_u64, k_u64] = [rows, k].map(|size| size as u64);
+                let activations = PtxType::F32;
+                let product = MatVec {
+                    format,
+                    rows: rows_u64,
+                    k: k_u64,
+                    columns: columns as u32,
+                    activations,
+                };
+                let out = vec![0xa5; 4 * rows * columns];
+                let plan = product.portable_plan().unwrap();
+                let own = if columns < 3 { launches } else { 2 };
+                assert_eq!(plan.steps.len(), own, "{format:?}, {spans} spans, {columns} columns");
+                let found = floats(&execute(&plan, &[blocks.clone(), bytes(&x), out]));
+                for (nth, found) in found.into_iter().enumerate() {
+                    let (row, x) = (&weights[nth % rows * k..][..k], &x[nth / rows * k..][..k]);
+                    let products = || row.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x));
+                    let sum: f64 = products().sum();
+                    let magnitude: f64 = products().map(f64::abs).sum();
+                    let is_close = (f64::from(found) - sum).abs() <= 1e-4 * magnitude;
+                    assert!(
+                        is_close,
+                        "{format:?}, {columns} columns, {nth}: {found}, expected {sum}"
+                    );
+                }
             }
         }
     }

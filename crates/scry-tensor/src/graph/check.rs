@@ -6,6 +6,7 @@ use scry_gpu::{Batch, UntypedBuffer};
 
 use super::bound::{BoundGraph, Sizes};
 use super::compiled::{Plan, Shared};
+use super::grouped::{Kernel, Work};
 use super::record::Specialised;
 use super::reference::{Replaced, viewed};
 use super::row_reference;
@@ -137,26 +138,43 @@ impl Plan {
         let mut compared = 0;
         for (position, buffers) in results.into_iter().enumerate() {
             let kernel = &specialised.grouped.kernels[position];
-            let Some((id, views)) = &kernel.value else { continue };
-            let node = &specialised.graph.nodes[id.index()];
-            let own = replaced.get(&node.origin).unwrap_or(&values[node.origin.index()]);
-            let first = viewed(call, own, views, waiting).await?;
-            let scales = match replaced.contains_key(&node.origin) {
-                true => magnitudes(call, specialised, position, &values, waiting).await?,
-                false => Vec::new(),
-            };
-            let parts = parts.get(&node.origin).map_or(&[][..], |parts| &parts[1..]);
-            for (wanted, buffer) in std::iter::once(&first).chain(parts).zip(buffers) {
-                let layout = Layout::contiguous(wanted.shape().clone());
-                let found = Stored { buffer, layout, ..wanted.clone() };
-                let difference = difference(call, [&found, wanted], &scales, waiting).await?;
-                compared += 1;
-                if let Some(difference) = difference {
-                    return Err(mismatch(specialised, position, &difference));
+            let buffers = buffers.into_iter();
+            for (value, buffers) in
+                kernel.values().into_iter().zip(grouped_results(kernel, buffers))
+            {
+                let Some((id, views)) = value else { continue };
+                let node = &specialised.graph.nodes[id.index()];
+                let own = replaced.get(&node.origin).unwrap_or(&values[node.origin.index()]);
+                let first = viewed(call, own, views, waiting).await?;
+                let scales = match replaced.contains_key(&node.origin) {
+                    true => magnitudes(call, specialised, position, &values, waiting).await?,
+                    false => Vec::new(),
+                };
+                let parts = parts.get(&node.origin).map_or(&[][..], |parts| &parts[1..]);
+                for (wanted, buffer) in std::iter::once(&first).chain(parts).zip(buffers) {
+                    let layout = Layout::contiguous(wanted.shape().clone());
+                    let found = Stored { buffer, layout, ..wanted.clone() };
+                    let difference = difference(call, [&found, wanted], &scales, waiting).await?;
+                    compared += 1;
+                    if let Some(difference) = difference {
+                        return Err(mismatch(specialised, position, &difference));
+                    }
                 }
             }
         }
         Ok(compared)
+    }
+}
+
+/// Returns the results of a kernel that belong to each of its values: all those of a kernel of the
+/// program, or one.
+fn grouped_results(
+    kernel: &Kernel,
+    buffers: impl Iterator<Item = UntypedBuffer>,
+) -> Vec<Vec<UntypedBuffer>> {
+    match &kernel.work {
+        Work::User { .. } => vec![buffers.collect()],
+        _ => buffers.map(|buffer| vec![buffer]).collect(),
     }
 }
 
@@ -281,7 +299,6 @@ fn mismatch(specialised: &Specialised, position: usize, difference: &Difference)
 mod tests {
     use scry_gpu::Device;
 
-    use super::super::grouped::Work;
     use super::super::{Fusion, Graph};
     use super::*;
 

@@ -11,6 +11,7 @@ use super::debug::{self, Stage};
 use super::epilogues;
 use super::group::{self, Limits};
 use super::grouped::Grouped;
+use super::maps;
 use super::plan;
 use super::record::{Observer, Specialised, Target};
 use super::rows;
@@ -475,6 +476,7 @@ impl Shared {
         if self.fusion != Fusion::None {
             rows::fuse(&mut grouped, limits);
             epilogues::fuse(&mut grouped, limits);
+            maps::fuse(&mut grouped, limits);
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))

@@ -113,6 +113,7 @@ pub(crate) fn grouped(grouped: &Grouped) -> String {
             kernel.operands().iter().map(|it| format!("b{}", it.0)).collect();
         let what = match &kernel.work {
             Work::Map { map, .. } => format!("map of {} steps", map.scalars.len()),
+            Work::Maps(parts) => format!("{} maps", parts.len()),
             Work::Rows(work) => format!("rows in {} steps", work.program.steps.len()),
             Work::Library { library, .. } => library.name().to_owned(),
             Work::User { kernel, .. } => {

@@ -156,18 +156,20 @@ fn check_residual(
     Ok(())
 }
 
-/// Returns whether a layout repeats a row of the columns' elements.
+/// Returns whether a layout repeats a row of the columns' elements, which may be several axes.
 fn is_bias(layout: &Layout, columns: usize) -> bool {
-    let (Some((len, sizes)), Some((stride, others))) =
-        (layout.shape.split_last(), layout.strides.split_last())
-    else {
+    let rank = layout.shape.rank();
+    let product = |axes: std::ops::Range<usize>| layout.shape[axes].iter().product::<usize>();
+    let Some(split) = (0..rank).rfind(|split| product(*split..rank) == columns) else {
         return false;
     };
-    *len == columns
-        && (*stride == 1 || columns == 1)
+    let (shape, strides) = (layout.shape[split..].to_vec(), layout.strides[split..].to_vec());
+    let row = Layout { shape: shape.into(), strides, offset: 0 };
+    let mut others = layout.shape[..split].iter().zip(&layout.strides[..split]);
+    row.is_contiguous()
         && layout.offset == 0
-        && sizes.iter().product::<usize>() > 1
-        && sizes.iter().zip(others).all(|(size, stride)| *size == 1 || *stride == 0)
+        && product(0..split) > 1
+        && others.all(|(size, stride)| *size == 1 || *stride == 0)
 }
 
 /// Returns whether the result of a kernel can replace an operand that no later kernel reads.

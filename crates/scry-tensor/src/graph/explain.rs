@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::compiled::Plan;
 use super::debug;
-use super::grouped::{Kernel, Origin, Work};
+use super::grouped::{Kernel, Origin, Part, Work};
 use super::record::Specialised;
 use crate::error::Result;
 
@@ -37,8 +37,8 @@ pub struct KernelReport {
     pub bytes: u64,
     /// Floating-point operations, where a function such as `exp` is one.
     pub flops: u64,
-    /// How it computes: `map`, `rows` (maps and reductions of rows), or the variant of the kernel
-    /// library.
+    /// How it computes: `map`, `maps` (several, or one that writes to a state), `rows` (maps and
+    /// reductions of rows), or the variant of the kernel library.
     pub variant: String,
     /// The number of launches: several if a buffer is above the device's limit of a binding, and
     /// each computes a part of the result.
@@ -128,6 +128,10 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
     let bytes = buffers.map(|it| specialised.grouped.buffers[it.index()].bytes as u64).sum();
     let flops = match &kernel.work {
         Work::Map { map, .. } => kernel.shape.count().unwrap_or(0) as u64 * map.flops() as u64,
+        Work::Maps(parts) => {
+            let of = |part: &Part| part.shape.count().unwrap_or(0) as u64 * part.map.flops() as u64;
+            parts.iter().map(of).sum()
+        }
         Work::Rows(work) => u64::from(work.rows) * work.program.flops(work.columns.into()),
         Work::Library { flops, .. } => *flops,
         // What a kernel of the program computes is not known.

@@ -132,6 +132,12 @@ impl Fused {
         self.e.is_expensive()
     }
 
+    /// Returns whether it is expensive as a part of a small kernel, whose launch takes longer than
+    /// a few operations: functions are.
+    pub(crate) fn is_expensive_if_small(&self) -> bool {
+        self.e.len() > 24 || self.e.has_functions()
+    }
+
     /// Returns the work of the kernel that stores the value.
     pub(crate) fn into_work(self) -> Work {
         let Self { e, result, dtype, operands, arguments, gathered, .. } = self;

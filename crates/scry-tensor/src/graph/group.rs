@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::Fusion;
 use super::bound::{BoundGraph, BoundNode};
 use super::fused::{self, Fused, Value};
-use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Viewed, Work};
 use super::materialise;
 use super::node::{Content, NodeId};
 use super::reason::{MAX_INPUTS, Reason};
@@ -189,12 +189,7 @@ impl Grouping<'_> {
     }
 
     /// Adds the kernel that stores an expression: the value of a node, or a view of one.
-    pub(super) fn store(
-        &mut self,
-        fused: Fused,
-        reason: Reason,
-        value: Option<(NodeId, Vec<View>)>,
-    ) -> Value {
+    pub(super) fn store(&mut self, fused: Fused, reason: Reason, value: Option<Viewed>) -> Value {
         let (dtype, shape) = (fused.dtype, fused.shape.clone());
         let result = self.buffer(Origin::Result, packed_bytes(&shape, dtype));
         let nodes = fused.nodes.clone();
@@ -428,7 +423,7 @@ impl Grouping<'_> {
         dtype: DType,
         layout: Layout,
         reader: &'static str,
-        value: Option<(NodeId, Vec<View>)>,
+        value: Option<Viewed>,
     ) -> Value {
         let key = (buffer, layout.clone());
         if let Some(known) = self.copies.get(&key) {

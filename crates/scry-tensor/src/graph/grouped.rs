@@ -57,6 +57,48 @@ pub(crate) struct RowWork {
     pub(crate) columns: u32,
     /// The nodes that are reductions.
     pub(crate) reductions: Vec<NodeId>,
+    /// The results after the first, with their values as that of a [`Kernel`].
+    pub(crate) others: Vec<(BufferId, Option<Viewed>)>,
+}
+
+/// A node whose value is stored, and the views of it.
+pub(crate) type Viewed = (NodeId, Vec<View>);
+
+/// Where a map of several stores its elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// In consecutive words of the result, from one on.
+    Words(u32),
+    /// In the row of the result, one of `rows`, at an index; nowhere if it is out of range.
+    Row { index: BufferId, dtype: DType, rows: usize },
+}
+
+/// A map, as one of several that a kernel computes.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) map: Map,
+    pub(crate) operands: Vec<(BufferId, Layout)>,
+    pub(crate) arguments: Vec<u32>,
+    pub(crate) gathered: Option<GatherAxis>,
+    pub(crate) result: BufferId,
+    pub(crate) store: Store,
+    /// The shape for which it is computed.
+    pub(crate) shape: Shape,
+    /// As those of [`Kernel`].
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) value: Option<Viewed>,
+}
+
+impl Part {
+    /// Returns the buffers that it reads, with the types of elements.
+    pub(crate) fn reads(&self) -> Vec<(BufferId, DType)> {
+        let buffers = self.operands.iter().map(|(buffer, _)| *buffer);
+        let mut reads: Vec<_> = buffers.zip(self.map.operands.iter().copied()).collect();
+        if let Store::Row { index, dtype, .. } = self.store {
+            reads.push((index, dtype));
+        }
+        reads
+    }
 }
 
 /// What a kernel computes.
@@ -68,6 +110,8 @@ pub(crate) enum Work {
         arguments: Vec<u32>,
         gathered: Option<GatherAxis>,
     },
+    /// Several maps, no two of which write one buffer, or one that stores its result in a state.
+    Maps(Vec<Part>),
     /// Maps and reductions of rows.
     Rows(Box<RowWork>),
     Library {
@@ -101,7 +145,7 @@ pub(crate) struct Kernel {
     /// Why its result is stored.
     pub(crate) reason: Reason,
     /// The node with the value that it stores, and the views of it.
-    pub(crate) value: Option<(NodeId, Vec<View>)>,
+    pub(crate) value: Option<Viewed>,
 }
 
 impl Kernel {
@@ -109,6 +153,13 @@ impl Kernel {
     pub(crate) fn operands(&self) -> Vec<BufferId> {
         match &self.work {
             Work::Map { operands, .. } => operands.iter().map(|(buffer, _)| *buffer).collect(),
+            Work::Maps(parts) => {
+                let mut operands: Vec<BufferId> =
+                    parts.iter().flat_map(Part::reads).map(|(buffer, _)| buffer).collect();
+                operands.sort_unstable();
+                operands.dedup();
+                operands
+            }
             Work::Rows(work) => work.operands.clone(),
             Work::Library { operands, .. } => operands.iter().map(|(id, ..)| *id).collect(),
             Work::User { operands, .. } => operands.iter().map(|(id, _)| *id).collect(),
@@ -134,11 +185,27 @@ impl Kernel {
 
     /// Returns the buffers that it writes.
     pub(crate) fn results(&self) -> Vec<BufferId> {
-        let others = match &self.work {
-            Work::User { others, .. } => others.as_slice(),
-            _ => &[],
-        };
-        [&[self.result], others].concat()
+        let mut results = vec![self.result];
+        match &self.work {
+            Work::User { others, .. } => results.extend(others),
+            Work::Rows(work) => results.extend(work.others.iter().map(|(buffer, _)| *buffer)),
+            Work::Maps(parts) => return parts.iter().map(|part| part.result).collect(),
+            _ => {}
+        }
+        results
+    }
+
+    /// Returns for each of [`results`](Self::results) the node with its value, and the views of it;
+    /// of a kernel of the program only for the first.
+    pub(crate) fn values(&self) -> Vec<Option<&Viewed>> {
+        match &self.work {
+            Work::Maps(parts) => parts.iter().map(|part| part.value.as_ref()).collect(),
+            Work::Rows(work) => {
+                let others = work.others.iter().map(|(_, value)| value.as_ref());
+                std::iter::once(self.value.as_ref()).chain(others).collect()
+            }
+            _ => vec![self.value.as_ref()],
+        }
     }
 }
 

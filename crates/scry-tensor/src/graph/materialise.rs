@@ -29,3 +29,13 @@ pub(crate) fn broadcast(fused: &Fused, count: usize) -> Option<Reason> {
     let own = fused.shape.count().unwrap_or(usize::MAX);
     (own < count && fused.is_expensive()).then_some(Reason::Broadcast)
 }
+
+/// The most elements of a small kernel.
+const SMALL: usize = 1 << 14;
+
+/// Returns why a piece is stored before others are joined to it; `None` if each element of the
+/// result computes it, and selects the result or that of another piece.
+pub(crate) fn joined(fused: &Fused, count: usize) -> Option<Reason> {
+    let is_cheap = count <= SMALL && !fused.is_expensive_if_small();
+    if is_cheap { None } else { broadcast(fused, count) }
+}

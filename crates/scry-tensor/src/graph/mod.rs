@@ -9,10 +9,12 @@
 //! | `group`, `effects`, `pieces` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
 //! | `rows` | fuses kernels that reduce rows with those around them |
+//! | `epilogues` | fuses maps into the products before them |
+//! | `maps` | merges small maps, and writes of states, into one kernel |
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
-//! | `record`, `sharded` | prepares launches, and adds them to the batch of a run |
+//! | `record`, `launches`, `sharded` | prepares launches, and adds them to the batch of a run |
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
@@ -37,6 +39,8 @@ mod fusion;
 mod futures;
 mod group;
 mod grouped;
+mod launches;
+mod maps;
 mod materialise;
 pub(crate) mod node;
 mod numbers;

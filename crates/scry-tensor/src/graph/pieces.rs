@@ -40,7 +40,7 @@ impl Grouping<'_> {
         let count = result.count().unwrap_or(0);
         let stored = match value {
             Value::Fused(fused) => {
-                let viewed = match materialise::broadcast(&fused, count) {
+                let viewed = match materialise::joined(&fused, count) {
                     Some(reason) => Err((fused, reason)),
                     None => fused.viewed(|layout: &Layout| Some(piece.moved(layout, result))),
                 };

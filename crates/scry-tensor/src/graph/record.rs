@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use scry_gpu::{BackendKind, Batch, Device, PreparedLaunch, Recording, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
-use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Work};
+use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
+use super::launches::{named, prepare_maps, prepare_rows, prepare_user};
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
 use super::regions;
-use super::sharded::{check_sizes, last_node, named_shards, prepare_row_shards, prepare_user};
+use super::sharded::{check_sizes, last_node, named_shards, prepare_row_shards};
 use crate::error::{Call, Error, Result};
-use crate::lower::RowIteration;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::Layout;
 use crate::stored::{Stored, check_bindings, map_shards};
@@ -187,7 +187,8 @@ impl Specialised {
         let (prepared, variants, shards) = (Vec::new(), Vec::new(), Vec::new());
         let mut overwritten = vec![false; buffers.len()];
         for kernel in &grouped.kernels {
-            overwritten[kernel.result.index()] = matches!(kernel.work, Work::Map { .. });
+            let is_map = matches!(kernel.work, Work::Map { .. } | Work::Maps(_));
+            kernel.results().iter().for_each(|it| overwritten[it.index()] = is_map);
         }
         let mut new = Self {
             graph,
@@ -283,13 +284,20 @@ impl Specialised {
         }
         let in_scope = |error: Error| error.in_scope(&node.scope);
         let check = || {
-            let operands = kernel.operands();
-            let sizes = operands.into_iter().filter_map(&buffer).map(|it| it.byte_size());
-            check_bindings(node.call, target.runtime, sizes, result.byte_size()).map_err(in_scope)
+            let sizes = |ids: Vec<BufferId>| {
+                ids.into_iter().filter_map(&buffer).map(|it| it.byte_size()).collect::<Vec<_>>()
+            };
+            let largest = sizes(kernel.results()).into_iter().max().unwrap_or(0);
+            let operands = sizes(kernel.operands()).into_iter();
+            check_bindings(node.call, target.runtime, operands, largest).map_err(in_scope)
         };
         let prepared = match &kernel.work {
             Work::Map { .. } => {
                 return self.prepare_map(target, position, &buffer, result).map_err(in_scope);
+            }
+            Work::Maps(parts) => {
+                check()?;
+                prepare_maps(target, parts, kernel, &buffer)
             }
             Work::Rows(work) => match prepare_row_shards(target, work, &buffer, result) {
                 Some(shards) => shards,
@@ -565,26 +573,4 @@ fn out_of_memory(
          tensors have {sizes:?} bytes",
         memory.arenas, memory.peak
     ))
-}
-
-/// Returns an operation of the kernel library with the name of its variant.
-pub(super) fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
-    let variant = op.explain().variant().to_owned();
-    (Prepared::Library(initial, Box::new(op)), Some(variant))
-}
-
-/// Prepares a row kernel, and counts it if it is compiled.
-fn prepare_rows<'b>(
-    target: Target<'_>,
-    work: &RowWork,
-    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
-    result: &UntypedBuffer,
-) -> scry_gpu::Result<(Prepared, Option<String>)> {
-    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
-    let RowWork { program, rows, columns, walks, arguments, .. } = work;
-    let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
-    let (launch, is_compiled) =
-        target.runtime.prepare_rows(program, &iteration, &operands, result)?;
-    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-    Ok((Prepared::Map(launch), Some("rows".to_owned())))
 }

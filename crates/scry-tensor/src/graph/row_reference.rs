@@ -79,12 +79,19 @@ impl RowOrder {
         }
         let accesses = vec![walks[0].access(0)];
         let Self { threads, width, .. } = self;
-        let program = RowProgram { operands: vec![dtype], accesses, steps, threads, width };
+        let program = RowProgram {
+            operands: vec![dtype],
+            accesses,
+            steps,
+            stored: Vec::new(),
+            threads,
+            width,
+        };
         let (rows, columns) = (rows as u32, columns as u32);
         let iteration = RowIteration { rows, columns, walks: &walks, arguments: &[] };
         let run = || {
             let result = runtime.device().alloc_untyped(None, packed_bytes(shape, stored))?;
-            runtime.prepare_rows(&program, &iteration, &[&x.buffer], &result)?.0.run()?;
+            runtime.prepare_rows(&program, &iteration, &[&x.buffer], &[&result])?.0.run()?;
             Ok(result)
         };
         let buffer = run().map_err(|error| call.gpu(error))?;

@@ -2,9 +2,9 @@
 //! norm, is one kernel.
 //!
 //! One greedy pass over kernels, from the last one to the first: a kernel absorbs those that
-//! produce its operands if nothing else reads their results, and all of them compute the same rows:
-//! their elements, or a result for each row. Rows must have few enough columns for one workgroup
-//! ([`MAX_COLUMNS`]).
+//! produce its operands if all of them compute the same rows: their elements, or a result for each
+//! row. Elements that kernels after it read, too, are stored by it. Rows must have few enough
+//! columns for one workgroup ([`MAX_COLUMNS`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use scry_kernels::Reduction;
 
 use super::Fusion;
 use super::group::Limits;
-use super::grouped::{BufferId, Grouped, Kernel, Origin, RowWork, Work};
+use super::grouped::{BufferId, Grouped, Kernel, Origin, RowWork, Viewed, Work};
 use super::node::NodeId;
 use super::reason::MAX_STEPS;
 use crate::dtype::DType;
@@ -45,6 +45,9 @@ enum Role {
 /// The most elements for which a processor reduces in a row kernel that stores no elements: the
 /// kernel library, in native code, reduces more of them faster.
 const MAX_REDUCED_ON_CPU: usize = 4096;
+
+/// The most results that a row kernel stores beside its last one.
+const MAX_STORED: usize = 2;
 
 /// Replaces kernels by row kernels.
 pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits) {
@@ -204,12 +207,37 @@ impl Pass<'_> {
         };
         let mut all = members.clone();
         all.insert(position);
-        self.grouped.buffers[kernel.result.index()].origin == Origin::Result
+        let is_stored = self.is_stored(position, members);
+        let is_read = match is_stored {
+            false => readers.iter().all(is_read),
+            true => {
+                let is_later = |reader: &usize| *reader > last || is_read(reader);
+                self.can_store(kernel, role, rows) && readers.iter().all(is_later)
+            }
+        };
+        let stored = all.iter().filter(|it| **it != last && self.is_stored(**it, &all)).count();
+        is_read
             && !self.fused.contains(&position)
-            && readers.iter().all(is_read)
-            && self.operands(&all).len() <= self.limits.inputs()
+            && stored <= MAX_STORED
+            && self.operands(&all).len() + stored <= self.limits.inputs()
             && self.steps(&all) <= MAX_STEPS
             && self.keeps_states(kernel, position..last)
+    }
+
+    /// Returns whether something besides the members needs the result of a kernel.
+    fn is_stored(&self, position: usize, members: &BTreeSet<usize>) -> bool {
+        let result = self.grouped.kernels[position].result.index();
+        self.grouped.buffers[result].origin != Origin::Result
+            || self.readers[result].iter().any(|reader| !members.contains(reader))
+    }
+
+    /// Returns whether a row kernel can store the result of one of its kernels.
+    fn can_store(&self, kernel: &Kernel, role: Role, rows: Rows) -> bool {
+        let origin = self.grouped.buffers[kernel.result.index()].origin;
+        let Work::Map { map, .. } = &kernel.work else { return false };
+        matches!(role, Role::Elements(_))
+            && matches!(origin, Origin::Result | Origin::Output)
+            && rows.columns.is_multiple_of(elements_per_word(map.output) as usize)
     }
 
     /// Returns whether a kernel uses the result of another one of the same rows where it is
@@ -257,20 +285,28 @@ impl Pass<'_> {
     /// Builds the row kernel of members, of which there is at least one.
     fn kernel(&self, members: &BTreeSet<usize>, rows: Rows) -> Kernel {
         let mut build = Build::default();
-        let (mut nodes, mut last) = (Vec::new(), None);
-        for kernel in members.iter().map(|it| &self.grouped.kernels[*it]) {
-            if let Some(role) = self.role(kernel, rows) {
+        let (mut nodes, mut last, mut width) = (Vec::new(), None, 1);
+        for position in members {
+            let kernel = &self.grouped.kernels[*position];
+            let role = self.role(kernel, rows);
+            if let Some(role) = role {
                 build.add(kernel, role);
+            }
+            let is_last = members.last() == Some(position);
+            if !is_last && self.is_stored(*position, members) {
+                build.stored.push(build.steps.len() as u32 - 1);
+                build.others.push((kernel.result, kernel.value.clone()));
+            }
+            if let (Work::Map { map, .. }, Some(Role::Elements(_))) = (&kernel.work, role)
+                && (is_last || self.is_stored(*position, members))
+            {
+                width = elements_per_word(map.output).max(width);
             }
             nodes.retain(|it| !kernel.nodes.contains(it));
             nodes.extend(&kernel.nodes);
             last = Some(kernel);
         }
         let kernel = last.expect("a group has members").clone();
-        let width = match (&kernel.work, self.role(&kernel, rows)) {
-            (Work::Map { map, .. }, Some(Role::Elements(_))) => elements_per_word(map.output),
-            _ => 1,
-        };
         let threads = RowProgram::threads(rows.columns, width, self.limits.is_cpu);
         Kernel { work: build.finish(rows, threads, width), nodes, ..kernel }
     }
@@ -287,6 +323,9 @@ struct Build {
     walks: Vec<(u32, RowWalk)>,
     arguments: Vec<u32>,
     reductions: Vec<NodeId>,
+    /// The steps that are stored besides the last, and their buffers.
+    stored: Vec<u32>,
+    others: Vec<(BufferId, Option<Viewed>)>,
 }
 
 impl Build {
@@ -331,11 +370,11 @@ impl Build {
     }
 
     fn finish(self, rows: Rows, threads: u32, width: u32) -> Work {
-        let Self { steps, operands, walks, arguments, reductions, .. } = self;
+        let Self { steps, operands, walks, arguments, reductions, stored, others, .. } = self;
         let accesses = walks.iter().map(|(operand, walk)| walk.access(*operand)).collect();
         let walks = walks.into_iter().map(|(_, walk)| walk).collect();
         let (operands, dtypes): (Vec<_>, Vec<_>) = operands.into_iter().unzip();
-        let program = RowProgram { operands: dtypes, accesses, steps, threads, width };
+        let program = RowProgram { operands: dtypes, accesses, steps, stored, threads, width };
         let [rows, columns] = [rows.count as u32, rows.columns as u32];
         Work::Rows(Box::new(RowWork {
             program,
@@ -345,6 +384,7 @@ impl Build {
             rows,
             columns,
             reductions,
+            others,
         }))
     }
 }

@@ -1,13 +1,13 @@
-//! Kernels of a plan above the limit of a binding or a buffer, as launches of parts, and kernels of
-//! the program.
+//! Kernels of a plan above the limit of a binding or a buffer, as launches of parts.
 
 use std::sync::atomic::Ordering;
 
 use scry_gpu::{Device, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
-use super::grouped::{BufferId, Grouped, Kernel, RowWork, Work};
-use super::record::{Initial, Prepared, Target, named};
+use super::grouped::{BufferId, Grouped, Kernel, RowWork};
+use super::launches::named;
+use super::record::{Initial, Prepared, Target};
 use crate::error::{ErrorKind, Result};
 use crate::lower::RowIteration;
 use crate::sharding::{RowShard, slice, split_rows};
@@ -63,23 +63,26 @@ pub(super) fn prepare_row_shards<'b>(
     result: &UntypedBuffer,
 ) -> Option<scry_gpu::Result<(Prepared, Option<String>)>> {
     let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
+    let others = work.others.iter().filter_map(|(id, _)| buffer(*id));
+    let results: Vec<_> = std::iter::once(result).chain(others).collect();
     let sizes: Vec<u64> = operands.iter().map(|it| it.byte_size()).collect();
     let limit = target.runtime.max_binding();
-    if sizes.iter().chain([&result.byte_size()]).all(|bytes| *bytes <= limit) {
+    let all = operands.iter().chain(&results);
+    if all.map(|it| it.byte_size()).all(|bytes| bytes <= limit) {
         return None;
     }
     let RowWork { program, rows, columns, walks, arguments, .. } = work;
     let row_bytes = program.row_bytes(*columns as usize);
-    let shards = split_rows(program, (*rows, walks), (row_bytes, &sizes), limit)?;
+    let shards = split_rows(program, (*rows, walks), (&row_bytes, &sizes), limit)?;
     let prepare = |shard: &RowShard| -> scry_gpu::Result<Prepared> {
-        let RowShard { rows, walks, result: bytes, operands: ranges } = shard;
-        let buffers = operands.iter().zip(ranges).map(|(it, range)| slice(it, range));
-        let buffers = buffers.collect::<scry_gpu::Result<Vec<_>>>()?;
-        let buffers: Vec<&UntypedBuffer> = buffers.iter().collect();
+        let RowShard { rows, walks, results: written, operands: read } = shard;
+        let operands = slices(&operands, read)?;
+        let results = slices(&results, written)?;
         let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
-        let result = slice(result, bytes)?;
+        let (operands, results) = (operands.iter().collect::<Vec<_>>(), results.iter());
+        let results: Vec<_> = results.collect();
         let (launch, is_compiled) =
-            target.runtime.prepare_rows(program, &iteration, &buffers, &result)?;
+            target.runtime.prepare_rows(program, &iteration, &operands, &results)?;
         target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
         Ok(Prepared::Map(launch))
     };
@@ -87,22 +90,10 @@ pub(super) fn prepare_row_shards<'b>(
     Some(launches.map(|launches| (Prepared::Shards(launches), Some("rows".to_owned()))))
 }
 
-/// Prepares a kernel of the program.
-pub(super) fn prepare_user<'b>(
-    kernel: &Kernel,
-    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
-) -> scry_gpu::Result<(Prepared, Option<String>)> {
-    let Work::User { kernel: Some(user), operands, .. } = &kernel.work else {
-        return Ok((Prepared::Nothing, None));
-    };
-    let types = user.outputs.iter().map(|(_, dtype)| *dtype);
-    let results = kernel.results().into_iter().zip(types);
-    let results: Vec<_> = results.filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
-    let filled = results.iter().map(|(buffer, _)| (*buffer).clone()).collect();
-    let operands = operands.iter();
-    let mut buffers: Vec<_> =
-        operands.filter_map(|(id, dtype)| Some((buffer(*id)?, *dtype))).collect();
-    buffers.extend(results);
-    let launch = user.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
-    Ok((Prepared::User(filled, launch), Some(format!("kernel `{user:?}`"))))
+/// Returns a range of bytes of each buffer.
+fn slices(
+    buffers: &[&UntypedBuffer],
+    ranges: &[std::ops::Range<u64>],
+) -> scry_gpu::Result<Vec<UntypedBuffer>> {
+    buffers.iter().zip(ranges).map(|(it, range)| slice(it, range)).collect()
 }

@@ -13,7 +13,7 @@ use super::{Access, KernelKey, elements_per_word};
 use crate::expr::Scalar;
 
 /// Invocations of a workgroup: WebGPU's default limit.
-const WORKGROUP: u32 = 256;
+pub(super) const WORKGROUP: u32 = 256;
 
 /// Builds the kernel. Its buffers are the result, the operands except one that the result replaces,
 /// and the parameters if they are in a buffer.
@@ -46,7 +46,7 @@ struct Operand {
 }
 
 /// All parameters, as values.
-struct Loaded {
+pub(super) struct Loaded {
     sizes: Vec<Value>,
     operands: Vec<Operand>,
     /// Stride and size of the axis that an operand is gathered along.
@@ -56,12 +56,13 @@ struct Loaded {
     zero: Option<Value>,
 }
 
-struct Lowering<'k> {
-    key: &'k KernelKey,
-    b: Builder,
-    output: u32,
-    buffers: Vec<u32>,
-    parameters: Parameters,
+/// A kernel of a map, or the part of a kernel that computes one, while it is built.
+pub(super) struct Lowering<'k> {
+    pub(super) key: &'k KernelKey,
+    pub(super) b: Builder,
+    pub(super) output: u32,
+    pub(super) buffers: Vec<u32>,
+    pub(super) parameters: Parameters,
 }
 
 impl Lowering<'_> {
@@ -98,7 +99,7 @@ impl Lowering<'_> {
     }
 
     /// Computes a word of the result.
-    fn word(&mut self, word: Value, loaded: &Loaded) -> Value {
+    pub(super) fn word(&mut self, word: Value, loaded: &Loaded) -> Value {
         let per_word = elements_per_word(self.key.map.output);
         let mut stored = None;
         for lane in 0..per_word {
@@ -117,7 +118,8 @@ impl Lowering<'_> {
         stored.unwrap_or(word)
     }
 
-    fn load_parameters(&mut self) -> Loaded {
+    /// Loads the parameters after the number of words.
+    pub(super) fn load_parameters(&mut self) -> Loaded {
         let (b, parameters, classes) = (&mut self.b, &mut self.parameters, &self.key.classes);
         let sizes = parameters.read_many(b, classes.rank);
         let mut operands = Vec::new();

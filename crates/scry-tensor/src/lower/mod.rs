@@ -3,12 +3,14 @@
 //! - `iteration` merges axes, classifies operands, and packs sizes, strides and offsets: they are
 //!   arguments of the kernel, never constants in it;
 //! - `kernel` builds the kernel in the kernel IR, from the map and the classes alone;
+//! - `maps` builds kernels of several maps;
 //! - `rows` describes kernels of rows, of which `row_kernel` builds the kernel, with `reductions`;
 //! - `steps` has what both have in common;
 //! - `memory` loads and stores elements that share a word.
 
 mod iteration;
 mod kernel;
+mod maps;
 mod memory;
 mod reductions;
 mod row_kernel;
@@ -17,6 +19,7 @@ mod steps;
 
 pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED, merge_axes};
 pub(crate) use kernel::build;
+pub(crate) use maps::{MapsKey, PartLaunch, StoreKind, build_maps};
 pub(crate) use row_kernel::build_rows;
 pub(crate) use rows::{
     MAX_COLUMNS, RowIteration, RowKey, RowProgram, RowReduction, RowSource, RowStep, RowWalk,

@@ -19,12 +19,15 @@ use super::steps::{Context, Parameters, Source, stored};
 use crate::dtype::DType;
 use crate::expr::{Map, Scalar};
 
-/// Builds the kernel. Its buffers are the result, the operands, and the parameters if they are in a
-/// buffer.
+/// Builds the kernel. Its buffers are the results, the last step's first, the operands, and the
+/// parameters if they are in a buffer.
 pub(crate) fn build_rows(key: &RowKey, parameters: usize) -> Kir {
     let program = &key.program;
     let mut b = Builder::new("rows", [WORKGROUP, 1, 1]);
-    let output = b.named_buffer("result", Type::U32, Buffer::ReadWrite);
+    let mut outputs = vec![b.named_buffer("result", Type::U32, Buffer::ReadWrite)];
+    for n in 0..program.stored.len() {
+        outputs.push(b.named_buffer(&format!("stored{n}"), Type::U32, Buffer::ReadWrite));
+    }
     let buffers = program.operands.iter().enumerate();
     let buffers = buffers
         .map(|(n, dtype)| b.named_buffer(&format!("operand{n}"), stored(*dtype), Buffer::Read));
@@ -41,7 +44,7 @@ pub(crate) fn build_rows(key: &RowKey, parameters: usize) -> Kir {
     let sizes = Sizes::new(&mut b, &mut parameters, program);
     let mut lowering = Lowering { program, buffers, exchange, sizes, results: HashMap::new() };
     lowering.load_parameters(&mut b, &mut parameters);
-    lowering.build(&mut b, output);
+    lowering.build(&mut b, &outputs);
     b.finish()
 }
 
@@ -126,7 +129,7 @@ impl Lowering<'_> {
         self.sizes.zero = Some(parameters.read(b));
     }
 
-    fn build(&mut self, b: &mut Builder, output: u32) {
+    fn build(&mut self, b: &mut Builder, outputs: &[u32]) {
         let levels = self.program.levels();
         let last = levels.len() - 1;
         for level in 0..=levels[last] {
@@ -143,22 +146,29 @@ impl Lowering<'_> {
                 }
             }
         }
+        let stored = self.program.stored.iter().map(|step| *step as usize);
+        let mut elements: Vec<(usize, u32)> = stored.zip(outputs[1..].iter().copied()).collect();
         match &self.program.steps[last] {
-            RowStep::Elements(map, sources) => {
-                let is_row = b.binary(BinaryOp::Lt, self.sizes.row, self.sizes.rows);
-                b.open();
-                self.for_words(b, |this, b, words| {
-                    let compute = |word: &Value| this.words(b, last, (map, sources), *word);
-                    let values: Vec<Vec<Value>> = words.iter().map(compute).collect();
-                    for (word, values) in words.iter().zip(values) {
-                        this.store_words(b, output, *word, values);
-                    }
-                });
-                let block = b.close();
-                b.if_then(is_row, |b| block.into_iter().for_each(|stmt| b.push(stmt)));
-            }
-            step => self.store_row(b, output, last as u32, step.dtype()),
+            // After those that it may need.
+            RowStep::Elements(..) => elements.push((last, outputs[0])),
+            step => self.store_row(b, outputs[0], last as u32, step.dtype()),
         }
+        if elements.is_empty() {
+            return;
+        }
+        let is_row = b.binary(BinaryOp::Lt, self.sizes.row, self.sizes.rows);
+        b.open();
+        self.for_words(b, |this, b, words| {
+            let compute = |word: &Value| this.words(b, &elements, *word);
+            let values: Vec<Vec<Vec<Value>>> = words.iter().map(compute).collect();
+            for (word, values) in words.iter().zip(values) {
+                for ((_, output), values) in elements.iter().zip(values) {
+                    this.store_words(b, *output, *word, values);
+                }
+            }
+        });
+        let block = b.close();
+        b.if_then(is_row, |b| block.into_iter().for_each(|stmt| b.push(stmt)));
     }
 
     /// Adds loops over the words of the row that an invocation computes: [`UNROLL`] at a time, so
@@ -367,26 +377,27 @@ impl Lowering<'_> {
         decode(b, self.buffers[operand], operands[operand], position)
     }
 
-    /// Computes the words of the result that belong to a word of the row.
-    fn words(
-        &self,
-        b: &mut Builder,
-        step: usize,
-        (map, sources): (&Map, &[RowSource]),
-        word: Value,
-    ) -> Vec<Value> {
-        let per_word = elements_per_word(map.output);
-        let mut words: Vec<Value> = Vec::new();
+    /// Computes the words of results, maps of elements, that belong to a word of the row.
+    fn words(&self, b: &mut Builder, steps: &[(usize, u32)], word: Value) -> Vec<Vec<Value>> {
+        let mut words: Vec<Vec<Value>> = vec![Vec::new(); steps.len()];
         for lane in 0..self.program.width {
             let column = self.column(b, word, lane);
             let mut known = Elements::new();
-            let value = self.map(b, step, map, sources, &mut Some((column, &mut known)));
-            let bits = encode(b, map.output, value);
-            match words.last_mut().filter(|_| lane % per_word != 0) {
-                None => words.push(bits),
-                Some(others) => {
-                    let bits = binary(b, BinaryOp::Shl, bits, lane % per_word * 32 / per_word);
-                    *others = b.binary(BinaryOp::Or, *others, bits);
+            for ((step, _), words) in steps.iter().zip(&mut words) {
+                let RowStep::Elements(map, sources) = &self.program.steps[*step] else { continue };
+                let value = self.map(b, *step, map, sources, &mut Some((column, &mut known)));
+                if steps.len() > 1 {
+                    let stored = self.stored(b, map, value);
+                    known.insert(*step as u32, stored);
+                }
+                let per_word = elements_per_word(map.output);
+                let bits = encode(b, map.output, value);
+                match words.last_mut().filter(|_| lane % per_word != 0) {
+                    None => words.push(bits),
+                    Some(others) => {
+                        let bits = binary(b, BinaryOp::Shl, bits, lane % per_word * 32 / per_word);
+                        *others = b.binary(BinaryOp::Or, *others, bits);
+                    }
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Row kernels: maps and reductions of rows in one kernel, such as softmax and layer norm.
 //!
 //! The elements form rows. A step is a map for each element, a map for each row, or a reduction of
-//! the elements of each row; only the result of the last step is stored. Elements that several
+//! the elements of each row; the result of the last step is stored, and those of some maps of
+//! elements. Elements that several
 //! reductions need are computed again by each: a row is read from caches, and no step between is
 //! stored. A thread group computes a row, and a workgroup a few rows.
 
@@ -69,9 +70,11 @@ pub(crate) struct RowProgram {
     pub(crate) accesses: Vec<RowAccess>,
     /// The steps; the last one is the result.
     pub(crate) steps: Vec<RowStep>,
+    /// Other steps that are results, maps of elements.
+    pub(crate) stored: Vec<u32>,
     /// The invocations of a row, a power of two.
     pub(crate) threads: u32,
-    /// The adjacent elements that an invocation computes together, those of a word of the result.
+    /// The adjacent elements that an invocation computes together, those of a word of each result.
     pub(crate) width: u32,
 }
 
@@ -146,14 +149,17 @@ impl RowProgram {
         WORKGROUP / self.threads
     }
 
-    /// Returns the bytes of the result of a row.
-    pub(crate) fn row_bytes(&self, columns: usize) -> u64 {
-        let Some(last) = self.steps.last() else { return 0 };
-        let elements = match last {
-            RowStep::Elements(..) => columns,
-            RowStep::Row(..) | RowStep::Reduce(..) => 1,
+    /// Returns the bytes of a row of each result, the last step first.
+    pub(crate) fn row_bytes(&self, columns: usize) -> Vec<u64> {
+        let stored = self.stored.iter().filter_map(|step| self.steps.get(*step as usize));
+        let bytes = |step: &RowStep| {
+            let elements = match step {
+                RowStep::Elements(..) => columns,
+                RowStep::Row(..) | RowStep::Reduce(..) => 1,
+            };
+            (elements * step.dtype().size()) as u64
         };
-        (elements * last.dtype().size()) as u64
+        self.steps.last().into_iter().chain(stored).map(bytes).collect()
     }
 
     /// Returns how many reductions precede each step, one after another.

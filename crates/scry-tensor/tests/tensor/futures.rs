@@ -88,11 +88,11 @@ impl World {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waits {
     /// Whenever work is unfinished.
-    ForWork,
+    Work,
     /// While the queue is full.
-    ForRoom,
+    Room,
     /// For kernels that are compiled.
-    ForKernels,
+    Kernels,
 }
 
 /// A function with its async form. Both return their result as text.
@@ -132,36 +132,36 @@ fn pairs() -> Vec<Pair> {
 
 fn pairs_of_tensors() -> Vec<Pair> {
     pairs! {
-        "Tensor::to_vec" ForWork |w| w.x.to_vec::<f32>()?, w.x.to_vec_async::<f32>().await?;
-        "Tensor::item" ForWork
+        "Tensor::to_vec" Work |w| w.x.to_vec::<f32>()?, w.x.to_vec_async::<f32>().await?;
+        "Tensor::item" Work
             |w| w.x.i((0, 1))?.item::<f32>()?, w.x.i((0, 1))?.item_async::<f32>().await?;
-        "Tensor::to_string" ForWork |w| {
+        "Tensor::to_string" Work |w| {
             let text = w.x.to_string();
             match text.contains("must not block") {
                 true => w.x.to_vec::<f32>().map(|_| text)?,
                 false => text,
             }
         }, w.x.to_string_async().await?;
-        "Tensor::to" ForWork
+        "Tensor::to" Work
             |w| shapes(&[w.x.to(&w.other)?]), shapes(&[w.x.to_async(&w.other).await?]);
-        "Tensor::i" ForWork
+        "Tensor::i" Work
             |w| shapes(&[w.x.i(&w.mask)?]), shapes(&[w.x.i_async(&w.mask).await?]);
-        "Tensor::new" ForRoom
+        "Tensor::new" Room
             |w| shapes(&[Tensor::new([1, 2], &w.gpu)?]),
             shapes(&[Tensor::new_async([1, 2], &w.gpu).await?]);
-        "Tensor::from_slice" ForRoom
+        "Tensor::from_slice" Room
             |w| shapes(&[Tensor::from_slice(&[1, 2], [2], &w.gpu)?]),
             shapes(&[Tensor::from_slice_async(&[1, 2], [2], &w.gpu).await?]);
-        "Tensor::from_blocks" ForRoom
+        "Tensor::from_blocks" Room
             |w| shapes(&[Tensor::from_blocks(&[0; 34], DType::Q8_0, [32], &w.gpu)?]),
             shapes(&[Tensor::from_blocks_async(&[0; 34], DType::Q8_0, [32], &w.gpu).await?]);
-        "Tensor::arange" ForRoom
+        "Tensor::arange" Room
             |w| shapes(&[Tensor::arange(4, DType::U32, &w.gpu)?]),
             shapes(&[Tensor::arange_async(4, DType::U32, &w.gpu).await?]);
-        "Tensor::arange_step" ForRoom
+        "Tensor::arange_step" Room
             |w| shapes(&[Tensor::arange_step(1, 9, 3, DType::F16, &w.gpu)?]),
             shapes(&[Tensor::arange_step_async(1, 9, 3, DType::F16, &w.gpu).await?]);
-        "Tensor::linspace" ForRoom
+        "Tensor::linspace" Room
             |w| shapes(&[Tensor::linspace(0.0, 1.0, 5, DType::F32, &w.gpu)?]),
             shapes(&[Tensor::linspace_async(0.0, 1.0, 5, DType::F32, &w.gpu).await?]);
     }
@@ -169,12 +169,12 @@ fn pairs_of_tensors() -> Vec<Pair> {
 
 fn pairs_of_graphs() -> Vec<Pair> {
     pairs! {
-        "Graph::compile" ForKernels
+        "Graph::compile" Kernels
             |w| w.graph.compile(w.outputs())?, w.graph.compile_async(w.outputs()).await?;
-        "Graph::compile_sharing" ForKernels
+        "Graph::compile_sharing" Kernels
             |w| w.graph.compile_sharing(w.outputs(), &w.plan)?,
             w.graph.compile_sharing_async(w.outputs(), &w.plan).await?;
-        "Graph::kernel" ForKernels |w| {
+        "Graph::kernel" Kernels |w| {
             let g = Graph::new(&w.gpu)?;
             shapes(&g.kernel(WGSL, &[&g.input("x", [8])?], &[([8].into(), DType::F32)])?)
         }, {
@@ -182,34 +182,34 @@ fn pairs_of_graphs() -> Vec<Pair> {
             let (x, output) = (g.input("x", [8])?, ([8].into(), DType::F32));
             shapes(&g.kernel_async(WGSL, &[&x], &[output]).await?)
         };
-        "Plan::run" ForRoom
+        "Plan::run" Room
             |w| shapes(&w.plan.run(&w.inputs())?), shapes(&w.plan.run_async(&w.inputs()).await?);
-        "Plan::bind" ForKernels
+        "Plan::bind" Kernels
             |w| w.plan.bind(&w.inputs())?, w.plan.bind_async(&w.inputs()).await?;
-        "Plan::check" ForWork
+        "Plan::check" Work
             |w| w.plan.check(&w.inputs())?, w.plan.check_async(&w.inputs()).await?;
-        "Plan::run_checked" ForWork
+        "Plan::run_checked" Work
             |w| shapes(&w.plan.run_checked(&w.inputs())?),
             shapes(&w.plan.run_checked_async(&w.inputs()).await?);
-        "Plan::audit_f16" ForWork
+        "Plan::audit_f16" Work
             |w| w.plan.audit_f16(&w.inputs())?, w.plan.audit_f16_async(&w.inputs()).await?;
-        "Plan::explain" ForKernels |w| w.plan.explain()?, w.plan.explain_async().await?;
-        "Plan::to_dot" ForKernels |w| w.plan.to_dot()?, w.plan.to_dot_async().await?;
-        "BoundPlan::run" ForRoom |w| w.bound.run()?, w.bound.run_async().await?;
-        "BoundPlan::run_times" ForRoom
+        "Plan::explain" Kernels |w| w.plan.explain()?, w.plan.explain_async().await?;
+        "Plan::to_dot" Kernels |w| w.plan.to_dot()?, w.plan.to_dot_async().await?;
+        "BoundPlan::run" Room |w| w.bound.run()?, w.bound.run_async().await?;
+        "BoundPlan::run_times" Room
             |w| w.bound.run_times(3)?, w.bound.run_times_async(3).await?;
-        "TensorBatch::upload" ForRoom |w| {
+        "TensorBatch::upload" Room |w| {
             TensorBatch::new(&w.gpu)?.upload(&[1, 2], [2])?;
             "uploaded"
         }, {
             TensorBatch::new(&w.gpu)?.upload_async(&[1, 2], [2]).await?;
             "uploaded"
         };
-        "TensorBatch::execute" ForRoom |w| batch(w)?.0.execute()?, {
+        "TensorBatch::execute" Room |w| batch(w)?.0.execute()?, {
             let mut batch = batch(w)?.0;
             batch.execute_async().await?
         };
-        "TensorBatch::read" ForWork |w| {
+        "TensorBatch::read" Work |w| {
             let mut batch = TensorBatch::new(&w.gpu)?;
             let x = batch.import(&w.x)?;
             batch.read::<f32>(x)?
@@ -227,13 +227,15 @@ fn functions_with(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()) {
+        for entry in
+            std::fs::read_dir(folder).expect("a folder").map(|it| it.expect("an entry").path())
+        {
             if entry.is_dir() {
                 let is_test = entry.ends_with("tests");
                 folders.extend((!is_test).then_some(entry));
                 continue;
             }
-            let source = std::fs::read_to_string(&entry).unwrap();
+            let source = std::fs::read_to_string(&entry).expect("a source");
             let code = source.split("#[cfg(test)]").next().unwrap_or_default();
             let mut function = String::new();
             for line in code.lines().map(str::trim).filter(|it| !it.starts_with("//")) {
@@ -303,14 +305,14 @@ fn nothing_blocks_where_threads_must_not() {
     for Pair { name, waits, blocking, awaited } in pairs() {
         pollster::block_on(gpu.wait_async()).unwrap();
         let unfinished = match waits {
-            Waits::ForWork => 1,
-            Waits::ForRoom => 256,
-            Waits::ForKernels => 0,
+            Waits::Work => 1,
+            Waits::Room => 256,
+            Waits::Kernels => 0,
         };
         for value in 0..unfinished {
             drop(gpu.batch().fill(&busy, value).unwrap().submit_async().unwrap());
         }
-        if waits != Waits::ForKernels {
+        if waits != Waits::Kernels {
             let error = blocking(&world).expect_err(name);
             assert!(matches!(error.gpu(), Some(GpuError::WouldBlock(_))), "{name}: {error}");
         }

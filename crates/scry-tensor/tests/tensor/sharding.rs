@@ -134,7 +134,7 @@ fn eager_operations_are_split() {
         let weights = ok(Tensor::randn([80, 64], 3, DType::F32, gpu));
         vec![
             ok(x.exp()),
-            ok(ok(x.permute(&[0, 2, 1])).add(1.0)),
+            ok(ok(x.permute([0, 2, 1])).add(1.0)),
             ok(x.softmax(-1)),
             ok(x.sum(-1)),
             ok(x.argmax(-1)),

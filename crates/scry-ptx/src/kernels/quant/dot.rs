@@ -1,9 +1,10 @@
 //! Quantised matrix-vector products on any GPU, with `dp4a`.
 //!
 //! A warp computes two rows: of each 256 weights a lane has 8, which it multiplies with the limbs
-//! of all columns. The activations are quantised once for all blocks.
+//! of all columns. Few activations are quantised by each block, to shared memory; more of them once
+//! for all blocks, by a kernel before this one.
 
-use super::activations::{LimbBuffer, Limbs};
+use super::activations::{LimbBuffer, Limbs, Source};
 use super::format::SPAN;
 use super::lane_weights::LaneWeights;
 use super::matvec_shape::MatVec;
@@ -12,13 +13,15 @@ use crate::kernels::name::Name;
 use crate::kernels::{BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Global, KernelBuilder, Ptr, Val, Var};
+use crate::typed::{self, Global, KernelBuilder, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
 /// Warps per block.
 const WARPS: u32 = 4;
 /// Rows per warp.
 const ROWS: u32 = 2;
+/// Maximum spans, of all columns, that each block quantises itself: two per warp.
+const MAX_SELF_QUANTISED_SPANS: u64 = 8;
 
 /// Returns the layout of limbs: two per value, not interleaved, without sums.
 pub(super) const fn layout(columns: u32) -> Limbs {
@@ -36,7 +39,7 @@ pub(super) struct Dot {
 struct Work<'k> {
     k: &'k KernelBuilder,
     weights: Ptr<'k, Global, u8>,
-    limb_buffer: LimbBuffer<'k, Global>,
+    limbs: LimbSource<'k>,
     limb_columns: u32,
     lane: Val<'k, u32>,
     rows: [Val<'k, u32>; ROWS as usize],
@@ -46,15 +49,55 @@ struct Work<'k> {
     row_bytes: Val<'k, u32>,
 }
 
+/// The limbs of the activations.
+#[derive(Clone, Copy)]
+enum LimbSource<'k> {
+    /// Of a kernel before this one.
+    Prepared(LimbBuffer<'k, Global>),
+    /// Of this block.
+    Own(LimbBuffer<'k, Shared>),
+}
+
 impl Dot {
     /// Creates the kernel for a product.
     pub(super) fn new(product: MatVec) -> Self {
         Self { product }
     }
 
+    /// Returns whether each block quantises the activations itself.
+    pub(super) fn quantises_activations(&self) -> bool {
+        let spans = self.product.k.div_ceil(SPAN.into());
+        spans * u64::from(self.product.columns.next_power_of_two()) <= MAX_SELF_QUANTISED_SPANS
+    }
+
+    /// Quantises the activations to shared memory, a span by a warp.
+    fn quantise<'k>(
+        &self,
+        k: &'k KernelBuilder,
+        x: Ptr<'k, Global, u32>,
+        [spans, len]: [Val<'k, u32>; 2],
+    ) -> LimbBuffer<'k, Shared> {
+        let layout = layout(self.product.columns);
+        // For each span, two limbs of each value, and a scale.
+        let words = MAX_SELF_QUANTISED_SPANS as u32 * (2 * SPAN / 4 + 1);
+        let limb_buffer = LimbBuffer::new(k, layout, k.shared::<u32>(words, 16), spans);
+        let source = Source::new(self.product.activations, x, len);
+        let padded_columns = layout.padded_columns;
+        k.for_range(k.warp(), spans * padded_columns, WARPS, |unit| {
+            let (span, column) = (unit >> padded_columns.ilog2(), unit & (padded_columns - 1));
+            let in_bounds = column.lt(self.product.columns);
+            let values = source.values(in_bounds, span, column, k.lane());
+            k.if_then(in_bounds, || limb_buffer.write(span, column, k.lane(), values));
+        });
+        k.sync();
+        limb_buffer
+    }
+
     fn body(&self, k: &KernelBuilder) {
         let format = self.product.format;
-        let (weights, limbs) = (k.pointer_param::<u8>("weights"), k.pointer_param::<u32>("limbs"));
+        let quantises = self.quantises_activations();
+        let name = if quantises { "x" } else { "limbs" };
+        let (weights, x) = (k.pointer_param::<u8>("weights"), k.pointer_param::<u32>(name));
         let y = k.pointer_param::<f32>("y");
         let (rows, len) = (k.scalar_param::<u32>("rows"), k.scalar_param::<u32>("k"));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
@@ -63,7 +106,13 @@ impl Dot {
         let work = Work {
             k,
             weights,
-            limb_buffer: LimbBuffer::new(k, layout(self.product.columns), limbs, spans),
+            limbs: match quantises {
+                true => LimbSource::Own(self.quantise(k, x, [spans, len])),
+                false => {
+                    let layout = layout(self.product.columns);
+                    LimbSource::Prepared(LimbBuffer::new(k, layout, x, spans))
+                }
+            },
             limb_columns: layout(self.product.columns).limb_columns(),
             lane: k.lane(),
             // Rows out of bounds are clamped to the last one.
@@ -130,14 +179,24 @@ impl<'k> Work<'k> {
     /// Loads a lane's limbs of a span of a column, and the span's scale.
     fn load_values(&self, span: Val<'k, u32>, column: u32) -> Values<'k> {
         let (group, part) = (self.lane >> 2, self.lane & 3);
-        let limbs = [0, 1].map(|limb| {
-            let line = self.k.constant(2 * column + limb);
-            let first = self.limb_buffer.group(span, line.copied());
-            let at = first.plus_bytes(group * (self.limb_columns * 32)).at(part * 2);
-            at.load_constant_vector()
-        });
-        let scale = self.limb_buffer.scale(span, self.k.constant(column).copied());
-        Values { limbs, scale: scale.load_constant() }
+        let first = group * (self.limb_columns * 32);
+        let lines = [0, 1].map(|limb| self.k.constant(2 * column + limb).copied());
+        let column = self.k.constant(column).copied();
+        match self.limbs {
+            LimbSource::Prepared(buffer) => Values {
+                limbs: lines.map(|line| {
+                    let at = buffer.group(span, line).plus_bytes(first).at(part * 2);
+                    at.load_constant_vector()
+                }),
+                scale: buffer.scale(span, column).load_constant(),
+            },
+            LimbSource::Own(buffer) => Values {
+                limbs: lines.map(|line| {
+                    buffer.group(span, line).plus_bytes(first).at(part * 2).load_vector()
+                }),
+                scale: buffer.scale(span, column).load(),
+            },
+        }
     }
 }
 
@@ -170,7 +229,10 @@ impl<'k> Values<'k> {
 
 impl PtxKernel for Dot {
     fn name(&self) -> String {
-        let name = Name::new("matvec_dot").with(self.product.format.name());
+        let mut name = Name::new("matvec_dot").with(self.product.format.name());
+        if self.quantises_activations() {
+            name = name.with(self.product.activations.name());
+        }
         name.with(format_args!("n{}", self.product.columns)).build()
     }
 
@@ -192,8 +254,9 @@ impl PtxKernel for Dot {
         let [weights, x, y] = self.product.buffers();
         let len = layout(columns).bytes(k);
         let limbs = BufferParameter { name: "limbs", element: PtxType::B8, len, ..x };
+        let x = if self.quantises_activations() { x } else { limbs };
         KernelInterface {
-            buffers: vec![weights, limbs, y],
+            buffers: vec![weights, x, y],
             parameters: vec![
                 Parameter::Pointer(0),
                 Parameter::Pointer(1),

@@ -60,7 +60,11 @@ impl MatVec {
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };
         let all = Columns { first: 0, count: self.columns };
         if self.rows > 0 && self.columns > 0 {
-            plan.add_with_limbs(*self, all, dot::layout(self.columns), Box::new(Dot::new(*self)));
+            let kernel = Box::new(Dot::new(*self));
+            match kernel.quantises_activations() {
+                true => plan.add_product(kernel, BufferSlot::Argument(1)),
+                false => plan.add_with_limbs(*self, all, dot::layout(self.columns), kernel),
+            }
         }
         Ok(plan)
     }

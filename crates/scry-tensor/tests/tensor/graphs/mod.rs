@@ -3,6 +3,7 @@
 mod bad_input;
 mod epilogues;
 mod kernels;
+mod merging;
 mod numbers;
 mod plans;
 pub mod random;

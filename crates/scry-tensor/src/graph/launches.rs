@@ -1,0 +1,103 @@
+//! Prepares launches of a plan's kernels: row kernels, kernels of several maps, and kernels of the
+//! program.
+
+use std::sync::atomic::Ordering;
+
+use scry_gpu::UntypedBuffer;
+
+use super::grouped::{BufferId, Kernel, Part, RowWork, Store, Work};
+use super::record::{Initial, Prepared, Target};
+use crate::dtype::DType;
+use crate::lower::{PartLaunch, RowIteration, StoreKind};
+
+/// Returns an operation of the kernel library with the name of its variant.
+pub(super) fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
+    let variant = op.explain().variant().to_owned();
+    (Prepared::Library(initial, Box::new(op)), Some(variant))
+}
+
+/// Prepares a kernel of several maps, and counts it if it is compiled.
+pub(super) fn prepare_maps<'b>(
+    target: Target<'_>,
+    parts: &[Part],
+    kernel: &Kernel,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let results = kernel.results();
+    let mut operands: Vec<(BufferId, DType)> = Vec::new();
+    let mut position = |of: (BufferId, DType)| {
+        let known = operands.iter().position(|it| *it == of);
+        known.unwrap_or_else(|| {
+            operands.push(of);
+            operands.len() - 1
+        }) as u32
+    };
+    let mut launches = Vec::new();
+    for (n, part) in parts.iter().enumerate() {
+        let dtypes = part.map.operands.iter();
+        let own = part.operands.iter().zip(dtypes);
+        let own = own.map(|((id, layout), dtype)| (position((*id, *dtype)), layout.clone()));
+        let operands = own.collect();
+        let (store, place) = match part.store {
+            Store::Words(first) => (StoreKind::Words, first),
+            Store::Row { index, dtype, rows } => {
+                (StoreKind::Row(position((index, dtype))), rows as u32)
+            }
+        };
+        launches.push(PartLaunch {
+            map: &part.map,
+            sizes: &part.shape,
+            count: part.shape.count().unwrap_or(0) as u32,
+            operands,
+            gathered: part.gathered,
+            arguments: &part.arguments,
+            result: n as u32,
+            store,
+            place,
+        });
+    }
+    let results: Vec<_> = results.into_iter().filter_map(buffer).collect();
+    let operands: Vec<_> =
+        operands.into_iter().filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
+    let (launch, is_compiled) = target.runtime.prepare_maps(&launches, &results, &operands)?;
+    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+    Ok((Prepared::Map(launch), Some("maps".to_owned())))
+}
+
+/// Prepares a row kernel, and counts it if it is compiled.
+pub(super) fn prepare_rows<'b>(
+    target: Target<'_>,
+    work: &RowWork,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+    result: &UntypedBuffer,
+) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let others = work.others.iter().filter_map(|(id, _)| buffer(*id));
+    let results: Vec<_> = std::iter::once(result).chain(others).collect();
+    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
+    let RowWork { program, rows, columns, walks, arguments, .. } = work;
+    let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
+    let (launch, is_compiled) =
+        target.runtime.prepare_rows(program, &iteration, &operands, &results)?;
+    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+    Ok((Prepared::Map(launch), Some("rows".to_owned())))
+}
+
+/// Prepares a kernel of the program.
+pub(super) fn prepare_user<'b>(
+    kernel: &Kernel,
+    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let Work::User { kernel: Some(user), operands, .. } = &kernel.work else {
+        return Ok((Prepared::Nothing, None));
+    };
+    let types = user.outputs.iter().map(|(_, dtype)| *dtype);
+    let results = kernel.results().into_iter().zip(types);
+    let results: Vec<_> = results.filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
+    let filled = results.iter().map(|(buffer, _)| (*buffer).clone()).collect();
+    let operands = operands.iter();
+    let mut buffers: Vec<_> =
+        operands.filter_map(|(id, dtype)| Some((buffer(*id)?, *dtype))).collect();
+    buffers.extend(results);
+    let launch = user.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
+    Ok((Prepared::User(filled, launch), Some(format!("kernel `{user:?}`"))))
+}
