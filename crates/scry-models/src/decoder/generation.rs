@@ -51,6 +51,7 @@ pub struct Generation<'d> {
     submitted: usize,
     limit: usize,
     limit_reason: StopReason,
+    ignores_end: bool,
     generated: usize,
     prompt: usize,
     reason: Option<StopReason>,
@@ -96,6 +97,7 @@ impl<'d> Generation<'d> {
             submitted,
             limit,
             limit_reason,
+            ignores_end: sampling.ignores_end,
             generated,
             prompt,
             reason,
@@ -133,7 +135,7 @@ impl<'d> Generation<'d> {
                 return self.end(self.limit_reason);
             }
             let Some(token) = self.token()? else { break };
-            if self.decoder.tokenizer.is_end(token) {
+            if !self.ignores_end && self.decoder.is_end(token) {
                 return self.end(StopReason::EndOfText);
             }
             self.generated += 1;

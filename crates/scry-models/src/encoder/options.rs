@@ -47,6 +47,6 @@ impl EncoderOptions {
             let problem = format!("cannot compute with {}", self.dtype);
             return Err(Error::new(CALL, ErrorKind::DType, problem, "use f32, f16 or bf16"));
         }
-        Encoder::new(folder.as_ref(), device, self).map_err(|error| error.in_call(CALL))
+        Encoder::new(folder.as_ref(), device, self).map_err(|error| error.for_call(CALL))
     }
 }
