@@ -110,6 +110,12 @@ impl Error {
         self
     }
 
+    /// Names the public function that was called, instead of one that it calls.
+    pub(crate) fn for_call(mut self, call: &'static str) -> Self {
+        self.0.call = call;
+        self
+    }
+
     /// Lists the names of tensors that a file lacks, and of those that a model does not need.
     pub(crate) fn with_names(mut self, missing: Vec<String>, surplus: Vec<String>) -> Self {
         (self.0.missing, self.0.surplus) = (missing, surplus);

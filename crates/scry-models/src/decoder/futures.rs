@@ -67,7 +67,7 @@ impl Decoder {
         prompt: &str,
         options: &Sampling,
     ) -> Result<Generation<'_>> {
-        match self.tokenizer.chat_template() {
+        match self.template {
             Some(_) => self.chat_async(&[Message::new("user", prompt)], options).await,
             None => self.complete_async(prompt, options).await,
         }
@@ -95,8 +95,9 @@ impl Decoder {
         text: &str,
         options: &Sampling,
     ) -> Result<Generation<'_>> {
-        let tokens = self.tokenizer.encode(text)?;
-        self.start_async("Decoder::complete_async", tokens, options).await
+        const CALL: &str = "Decoder::complete_async";
+        let tokens = self.tokenizer.encode(text).map_err(|error| error.for_call(CALL))?;
+        self.start_async(CALL, tokens, options).await
     }
 
     /// Async form of [`complete_tokens`](Self::complete_tokens): see

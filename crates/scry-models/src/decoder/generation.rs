@@ -59,6 +59,7 @@ pub struct Generation<'d> {
     submitted: usize,
     limit: usize,
     limit_reason: StopReason,
+    ignores_end: bool,
     generated: usize,
     prompt: usize,
     reason: Option<StopReason>,
@@ -158,6 +159,7 @@ impl<'d> Generation<'d> {
             submitted,
             limit,
             limit_reason,
+            ignores_end: sampling.ignores_end,
             generated,
             prompt,
             reason,
@@ -204,7 +206,7 @@ impl<'d> Generation<'d> {
 
     /// Adds a token to the text. Returns the next piece, or the end, if there is one.
     fn accept(&mut self, token: u32) -> Result<Option<Option<String>>> {
-        if self.decoder.tokenizer.is_end(token) {
+        if !self.ignores_end && self.decoder.is_end(token) {
             return self.end(StopReason::EndOfText).map(Some);
         }
         self.generated += 1;

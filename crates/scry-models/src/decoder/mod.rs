@@ -4,17 +4,19 @@
 //! | --- | --- |
 //! | `config` | sizes, from GGUF metadata or `config.json` |
 //! | `llama` | weights, and the graph of the layers |
-//! | `plans` | plans for prompts and for steps, which share one cache |
-//! | `sampling`, `stop` | how tokens are chosen, and where text ends |
+//! | `plans`, `recent` | plans for prompts and for steps, which share one cache |
+//! | `sampling`, `stop`, `ends` | how tokens are chosen, and where text ends |
 //! | `generation` | the iterator: steps are submitted ahead of the token that is read |
 //! | `futures` | async forms |
 
 mod config;
+mod ends;
 mod futures;
 mod generation;
 mod llama;
 mod options;
 mod plans;
+mod recent;
 mod sampling;
 mod stop;
 
@@ -31,8 +33,8 @@ pub use self::options::DecoderOptions;
 use self::plans::{Head, MAX_ROWS, Plans};
 pub use self::sampling::Sampling;
 use crate::error::{Error, ErrorKind, Result};
-use crate::tokenizer::{EncodeOptions, Message, Tokenizer};
-use crate::weights::Weights;
+use crate::tokenizer::{ChatTemplate, EncodeOptions, Message, Tokenizer};
+use crate::weights::{FileFormat, Weights};
 
 /// A language model of the Llama family, such as SmolLM2, with the context of one conversation.
 ///
@@ -53,6 +55,9 @@ use crate::weights::Weights;
 /// ```
 pub struct Decoder {
     tokenizer: Tokenizer,
+    template: Option<ChatTemplate>,
+    /// Tokens that end text, besides those of the tokenizer.
+    ends: Vec<u32>,
     plans: Plans,
     /// The tokens of the context. The first `cached` of them are in the cache.
     history: Vec<u32>,
@@ -99,9 +104,18 @@ impl Decoder {
         const CALL: &str = "Decoder::load";
         let weights = Weights::open(path)?;
         let config = Config::read(path, &weights)?;
-        let tokenizer = match weights.format() {
-            crate::FileFormat::Gguf => Tokenizer::from_metadata(weights.metadata())?,
-            crate::FileFormat::Safetensors => Tokenizer::from_file(config::folder(path))?,
+        let tokenizer = match (&options.tokenizer, weights.format()) {
+            (Some(tokenizer), _) => tokenizer.clone(),
+            (None, FileFormat::Gguf) => Tokenizer::from_metadata(weights.metadata())?,
+            (None, FileFormat::Safetensors) => Tokenizer::from_file(config::folder(path))?,
+        };
+        let template = match &options.template {
+            Some(source) => Some(tokenizer.parse_template(CALL, source)?),
+            None => tokenizer.chat_template().cloned(),
+        };
+        let ends = match weights.format() {
+            FileFormat::Gguf => Vec::new(),
+            FileFormat::Safetensors => ends::read(CALL, config::folder(path))?,
         };
         let capacity = options.capacity_for(config.context)?;
         let is_cuda = device.backend_kind() == BackendKind::Cuda;
@@ -118,7 +132,8 @@ impl Decoder {
         let dict = weights.state_dict(device).with_floats(DType::F32);
         let model = Llama::load(config, format, &dict, capacity)?;
         let plans = Plans::new(model, device, capacity, cache)?;
-        Ok(Self { tokenizer, plans, history: Vec::new(), cached: 0, reused: 0 })
+        let history = Vec::new();
+        Ok(Self { tokenizer, template, ends, plans, history, cached: 0, reused: 0 })
     }
 
     /// Generates the reply to a message, as an iterator of pieces of text, with the default
@@ -136,7 +151,8 @@ impl Decoder {
     /// [`ErrorKind::Context`] if the prompt has more tokens than the context;
     /// [`ErrorKind::Tokenizer`]; [`ErrorKind::Template`]; [`ErrorKind::Gpu`].
     pub fn generate(&mut self, prompt: &str) -> Result<Generation<'_>> {
-        self.generate_with(prompt, &Sampling::default())
+        let reply = self.generate_with(prompt, &Sampling::default());
+        reply.map_err(|error| error.for_call("Decoder::generate"))
     }
 
     /// As [`Decoder::generate`], with options.
@@ -155,10 +171,11 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::generate`]; [`ErrorKind::Value`] for options out of range.
     pub fn generate_with(&mut self, prompt: &str, options: &Sampling) -> Result<Generation<'_>> {
-        match self.tokenizer.chat_template() {
+        let reply = match self.template {
             Some(_) => self.chat(&[Message::new("user", prompt)], options),
             None => self.complete(prompt, options),
-        }
+        };
+        reply.map_err(|error| error.for_call("Decoder::generate_with"))
     }
 
     /// Generates the next message of a conversation. What earlier calls have computed of it is
@@ -187,15 +204,16 @@ impl Decoder {
 
     /// Returns the tokens of a conversation, up to the next message.
     fn chat_tokens(&self, call: &'static str, messages: &[Message]) -> Result<Vec<u32>> {
-        let Some(template) = self.tokenizer.chat_template() else {
+        let Some(template) = &self.template else {
             let problem = "the model has no chat template";
-            let help = "use `Decoder::complete`, or a model that is tuned for chats";
+            let help = "use `Decoder::complete`, or pass one to `DecoderOptions::chat_template`";
             return Err(Error::new(call, ErrorKind::Template, problem, help));
         };
-        let text = template.render(messages, true)?;
         // The template writes special tokens itself.
-        let special = EncodeOptions { add_special: false, ..EncodeOptions::default() };
-        self.tokenizer.encode_with(&text, special)
+        let special = EncodeOptions::new().add_special(false);
+        let text = template.render(messages, true);
+        let tokens = text.and_then(|text| self.tokenizer.encode_with(&text, special));
+        tokens.map_err(|error| error.for_call(call))
     }
 
     /// Continues a text, without a chat template.
@@ -213,8 +231,9 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::generate_with`].
     pub fn complete(&mut self, text: &str, options: &Sampling) -> Result<Generation<'_>> {
-        let tokens = self.tokenizer.encode(text)?;
-        self.start("Decoder::complete", tokens, options)
+        const CALL: &str = "Decoder::complete";
+        let tokens = self.tokenizer.encode(text).map_err(|error| error.for_call(CALL))?;
+        self.start(CALL, tokens, options)
     }
 
     /// Continues tokens.
@@ -354,6 +373,20 @@ impl Decoder {
     #[must_use]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// Returns the template of conversations: that of the tokenizer, or of
+    /// [`DecoderOptions::chat_template`].
+    #[must_use]
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.template.as_ref()
+    }
+
+    /// Returns whether a token ends text: of [`Tokenizer::is_end`], or of `generation_config.json`
+    /// beside safetensors.
+    #[must_use]
+    pub fn is_end(&self, token: u32) -> bool {
+        self.tokenizer.is_end(token) || self.ends.contains(&token)
     }
 
     /// Returns the device.

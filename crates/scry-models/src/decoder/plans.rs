@@ -1,12 +1,12 @@
 //! Plans of a decoder: for the rows of a prompt and for one token, for each size of the part of the
 //! cache that they read. All of them share one cache.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 
 use scry_tensor::{BoundPlan, DType, Device, Graph, Plan, State, Tensor};
 
 use super::llama::Llama;
+use super::recent::Recent;
 use super::sampling::{penalised, sampled};
 use crate::error::Result;
 
@@ -15,6 +15,14 @@ pub(super) const MAX_ROWS: usize = 256;
 
 /// The fewest rows of the cache that a plan reads.
 const MIN_CONTEXT: usize = 64;
+
+/// The most plans that are kept, of prompts and steps, and the most recordings of steps: those of
+/// a few ways of sampling, up to a context of 2^17 tokens.
+const MAX_PLANS: usize = 48;
+const MAX_STEPS: usize = 24;
+
+/// Rows of the cache that are set to zero at a time.
+const WIPED_ROWS: usize = 64;
 
 /// The elements of the state `control`.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +76,13 @@ pub(super) struct Plans {
     device: Device,
     capacity: usize,
     cache: DType,
-    plans: HashMap<Key, Plan>,
+    plans: Recent<Key, Plan>,
     /// Recordings of the plans of steps, which have no inputs.
-    steps: HashMap<Key, BoundPlan>,
+    steps: Recent<Key, BoundPlan>,
+    /// Sets rows of the cache to zero.
+    wipe: Option<Plan>,
+    /// Rows from this one on are zero in all caches.
+    written: usize,
     /// The plan that all others share their states with.
     first: Plan,
 }
@@ -82,6 +94,13 @@ struct States {
     seen: State,
     /// The token after each number of tokens in the cache.
     tokens: State,
+}
+
+/// Returns the rows from `first` to `end`, for each run that sets some to zero; rows beyond the
+/// capacity are dropped by it.
+fn wiped_rows(first: usize, end: usize) -> impl Iterator<Item = Vec<u32>> {
+    let starts = (first..end).step_by(WIPED_ROWS);
+    starts.map(|start| (start as u32..(start + WIPED_ROWS) as u32).collect())
 }
 
 impl Plans {
@@ -99,8 +118,10 @@ impl Plans {
         let others = [&states.control, &states.options, &states.seen, &states.tokens];
         outputs.extend(others.map(State::read));
         let first = g.compile(&outputs)?;
-        let (plans, steps) = (HashMap::new(), HashMap::new());
-        Ok(Self { model, device: device.clone(), capacity, cache, plans, steps, first })
+        let (plans, steps) = (Recent::new(MAX_PLANS), Recent::new(MAX_STEPS));
+        let device = device.clone();
+        let (wipe, written) = (None, 0);
+        Ok(Self { model, device, capacity, cache, plans, steps, wipe, written, first })
     }
 
     pub(super) fn model(&self) -> &Llama {
@@ -112,8 +133,57 @@ impl Plans {
     }
 
     /// Sets the cache to zero.
-    pub(super) fn clear(&self) -> Result<()> {
-        Ok(self.first.reset_states()?)
+    pub(super) fn clear(&mut self) -> Result<()> {
+        self.first.reset_states()?;
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Sets the rows of caches from `first` on to zero. Rows of earlier prompts are masked, but
+    /// plans multiply them by 0, and NaN and infinity would remain.
+    fn wipe(&mut self, first: usize) -> Result<()> {
+        if self.wipe.is_none() {
+            let (g, output) = self.record_wipe()?;
+            self.wipe = Some(g.compile_sharing(&[output], &self.first)?);
+        }
+        if let Some(plan) = &self.wipe {
+            for rows in wiped_rows(first, self.written) {
+                let rows = Tensor::from_slice(&rows, [WIPED_ROWS], &self.device)?;
+                plan.run(&[("rows", &rows)])?;
+            }
+        }
+        self.written = first;
+        Ok(())
+    }
+
+    /// Async form of [`wipe`](Self::wipe).
+    async fn wipe_async(&mut self, first: usize) -> Result<()> {
+        if self.wipe.is_none() {
+            let (g, output) = self.record_wipe()?;
+            self.wipe = Some(g.compile_sharing_async(&[output], &self.first).await?);
+        }
+        if let Some(plan) = &self.wipe {
+            for rows in wiped_rows(first, self.written) {
+                let rows = Tensor::from_slice_async(&rows, [WIPED_ROWS], &self.device).await?;
+                plan.run_async(&[("rows", &rows)]).await?;
+            }
+        }
+        self.written = first;
+        Ok(())
+    }
+
+    /// Records the graph that sets some rows of the caches to zero.
+    fn record_wipe(&self) -> Result<(Graph, Tensor)> {
+        let g = Graph::new(&self.device)?;
+        let states = States::new(&g, &self.model, self.capacity, self.cache)?;
+        let rows = g.input_with_dtype("rows", [WIPED_ROWS], DType::U32)?;
+        for cache in &states.caches {
+            let mut shape = cache.read().shape().to_vec();
+            shape[0] = WIPED_ROWS;
+            cache.write_rows(&rows, &Tensor::zeros(shape, self.cache, &self.device)?)?;
+        }
+        let output = rows.i(..1)?.add(1)?;
+        Ok((g, output))
     }
 
     pub(super) fn device(&self) -> &Device {
@@ -150,7 +220,12 @@ impl Plans {
         position: usize,
         tokens: &[u32],
     ) -> Result<Option<Tensor>> {
-        let key = Key { is_prompt: true, head, context: self.context(position + tokens.len()) };
+        let end = position + tokens.len();
+        if self.written > end {
+            self.wipe(end)?;
+        }
+        self.written = end;
+        let key = Key { is_prompt: true, head, context: self.context(end) };
         let rows = Tensor::from_slice(tokens, [tokens.len()], &self.device)?;
         let offsets = self.model.offsets(tokens.len())?;
         let mut out = self.plan(key)?.run(&[("tokens", &rows), ("offsets", &offsets)])?;
@@ -167,12 +242,13 @@ impl Plans {
             let context = self.context(position + 1);
             let part = end.min(context) - position;
             let key = Key { is_prompt: false, head, context };
-            if !self.steps.contains_key(&key) {
+            if !self.steps.touch(&key) {
                 let bound = self.plan(key)?.bind(&[])?;
                 self.steps.insert(key, bound);
             }
-            self.steps[&key].run_times(part)?;
             position += part;
+            self.written = self.written.max(position);
+            self.steps.latest().run_times(part)?;
         }
         Ok(())
     }
@@ -195,21 +271,21 @@ impl Plans {
     }
 
     fn plan(&mut self, key: Key) -> Result<&Plan> {
-        if !self.plans.contains_key(&key) {
+        if !self.plans.touch(&key) {
             let (g, output) = self.record(key)?;
             let plan = g.compile_sharing(&[output], &self.first)?;
             self.plans.insert(key, plan);
         }
-        Ok(&self.plans[&key])
+        Ok(self.plans.latest())
     }
 
     /// Async form of [`plan`](Self::plan).
     async fn plan_async(&mut self, key: Key) -> Result<&Plan> {
-        if !self.plans.contains_key(&key) {
+        if !self.plans.touch(&key) {
             let plan = self.compile_async(key)?.await?;
             self.plans.insert(key, plan);
         }
-        Ok(&self.plans[&key])
+        Ok(self.plans.latest())
     }
 
     /// Returns a future that compiles a plan.
@@ -231,7 +307,7 @@ impl Plans {
     ) -> Result<Option<MissingStep>> {
         let contexts = (position..position + count).map(|position| self.context(position + 1));
         let mut keys = contexts.map(|context| Key { is_prompt: false, head, context });
-        let Some(key) = keys.find(|key| !self.steps.contains_key(key)) else { return Ok(None) };
+        let Some(key) = keys.find(|key| !self.steps.contains(key)) else { return Ok(None) };
         let compiled = self.compile_async(key)?;
         Ok(Some(Box::pin(async move {
             let bound = compiled.await?.bind_async(&[]).await?;
@@ -251,7 +327,12 @@ impl Plans {
         position: usize,
         tokens: &[u32],
     ) -> Result<Option<Tensor>> {
-        let key = Key { is_prompt: true, head, context: self.context(position + tokens.len()) };
+        let end = position + tokens.len();
+        if self.written > end {
+            self.wipe_async(end).await?;
+        }
+        self.written = end;
+        let key = Key { is_prompt: true, head, context: self.context(end) };
         let rows = Tensor::from_slice_async(tokens, [tokens.len()], &self.device).await?;
         let offsets = self.model.offsets(tokens.len())?;
         let plan = self.plan_async(key).await?;

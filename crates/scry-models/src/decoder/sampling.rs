@@ -39,6 +39,7 @@ pub struct Sampling {
     pub(super) seed: u32,
     pub(super) max_tokens: usize,
     pub(super) stops: Vec<String>,
+    pub(super) ignores_end: bool,
 }
 
 impl Default for Sampling {
@@ -53,6 +54,7 @@ impl Default for Sampling {
             seed: 0,
             max_tokens: usize::MAX,
             stops: Vec::new(),
+            ignores_end: false,
         }
     }
 }
@@ -109,6 +111,13 @@ impl Sampling {
     /// Sets the seed of random numbers; 0 by default.
     pub fn seed(mut self, seed: u32) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// Continues after tokens that end text, such as `<|im_end|>`, if it is true: to measure
+    /// speed. They are no part of the text, but of [`Decoder::context`](crate::Decoder::context).
+    pub fn ignore_eos(mut self, ignores: bool) -> Self {
+        self.ignores_end = ignores;
         self
     }
 

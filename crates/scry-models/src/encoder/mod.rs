@@ -98,12 +98,7 @@ impl Encoder {
                 let problem = format!("`max_length` is {length}, the model has positions for");
                 let problem = format!("{problem} {} tokens", config.positions);
                 let help = "texts have two tokens at least, [CLS] and [SEP]";
-                return Err(Error::new(
-                    "EncoderOptions::max_length",
-                    ErrorKind::Value,
-                    problem,
-                    help,
-                ));
+                return Err(Error::new("Encoder::load", ErrorKind::Value, problem, help));
             }
             config.max_length = length;
         }
@@ -157,7 +152,8 @@ impl Encoder {
     /// # Errors
     /// [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
     pub fn embed<T: AsRef<str>>(&self, texts: &[T]) -> Result<Vec<Vec<f32>>> {
-        let all = self.embed_tensor(texts)?.to_vec::<f32>()?;
+        let all = self.embed_tensor(texts).and_then(|it| Ok(it.to_vec::<f32>()?));
+        let all = all.map_err(|error| error.for_call("Encoder::embed"))?;
         Ok(all.chunks_exact(self.dimensions()).map(<[f32]>::to_vec).collect())
     }
 
@@ -177,7 +173,8 @@ impl Encoder {
     /// As [`Encoder::embed`].
     pub fn embed_tensor<T: AsRef<str>>(&self, texts: &[T]) -> Result<Tensor> {
         let tokens = texts.iter().map(|text| self.tokens(text.as_ref()));
-        self.embed_tokens(&tokens.collect::<Result<Vec<_>>>()?)
+        let vectors = tokens.collect::<Result<Vec<_>>>().and_then(|it| self.embed_tokens(&it));
+        vectors.map_err(|error| error.for_call("Encoder::embed_tensor"))
     }
 
     /// Returns the vectors of texts that are tokens already, as the rows of a tensor of `f32`.
@@ -261,9 +258,9 @@ impl Encoder {
     /// # Errors
     /// [`ErrorKind::Tokenizer`].
     pub fn tokens(&self, text: &str) -> Result<Vec<u32>> {
-        let options =
-            EncodeOptions { max_len: Some(self.config.max_length), ..EncodeOptions::default() };
-        self.tokenizer.encode_with(text, options)
+        let options = EncodeOptions::new().max_len(self.config.max_length);
+        let tokens = self.tokenizer.encode_with(text, options);
+        tokens.map_err(|error| error.for_call("Encoder::tokens"))
     }
 
     /// Returns the number of elements of a vector.

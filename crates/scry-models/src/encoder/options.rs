@@ -47,7 +47,7 @@ impl EncoderOptions {
             let problem = format!("cannot compute with {}", self.dtype);
             return Err(Error::new(CALL, ErrorKind::DType, problem, "use f32, f16 or bf16"));
         }
-        Encoder::new(folder.as_ref(), device, self).map_err(|error| error.in_call(CALL))
+        Encoder::new(folder.as_ref(), device, self).map_err(|error| error.for_call(CALL))
     }
 
     /// Async form of [`load`](Self::load): loads on another thread.

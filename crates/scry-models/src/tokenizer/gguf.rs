@@ -34,6 +34,10 @@ impl Tokenizer {
     /// tokenizers; [`ErrorKind::Format`] if the vocabulary, the merges or the special tokens are
     /// inconsistent; [`ErrorKind::Template`] if the chat template is not valid.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self> {
+        Self::of(metadata).map_err(|error| error.for_call(CALL))
+    }
+
+    fn of(metadata: &Metadata) -> Result<Self> {
         let pre_tokenizer = pre_tokenizer(metadata)?;
         let tokens: &[String] = metadata.require("tokenizer.ggml.tokens")?;
         let merges: &[String] = metadata.require("tokenizer.ggml.merges")?;
@@ -87,7 +91,8 @@ fn pre_tokenizer(metadata: &Metadata) -> Result<PreTokenizer> {
     let model: &str = metadata.require("tokenizer.ggml.model")?;
     if model != "gpt2" {
         let problem = format!("the tokenizer is of the kind `{model}`; only `gpt2` is supported");
-        let help = "load the tokenizer.json of the model with `Tokenizer::from_file`";
+        let help = "load the tokenizer.json of the model with `Tokenizer::from_file`, and pass it \
+                    to `DecoderOptions::tokenizer`";
         return Err(metadata.error(CALL, ErrorKind::DType, problem, help));
     }
     // Files without the key are of the first versions of llama.cpp, whose split was GPT-2's.
@@ -95,7 +100,8 @@ fn pre_tokenizer(metadata: &Metadata) -> Result<PreTokenizer> {
     PreTokenizer::of_gguf(name).ok_or_else(|| {
         let problem = format!("the pre-tokenizer `{name}` is not supported");
         let help = format!(
-            "load the tokenizer.json of the model with `Tokenizer::from_file`; supported here: {}",
+            "load the tokenizer.json of the model with `Tokenizer::from_file`, and pass it to \
+             `DecoderOptions::tokenizer`; supported here: {}",
             PreTokenizer::names()
         );
         metadata.error(CALL, ErrorKind::DType, problem, help)

@@ -18,6 +18,7 @@ pub use self::options::EncodeOptions;
 use self::pre_tokenizer::{MOST_BLANKS, long_run};
 use self::special::SpecialTokens;
 pub use self::stream::DecodeStream;
+use self::template::TemplateTokens;
 pub use self::template::{ChatTemplate, Message};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -89,7 +90,7 @@ impl Tokenizer {
     /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
     /// use scry_models::EncodeOptions;
     ///
-    /// let options = EncodeOptions { max_len: Some(256), ..EncodeOptions::default() };
+    /// let options = EncodeOptions::new().max_len(256);
     /// assert!(tokenizer.encode_with("a long text", options)?.len() <= 256);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
@@ -276,6 +277,15 @@ impl Tokenizer {
     #[must_use]
     pub fn is_end(&self, id: u32) -> bool {
         self.0.special.ends.contains(&id)
+    }
+
+    /// Parses a template of conversations, in which the special tokens are those of the tokenizer.
+    pub(crate) fn parse_template(&self, call: &'static str, source: &str) -> Result<ChatTemplate> {
+        let text = |id: Option<u32>| id.and_then(|id| self.token(id)).unwrap_or_default();
+        let SpecialTokens { bos, eos, unk, pad, .. } = self.0.special;
+        let tokens =
+            TemplateTokens { bos: text(bos), eos: text(eos), unk: text(unk), pad: text(pad) };
+        ChatTemplate::with_tokens(call, source, tokens)
     }
 
     /// Returns the template of conversations, if the model has one.

@@ -1,6 +1,7 @@
 //! Chat templates: conversations as the text that a model was trained on.
 
 use std::fmt::Write;
+use std::io;
 use std::sync::Arc;
 
 use chrono::{DateTime, Local, TimeZone};
@@ -15,6 +16,8 @@ use crate::error::{Error, ErrorKind, Result};
 const NAME: &str = "chat template";
 /// Instructions after which a template is stopped. Those of models need a few for each message.
 const FUEL: u64 = 20_000_000;
+/// The most bytes of a text: of as many tokens as a model may have been trained for, 2^24.
+const MOST_TEXT: usize = 64 << 20;
 
 /// A message of a conversation.
 ///
@@ -72,7 +75,8 @@ struct Inner {
 
 impl ChatTemplate {
     /// Parses a template. Special tokens are empty texts in it. A template is a program of its
-    /// author: its instructions are limited, but not the memory of the texts that it builds.
+    /// author: its instructions and the text that it writes (64 MiB) are limited, but not the
+    /// memory of the values that it computes.
     ///
     /// ```
     /// let error = scry_models::ChatTemplate::new("{% for %}").unwrap_err();
@@ -170,10 +174,29 @@ impl ChatTemplate {
             tools => (),
             documents => (),
         };
+        let mut text = Text(Vec::new());
         let template = self.0.environment.get_template(NAME);
         template
-            .and_then(|template| template.render(context! { ..variables, ..expected }))
-            .map_err(|error| failure(call, &error))
+            .and_then(|it| it.render_captured_to(context! { ..variables, ..expected }, &mut text))
+            .map_err(|error| failure(call, &error))?;
+        Ok(String::from_utf8_lossy(&text.0).into_owned())
+    }
+}
+
+/// The text of a conversation, of at most [`MOST_TEXT`] bytes.
+struct Text(Vec<u8>);
+
+impl io::Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > MOST_TEXT - self.0.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -235,26 +258,23 @@ fn to_json(value: &Value, options: Kwargs) -> Result<String, JinjaError> {
 struct Python;
 
 impl Formatter for Python {
-    fn begin_array_value<W: ?Sized + std::io::Write>(
+    fn begin_array_value<W: ?Sized + io::Write>(
         &mut self,
         writer: &mut W,
         first: bool,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
-    fn begin_object_key<W: ?Sized + std::io::Write>(
+    fn begin_object_key<W: ?Sized + io::Write>(
         &mut self,
         writer: &mut W,
         first: bool,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
-    fn begin_object_value<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-    ) -> std::io::Result<()> {
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
         writer.write_all(b": ")
     }
 }
@@ -265,6 +285,9 @@ fn failure(call: &'static str, error: &JinjaError) -> Error {
     let problem = match error.kind() {
         JinjaKind::InvalidOperation if !detail.is_empty() => {
             format!("the chat template{line} rejects the conversation: {detail}")
+        }
+        JinjaKind::WriteFailure => {
+            format!("the chat template{line} writes more than {MOST_TEXT} bytes")
         }
         kind => format!("the chat template{line} fails: {kind}: {detail}"),
     };
@@ -345,6 +368,15 @@ mod tests {
         );
         assert!(text("{% if %}").starts_with("ChatTemplate::new: the chat template, line 1 fails"));
         assert!(text("{{ 'x'.unknown() }}").contains("unknown method"));
+    }
+
+    #[test]
+    fn long_texts_are_errors() {
+        // 1 GB.
+        let source = "{% for _ in range(9999) %}{{ 'x' * 100000 }}{% endfor %}";
+        let error = ChatTemplate::new(source).unwrap().render(&[], false).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("writes more than 67108864 bytes"), "{text}");
     }
 
     #[test]

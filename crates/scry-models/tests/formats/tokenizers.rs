@@ -40,7 +40,7 @@ fn smollm2_agrees_with_tokenizers() {
             .fold(text.to_owned(), |text, token| text.replace(token, ""));
         assert_eq!(ok(tokenizer.decode(&found)), without_special);
         assert_eq!(streamed(&tokenizer, &found), without_special);
-        let literal = EncodeOptions { parse_special: false, ..EncodeOptions::default() };
+        let literal = EncodeOptions::new().parse_special(false);
         assert_eq!(ok(tokenizer.decode(&ok(tokenizer.encode_with(text, literal)))), text);
     }
     // Any ids, of which many are parts of characters.
@@ -77,11 +77,11 @@ fn minilm_agrees_with_transformers() {
         assert_eq!(ok(tokenizer.decode(&found)), case["decoded"].as_str().unwrap());
         assert_eq!(streamed(&tokenizer, &found), case["decoded"].as_str().unwrap());
     }
-    let short = EncodeOptions { max_len: Some(5), ..EncodeOptions::default() };
+    let short = EncodeOptions::new().max_len(5);
     assert_eq!(
         ok(tokenizer.encode_with("one two three four five", short)),
         [101, 2028, 2048, 2093, 102]
     );
-    let none = EncodeOptions { max_len: Some(1), ..EncodeOptions::default() };
+    let none = EncodeOptions::new().max_len(1);
     assert_eq!(tokenizer.encode_with("one", none).unwrap_err().kind(), ErrorKind::Value);
 }

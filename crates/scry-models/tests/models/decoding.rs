@@ -10,13 +10,13 @@ use crate::llama::{END, Llama, VOCABULARY};
 use crate::support::{Random, distance, ok, supports};
 
 /// A tiny model in a GGUF file.
-struct Model {
+pub(crate) struct Model {
     _folder: tempfile::TempDir,
-    path: PathBuf,
-    host: Llama,
+    pub(crate) path: PathBuf,
+    pub(crate) host: Llama,
 }
 
-fn model(stored: Stored) -> Model {
+pub(crate) fn model(stored: Stored) -> Model {
     mixed_model([stored, if stored == Stored::Q4_1 { Stored::Q8_0 } else { stored }])
 }
 
@@ -28,22 +28,22 @@ fn mixed_model(stored: [Stored; 2]) -> Model {
     Model { _folder: folder, path, host }
 }
 
-fn cpu() -> Device {
+pub(crate) fn cpu() -> Device {
     ok(Device::open("cpu"))
 }
 
-fn load(model: &Model, gpu: &Device) -> Decoder {
+pub(crate) fn load(model: &Model, gpu: &Device) -> Decoder {
     let options = Decoder::options().capacity(96).cache_dtype(DType::F32);
     ok(options.load(&model.path, gpu))
 }
 
-fn tokens(seed: u64, count: usize) -> Vec<u32> {
+pub(crate) fn tokens(seed: u64, count: usize) -> Vec<u32> {
     let mut random = Random(seed);
     (0..count).map(|_| random.below(256) as u32).collect()
 }
 
 /// Returns the tokens after a prompt that are the most likely ones on the host.
-fn greedy(host: &Llama, prompt: &[u32], count: usize) -> Vec<u32> {
+pub(crate) fn greedy(host: &Llama, prompt: &[u32], count: usize) -> Vec<u32> {
     let mut all = prompt.to_vec();
     for _ in 0..count {
         let logits = host.logits(&all);
@@ -59,7 +59,11 @@ fn greedy(host: &Llama, prompt: &[u32], count: usize) -> Vec<u32> {
 }
 
 /// Returns the tokens that a decoder adds to a prompt.
-fn generated(decoder: &mut Decoder, prompt: &[u32], options: &Sampling) -> (Vec<u32>, StopReason) {
+pub(crate) fn generated(
+    decoder: &mut Decoder,
+    prompt: &[u32],
+    options: &Sampling,
+) -> (Vec<u32>, StopReason) {
     let mut generation = ok(decoder.complete_tokens(prompt, options));
     generation.by_ref().for_each(|piece| drop(ok(piece)));
     let reason = generation.stop_reason().expect("the end has a reason");

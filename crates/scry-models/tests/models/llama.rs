@@ -238,7 +238,7 @@ fn write_tokenizer(file: &mut Gguf) {
 }
 
 /// Returns the character that GPT-2's tokenizers write for a byte.
-fn byte_character(byte: u8) -> char {
+pub(crate) fn byte_character(byte: u8) -> char {
     let is_printed = |byte: u8| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     match is_printed(byte) {
         true => char::from(byte),

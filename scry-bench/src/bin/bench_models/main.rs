@@ -12,6 +12,8 @@ mod cold;
 mod decoder;
 mod encoder;
 mod gguf;
+#[cfg(unix)]
+mod llama_cpp;
 
 use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
@@ -21,7 +23,7 @@ use scry_bench::torch::Torch;
 /// could not be measured.
 #[derive(Parser)]
 struct Arguments {
-    /// Only this part: encoder, shapes, cold or decoder; may be given several times.
+    /// Only this part: encoder, shapes, cold, decoder or llama_cpp; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Measurements of each number.
@@ -34,6 +36,12 @@ struct Arguments {
     /// folder that an earlier run has written.
     #[arg(long, default_value = "python3")]
     python: String,
+    /// The Python that has xllamacpp, for the part llama_cpp.
+    #[arg(long, default_value = "python3", value_name = "PYTHON")]
+    llama_cpp: String,
+    /// The model of the part llama_cpp; random weights by default.
+    #[arg(long, value_name = "FILE")]
+    gguf: Option<PathBuf>,
     /// Folder for the models; a temporary one by default.
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -57,11 +65,13 @@ pub struct Bench {
     table: Table,
 }
 
-const PARTS: [runner::Part<Bench>; 4] = [
+const PARTS: &[runner::Part<Bench>] = &[
     ("encoder", encoder::run),
     ("shapes", encoder::shapes),
     ("decoder", decoder::run),
     ("cold", cold::run),
+    #[cfg(unix)]
+    ("llama_cpp", llama_cpp::run),
 ];
 
 fn main() -> ExitCode {
@@ -73,12 +83,15 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> Result<bool> {
     runner::check_samples(arguments.samples)?;
-    runner::check_parts(&arguments.only, &PARTS)?;
+    runner::check_parts(&arguments.only, PARTS)?;
     let temporary = tempfile::tempdir()?;
     let folder = arguments.folder.clone().unwrap_or_else(|| temporary.path().to_owned());
     std::fs::create_dir_all(&folder)?;
+    // Processors are compared with llama.cpp alone.
+    let is_alone = arguments.only.iter().all(|name| name == "llama_cpp");
     let torch = match arguments.python.as_str() {
         "none" => None,
+        _ if is_alone && !arguments.only.is_empty() => None,
         python => {
             let settings = format!("FOLDER = {folder:?}\nLAYERS = {}\n", arguments.layers);
             Some(Torch::start(python, &(settings + include_str!("torch.py")))?)
@@ -92,7 +105,7 @@ fn run(arguments: Arguments) -> Result<bool> {
     let mut bench = Bench { gpu, torch, folder, arguments, table: Table::default() };
     bench.table.heading();
     let only = bench.arguments.only.clone();
-    runner::run_parts(&mut bench, &only, &PARTS)?;
+    runner::run_parts(&mut bench, &only, PARTS)?;
     Ok(bench.table.finish())
 }
 

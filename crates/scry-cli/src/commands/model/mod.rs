@@ -24,7 +24,10 @@ pub fn run(action: &Model, as_json: bool) -> Result<Report, Failure> {
 #[cfg(feature = "models")]
 fn failure(error: scry_models::Error) -> Failure {
     match error.kind() {
-        scry_models::ErrorKind::Value => Failure::usage(error.to_string()),
+        // Values of tensors are the file's.
+        scry_models::ErrorKind::Value if error.tensor().is_none() => {
+            Failure::usage(error.to_string())
+        }
         _ => Failure::Runtime(error.to_string()),
     }
 }

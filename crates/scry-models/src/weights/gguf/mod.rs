@@ -54,8 +54,8 @@ pub(super) fn read_header(call: &'static str, path: &Path, source: &Source) -> R
     reader.check_count(tensors_at, tensors, LEAST_TENSOR, "tensors")?;
     let mut metadata = Metadata::new(path);
     metadata::read(reader, pairs, &mut metadata)?;
-    check_split(reader, &metadata)?;
-    let alignment = alignment(reader, &metadata)?;
+    check_split(reader, &metadata).map_err(|error| error.for_call(call))?;
+    let alignment = alignment(reader, &metadata).map_err(|error| error.for_call(call))?;
     reader.check_count(tensors_at, tensors, LEAST_TENSOR, "tensors")?;
     let described = (0..tensors).map(|_| tensor(reader)).collect::<Result<Vec<_>>>()?;
     let tensors = place(reader, described, alignment)?;

@@ -117,7 +117,7 @@ fn random_graph(seed: u64, g: &Graph) -> Result<Vec<Tensor>> {
             0 => state.read(),
             1 => one.mul(0.5)?.add(&other)?,
             2 => one.sub(one.max_keepdim(-1)?)?.add(&other.min_keepdim(-1)?)?,
-            3 => one.flip(0)?.minimum(&states[2].read())?,
+            3 => one.flip(0)?.minimum(states[2].read())?,
             4 => {
                 state.write_rows(&at.i(random.below(2) as i64)?.unsqueeze(0)?, &row(1)?.neg()?)?;
                 continue;
@@ -132,7 +132,7 @@ fn random_graph(seed: u64, g: &Graph) -> Result<Vec<Tensor>> {
                 continue;
             }
             7 => {
-                states[2].write(.., &row(random.below(4))?.add(&states[2].read())?)?;
+                states[2].write(.., &row(random.below(4))?.add(states[2].read())?)?;
                 continue;
             }
             _ => one.maximum(&other)?.tanh()?,
@@ -205,10 +205,10 @@ fn residual_is_stored_by_the_kernel_of_the_norm() {
             let g = ok(Graph::new(gpu));
             let x = ok(g.input_with_dtype("x", [3, columns], dtype));
             let w = ok(ok(Tensor::randn([columns, columns], 5, DType::F32, gpu)).cast(dtype));
-            let sum = ok(x.add(&ok(ok(x.matmul(&w)).mul(0.1))));
+            let sum = ok(x.add(ok(ok(x.matmul(&w)).mul(0.1))));
             let mean = ok(ok(sum.square()).mean_keepdim(-1));
-            let normed = ok(sum.mul(&ok(ok(mean.add(1e-5)).rsqrt())));
-            let next = ok(sum.add(&ok(ok(normed.matmul(&w)).mul(0.1))));
+            let normed = ok(sum.mul(ok(ok(mean.add(1e-5)).rsqrt())));
+            let next = ok(sum.add(ok(ok(normed.matmul(&w)).mul(0.1))));
             let plan = ok(g.compile(&[next]));
             let report = ok(plan.explain());
             // Two products; the sum with the norm; the last sum.
