@@ -9,10 +9,10 @@ use super::llama::Llama;
 use super::sampling::{penalised, sampled};
 use crate::error::Result;
 
-/// The most rows of a prompt in one run.
+/// The maximum number of rows of a prompt in one run.
 pub(super) const MAX_ROWS: usize = 256;
 
-/// The fewest rows of the cache that a plan reads.
+/// The minimum number of rows of the cache that a plan reads.
 const MIN_CONTEXT: usize = 64;
 
 /// The elements of the state `control`.
