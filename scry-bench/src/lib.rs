@@ -2,5 +2,6 @@
 
 pub mod data;
 pub mod kernels;
+pub mod runner;
 pub mod table;
 pub mod torch;

@@ -69,7 +69,7 @@ const MOVE: &str = "
 fn main() -> Result<()> {
     ranks::run(|group| {
         let points = points();
-        let share = POINTS.div_ceil(group.world());
+        let share = POINTS.div_ceil(group.world_size());
         let start = (group.rank() * share).min(POINTS);
         let part = &points[start..(start + share).min(POINTS)];
         let centroids = cluster(group, part)?;
@@ -81,7 +81,7 @@ fn main() -> Result<()> {
         assert_eq!(centroids, expected, "the centroids depend on the number of ranks");
         println!(
             "{POINTS} points on {} ranks, through {}: centroids {centroids:.1?}",
-            group.world(),
+            group.world_size(),
             group.transport()
         );
         Ok(())

@@ -30,7 +30,7 @@ fn main() -> Result<()> {
 
 /// Multiplies with all ranks of a group.
 fn multiply(group: &DeviceGroup) -> Result<()> {
-    let (gpu, rank, world) = (group.device(), group.rank(), group.world());
+    let (gpu, rank, world) = (group.device(), group.rank(), group.world_size());
     let kernel = gpu.compile(matmul::TILED_16X16)?;
     let (a, b) = match rank {
         0 => (gpu.upload(&numbers(1, world * ROWS * K))?, gpu.upload(&numbers(2, K * COLUMNS))?),
@@ -65,7 +65,7 @@ fn distribute(group: &DeviceGroup, a: &Buffer<f32>) -> Result<Buffer<f32>> {
         group.recv(&rows, 0)?;
         return Ok(rows);
     }
-    for rank in 1..group.world() {
+    for rank in 1..group.world_size() {
         group.send(a.slice(rank * ROWS * K..(rank + 1) * ROWS * K)?, rank)?;
     }
     a.slice(..ROWS * K)?.copy_to(&rows)?;

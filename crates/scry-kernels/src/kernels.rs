@@ -30,7 +30,8 @@ pub struct KernelOptions {
     /// The name of the variant to use, such as `wgsl`; `None` to let the library choose.
     /// [`operations`](crate::operations) lists them.
     pub variant: Option<String>,
-    /// Uses only variants whose results are bit-equal between runs on one device.
+    /// Uses only variants whose results are bit-equal between runs on one device. In
+    /// [`Kernels::column_parallel_linear`], results are also bit-equal for any number of ranks.
     pub deterministic: bool,
 }
 

@@ -1,5 +1,5 @@
 //! The fast path of eager operations, on elements in row-major order of one shape: a lookup of the
-//! kernel, and its launch. Others, and the first of each kind, take the general path
+//! kernel, which the first of each kind compiles, and its launch. Others take the general path
 //! ([`Op::run`](crate::op::Op::run)).
 
 use std::collections::HashMap;

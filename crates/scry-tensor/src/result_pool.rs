@@ -3,7 +3,7 @@
 //! as to add two large tensors.
 //!
 //! Only results whose words are all overwritten by the kernel that computes them are in memory of
-//! the pool, so that no earlier contents are visible.
+//! the pool, so that no earlier contents are visible, unless the launch failed or was cancelled.
 
 use std::collections::VecDeque;
 
@@ -40,6 +40,13 @@ pub(crate) struct ResultPool {
 }
 
 impl ResultPool {
+    /// Releases all memory. Returns whether there was any.
+    pub(crate) fn release(&mut self) -> bool {
+        let held = self.small_total as u64 + self.large_total;
+        *self = Self::default();
+        held > 0
+    }
+
     /// Returns a buffer of whole words, which are overwritten entirely: they may be those of an
     /// earlier result.
     pub(crate) fn take(&mut self, device: &Device, bytes: usize) -> Result<UntypedBuffer> {
@@ -95,11 +102,13 @@ impl ResultPool {
             return Ok(buffer);
         }
         let new = self.allocate(device, bytes)?;
-        let info = device.info();
         let max = match device.backend_kind() {
             BackendKind::Cpu => MAX_LARGE_TOTAL_ON_CPU,
-            _ => (info.memory / LARGE_FRACTION).min(MAX_LARGE_TOTAL),
+            _ => (device.info().memory / LARGE_FRACTION).min(MAX_LARGE_TOTAL),
         };
+        if size > max {
+            return Ok(new);
+        }
         while self.large.len() >= MAX_LARGE || self.large_total + size > max {
             let Some(oldest) = self.large.pop_front() else { return Ok(new) };
             self.large_total -= oldest.byte_size();
@@ -112,10 +121,7 @@ impl ResultPool {
     /// Allocates a buffer; if there is too little memory, after that of the pool is released.
     fn allocate(&mut self, device: &Device, bytes: usize) -> Result<UntypedBuffer> {
         match device.alloc_untyped(None, bytes) {
-            Err(GpuError::OutOfMemory(_)) if self.small_total as u64 + self.large_total > 0 => {
-                *self = Self::default();
-                device.alloc_untyped(None, bytes)
-            }
+            Err(GpuError::OutOfMemory(_)) if self.release() => device.alloc_untyped(None, bytes),
             other => other,
         }
     }
@@ -159,7 +165,9 @@ mod tests {
             assert_eq!(pool.large_total, total);
             assert!(total <= MAX_LARGE_TOTAL_ON_CPU && pool.large.len() <= MAX_LARGE);
         }
+        let kept = pool.large.len();
         let huge = pool.take(&gpu, MAX_LARGE_TOTAL_ON_CPU as usize + 4).unwrap();
         assert!(!huge.is_shared());
+        assert_eq!(pool.large.len(), kept);
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use scry_gpu::kir::Kir;
 use scry_gpu::{
-    BackendKind, Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer,
+    BackendKind, Binding, Buffer, Device, GpuError, Kernel, Launch, PreparedLaunch, Result,
+    UntypedBuffer,
 };
 use scry_kernels::Kernels;
 
@@ -117,6 +118,17 @@ impl Runtime {
     /// Returns how many kernels were compiled.
     pub(crate) fn compiled(&self) -> u64 {
         self.compiled.load(Ordering::Relaxed)
+    }
+
+    /// Allocates a buffer of zeros. If there is too little memory, the memory of earlier results,
+    /// which is kept to be used again, is released first.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<UntypedBuffer> {
+        match self.device.alloc_untyped(None, bytes) {
+            Err(GpuError::OutOfMemory(_)) if lock(&self.results).release() => {
+                self.device.alloc_untyped(None, bytes)
+            }
+            other => other,
+        }
     }
 
     /// Returns a buffer for a result, whose elements are overwritten entirely.

@@ -33,7 +33,10 @@ pub(crate) struct DeviceBytes {
 impl DeviceBytes {
     /// Returns whether anything else keeps the memory.
     pub(crate) fn is_shared(&self) -> bool {
-        self.memory.as_ref().is_some_and(|memory| Arc::strong_count(memory) > 1)
+        let is_shared = self.memory.as_ref().is_some_and(|memory| Arc::strong_count(memory) > 1);
+        // Whoever reuses the memory sees what its last other owner did before it let go.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        is_shared
     }
 
     /// Allocates `len` zeroed elements.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::client::Client;
 use super::coordinator::Coordinator;
 use super::fault::Fault;
-use super::progress::Progress;
+use super::progress::{Messages, Progress};
 use super::results::Received;
 use super::server::Server;
 use super::wait::Wait;
@@ -51,14 +51,20 @@ impl Channel {
         }
     }
 
-    /// Reports how far the device of this rank is in the calls that it executes. Returns the fault
-    /// of the group, if it has ended.
-    pub(super) fn report(&mut self, progress: &Progress) -> Result<(), Fault> {
-        match self {
-            Self::Process { coordinator, rank } => coordinator.report(*rank, progress),
-            Self::Server(server) => server.coordinator.report(0, progress),
-            Self::Client(client) => client.report(progress),
-        }
+    /// Reports how far the device of this rank is in the calls that it executes, and the messages
+    /// that have changed. Returns the fault of the group, if it has ended.
+    pub(super) fn report(
+        &mut self,
+        progress: &Progress,
+        messages: &[Messages],
+    ) -> Result<(), Fault> {
+        let (coordinator, rank) = match self {
+            Self::Process { coordinator, rank } => (&*coordinator, *rank),
+            Self::Server(server) => (&server.coordinator, 0),
+            Self::Client(client) => return client.report(progress, messages),
+        };
+        messages.iter().for_each(|messages| coordinator.note_messages(rank, *messages));
+        coordinator.report(rank, progress)
     }
 
     /// Ends the group, because the device of this rank failed.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::fault::Fault;
 use super::handshake::{self, Introduction, MESSAGE_LIMIT, NotJoined};
 use super::message::{Request, encode_request, read_reply};
-use super::progress::Progress;
+use super::progress::{Messages, Progress};
 use super::rendezvous::Rendezvous;
 use super::token::Token;
 use super::wait::{Ended, Wait};
@@ -131,13 +131,19 @@ impl Client {
     }
 
     /// Reports how far the device of this rank is. Returns the fault of the group.
-    pub(super) fn report(&mut self, progress: &Progress) -> Result<(), Fault> {
+    pub(super) fn report(
+        &mut self,
+        progress: &Progress,
+        messages: &[Messages],
+    ) -> Result<(), Fault> {
         self.fault.clone().map_or(Ok(()), Err)?;
         if self.process.has_forked() {
             return Err(Fault::forked(self.seat.rank));
         }
         let wait = Wait { limit: GRACE, interrupted: &|| false };
-        match self.wire.write(&encode_request(&Request::Progress(*progress)), &wait) {
+        let messages = messages.iter().map(|messages| Request::Messages(*messages));
+        let mut requests = messages.chain([Request::Progress(*progress)]);
+        match requests.try_for_each(|it| self.wire.write(&encode_request(&it), &wait)) {
             Ok(()) => self.receive(0, &wait).map(|_| ()),
             Err(broken) => Err(self.stop(&broken, &wait)),
         }

@@ -264,7 +264,7 @@ impl DeviceGroup {
     ///         group.recv(&x, group.rank() - 1)?;
     ///     }
     ///     x.write(&[x.get(0)? + 1])?;
-    ///     if group.rank() + 1 < group.world() {
+    ///     if group.rank() + 1 < group.world_size() {
     ///         group.send(&x, group.rank() + 1)?;
     ///     }
     ///     x.get(0)
@@ -353,7 +353,7 @@ impl DeviceGroup {
             check_same_elements(function, (from.label, &from.element), (to.label, &to.element))?;
         }
         let sides = (source.as_ref(), destination.as_ref());
-        let count = count(function, operation, sides, self.world())?;
+        let count = count(function, operation, sides, self.world_size())?;
         let call = Call { operation, dtype, count, on_devices: false };
         self.check_overlap(function, &call, sides)?;
         Ok((call, (source.map(|side| side.view), destination.map(|side| side.view))))
@@ -399,7 +399,7 @@ impl DeviceGroup {
 
     /// Checks that a rank is in the group.
     pub(super) fn check_rank(&self, function: &str, argument: &str, rank: usize) -> Result<()> {
-        let world = self.world();
+        let world = self.world_size();
         if rank < world {
             return Ok(());
         }

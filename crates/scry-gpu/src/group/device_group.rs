@@ -188,8 +188,8 @@ impl DeviceGroup {
         }
     }
 
-    /// Joins a group of several processes: `world` ranks, of which this one is `rank`. Returns when
-    /// all ranks have joined.
+    /// Joins a group of several processes: `world_size` ranks, of which this one is `rank`. Returns
+    /// when all ranks have joined.
     ///
     /// Rank 0 listens at the rendezvous until then. It coordinates the group afterwards: calls of
     /// other ranks fail once it has left. When it is dropped, it waits at most 2 s for the others
@@ -208,7 +208,7 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`] if `rank` is not less than `world`, or without a token;
+    /// [`GpuError::Argument`] if `rank` is not less than `world_size`, or without a token;
     /// [`GpuError::Group`] if a rank does not join within [`Rendezvous::time_limit`], states a
     /// different number of ranks, or has the rank or the GPU of another one, or if the rendezvous
     /// cannot be opened or reached, or has another token.
@@ -216,11 +216,11 @@ impl DeviceGroup {
         device: &Device,
         rendezvous: Rendezvous,
         rank: usize,
-        world: usize,
+        world_size: usize,
     ) -> Result<Self> {
         const NAME: &str = "DeviceGroup::join";
-        let seat = Seat { rank, world };
-        check_seat(NAME, "`world`", seat)?;
+        let seat = Seat { rank, world: world_size };
+        check_seat(NAME, "`world_size`", seat)?;
         let rendezvous = rendezvous.default_token(std::env::var("SCRY_TOKEN").ok());
         let token = rendezvous.required_token(NAME)?;
         let setting = Setting::from_env(NAME)?;
@@ -230,7 +230,7 @@ impl DeviceGroup {
         let wait = Wait { limit, interrupted: &interrupted };
         let gpu = Gpu::of(device.info(), duplicates::host());
         let channel = match rank {
-            0 => server::open(&rendezvous, &token, (world, gpu), &wait).map(Channel::Server),
+            0 => server::open(&rendezvous, &token, (world_size, gpu), &wait).map(Channel::Server),
             _ => client::join(&rendezvous, &token, &Introduction { seat, gpu }, &wait)
                 .map(Channel::Client),
         };
@@ -248,7 +248,7 @@ impl DeviceGroup {
     /// # fn main() -> scry_gpu::Result<()> {
     /// // scry launch --ranks 4 -- target/release/program
     /// let group = DeviceGroup::from_env(&Device::open("cpu")?)?;
-    /// println!("rank {} of {}", group.rank(), group.world());
+    /// println!("rank {} of {}", group.rank(), group.world_size());
     /// # Ok(())
     /// # }
     /// ```
@@ -286,7 +286,7 @@ impl DeviceGroup {
             (Some(_), _) | (_, DeviceKind::Software) => log::Level::Debug,
             _ => log::Level::Warn,
         };
-        let (world, transport, reason) = (self.world(), self.transport(), &self.reason);
+        let (world, transport, reason) = (self.world_size(), self.transport(), &self.reason);
         log::log!(
             target: "scry::group",
             level,
@@ -302,7 +302,7 @@ impl DeviceGroup {
 
     /// Returns the number of ranks.
     #[must_use]
-    pub fn world(&self) -> usize {
+    pub fn world_size(&self) -> usize {
         self.seat.world
     }
 
@@ -414,7 +414,7 @@ impl fmt::Debug for DeviceGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceGroup")
             .field("rank", &self.seat.rank)
-            .field("world", &self.seat.world)
+            .field("world_size", &self.seat.world)
             .field("device", &self.device.info().name)
             .field("transport", &self.transport())
             .finish()

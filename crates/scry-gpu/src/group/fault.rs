@@ -113,9 +113,9 @@ impl Fault {
     /// Returns the error for the caller at `seat`.
     pub(super) fn error(self, seat: Seat, function: &'static str) -> GpuError {
         let Self { kind: fault, ranks, problem, help } = self;
-        let Seat { rank, world } = seat;
+        let Seat { rank, world: world_size } = seat;
         let function = Some(function.into());
-        GpuError::Group(GroupError { function, rank, world, fault, ranks, problem, help })
+        GpuError::Group(GroupError { function, rank, world_size, fault, ranks, problem, help })
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
              rank, and form a new group"
         );
         let GpuError::Group(error) = error else { panic!("{error}") };
-        assert_eq!((error.rank(), error.world(), error.ranks()), (1, 4, &[2][..]));
+        assert_eq!((error.rank(), error.world_size(), error.ranks()), (1, 4, &[2][..]));
         assert_eq!(error.fault(), GroupFault::Lost);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::channel::Channel;
 use super::coordinator::Coordinator;
 use super::fault::Fault;
-use super::progress::Progress;
+use super::progress::{Messages, Progress};
 use super::results::Received;
 use super::wait::Wait;
 use crate::api::binding::View;
@@ -103,15 +103,19 @@ impl HostMemory {
         self.coordinator.as_ref()?.fault()
     }
 
-    /// Reports how far the device of this rank is. Returns the fault of the group, if it has ended;
-    /// `None` without a report if a call is in progress.
-    pub(super) fn report(&self, progress: &Progress) -> Option<Option<Fault>> {
+    /// Reports how far the device of this rank is, and what `messages` returns. Returns the fault
+    /// of the group, if it has ended; `None` without a report if a call is in progress.
+    pub(super) fn report(
+        &self,
+        progress: &Progress,
+        messages: impl FnOnce() -> Vec<Messages>,
+    ) -> Option<Option<Fault>> {
         let mut channel = match self.channel.try_lock() {
             Ok(channel) => channel,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(channel.report(progress).err())
+        Some(channel.report(progress, &messages()).err())
     }
 
     /// Ends the group, because the device of this rank failed. Returns the fault.

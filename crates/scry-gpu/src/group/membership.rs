@@ -30,7 +30,7 @@ use crate::api::error::{ArgumentError, GpuError, Result};
 /// let membership = Membership::from_env()?;
 /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
 /// let group = membership.join(&gpu)?;
-/// println!("rank {} of {}", group.rank(), group.world());
+/// println!("rank {} of {}", group.rank(), group.world_size());
 /// # Ok(())
 /// # }
 /// ```
@@ -85,7 +85,7 @@ impl Membership {
 
     /// Returns the number of ranks.
     #[must_use]
-    pub fn world(&self) -> usize {
+    pub fn world_size(&self) -> usize {
         self.world
     }
 

@@ -1,7 +1,8 @@
 //! Messages between the ranks of several processes, once they have authenticated.
 //!
 //! ```text
-//! request: kind u8 | limit in ms u64 | call [16] | data, as long as the call says; or progress
+//! request: kind u8 | limit in ms u64 | call [16] | data, as long as the call says
+//!          kind u8 | progress, or messages
 //! reply:   kind u8 | length u64 | result, or fault
 //! fault:   kind u8 | ranks u32 | rank u32 … | problem: length u32, UTF-8 | help: as problem
 //! ```
@@ -12,7 +13,7 @@
 use std::time::Duration;
 
 use super::fault::Fault;
-use super::progress::{PROGRESS_SIZE, Progress};
+use super::progress::{MESSAGES_SIZE, Messages, PROGRESS_SIZE, Progress};
 use super::wait::Wait;
 use super::wire::{Broken, Wire};
 use crate::api::error::GroupFault;
@@ -43,6 +44,8 @@ pub(super) enum Request {
     Call { call: Call, limit: Duration },
     /// How far its device is; the answer is a reply without data.
     Progress(Progress),
+    /// The messages between it and another rank; without an answer.
+    Messages(Messages),
     /// It makes no more calls.
     Leave,
     /// Its device failed, and the group ends.
@@ -64,6 +67,10 @@ pub(super) fn encode_request(request: &Request) -> [u8; REQUEST_SIZE] {
         Request::Progress(progress) => {
             bytes[0] = 5;
             bytes[1..].copy_from_slice(&progress.encode());
+        }
+        Request::Messages(messages) => {
+            bytes[0] = 6;
+            bytes[1..=MESSAGES_SIZE].copy_from_slice(&messages.encode());
         }
         Request::Leave => bytes[0] = 2,
         Request::DeviceFailed => bytes[0] = 3,
@@ -90,6 +97,10 @@ fn decode_request(bytes: &[u8; REQUEST_SIZE], world: usize) -> Option<Request> {
         3 => Some(Request::DeviceFailed),
         4 => Some(Request::Interrupted),
         5 => Progress::decode(bytes[1..].try_into().ok()?, world).map(Request::Progress),
+        6 => {
+            let messages = bytes[1..=MESSAGES_SIZE].try_into().ok()?;
+            Messages::decode(messages, world).map(Request::Messages)
+        }
         _ => None,
     }
 }
@@ -203,6 +214,7 @@ mod tests {
         for request in [
             Request::Call { call, limit },
             Request::Progress(Progress { submitted: 3, oldest: None }),
+            Request::Messages(Messages { peer: 1, sent: 3, received: u64::MAX }),
             Request::Leave,
             Request::DeviceFailed,
             Request::Interrupted,

@@ -308,6 +308,7 @@ fn serve_calls(
                 let wait = Wait { limit: MESSAGE_LIMIT, interrupted: &|| false };
                 write_reply(wire, &reply, &wait).map_err(broken)?;
             }
+            Some(Request::Messages(messages)) => coordinator.note_messages(rank, messages),
             Some(Request::Leave) => return Ok(()),
             Some(Request::DeviceFailed) => return Err(Fault::device_failed(rank)),
             Some(Request::Interrupted) => return Err(Fault::interrupted(rank)),

@@ -85,7 +85,7 @@ impl Drop for Watchdog {
         }
         if let Ok((submitted, None)) = self.state.poll() {
             let left = Progress { submitted, oldest: None };
-            self.state.host().and_then(|host| host.report(&left));
+            self.state.host().and_then(|host| host.report(&left, || self.state.take_messages()));
         }
         self.state.leave();
         let communicator = self.state.communicator.clone();
@@ -144,7 +144,8 @@ impl Watch {
         if failure.is_none() && oldest.is_none() && submitted == self.reported.1 {
             return Ok(());
         }
-        if let Some(fault) = host.report(&self.progress(submitted, oldest)) {
+        let progress = self.progress(submitted, oldest);
+        if let Some(fault) = host.report(&progress, || self.state.take_messages()) {
             self.reported = (Instant::now(), submitted);
             if let Some(fault) = fault {
                 self.state.end(&fault);
@@ -158,6 +159,7 @@ impl Watch {
         let oldest = oldest.map(|it| progress::Unfinished {
             call: it.call,
             number: it.number,
+            message: it.message,
             exceeded: (it.since.elapsed() >= limit).then_some(limit),
         });
         Progress { submitted, oldest }

@@ -82,7 +82,7 @@ fn assert_reduced<T: Number>(group: &DeviceGroup, found: &[T], expected: &[T], c
         assert_eq!(found, expected, "{call}");
         return;
     }
-    let bound = group.world() as f64 * T::ROUNDING;
+    let bound = group.world_size() as f64 * T::ROUNDING;
     let is_near = |(found, expected): (&T, &T)| {
         let (found, expected) = (found.to_f64(), expected.to_f64());
         (found - expected).abs() <= bound * expected.abs()
@@ -98,7 +98,7 @@ fn check_reductions<T: Number>(
     seed: u64,
     len: usize,
 ) -> Result<()> {
-    let (rank, world) = (group.rank(), group.world());
+    let (rank, world) = (group.rank(), group.world_size());
     let all: Vec<Vec<T>> = (0..world).map(|rank| elements(seed, rank, len)).collect();
     let expected = reduced(op, &all);
     let found = apart(group, &all[rank], len, |from, to| group.all_reduce(from, to, op))?;
@@ -129,7 +129,7 @@ fn check_reductions<T: Number>(
 }
 
 fn check_copies<T: Number>(group: &DeviceGroup, seed: u64, len: usize) -> Result<()> {
-    let (rank, world) = (group.rank(), group.world());
+    let (rank, world) = (group.rank(), group.world_size());
     let all: Vec<Vec<T>> = (0..world).map(|rank| elements(seed, rank, len)).collect();
     for root in [0, world - 1] {
         let found = apart(group, &all[rank], len, |from, to| group.broadcast(from, to, root))?;
@@ -156,7 +156,7 @@ fn check_copies<T: Number>(group: &DeviceGroup, seed: u64, len: usize) -> Result
 
 /// Messages around the ring of ranks; those of length 0 included.
 fn check_messages<T: Number>(group: &DeviceGroup, seed: u64) -> Result<()> {
-    let (rank, world) = (group.rank(), group.world());
+    let (rank, world) = (group.rank(), group.world_size());
     for len in [0, 1, 37] {
         let own = Guarded::<T>::new(group, &elements(seed, rank, len))?;
         let received = Guarded::<T>::new(group, &vec![T::small(5); len])?;

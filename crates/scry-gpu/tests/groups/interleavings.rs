@@ -61,7 +61,7 @@ impl Random {
 
 /// Makes a step on a rank's buffers.
 fn make(group: &DeviceGroup, kernel: &Kernel, buffers: &[Buffer<u32>], step: Step) -> Result<()> {
-    let part = LEN / group.world();
+    let part = LEN / group.world_size();
     match step {
         Step::Launch { x, y } => {
             let rank = group.rank() as u32;
@@ -128,21 +128,34 @@ fn start(world: usize) -> Model {
 pub fn run_rank(group: &DeviceGroup, seed: u64, steps: usize) -> Result<Vec<Vec<u32>>> {
     let kernel = group.device().compile(LAUNCH)?;
     let upload = |data: &Vec<u32>| group.device().upload(data);
-    let start = start(group.world());
+    let start = start(group.world_size());
     let buffers = start[group.rank()].iter().map(upload).collect::<Result<Vec<_>>>()?;
     let mut random = Random(seed);
     for _ in 0..steps {
-        make(group, &kernel, &buffers, random.step(group.world()))?;
+        make(group, &kernel, &buffers, random.step(group.world_size()))?;
     }
     buffers.iter().map(Buffer::download).collect()
+}
+
+/// Returns the buffers of all ranks after random steps.
+fn model(world: usize, seed: u64, steps: usize) -> Model {
+    let (mut model, mut random) = (start(world), Random(seed));
+    (0..steps).for_each(|_| apply(&mut model, random.step(world)));
+    model
 }
 
 /// Compares the buffers of all ranks with those of the model.
 pub fn compare(found: &Model, seed: u64, steps: usize) {
     let world = found.len();
-    let (mut model, mut random) = (start(world), Random(seed));
-    (0..steps).for_each(|_| apply(&mut model, random.step(world)));
-    assert_eq!(*found, model, "seed {seed}, {world} ranks");
+    assert_eq!(*found, model(world, seed, steps), "seed {seed}, {world} ranks");
+}
+
+/// Makes random steps as a rank in a process of its own, and compares its buffers with those of the
+/// model.
+pub fn check_rank(group: &DeviceGroup, seed: u64, steps: usize) {
+    let (rank, world) = (group.rank(), group.world_size());
+    let found = succeed(run_rank(group, seed, steps));
+    assert_eq!(found, model(world, seed, steps)[rank], "seed {seed}, rank {rank} of {world}");
 }
 
 /// Makes random steps with a group of these devices.

@@ -34,7 +34,7 @@ fn collectives_of_mixed_devices() {
 #[test]
 fn lone_ranks_compute_with_themselves() {
     let group = &succeed(DeviceGroup::local(&cpus(1)))[0];
-    assert_eq!((group.rank(), group.world()), (0, 1));
+    assert_eq!((group.rank(), group.world_size()), (0, 1));
     assert_eq!(group.transport(), GroupTransport::HostMemory);
     let x = group.device().upload(&[3.0f32, 5.0]).unwrap();
     for op in ReduceOp::ALL {

@@ -142,7 +142,7 @@ fn large_buffers_match_the_reference() {
 }
 
 fn check_large<T: Number>(group: &DeviceGroup, len: usize) -> Result<()> {
-    let (rank, world) = (group.rank(), group.world());
+    let (rank, world) = (group.rank(), group.world_size());
     let all: Vec<Vec<T>> = (0..world).map(|rank| elements(3, rank, len)).collect();
     let x = group.device().upload(&all[rank])?;
     let y = group.device().alloc::<T>(len)?;

@@ -228,6 +228,27 @@ fn crossing_messages_are_named() {
     });
 }
 
+/// Rank 1 leaves without receiving the second message: rank 0 learns it long before its time limit,
+/// and a first one that was received does not fail.
+#[test]
+fn messages_to_ranks_that_left_are_never_delivered() {
+    let Some(gpus) = gpus(Some(2)) else { return };
+    on_threads(succeed(DeviceGroup::local(&gpus)), |group| {
+        let x = succeed(group.device().upload(&[1.0f32; 1000]));
+        if group.rank() == 1 {
+            succeed(group.recv(&x, 0));
+            return;
+        }
+        succeed(group.send(&x, 1));
+        succeed(group.device().wait());
+        let start = Instant::now();
+        let error = group_error(group.send(&x, 1).and_then(|()| group.device().wait()));
+        assert!(start.elapsed() < LATE, "{:?}", start.elapsed());
+        assert_eq!((error.fault(), error.ranks()), (GroupFault::Lost, &[1][..]), "{error}");
+        assert_usable(group.device());
+    });
+}
+
 /// Calls of the same kind as earlier ones, with all compared.
 #[test]
 fn checked_calls_are_all_compared() {

@@ -6,6 +6,7 @@ use scry_gpu::{Device, DeviceGroup, GroupFault};
 use scry_test_support::succeed;
 
 use crate::collectives::check_all;
+use crate::interleavings::check_rank;
 use crate::support::{await_signals, group_error, in_processes, in_processes_with, signal};
 
 fn group() -> DeviceGroup {
@@ -24,6 +25,16 @@ fn collectives_of_2_processes() {
 fn collectives_of_4_processes() {
     let ranks = in_processes("processes::collectives_of_4_processes", 4, || {
         succeed(check_all(&group()));
+    });
+    ranks.iter().for_each(|rank| rank.assert_done());
+}
+
+#[test]
+fn collectives_of_8_processes() {
+    let ranks = in_processes("processes::collectives_of_8_processes", 8, || {
+        let group = group();
+        succeed(check_all(&group));
+        check_rank(&group, 12, 60);
     });
     ranks.iter().for_each(|rank| rank.assert_done());
 }
@@ -49,7 +60,7 @@ fn check_death(group: &DeviceGroup, dying: usize) {
     if group.rank() == dying {
         // As rank 0, it still has to pass the end of the barrier on to the others.
         if dying == 0 {
-            (1..group.world()).for_each(|rank| succeed(group.recv(&x, rank)));
+            (1..group.world_size()).for_each(|rank| succeed(group.recv(&x, rank)));
         }
         // No destructor runs: the same as a crash.
         std::process::abort();

@@ -140,8 +140,8 @@ fn impossible_groups_are_rejected() {
     rejects(
         join(0, usize::MAX),
         &format!(
-            "DeviceGroup::join: `world` has {} ranks, but a group has at most 65536; help: form \
-             several groups",
+            "DeviceGroup::join: `world_size` has {} ranks, but a group has at most 65536; help: \
+             form several groups",
             usize::MAX
         ),
     );

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::thread;
@@ -97,22 +97,45 @@ pub fn in_processes_with(
     variables: &[(&str, &str)],
     body: impl FnOnce(),
 ) -> Vec<Ended> {
+    run_if_child(name, body);
+    let own = env::current_exe().unwrap();
+    let start = |_: usize| {
+        let mut command = Command::new(&own);
+        command.envs(variables.iter().copied());
+        command
+    };
+    start_processes(name, world, &free_address(), start, |_| ())
+}
+
+/// In a process of [`start_processes`] for this test, runs `body` and ends the process.
+pub fn run_if_child(name: &str, body: impl FnOnce()) {
     if env::var_os(CHILD).is_some_and(|child| child == OsStr::new(name)) {
         body();
         println!("the rank is done");
         std::process::exit(0);
     }
-    let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
+}
+
+/// Runs the test `name` in `world` processes that meet at `address`. `command` returns what runs
+/// this program for a rank; `meanwhile` is called once they are started, with the folder of their
+/// signals.
+pub fn start_processes(
+    name: &str,
+    world: usize,
+    address: &str,
+    command: impl Fn(usize) -> Command,
+    meanwhile: impl FnOnce(&Path),
+) -> Vec<Ended> {
+    let folder = tempfile::tempdir().unwrap();
     let start = |rank: usize| {
-        Command::new(env::current_exe().unwrap())
+        command(rank)
             .args(["--exact", name, "--nocapture", "--test-threads=1"])
             .env(CHILD, name)
             .env(SIGNALS, folder.path())
             .env("SCRY_RANK", rank.to_string())
             .env("SCRY_WORLD", world.to_string())
-            .envs(variables.iter().copied())
-            .env("SCRY_RENDEZVOUS", &address)
-            .env("SCRY_TOKEN", token(&address))
+            .env("SCRY_RENDEZVOUS", address)
+            .env("SCRY_TOKEN", token(address))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -122,6 +145,7 @@ pub fn in_processes_with(
     let children: Vec<Child> = (0..world).map(start).collect();
     let threads: Vec<_> =
         children.into_iter().map(|child| thread::spawn(move || finish(child))).collect();
+    meanwhile(folder.path());
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
@@ -137,11 +161,19 @@ pub fn signal(rank: usize) {
 
 /// Waits for the signals of these ranks, at most half of [`LONG`].
 pub fn await_signals(ranks: &[usize]) {
+    assert!(await_files(ranks.iter().map(|rank| signal_file(*rank))), "no signal of {ranks:?}");
+}
+
+/// Waits until all files exist, at most half of [`LONG`]; returns whether they do.
+pub fn await_files(files: impl Iterator<Item = PathBuf> + Clone) -> bool {
     let start = Instant::now();
-    while !ranks.iter().all(|rank| signal_file(*rank).exists()) {
-        assert!(start.elapsed() < LONG / 2, "ranks {ranks:?} did not signal");
+    while !files.clone().all(|file| file.exists()) {
+        if start.elapsed() >= LONG / 2 {
+            return false;
+        }
         thread::sleep(Duration::from_millis(5));
     }
+    true
 }
 
 /// Waits for a process at most [`LONG`], then kills it.

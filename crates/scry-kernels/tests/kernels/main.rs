@@ -11,6 +11,8 @@ mod large;
 mod matmul;
 mod numbers;
 mod pairwise;
+mod parallel;
+mod parallel_errors;
 mod pool;
 mod quantized;
 mod random;

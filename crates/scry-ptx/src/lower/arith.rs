@@ -133,11 +133,6 @@ impl Lowering<'_> {
         self.constant(Const { ty, bits })
     }
 
-    /// Lowers `min` or `max`; of a number and NaN, the result is the number.
-    ///
-    /// 16-bit integers are widened to 32 bits, because of a driver bug: for `clamp(0, min(~b, x),
-    /// max(~b, x))` the compiler of driver 580 emits a packed instruction that returns -2 for b = 1
-    /// and x = 0, where 0 is right.
     /// Returns the instruction and the operands of a minimum or maximum of `f32` that is NaN if an
     /// operand is: the select of `isnan(a) ? a : (isnan(b) ? b : max(a, b))`. The comparisons and
     /// the inner select are left to `ptxas`, which drops what nothing uses.
@@ -164,6 +159,11 @@ impl Lowering<'_> {
         fits.then_some((name, operands))
     }
 
+    /// Lowers `min` or `max`; of a number and NaN, the result is the number.
+    ///
+    /// 16-bit integers are widened to 32 bits, because of a driver bug: for `clamp(0, min(~b, x),
+    /// max(~b, x))` the compiler of driver 580 emits a packed instruction that returns -2 for b = 1
+    /// and x = 0, where 0 is right.
     fn min_max(&mut self, name: &str, a: Value, b: Value) -> Reg {
         if let ty @ (Type::I16 | Type::U16) = self.ty(a) {
             let (from, to) =

@@ -9,6 +9,9 @@ use super::record::BoundRun;
 use crate::error::{Call, Result};
 use crate::tensor::Tensor;
 
+/// The most runs in one submission: those that wait in the driver make it block.
+const MAX_RUNS: usize = 64;
+
 /// A [`Plan`] with fixed inputs, recorded for repeated runs: see [`Plan::bind`].
 ///
 /// It keeps what it uses: the plan can be dropped. Its states are those of the plan, as is its
@@ -92,8 +95,9 @@ impl BoundPlan {
         self.run.submit(&self.device).map_err(|error| call.gpu(error))
     }
 
-    /// Submits several runs at once, one after the other, without waiting for them: for plans that
-    /// advance their states. [`outputs`](Self::outputs) has the elements of the last one.
+    /// Submits several runs, one after the other and up to 64 in one submission, without waiting
+    /// for them: for plans that advance their states. [`outputs`](Self::outputs) has the elements
+    /// of the last one.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph};
@@ -114,19 +118,23 @@ impl BoundPlan {
     pub fn run_times(&self, count: usize) -> Result<()> {
         let call = Call::new("BoundPlan::run_times");
         let submit = || -> scry_gpu::Result<()> {
-            if count == 0 {
-                return Ok(());
+            let mut left = count;
+            while left > 0 {
+                let runs = left.min(MAX_RUNS);
+                let mut batch = self.device.batch();
+                (0..runs).try_for_each(|_| self.run.add_to(&mut batch))?;
+                drop(batch.submit_async()?);
+                left -= runs;
             }
-            let mut batch = self.device.batch();
-            (0..count).try_for_each(|_| self.run.add_to(&mut batch))?;
-            batch.submit_async().map(drop)
+            Ok(())
         };
         submit().map_err(|error| call.gpu(error))
     }
 
     /// Returns the outputs, in the order of [`Graph::compile`](crate::Graph::compile). Their
     /// elements are those of the latest run, and zero before the first: operations on them compute
-    /// with the elements at that time.
+    /// with the elements at that time. Clones and views, such as [`Tensor::reshape`], share the
+    /// memory, so that the next run overwrites their elements, too.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph, Tensor};

@@ -34,7 +34,8 @@ const KEPT_SIZES: usize = 4;
 /// memory again, but rarely compiles a kernel. The plan keeps the memory of the last 4 combinations
 /// of sizes.
 ///
-/// Outputs are new tensors, independent of the plan. Runs may overlap on the host, from any
+/// Outputs are new tensors, independent of the plan; only an output that is an input, or a view of
+/// one, shares its memory. Runs may overlap on the host, from any
 /// threads; the device executes them one after the other, since they share the arenas.
 #[must_use = "nothing is computed until it is run"]
 pub struct Plan {
@@ -254,8 +255,7 @@ impl Plan {
         }
         let count = check_count(call, &shape, input.dtype)?;
         let mut copy = || -> scry_gpu::Result<_> {
-            let device = self.shared.runtime.device();
-            let result = device.alloc_untyped(None, bytes)?;
+            let result = self.shared.runtime.allocate(bytes)?;
             if count > 0 {
                 let map = Map::copy(input.dtype);
                 let launch = MapLaunch {

@@ -85,7 +85,7 @@ fn epilogue(
     if last.value.as_ref().is_none_or(|(_, views)| !views.is_empty()) {
         return Err("it is stored as a view");
     }
-    let (activation, sum) = activation(map);
+    let (activation, sum) = activation(map, dtype);
     let is_slow = limits.is_cpu && matches!(activation, Activation::Gelu | Activation::Silu);
     if is_slow {
         return Err("the CPU device computes this activation faster in a kernel of its own");
@@ -99,8 +99,8 @@ fn epilogue(
         activation,
     };
     let (mut bias, mut residual, mut has_product) = (None, None, false);
-    for term in terms(map, sum)? {
-        let (operand, factor) = factor_and_operand(map, term, arguments)?;
+    for term in terms(map, sum, dtype)? {
+        let (operand, factor) = factor_and_operand(map, term, dtype, arguments)?;
         let (buffer, layout) = &operands[operand];
         let is_whole = layout.is_contiguous() && layout.offset == 0;
         let is_result = is_whole && grouped.buffers[buffer.index()].bytes == result.bytes;
@@ -130,8 +130,8 @@ fn epilogue(
     if between.iter().flat_map(Kernel::results).any(|written| read.contains(&written)) {
         return Err("a state is written between them");
     }
-    if residual.as_ref().is_some_and(|(buffer, _)| read.contains(buffer)) {
-        return Err("the residual is an operand of the product");
+    if let Some((residual, _)) = &residual {
+        check_residual(*residual, &read, bias.as_ref().map(|(bias, _)| *bias))?;
     }
     (new.has_bias, new.has_residual) = (bias.is_some(), residual.is_some());
     let mut operands = factors.clone();
@@ -139,6 +139,21 @@ fn epilogue(
     let work = Work::Library { library: Library::FusedProduct(new), operands, flops: *flops };
     let nodes = [&first.nodes[..], &last.nodes].concat();
     Ok(Kernel { work, nodes, ..last.clone() })
+}
+
+/// Refuses a residual in whose place the result would overwrite what other rows still read.
+fn check_residual(
+    residual: BufferId,
+    factors: &[BufferId],
+    bias: Option<BufferId>,
+) -> Result<(), &'static str> {
+    if factors.contains(&residual) {
+        return Err("the residual is an operand of the product");
+    }
+    if bias == Some(residual) {
+        return Err("the bias is a part of the residual");
+    }
+    Ok(())
 }
 
 /// Returns whether a layout repeats a row of the columns' elements.
@@ -165,15 +180,15 @@ fn is_replaceable(grouped: &Grouped, buffer: BufferId, kernel: &Kernel, position
 }
 
 /// Returns the activation that is computed last, and its operand.
-fn activation(map: &Map) -> (Activation, Id) {
-    let last = stripped(map, map.result);
+fn activation(map: &Map, dtype: DType) -> (Activation, Id) {
+    let last = stripped(map, map.result, dtype);
     for (activation, function) in activations() {
         let mut e = Expression::default();
         let x = e.operand(DType::F32);
         let result = function(&mut e, x);
         let template = e.finish(result, DType::F32);
         let mut operand = None;
-        if unify(&template, template.result, map, last, &mut operand)
+        if unify(&template, template.result, (map, dtype), last, &mut operand)
             && let Some(operand) = operand
         {
             return (activation, operand);
@@ -182,23 +197,33 @@ fn activation(map: &Map) -> (Activation, Id) {
     (Activation::None, last)
 }
 
-/// Returns the step without the roundings between operations.
-fn stripped(map: &Map, mut id: Id) -> Id {
-    while let (Scalar::Round(_, inner) | Scalar::Opaque(inner), _) = map.scalars[id.index()] {
-        id = inner;
+/// Returns the step without the roundings to the product's type between operations. A rounding to
+/// another type is a conversion of the program, which no epilogue computes.
+fn stripped(map: &Map, mut id: Id, dtype: DType) -> Id {
+    loop {
+        id = match map.scalars[id.index()].0 {
+            Scalar::Opaque(inner) => inner,
+            Scalar::Round(to, inner) if to == dtype => inner,
+            _ => return id,
+        };
     }
-    id
 }
 
 /// Returns whether a step is what a template computes of its operand, which is returned, too.
-fn unify(template: &Map, of: Id, map: &Map, id: Id, operand: &mut Option<Id>) -> bool {
-    let id = stripped(map, id);
+fn unify(
+    template: &Map,
+    of: Id,
+    (map, dtype): (&Map, DType),
+    id: Id,
+    operand: &mut Option<Id>,
+) -> bool {
+    let id = stripped(map, id, dtype);
     let (wanted, ty) = template.scalars[of.index()];
     let (found, found_ty) = map.scalars[id.index()];
     if let Scalar::Load(_) = wanted {
         return found_ty == Type::F32 && *operand.get_or_insert(id) == id;
     }
-    let mut same = |a: Id, b: Id| unify(template, a, map, b, operand);
+    let mut same = |a: Id, b: Id| unify(template, a, (map, dtype), b, operand);
     ty == found_ty
         && match (wanted, found) {
             (Scalar::Constant(a), Scalar::Constant(b)) => a == b,
@@ -214,10 +239,10 @@ fn unify(template: &Map, of: Id, map: &Map, id: Id, operand: &mut Option<Id>) ->
 }
 
 /// Returns the terms of a sum.
-fn terms(map: &Map, sum: Id) -> Result<Vec<Id>, &'static str> {
+fn terms(map: &Map, sum: Id, dtype: DType) -> Result<Vec<Id>, &'static str> {
     let (mut pending, mut terms) = (vec![sum], Vec::new());
     while let Some(id) = pending.pop() {
-        let id = stripped(map, id);
+        let id = stripped(map, id, dtype);
         match map.scalars[id.index()].0 {
             Scalar::Binary(BinaryOp::Add, a, b) if map.scalars[id.index()].1 == Type::F32 => {
                 pending.extend([b, a]);
@@ -235,10 +260,11 @@ fn terms(map: &Map, sum: Id) -> Result<Vec<Id>, &'static str> {
 fn factor_and_operand(
     map: &Map,
     term: Id,
+    dtype: DType,
     arguments: &[u32],
 ) -> Result<(usize, Number), &'static str> {
     const WHY: &str = "no epilogue computes it";
-    let of = |id: Id| map.scalars[stripped(map, id).index()].0;
+    let of = |id: Id| map.scalars[stripped(map, id, dtype).index()].0;
     let (load, factor) = match of(term) {
         Scalar::Binary(BinaryOp::Mul, a, b) => match (of(a), of(b)) {
             (load @ Scalar::Load(_), Scalar::Argument(n))

@@ -147,21 +147,21 @@ impl Specialised {
         params: &[&Stored],
         states: &[UntypedBuffer],
     ) -> Result<Self> {
-        let device = target.runtime.device();
-        let allocate = |bytes: &u64| device.alloc_untyped(None, *bytes as usize);
+        let runtime = target.runtime;
+        let allocate = |bytes: &u64| runtime.allocate(*bytes as usize);
         let arenas: scry_gpu::Result<Vec<_>> = memory.arenas.iter().map(allocate).collect();
         let arenas = arenas.map_err(|error| out_of_memory(call, error, &grouped, &memory))?;
         let buffer = |(n, info): (usize, &BufferInfo)| match info.origin {
             Origin::Input(_) | Origin::Output => Ok(None),
             Origin::Param(param) => Ok(Some(params[param].buffer.clone())),
             Origin::State(state) => Ok(Some(states[state].clone())),
-            Origin::Constant => device.alloc_untyped(None, info.bytes).map(Some),
+            Origin::Constant => runtime.allocate(info.bytes).map(Some),
             Origin::Result => match memory.slots[n] {
                 Some(slot) => {
                     let start = slot.offset as usize;
                     arenas[slot.arena].slice(start..start + info.bytes).map(Some)
                 }
-                None => device.alloc_untyped(None, 0).map(Some),
+                None => runtime.allocate(0).map(Some),
             },
         };
         let buffers = grouped.buffers.iter().enumerate().map(buffer);
@@ -221,7 +221,7 @@ impl Specialised {
                 let n = buffer.index();
                 if self.buffers[n].is_none() && stand_ins[n].is_none() {
                     let bytes = self.grouped.buffers[n].bytes;
-                    let allocated = device.alloc_untyped(None, bytes);
+                    let allocated = target.runtime.allocate(bytes);
                     stand_ins[n] = Some(allocated.map_err(|error| located(node, error))?);
                 }
             }
@@ -358,7 +358,7 @@ impl Specialised {
             None => self.recordings.for_run(target, call, self)?,
             Some(_) => None,
         };
-        let given = self.given(target, call, inputs)?;
+        let given = self.given(target, call, inputs, false)?;
         match recorded {
             None => {
                 let buffer = |id: BufferId| given[id.index()].as_ref().or(self.buffer(id));
@@ -379,22 +379,23 @@ impl Specialised {
         Ok(self.outputs(target, &given))
     }
 
-    /// Returns the buffers of a run for inputs and outputs.
+    /// Returns the buffers of a run for inputs and outputs. Outputs that are bound are zero before
+    /// the first run, and are not memory of earlier results.
     fn given(
         &self,
         target: Target<'_>,
         call: Call,
         inputs: &[Stored],
+        is_bound: bool,
     ) -> Result<Vec<Option<UntypedBuffer>>> {
-        let device = target.runtime.device();
         let mut given = Vec::with_capacity(self.buffers.len());
         for (info, is_overwritten) in self.grouped.buffers.iter().zip(&self.overwritten) {
             given.push(match info.origin {
                 Origin::Input(n) => Some(inputs[n].buffer.clone()),
                 Origin::Output => {
-                    let buffer = match is_overwritten {
+                    let buffer = match *is_overwritten && !is_bound {
                         true => target.runtime.result(info.bytes),
-                        false => device.alloc_untyped(None, info.bytes),
+                        false => target.runtime.allocate(info.bytes),
                     };
                     Some(buffer.map_err(|error| call.gpu(error))?)
                 }
@@ -476,14 +477,7 @@ impl Specialised {
         (mut batch, is_empty): (Batch, bool),
         inputs: &[Stored],
     ) -> Result<(BoundRun, Vec<Stored>)> {
-        let mut given = self.given(target, call, inputs)?;
-        // Of the outputs' own: they are zero before the first run.
-        for (given, info) in given.iter_mut().zip(&self.grouped.buffers) {
-            if info.origin == Origin::Output {
-                let buffer = target.runtime.device().alloc_untyped(None, info.bytes);
-                *given = Some(buffer.map_err(|error| call.gpu(error))?);
-            }
-        }
+        let given = self.given(target, call, inputs, true)?;
         let buffer = |id: BufferId| given[id.index()].as_ref().or(self.buffer(id));
         let all = 0..self.grouped.kernels.len();
         let run = if is_empty && all.len() < MIN_BOUND && target.is_cuda() {

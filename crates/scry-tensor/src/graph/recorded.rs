@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use scry_gpu::{BackendKind, Batch, Device, Recording, UntypedBuffer};
+use scry_gpu::{BackendKind, Batch, Device, GpuError, Recording, UntypedBuffer};
 
 use super::grouped::{BufferId, Kernel, Origin};
 use super::record::{Specialised, Target, located};
@@ -70,7 +70,11 @@ impl Recordings {
                 Ok(None)
             }
             Progress::HasRun => {
-                let recorded = RecordedRun::new(target, call, plan)?.map(Arc::new);
+                let recorded = match RecordedRun::new(target, call, plan) {
+                    // The plan runs without, too.
+                    Err(error) if matches!(error.gpu(), Some(GpuError::OutOfMemory(_))) => None,
+                    other => other?.map(Arc::new),
+                };
                 *progress = Progress::Recorded(recorded.clone());
                 Ok(recorded)
             }
@@ -113,7 +117,7 @@ impl RecordedRun {
                 let buffer = &mut staged[id.index()];
                 if buffer.is_none() {
                     let bytes = plan.grouped.buffers[id.index()].bytes;
-                    let new = device.alloc_untyped(None, bytes);
+                    let new = target.runtime.allocate(bytes);
                     *buffer = Some(new.map_err(|error| call.gpu(error))?);
                 }
             }

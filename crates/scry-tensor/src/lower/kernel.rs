@@ -68,9 +68,12 @@ impl Lowering<'_> {
     fn build(mut self) -> scry_gpu::kir::Kir {
         let first = self.b.global_id(0);
         let words = self.parameters.read(&mut self.b);
-        let outside = self.b.binary(BinaryOp::Ge, first, words);
-        self.b.if_then(outside, |b| b.break_to(scry_gpu::kir::Label::KERNEL));
         let distance = (self.key.unroll > 1).then(|| self.parameters.read(&mut self.b));
+        // Beyond the distance are the words of other invocations. A map that writes to its operand
+        // would read what those have written.
+        let end = distance.unwrap_or(words);
+        let outside = self.b.binary(BinaryOp::Ge, first, end);
+        self.b.if_then(outside, |b| b.break_to(scry_gpu::kir::Label::KERNEL));
         let loaded = self.load_parameters();
         let mut places = vec![first];
         for _ in 1..self.key.unroll {

@@ -127,8 +127,7 @@ impl Library {
         let dtype = self.dtype(operands[0].dtype);
         check_count(call, &shape, dtype)?;
         let bytes = packed_bytes(&shape, dtype);
-        let result =
-            runtime.device().alloc_untyped(None, bytes).map_err(|error| call.gpu(error))?;
+        let result = runtime.allocate(bytes).map_err(|error| call.gpu(error))?;
         if bytes > 0 {
             let operands = self.arranged(call, runtime, operands)?;
             let parts: Vec<_> =

@@ -141,7 +141,7 @@ pub(crate) fn join_blocks(call: Call, tensors: &[&Tensor]) -> Result<Tensor> {
     let total = block_bytes(call, &shape, first.dtype)?;
     let copied = || -> scry_gpu::Result<UntypedBuffer> {
         let device = first.runtime.device();
-        let all = device.alloc_untyped(None, total.next_multiple_of(4))?;
+        let all = first.runtime.allocate(total.next_multiple_of(4))?;
         let mut batch = device.batch();
         let mut start = 0;
         for (stored, bytes) in parts.iter().filter(|(_, bytes)| *bytes > 0) {

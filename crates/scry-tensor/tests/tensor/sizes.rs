@@ -96,3 +96,22 @@ fn large_results_are_complete() {
         }
     });
 }
+
+/// A map that replaces its operand, by invocations that write several words: those beyond the last
+/// whole workgroup compute nothing, else they would apply the map to results.
+#[test]
+fn large_maps_in_place_are_applied_once() {
+    on_each_device(|gpu| {
+        for (rows, columns) in [(1031, 1021), (1369, 768)] {
+            let g = ok(Graph::new(gpu));
+            let x = ok(g.input("x", [rows, columns]));
+            let y = ok(ok(ok(x.cumsum(1)).add(1.0)).cumsum(1));
+            let plan = ok(g.compile(&[y]));
+            assert!(ok(plan.explain()).kernels.iter().any(|kernel| kernel.is_in_place));
+            let x = ok(Tensor::zeros([rows, columns], DType::F32, gpu));
+            let out = ok(ok(plan.run(&[("x", &x)]))[0].to_vec::<f32>());
+            let wrong = (0..rows * columns).find(|n| out[*n] != (n % columns + 1) as f32);
+            assert_eq!(wrong, None, "[{rows}, {columns}] on {}", gpu.name());
+        }
+    });
+}

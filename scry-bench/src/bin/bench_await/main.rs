@@ -4,12 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use scry_gpu::{Buffer, Device, Kernel};
 use tokio::runtime::{Builder, Runtime};
 
 use scry_bench::data;
+use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
 
 /// Adds one to each element.
@@ -37,20 +38,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_await: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_await", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
-    if arguments.samples == 0 {
-        bail!("--samples must be at least 1");
-    }
+    runner::check_samples(arguments.samples)?;
     let gpu = Device::open(&arguments.device)?;
     println!("{}; {} samples, medians", gpu.info(), arguments.samples);
     let mut table = Table::default();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use scry_bench::runner;
 use scry_gpu::{BackendKind, Device, DeviceKind};
 
 mod cases;
@@ -48,14 +49,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_cpu_compare: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_cpu_compare", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
@@ -67,7 +61,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let peer = open_peer(arguments.peer.as_deref())?;
     println!("ours: {} ({})", ours.name(), ours.info().driver);
     println!("peer: {} ({})", peer.name(), peer.info().driver);
-    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|n| n == name);
+    let wanted = |name: &str| runner::is_selected(&arguments.only, name);
     let peer_label = if arguments.peer.is_some() { "peer" } else { "lavapipe" };
     let mut table = Table::new(arguments.quick, peer_label);
     for case in CASES.iter().filter(|case| wanted(case.name)) {
@@ -90,14 +84,9 @@ fn check_arguments(arguments: &Arguments) -> Result<()> {
     let kernels = CASES.iter().map(|case| case.name);
     let latencies = latency::ALL.iter().map(|latency| latency.name);
     let images = images::ALL.iter().map(|image| image.name);
-    let names: Vec<&str> = kernels.chain(latencies).chain(images).collect();
-    let mut requested = arguments.only.iter().chain(&arguments.profile_only);
-    if let Some(name) = requested.find(|name| !names.contains(&name.as_str())) {
-        bail!("there is no kernel `{name}`, only {}", names.join(", "));
-    }
-    if arguments.samples == 0 {
-        bail!("--samples must be at least 1");
-    }
+    let requested: Vec<_> = arguments.only.iter().chain(&arguments.profile_only).cloned().collect();
+    runner::check_only("kernel", &requested, kernels.chain(latencies).chain(images))?;
+    runner::check_samples(arguments.samples)?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Parser;
 use scry_gpu::Device;
 
@@ -13,6 +13,7 @@ mod latency;
 mod streams;
 mod tensor_cores;
 
+use scry_bench::runner;
 use scry_bench::table::Table;
 use scry_bench::torch::Torch;
 
@@ -49,10 +50,7 @@ pub struct Bench {
     table: Table,
 }
 
-/// A part of the comparison.
-type Part = fn(&mut Bench) -> Result<()>;
-
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [runner::Part<Bench>; 5] = [
     ("gemm", gemm::run),
     ("tensor-cores", tensor_cores::run),
     ("streams", streams::run),
@@ -61,27 +59,15 @@ const PARTS: [(&str, Part); 5] = [
 ];
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_cuda_compare: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_cuda_compare", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.compile_child {
         return compile::child(&arguments.device).map(|()| true);
     }
-    if arguments.samples == 0 {
-        bail!("--samples must be at least 1");
-    }
-    let names = PARTS.map(|(name, _)| name);
-    if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
-        bail!("there is no part `{unknown}`, only {}", names.join(", "));
-    }
+    runner::check_samples(arguments.samples)?;
+    runner::check_parts(&arguments.only, &PARTS)?;
     let vulkan = &arguments.vulkan;
     let mut bench = Bench {
         ours: Device::open(&arguments.device)?,
@@ -95,11 +81,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     println!("vulkan: {}", bench.vulkan.as_ref().map_or("left out".to_owned(), describe));
     println!("peer:   {}", bench.torch.name);
     bench.table.heading();
-    for (name, part) in PARTS {
-        if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
-            part(&mut bench)?;
-        }
-    }
+    runner::run_parts(&mut bench, &arguments.only, &PARTS)?;
     Ok(bench.table.finish())
 }
 

@@ -65,7 +65,7 @@ fn cluster(
     barrier: &Barrier,
 ) -> scry_gpu::Result<(f64, Vec<f32>)> {
     let gpu = group.device();
-    let share = points / group.world();
+    let share = points / group.world_size();
     let fill = gpu.compile(POINTS_OF)?;
     // Two buffers: all points on one rank have more bytes than a binding.
     let part = share / PARTS * COORDINATES;
@@ -122,7 +122,7 @@ fn cluster(
 /// Adds up the sums of all ranks, after the commands of the batch.
 fn reduce(group: &DeviceGroup, batch: &mut Batch, sums: &Buffer<u32>) -> scry_gpu::Result<()> {
     match group.transport() {
-        _ if group.world() == 1 => Ok(()),
+        _ if group.world_size() == 1 => Ok(()),
         GroupTransport::Nccl => batch.all_reduce(group, sums, sums, ReduceOp::Sum).map(drop),
         _ => {
             batch.submit()?;

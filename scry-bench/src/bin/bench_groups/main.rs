@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use half::bf16;
+use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
 use scry_bench::torch::Torch;
 use scry_gpu::{BackendKind, Device, DeviceGroup, GroupTransport, ReduceOp};
@@ -37,9 +38,7 @@ pub struct Bench {
     table: Table,
 }
 
-type Part = fn(&mut Bench) -> Result<()>;
-
-const PARTS: [(&str, Part); 3] =
+const PARTS: [runner::Part<Bench>; 3] =
     [("all_reduce", all_reduce), ("matmul", matmul), ("kmeans", kmeans::run)];
 
 /// Calls inside a recording.
@@ -49,17 +48,11 @@ const RECORDED: usize = 10;
 const SAMPLES: usize = 3;
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_groups: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_groups", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
+    runner::check_parts(&arguments.only, &PARTS)?;
     let found = Device::list().iter().filter(|info| info.backend == BackendKind::Cuda).count();
     let world = arguments.gpus.unwrap_or(found);
     ensure!(world >= 2 && world <= found, "{world} of {found} GPUs cannot form a group");
@@ -79,11 +72,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     println!("peer:   {}", bench.torch.name);
     ensure!(reasons[0].0 == GroupTransport::Nccl, "the group does not use NCCL");
     bench.table.heading();
-    for (name, part) in PARTS {
-        if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
-            part(&mut bench).context(name)?;
-        }
-    }
+    runner::run_parts(&mut bench, &arguments.only, &PARTS)?;
     Ok(bench.table.finish())
 }
 
@@ -222,7 +211,7 @@ fn multiply(gpus: &[Device], n: usize, repeats: usize, gathers: bool) -> Result<
     let barrier = Barrier::new(gpus.len());
     let seconds = on_each(gpus, |group| {
         let gpu = group.device();
-        let rows = n / group.world();
+        let rows = n / group.world_size();
         let random = |seed: u32, len: usize| {
             let mut state = seed;
             let mut next = || {

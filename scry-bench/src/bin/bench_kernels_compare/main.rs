@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Parser;
 use scry_gpu::Device;
 use scry_kernels::Kernels;
@@ -19,6 +19,7 @@ mod quant;
 mod rows;
 
 use clock::{Caches, Clock};
+use scry_bench::runner;
 use scry_bench::table::Table;
 use scry_bench::torch::Torch;
 
@@ -57,10 +58,7 @@ pub struct Bench {
     table: Table,
 }
 
-/// A part of the comparison.
-type Part = fn(&mut Bench) -> Result<()>;
-
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [runner::Part<Bench>; 5] = [
     ("gemm", gemm::run),
     ("rows", rows::run),
     ("attention", attention::run),
@@ -69,24 +67,12 @@ const PARTS: [(&str, Part); 5] = [
 ];
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_kernels_compare: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_kernels_compare", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
-    if arguments.samples == 0 {
-        bail!("--samples must be at least 1");
-    }
-    let names = PARTS.map(|(name, _)| name);
-    if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
-        bail!("there is no part `{unknown}`, only {}", names.join(", "));
-    }
+    runner::check_samples(arguments.samples)?;
+    runner::check_parts(&arguments.only, &PARTS)?;
     let device = Device::open(&arguments.device)?;
     let mut bench = Bench {
         kernels: Kernels::new(&device)?,
@@ -103,11 +89,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         println!("shapes are drawn with --seed {seed}");
     }
     bench.table.heading();
-    for (name, part) in PARTS {
-        if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
-            part(&mut bench)?;
-        }
-    }
+    runner::run_parts(&mut bench, &arguments.only, &PARTS)?;
     Ok(bench.table.finish())
 }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use scry_bench::data;
+use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
 use scry_gpu::{Batch, Binding, Buffer, Device, Element, GpuError, Launch, PreparedLaunch};
 use scry_kernels::{Kernels, Op};
@@ -140,7 +141,7 @@ impl Bench {
         (peer, theirs, goal): (&str, Run<'_>, Goal),
         check: Check<'_>,
     ) -> Result<()> {
-        if !self.only.is_empty() && !self.only.iter().any(|only| name.contains(only)) {
+        if !runner::is_matched(&self.only, name) {
             return Ok(());
         }
         ours()?;

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Parser;
 use scry_gpu::Device;
 use scry_kernels::Kernels;
@@ -20,6 +20,7 @@ mod sums;
 mod weights;
 
 use bench::Bench;
+use scry_bench::runner;
 use scry_bench::table::Table;
 
 /// Compares the kernel library with naive kernels. Exits with 1 if a goal is missed, with 2 if a
@@ -42,20 +43,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_kernels_naive: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_kernels_naive", run(Arguments::parse()))
 }
 
 fn run(arguments: Arguments) -> Result<bool> {
-    if arguments.samples == 0 {
-        bail!("--samples must be at least 1");
-    }
+    runner::check_samples(arguments.samples)?;
     let device = Device::open(&arguments.device)?;
     println!("device: {} ({})", device.name(), device.info().driver);
     let mut bench = Bench {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use clap::Parser;
 use scry_models::{DType, Device, Encoder};
 
@@ -13,6 +13,7 @@ mod decoder;
 mod encoder;
 mod gguf;
 
+use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
 use scry_bench::torch::Torch;
 
@@ -56,10 +57,7 @@ pub struct Bench {
     table: Table,
 }
 
-/// A part of the comparison.
-type Part = fn(&mut Bench) -> Result<()>;
-
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [runner::Part<Bench>; 4] = [
     ("encoder", encoder::run),
     ("shapes", encoder::shapes),
     ("decoder", decoder::run),
@@ -70,24 +68,12 @@ fn main() -> ExitCode {
     let start = Instant::now();
     let arguments = Arguments::parse();
     let result = if arguments.child { cold::child(start, &arguments) } else { run(arguments) };
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_models: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_models", result)
 }
 
 fn run(arguments: Arguments) -> Result<bool> {
-    if arguments.samples == 0 {
-        bail!("--samples must be at least 1");
-    }
-    let names = PARTS.map(|(name, _)| name);
-    if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
-        bail!("there is no part `{unknown}`, only {}", names.join(", "));
-    }
+    runner::check_samples(arguments.samples)?;
+    runner::check_parts(&arguments.only, &PARTS)?;
     let temporary = tempfile::tempdir()?;
     let folder = arguments.folder.clone().unwrap_or_else(|| temporary.path().to_owned());
     std::fs::create_dir_all(&folder)?;
@@ -105,12 +91,8 @@ fn run(arguments: Arguments) -> Result<bool> {
     }
     let mut bench = Bench { gpu, torch, folder, arguments, table: Table::default() };
     bench.table.heading();
-    for (name, part) in PARTS {
-        let only = &bench.arguments.only;
-        if only.is_empty() || only.iter().any(|only| only == name) {
-            part(&mut bench).with_context(|| format!("part `{name}`"))?;
-        }
-    }
+    let only = bench.arguments.only.clone();
+    runner::run_parts(&mut bench, &only, &PARTS)?;
     Ok(bench.table.finish())
 }
 

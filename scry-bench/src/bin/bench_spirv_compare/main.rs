@@ -4,8 +4,9 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use clap::Parser;
+use scry_bench::runner;
 use scry_gpu::testing::SpirvWriter;
 use scry_gpu::{Binding, Device, DeviceKind, Kernel, UntypedBuffer};
 
@@ -52,18 +53,11 @@ struct BoundCase {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_spirv_compare: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_spirv_compare", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
-    ensure!(arguments.samples > 0, "--samples must be at least 1");
+    runner::check_samples(arguments.samples)?;
     let open = |writer: SpirvWriter| writer.while_opening(|| Device::open(&arguments.device));
     let mut contestants = vec![
         Contestant { name: "naga", device: open(SpirvWriter::Naga)? },
@@ -83,9 +77,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     println!(" {:>9} {:>9}  compile naga, kir", "naga/kir", "kir/best");
     let mut agree = true;
     for case in cases::all(arguments.quick || software) {
-        let selected = arguments.only.is_empty()
-            || arguments.only.iter().any(|only| case.name.contains(only.as_str()));
-        if selected {
+        if runner::is_matched(&arguments.only, &case.name) {
             agree &= compare(&case, &contestants, arguments.samples)?;
         }
     }

@@ -13,6 +13,7 @@ mod eager;
 mod layers;
 mod rows;
 
+use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
 use scry_bench::torch::Torch;
 
@@ -46,31 +47,16 @@ pub struct Bench {
     table: Table,
 }
 
-/// A part of the comparison.
-type Part = fn(&mut Bench) -> Result<()>;
-
-const PARTS: [(&str, Part); 4] =
+const PARTS: [runner::Part<Bench>; 4] =
     [("eager", eager::run), ("chains", chains::run), ("rows", rows::run), ("layers", layers::run)];
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_tensor: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_tensor", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
-    if arguments.samples == 0 {
-        bail!("--samples must be at least 1");
-    }
-    let names = PARTS.map(|(name, _)| name);
-    if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
-        bail!("there is no part `{unknown}`, only {}", names.join(", "));
-    }
+    runner::check_samples(arguments.samples)?;
+    runner::check_parts(&arguments.only, &PARTS)?;
     let torch = match arguments.python.as_str() {
         "none" => None,
         python => Some(Torch::start(python, include_str!("torch.py"))?),
@@ -83,11 +69,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let (samples, quick) = (arguments.samples, arguments.quick);
     let mut bench = Bench { gpu, torch, samples, quick, table: Table::default() };
     bench.table.heading();
-    for (name, part) in PARTS {
-        if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
-            part(&mut bench)?;
-        }
-    }
+    runner::run_parts(&mut bench, &arguments.only, &PARTS)?;
     Ok(bench.table.finish())
 }
 

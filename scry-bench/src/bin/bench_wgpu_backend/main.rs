@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
+use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
 use scry_gpu::{Binding, Device, Kernel, Launch, UntypedBuffer};
 
@@ -51,18 +52,11 @@ struct Ours {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_wgpu_backend: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_wgpu_backend", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
-    ensure!(arguments.samples > 0, "--samples must be at least 1");
+    runner::check_samples(arguments.samples)?;
     let device = Device::open(&arguments.device)?;
     println!("device: {} ({})", device.name(), device.info().driver);
     let raw = Raw::open(device.name())?;
@@ -70,9 +64,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     table.heading();
     let mut logarithms = Vec::new();
     for case in cases::all() {
-        let is_selected = arguments.only.is_empty()
-            || arguments.only.iter().any(|only| case.name.contains(only.as_str()));
-        if is_selected {
+        if runner::is_matched(&arguments.only, case.name) {
             let [ours, theirs] = compare(&case, &device, &raw, arguments)?;
             let (name, rate) = (case.name, String::new());
             table.row(&Row { name, rate, ours, peer: "wgpu", theirs, goal: Goal::None });

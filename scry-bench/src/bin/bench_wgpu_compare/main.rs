@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Parser;
+use scry_bench::runner;
 use scry_gpu::{Device, DeviceKind};
 
 mod peer;
@@ -52,14 +53,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("bench_wgpu_compare: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    runner::exit_status("bench_wgpu_compare", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<bool> {
@@ -67,12 +61,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
         scenario::cold::child(peer, &arguments.device, &arguments.cold_device)?;
         return Ok(true);
     }
-    let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-    let unknown = arguments.only.iter().find(|name| !names.contains(&name.as_str()));
-    if let Some(unknown) = unknown {
-        anyhow::bail!("there is no scenario `{unknown}`, only {}", names.join(", "));
-    }
-    ensure!(arguments.samples > 0, "--samples must be at least 1");
+    let names = SCENARIOS.iter().map(|scenario| scenario.name);
+    runner::check_only("scenario", &arguments.only, names)?;
+    runner::check_samples(arguments.samples)?;
     let mut bench = open(arguments)?;
     if arguments.kernels {
         scry_bench::kernels::ALL.iter().for_each(|(name, wgsl)| println!("// {name}\n{wgsl}"));
@@ -82,7 +73,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         return Ok(true);
     }
     for scenario in SCENARIOS {
-        if arguments.only.is_empty() || arguments.only.iter().any(|name| name == scenario.name) {
+        if runner::is_selected(&arguments.only, scenario.name) {
             bench.report.heading(scenario.heading);
             (scenario.run)(&mut bench)?;
         }

@@ -27,7 +27,7 @@ error_structs! {
     /// A group of devices could not be formed, or a rank of it failed. Form a new group by the same
     /// call, `DeviceGroup::local` or `DeviceGroup::join`.
     #[error(
-        "{}rank {rank} of {world}: {problem}; help: {help}",
+        "{}rank {rank} of {world_size}: {problem}; help: {help}",
         function_prefix(.function)
     )]
     GroupError {
@@ -36,7 +36,7 @@ error_structs! {
         /// Returns the rank of the caller.
         rank: usize,
         /// Returns the number of ranks of the group.
-        world: usize,
+        world_size: usize,
         /// Returns the cause.
         fault: GroupFault,
         /// Returns the ranks at fault, sorted; empty if none is, as for a rendezvous that cannot be

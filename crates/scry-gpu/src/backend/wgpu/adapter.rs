@@ -32,12 +32,12 @@ impl Adapter for WgpuAdapter {
     }
 
     fn open(&self) -> Result<Box<dyn Driver>> {
-        Ok(Box::new(self.open_with(self.choice.features(&self.raw))?))
+        Ok(Box::new(self.open_with(self.choice.features(self.raw.features()))?))
     }
 
     fn open_async(&self) -> LocalFuture<'_, Result<Box<dyn Driver>>> {
         Box::pin(async {
-            let opened = self.request(self.choice.features(&self.raw)).await?;
+            let opened = self.request(self.choice.features(self.raw.features())).await?;
             Ok(Box::new(opened) as _)
         })
     }
@@ -46,7 +46,7 @@ impl Adapter for WgpuAdapter {
 impl WgpuAdapter {
     fn new(raw: wgpu::Adapter, choice: LimitChoice) -> Self {
         let defects = loop_defects(&raw.get_info());
-        let (features, limits) = (choice.features(&raw), choice.limits(&raw, defects));
+        let (features, limits) = (choice.features(raw.features()), choice.limits(&raw, defects));
         let info = info(&raw.get_info(), features, &limits);
         Self { raw, choice, limits, info }
     }

@@ -19,15 +19,16 @@ const VARIABLE: &str = "SCRY_WGPU_LIMITS";
 pub(super) enum LimitChoice {
     /// Those of the adapter.
     Adapter,
-    /// Those that every implementation of WebGPU has, and no immediates: what runs there runs in
-    /// every browser.
+    /// Those that every implementation of WebGPU has, and no optional feature: what runs there
+    /// runs in every browser.
     WebGpu,
 }
 
 impl LimitChoice {
     /// Returns the choice of the environment. It fails for an unknown one.
     pub(super) fn from_environment() -> Result<Self, Absence> {
-        Self::named(&std::env::var(VARIABLE).unwrap_or_default())
+        let value = std::env::var_os(VARIABLE).unwrap_or_default();
+        Self::named(&value.to_string_lossy())
     }
 
     fn named(value: &str) -> Result<Self, Absence> {
@@ -41,11 +42,11 @@ impl LimitChoice {
         }
     }
 
-    /// Returns the optional features of devices.
-    pub(super) fn features(self, raw: &wgpu::Adapter) -> wgpu::Features {
+    /// Returns the optional features of devices whose adapter supports others, too.
+    pub(super) fn features(self, supported: wgpu::Features) -> wgpu::Features {
         match self {
-            Self::Adapter => optional_features(raw),
-            Self::WebGpu => optional_features(raw) - wgpu::Features::IMMEDIATES,
+            Self::Adapter => optional_features(supported),
+            Self::WebGpu => wgpu::Features::empty(),
         }
     }
 
@@ -65,13 +66,13 @@ impl LimitChoice {
     }
 }
 
-/// Returns the optional features of an adapter that this backend uses.
-pub(super) fn optional_features(raw: &wgpu::Adapter) -> wgpu::Features {
+/// Returns the optional features that this backend uses.
+pub(super) fn optional_features(supported: wgpu::Features) -> wgpu::Features {
     let used = wgpu::Features::SHADER_F16
         | wgpu::Features::SUBGROUP
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::IMMEDIATES;
-    raw.features() & used
+    supported & used
 }
 
 /// Returns which of WebGPU's guaranteed limits an adapter is below, if any.
@@ -161,6 +162,13 @@ mod tests {
         let weak = wgpu::Limits { max_storage_buffers_per_shader_stage: 4, ..Default::default() };
         let text = "has a max_storage_buffers_per_shader_stage of 4, below WebGPU's 8";
         assert_eq!(missing_limit(&weak).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn least_capable_browsers_have_no_optional_feature() {
+        let all = wgpu::Features::all();
+        assert!(LimitChoice::Adapter.features(all).contains(wgpu::Features::SHADER_F16));
+        assert!(LimitChoice::WebGpu.features(all).is_empty());
     }
 
     #[test]

@@ -4,12 +4,13 @@
 //! have contributed it; a send is, when its receiver waits for it. The first fault ends every call
 //! in progress, and each later one at once: ranks cannot get out of step.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fault::{Fault, ranks_text};
-use super::progress::{Progress, Unfinished};
+use super::progress::{Messages, Progress, Unfinished};
 use super::results::{Received, results};
 use super::wait::{Ended, Wait};
 use crate::api::error::GroupFault;
@@ -34,6 +35,8 @@ struct State {
     submitted: Vec<u64>,
     /// The number of the oldest call that each device had not finished when it last reported.
     oldest: Vec<Option<u64>>,
+    /// The messages that a rank has submitted, by the rank and its peer.
+    messages: HashMap<(usize, usize), Messages>,
     fault: Option<Fault>,
     has_ended: Arc<AtomicBool>,
 }
@@ -57,7 +60,8 @@ impl Coordinator {
         let has_ended = Arc::new(AtomicBool::new(false));
         let submitted = vec![0; world];
         let (oldest, fault) = (vec![None; world], None);
-        let state = State { members, submitted, oldest, fault, has_ended: has_ended.clone() };
+        let (messages, ended) = (HashMap::new(), has_ended.clone());
+        let state = State { members, submitted, oldest, messages, fault, has_ended: ended };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         Self { state, changed, has_ended, process: Process::current() }
     }
@@ -111,6 +115,13 @@ impl Coordinator {
             self.changed.notify_all();
         }
         state.fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// Notes the messages between `rank` and another one that its device was given.
+    pub(super) fn note_messages(&self, rank: usize, messages: Messages) {
+        if !self.process.has_forked() {
+            self.lock().messages.insert((rank, messages.peer), messages);
+        }
     }
 
     /// Returns the fault that has ended the group. Fast if there is none.
@@ -261,17 +272,17 @@ impl State {
         let call = oldest.call;
         let ranks = 0..self.members.len();
         let has_left = |rank: usize| matches!(self.members[rank], Member::Left);
-        if let Operation::Send { to: peer } | Operation::Recv { from: peer } = call.operation {
+        let missing: Vec<usize> = match call.operation {
             // A rank may leave when the message is delivered, and this device be busy with later
             // work of the same submission.
-            let limit = oldest.exceeded?;
-            return Some(match has_left(peer) {
-                true => Fault::left(peer),
-                false => self.silent(vec![peer], &call, limit),
-            });
-        }
-        let is_missing = |rank: &usize| self.submitted[*rank] < oldest.number;
-        let missing: Vec<usize> = ranks.clone().filter(is_missing).collect();
+            Operation::Send { to: peer } | Operation::Recv { from: peer } => {
+                let counted = self.messages.get(&(peer, rank)).copied().unwrap_or_default();
+                let is_send = matches!(call.operation, Operation::Send { .. });
+                let made = if is_send { counted.received } else { counted.sent };
+                [peer].into_iter().filter(|_| made < oldest.message).collect()
+            }
+            _ => ranks.clone().filter(|rank| self.submitted[*rank] < oldest.number).collect(),
+        };
         if let Some(left) = missing.iter().find(|rank| has_left(**rank)) {
             return Some(Fault::left(*left));
         }
@@ -286,8 +297,8 @@ impl State {
                 }
             };
             let problem = format!(
-                "{device} did not finish {call} within {limit:?}, although all ranks have made the \
-                 call"
+                "{device} did not finish {call} within {limit:?}, although all its ranks have made \
+                 the call"
             );
             let help = "look for work on the GPUs of the group that does not end, or raise \
                         DeviceGroup::set_time_limit";

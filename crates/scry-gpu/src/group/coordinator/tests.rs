@@ -154,7 +154,8 @@ fn completed_calls_outlive_a_leaving_rank() {
 
 fn unfinished(operation: Operation, number: u64, exceeded: Option<Duration>) -> Progress {
     let call = Call { on_devices: true, ..call(operation, 2) };
-    Progress { submitted: number, oldest: Some(Unfinished { call, number, exceeded }) }
+    let message = u64::from(!operation.is_collective());
+    Progress { submitted: number, oldest: Some(Unfinished { call, number, message, exceeded }) }
 }
 
 /// Rank 2 has submitted fewer collectives than the one that the others wait for.
@@ -213,9 +214,31 @@ fn peers_of_unfinished_messages_are_named() {
 #[test]
 fn messages_to_ranks_that_left_may_be_delivered() {
     let coordinator = Coordinator::new(2);
+    coordinator.note_messages(1, Messages { peer: 0, sent: 0, received: 1 });
     coordinator.leave(1);
     let send = Operation::Send { to: 1 };
     assert_eq!(coordinator.report(0, &unfinished(send, 0, None)), Ok(()));
     let stuck = unfinished(send, 0, Some(Duration::from_secs(3)));
-    assert_eq!(coordinator.report(0, &stuck), Err(Fault::left(1)));
+    let fault = coordinator.report(0, &stuck).unwrap_err();
+    assert!(fault.problem.starts_with("the GPU of rank 0 did not finish send"), "{fault:?}");
+    assert_eq!(fault.ranks, [0; 0], "rank 1 has made its call");
+}
+
+/// Rank 1 has left without the call: rank 0 does not wait for its time limit.
+#[test]
+fn messages_of_ranks_that_left_are_never_delivered() {
+    let received = Messages { peer: 0, sent: 7, received: 0 };
+    for (operation, made) in [
+        (Operation::Send { to: 1 }, received),
+        (Operation::Recv { from: 1 }, Messages { sent: 0, received: 7, ..received }),
+        // One with another rank does not count.
+        (Operation::Send { to: 1 }, Messages { peer: 2, sent: 9, received: 9 }),
+    ] {
+        let coordinator = Coordinator::new(3);
+        coordinator.note_messages(1, made);
+        assert_eq!(coordinator.report(0, &unfinished(operation, 0, None)), Ok(()));
+        coordinator.leave(1);
+        let fault = coordinator.report(0, &unfinished(operation, 0, None)).unwrap_err();
+        assert_eq!(fault, Fault::left(1));
+    }
 }

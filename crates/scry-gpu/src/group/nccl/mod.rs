@@ -1,6 +1,6 @@
 //! Collectives that the devices of a group execute, by NCCL: commands of a device like launches.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::fault::Fault;
 use super::host_memory::{HostMemory, Views};
+use super::progress::Messages;
 use super::wait::SLICE;
 use super::watchdog::Watchdog;
 use crate::api::device::Device;
@@ -70,6 +71,8 @@ pub(super) struct State {
 struct InProgress {
     /// The number of collectives submitted, those between two ranks not counted.
     submitted: u64,
+    /// The messages submitted, by peer, and whether they have been reported.
+    messages: BTreeMap<usize, (Messages, bool)>,
     /// The call that is being submitted: NCCL may wait for other ranks, to connect them.
     submitting: Option<(Call, Instant)>,
     unfinished: VecDeque<Unfinished>,
@@ -86,6 +89,8 @@ struct Unfinished {
     call: Call,
     /// The number of collectives submitted with this one.
     number: u64,
+    /// Of a message, its number among those with the peer in the same direction; else 0.
+    message: u64,
     since: Instant,
     failed: FailedSubmission,
     /// The buffers of the call, which other devices may access until they notice a fault.
@@ -97,6 +102,7 @@ struct Unfinished {
 pub(super) struct Oldest {
     pub call: Call,
     pub number: u64,
+    pub message: u64,
     /// When it was submitted, or, if that is later, when the call before it was finished.
     pub since: Instant,
 }
@@ -282,6 +288,8 @@ impl Observer for Watched {
         let (thread, written) = (thread::current().id(), written.clone());
         let failed = FailedSubmission { submission, thread, written };
         progress.submitted += u64::from(self.call.operation.is_collective());
+        let message = progress.next_message(self.call.operation);
+        progress.note_message(self.call.operation);
         if progress.has_ended {
             progress.late.push(failed);
             return;
@@ -291,6 +299,7 @@ impl Observer for Watched {
         progress.unfinished.push_back(Unfinished {
             call: self.call,
             number,
+            message,
             since,
             failed,
             buffers,
@@ -315,6 +324,7 @@ impl InProgress {
     fn new() -> Self {
         Self {
             submitted: 0,
+            messages: BTreeMap::new(),
             submitting: None,
             unfinished: VecDeque::new(),
             moved: Instant::now(),
@@ -324,14 +334,39 @@ impl InProgress {
     }
 
     fn oldest(&self) -> Option<Oldest> {
-        let (call, number, since) = match (self.unfinished.front(), self.submitting) {
-            (Some(it), _) => (it.call, it.number, it.since),
+        let (call, number, message, since) = match (self.unfinished.front(), self.submitting) {
+            (Some(it), _) => (it.call, it.number, it.message, it.since),
             (None, Some((call, since))) => {
-                (call, self.submitted + u64::from(call.operation.is_collective()), since)
+                let number = self.submitted + u64::from(call.operation.is_collective());
+                (call, number, self.next_message(call.operation), since)
             }
             (None, None) => return None,
         };
-        Some(Oldest { call, number, since: since.max(self.moved) })
+        Some(Oldest { call, number, message, since: since.max(self.moved) })
+    }
+
+    /// Returns the number that a message will have, if it is submitted next; 0 for collectives.
+    fn next_message(&self, operation: Operation) -> u64 {
+        let with = |peer| self.messages.get(&peer).map(|it| it.0).unwrap_or_default();
+        match operation {
+            Operation::Send { to } => with(to).sent + 1,
+            Operation::Recv { from } => with(from).received + 1,
+            _ => 0,
+        }
+    }
+
+    /// Counts a message that was submitted.
+    fn note_message(&mut self, operation: Operation) {
+        let (Operation::Send { to: peer } | Operation::Recv { from: peer }) = operation else {
+            return;
+        };
+        let (messages, is_reported) = self.messages.entry(peer).or_default();
+        messages.peer = peer;
+        match operation {
+            Operation::Send { .. } => messages.sent += 1,
+            _ => messages.received += 1,
+        }
+        *is_reported = false;
     }
 }
 
@@ -392,6 +427,17 @@ impl State {
             progress.moved = Instant::now();
         }
         Ok((progress.submitted, progress.oldest()))
+    }
+
+    /// Returns the messages that have changed since the last report.
+    pub(super) fn take_messages(&self) -> Vec<Messages> {
+        let mut progress = lock(&self.progress);
+        let changed = progress.messages.values_mut().filter(|(_, is_reported)| !is_reported);
+        let take = |(messages, is_reported): &mut (Messages, bool)| {
+            *is_reported = true;
+            *messages
+        };
+        changed.map(take).collect()
     }
 
     /// Ends the group for this rank: waits for the results of unfinished calls fail, and the

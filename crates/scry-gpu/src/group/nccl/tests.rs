@@ -159,3 +159,29 @@ fn recordings_are_observed() {
     }
     assert_eq!(submitted(), 3);
 }
+
+/// A message is numbered among those with its peer in its direction, also while it is submitted.
+#[test]
+fn messages_are_counted_by_peer() {
+    let rank = rank();
+    let watched = |operation| {
+        let call = Call { operation, dtype: DType::F32, count: 5, on_devices: false };
+        Watched { state: rank.state.clone(), call, buffers: [].into() }
+    };
+    let (send, recv) = (Operation::Send { to: 1 }, Operation::Recv { from: 1 });
+    for operation in [send, recv, send] {
+        let watched = watched(operation);
+        watched.begin();
+        watched.end(Some((submit(&rank), &[].into())));
+    }
+    let messages = Messages { peer: 1, sent: 2, received: 1 };
+    assert_eq!(rank.state.take_messages(), [messages]);
+    assert_eq!(rank.state.take_messages(), [], "they have been reported");
+    rank.state.device.wait().unwrap();
+    assert!(rank.state.poll().unwrap().1.is_none(), "they are finished");
+    let failed = watched(recv);
+    failed.begin();
+    assert_eq!(rank.state.poll().unwrap().1.unwrap().message, 2);
+    failed.end(None);
+    assert_eq!(rank.state.take_messages(), [], "it was not submitted");
+}

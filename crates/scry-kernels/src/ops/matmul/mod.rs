@@ -94,7 +94,8 @@ impl Kernels {
         self.prepare_gemm("Kernels::gemm", *gemm, buffers)
     }
 
-    fn prepare_gemm(
+    /// Prepares a product for a function of the library.
+    pub(crate) fn prepare_gemm(
         &self,
         function: &'static str,
         gemm: Gemm,

@@ -163,3 +163,49 @@ fn states_are_read_before_they_are_written() {
         assert_eq!(out[0].to_vec::<f32>().unwrap(), wanted);
     }
 }
+
+/// Conversions to a narrower type and back round, also after a product.
+#[test]
+fn conversions_of_programs_are_kept() {
+    let gpu = Device::open("cpu").unwrap();
+    let run = |dtype, function: &dyn Fn(&Tensor, &Tensor) -> Result<Tensor>| {
+        let g = Graph::new(&gpu).unwrap();
+        let a = g.input_with_dtype("a", [2, 1], dtype).unwrap();
+        let b = g.input_with_dtype("b", [1, 1], dtype).unwrap();
+        let plan = g.compile(&[function(&a, &b).unwrap()]).unwrap();
+        let [a, b] = [vec![2049.0f32, 70000.0], vec![1.0]].map(|data| {
+            let data = Tensor::from_slice(&data, [data.len(), 1], &gpu).unwrap();
+            data.cast(dtype).unwrap()
+        });
+        let given = [("a", &a), ("b", &b)];
+        plan.check(&given).unwrap();
+        plan.run(&given).unwrap()[0].cast(DType::F32).unwrap().to_vec::<f32>().unwrap()
+    };
+    let rounded = |x: &Tensor| x.cast(DType::F16)?.cast(DType::F32);
+    let found = run(DType::F32, &|a, b| rounded(&a.matmul(b)?));
+    assert_eq!(found, [2048.0, f32::INFINITY]);
+    let found = run(DType::F32, &|a, b| rounded(&a.matmul(b)?)?.relu());
+    assert_eq!(found, [2048.0, f32::INFINITY]);
+    let found = run(DType::F32, &|a, b| a.matmul(b)?.add(rounded(&a.cumsum(1)?)?));
+    assert_eq!(found, [4097.0, f32::INFINITY]);
+    let found = run(DType::F32, &|a, b| a.matmul(b)?.cast(DType::BF16)?.cast(DType::F32));
+    assert_eq!(found, [2048.0, 70144.0]);
+}
+
+/// The residual is replaced by the result; a bias that is a part of it must keep its elements.
+#[test]
+fn bias_within_the_residual_is_not_fused() {
+    let gpu = Device::open("cpu").unwrap();
+    for orders in 0..3 {
+        let report = check(&gpu, DType::F32, |it| {
+            let (product, r) = (it.a.matmul(&it.b)?, &it.residual);
+            let row = r.i(0)?;
+            match orders {
+                0 => product.add(r)?.add(&row),
+                1 => product.add(&row)?.add(r),
+                _ => row.add(r)?.add(&product),
+            }
+        });
+        assert_eq!(product(&report), ["Tensor::matmul"], "{report}");
+    }
+}

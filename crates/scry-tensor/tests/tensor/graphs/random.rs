@@ -379,6 +379,13 @@ pub fn compare(seed: u64, gpu: &Device) {
             assert_same(found, &tensors[*wanted], &format!("{what}: output {n}"));
         }
     }
+    let first = full.run(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for _ in 0..2 {
+        let again = full.run(&inputs).unwrap_or_else(|error| panic!("{what}: {error}"));
+        for (n, (again, first)) in again.iter().zip(&first).enumerate() {
+            assert_same(again, first, &format!("{what}: output {n} of a later run"));
+        }
+    }
 }
 
 /// Returns the number of random graphs: those of `SCRY_FUZZ_SEEDS`, else 300.

@@ -147,20 +147,20 @@ fn lost_device_fails_replays() {
 }
 
 #[test]
-fn failed_recordings_are_made_again() {
+fn plans_run_without_memory_for_recordings() {
     let faults = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
     let gpu = testing::open_with_faults("cpu", &faults).expect("the CPU device");
     let plan = network(&gpu, 4);
     let (x, bias) = (input(&[4, 8], 1, &gpu), input(&[8], 2, &gpu));
     let given = [("x", &x), ("bias", &bias)];
     let first = values(&ok(plan.run(&given)));
+    // A plan runs without recordings if there is no memory for them.
     faults.fail_after(1);
-    assert_eq!(plan.run(&given).unwrap_err().kind(), ErrorKind::Gpu);
-    ok(plan.reset_states());
-    for _ in 0..2 {
-        assert_eq!(values(&ok(plan.run(&given))), first);
+    for _ in 0..3 {
         ok(plan.reset_states());
+        assert_eq!(values(&ok(plan.run(&given))), first);
     }
+    assert!(faults.has_failed());
 }
 
 #[test]
@@ -192,18 +192,29 @@ fn threads_replay_one_plan() {
     on_each_device(|gpu| {
         let g = ok(Graph::new(gpu));
         let mut y = ok(g.input("x", [64]));
-        for _ in 0..4 {
-            y = ok(&y + &ok(y.mean_keepdim(0)));
+        for _ in 0..12 {
+            let sum = ok(ok(ok(y.cumsum(0)).i(63..64)).expand([64]));
+            y = ok(ok(sum.mul(1.0 / 64.0)).add(1.0));
         }
         let plan = &ok(g.compile(&[y]));
+        // Enough kernels to be recorded on every device.
+        assert!(ok(plan.explain()).kernels.len() >= 12);
         std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let data = ok(Tensor::zeros([64], DType::F32, gpu));
+                for _ in 0..10 {
+                    let bound = ok(plan.bind(&[("x", &data)]));
+                    ok(bound.run_times(3));
+                    assert_eq!(ok(bound.outputs()[0].to_vec::<f32>()), [12.0; 64]);
+                }
+            });
             for thread in 0..4 {
                 scope.spawn(move || {
                     for n in 0..15 {
                         let value = (thread * 15 + n) as f32;
                         let data = ok(Tensor::from_slice(&[value; 64], [64], gpu));
                         let out = ok(plan.run(&[("x", &data)]));
-                        assert_eq!(ok(out[0].to_vec::<f32>()), [value * 16.0; 64]);
+                        assert_eq!(ok(out[0].to_vec::<f32>()), [value + 12.0; 64]);
                     }
                 });
             }

@@ -151,10 +151,12 @@ impl Membership {
         if !self.wait_for_call() && unsafe { self.comm.revoke() } {
             self.wait_for_call();
         }
-        // SAFETY: as above, and no call begins any more. One can still be in progress only if it
-        // waits for another rank for longer than the timeouts, in a communicator that is blocking,
-        // with an NCCL that cannot revoke it: then NCCL 2.19.1 and newer end that call, as
-        // programs that abort from a watchdog rely on.
+        // SAFETY: as above, and no call begins any more. None is in progress either, except one
+        // that has waited for another rank for longer than the timeouts, in a blocking communicator
+        // of NCCL 2.19 to 2.28, which cannot be revoked. NCCL does not document that such a call
+        // may be aborted by another thread: its maintainers say that it works from 2.19.1 on, and
+        // PyTorch's watchdog relies on it. Without it the call would hang for good, with the
+        // device's locks. ARCHITECTURE.md states this exception, and how to avoid it.
         unsafe { self.comm.abort() };
     }
 }

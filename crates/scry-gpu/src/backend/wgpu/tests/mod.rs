@@ -23,7 +23,7 @@ fn driver() -> Option<WgpuDriver> {
 fn open(features: wgpu::Features) -> Option<WgpuDriver> {
     match usable() {
         Ok(adapters) => {
-            let features = optional_features(&adapters[0].raw) & features;
+            let features = optional_features(adapters[0].raw.features()) & features;
             Some(adapters[0].open_with(features).unwrap())
         }
         Err(absence) => {
