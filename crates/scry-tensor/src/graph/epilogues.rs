@@ -141,7 +141,7 @@ fn epilogue(
     Ok(Kernel { work, nodes, ..last.clone() })
 }
 
-/// Refuses a residual in whose place the result would overwrite what other rows still read.
+/// Rejects a residual in whose place the result would overwrite what other rows still read.
 fn check_residual(
     residual: BufferId,
     factors: &[BufferId],
