@@ -21,7 +21,7 @@ struct Run {
     cargo: &'static str,
 }
 
-const RUNS: [Run; 11] = [
+const RUNS: [Run; 12] = [
     Run {
         name: "soak",
         what: "fault tests, a minute of stress each",
@@ -69,6 +69,13 @@ const RUNS: [Run; 11] = [
         what: "200,000 damaged files of weights and tokenizers",
         variables: &[],
         cargo: "test --release -p scry-models --test formats -- --ignored many_damaged_files",
+    },
+    Run {
+        name: "tensors",
+        what: "random graphs, also above the limit of a binding; large layers; all operations",
+        variables: &[],
+        cargo: "test --release -p scry-tensor --test tensor -- --ignored large_layers ten_thousand \
+                a_thousand_split operations_agree_in_many_cases",
     },
     Run {
         name: "chromium",

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::api::device::Device;
 use crate::api::device_selection::{FoundDevices, SearchMode, now};
 use crate::api::error::Result;
-use crate::api::info::{BackendKind, DeviceInfo};
+use crate::api::info::{BackendKind, DeviceInfo, Limits};
 #[cfg(vulkan)]
 pub use crate::backend::SpirvWriter;
 use crate::backend::fault::FaultDriver;
@@ -26,10 +26,22 @@ pub fn null_info() -> DeviceInfo {
 /// # Errors
 /// As [`Device::open`].
 pub fn open_with_faults(selector: &str, plan: &Arc<FaultPlan>) -> Result<Device> {
+    Ok(Device::from_driver(Box::new(with_faults(selector, plan)?)))
+}
+
+/// Opens a device with smaller limits than its own: `restrict` changes them.
+///
+/// # Errors
+/// As [`Device::open`].
+pub fn open_with_limits(selector: &str, restrict: impl FnOnce(&mut Limits)) -> Result<Device> {
+    let driver = with_faults(selector, &FaultPlan::new(Fault::DriverError, u64::MAX))?;
+    Ok(Device::from_driver(Box::new(driver.with_limits(restrict))))
+}
+
+fn with_faults(selector: &str, plan: &Arc<FaultPlan>) -> Result<FaultDriver> {
     let wanted = |kind| selector == "null" || kind != BackendKind::Null;
     let found = now(FoundDevices::search(&wanted, SearchMode::Blocking));
-    let inner = now(found.open_selected(selector, SearchMode::Blocking))?;
-    Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
+    Ok(FaultDriver::new(now(found.open_selected(selector, SearchMode::Blocking))?, plan))
 }
 
 /// Opens a null device with the properties `info`, and a log of the work submitted to it.
@@ -58,7 +70,7 @@ pub fn reporting_with_faults(
 ) -> (Device, Observed) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let inner = Box::new(NullDriver::reporting(info, log.clone(), failing));
-    let driver = FaultDriver { inner, plan: plan.clone() };
+    let driver = FaultDriver::new(inner, plan);
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 

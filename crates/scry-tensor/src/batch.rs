@@ -13,6 +13,7 @@ use crate::graph::Graph;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::waiting::{Waiting, now};
 
 /// A batch of operations (not a minibatch), recorded on handles, then compiled and run in one
 /// submission by [`execute`](TensorBatch::execute).
@@ -59,6 +60,14 @@ enum Slot {
     Pending { node: Tensor, is_used: bool, is_kept: bool },
     /// An executed operation whose result was not kept.
     Dropped,
+}
+
+/// Returns whether a slot is an operation whose result can be read once it is executed.
+fn is_result(slot: &Slot) -> bool {
+    match slot {
+        Slot::Pending { is_used, is_kept, .. } => !is_used || *is_kept,
+        _ => false,
+    }
 }
 
 /// The last batch's number.
@@ -149,6 +158,31 @@ impl TensorBatch {
     pub fn upload<T: Element>(&mut self, data: &[T], shape: impl Into<Shape>) -> Result<Handle> {
         let tensor = Tensor::from_slice(data, shape, self.graph.device())?;
         Ok(self.push(Slot::Ready(tensor)))
+    }
+
+    /// Async form of [`upload`](Self::upload): the handle exists once the elements are captured.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{Device, TensorBatch};
+    ///
+    /// let mut batch = TensorBatch::new(&Device::open("cpu")?)?;
+    /// let x = batch.upload_async(&[1, 2, 3], [3]).await?;
+    /// assert_eq!(batch.read_async::<i32>(x).await?, [1, 2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TensorBatch::upload`].
+    #[track_caller]
+    pub fn upload_async<T: Element, S: Into<Shape>>(
+        &mut self,
+        data: &[T],
+        shape: S,
+    ) -> impl Future<Output = Result<Handle>> + use<'_, T, S> {
+        let tensor = Tensor::from_slice_async(data, shape, self.graph.device());
+        async move { Ok(self.push(Slot::Ready(tensor.await?))) }
     }
 
     /// Adds a tensor in memory, without a copy.
@@ -278,32 +312,62 @@ impl TensorBatch {
     /// As [`Graph::compile`](crate::Graph::compile). The operations remain in the batch then.
     #[track_caller]
     pub fn execute(&mut self) -> Result<()> {
-        if self.pending == 0 {
-            return Ok(());
-        }
-        let is_result = |slot: &&Slot| match slot {
-            Slot::Pending { is_used, is_kept, .. } => !is_used || *is_kept,
-            _ => false,
-        };
-        let results = self.slots.iter().filter(is_result);
-        let results: Vec<Tensor> = results
-            .filter_map(|slot| match slot {
-                Slot::Pending { node, .. } => Some(node.clone()),
-                _ => None,
-            })
-            .collect();
-        let outputs = self.graph.compile(&results)?.run(&[])?;
-        let graph = Graph::new(self.graph.device())?;
+        now(self.execute_by(Call::new("TensorBatch::execute"), Waiting::Blocking))
+    }
+
+    /// Async form of [`execute`](Self::execute). If the future is dropped, the operations remain in
+    /// the batch.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{Device, TensorBatch};
+    ///
+    /// let mut batch = TensorBatch::new(&Device::open("cpu")?)?;
+    /// let x = batch.upload_async(&[1.0f32, 2.0], [2]).await?;
+    /// let y = batch.scale(x, 2.0)?;
+    /// batch.execute_async().await?;
+    /// assert_eq!(batch.read_async::<f32>(y).await?, [2.0, 4.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TensorBatch::execute`].
+    #[track_caller]
+    pub fn execute_async(&mut self) -> impl Future<Output = Result<()>> + use<'_> {
+        self.execute_by(Call::new("TensorBatch::execute_async"), Waiting::Awaiting)
+    }
+
+    async fn execute_by(&mut self, call: Call, waiting: Waiting) -> Result<()> {
+        let Some(results) = self.results() else { return Ok(()) };
+        let plan = self.graph.compiled(call, &results, None)?.ready(waiting).await?;
+        let outputs = plan.run_by(call, &[], waiting).await?;
+        self.executed(outputs);
+        Ok(())
+    }
+
+    /// Returns the nodes of the results to be executed; `None` if there are no operations.
+    fn results(&self) -> Option<Vec<Tensor>> {
+        let results = self.slots.iter().filter(|slot| is_result(slot));
+        let nodes = results.filter_map(|slot| match slot {
+            Slot::Pending { node, .. } => Some(node.clone()),
+            _ => None,
+        });
+        (self.pending > 0).then(|| nodes.collect())
+    }
+
+    /// Replaces executed operations by their results.
+    fn executed(&mut self, outputs: Vec<Tensor>) {
         let mut outputs = outputs.into_iter();
         for slot in &mut self.slots {
-            if is_result(&&*slot) {
+            if is_result(slot) {
                 *slot = outputs.next().map_or(Slot::Dropped, Slot::Ready);
             } else if matches!(slot, Slot::Pending { .. }) {
                 *slot = Slot::Dropped;
             }
         }
-        (self.graph, self.pending) = (graph, 0);
-        Ok(())
+        self.graph = Graph::of(self.graph.recorder.runtime().clone());
+        self.pending = 0;
     }
 
     /// Returns the elements of a handle in row-major order. Waits for the work that computes them.
@@ -327,7 +391,7 @@ impl TensorBatch {
         self.ready(Call::new("TensorBatch::read"), handle)?.to_vec()
     }
 
-    /// Returns the elements of a handle, as [`read`](Self::read) does, without blocking a thread.
+    /// Async form of [`read`](Self::read).
     ///
     /// ```
     /// use scry_tensor::{Device, TensorBatch};

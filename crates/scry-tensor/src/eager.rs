@@ -13,7 +13,7 @@ use crate::expr::Map;
 use crate::lower::{MIN_UNROLLED, elements_per_word};
 use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape, check_count};
-use crate::stored::{Stored, check_bindings, check_device};
+use crate::stored::{Stored, check_device};
 
 /// The most operands of the short path.
 pub(crate) const MAX_OPERANDS: usize = 2;
@@ -62,8 +62,10 @@ pub(crate) fn run(
     if words >= MIN_UNROLLED {
         return Ok(None);
     }
-    let sizes = operands.iter().map(|it| it.buffer.byte_size());
-    check_bindings(call, runtime, sizes, u64::from(count) * key.output.size() as u64)?;
+    let limit = runtime.max_binding();
+    if u64::from(words) * 4 > limit || operands.iter().any(|it| it.buffer.byte_size() > limit) {
+        return Ok(None);
+    }
     let Some(found) =
         runtime.eager_kernel(key, map, operands.len()).map_err(|error| call.gpu(error))?
     else {

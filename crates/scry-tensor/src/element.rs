@@ -13,7 +13,7 @@ use crate::dtype::DType;
 /// assert_eq!(<bool as Element>::DTYPE, DType::Bool);
 /// assert_eq!(<i64 as Element>::DTYPE, DType::I32);
 /// ```
-pub trait Element: Copy + sealed::Sealed {
+pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
     /// The element type of tensors created from such values.
     const DTYPE: DType;
 

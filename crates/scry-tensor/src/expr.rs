@@ -52,6 +52,25 @@ pub(crate) enum Scalar {
 }
 
 impl Scalar {
+    /// Returns the step with other operands.
+    fn with(self, of: impl Fn(Id) -> Id) -> Self {
+        match self {
+            Self::Gather { operand, index } => Self::Gather { operand, index: of(index) },
+            Self::Unary(op, a) => Self::Unary(op, of(a)),
+            Self::Binary(op, a, b) => Self::Binary(op, of(a), of(b)),
+            Self::Select(a, b, c) => Self::Select(of(a), of(b), of(c)),
+            Self::Convert(a) => Self::Convert(of(a)),
+            Self::Bitcast(a) => Self::Bitcast(of(a)),
+            Self::Round(dtype, a) => Self::Round(dtype, of(a)),
+            Self::Opaque(a) => Self::Opaque(of(a)),
+            Self::Load(_)
+            | Self::Argument(_)
+            | Self::Coordinate(_)
+            | Self::Position
+            | Self::Constant(_) => self,
+        }
+    }
+
     /// Returns whether a compiler may contract the operation with a sum that uses its result.
     fn may_contract(self) -> bool {
         use BinaryOp::{Div, Mul};
@@ -109,6 +128,34 @@ impl Map {
     /// Returns whether a step needs the coordinates along the axes of the result.
     pub(crate) fn needs_axes(&self) -> bool {
         self.scalars.iter().any(|(scalar, _)| matches!(scalar, Scalar::Coordinate(_)))
+    }
+
+    /// Returns the map of a shard of a result, which computes the same elements: coordinates and
+    /// positions are those in the whole. Further arguments are the first coordinate of the shard
+    /// along each of `rank` axes, and the position of its first element.
+    pub(crate) fn of_shard(&self, rank: u32) -> Self {
+        if !self.has_coordinates() {
+            return self.clone();
+        }
+        let (operands, arguments) = (self.operands.clone(), self.arguments + rank + 1);
+        let mut e = Expression { operands, arguments, scalars: Vec::new() };
+        let mut ids: Vec<Id> = Vec::with_capacity(self.scalars.len());
+        for (scalar, ty) in &self.scalars {
+            let first = match scalar {
+                Scalar::Coordinate(axis) => Some(self.arguments + axis),
+                Scalar::Position => Some(self.arguments + rank),
+                _ => None,
+            };
+            let mut id = e.add(scalar.with(|id| ids[id.index()]), *ty);
+            if let Some(first) = first {
+                let first = e.add(Scalar::Argument(first), Type::U32);
+                id = e.binary(BinaryOp::Add, id, first);
+            }
+            ids.push(id);
+        }
+        let result = ids[self.result.index()];
+        let Expression { operands, arguments, scalars } = e;
+        Self { operands, arguments, scalars, result, output: self.output }
     }
 
     /// Returns the number of floating-point operations for an element.
@@ -219,14 +266,7 @@ impl Expression {
                     }
                 },
                 Scalar::Argument(n) => Scalar::Argument(first + n),
-                Scalar::Coordinate(_) | Scalar::Position | Scalar::Constant(_) => *scalar,
-                Scalar::Unary(op, a) => Scalar::Unary(op, of(a)),
-                Scalar::Binary(op, a, b) => Scalar::Binary(op, of(a), of(b)),
-                Scalar::Select(a, b, c) => Scalar::Select(of(a), of(b), of(c)),
-                Scalar::Convert(a) => Scalar::Convert(of(a)),
-                Scalar::Bitcast(a) => Scalar::Bitcast(of(a)),
-                Scalar::Round(dtype, a) => Scalar::Round(dtype, of(a)),
-                Scalar::Opaque(a) => Scalar::Opaque(of(a)),
+                other => other.with(of),
             };
             ids.push(self.add(scalar, *ty));
         }

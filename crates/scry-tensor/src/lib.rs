@@ -20,8 +20,10 @@ mod result_pool;
 mod runtime;
 mod scalar;
 mod shape;
+mod sharding;
 mod stored;
 mod tensor;
+mod waiting;
 
 pub use batch::{Handle, TensorBatch};
 pub use dtype::DType;

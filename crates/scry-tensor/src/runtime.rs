@@ -21,6 +21,7 @@ use crate::lower::{
 };
 use crate::result_pool::ResultPool;
 use crate::shape::Layout;
+use crate::sharding::{self, MapShard, MapShards};
 
 /// The runtimes of devices with tensors.
 static OPEN: Mutex<Vec<Weak<Runtime>>> = Mutex::new(Vec::new());
@@ -162,8 +163,69 @@ impl Runtime {
         Ok(Some(new))
     }
 
+    /// Returns the most bytes of a binding.
+    pub(crate) fn max_binding(&self) -> u64 {
+        self.device.info().limits.max_storage_binding_size
+    }
+
     fn max_immediates(&self) -> usize {
         self.device.info().limits.max_immediates as usize
+    }
+
+    /// Computes shards of a map into a new buffer of a number of bytes. Returns once the launches
+    /// are submitted.
+    pub(crate) fn run_shards(
+        &self,
+        launch: &MapLaunch<'_>,
+        shards: &MapShards,
+        bytes: usize,
+    ) -> Result<UntypedBuffer> {
+        let result = self.result(bytes)?;
+        let mut batch = self.device.batch();
+        for launch in self.prepare_shards(launch, shards, &result, None)?.0 {
+            batch.run_prepared(&launch)?;
+        }
+        drop(batch.submit_async()?);
+        Ok(result)
+    }
+
+    /// Prepares shards of a map, as [`prepare`](Self::prepare) does all of it. Returns how many
+    /// kernels were compiled, too.
+    pub(crate) fn prepare_shards(
+        &self,
+        launch: &MapLaunch<'_>,
+        shards: &MapShards,
+        result: &UntypedBuffer,
+        in_place: Option<u32>,
+    ) -> Result<(Vec<PreparedLaunch>, u64)> {
+        let MapShards { sizes, shards } = shards;
+        let map = launch.map.of_shard(sizes.len() as u32);
+        let (mut launches, mut compiled) = (Vec::with_capacity(shards.len()), 0);
+        for MapShard { shard, result: bytes, operands } in shards {
+            let buffers = launch.operands.iter().zip(operands);
+            let buffers = buffers.map(|((buffer, _), (range, _))| sharding::slice(buffer, range));
+            let buffers = buffers.collect::<Result<Vec<_>>>()?;
+            let layouts = operands.iter().map(|(_, layout)| layout.clone());
+            let operands: Vec<_> = buffers.iter().zip(layouts).collect();
+            let mut arguments = launch.arguments.to_vec();
+            if map.has_coordinates() {
+                arguments.extend(shard.starts.iter().map(|start| *start as u32));
+                arguments.push(shard.start(sizes) as u32);
+            }
+            let part = MapLaunch {
+                map: &map,
+                sizes: &shard.sizes,
+                count: shard.count() as u32,
+                operands: &operands,
+                gathered: launch.gathered,
+                arguments: &arguments,
+            };
+            let result = sharding::slice(result, bytes)?;
+            let (launch, is_compiled) = self.prepare(&part, &result, in_place)?;
+            launches.push(launch);
+            compiled += u64::from(is_compiled);
+        }
+        Ok((launches, compiled))
     }
 
     /// Computes a map into a new buffer. Returns once the launch is submitted.

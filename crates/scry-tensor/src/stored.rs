@@ -11,6 +11,7 @@ use crate::lower::GatherAxis;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::scalar;
 use crate::shape::{Layout, Shape, check_count};
+use crate::sharding::{self, MapShards};
 
 /// Elements of one type in a buffer of a device.
 #[derive(Clone)]
@@ -39,8 +40,12 @@ impl Stored {
 
     /// Returns the same elements in row-major order without gaps, copied if necessary.
     pub(crate) fn contiguous(&self, call: Call) -> Result<Self> {
-        let needs_no_copy = self.layout.is_contiguous() || self.dtype.is_quantized();
-        if needs_no_copy { Ok(self.clone()) } else { self.copied(call) }
+        if self.needs_no_copy() { Ok(self.clone()) } else { self.copied(call) }
+    }
+
+    /// Returns whether the elements are in row-major order without gaps.
+    pub(crate) fn needs_no_copy(&self) -> bool {
+        self.layout.is_contiguous() || self.dtype.is_quantized()
     }
 
     /// Returns the elements in row-major order in a buffer of their own.
@@ -103,24 +108,47 @@ impl Computation<'_> {
         for (operand, _) in &self.operands {
             check_device(call, runtime, &operand.runtime)?;
         }
-        let sizes = self.operands.iter().map(|(it, _)| it.buffer.byte_size());
-        check_bindings(call, runtime, sizes, u64::from(count) * dtype.size() as u64)?;
         let operands: Vec<_> =
             self.operands.iter().map(|(it, layout)| (&it.buffer, layout.clone())).collect();
+        let launch = MapLaunch {
+            map: self.map,
+            sizes: &self.shape,
+            count,
+            operands: &operands,
+            gathered: self.gathered,
+            arguments: self.arguments,
+        };
+        let bytes = (count as usize * dtype.size()).next_multiple_of(4);
         let buffer = match count {
             0 => runtime.device().alloc_untyped(None, 0),
-            count => runtime.run(&MapLaunch {
-                map: self.map,
-                sizes: &self.shape,
-                count,
-                operands: &operands,
-                gathered: self.gathered,
-                arguments: self.arguments,
-            }),
+            _ => match map_shards(call, runtime, &launch, bytes as u64)? {
+                None => runtime.run(&launch),
+                Some(shards) => runtime.run_shards(&launch, &shards, bytes),
+            },
         };
         let buffer = buffer.map_err(|error| call.gpu(error))?;
         let layout = Layout::contiguous(self.shape.clone());
         Ok(Stored { runtime: runtime.clone(), buffer, layout, dtype })
+    }
+}
+
+/// Returns the shards of a map with a result of a number of bytes; `None` if the device binds all
+/// of its buffers.
+pub(crate) fn map_shards(
+    call: Call,
+    runtime: &Runtime,
+    launch: &MapLaunch<'_>,
+    result: u64,
+) -> Result<Option<MapShards>> {
+    let sizes = || launch.operands.iter().map(|(buffer, _)| buffer.byte_size());
+    let limit = runtime.max_binding();
+    if sizes().chain([result]).all(|bytes| bytes <= limit) {
+        return Ok(None);
+    }
+    let MapLaunch { map, sizes: shape, operands, gathered, .. } = launch;
+    match sharding::split_map(map, shape, operands, *gathered, limit) {
+        Some(shards) => Ok(Some(shards)),
+        None => check_bindings(call, runtime, sizes(), result).map(|()| None),
     }
 }
 

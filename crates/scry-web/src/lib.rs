@@ -17,3 +17,5 @@ mod exports;
 pub mod reflect;
 #[cfg(feature = "engine")]
 pub mod request;
+#[cfg(all(feature = "conformance", target_arch = "wasm32"))]
+mod tensors;

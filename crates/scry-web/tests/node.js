@@ -124,6 +124,8 @@ async function main() {
   await assert.rejects(scry.device("wgpu"), /WebGPU is not available here/);
   // Work of the CPU device is done when it is submitted, so that nothing would have to wait.
   assert.equal(await scry.download_blocking("cpu"), "[7]");
+  // More runs than unfinished submissions fit in the queue.
+  assert.equal(await scry.run_plan("cpu", 300), "[900.0, 900.0]");
   await checkNesting([10, 120, 170, 300, 375, 490, 1000, 3900, 30000]);
   await checkConformance();
   await measure();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::api::error::{
     DRIVER_FAILED, DeviceLostError, DriverError, GpuError, OutOfMemoryError, Result,
 };
-use crate::api::info::DeviceInfo;
+use crate::api::info::{DeviceInfo, Limits};
 use crate::core::command::Step;
 use crate::core::driver::{
     Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, HostJob, KernelId,
@@ -104,11 +104,24 @@ impl FaultPlan {
 
 /// A driver that fails calls according to a plan.
 pub(crate) struct FaultDriver {
-    pub inner: Box<dyn Driver>,
-    pub plan: Arc<FaultPlan>,
+    inner: Box<dyn Driver>,
+    plan: Arc<FaultPlan>,
+    /// The driver's properties, which tests may restrict.
+    info: DeviceInfo,
 }
 
 impl FaultDriver {
+    pub(crate) fn new(inner: Box<dyn Driver>, plan: &Arc<FaultPlan>) -> Self {
+        let info = inner.info().clone();
+        Self { inner, plan: plan.clone(), info }
+    }
+
+    /// Restricts the limits of the device.
+    pub(crate) fn with_limits(mut self, restrict: impl FnOnce(&mut Limits)) -> Self {
+        restrict(&mut self.info.limits);
+        self
+    }
+
     /// Counts a call, and returns the planned error if it is the failing one.
     fn count(&self, call: &'static str) -> Result<()> {
         let number = self.plan.calls.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +159,7 @@ impl FaultDriver {
 
 impl Driver for FaultDriver {
     fn info(&self) -> &DeviceInfo {
-        self.inner.info()
+        &self.info
     }
 
     fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {

@@ -386,7 +386,7 @@ mod tests {
         static GATE: Gate = Gate(AtomicUsize::new(0));
         let plan = FaultPlan::new(Fault::Hang, 0);
         let inner = Box::new(NullDriver::new(null_info(), Log::default()));
-        let hanging: Box<dyn Driver> = Box::new(FaultDriver { inner, plan: plan.clone() });
+        let hanging: Box<dyn Driver> = Box::new(FaultDriver::new(inner, &plan));
         let guarded = GuardedDriver { inner: ManuallyDrop::new(hanging), gate: &GATE };
         let gpu = Device::from_driver(Box::new(guarded));
         gpu.alloc::<u32>(4).unwrap().fill(1).unwrap();

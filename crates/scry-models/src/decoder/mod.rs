@@ -7,8 +7,10 @@
 //! | `plans` | plans for prompts and for steps, which share one cache |
 //! | `sampling`, `stop` | how tokens are chosen, and where text ends |
 //! | `generation` | the iterator: steps are submitted ahead of the token that is read |
+//! | `futures` | async forms |
 
 mod config;
+mod futures;
 mod generation;
 mod llama;
 mod options;
@@ -183,17 +185,21 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::generate_with`]; [`ErrorKind::Template`] if the model has no chat template.
     pub fn chat(&mut self, messages: &[Message], options: &Sampling) -> Result<Generation<'_>> {
-        const CALL: &str = "Decoder::chat";
+        let tokens = self.chat_tokens("Decoder::chat", messages)?;
+        self.start("Decoder::chat", tokens, options)
+    }
+
+    /// Returns the tokens of a conversation, up to the next message.
+    fn chat_tokens(&self, call: &'static str, messages: &[Message]) -> Result<Vec<u32>> {
         let Some(template) = self.tokenizer.chat_template() else {
             let problem = "the model has no chat template";
             let help = "use `Decoder::complete`, or a model that is tuned for chats";
-            return Err(Error::new(CALL, ErrorKind::Template, problem, help));
+            return Err(Error::new(call, ErrorKind::Template, problem, help));
         };
         let text = template.render(messages, true)?;
         // The template writes special tokens itself.
         let special = EncodeOptions { add_special: false, ..EncodeOptions::default() };
-        let tokens = self.tokenizer.encode_with(&text, special)?;
-        self.start(CALL, tokens, options)
+        self.tokenizer.encode_with(&text, special)
     }
 
     /// Continues a text, without a chat template.
@@ -307,6 +313,17 @@ impl Decoder {
         common
     }
 
+    /// Makes these tokens the context, and sets what steps read. Returns how many are cached.
+    fn prepare(&mut self, tokens: Vec<u32>, options: &Sampling) -> Result<usize> {
+        let common = self.adopt(tokens);
+        let control = [0, options.seed, common as u32, options.window];
+        self.plans.set_control(control, options.numbers())?;
+        if options.penalty != 1.0 {
+            self.plans.set_seen(&self.history)?;
+        }
+        Ok(common)
+    }
+
     /// Makes these tokens the context, adds what is missing to the cache, and returns what the head
     /// computes of the last one.
     fn prefill(
@@ -315,14 +332,8 @@ impl Decoder {
         tokens: Vec<u32>,
         options: &Sampling,
     ) -> Result<Option<Tensor>> {
-        let common = self.adopt(tokens);
+        let mut position = self.prepare(tokens, options)?;
         let tokens = &self.history;
-        let control = [0, options.seed, common as u32, options.window];
-        self.plans.set_control(control, options.numbers())?;
-        if options.penalty != 1.0 {
-            self.plans.set_seen(tokens)?;
-        }
-        let mut position = common;
         let mut result = None;
         while position < tokens.len() {
             let end = tokens.len().min(position + MAX_ROWS);

@@ -60,4 +60,23 @@ impl DecoderOptions {
         }
         Decoder::new(path.as_ref(), device, &self).map_err(|error| error.in_call(CALL))
     }
+
+    /// Async form of [`load`](Self::load): loads on another thread.
+    ///
+    /// ```no_run
+    /// # pollster::block_on(async {
+    /// use scry_models::{Decoder, Device};
+    ///
+    /// let gpu = Device::auto_async().await?;
+    /// let model = Decoder::options().capacity(512).load_async("model.gguf", &gpu).await?;
+    /// # Ok::<(), scry_models::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`DecoderOptions::load`].
+    pub async fn load_async(self, path: impl AsRef<Path>, device: &Device) -> Result<Decoder> {
+        let path = path.as_ref().to_owned();
+        device.offload_async(move |device| self.load(path, device)).await
+    }
 }

@@ -2,6 +2,7 @@
 //! cache that they read. All of them share one cache.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 
 use scry_tensor::{BoundPlan, DType, Device, Graph, Plan, State, Tensor};
 
@@ -50,12 +51,16 @@ impl Head {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+pub(super) struct Key {
     /// Whether rows of a prompt are inputs.
     is_prompt: bool,
     head: Head,
     context: usize,
 }
+
+/// The future of a plan for steps.
+pub(super) type MissingStep =
+    Pin<Box<dyn Future<Output = scry_tensor::Result<(Key, BoundPlan)>> + Send>>;
 
 /// The plans of a model that were used so far.
 pub(super) struct Plans {
@@ -191,13 +196,77 @@ impl Plans {
 
     fn plan(&mut self, key: Key) -> Result<&Plan> {
         if !self.plans.contains_key(&key) {
-            let plan = self.compile(key)?;
+            let (g, output) = self.record(key)?;
+            let plan = g.compile_sharing(&[output], &self.first)?;
             self.plans.insert(key, plan);
         }
         Ok(&self.plans[&key])
     }
 
-    fn compile(&self, key: Key) -> Result<Plan> {
+    /// Async form of [`plan`](Self::plan).
+    async fn plan_async(&mut self, key: Key) -> Result<&Plan> {
+        if !self.plans.contains_key(&key) {
+            let plan = self.compile_async(key)?.await?;
+            self.plans.insert(key, plan);
+        }
+        Ok(&self.plans[&key])
+    }
+
+    /// Returns a future that compiles a plan.
+    fn compile_async(
+        &self,
+        key: Key,
+    ) -> Result<impl Future<Output = scry_tensor::Result<Plan>> + Send + use<>> {
+        let (g, output) = self.record(key)?;
+        Ok(g.compile_sharing_async(&[output], &self.first))
+    }
+
+    /// Returns a future that compiles and records the first plan which the steps after `position`
+    /// tokens need, if one is missing.
+    pub(super) fn missing_step(
+        &self,
+        head: Head,
+        position: usize,
+        count: usize,
+    ) -> Result<Option<MissingStep>> {
+        let contexts = (position..position + count).map(|position| self.context(position + 1));
+        let mut keys = contexts.map(|context| Key { is_prompt: false, head, context });
+        let Some(key) = keys.find(|key| !self.steps.contains_key(key)) else { return Ok(None) };
+        let compiled = self.compile_async(key)?;
+        Ok(Some(Box::pin(async move {
+            let bound = compiled.await?.bind_async(&[]).await?;
+            Ok((key, bound))
+        })))
+    }
+
+    /// Keeps a plan for steps.
+    pub(super) fn keep_step(&mut self, (key, bound): (Key, BoundPlan)) {
+        self.steps.insert(key, bound);
+    }
+
+    /// Async form of [`prompt`](Self::prompt).
+    pub(super) async fn prompt_async(
+        &mut self,
+        head: Head,
+        position: usize,
+        tokens: &[u32],
+    ) -> Result<Option<Tensor>> {
+        let key = Key { is_prompt: true, head, context: self.context(position + tokens.len()) };
+        let rows = Tensor::from_slice_async(tokens, [tokens.len()], &self.device).await?;
+        let offsets = self.model.offsets(tokens.len())?;
+        let plan = self.plan_async(key).await?;
+        let mut out = plan.run_async(&[("tokens", &rows), ("offsets", &offsets)]).await?;
+        Ok((head != Head::None).then(|| out.remove(0)))
+    }
+
+    /// Async form of [`step_plan`](Self::step_plan).
+    pub(super) async fn step_plan_async(&mut self, head: Head, position: usize) -> Result<&Plan> {
+        let context = self.context(position + 1);
+        self.plan_async(Key { is_prompt: false, head, context }).await
+    }
+
+    /// Records the graph of a plan, and returns it with its output.
+    fn record(&self, key: Key) -> Result<(Graph, Tensor)> {
         let g = Graph::new(&self.device)?;
         let model = &self.model;
         let States { caches, control, options, seen, tokens: chosen } =
@@ -227,9 +296,9 @@ impl Plans {
         control.write(at(Control::Position), &count)?;
         if key.head == Head::None {
             // Rows without results are computed for the cache alone.
-            return Ok(g.compile_sharing(&[count], &self.first)?);
+            return Ok((g, count));
         }
-        let _scope = g.scope("head");
+        let scope = g.scope("head");
         let mut logits = model.logits(&hidden)?;
         if key.head.is_penalised() {
             if !key.is_prompt {
@@ -253,7 +322,8 @@ impl Plans {
             control.write(at(Control::Token), &next)?;
             chosen.write_rows(&count, &next.reshape([1, 1])?)?;
         }
-        Ok(g.compile_sharing(&[next], &self.first)?)
+        drop(scope);
+        Ok((g, next))
     }
 }
 

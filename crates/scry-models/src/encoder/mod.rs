@@ -2,6 +2,7 @@
 
 mod bert;
 mod config;
+mod futures;
 mod options;
 
 use std::fmt;
@@ -213,20 +214,24 @@ impl Encoder {
         if texts.len() <= self.max_batch {
             return self.batch(texts);
         }
-        // Texts of similar lengths share a batch.
-        let mut order: Vec<usize> = (0..texts.len()).collect();
-        order.sort_by_key(|position| texts[*position].len());
-        let sorted: Vec<&[u32]> = order.iter().map(|position| texts[*position]).collect();
+        let (order, sorted) = by_length(texts);
         let batches = sorted.chunks(self.max_batch).map(|texts| self.batch(texts));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         let all = Tensor::concat(&batches.iter().collect::<Vec<_>>(), 0)?;
-        let mut places = vec![0u32; order.len()];
-        (0u32..).zip(&order).for_each(|(place, position)| places[*position] = place);
+        let places = places(&order);
         Ok(all.index_select(0, &Tensor::from_slice(&places, [places.len()], device)?)?)
     }
 
     /// Submits a batch, and returns its vectors.
     fn batch(&self, texts: &[&[u32]]) -> Result<Tensor> {
+        let (tokens, length) = self.padded(texts);
+        let tokens = Tensor::from_slice(&tokens, [texts.len(), length], self.plan.device())?;
+        let positions = self.positions.i(..length as i64)?;
+        Ok(self.plan.run(&[("tokens", &tokens), ("positions", &positions)])?.remove(0))
+    }
+
+    /// Returns the tokens of a batch as rows of a length, which is returned, too.
+    fn padded(&self, texts: &[&[u32]]) -> (Vec<u32>, usize) {
         let longest = texts.iter().map(|text| text.len()).max().unwrap_or(1);
         let length = longest.next_multiple_of(LENGTH_STEP).min(self.config.max_length);
         // Beyond the vocabulary: padding.
@@ -234,9 +239,7 @@ impl Encoder {
         for (row, text) in tokens.chunks_exact_mut(length).zip(texts) {
             row[..text.len()].copy_from_slice(text);
         }
-        let tokens = Tensor::from_slice(&tokens, [texts.len(), length], self.plan.device())?;
-        let positions = self.positions.i(..length as i64)?;
-        Ok(self.plan.run(&[("tokens", &tokens), ("positions", &positions)])?.remove(0))
+        (tokens, length)
     }
 
     fn check_tokens(&self, call: &'static str, position: usize, text: &[u32]) -> Result<()> {
@@ -294,6 +297,22 @@ impl Encoder {
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
+}
+
+/// Returns the positions of texts in the order of their lengths, and the texts: those of similar
+/// lengths share a batch.
+fn by_length<'t>(texts: &[&'t [u32]]) -> (Vec<usize>, Vec<&'t [u32]>) {
+    let mut order: Vec<usize> = (0..texts.len()).collect();
+    order.sort_by_key(|position| texts[*position].len());
+    let sorted = order.iter().map(|position| texts[*position]).collect();
+    (order, sorted)
+}
+
+/// Returns where each text is in an order.
+fn places(order: &[usize]) -> Vec<u32> {
+    let mut places = vec![0u32; order.len()];
+    (0u32..).zip(order).for_each(|(place, position)| places[*position] = place);
+    places
 }
 
 impl fmt::Debug for Encoder {

@@ -49,4 +49,23 @@ impl EncoderOptions {
         }
         Encoder::new(folder.as_ref(), device, self).map_err(|error| error.in_call(CALL))
     }
+
+    /// Async form of [`load`](Self::load): loads on another thread.
+    ///
+    /// ```no_run
+    /// # pollster::block_on(async {
+    /// use scry_models::{Device, Encoder};
+    ///
+    /// let gpu = Device::auto_async().await?;
+    /// let encoder = Encoder::options().max_length(64).load_async("all-MiniLM-L6-v2", &gpu).await?;
+    /// # Ok::<(), scry_models::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`EncoderOptions::load`].
+    pub async fn load_async(self, folder: impl AsRef<Path>, device: &Device) -> Result<Encoder> {
+        let folder = folder.as_ref().to_owned();
+        device.offload_async(move |device| self.load(folder, device)).await
+    }
 }

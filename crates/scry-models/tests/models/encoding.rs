@@ -105,6 +105,22 @@ fn texts_keep_their_order() {
 }
 
 #[test]
+fn async_forms_compute_the_same_vectors() {
+    let (folder, _) = model();
+    let gpu = ok(Device::open("cpu"));
+    let encoder = ok(pollster::block_on(Encoder::load_async(folder.path(), &gpu)));
+    let texts = tokens(&mut Random(11), 150, 9);
+    for texts in [&texts[..], &texts[..3], &[]] {
+        let found = ok(pollster::block_on(encoder.embed_tokens_async(texts)));
+        let read = ok(pollster::block_on(found.to_vec_async::<f32>()));
+        assert_eq!(read, ok(ok(encoder.embed_tokens(texts)).to_vec::<f32>()));
+    }
+    let texts = ["a cat", "the stock market"];
+    let found = ok(pollster::block_on(encoder.embed_async(&texts)));
+    assert_eq!(found, ok(encoder.embed(&texts)));
+}
+
+#[test]
 fn texts_become_tokens() {
     let (folder, bert) = model();
     let gpu = ok(Device::open("cpu"));

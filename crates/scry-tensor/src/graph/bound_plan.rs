@@ -1,12 +1,14 @@
 //! Plans with fixed inputs and outputs, whose runs only replay a recording.
 
 use std::fmt;
+use std::sync::Arc;
 
 use scry_gpu::Device;
 
 use super::compiled::Plan;
 use super::record::BoundRun;
 use crate::error::{Call, Result};
+use crate::stored::Stored;
 use crate::tensor::Tensor;
 
 /// The most runs in one submission: those that wait in the driver make it block.
@@ -53,8 +55,12 @@ impl Plan {
     #[track_caller]
     pub fn bind(&self, inputs: &[(&str, &Tensor)]) -> Result<BoundPlan> {
         let call = Call::new("Plan::bind");
-        let inputs = self.inputs(call, inputs)?;
-        let specialised = self.specialised(&self.sizes(call, &inputs)?)?;
+        self.bind_stored(call, &self.inputs(call, inputs)?)
+    }
+
+    /// Records a run of inputs in the order of the graph.
+    pub(super) fn bind_stored(&self, call: Call, inputs: &[Arc<Stored>]) -> Result<BoundPlan> {
+        let specialised = self.specialised(&self.sizes(call, inputs)?)?;
         let is_packed = inputs.iter().all(|input| input.is_packed());
         let mut batch = self.device().batch();
         let mut packed = Vec::with_capacity(inputs.len());
@@ -91,7 +97,10 @@ impl BoundPlan {
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
     #[track_caller]
     pub fn run(&self) -> Result<()> {
-        let call = Call::new("BoundPlan::run");
+        self.submit(Call::new("BoundPlan::run"))
+    }
+
+    pub(super) fn submit(&self, call: Call) -> Result<()> {
         self.run.submit(&self.device).map_err(|error| call.gpu(error))
     }
 
@@ -116,7 +125,10 @@ impl BoundPlan {
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
     #[track_caller]
     pub fn run_times(&self, count: usize) -> Result<()> {
-        let call = Call::new("BoundPlan::run_times");
+        self.submit_times(Call::new("BoundPlan::run_times"), count)
+    }
+
+    pub(super) fn submit_times(&self, call: Call, count: usize) -> Result<()> {
         let submit = || -> scry_gpu::Result<()> {
             let mut left = count;
             while left > 0 {
@@ -161,5 +173,12 @@ impl fmt::Debug for BoundPlan {
             .field("device", &self.device.name())
             .field("outputs", &self.outputs.len())
             .finish_non_exhaustive()
+    }
+}
+
+impl BoundPlan {
+    /// Returns the device.
+    pub(super) fn device(&self) -> &Device {
+        &self.device
     }
 }

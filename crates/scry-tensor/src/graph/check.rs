@@ -10,10 +10,12 @@ use super::record::Specialised;
 use super::reference::{Replaced, viewed};
 use super::row_reference;
 use crate::dtype::DType;
+use crate::element::Element;
 use crate::error::{Call, Error, ErrorKind, Result};
 use crate::shape::{Layout, Shape, coordinates};
 use crate::stored::Stored;
 use crate::tensor::Tensor;
+use crate::waiting::{Waiting, now};
 
 impl Plan {
     /// Runs the plan and, one by one, the operations that were recorded, and compares the result
@@ -44,23 +46,37 @@ impl Plan {
     #[track_caller]
     pub fn check(&self, inputs: &[(&str, &Tensor)]) -> Result<usize> {
         let call = Call::new("Plan::check");
-        let inputs = self.inputs(call, inputs)?;
-        let sizes = self.sizes(call, &inputs)?;
-        let specialised = self.specialised(&sizes)?;
-        self.compare(call, &specialised, &sizes, &inputs)
+        now(self.check_by(call, &self.inputs(call, inputs)?, Waiting::Blocking))
     }
 
-    /// Compares a plan for sizes with the recorded operations.
-    fn compare(
+    /// Checks a run of inputs in the order of the graph.
+    pub(super) async fn check_by(
+        &self,
+        call: Call,
+        inputs: &[Arc<Stored>],
+        waiting: Waiting,
+    ) -> Result<usize> {
+        let sizes = self.sizes(call, inputs)?;
+        let specialised = self.specialised_by(call, sizes.clone(), waiting).await?;
+        self.compare(call, specialised, &sizes, inputs, waiting).await
+    }
+
+    /// Returns copies of the states, after the runs so far.
+    pub(super) fn copied_states(&self, call: Call) -> Result<Vec<UntypedBuffer>> {
+        let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
+        self.shared().states.iter().map(copy).collect()
+    }
+
+    /// Submits a run, and restores the states. Returns the states before it, and the results of
+    /// each kernel.
+    fn run_observed(
         &self,
         call: Call,
         specialised: &Specialised,
-        sizes: &Sizes,
-        inputs: &[&Arc<Stored>],
-    ) -> Result<usize> {
+        inputs: &[Arc<Stored>],
+    ) -> Result<(Vec<UntypedBuffer>, Vec<Vec<UntypedBuffer>>)> {
         let device = self.device();
-        let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
-        let states = self.shared().states.iter().map(copy).collect::<Result<Vec<_>>>()?;
+        let states = self.copied_states(call)?;
         let mut results: Vec<Vec<UntypedBuffer>> = Vec::new();
         let mut keep = |batch: &mut Batch, position: usize, result: &UntypedBuffer| {
             let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
@@ -75,13 +91,42 @@ impl Plan {
         for (state, before) in self.shared().states.iter().zip(&states) {
             before.copy_to(state).map_err(|error| call.gpu(error))?;
         }
+        Ok((states, results))
+    }
+
+    /// Compares a plan for sizes with the recorded operations.
+    async fn compare(
+        &self,
+        call: Call,
+        specialised: Arc<Specialised>,
+        sizes: &Sizes,
+        inputs: &[Arc<Stored>],
+        waiting: Waiting,
+    ) -> Result<usize> {
+        let mut packed = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            packed.push(match input.is_packed() {
+                true => input.clone(),
+                false => {
+                    let input = input.clone();
+                    let copy = move || input.copied(call).map(Arc::new);
+                    waiting.compile(call, self.device(), copy).await?
+                }
+            });
+        }
+        let inputs = &packed[..];
+        let specialised = &*specialised;
+        // In one poll, so that the states are restored if the future is dropped.
+        let run = || self.run_observed(call, specialised, inputs);
+        let (states, results) = waiting.submit(call, self.device(), run).await?;
         let recorded = self.shared().graph.bind(sizes)?;
         let orders = row_reference::orders(specialised);
         let mut replaced = epilogue_results(self.shared(), specialised, &results, &recorded);
+        let given = (inputs, &states[..]);
         let (values, parts) =
-            self.one_by_one(&recorded, inputs, &states, &orders, &mut replaced)?;
+            self.one_by_one(&recorded, given, &orders, &mut replaced, waiting).await?;
         for (id, order) in &orders {
-            if let Some(found) = order.difference(call, &recorded, *id, &values)? {
+            if let Some(found) = order.difference(call, &recorded, *id, &values, waiting).await? {
                 let (position, found, wanted) = found;
                 let (found, wanted) = (found.to_string(), wanted.to_string());
                 let shape = recorded.nodes[id.index()].shape.clone();
@@ -95,16 +140,16 @@ impl Plan {
             let Some((id, views)) = &kernel.value else { continue };
             let node = &specialised.graph.nodes[id.index()];
             let own = replaced.get(&node.origin).unwrap_or(&values[node.origin.index()]);
-            let first = viewed(call, own, views)?;
+            let first = viewed(call, own, views, waiting).await?;
             let scales = match replaced.contains_key(&node.origin) {
-                true => magnitudes(call, specialised, position, &values)?,
+                true => magnitudes(call, specialised, position, &values, waiting).await?,
                 false => Vec::new(),
             };
             let parts = parts.get(&node.origin).map_or(&[][..], |parts| &parts[1..]);
             for (wanted, buffer) in std::iter::once(&first).chain(parts).zip(buffers) {
                 let layout = Layout::contiguous(wanted.shape().clone());
                 let found = Stored { buffer, layout, ..wanted.clone() };
-                let difference = difference(call, &found, wanted, &scales)?;
+                let difference = difference(call, [&found, wanted], &scales, waiting).await?;
                 compared += 1;
                 if let Some(difference) = difference {
                     return Err(mismatch(specialised, position, &difference));
@@ -139,22 +184,18 @@ fn epilogue_results(
 }
 
 /// Returns for each element the largest magnitude of the operations of a kernel.
-fn magnitudes(
+async fn magnitudes(
     call: Call,
     specialised: &Specialised,
     position: usize,
     values: &[Stored],
+    waiting: Waiting,
 ) -> Result<Vec<f64>> {
     let kernel = &specialised.grouped.kernels[position];
     let mut largest = vec![0.0; kernel.shape.count().unwrap_or(0)];
     for id in &kernel.nodes {
         let origin = specialised.graph.nodes[id.index()].origin;
-        let value = values[origin.index()].copied(call)?;
-        let elements: Vec<f64> = match value.dtype {
-            DType::F16 => value.read::<half::f16>(call)?.into_iter().map(f64::from).collect(),
-            DType::BF16 => value.read::<half::bf16>(call)?.into_iter().map(f64::from).collect(),
-            _ => value.read::<f32>(call)?.into_iter().map(f64::from).collect(),
-        };
+        let elements = values[origin.index()].floats(call, waiting).await?.unwrap_or_default();
         largest.iter_mut().zip(elements).for_each(|(scale, x)| *scale = x.abs().max(*scale));
     }
     Ok(largest)
@@ -170,32 +211,25 @@ struct Difference {
 
 /// Returns the first difference of elements in row-major order. Those of floats are relative to
 /// `scales`, where there are any.
-fn difference(
+async fn difference(
     call: Call,
-    found: &Stored,
-    wanted: &Stored,
+    pair: [&Stored; 2],
     scales: &[f64],
+    waiting: Waiting,
 ) -> Result<Option<Difference>> {
-    Ok(match found.dtype {
-        DType::F32 => floats::<f32>(call, [found, wanted], scales, 1e-5, f64::from)?,
-        DType::F16 => floats::<half::f16>(call, [found, wanted], scales, 2e-3, f64::from)?,
-        DType::BF16 => floats::<half::bf16>(call, [found, wanted], scales, 2e-2, f64::from)?,
-        DType::I32 => exact(found.shape(), &found.read::<i32>(call)?, &wanted.read::<i32>(call)?),
-        DType::U32 => exact(found.shape(), &found.read::<u32>(call)?, &wanted.read::<u32>(call)?),
-        _ => exact(found.shape(), &found.read::<bool>(call)?, &wanted.read::<bool>(call)?),
-    })
-}
-
-fn floats<T: crate::element::Element>(
-    call: Call,
-    [found, wanted]: [&Stored; 2],
-    scales: &[f64],
-    tolerance: f64,
-    wide: fn(T) -> f64,
-) -> Result<Option<Difference>> {
+    let tolerance = match pair[0].dtype {
+        DType::F32 => 1e-5,
+        DType::F16 => 2e-3,
+        DType::BF16 => 2e-2,
+        DType::I32 => return exact::<i32>(call, pair, waiting).await,
+        DType::U32 => return exact::<u32>(call, pair, waiting).await,
+        _ => return exact::<bool>(call, pair, waiting).await,
+    };
+    let [found, wanted] = pair;
     let shape = found.shape();
-    let (found, wanted) = (found.read::<T>(call)?, wanted.read::<T>(call)?);
-    let pairs = found.into_iter().map(wide).zip(wanted.into_iter().map(wide));
+    let found = found.floats(call, waiting).await?.unwrap_or_default();
+    let wanted = wanted.floats(call, waiting).await?.unwrap_or_default();
+    let pairs = found.into_iter().zip(wanted);
     let differs = |(n, (a, b)): &(usize, (f64, f64))| {
         let scale = scales.get(*n).copied().unwrap_or(0.0);
         let is_same = a == b || a.is_nan() && b.is_nan();
@@ -213,14 +247,19 @@ fn floats<T: crate::element::Element>(
     }))
 }
 
-fn exact<T: PartialEq + std::fmt::Display>(
-    shape: &Shape,
-    found: &[T],
-    wanted: &[T],
-) -> Option<Difference> {
-    let position = found.iter().zip(wanted).position(|(a, b)| a != b)?;
+async fn exact<T: Element + PartialEq + std::fmt::Display>(
+    call: Call,
+    [found, wanted]: [&Stored; 2],
+    waiting: Waiting,
+) -> Result<Option<Difference>> {
+    let shape = found.shape().clone();
+    let found = found.read_by::<T>(call, waiting).await?;
+    let wanted = wanted.read_by::<T>(call, waiting).await?;
+    let Some(position) = found.iter().zip(&wanted).position(|(a, b)| a != b) else {
+        return Ok(None);
+    };
     let (found, wanted) = (found[position].to_string(), wanted[position].to_string());
-    Some(Difference { shape: shape.clone(), position, found, wanted })
+    Ok(Some(Difference { shape, position, found, wanted }))
 }
 
 fn mismatch(specialised: &Specialised, position: usize, difference: &Difference) -> Error {
@@ -267,7 +306,7 @@ mod tests {
             _ => {}
         }
         let specialised = plan.shared().plan((graph, grouped))?;
-        plan.compare(call, &specialised, &sizes, &inputs)
+        now(plan.compare(call, specialised.into(), &sizes, &inputs, Waiting::Blocking))
     }
 
     #[test]
@@ -316,7 +355,8 @@ mod tests {
             operands.swap(0, 1);
         }
         let specialised = plan.shared().plan((graph, grouped)).unwrap();
-        let error = plan.compare(call, &specialised, &sizes, &inputs).unwrap_err();
+        let compared = plan.compare(call, specialised.into(), &sizes, &inputs, Waiting::Blocking);
+        let error = now(compared).unwrap_err();
         let text = "kernel 0 (Graph::kernel) computes 1 at index [0] of [4], but its operations \
                     one by one compute -1";
         assert!(error.to_string().contains(text), "{error}");

@@ -21,8 +21,9 @@ use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Map;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::{Layout, Shape, check_count};
-use crate::stored::{Stored, check_device};
+use crate::stored::{Stored, check_device, map_shards};
 use crate::tensor::Tensor;
+use crate::waiting::{Waiting, now};
 
 /// The sizes of named dimensions for which a plan keeps its memory and launches.
 const KEPT_SIZES: usize = 4;
@@ -84,11 +85,12 @@ impl Graph {
     /// not support an operation, which the error names.
     #[track_caller]
     pub fn compile(&self, outputs: &[Tensor]) -> Result<Plan> {
-        self.compiled(Call::new("Graph::compile"), outputs, None)
+        now(self.compiled(Call::new("Graph::compile"), outputs, None)?.ready(Waiting::Blocking))
     }
 
-    /// Compiles a plan, with the states of another one if there is one.
-    pub(super) fn compiled(
+    /// Returns a plan that is not compiled for any sizes yet, with the states of another one if
+    /// there is one.
+    pub(crate) fn compiled(
         &self,
         call: Call,
         outputs: &[Tensor],
@@ -115,9 +117,7 @@ impl Graph {
         let inputs = graph.inputs.iter().map(|it| (it.name.as_str(), &*it.sizes));
         self.recorder.runtime().call_sites.count(call, &inputs.collect::<Vec<_>>());
         let states = states(call, self.recorder.runtime(), &graph, other)?;
-        let plan = Plan::new(call, self.recorder.runtime(), graph, fusion, states);
-        plan.specialised(&plan.shared.graph.largest_sizes())?;
-        Ok(plan)
+        Ok(Plan::new(call, self.recorder.runtime(), graph, fusion, states))
     }
 }
 
@@ -161,19 +161,63 @@ impl Plan {
     #[track_caller]
     pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run");
-        let inputs = self.inputs(call, inputs)?;
-        self.run_stored(call, &inputs)
+        now(self.run_by(call, &self.inputs(call, inputs)?, Waiting::Blocking))
+    }
+
+    /// Returns the plan once it is compiled for the largest sizes.
+    pub(crate) async fn ready(self, waiting: Waiting) -> Result<Self> {
+        let sizes = self.shared.graph.largest_sizes();
+        self.specialised_by(self.shared.call, sizes, waiting).await?;
+        Ok(self)
     }
 
     /// Submits a run of inputs in the order of the graph.
-    pub(super) fn run_stored(&self, call: Call, inputs: &[&Arc<Stored>]) -> Result<Vec<Tensor>> {
-        let specialised = self.specialised(&self.sizes(call, inputs)?)?;
-        let outputs = self.submit(call, &specialised, inputs, None)?;
+    pub(crate) async fn run_by(
+        &self,
+        call: Call,
+        inputs: &[Arc<Stored>],
+        waiting: Waiting,
+    ) -> Result<Vec<Tensor>> {
+        let sizes = self.sizes(call, inputs)?;
+        let specialised = self.specialised_by(call, sizes, waiting).await?;
+        let outputs = match inputs.iter().all(|input| input.is_packed()) {
+            true => {
+                let run = || self.submit(call, &specialised, inputs, None);
+                waiting.submit(call, self.device(), run).await?
+            }
+            // Kernels that copy inputs may be compiled.
+            false => {
+                let (plan, inputs) = (self.share(), inputs.to_vec());
+                let run = move || plan.submit(call, &specialised, &inputs, None);
+                waiting.compile(call, self.device(), run).await?
+            }
+        };
         Ok(outputs.into_iter().map(Tensor::from).collect())
     }
 
+    /// Returns the memory and the launches for sizes: see [`Plan::specialised`].
+    pub(super) async fn specialised_by(
+        &self,
+        call: Call,
+        sizes: Sizes,
+        waiting: Waiting,
+    ) -> Result<Arc<Specialised>> {
+        if waiting == Waiting::Awaiting
+            && let Some(known) = self.known(&sizes)
+        {
+            return Ok(known);
+        }
+        let plan = self.share();
+        waiting.compile(call, self.device(), move || plan.specialised(&sizes)).await
+    }
+
+    /// Returns the plan again.
+    pub(super) fn share(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+
     /// Returns the sizes of the named dimensions.
-    pub(super) fn sizes(&self, call: Call, inputs: &[&Arc<Stored>]) -> Result<Sizes> {
+    pub(super) fn sizes(&self, call: Call, inputs: &[Arc<Stored>]) -> Result<Sizes> {
         let shapes: Vec<Shape> = inputs.iter().map(|it| it.shape().clone()).collect();
         self.shared.graph.solve(call, &shapes)
     }
@@ -183,7 +227,7 @@ impl Plan {
         &self,
         call: Call,
         specialised: &Specialised,
-        inputs: &[&Arc<Stored>],
+        inputs: &[Arc<Stored>],
         after: Option<&mut Observer<'_>>,
     ) -> Result<Vec<Stored>> {
         let mut batch = self.shared.runtime.device().batch();
@@ -197,11 +241,7 @@ impl Plan {
     }
 
     /// Returns the inputs in the order of the graph.
-    pub(super) fn inputs<'i>(
-        &self,
-        call: Call,
-        given: &[(&str, &'i Tensor)],
-    ) -> Result<Vec<&'i Arc<Stored>>> {
+    pub(super) fn inputs(&self, call: Call, given: &[(&str, &Tensor)]) -> Result<Vec<Arc<Stored>>> {
         let inputs = &self.shared.graph.inputs;
         let names = || {
             let names: Vec<String> = inputs.iter().map(|it| format!("`{}`", it.name)).collect();
@@ -234,7 +274,7 @@ impl Plan {
                 let help = format!("convert it: `.cast(DType::{wanted:?})`");
                 return Err(call.error(ErrorKind::DType, problem, help));
             }
-            found.push(stored);
+            found.push(stored.clone());
         }
         Ok(found)
     }
@@ -254,26 +294,48 @@ impl Plan {
             return Ok(Stored { buffer, ..input.clone() });
         }
         let count = check_count(call, &shape, input.dtype)?;
+        let map = Map::copy(input.dtype);
+        let launch = MapLaunch {
+            map: &map,
+            sizes: &shape,
+            count,
+            operands: &[(&input.buffer, input.layout.clone())],
+            gathered: None,
+            arguments: &[],
+        };
+        let buffer = match count {
+            0 => self.shared.runtime.allocate(bytes).map_err(|error| call.gpu(error))?,
+            _ => self.copied(call, batch, &launch, bytes)?,
+        };
+        Ok(Stored { buffer, layout: Layout::contiguous(shape), ..input.clone() })
+    }
+
+    /// Adds the launch of a copy to a batch, and returns its result of a number of bytes.
+    fn copied(
+        &self,
+        call: Call,
+        batch: &mut Batch,
+        launch: &MapLaunch<'_>,
+        bytes: usize,
+    ) -> Result<UntypedBuffer> {
+        let runtime = &self.shared.runtime;
+        let shards = map_shards(call, runtime, launch, bytes as u64)?;
         let mut copy = || -> scry_gpu::Result<_> {
-            let result = self.shared.runtime.allocate(bytes)?;
-            if count > 0 {
-                let map = Map::copy(input.dtype);
-                let launch = MapLaunch {
-                    map: &map,
-                    sizes: &shape,
-                    count,
-                    operands: &[(&input.buffer, input.layout.clone())],
-                    gathered: None,
-                    arguments: &[],
-                };
-                let (launch, is_compiled) = self.shared.runtime.prepare(&launch, &result, None)?;
-                self.shared.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-                batch.run_prepared(&launch)?;
+            let result = runtime.allocate(bytes)?;
+            let (launches, compiled) = match &shards {
+                Some(shards) => runtime.prepare_shards(launch, shards, &result, None)?,
+                None => {
+                    let (launch, is_compiled) = runtime.prepare(launch, &result, None)?;
+                    (vec![launch], is_compiled.into())
+                }
+            };
+            self.shared.compiles.fetch_add(compiled, Ordering::Relaxed);
+            for launch in &launches {
+                batch.run_prepared(launch)?;
             }
             Ok(result)
         };
-        let buffer = copy().map_err(|error| call.gpu(error))?;
-        Ok(Stored { buffer, layout: Layout::contiguous(shape), ..input.clone() })
+        copy().map_err(|error| call.gpu(error))
     }
 
     /// Returns the memory and the launches for sizes, the kept ones if there are. Those of other
@@ -294,6 +356,14 @@ impl Plan {
                 Err(error)
             }
         }
+    }
+
+    /// Returns what is compiled for sizes, if it is and no thread compiles it.
+    fn known(&self, sizes: &Sizes) -> Option<Arc<Specialised>> {
+        if !self.kept().iter().any(|(known, _)| known == sizes) {
+            return None;
+        }
+        self.slot(sizes).try_lock().ok()?.clone()
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<(Sizes, Slot)>> {
@@ -413,7 +483,8 @@ impl Shared {
     /// Plans memory and prepares launches.
     pub(super) fn plan(&self, (graph, grouped): (BoundGraph, Grouped)) -> Result<Specialised> {
         let params = self.params();
-        let memory = plan::plan(&grouped);
+        let max_arena = self.runtime.device().info().limits.max_buffer_size;
+        let memory = plan::plan(&grouped, max_arena);
         debug::print(Stage::Plan, || debug::memory(&grouped, &memory));
         let states = &self.states;
         Specialised::new(self.target(), self.call, graph, grouped, memory, &params, states)

@@ -40,6 +40,9 @@ pub struct KernelReport {
     /// How it computes: `map`, `rows` (maps and reductions of rows), or the variant of the kernel
     /// library.
     pub variant: String,
+    /// The number of launches: several if a buffer is above the device's limit of a binding, and
+    /// each computes a part of the result.
+    pub launches: usize,
     /// Why its result is stored instead of fused with its users.
     pub stored: String,
     /// Whether the result replaces an operand in memory.
@@ -139,6 +142,7 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
         bytes,
         flops,
         variant,
+        launches: specialised.shards[position],
         stored: kernel.reason.to_string(),
         is_constant: result.origin == Origin::Constant,
         is_in_place: specialised.memory.in_place[position].is_some(),
@@ -156,7 +160,11 @@ impl fmt::Display for PlanReport {
                 (_, true) => ", once",
                 _ => "",
             };
-            writeln!(f, "kernel {n} ({variant}{place}): {}", ops.join(", "))?;
+            let split = match kernel.launches {
+                0 | 1 => String::new(),
+                launches => format!(", in {launches} launches of parts"),
+            };
+            writeln!(f, "kernel {n} ({variant}{place}{split}): {}", ops.join(", "))?;
             writeln!(f, "    {line}{scope}: {inputs} inputs, {bytes} bytes, {flops} FLOPs")?;
             writeln!(f, "    stored: {stored}")?;
         }

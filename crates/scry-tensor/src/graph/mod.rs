@@ -12,9 +12,10 @@
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
-//! | `record` | prepares launches, and adds them to the batch of a run |
+//! | `record`, `sharded` | prepares launches, and adds them to the batch of a run |
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
+//! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
 //! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
 //! | `numbers` | finds the first NaN, and magnitudes near the largest `f16` |
@@ -33,6 +34,7 @@ mod epilogues;
 mod explain;
 mod fused;
 mod fusion;
+mod futures;
 mod group;
 mod grouped;
 mod materialise;
@@ -48,6 +50,7 @@ mod reference;
 mod regions;
 mod row_reference;
 mod rows;
+mod sharded;
 mod simplify;
 mod state;
 #[cfg(test)]
@@ -132,8 +135,11 @@ impl Graph {
     #[track_caller]
     pub fn new(device: &Device) -> Result<Self> {
         let call = Call::new("Graph::new");
-        let runtime = Runtime::of(device).map_err(|error| call.gpu(error))?;
-        Ok(Self { recorder: Recorder::new(runtime) })
+        Ok(Self::of(Runtime::of(device).map_err(|error| call.gpu(error))?))
+    }
+
+    pub(crate) fn of(runtime: Arc<Runtime>) -> Self {
+        Self { recorder: Recorder::new(runtime) }
     }
 
     /// Returns a dimension whose size each run chooses, within a range. The same name is the same

@@ -1,6 +1,7 @@
 //! Where numbers of a plan go wrong: the first NaN, and magnitudes that `f16` does not hold.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::bound::{BoundGraph, BoundNode};
 use super::compiled::Plan;
@@ -13,6 +14,7 @@ use crate::op::Op;
 use crate::shape::{Layout, Shape, coordinates};
 use crate::stored::Stored;
 use crate::tensor::Tensor;
+use crate::waiting::{Waiting, now};
 
 /// The largest `f16`.
 const LARGEST_F16: f64 = 65504.0;
@@ -59,15 +61,24 @@ impl Plan {
     #[track_caller]
     pub fn run_checked(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run_checked");
-        let (graph, values) = self.computed(call, inputs)?;
+        now(self.run_checked_by(call, &self.inputs(call, inputs)?, Waiting::Blocking))
+    }
+
+    /// Checks and runs inputs in the order of the graph.
+    pub(super) async fn run_checked_by(
+        &self,
+        call: Call,
+        inputs: &[Arc<Stored>],
+        waiting: Waiting,
+    ) -> Result<Vec<Tensor>> {
+        let (graph, values) = self.computed(call, inputs, waiting).await?;
         for (node, value) in graph.nodes.iter().zip(&values) {
-            let Some(elements) = floats(call, value)? else { continue };
+            let Some(elements) = value.floats(call, waiting).await? else { continue };
             let Some(position) = elements.iter().position(|x| x.is_nan()) else { continue };
             // Nodes before it have no NaN.
-            return Err(not_a_number(call, self, node, &values, position)?);
+            return Err(not_a_number(call, self, node, &values, (position, waiting)).await?);
         }
-        let stored = self.inputs(call, inputs)?;
-        self.run_stored(call, &stored)
+        self.run_by(call, inputs, waiting).await
     }
 
     /// Runs the recorded operations one by one, and returns those whose largest magnitude is at
@@ -92,10 +103,20 @@ impl Plan {
     #[track_caller]
     pub fn audit_f16(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Magnitude>> {
         let call = Call::new("Plan::audit_f16");
-        let (graph, values) = self.computed(call, inputs)?;
+        now(self.audit_f16_by(call, &self.inputs(call, inputs)?, Waiting::Blocking))
+    }
+
+    /// Runs the recorded operations of inputs in the order of the graph.
+    pub(super) async fn audit_f16_by(
+        &self,
+        call: Call,
+        inputs: &[Arc<Stored>],
+        waiting: Waiting,
+    ) -> Result<Vec<Magnitude>> {
+        let (graph, values) = self.computed(call, inputs, waiting).await?;
         let mut found = Vec::new();
         for (node, value) in graph.nodes.iter().zip(&values) {
-            let Some(elements) = floats(call, value)? else { continue };
+            let Some(elements) = value.floats(call, waiting).await? else { continue };
             let largest = elements.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
             if largest >= LARGEST_F16 / 2.0 {
                 found.push(Magnitude {
@@ -110,38 +131,46 @@ impl Plan {
         Ok(found)
     }
 
-    /// Computes all recorded operations.
-    fn computed(
+    /// Computes all recorded operations, with the states at this time: what later runs write is not
+    /// seen.
+    async fn computed(
         &self,
         call: Call,
-        inputs: &[(&str, &Tensor)],
+        inputs: &[Arc<Stored>],
+        waiting: Waiting,
     ) -> Result<(BoundGraph, Vec<Stored>)> {
-        let inputs = self.inputs(call, inputs)?;
-        let graph = self.shared().graph.bind(&self.sizes(call, &inputs)?)?;
+        let graph = self.shared().graph.bind(&self.sizes(call, inputs)?)?;
         let (orders, mut replaced) = (RowOrders::new(), Replaced::new());
-        let states = &self.shared().states;
-        let (values, _) = self.one_by_one(&graph, &inputs, states, &orders, &mut replaced)?;
+        let states = waiting.submit(call, self.device(), || self.copied_states(call)).await?;
+        let given = (inputs, &states[..]);
+        let (values, _) = self.one_by_one(&graph, given, &orders, &mut replaced, waiting).await?;
         Ok((graph, values))
     }
 }
 
-/// Returns the elements, if they are floats.
-fn floats(call: Call, x: &Stored) -> Result<Option<Vec<f64>>> {
-    Ok(Some(match x.dtype {
-        DType::F32 => x.read::<f32>(call)?.into_iter().map(f64::from).collect(),
-        DType::F16 => x.read::<half::f16>(call)?.into_iter().map(f64::from).collect(),
-        DType::BF16 => x.read::<half::bf16>(call)?.into_iter().map(f64::from).collect(),
-        _ => return Ok(None),
-    }))
+impl Stored {
+    /// Returns the elements, if they are floats.
+    pub(super) async fn floats(&self, call: Call, waiting: Waiting) -> Result<Option<Vec<f64>>> {
+        Ok(Some(match self.dtype {
+            DType::F32 => wide(self.read_by::<f32>(call, waiting).await?),
+            DType::F16 => wide(self.read_by::<half::f16>(call, waiting).await?),
+            DType::BF16 => wide(self.read_by::<half::bf16>(call, waiting).await?),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+fn wide<T: Into<f64>>(elements: Vec<T>) -> Vec<f64> {
+    elements.into_iter().map(Into::into).collect()
 }
 
 /// Returns the error for a node with a NaN at a position, the first one.
-fn not_a_number(
+async fn not_a_number(
     call: Call,
     plan: &Plan,
     node: &BoundNode,
     values: &[Stored],
-    position: usize,
+    (position, waiting): (usize, Waiting),
 ) -> Result<Error> {
     let (shape, graph) = (&node.shape, &plan.shared().graph);
     let index = coordinates(position, shape);
@@ -164,8 +193,8 @@ fn not_a_number(
     for source in &node.sources {
         let value = &values[source.index()];
         let text = match &node.content {
-            Content::Op(Op::Map(..)) => element(node.call, value, shape, position)?,
-            _ => extent(node.call, value)?,
+            Content::Op(Op::Map(..)) => element(node.call, value, shape, position, waiting).await?,
+            _ => extent(node.call, value, waiting).await?,
         };
         let _ = write!(operands, "{}{text}", if operands.is_empty() { "" } else { ", " });
     }
@@ -179,23 +208,29 @@ fn not_a_number(
 }
 
 /// Returns an operand's element at a position of the shape to which it is broadcast, as text.
-fn element(call: Call, x: &Stored, shape: &Shape, position: usize) -> Result<String> {
+async fn element(
+    call: Call,
+    x: &Stored,
+    shape: &Shape,
+    position: usize,
+    waiting: Waiting,
+) -> Result<String> {
     let own = Layout::contiguous(x.shape().clone());
     let own = own.expand(shape).unwrap_or(own);
     let at = coordinates(position, shape);
     let at = at.iter().zip(&own.strides).fold(0, |sum, (at, stride)| sum + *at as i64 * stride);
     let at = at as usize;
     Ok(match x.dtype {
-        DType::I32 => x.read::<i32>(call)?[at].to_string(),
-        DType::U32 => x.read::<u32>(call)?[at].to_string(),
-        DType::Bool => x.read::<bool>(call)?[at].to_string(),
-        _ => floats(call, x)?.map_or_else(String::new, |elements| elements[at].to_string()),
+        DType::I32 => x.read_by::<i32>(call, waiting).await?[at].to_string(),
+        DType::U32 => x.read_by::<u32>(call, waiting).await?[at].to_string(),
+        DType::Bool => x.read_by::<bool>(call, waiting).await?[at].to_string(),
+        _ => x.floats(call, waiting).await?.map_or_else(String::new, |it| it[at].to_string()),
     })
 }
 
 /// Returns the shape and the range of an operand's elements as text.
-fn extent(call: Call, x: &Stored) -> Result<String> {
-    let elements = floats(call, x)?.unwrap_or_default();
+async fn extent(call: Call, x: &Stored, waiting: Waiting) -> Result<String> {
+    let elements = x.floats(call, waiting).await?.unwrap_or_default();
     let smallest = elements.iter().copied().fold(f64::INFINITY, f64::min);
     let largest = elements.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Ok(match elements.is_empty() {

@@ -43,8 +43,8 @@ pub(super) fn peak(blocks: &[Block]) -> u64 {
     blocks.iter().map(|block| used_at(block.first)).max().unwrap_or(0)
 }
 
-/// Packs blocks.
-pub(super) fn pack(blocks: &[Block]) -> Packing {
+/// Packs blocks, in arenas of at most `max_arena` bytes if no block is larger.
+pub(super) fn pack(blocks: &[Block], max_arena: u64) -> Packing {
     let bound = peak(blocks);
     let by_time: Vec<usize> = (0..blocks.len()).collect();
     let sorted = |key: fn(&Block) -> u64| {
@@ -60,7 +60,7 @@ pub(super) fn pack(blocks: &[Block]) -> Packing {
     ];
     let mut best: Option<(Packing, Vec<usize>)> = None;
     for order in orders {
-        let packing = place_all(blocks, &order);
+        let packing = place_all(blocks, &order, max_arena);
         if best.as_ref().is_none_or(|(known, _)| packing.bytes() < known.bytes()) {
             best = Some((packing, order));
         }
@@ -69,12 +69,17 @@ pub(super) fn pack(blocks: &[Block]) -> Packing {
         }
     }
     let Some((packing, order)) = best else { return Packing::default() };
-    improve(blocks, packing, order, bound)
+    improve(blocks, (packing, order), bound, max_arena)
 }
 
 /// Changes the order of blocks while that helps, for a number of attempts that large plans can
 /// afford.
-fn improve(blocks: &[Block], mut best: Packing, mut order: Vec<usize>, bound: u64) -> Packing {
+fn improve(
+    blocks: &[Block],
+    (mut best, mut order): (Packing, Vec<usize>),
+    bound: u64,
+    max_arena: u64,
+) -> Packing {
     let attempts = (400_000 / (blocks.len() * blocks.len()).max(1)).min(400);
     let mut state = 1u32;
     let mut below = |n: usize| {
@@ -95,7 +100,7 @@ fn improve(blocks: &[Block], mut best: Packing, mut order: Vec<usize>, bound: u6
         if below(2) == 0 {
             changed.swap(below(blocks.len()), below(blocks.len()));
         }
-        let packing = place_all(blocks, &changed);
+        let packing = place_all(blocks, &changed, max_arena);
         if packing.bytes() <= best.bytes() {
             (best, order) = (packing, changed);
         }
@@ -103,7 +108,7 @@ fn improve(blocks: &[Block], mut best: Packing, mut order: Vec<usize>, bound: u6
     best
 }
 
-fn place_all(blocks: &[Block], order: &[usize]) -> Packing {
+fn place_all(blocks: &[Block], order: &[usize], max_arena: u64) -> Packing {
     let places = vec![(usize::MAX, 0); blocks.len()];
     let mut packing = Packing { places, ..Packing::default() };
     // The placed blocks of each arena.
@@ -117,7 +122,8 @@ fn place_all(blocks: &[Block], order: &[usize]) -> Packing {
             let growth = (offset + block.bytes).saturating_sub(packing.arenas[arena]);
             (growth, gap, arena, offset)
         };
-        let best = arenas.map(choice).min();
+        let fits = |(_, _, _, offset): &(u64, u64, usize, u64)| offset + block.bytes <= max_arena;
+        let best = arenas.map(choice).filter(fits).min();
         let (arena, offset) = best.map_or((placed.len(), 0), |(_, _, arena, at)| (arena, at));
         if arena == placed.len() {
             placed.push(Vec::new());

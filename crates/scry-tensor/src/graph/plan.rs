@@ -10,7 +10,7 @@ use super::grouped::{BufferId, Grouped, Kernel, Origin, Work};
 use super::packing::{self, Block};
 
 /// Offsets are multiples of this many bytes: the largest alignment of bindings.
-pub(crate) const ALIGNMENT: u64 = 256;
+pub(crate) const ALIGNMENT: u64 = crate::sharding::ALIGNMENT;
 
 /// A range of an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) peak: u64,
 }
 
-/// Plans the memory of kernels.
-pub(crate) fn plan(grouped: &Grouped) -> MemoryPlan {
+/// Plans the memory of kernels, in arenas of at most `max_arena` bytes if no result is larger.
+pub(crate) fn plan(grouped: &Grouped, max_arena: u64) -> MemoryPlan {
     let mut blocks = Blocks::new(grouped);
     let last_uses = last_uses(grouped);
     let mut in_place = Vec::with_capacity(grouped.kernels.len());
@@ -53,7 +53,7 @@ pub(crate) fn plan(grouped: &Grouped) -> MemoryPlan {
         }
         blocks.keep_apart(kernel);
     }
-    let packing = packing::pack(&blocks.blocks);
+    let packing = packing::pack(&blocks.blocks, max_arena);
     let slot = |block: &Option<usize>| {
         let (arena, offset) = packing.places[(*block)?];
         Some(Slot { arena, offset, bytes: blocks.blocks[(*block)?].bytes })
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn chain_replaces_in_place() {
         let grouped = kernels(&[100; 5], &[&[0], &[1], &[2], &[3], &[4]]);
-        let plan = plan(&grouped);
+        let plan = plan(&grouped, u64::MAX);
         check(&grouped, &plan);
         assert_eq!((plan.arenas.as_slice(), plan.peak), (&[512][..], 512));
         assert_eq!(plan.in_place, [None, Some(0), Some(0), Some(0), Some(0)]);
@@ -257,7 +257,7 @@ mod tests {
                 .collect();
             let reads: Vec<&[u32]> = reads.iter().map(Vec::as_slice).collect();
             let grouped = kernels(&counts, &reads);
-            let plan = plan(&grouped);
+            let plan = plan(&grouped, u64::MAX);
             check(&grouped, &plan);
             assert_eq!(plan.peak, largest_live_set(&grouped, &plan));
             let total: u64 = plan.arenas.iter().sum();

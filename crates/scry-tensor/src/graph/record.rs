@@ -14,11 +14,12 @@ use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, RowWork, Wor
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
 use super::regions;
+use super::sharded::{check_sizes, last_node, named_shards, prepare_row_shards, prepare_user};
 use crate::error::{Call, Error, Result};
 use crate::lower::RowIteration;
 use crate::runtime::{MapLaunch, Runtime};
 use crate::shape::Layout;
-use crate::stored::{Stored, check_bindings};
+use crate::stored::{Stored, check_bindings, map_shards};
 
 /// A plan for sizes of the named dimensions.
 pub(crate) struct Specialised {
@@ -37,6 +38,8 @@ pub(crate) struct Specialised {
     recordings: Recordings,
     /// How the kernels of the library compute, by position of the kernel.
     pub(crate) variants: Vec<Option<String>>,
+    /// The number of launches that each kernel is split into.
+    pub(crate) shards: Vec<usize>,
 }
 
 /// Called with the batch, the position of a kernel and each of its results, after it was added.
@@ -53,6 +56,8 @@ pub(super) enum Prepared {
     /// Results that become 0, and then the launch.
     User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
     Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
+    /// Launches of shards, because buffers are above the limit of a binding.
+    Shards(Vec<Prepared>),
 }
 
 /// What the result of an operation of the library is before the operation.
@@ -85,9 +90,20 @@ impl Prepared {
                 }
                 launch.as_ref().map_or(Ok(()), |launch| batch.run_prepared(launch).map(|_| ()))
             }
+            Self::Shards(launches) => launches.iter().try_for_each(|it| it.add_to(batch)),
             Self::Copies(pairs) => {
                 pairs.iter().try_for_each(|(from, to)| batch.copy(from, to).map(|_| ()))
             }
+        }
+    }
+}
+
+impl Prepared {
+    /// Returns the number of launches that a kernel is split into.
+    fn shards(&self) -> usize {
+        match self {
+            Self::Shards(launches) => launches.len(),
+            _ => 1,
         }
     }
 }
@@ -148,6 +164,7 @@ impl Specialised {
         states: &[UntypedBuffer],
     ) -> Result<Self> {
         let runtime = target.runtime;
+        check_sizes(runtime.device(), &graph, &grouped)?;
         let allocate = |bytes: &u64| runtime.allocate(*bytes as usize);
         let arenas: scry_gpu::Result<Vec<_>> = memory.arenas.iter().map(allocate).collect();
         let arenas = arenas.map_err(|error| out_of_memory(call, error, &grouped, &memory))?;
@@ -167,7 +184,7 @@ impl Specialised {
         let buffers = grouped.buffers.iter().enumerate().map(buffer);
         let buffers: scry_gpu::Result<Vec<_>> = buffers.collect();
         let buffers = buffers.map_err(|error| call.gpu(error))?;
-        let (prepared, variants) = (Vec::new(), Vec::new());
+        let (prepared, variants, shards) = (Vec::new(), Vec::new(), Vec::new());
         let mut overwritten = vec![false; buffers.len()];
         for kernel in &grouped.kernels {
             overwritten[kernel.result.index()] = matches!(kernel.work, Work::Map { .. });
@@ -183,6 +200,7 @@ impl Specialised {
             prepared,
             recordings: Recordings::default(),
             variants,
+            shards,
         };
         new.prepare_all(target)?;
         Ok(new)
@@ -228,6 +246,7 @@ impl Specialised {
             let buffer =
                 |id: BufferId| self.buffers[id.index()].as_ref().or(stand_ins[id.index()].as_ref());
             let (prepared, variant) = self.prepare(target, position, buffer)?;
+            let shards = prepared.shards();
             let is_own = |id: &BufferId| self.buffers[id.index()].is_some();
             let is_own = kernel.operands().iter().chain(&kernel.results()).all(is_own);
             let is_constant =
@@ -242,6 +261,7 @@ impl Specialised {
                 false => prepared,
             };
             self.variants.push(variant);
+            self.shards.push(shards);
             self.prepared.push(is_own.then_some(prepared));
         }
         Ok(())
@@ -261,12 +281,23 @@ impl Specialised {
         if kernel.results().iter().all(is_empty) {
             return Ok((Prepared::Nothing, None));
         }
-        let sizes = kernel.operands().into_iter().filter_map(&buffer).map(|it| it.byte_size());
-        check_bindings(node.call, target.runtime, sizes, result.byte_size())
-            .map_err(|error| error.in_scope(&node.scope))?;
+        let in_scope = |error: Error| error.in_scope(&node.scope);
+        let check = || {
+            let operands = kernel.operands();
+            let sizes = operands.into_iter().filter_map(&buffer).map(|it| it.byte_size());
+            check_bindings(node.call, target.runtime, sizes, result.byte_size()).map_err(in_scope)
+        };
         let prepared = match &kernel.work {
-            Work::Map { .. } => self.prepare_map(target, position, &buffer, result),
-            Work::Rows(work) => prepare_rows(target, work, &buffer, result),
+            Work::Map { .. } => {
+                return self.prepare_map(target, position, &buffer, result).map_err(in_scope);
+            }
+            Work::Rows(work) => match prepare_row_shards(target, work, &buffer, result) {
+                Some(shards) => shards,
+                None => {
+                    check()?;
+                    prepare_rows(target, work, &buffer, result)
+                }
+            },
             Work::Library { library, operands, .. } => {
                 let operands: Vec<_> = operands
                     .iter()
@@ -281,9 +312,14 @@ impl Specialised {
                     None if library.accumulates() => Initial::Zero(result.clone()),
                     None => Initial::Any,
                 };
-                library.prepare(target.runtime, &operands, result).map(|op| named(initial, op))
+                let to = (result, &kernel.shape);
+                let ops = library.prepare_shards(node.call, target.runtime, &operands, to);
+                return ops.map(|ops| named_shards(initial, ops)).map_err(in_scope);
             }
-            Work::User { .. } => prepare_user(kernel, &buffer),
+            Work::User { .. } => {
+                check()?;
+                prepare_user(kernel, &buffer)
+            }
             Work::Write { new, region, dtype } => {
                 let from = buffer(*new).unwrap_or(result);
                 let copies = regions::copies(region, dtype.size(), from, result);
@@ -298,6 +334,7 @@ impl Specialised {
                 }
                 let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
                 let (dtype, indices_dtype) = (*dtype, *index_dtype);
+                check()?;
                 let rows = regions::Rows { new, indices, dtype, indices_dtype };
                 rows.prepare(target.runtime, result, sizes).map(|op| named(Initial::Any, op))
             }
@@ -312,8 +349,9 @@ impl Specialised {
         position: usize,
         buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
         result: &UntypedBuffer,
-    ) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    ) -> Result<(Prepared, Option<String>)> {
         let kernel = &self.grouped.kernels[position];
+        let call = self.node_of(kernel).call;
         let Work::Map { map, operands, arguments, gathered } = &kernel.work else {
             return Ok((Prepared::Nothing, None));
         };
@@ -331,17 +369,31 @@ impl Specialised {
             arguments,
         };
         let in_place = self.memory.in_place[position];
-        let (launch, is_compiled) = target.runtime.prepare(&launch, result, in_place)?;
-        target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-        Ok((Prepared::Map(launch), None))
+        let bytes = self.grouped.buffers[kernel.result.index()].bytes as u64;
+        let shards = map_shards(call, target.runtime, &launch, bytes)?;
+        let prepare = || -> scry_gpu::Result<(Prepared, u64)> {
+            match &shards {
+                None => {
+                    let (launch, is_compiled) =
+                        target.runtime.prepare(&launch, result, in_place)?;
+                    Ok((Prepared::Map(launch), is_compiled.into()))
+                }
+                Some(shards) => {
+                    let (launches, compiled) =
+                        target.runtime.prepare_shards(&launch, shards, result, in_place)?;
+                    let launches = launches.into_iter().map(Prepared::Map);
+                    Ok((Prepared::Shards(launches.collect()), compiled))
+                }
+            }
+        };
+        let (prepared, compiled) = prepare().map_err(|error| call.gpu(error))?;
+        target.compiles.fetch_add(compiled, Ordering::Relaxed);
+        Ok((prepared, None))
     }
 
     /// Returns the node that a kernel computes last.
     pub(crate) fn node_of(&self, kernel: &Kernel) -> &BoundNode {
-        // Copies compute no node, but store the value of one.
-        let stored = kernel.value.as_ref().map(|(node, _)| node);
-        let node = kernel.nodes.last().or(stored).map_or(0, |node| node.index());
-        &self.graph.nodes[node]
+        last_node(&self.graph, kernel)
     }
 
     /// Adds the kernels to a batch, and returns the outputs. Inputs are packed. `after`, if any, is
@@ -516,7 +568,7 @@ fn out_of_memory(
 }
 
 /// Returns an operation of the kernel library with the name of its variant.
-fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
+pub(super) fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {
     let variant = op.explain().variant().to_owned();
     (Prepared::Library(initial, Box::new(op)), Some(variant))
 }
@@ -535,24 +587,4 @@ fn prepare_rows<'b>(
         target.runtime.prepare_rows(program, &iteration, &operands, result)?;
     target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
     Ok((Prepared::Map(launch), Some("rows".to_owned())))
-}
-
-/// Prepares a kernel of the program.
-fn prepare_user<'b>(
-    kernel: &Kernel,
-    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
-) -> scry_gpu::Result<(Prepared, Option<String>)> {
-    let Work::User { kernel: Some(user), operands, .. } = &kernel.work else {
-        return Ok((Prepared::Nothing, None));
-    };
-    let types = user.outputs.iter().map(|(_, dtype)| *dtype);
-    let results = kernel.results().into_iter().zip(types);
-    let results: Vec<_> = results.filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
-    let filled = results.iter().map(|(buffer, _)| (*buffer).clone()).collect();
-    let operands = operands.iter();
-    let mut buffers: Vec<_> =
-        operands.filter_map(|(id, dtype)| Some((buffer(*id)?, *dtype))).collect();
-    buffers.extend(results);
-    let launch = user.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
-    Ok((Prepared::User(filled, launch), Some(format!("kernel `{user:?}`"))))
 }

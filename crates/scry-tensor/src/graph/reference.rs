@@ -9,12 +9,13 @@ use super::bound::{BoundGraph, BoundNode};
 use super::compiled::Plan;
 use super::node::{Content, NodeId, Write};
 use super::regions;
-use super::row_reference::RowOrders;
+use super::row_reference::{RowOrder, RowOrders};
 use crate::error::{Call, Result};
 use crate::op::{Library, Op, View};
 use crate::runtime::Runtime;
 use crate::shape::Layout;
 use crate::stored::{Stored, stored_word};
+use crate::waiting::Waiting;
 
 /// The outputs of kernels of the program, by their nodes.
 pub(super) type Outputs = HashMap<NodeId, Vec<Stored>>;
@@ -26,59 +27,80 @@ impl Plan {
     /// Computes all nodes one by one, and all outputs of kernels of the program. Reductions that
     /// row kernels compute have the order of these. Other nodes continue with the values in
     /// `replaced`, which become those that are computed.
-    pub(super) fn one_by_one(
+    pub(super) async fn one_by_one(
         &self,
         graph: &BoundGraph,
-        inputs: &[&Arc<Stored>],
-        states: &[UntypedBuffer],
+        (inputs, states): (&[Arc<Stored>], &[UntypedBuffer]),
         orders: &RowOrders,
         replaced: &mut Replaced,
+        waiting: Waiting,
     ) -> Result<(Vec<Stored>, Outputs)> {
         let shared = self.shared();
         let mut parts = Outputs::new();
         let mut values: Vec<Stored> = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
-            let BoundNode { call, shape, .. } = node;
-            let value = match &node.content {
-                Content::Input(n) => Ok((**inputs[*n]).clone()),
-                Content::Param(n) => Ok((*shared.graph.params[*n].1).clone()),
-                Content::Const(_, dtype, bits) => {
-                    let word = stored_word(*dtype, *bits);
-                    Stored::repeated(*call, &shared.runtime, shape.clone(), *dtype, word)
-                }
-                Content::Op(op) => {
-                    let operands: Vec<&Stored> =
-                        node.sources.iter().map(|it| &values[it.index()]).collect();
-                    match (op, orders.get(&NodeId(values.len() as u32))) {
-                        (Op::Library(Library::Reduce(reduce)), Some(order)) => {
-                            order.reduce(*call, reduce, operands[0], shape)
-                        }
-                        _ => op.run(*call, &operands),
-                    }
-                }
-                Content::State(n) => Ok(self.whole(&shared.graph.states[*n], states[*n].clone())),
-                Content::Write(write) => {
-                    let sources: Vec<&Stored> =
-                        node.sources.iter().map(|it| &values[it.index()]).collect();
-                    written(*call, write, &sources)
-                }
-                Content::Kernel(_) => {
-                    let sources: Vec<&Stored> =
-                        node.sources.iter().map(|it| &values[it.index()]).collect();
-                    let results = outputs(*call, &shared.runtime, node, &sources)?;
+            let id = NodeId(values.len() as u32);
+            let mut value = match &node.content {
+                Content::Input(n) => (*inputs[*n]).clone(),
+                Content::Param(n) => (*shared.graph.params[*n].1).clone(),
+                Content::State(n) => self.whole(&shared.graph.states[*n], states[*n].clone()),
+                Content::Part(n) => parts[&node.sources[0]][*n].clone(),
+                Content::Const(..) | Content::Op(_) | Content::Write(_) | Content::Kernel(_) => {
+                    let sources = node.sources.iter().map(|it| values[it.index()].clone());
+                    let single = Single {
+                        runtime: shared.runtime.clone(),
+                        node: node.clone(),
+                        sources: sources.collect(),
+                        order: orders.get(&id).copied(),
+                    };
+                    let run = move || single.run();
+                    let results = waiting.compile(node.call, self.device(), run).await?;
                     let first = results[0].clone();
-                    parts.insert(NodeId(values.len() as u32), results);
-                    Ok(first)
+                    if matches!(node.content, Content::Kernel(_)) {
+                        parts.insert(id, results);
+                    }
+                    first
                 }
-                Content::Part(n) => Ok(parts[&node.sources[0]][*n].clone()),
             };
-            let mut value = value.map_err(|error| error.in_scope(&node.scope))?;
-            if let Some(replaced) = replaced.get_mut(&NodeId(values.len() as u32)) {
+            if let Some(replaced) = replaced.get_mut(&id) {
                 std::mem::swap(replaced, &mut value);
             }
             values.push(value);
         }
         Ok((values, parts))
+    }
+}
+
+/// One node with the values that it is computed from.
+struct Single {
+    runtime: Arc<Runtime>,
+    node: BoundNode,
+    sources: Vec<Stored>,
+    /// The order of a reduction that a row kernel computes.
+    order: Option<RowOrder>,
+}
+
+impl Single {
+    /// Computes the node's outputs.
+    fn run(&self) -> Result<Vec<Stored>> {
+        let Self { runtime, node, .. } = self;
+        let BoundNode { call, shape, .. } = node;
+        let sources: Vec<&Stored> = self.sources.iter().collect();
+        let value = match &node.content {
+            Content::Const(_, dtype, bits) => {
+                let word = stored_word(*dtype, *bits);
+                Stored::repeated(*call, runtime, shape.clone(), *dtype, word)
+            }
+            Content::Op(op) => match (op, self.order) {
+                (Op::Library(Library::Reduce(reduce)), Some(order)) => {
+                    order.reduce(*call, reduce, sources[0], shape)
+                }
+                _ => op.run(*call, &sources),
+            },
+            Content::Write(write) => written(*call, write, &sources),
+            _ => return outputs(*call, runtime, node, &sources),
+        };
+        Ok(vec![value.map_err(|error| error.in_scope(&node.scope))?])
     }
 }
 
@@ -140,10 +162,23 @@ fn outputs(
 }
 
 /// Returns a view of a value.
-pub(super) fn viewed(call: Call, value: &Stored, views: &[View]) -> Result<Stored> {
-    let mut value = value.clone();
-    for view in views {
-        value = Op::View(view.clone()).run(call, &[&value])?;
+pub(super) async fn viewed(
+    call: Call,
+    value: &Stored,
+    views: &[View],
+    waiting: Waiting,
+) -> Result<Stored> {
+    if views.is_empty() {
+        return Ok(value.clone());
     }
-    Ok(value)
+    let (views, value) = (views.to_vec(), value.clone());
+    let device = value.runtime.device().clone();
+    let apply = move || {
+        let mut value = value.clone();
+        for view in &views {
+            value = Op::View(view.clone()).run(call, &[&value])?;
+        }
+        Ok(value)
+    };
+    waiting.compile(call, &device, apply).await
 }

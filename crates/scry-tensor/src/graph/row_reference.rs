@@ -14,6 +14,7 @@ use crate::lower::{RowIteration, RowProgram, RowReduction, RowSource, RowStep, R
 use crate::op::{Library, Op, Reduce, View, packed_bytes};
 use crate::shape::{Layout, Shape};
 use crate::stored::Stored;
+use crate::waiting::Waiting;
 
 /// How a row kernel reduces a row.
 #[derive(Debug, Clone, Copy)]
@@ -96,14 +97,22 @@ impl RowOrder {
     }
 
     /// Returns the bound of the difference between two orders, for each result.
-    fn bounds(self, call: Call, reduce: &Reduce, x: &Stored) -> Result<Vec<f64>> {
-        let x = arranged(call, reduce, x)?;
+    async fn bounds(
+        self,
+        call: Call,
+        reduce: &Reduce,
+        x: &Stored,
+        waiting: Waiting,
+    ) -> Result<Vec<f64>> {
+        let device = x.runtime.device().clone();
+        let (of, x) = (reduce.clone(), x.clone());
+        let arrange = move || arranged(call, &of, &x);
+        let x = waiting.compile(call, &device, arrange).await?;
         let reduced = reduce.axes.iter().filter(|axis| **axis).count();
         let columns: usize = x.shape()[x.shape().rank() - reduced..].iter().product();
-        let to_f32 = Op::map(conversion(x.dtype, DType::F32), Vec::new());
-        let elements = to_f32.run(call, &[&x])?.read::<f32>(call)?;
+        let elements = x.floats(call, waiting).await?.unwrap_or_default();
         let sums = elements.chunks(columns.max(1));
-        let sums = sums.map(|row| row.iter().map(|x| f64::from(x.abs())).sum::<f64>());
+        let sums = sums.map(|row| row.iter().map(|x| x.abs()).sum::<f64>());
         let divisor = if self.reduction == RowReduction::Mean { columns as f64 } else { 1.0 };
         // Both have errors of at most 48 units.
         Ok(sums.map(|sum| sum / divisor * 96.0 / 16_777_216.0).collect())
@@ -111,31 +120,27 @@ impl RowOrder {
 
     /// Returns the first result that differs from that of the kernel library, and both, if one
     /// does.
-    pub(super) fn difference(
+    pub(super) async fn difference(
         self,
         call: Call,
         graph: &BoundGraph,
         id: NodeId,
         values: &[Stored],
+        waiting: Waiting,
     ) -> Result<Option<(usize, f64, f64)>> {
         let node = &graph.nodes[id.index()];
         let super::node::Content::Op(op) = &node.content else { return Ok(None) };
         let Op::Library(Library::Reduce(reduce)) = op else { return Ok(None) };
         let x = &values[node.sources[0].index()];
-        let (own, wanted) = (&values[id.index()], op.run(node.call, &[x])?);
-        let wide = |x: &Stored| -> Result<Vec<f64>> {
-            Ok(match x.dtype {
-                DType::I32 => x.read::<i32>(call)?.into_iter().map(f64::from).collect(),
-                DType::U32 => x.read::<u32>(call)?.into_iter().map(f64::from).collect(),
-                dtype => {
-                    let to_f32 = Op::map(conversion(dtype, DType::F32), Vec::new());
-                    to_f32.run(call, &[x])?.read::<f32>(call)?.into_iter().map(f64::from).collect()
-                }
-            })
-        };
+        let own = &values[id.index()];
+        let (op, source, at) = (op.clone(), x.clone(), node.call);
+        let run = move || op.run(at, &[&source]);
+        let wanted = waiting.compile(call, x.runtime.device(), run).await?;
         let is_sum = matches!(self.reduction, RowReduction::Sum | RowReduction::Mean);
         let bounds = match (is_sum, node.dtype) {
-            (true, DType::F32 | DType::F16 | DType::BF16) => self.bounds(call, reduce, x)?,
+            (true, DType::F32 | DType::F16 | DType::BF16) => {
+                self.bounds(call, reduce, x, waiting).await?
+            }
             _ => vec![0.0; own.shape().count().unwrap_or(0)],
         };
         let unit = match node.dtype {
@@ -150,12 +155,22 @@ impl RowOrder {
             let may_overflow = is_sum && !is_finite && (bound.is_nan() || bound >= 1e30);
             is_same || may_overflow || bound > 0.0 && (a - b).abs() <= bound + unit * b.abs()
         };
-        let (own, wanted) = (wide(own)?, wide(&wanted)?);
+        let own = wide(call, own, waiting).await?;
+        let wanted = wide(call, &wanted, waiting).await?;
         let pairs = own.into_iter().zip(wanted).zip(bounds);
         let mut pairs = pairs.enumerate();
         let found = pairs.find(|(_, pair)| !agrees(*pair));
         Ok(found.map(|(position, ((own, wanted), _))| (position, own, wanted)))
     }
+}
+
+/// Returns the elements of numbers.
+async fn wide(call: Call, x: &Stored, waiting: Waiting) -> Result<Vec<f64>> {
+    Ok(match x.dtype {
+        DType::I32 => x.read_by::<i32>(call, waiting).await?.into_iter().map(f64::from).collect(),
+        DType::U32 => x.read_by::<u32>(call, waiting).await?.into_iter().map(f64::from).collect(),
+        _ => x.floats(call, waiting).await?.unwrap_or_default(),
+    })
 }
 
 /// Returns the elements with the reduced axes last, packed.

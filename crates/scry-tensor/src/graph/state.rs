@@ -16,6 +16,7 @@ use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape, check_count};
 use crate::stored::{Stored, check_device};
 use crate::tensor::{Index, IntoIndices, Tensor, index_parts};
+use crate::waiting::{Waiting, now};
 
 /// A tensor that each plan of the graph keeps from run to run, zero at first: see [`Graph::state`].
 #[derive(Clone)]
@@ -129,7 +130,8 @@ impl Graph {
     /// [`Graph::compile`].
     #[track_caller]
     pub fn compile_sharing(&self, outputs: &[Tensor], other: &Plan) -> Result<Plan> {
-        self.compiled(Call::new("Graph::compile_sharing"), outputs, Some(other))
+        let plan = self.compiled(Call::new("Graph::compile_sharing"), outputs, Some(other))?;
+        now(plan.ready(Waiting::Blocking))
     }
 }
 

@@ -56,17 +56,59 @@ impl Graph {
         outputs: &[(DimShape, DType)],
     ) -> Result<Vec<Tensor>> {
         let call = Call::new("Graph::kernel");
-        self.recorder.scoped(self.add_kernel(call, wgsl, inputs, outputs))
+        let kernel = self.device().compile(wgsl).map_err(|error| call.gpu(error));
+        let add = |kernel| self.add_kernel(call, (wgsl, kernel), inputs, outputs);
+        self.recorder.scoped(kernel.and_then(add))
+    }
+
+    /// Async form of [`kernel`](Self::kernel): compiles the kernel on another thread, and then adds
+    /// it. Nothing is added if the future is dropped before.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{DType, Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let x = g.input("x", [8])?;
+    /// let wgsl = "
+    ///     @group(0) @binding(0) var<storage, read> x: array<f32>;
+    ///     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    ///     @compute @workgroup_size(8) fn twice(@builtin(global_invocation_id) id: vec3u) {
+    ///         if id.x < arrayLength(&y) { y[id.x] = 2 * x[id.x]; }
+    ///     }";
+    /// let twice = g.kernel_async(wgsl, &[&x], &[([8].into(), DType::F32)]).await?;
+    /// assert_eq!(*twice[0].shape(), [8]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Graph::kernel`].
+    #[track_caller]
+    pub fn kernel_async(
+        &self,
+        wgsl: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DimShape, DType)],
+    ) -> impl Future<Output = Result<Vec<Tensor>>> + use<> {
+        let call = Call::new("Graph::kernel_async");
+        let (graph, wgsl, outputs) = (self.clone(), wgsl.to_owned(), outputs.to_vec());
+        let inputs: Vec<Tensor> = inputs.iter().map(|it| (*it).clone()).collect();
+        async move {
+            let kernel = graph.device().compile_async(&wgsl).await;
+            let inputs: Vec<&Tensor> = inputs.iter().collect();
+            let add = |kernel| graph.add_kernel(call, (&wgsl, kernel), &inputs, &outputs);
+            graph.recorder.scoped(kernel.map_err(|error| call.gpu(error)).and_then(add))
+        }
     }
 
     fn add_kernel(
         &self,
         call: Call,
-        wgsl: &str,
+        (wgsl, kernel): (&str, scry_gpu::Kernel),
         inputs: &[&Tensor],
         outputs: &[(DimShape, DType)],
     ) -> Result<Vec<Tensor>> {
-        let kernel = self.device().compile(wgsl).map_err(|error| call.gpu(error))?;
         check_bindings(call, &kernel, inputs.len(), outputs.len())?;
         for dtype in inputs.iter().map(|it| it.dtype()).chain(outputs.iter().map(|it| it.1)) {
             call.check_dtype(dtype, ELEMENTS)?;

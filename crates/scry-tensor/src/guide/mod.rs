@@ -4,12 +4,15 @@
 //! | chapter | content |
 //! | --- | --- |
 //! | [`using_tensors`] | indexing, choosing operations, graphs, random numbers, special values |
+//! | [`async_tensors`] | async forms of all that blocks, for tasks and browsers |
 //!
 //! All programs of the guide are documentation tests, and run on the CPU device.
 
 // Link targets of the chapters.
 #[cfg(doc)]
-use crate::{DType, Error, Graph, Plan, Seed, Tensor, operations};
+use crate::{BoundPlan, DType, Device, Error, Graph, Plan, Seed, Tensor, TensorBatch, operations};
 
+#[doc = include_str!("async_tensors.md")]
+pub mod async_tensors {}
 #[doc = include_str!("using_tensors.md")]
 pub mod using_tensors {}

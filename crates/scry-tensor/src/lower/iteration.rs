@@ -95,7 +95,7 @@ impl Iteration {
 }
 
 /// Merges adjacent axes where one stride describes both in every operand, and drops axes of size 1.
-fn merge_axes(sizes: &[usize], operands: &[Layout]) -> (Vec<usize>, Vec<Layout>) {
+pub(crate) fn merge_axes(sizes: &[usize], operands: &[Layout]) -> (Vec<usize>, Vec<Layout>) {
     let mut merged: Vec<usize> = Vec::new();
     let mut strides: Vec<Vec<i64>> = vec![Vec::new(); operands.len()];
     for (axis, size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {

@@ -15,7 +15,7 @@ mod row_kernel;
 mod rows;
 mod steps;
 
-pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED};
+pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED, merge_axes};
 pub(crate) use kernel::build;
 pub(crate) use row_kernel::build_rows;
 pub(crate) use rows::{

@@ -146,6 +146,16 @@ impl RowProgram {
         WORKGROUP / self.threads
     }
 
+    /// Returns the bytes of the result of a row.
+    pub(crate) fn row_bytes(&self, columns: usize) -> u64 {
+        let Some(last) = self.steps.last() else { return 0 };
+        let elements = match last {
+            RowStep::Elements(..) => columns,
+            RowStep::Row(..) | RowStep::Reduce(..) => 1,
+        };
+        (elements * last.dtype().size()) as u64
+    }
+
     /// Returns how many reductions precede each step, one after another.
     pub(crate) fn levels(&self) -> Vec<usize> {
         let mut levels: Vec<usize> = Vec::with_capacity(self.steps.len());
@@ -188,6 +198,45 @@ impl RowWalk {
         };
         let rank = layout.shape.rank();
         Self { offset: layout.offset as u32, rows: part(0..split), columns: part(split..rank) }
+    }
+
+    /// Returns the number of rows for each coordinate of the first axis.
+    pub(crate) fn inner_rows(&self) -> usize {
+        self.rows.iter().skip(1).map(|[size, _]| *size as usize).product()
+    }
+
+    /// Returns the walk from a row on, a multiple of [`inner_rows`](Self::inner_rows); `None` if
+    /// it is not one.
+    pub(crate) fn skip_rows(&self, row: usize) -> Option<Self> {
+        let mut moved = self.clone();
+        if let Some([_, stride]) = self.rows.first() {
+            let inner = self.inner_rows();
+            let distance = (row / inner) as u32;
+            moved.offset = self.offset.wrapping_add(distance.wrapping_mul(*stride));
+            if !row.is_multiple_of(inner) {
+                return None;
+            }
+        }
+        Some(moved)
+    }
+
+    /// Returns the first and the last position of a number of rows.
+    pub(crate) fn extent(&self, rows: usize) -> (i64, i64) {
+        let inner = self.inner_rows();
+        let outer = self.rows.first().map(|[_, stride]| (rows.div_ceil(inner), *stride));
+        let others = self.rows.iter().skip(1).chain(&self.columns);
+        let others = others.map(|[size, stride]| (*size as usize, *stride));
+        let offset = i64::from(self.offset);
+        outer.into_iter().chain(others).fold((offset, offset), |(first, last), (size, stride)| {
+            // A negative stride is its two's complement.
+            let distance = (size as i64 - 1) * i64::from(stride.cast_signed());
+            (first + distance.min(0), last + distance.max(0))
+        })
+    }
+
+    /// Makes positions those from another one on.
+    pub(crate) fn move_back(&mut self, distance: u64) {
+        self.offset = self.offset.wrapping_sub(distance as u32);
     }
 
     /// Returns how an operand is accessed.

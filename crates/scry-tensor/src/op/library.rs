@@ -133,8 +133,9 @@ impl Library {
             let parts: Vec<_> =
                 operands.iter().map(|it| (&it.buffer, &it.layout, it.dtype)).collect();
             // New memory is 0, as operations that accumulate need it.
-            let op = self.prepare(runtime, &parts, &result);
-            op.and_then(|op| op.run()).map_err(|error| call.gpu(error))?;
+            for op in self.prepare_shards(call, runtime, &parts, (&result, &shape))? {
+                op.run().map_err(|error| call.gpu(error))?;
+            }
         }
         let layout = Layout::contiguous(shape);
         Ok(Stored { runtime: runtime.clone(), buffer: result, layout, dtype })

@@ -16,6 +16,7 @@ mod reduce;
 mod rows;
 mod rule;
 mod scatter;
+mod sharding;
 mod view;
 
 use std::sync::Arc;

@@ -35,14 +35,16 @@ impl Tensor {
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         let call = Call::new("Tensor::cast");
-        if dtype == self.dtype() {
-            return Ok(self.clone());
-        }
-        if self.dtype().is_quantized() {
-            return self.dequantized(call, dtype);
-        }
-        call.check_new_dtype(dtype, ELEMENTS)?;
-        self.cast_for(call, dtype)
+        self.in_scope(|| {
+            if dtype == self.dtype() {
+                return Ok(self.clone());
+            }
+            if self.dtype().is_quantized() {
+                return self.dequantized(call, dtype);
+            }
+            call.check_new_dtype(dtype, ELEMENTS)?;
+            self.cast_for(call, dtype)
+        })
     }
 
     /// Converts elements that are not quantised.

@@ -29,12 +29,19 @@ impl Tensor {
     #[track_caller]
     pub fn index_select(&self, axis: i64, indices: &Tensor) -> Result<Self> {
         let call = Call::new("Tensor::index_select");
-        let axis = resolve_axis(call, axis, self.rank())?;
-        if indices.rank() != 1 {
-            let problem = format!("the indices have the shape {}, not one axis", indices.shape());
-            return Err(call.error(ErrorKind::Index, problem, "use `i` for indices of any shape"));
-        }
-        self.gathered(call, axis, indices)
+        Self::in_scope_of(&[self, indices], || {
+            let axis = resolve_axis(call, axis, self.rank())?;
+            if indices.rank() != 1 {
+                let problem =
+                    format!("the indices have the shape {}, not one axis", indices.shape());
+                return Err(call.error(
+                    ErrorKind::Index,
+                    problem,
+                    "use `i` for indices of any shape",
+                ));
+            }
+            self.gathered(call, axis, indices)
+        })
     }
 
     /// Returns the elements along an axis at indices that have as many axes: element `[i, j, …]` of
@@ -58,10 +65,12 @@ impl Tensor {
     #[track_caller]
     pub fn gather(&self, axis: i64, indices: &Tensor) -> Result<Self> {
         let call = Call::new("Tensor::gather");
-        let axis = resolve_axis(call, axis, self.rank())?;
-        call.check_dtype(self.dtype(), ELEMENTS)?;
-        call.check_dtype(indices.dtype(), INTEGERS)?;
-        apply(call, Op::Gather(Selection { axis, is_along: true }), &[self, indices])
+        Self::in_scope_of(&[self, indices], || {
+            let axis = resolve_axis(call, axis, self.rank())?;
+            call.check_dtype(self.dtype(), ELEMENTS)?;
+            call.check_dtype(indices.dtype(), INTEGERS)?;
+            apply(call, Op::Gather(Selection { axis, is_along: true }), &[self, indices])
+        })
     }
 
     /// Returns the rows of a table that indices of any shape select: `weights.embedding(&tokens)`.
@@ -85,8 +94,10 @@ impl Tensor {
     #[track_caller]
     pub fn embedding(&self, indices: &Tensor) -> Result<Self> {
         let call = Call::new("Tensor::embedding");
-        let axis = resolve_axis(call, 0, self.rank())?;
-        self.gathered(call, axis, indices)
+        Self::in_scope_of(&[self, indices], || {
+            let axis = resolve_axis(call, 0, self.rank())?;
+            self.gathered(call, axis, indices)
+        })
     }
 
     /// Returns the elements with an axis replaced by the axes of `indices`: each index selects a

@@ -28,9 +28,11 @@ impl Tensor {
     #[track_caller]
     pub fn mse_loss(&self, wanted: &Self) -> Result<Self> {
         let call = Call::new("Tensor::mse_loss");
-        call.check_dtype(self.dtype(), FLOATS)?;
-        let difference = Binary::SUB.apply(call, &self.into(), &wanted.into())?;
-        Unary::SQUARE.apply(call, &difference)?.averaged(call, &Axes::from(..))
+        Self::in_scope_of(&[self, wanted], || {
+            call.check_dtype(self.dtype(), FLOATS)?;
+            let difference = Binary::SUB.apply(call, &self.into(), &wanted.into())?;
+            Unary::SQUARE.apply(call, &difference)?.averaged(call, &Axes::from(..))
+        })
     }
 
     /// Returns the mean cross-entropy loss of logits and class indices, as PyTorch's
@@ -56,36 +58,39 @@ impl Tensor {
     #[track_caller]
     pub fn cross_entropy(&self, classes: &Self) -> Result<Self> {
         let call = Call::new("Tensor::cross_entropy");
-        call.check_dtype(self.dtype(), FLOATS)?;
-        call.check_dtype(classes.dtype(), INTEGERS)?;
-        let axis = resolve_axis(call, 1, self.rank())?;
-        let mut expected = self.shape().to_vec();
-        expected.remove(axis);
-        if **classes.shape() != expected[..] {
-            let (own, other) = (self.shape(), classes.shape());
-            let problem = format!("classes of {other} do not fit scores of {own}");
-            let help = "pass a class for each coordinate of the other axes than axis 1";
-            return Err(call.shape_error(&[own, other], problem, help));
-        }
-        let mut classes = classes.clone();
-        for own in (0..self.rank()).filter(|own| *own != axis) {
-            classes = classes.same_size(call, own - usize::from(own > axis), self, own)?;
-        }
-        let logs = self.rows(call, 1, FLOATS, crate::op::Rows::LogSoftmax)?;
-        // Negative classes become large ones, out of range, rather than count from the end.
-        let at = classes.cast_for(call, DType::U32)?.view(call, View::Unsqueeze(axis))?;
-        let select = |from: &Self| {
-            let gather = Op::Gather(Selection { axis, is_along: true });
-            apply(call, gather, &[from, &at])?
-                .cast_for(call, DType::F32)?
-                .summed(call, &(..).into())
-        };
-        // True for each score, even NaN; what is selected out of range is false.
-        let is_equal = Binary::EQ.apply(call, &(&logs).into(), &(&logs).into())?;
-        let is_nan = Binary::NE.apply(call, &(&logs).into(), &(&logs).into())?;
-        let is_score = Binary::NE.apply(call, &is_equal.into(), &is_nan.into())?;
-        let mean = Binary::DIV.apply(call, &select(&logs)?.into(), &select(&is_score)?.into())?;
-        Unary::NEG.apply(call, &mean)?.narrowed(call, self.dtype())
+        Self::in_scope_of(&[self, classes], || {
+            call.check_dtype(self.dtype(), FLOATS)?;
+            call.check_dtype(classes.dtype(), INTEGERS)?;
+            let axis = resolve_axis(call, 1, self.rank())?;
+            let mut expected = self.shape().to_vec();
+            expected.remove(axis);
+            if **classes.shape() != expected[..] {
+                let (own, other) = (self.shape(), classes.shape());
+                let problem = format!("classes of {other} do not fit scores of {own}");
+                let help = "pass a class for each coordinate of the other axes than axis 1";
+                return Err(call.shape_error(&[own, other], problem, help));
+            }
+            let mut classes = classes.clone();
+            for own in (0..self.rank()).filter(|own| *own != axis) {
+                classes = classes.same_size(call, own - usize::from(own > axis), self, own)?;
+            }
+            let logs = self.rows(call, 1, FLOATS, crate::op::Rows::LogSoftmax)?;
+            // Negative classes become large ones, out of range, rather than count from the end.
+            let at = classes.cast_for(call, DType::U32)?.view(call, View::Unsqueeze(axis))?;
+            let select = |from: &Self| {
+                let gather = Op::Gather(Selection { axis, is_along: true });
+                apply(call, gather, &[from, &at])?
+                    .cast_for(call, DType::F32)?
+                    .summed(call, &(..).into())
+            };
+            // True for each score, even NaN; what is selected out of range is false.
+            let is_equal = Binary::EQ.apply(call, &(&logs).into(), &(&logs).into())?;
+            let is_nan = Binary::NE.apply(call, &(&logs).into(), &(&logs).into())?;
+            let is_score = Binary::NE.apply(call, &is_equal.into(), &is_nan.into())?;
+            let mean =
+                Binary::DIV.apply(call, &select(&logs)?.into(), &select(&is_score)?.into())?;
+            Unary::NEG.apply(call, &mean)?.narrowed(call, self.dtype())
+        })
     }
 }
 

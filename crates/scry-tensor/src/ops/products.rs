@@ -85,20 +85,23 @@ impl Tensor {
     #[track_caller]
     pub fn dot(&self, other: &Self) -> Result<Self> {
         let call = Call::new("Tensor::dot");
-        if self.rank() != 1 || self.shape() != other.shape() {
-            let (a, b) = (self.shape(), other.shape());
-            let problem = format!("{a} and {b} are not the shapes of two vectors of one size");
-            return Err(call.shape_error(&[a, b], problem, "multiply matrices with `matmul`"));
-        }
-        if self.dtype().is_float() {
-            self.check_same_type(call, other)?;
-            let contraction = Contraction { summed: [vec![0], vec![0]], ..Contraction::default() };
-            let product = Library::Contraction(contraction);
-            return apply(call, Op::Library(product), &[self, other]);
-        }
-        let other = other.same_size(call, 0, self, 0)?;
-        let product = Binary::MUL.apply(call, &self.into(), &(&other).into())?;
-        product.summed(call, &Axes::from(0))
+        Self::in_scope_of(&[self, other], || {
+            if self.rank() != 1 || self.shape() != other.shape() {
+                let (a, b) = (self.shape(), other.shape());
+                let problem = format!("{a} and {b} are not the shapes of two vectors of one size");
+                return Err(call.shape_error(&[a, b], problem, "multiply matrices with `matmul`"));
+            }
+            if self.dtype().is_float() {
+                self.check_same_type(call, other)?;
+                let contraction =
+                    Contraction { summed: [vec![0], vec![0]], ..Contraction::default() };
+                let product = Library::Contraction(contraction);
+                return apply(call, Op::Library(product), &[self, other]);
+            }
+            let other = other.same_size(call, 0, self, 0)?;
+            let product = Binary::MUL.apply(call, &self.into(), &(&other).into())?;
+            product.summed(call, &Axes::from(0))
+        })
     }
 
     /// Returns the sum of products of two tensors that letters describe, as NumPy's `einsum`: in
@@ -125,34 +128,36 @@ impl Tensor {
     #[track_caller]
     pub fn einsum(&self, letters: &str, other: &Self) -> Result<Self> {
         let call = Call::new("Tensor::einsum");
-        call.check_dtype(self.dtype(), NUMBERS)?;
-        self.check_same_type(call, other)?;
-        let [mut a, mut b, result] = parse(call, letters)?;
-        for (axes, tensor) in [(&a, self), (&b, other)] {
-            if axes.len() != tensor.rank() {
-                let (shape, count) = (tensor.shape(), axes.len());
-                let problem = format!("{count} letters of `{letters}` do not fit {shape}");
-                return Err(call.shape_error(&[shape], problem, "use a letter for each axis"));
+        Self::in_scope_of(&[self, other], || {
+            call.check_dtype(self.dtype(), NUMBERS)?;
+            self.check_same_type(call, other)?;
+            let [mut a, mut b, result] = parse(call, letters)?;
+            for (axes, tensor) in [(&a, self), (&b, other)] {
+                if axes.len() != tensor.rank() {
+                    let (shape, count) = (tensor.shape(), axes.len());
+                    let problem = format!("{count} letters of `{letters}` do not fit {shape}");
+                    return Err(call.shape_error(&[shape], problem, "use a letter for each axis"));
+                }
             }
-        }
-        let is_alone = |own: &[char], other: &[char]| {
-            own.iter().any(|letter| !other.contains(letter) && !result.contains(letter))
-        };
-        let mut operands = [self.clone(), other.clone()];
-        if is_alone(&a, &b) || is_alone(&b, &a) {
-            // Sums of one operand are not rounded to 16 bits before they are multiplied.
-            operands = [self.accumulated(call)?, other.accumulated(call)?];
-        }
-        let x = operands[0].without_alone(call, &mut a, &b, &result)?;
-        let y = operands[1].without_alone(call, &mut b, &a, &result)?;
-        let is_summed = |letter: &&char| b.contains(*letter) && !result.contains(*letter);
-        let summed: Vec<char> = a.iter().filter(is_summed).copied().collect();
-        let (product, axes) = match self.dtype().is_float() && !summed.is_empty() {
-            true => contracted(call, [&x, &y], [&a, &b], &summed, &result)?,
-            false => multiplied(call, [&x, &y], [&a, &b], &summed, &result)?,
-        };
-        let order = result.iter().filter_map(|letter| axes.iter().position(|it| it == letter));
-        product.view(call, View::Permute(order.collect()))?.narrowed(call, self.dtype())
+            let is_alone = |own: &[char], other: &[char]| {
+                own.iter().any(|letter| !other.contains(letter) && !result.contains(letter))
+            };
+            let mut operands = [self.clone(), other.clone()];
+            if is_alone(&a, &b) || is_alone(&b, &a) {
+                // Sums of one operand are not rounded to 16 bits before they are multiplied.
+                operands = [self.accumulated(call)?, other.accumulated(call)?];
+            }
+            let x = operands[0].without_alone(call, &mut a, &b, &result)?;
+            let y = operands[1].without_alone(call, &mut b, &a, &result)?;
+            let is_summed = |letter: &&char| b.contains(*letter) && !result.contains(*letter);
+            let summed: Vec<char> = a.iter().filter(is_summed).copied().collect();
+            let (product, axes) = match self.dtype().is_float() && !summed.is_empty() {
+                true => contracted(call, [&x, &y], [&a, &b], &summed, &result)?,
+                false => multiplied(call, [&x, &y], [&a, &b], &summed, &result)?,
+            };
+            let order = result.iter().filter_map(|letter| axes.iter().position(|it| it == letter));
+            product.view(call, View::Permute(order.collect()))?.narrowed(call, self.dtype())
+        })
     }
 
     /// Returns the sum over axes whose letters neither the other operand nor the result has.
@@ -189,19 +194,21 @@ impl Tensor {
     #[track_caller]
     pub fn pairwise_distances(&self, other: &Self, metric: Metric) -> Result<Self> {
         let call = Call::new("Tensor::pairwise_distances");
-        call.check_dtype(self.dtype(), FLOATS)?;
-        self.check_same_type(call, other)?;
-        let distance = match metric {
-            Metric::SquaredEuclidean | Metric::Euclidean => Distance::SquaredEuclidean,
-            Metric::Manhattan => Distance::Manhattan,
-            Metric::Cosine => Distance::Cosine,
-        };
-        let pairwise = Op::Library(Library::Pairwise(Pairwise(distance)));
-        let distances = apply(call, pairwise, &[self, other])?;
-        match metric {
-            Metric::Euclidean => super::Unary::SQRT.apply(call, &distances),
-            _ => Ok(distances),
-        }
+        Self::in_scope_of(&[self, other], || {
+            call.check_dtype(self.dtype(), FLOATS)?;
+            self.check_same_type(call, other)?;
+            let distance = match metric {
+                Metric::SquaredEuclidean | Metric::Euclidean => Distance::SquaredEuclidean,
+                Metric::Manhattan => Distance::Manhattan,
+                Metric::Cosine => Distance::Cosine,
+            };
+            let pairwise = Op::Library(Library::Pairwise(Pairwise(distance)));
+            let distances = apply(call, pairwise, &[self, other])?;
+            match metric {
+                Metric::Euclidean => super::Unary::SQRT.apply(call, &distances),
+                _ => Ok(distances),
+            }
+        })
     }
 }
 

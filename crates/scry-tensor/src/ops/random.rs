@@ -148,8 +148,10 @@ impl Tensor {
     #[track_caller]
     pub fn rand_like(&self, seed: impl Into<Seed>) -> Result<Self> {
         let call = Call::new("Tensor::rand_like");
-        call.check_dtype(self.dtype(), FLOATS)?;
-        self.random(call, Distribution::Uniform, self.dtype(), &seed.into())
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), FLOATS)?;
+            self.random(call, Distribution::Uniform, self.dtype(), &seed.into())
+        })
     }
 
     /// Returns floats as [`randn`](Self::randn) does, with the shape, the type and the device of
@@ -170,8 +172,10 @@ impl Tensor {
     #[track_caller]
     pub fn randn_like(&self, seed: impl Into<Seed>) -> Result<Self> {
         let call = Call::new("Tensor::randn_like");
-        call.check_dtype(self.dtype(), FLOATS)?;
-        self.random(call, Distribution::Normal, self.dtype(), &seed.into())
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), FLOATS)?;
+            self.random(call, Distribution::Normal, self.dtype(), &seed.into())
+        })
     }
 
     /// Returns the tensor with each element replaced by 0 with a probability, and divided by the
@@ -193,20 +197,23 @@ impl Tensor {
     #[track_caller]
     pub fn dropout(&self, probability: f32, seed: impl Into<Seed>) -> Result<Self> {
         let call = Call::new("Tensor::dropout");
-        call.check_dtype(self.dtype(), FLOATS)?;
-        if !(0.0..=1.0).contains(&probability) {
-            let problem = format!("{probability} is not a probability");
-            return Err(call.error(ErrorKind::Value, problem, "use a number from 0 to 1"));
-        }
-        let numbers = self.random(call, Distribution::Uniform, DType::F32, &seed.into())?;
-        let limit = Operand::Scalar(Scalar::Float(probability.into()));
-        let is_kept = Binary::GE.apply(call, &numbers.into(), &limit)?;
-        // Nothing is kept of all.
-        let factor = if probability < 1.0 { 1.0 / (1.0 - probability) } else { 1.0 };
-        // In f32: the factor may be larger than any `f16`.
-        let scaled = Binary::MUL.apply(call, &self.accumulated(call)?.into(), &factor.into())?;
-        let scaled = scaled.narrowed(call, self.dtype())?;
-        is_kept.chosen(call, &scaled.into(), &Operand::Scalar(Scalar::Int(0)))
+        self.in_scope(|| {
+            call.check_dtype(self.dtype(), FLOATS)?;
+            if !(0.0..=1.0).contains(&probability) {
+                let problem = format!("{probability} is not a probability");
+                return Err(call.error(ErrorKind::Value, problem, "use a number from 0 to 1"));
+            }
+            let numbers = self.random(call, Distribution::Uniform, DType::F32, &seed.into())?;
+            let limit = Operand::Scalar(Scalar::Float(probability.into()));
+            let is_kept = Binary::GE.apply(call, &numbers.into(), &limit)?;
+            // Nothing is kept of all.
+            let factor = if probability < 1.0 { 1.0 / (1.0 - probability) } else { 1.0 };
+            // In f32: the factor may be larger than any `f16`.
+            let scaled =
+                Binary::MUL.apply(call, &self.accumulated(call)?.into(), &factor.into())?;
+            let scaled = scaled.narrowed(call, self.dtype())?;
+            is_kept.chosen(call, &scaled.into(), &Operand::Scalar(Scalar::Int(0)))
+        })
     }
 
     fn random(

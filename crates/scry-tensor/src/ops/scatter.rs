@@ -38,21 +38,25 @@ impl Tensor {
     #[track_caller]
     pub fn index_add(&self, axis: i64, indices: &Self, new: &Self) -> Result<Self> {
         let call = Call::new("Tensor::index_add");
-        let axis = self.check_scatter(call, axis, indices, new)?;
-        let fits = indices.rank() == 1 && new.rank() == self.rank();
-        if !fits {
-            let (own, at, new) = (self.shape(), indices.shape(), new.shape());
-            let problem = format!("elements of {new} at indices of {at} do not fit {own}");
-            let help = "pass a vector of indices, and a coordinate of the axis for each";
-            return Err(call.shape_error(&[own, at, new], problem, help));
-        }
-        let like = self.moved(call, axis, 0)?;
-        let address = Address { first: 0, indices: vec![Some(0)] };
-        let positions = apply(call, Op::Computed(Computed::Address(address)), &[indices, &like])?;
-        let new = new.moved(call, axis, 0)?.accumulated(call)?;
-        let sums = ScatterAdd { is_flat: false };
-        let sums = apply(call, Op::Library(Library::ScatterAdd(sums)), &[&new, &positions, &like])?;
-        self.increased(call, &sums.moved(call, 0, axis)?)
+        Self::in_scope_of(&[self, indices, new], || {
+            let axis = self.check_scatter(call, axis, indices, new)?;
+            let fits = indices.rank() == 1 && new.rank() == self.rank();
+            if !fits {
+                let (own, at, new) = (self.shape(), indices.shape(), new.shape());
+                let problem = format!("elements of {new} at indices of {at} do not fit {own}");
+                let help = "pass a vector of indices, and a coordinate of the axis for each";
+                return Err(call.shape_error(&[own, at, new], problem, help));
+            }
+            let like = self.moved(call, axis, 0)?;
+            let address = Address { first: 0, indices: vec![Some(0)] };
+            let positions =
+                apply(call, Op::Computed(Computed::Address(address)), &[indices, &like])?;
+            let new = new.moved(call, axis, 0)?.accumulated(call)?;
+            let sums = ScatterAdd { is_flat: false };
+            let sums =
+                apply(call, Op::Library(Library::ScatterAdd(sums)), &[&new, &positions, &like])?;
+            self.increased(call, &sums.moved(call, 0, axis)?)
+        })
     }
 
     /// Returns the tensor with elements increased: the one at `indices[i, j, …]` along the axis,

@@ -64,7 +64,16 @@ impl Tensor {
 
     /// Runs a function, and names the scope of the graph in its error, if the tensor is a node.
     pub(crate) fn in_scope<T>(&self, function: impl FnOnce() -> Result<T>) -> Result<T> {
-        Self::scoped(&[self], function())
+        Self::in_scope_of(&[self], function)
+    }
+
+    /// Runs a function, and names the scope of the graph in its error, if one of the tensors is a
+    /// node.
+    pub(crate) fn in_scope_of<T>(
+        tensors: &[&Self],
+        function: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        Self::scoped(tensors, function())
     }
 
     /// Names the scope of the graph in an error, if one of the tensors is a node.

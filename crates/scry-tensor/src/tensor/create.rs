@@ -1,10 +1,10 @@
 //! Creating tensors.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use half::{bf16, f16};
+use scry_gpu::Device;
 use scry_gpu::kir::BinaryOp;
-use scry_gpu::{Device, UntypedBuffer};
 
 use super::Tensor;
 use super::import::block_bytes;
@@ -16,6 +16,7 @@ use crate::runtime::Runtime;
 use crate::scalar::{self, Scalar};
 use crate::shape::{Layout, Shape, check_count, check_view};
 use crate::stored::{Computation, Stored};
+use crate::waiting::{Waiting, now};
 
 /// Nested arrays of elements, for [`Tensor::new`].
 pub trait Nested {
@@ -81,10 +82,7 @@ impl Tensor {
     /// As [`Tensor::from_slice`].
     #[track_caller]
     pub fn new<T: Nested>(data: T, device: &Device) -> Result<Self> {
-        let call = Call::new("Tensor::new");
-        let mut elements = Vec::new();
-        data.append_to(&mut elements);
-        upload(call, &elements, T::sizes().into(), device)
+        nested(Call::new("Tensor::new"), data)?.now(device)
     }
 
     /// Copies elements in row-major order to a device. `i64` becomes `i32`.
@@ -111,7 +109,7 @@ impl Tensor {
         shape: impl Into<Shape>,
         device: &Device,
     ) -> Result<Self> {
-        upload(Call::new("Tensor::from_slice"), data, shape.into(), device)
+        upload(Call::new("Tensor::from_slice"), data, shape.into())?.now(device)
     }
 
     /// Copies quantised weights in GGUF's blocks to a device. Rows must be whole blocks.
@@ -137,14 +135,7 @@ impl Tensor {
         shape: impl Into<Shape>,
         device: &Device,
     ) -> Result<Self> {
-        let call = Call::new("Tensor::from_blocks");
-        let shape = shape.into();
-        let expected = block_bytes(call, &shape, dtype)?;
-        if bytes.len() != expected {
-            let problem = format!("{} bytes are given, but {shape} needs {expected}", bytes.len());
-            return Err(call.shape_error(&[&shape], problem, "check the shape and the type"));
-        }
-        from_bytes(call, bytes, shape, dtype, device)
+        blocks(Call::new("Tensor::from_blocks"), bytes, dtype, shape.into())?.now(device)
     }
 
     /// Returns a tensor whose elements are all equal. They share one element in memory.
@@ -219,7 +210,7 @@ impl Tensor {
     #[track_caller]
     pub fn arange(end: impl Into<Scalar>, dtype: DType, device: &Device) -> Result<Self> {
         let call = Call::new("Tensor::arange");
-        range(call, Scalar::Int(0), end.into(), Scalar::Int(1), dtype, device)
+        range(call, Scalar::Int(0), end.into(), Scalar::Int(1), dtype)?.now(device)
     }
 
     /// Returns the numbers `start + i * step` below `end`, or above it if `step` is negative.
@@ -246,7 +237,7 @@ impl Tensor {
         device: &Device,
     ) -> Result<Self> {
         let call = Call::new("Tensor::arange_step");
-        range(call, start.into(), end.into(), step.into(), dtype, device)
+        range(call, start.into(), end.into(), step.into(), dtype)?.now(device)
     }
 
     /// Returns `steps` floats at equal distances from `start` to `end`, both included. Computed in
@@ -271,12 +262,7 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let call = Call::new("Tensor::linspace");
-        call.check_new_dtype(dtype, FLOATS)?;
-        check_count(call, &[steps].into(), dtype)?;
-        let step = (end - start) / steps.saturating_sub(1).max(1) as f64;
-        let number = |i| if i > 0 && i + 1 == steps { end } else { start + i as f64 * step };
-        floats(call, (0..steps).map(number), dtype, device)
+        between(Call::new("Tensor::linspace"), start, end, steps, dtype)?.now(device)
     }
 
     /// Returns the identity matrix with `n` rows.
@@ -317,13 +303,54 @@ fn number(dtype: DType, value: i64) -> Scalar {
     if dtype == DType::Bool { Scalar::Bool(value != 0) } else { Scalar::Int(value) }
 }
 
-/// Copies elements to a device.
-pub(super) fn upload<T: Element>(
-    call: Call,
-    data: &[T],
-    shape: Shape,
-    device: &Device,
-) -> Result<Tensor> {
+/// Elements of a new tensor, as they are stored.
+pub(super) struct Upload<'b> {
+    pub(super) call: Call,
+    pub(super) bytes: Cow<'b, [u8]>,
+    pub(super) layout: Layout,
+    pub(super) dtype: DType,
+}
+
+impl Upload<'_> {
+    /// Copies the elements to a device.
+    pub(super) async fn to(self, device: &Device, waiting: Waiting) -> Result<Tensor> {
+        let Self { call, bytes, layout, dtype } = self;
+        let runtime = Runtime::of(device).map_err(|error| call.gpu(error))?;
+        let buffer = match waiting {
+            Waiting::Blocking => device.upload_bytes(None, &bytes),
+            Waiting::Awaiting => {
+                device.upload_async(&bytes).await.and_then(|it| it.untyped().view_as(None))
+            }
+        };
+        let buffer = buffer.map_err(|error| call.gpu(error))?;
+        Ok(Stored { runtime, buffer, layout, dtype }.into())
+    }
+
+    /// Copies the elements to a device, and waits for room in the queue.
+    pub(super) fn now(self, device: &Device) -> Result<Tensor> {
+        now(self.to(device, Waiting::Blocking))
+    }
+}
+
+/// Returns the elements of nested arrays.
+pub(super) fn nested<T: Nested>(call: Call, data: T) -> Result<Upload<'static>> {
+    let mut elements = Vec::new();
+    data.append_to(&mut elements);
+    upload(call, &elements, T::sizes().into())
+}
+
+/// Returns quantised weights.
+pub(super) fn blocks(call: Call, bytes: &[u8], dtype: DType, shape: Shape) -> Result<Upload<'_>> {
+    let expected = block_bytes(call, &shape, dtype)?;
+    if bytes.len() != expected {
+        let problem = format!("{} bytes are given, but {shape} needs {expected}", bytes.len());
+        return Err(call.shape_error(&[&shape], problem, "check the shape and the type"));
+    }
+    Ok(Upload { call, bytes: bytes.into(), layout: Layout::contiguous(shape), dtype })
+}
+
+/// Returns elements to be copied to a device.
+pub(super) fn upload<T: Element>(call: Call, data: &[T], shape: Shape) -> Result<Upload<'static>> {
     let count = check_count(call, &shape, T::DTYPE)? as usize;
     if data.len() != count {
         let problem = format!("{} elements are given, but {shape} has {count}", data.len());
@@ -338,22 +365,8 @@ pub(super) fn upload<T: Element>(
             "tensors have no 64-bit integers: subtract an offset, or convert to f32 on the host",
         )
     })?;
-    from_bytes(call, &bytes, shape, T::DTYPE, device)
-}
-
-/// Creates a tensor of bytes as they are stored.
-fn from_bytes(
-    call: Call,
-    bytes: &[u8],
-    shape: Shape,
-    dtype: DType,
-    device: &Device,
-) -> Result<Tensor> {
-    let uploaded = || -> scry_gpu::Result<(Arc<Runtime>, UntypedBuffer)> {
-        Ok((Runtime::of(device)?, device.upload_bytes(None, bytes)?))
-    };
-    let (runtime, buffer) = uploaded().map_err(|error| call.gpu(error))?;
-    Ok(Stored { runtime, buffer, layout: Layout::contiguous(shape), dtype }.into())
+    let (bytes, layout) = (bytes.into(), Layout::contiguous(shape));
+    Ok(Upload { call, bytes, layout, dtype: T::DTYPE })
 }
 
 /// Creates a tensor of one element, repeated.
@@ -376,15 +389,29 @@ fn filled(
     Stored::repeated(call, &runtime, shape, dtype, word).map(Tensor::from)
 }
 
-/// Creates a tensor of numbers at equal distances.
-fn range(
+/// Returns floats at equal distances, with both ends.
+pub(super) fn between(
+    call: Call,
+    start: f64,
+    end: f64,
+    steps: usize,
+    dtype: DType,
+) -> Result<Upload<'static>> {
+    call.check_new_dtype(dtype, FLOATS)?;
+    check_count(call, &[steps].into(), dtype)?;
+    let step = (end - start) / steps.saturating_sub(1).max(1) as f64;
+    let number = |i| if i > 0 && i + 1 == steps { end } else { start + i as f64 * step };
+    floats(call, (0..steps).map(number), dtype)
+}
+
+/// Returns numbers at equal distances.
+pub(super) fn range(
     call: Call,
     start: Scalar,
     end: Scalar,
     step: Scalar,
     dtype: DType,
-    device: &Device,
-) -> Result<Tensor> {
+) -> Result<Upload<'static>> {
     call.check_new_dtype(dtype, NUMBERS)?;
     let numbers = [start, end, step].map(|scalar| match scalar {
         Scalar::Int(value) => Some(value as f64),
@@ -406,7 +433,7 @@ fn range(
             (start.into(), i128::from(end) - i128::from(start), step.into());
         return match step {
             0 => Err(error()),
-            _ => integers(call, start, distance, step, dtype, device),
+            _ => integers(call, start, distance, step, dtype),
         };
     }
     let quotient = (last - first) / distance;
@@ -417,10 +444,10 @@ fn range(
     // The quotient of a small distance and a large step may be 0.
     let count = quotient.ceil().max(f64::from(u8::from(is_towards_end))) as usize;
     check_count(call, &[count].into(), dtype)?;
-    floats(call, (0..count).map(|i| first + i as f64 * distance), dtype, device)
+    floats(call, (0..count).map(|i| first + i as f64 * distance), dtype)
 }
 
-/// Creates a tensor of the integers from `start` on, in steps, over a distance, if they are in
+/// Returns the integers from `start` on, in steps, over a distance, if they are in
 /// range.
 fn integers(
     call: Call,
@@ -428,8 +455,7 @@ fn integers(
     distance: i128,
     step: i128,
     dtype: DType,
-    device: &Device,
-) -> Result<Tensor> {
+) -> Result<Upload<'static>> {
     let count = (distance / step + i128::from(distance % step != 0)).max(0);
     let count = if (distance > 0) == (step > 0) { count } else { 0 };
     let shape = Shape::from([usize::try_from(count).unwrap_or(usize::MAX)]);
@@ -443,18 +469,13 @@ fn integers(
         }
     }
     match dtype {
-        DType::I32 => upload_all(call, (0..count).map(|i| number(i) as i32), device),
-        _ => upload_all(call, (0..count).map(|i| number(i) as u32), device),
+        DType::I32 => upload_all(call, (0..count).map(|i| number(i) as i32)),
+        _ => upload_all(call, (0..count).map(|i| number(i) as u32)),
     }
 }
 
-/// Creates a tensor of floats, each rounded once.
-fn floats(
-    call: Call,
-    numbers: impl Iterator<Item = f64>,
-    dtype: DType,
-    device: &Device,
-) -> Result<Tensor> {
+/// Returns floats, each rounded once.
+fn floats(call: Call, numbers: impl Iterator<Item = f64>, dtype: DType) -> Result<Upload<'static>> {
     let numbers = numbers.collect::<Vec<f64>>();
     // The largest and the smallest are at the ends.
     for number in numbers.first().into_iter().chain(numbers.last()) {
@@ -462,17 +483,16 @@ fn floats(
     }
     let numbers = numbers.into_iter();
     match dtype {
-        DType::F16 => upload_all(call, numbers.map(scalar::to_f16), device),
-        DType::BF16 => upload_all(call, numbers.map(scalar::to_bf16), device),
-        _ => upload_all(call, numbers.map(|number| number as f32), device),
+        DType::F16 => upload_all(call, numbers.map(scalar::to_f16)),
+        DType::BF16 => upload_all(call, numbers.map(scalar::to_bf16)),
+        _ => upload_all(call, numbers.map(|number| number as f32)),
     }
 }
 
 fn upload_all<T: Element>(
     call: Call,
     elements: impl Iterator<Item = T>,
-    device: &Device,
-) -> Result<Tensor> {
+) -> Result<Upload<'static>> {
     let elements: Vec<T> = elements.collect();
-    upload(call, &elements, [elements.len()].into(), device)
+    upload(call, &elements, [elements.len()].into())
 }

@@ -9,7 +9,9 @@ use super::Tensor;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Call, Result};
+use crate::shape::Layout;
 use crate::stored::Stored;
+use crate::waiting::{Waiting, now};
 
 /// Tensors with more elements are abbreviated.
 const THRESHOLD: usize = 1000;
@@ -33,16 +35,44 @@ const PRECISION: usize = 8;
 /// ```
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.node().is_some() {
-            return write!(f, "[node of a graph: {} of shape {}]", self.dtype(), self.shape());
-        }
-        if self.dtype().is_quantized() {
-            return write!(f, "[{} weights of shape {}]", self.dtype(), self.shape());
-        }
-        match self.texts(Call::new("Tensor::fmt")) {
-            Ok((texts, shown)) => write!(f, "{}", Printer { tensor: self, texts, shown }.print()),
+        match now(self.printed(Call::new("Tensor::fmt"), Waiting::Blocking)) {
+            Ok(text) => f.write_str(&text),
             Err(error) => write!(f, "<{error}>"),
         }
+    }
+}
+
+impl Tensor {
+    /// Returns the elements as text, as `Display` and `to_string` do, without blocking a thread.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([1.0f32, 2.5], &gpu)?;
+    /// assert_eq!(x.to_string_async().await?, "[1.  2.5]");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[track_caller]
+    pub fn to_string_async(&self) -> impl Future<Output = Result<String>> + use<> {
+        let (call, tensor) = (Call::new("Tensor::to_string_async"), self.clone());
+        async move { tensor.printed(call, Waiting::Awaiting).await }
+    }
+
+    async fn printed(&self, call: Call, waiting: Waiting) -> Result<String> {
+        if self.node().is_some() {
+            return Ok(format!("[node of a graph: {} of shape {}]", self.dtype(), self.shape()));
+        }
+        if self.dtype().is_quantized() {
+            return Ok(format!("[{} weights of shape {}]", self.dtype(), self.shape()));
+        }
+        let (texts, shown) = self.texts(call, waiting).await?;
+        Ok(Printer { tensor: self, texts, shown }.print())
     }
 }
 
@@ -51,57 +81,79 @@ type Abbreviated = Vec<bool>;
 
 impl Tensor {
     /// Returns the texts of the shown elements, of equal width.
-    fn texts(&self, call: Call) -> Result<(Vec<String>, Abbreviated)> {
+    async fn texts(&self, call: Call, waiting: Waiting) -> Result<(Vec<String>, Abbreviated)> {
         let stored = self.stored(call)?;
         let is_long = self.numel() > THRESHOLD;
         let shown: Abbreviated =
             self.shape().iter().map(|size| is_long && *size > 2 * EDGE).collect();
         let texts = match self.dtype() {
             DType::F32 => {
-                floats(&stored.ends::<f32>(call, &shown, 0)?, f64::from, |x| x as f32 as f64)
+                let elements = stored.ends::<f32>(call, &shown, waiting).await?;
+                floats(&elements, f64::from, |x| x as f32 as f64)
             }
             DType::F16 => {
-                let round = |x| f16::from_f64(x).to_f64();
-                floats(&stored.ends::<f16>(call, &shown, 0)?, f64::from, round)
+                let elements = stored.ends::<f16>(call, &shown, waiting).await?;
+                floats(&elements, f64::from, |x| f16::from_f64(x).to_f64())
             }
             DType::BF16 => {
-                let round = |x| bf16::from_f64(x).to_f64();
-                floats(&stored.ends::<bf16>(call, &shown, 0)?, f64::from, round)
+                let elements = stored.ends::<bf16>(call, &shown, waiting).await?;
+                floats(&elements, f64::from, |x| bf16::from_f64(x).to_f64())
             }
             DType::I32 => {
-                stored.ends::<i32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
+                let elements = stored.ends::<i32>(call, &shown, waiting).await?;
+                elements.iter().map(ToString::to_string).collect()
             }
             DType::U32 => {
-                stored.ends::<u32>(call, &shown, 0)?.iter().map(ToString::to_string).collect()
+                let elements = stored.ends::<u32>(call, &shown, waiting).await?;
+                elements.iter().map(ToString::to_string).collect()
             }
-            _ => stored
-                .ends::<bool>(call, &shown, 0)?
-                .iter()
-                .map(|it| if *it { "True" } else { "False" }.to_owned())
-                .collect(),
+            _ => {
+                let elements = stored.ends::<bool>(call, &shown, waiting).await?;
+                elements.iter().map(|it| if *it { "True" } else { "False" }.to_owned()).collect()
+            }
         };
         Ok((align(texts, self.rank()), shown))
     }
 }
 
 impl Stored {
-    /// Reads the elements at the ends of abbreviated axes, from `axis` on, in row-major order. Only
-    /// these are copied, however large the tensor is.
-    fn ends<T: Element>(&self, call: Call, shown: &[bool], axis: usize) -> Result<Vec<T>> {
-        let Some(axis) = (axis..shown.len()).find(|axis| shown[*axis]) else {
-            return self.read(call);
-        };
-        let last = (self.shape()[axis] - EDGE) as i64;
-        let part = |first| {
-            let view = self.with_layout(self.layout.slice(axis, first, 1, EDGE));
-            view.ends::<T>(call, shown, axis + 1)
-        };
-        let (first, last) = (part(0)?, part(last)?);
-        let outer: usize = self.shape()[..axis].iter().product();
-        let inner = (first.len() / outer.max(1)).max(1);
-        let parts = first.chunks(inner).zip(last.chunks(inner));
-        Ok(parts.flat_map(|(first, last)| [first, last].concat()).collect())
+    /// Reads the elements at the ends of abbreviated axes in row-major order. Only these are
+    /// copied, however large the tensor is.
+    async fn ends<T: Element>(
+        &self,
+        call: Call,
+        shown: &[bool],
+        waiting: Waiting,
+    ) -> Result<Vec<T>> {
+        let mut corners = vec![self.layout.clone()];
+        let abbreviated: Vec<usize> = (0..shown.len()).filter(|axis| shown[*axis]).collect();
+        for axis in &abbreviated {
+            let last = (self.shape()[*axis] - EDGE) as i64;
+            let both = |it: Layout| [0, last].map(|first| it.slice(*axis, first, 1, EDGE));
+            corners = corners.into_iter().flat_map(both).collect();
+        }
+        let mut parts = Vec::with_capacity(corners.len());
+        for corner in corners {
+            parts.push(self.with_layout(corner).read_by::<T>(call, waiting).await?);
+        }
+        // Joins pairs along the last abbreviated axis, then along those before it.
+        for axis in abbreviated.iter().rev() {
+            let outer: usize = self.shape()[..*axis]
+                .iter()
+                .zip(shown)
+                .map(|(size, shown)| if *shown { EDGE } else { *size })
+                .product();
+            parts = parts.chunks_exact(2).map(|pair| joined(pair, outer)).collect();
+        }
+        Ok(parts.pop().unwrap_or_default())
     }
+}
+
+/// Joins two parts of as many rows.
+fn joined<T: Element>(pair: &[Vec<T>], rows: usize) -> Vec<T> {
+    let columns = (pair[0].len() / rows.max(1)).max(1);
+    let rows = pair[0].chunks(columns).zip(pair[1].chunks(columns));
+    rows.flat_map(|(first, last)| [first, last].concat()).collect()
 }
 
 /// Pads texts on the left to equal width, except for a single number.

@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use scry_gpu::UntypedBuffer;
+use scry_gpu::{Buffer, UntypedBuffer};
 
 use super::Tensor;
 use super::apply;
@@ -12,6 +12,7 @@ use crate::expr::Expression;
 use crate::op::{Address, Computed, Op, Part, View};
 use crate::shape::{Layout, check_count};
 use crate::stored::{Computation, Stored};
+use crate::waiting::{Waiting, now};
 
 /// One part of an index. Conversions make it of numbers, ranges, tensors, [`step`],
 /// [`Ellipsis`] and [`NewAxis`].
@@ -272,9 +273,35 @@ impl Tensor {
     #[track_caller]
     pub fn i(&self, index: impl IntoIndices) -> Result<Self> {
         let call = Call::new("Tensor::i");
-        self.in_scope(|| {
+        now(self.indexed(call, index.into_indices(), Waiting::Blocking))
+    }
+
+    /// Async form of [`i`](Self::i), for masks: others wait for nothing.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::arange(24, DType::I32, &gpu)?;
+    /// assert_eq!(*x.i_async(&x.ge(22)?).await?.shape(), [2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::i`].
+    #[track_caller]
+    pub fn i_async<I: IntoIndices>(&self, index: I) -> impl Future<Output = Result<Self>> + use<I> {
+        let call = Call::new("Tensor::i_async");
+        let (tensor, index) = (self.clone(), index.into_indices());
+        async move { tensor.indexed(call, index, Waiting::Awaiting).await }
+    }
+
+    async fn indexed(&self, call: Call, index: Vec<Index>, waiting: Waiting) -> Result<Self> {
+        let indexed = async {
             call.check_dtype(self.dtype(), ELEMENTS)?;
-            let parts = with_ellipsis(call, index.into_indices(), self.rank())?;
+            let parts = with_ellipsis(call, index, self.rank())?;
             // The tensors with the axis of the view that each begins at.
             let (mut tensors, mut views) = (Vec::new(), Vec::new());
             for part in &parts {
@@ -296,19 +323,31 @@ impl Tensor {
             if tensors.is_empty() {
                 return Ok(view);
             }
-            let (view, tensors) = view.without_masks(call, tensors)?;
-            let (axis, gathered) = view.selected(call, &tensors)?;
-            let rank = gathered.rank() + tensors.len() - view.rank();
-            if is_split(&parts) { gathered.with_first(call, axis, rank) } else { Ok(gathered) }
-        })
+            let (view, tensors) = view.without_masks(call, tensors, waiting).await?;
+            let is_split = is_split(&parts);
+            let is_recorded =
+                view.node().is_some() || tensors.iter().any(|(_, it)| it.node().is_some());
+            let gathered = move || {
+                let (axis, gathered) = view.selected(call, &tensors)?;
+                let rank = gathered.rank() + tensors.len() - view.rank();
+                if is_split { gathered.with_first(call, axis, rank) } else { Ok(gathered) }
+            };
+            match is_recorded {
+                true => gathered(),
+                false => waiting.compile(call, self.device(), gathered).await,
+            }
+        };
+        let result = indexed.await;
+        Self::scoped(&[self], result)
     }
 
     /// Returns a view in which the axes of each mask are one, and the tensors with the positions
     /// that masks select, each with its axis.
-    fn without_masks(
+    async fn without_masks(
         self,
         call: Call,
         tensors: Vec<(usize, &Self)>,
+        waiting: Waiting,
     ) -> Result<(Self, Vec<(usize, Self)>)> {
         let (mut view, mut merged, mut found) = (self, 0, Vec::new());
         for (axis, tensor) in tensors {
@@ -327,7 +366,7 @@ impl Tensor {
                 return Err(call.shape_error(&[view.shape(), mask], problem, help));
             }
             view = view.view(call, View::Merge { axis, count })?;
-            found.push((axis, tensor.selected_positions(call)?));
+            found.push((axis, tensor.selected_positions(call, waiting).await?));
             merged += count - 1;
         }
         Ok((view, found))
@@ -354,12 +393,30 @@ impl Tensor {
     }
 
     /// Returns the positions in row-major order where a mask is true.
-    fn selected_positions(&self, call: Call) -> Result<Self> {
+    async fn selected_positions(&self, call: Call, waiting: Waiting) -> Result<Self> {
         if self.node().is_some() {
             let problem = "how many elements a mask selects is not known in a graph";
             let help = "choose between values with `where_`, or select with indices";
             return Self::scoped(&[self], Err(call.error(ErrorKind::Graph, problem, help)));
         }
+        let (mask, device) = (self.clone(), self.device());
+        let submitted = move || mask.submit_selection(call);
+        let (chosen, found) = waiting.compile(call, device, submitted).await?;
+        let found = match found {
+            None => 0,
+            Some(found) => {
+                let bytes = waiting.download(call, &found.untyped()).await?;
+                u32::from_ne_bytes(bytes[..].try_into().unwrap_or_default())
+            }
+        };
+        let layout = Layout::contiguous([found as usize].into());
+        let runtime = self.runtime().clone();
+        Ok(Stored { runtime, buffer: chosen, layout, dtype: DType::U32 }.into())
+    }
+
+    /// Submits the selection of the positions where a mask is true. Returns their buffer, and that
+    /// of their number unless there are none.
+    fn submit_selection(&self, call: Call) -> Result<(UntypedBuffer, Option<Buffer<u32>>)> {
         let count = check_count(call, self.shape(), DType::U32)?;
         let flags = self.cast(DType::U32)?;
         let (runtime, flags) = (self.runtime(), flags.stored(call)?);
@@ -369,21 +426,18 @@ impl Tensor {
         let shape = [count as usize].into();
         let all = Computation { map: &map, shape, operands, gathered: None, arguments: &[] }
             .run(call, runtime)?;
-        let select = || -> scry_gpu::Result<(UntypedBuffer, u32)> {
+        let select = || -> scry_gpu::Result<(UntypedBuffer, Option<Buffer<u32>>)> {
             let (device, words) = (runtime.device(), scry_gpu::DType::U32);
             let chosen = device.alloc_untyped(words, count as usize)?;
             if count == 0 {
-                return Ok((chosen, 0));
+                return Ok((chosen, None));
             }
             let found = device.alloc::<u32>(1)?;
             let (all, flags) = (all.buffer.view_as(words)?, flags.buffer.view_as(words)?);
             runtime.library().compact(&all, &flags, &chosen, &found)?.run()?;
-            Ok((chosen, found.get(0)?))
+            Ok((chosen.view_as(None)?, Some(found)))
         };
-        let (buffer, found) = select().map_err(|error| call.gpu(error))?;
-        let buffer = buffer.view_as(None).map_err(|error| call.gpu(error))?;
-        let layout = Layout::contiguous([found as usize].into());
-        Ok(Stored { runtime: runtime.clone(), buffer, layout, dtype: DType::U32 }.into())
+        select().map_err(|error| call.gpu(error))
     }
 
     /// Returns a view in which `count` axes from `axis` on are the first.

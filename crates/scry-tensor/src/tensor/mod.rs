@@ -3,6 +3,7 @@
 mod apply;
 mod create;
 mod display;
+mod futures;
 mod import;
 mod index;
 #[cfg(feature = "ndarray")]
@@ -33,7 +34,8 @@ pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, StepRange, step};
 ///
 /// A tensor is immutable, cheap to clone, and usable from any thread. Operations are queued and
 /// return at once; [`to_vec`](Self::to_vec), [`item`](Self::item), printing, and
-/// [`to`](Self::to) another device wait for the results that they read. Views, such as
+/// [`to`](Self::to) another device wait for the results that they read, and have
+/// [async forms](crate::guide::async_tensors). Views, such as
 /// [`permute`](Self::permute), share the elements of the tensor that they are made of.
 ///
 /// A tensor of a [`Graph`](crate::Graph) is one of its nodes: operations on it record nodes, and

@@ -5,11 +5,12 @@ use std::future::Future;
 use scry_gpu::{Device, UntypedBuffer};
 
 use super::Tensor;
+use super::create::Upload;
 use crate::element::{self, Element};
 use crate::error::{Call, ErrorKind, Result};
-use crate::runtime::Runtime;
 use crate::shape::{Layout, check_count};
 use crate::stored::Stored;
+use crate::waiting::{Waiting, now};
 
 /// Reading and copying.
 impl Tensor {
@@ -31,12 +32,12 @@ impl Tensor {
     /// of more than 2³² - 1 elements; [`ErrorKind::Gpu`].
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.read(Call::new("Tensor::to_vec"))
+        let call = Call::new("Tensor::to_vec");
+        self.stored(call)?.read(call)
     }
 
-    /// Returns all elements in row-major order, as [`to_vec`](Self::to_vec) does, without blocking
-    /// a thread while the device computes them. The first copy of a strided view of an element type
-    /// compiles a kernel when the function is called.
+    /// Async form of [`to_vec`](Self::to_vec): reads the elements after all work that was submitted
+    /// before the future is first polled.
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -54,14 +55,8 @@ impl Tensor {
     #[track_caller]
     pub fn to_vec_async<T: Element>(&self) -> impl Future<Output = Result<Vec<T>>> + use<T> {
         let call = Call::new("Tensor::to_vec_async");
-        let part = self.stored(call).and_then(|stored| stored.part::<T>(call));
-        async move {
-            let bytes = match part? {
-                None => Vec::new(),
-                Some(part) => part.download_bytes_async().await.map_err(|error| call.gpu(error))?,
-            };
-            Ok(element::from_bytes(&bytes))
-        }
+        let stored = self.stored(call).cloned();
+        async move { stored?.read_by(call, Waiting::Awaiting).await }
     }
 
     /// Returns the only element. Waits for the work that computes it.
@@ -79,9 +74,33 @@ impl Tensor {
     /// [`Tensor::to_vec`].
     #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
-        let call = Call::new("Tensor::item");
-        let shape = self.shape();
+        now(self.only(Call::new("Tensor::item"), Waiting::Blocking))
+    }
+
+    /// Async form of [`item`](Self::item).
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert_eq!(Tensor::new([1.5f32, 2.0], &gpu)?.sum(..)?.item_async::<f32>().await?, 3.5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::item`].
+    #[track_caller]
+    pub fn item_async<T: Element>(&self) -> impl Future<Output = Result<T>> + use<T> {
+        let (call, tensor) = (Call::new("Tensor::item_async"), self.clone());
+        async move { tensor.only(call, Waiting::Awaiting).await }
+    }
+
+    /// Returns the only element.
+    async fn only<T: Element>(&self, call: Call, waiting: Waiting) -> Result<T> {
         let several = || {
+            let shape = self.shape();
             let problem = format!("{shape} has {} elements, not 1", self.numel());
             let help = "select an element with `i`, or read all with `to_vec`";
             call.shape_error(&[shape], problem, help)
@@ -89,7 +108,7 @@ impl Tensor {
         if self.numel() != 1 {
             return Err(several());
         }
-        self.read(call)?.pop().ok_or_else(several)
+        self.stored(call)?.read_by(call, waiting).await?.pop().ok_or_else(several)
     }
 
     /// Returns the same elements in row-major order without gaps: the tensor itself if it is
@@ -132,7 +151,31 @@ impl Tensor {
     /// As [`Tensor::contiguous`].
     #[track_caller]
     pub fn to(&self, device: &Device) -> Result<Self> {
-        let call = Call::new("Tensor::to");
+        now(self.on(Call::new("Tensor::to"), device, Waiting::Blocking))
+    }
+
+    /// Async form of [`to`](Self::to).
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let (first, second) = (Device::open("cpu")?, Device::open("cpu")?);
+    /// let x = Tensor::new([1.0f32, 2.0], &first)?.to_async(&second).await?;
+    /// assert_eq!(x.add(1.0)?.to_vec_async::<f32>().await?, [2.0, 3.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::to`].
+    #[track_caller]
+    pub fn to_async(&self, device: &Device) -> impl Future<Output = Result<Self>> + use<> {
+        let (call, tensor, device) = (Call::new("Tensor::to_async"), self.clone(), device.clone());
+        async move { tensor.on(call, &device, Waiting::Awaiting).await }
+    }
+
+    async fn on(&self, call: Call, device: &Device, waiting: Waiting) -> Result<Self> {
         let stored = self.stored(call)?;
         if self.device() == device {
             return Ok(self.clone());
@@ -144,36 +187,64 @@ impl Tensor {
                     Layout { shape: ().into(), strides: vec![], offset: stored.layout.offset };
                 (stored.with_layout(one), Layout::repeated(self.shape().clone()))
             }
-            _ => (stored.contiguous(call)?, Layout::contiguous(self.shape().clone())),
+            _ => {
+                let packed = stored.contiguous_by(call, waiting).await?;
+                (packed, Layout::contiguous(self.shape().clone()))
+            }
         };
-        let mut bytes = source.bytes(call)?;
+        let mut bytes = source.bytes(call, waiting).await?;
         bytes.resize(bytes.len().next_multiple_of(4), 0);
-        let runtime = Runtime::of(device).map_err(|error| call.gpu(error))?;
-        let buffer = device.upload_bytes(None, &bytes).map_err(|error| call.gpu(error))?;
-        Ok(Stored { runtime, buffer, layout, dtype: self.dtype() }.into())
-    }
-
-    /// Returns the elements for a call.
-    pub(crate) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
-        self.stored(call)?.read(call)
+        Upload { call, bytes: bytes.into(), layout, dtype: self.dtype() }.to(device, waiting).await
     }
 }
 
 impl Stored {
     /// Returns the elements in row-major order.
     pub(crate) fn read<T: Element>(&self, call: Call) -> Result<Vec<T>> {
-        match self.part::<T>(call)? {
-            None => Ok(Vec::new()),
-            Some(part) => {
-                let bytes = part.download_bytes().map_err(|error| call.gpu(error))?;
-                Ok(element::from_bytes(&bytes))
+        now(self.read_by(call, Waiting::Blocking))
+    }
+
+    /// Returns the elements in row-major order.
+    pub(crate) async fn read_by<T: Element>(&self, call: Call, waiting: Waiting) -> Result<Vec<T>> {
+        self.check_element::<T>(call)?;
+        let packed = match self.contiguous_by(call, waiting).await {
+            // A view that no launch copies, because each part is all over a large buffer.
+            Err(error) if error.kind() == ErrorKind::TooLarge => {
+                check_count(call, self.shape(), self.dtype)?;
+                let bytes = waiting.download(call, &self.buffer).await?;
+                return Ok(element::from_bytes(&self.gathered(&bytes)));
             }
+            packed => packed?,
+        };
+        match packed.slice(call)? {
+            None => Ok(Vec::new()),
+            Some(part) => Ok(element::from_bytes(&waiting.download(call, &part).await?)),
         }
     }
 
-    /// Returns the bytes of the elements in row-major order, copied if necessary; `None` if there
-    /// are none.
-    fn part<T: Element>(&self, call: Call) -> Result<Option<UntypedBuffer>> {
+    /// Returns the bytes of the elements in row-major order, of those of the whole buffer.
+    fn gathered(&self, bytes: &[u8]) -> Vec<u8> {
+        let size = self.dtype.size();
+        let axes = self.shape().iter().zip(&self.layout.strides);
+        let starts = axes.fold(vec![self.layout.offset], |starts, (count, stride)| {
+            let along = |start: i64| (0..*count as i64).map(move |at| start + at * stride);
+            starts.into_iter().flat_map(along).collect()
+        });
+        let element = |start: i64| &bytes[start as usize * size..][..size];
+        starts.into_iter().flat_map(element).copied().collect()
+    }
+
+    /// Returns the same elements in row-major order without gaps, copied if necessary.
+    async fn contiguous_by(&self, call: Call, waiting: Waiting) -> Result<Self> {
+        if self.needs_no_copy() {
+            return Ok(self.clone());
+        }
+        let source = self.clone();
+        waiting.compile(call, self.runtime.device(), move || source.copied(call)).await
+    }
+
+    /// Checks that the elements are read as what they are.
+    fn check_element<T: Element>(&self, call: Call) -> Result<()> {
         if T::DTYPE != self.dtype {
             let (own, asked) = (self.dtype, T::DTYPE);
             let help = match own.is_quantized() {
@@ -183,16 +254,18 @@ impl Stored {
             let problem = format!("the elements are {own}, not {asked}");
             return Err(call.error(ErrorKind::DType, problem, help));
         }
-        self.contiguous(call)?.slice(call)
+        Ok(())
     }
 
     /// Downloads the bytes of contiguous elements.
-    fn bytes(&self, call: Call) -> Result<Vec<u8>> {
+    async fn bytes(&self, call: Call, waiting: Waiting) -> Result<Vec<u8>> {
         if self.dtype.is_quantized() {
-            return self.buffer.download_bytes().map_err(|error| call.gpu(error));
+            return waiting.download(call, &self.buffer).await;
         }
-        let bytes = self.slice(call)?.map(|part| part.download_bytes());
-        bytes.unwrap_or(Ok(Vec::new())).map_err(|error| call.gpu(error))
+        match self.slice(call)? {
+            None => Ok(Vec::new()),
+            Some(part) => waiting.download(call, &part).await,
+        }
     }
 
     /// Returns the bytes of contiguous elements; `None` if there are none.

@@ -184,6 +184,37 @@ impl Device {
         confirmed(offload(compile).await).await.in_function(FUNCTION)
     }
 
+    /// Runs work of the host that blocks, such as compiling many kernels, on the threads of the
+    /// async methods. Where there are no threads, as in a browser, it runs in the first poll: there
+    /// it must not wait for the device. Work that has begun continues after the future is dropped.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// pollster::block_on(async {
+    ///     let gpu = Device::open("cpu")?;
+    ///     let sizes = [64u32, 128];
+    ///     let source = |size| format!("@compute @workgroup_size({size}) fn main() {{}}");
+    ///     let compiled = gpu.offload_async(move |gpu| sizes.map(|it| gpu.compile(&source(it))));
+    ///     for (kernel, size) in compiled.await.into_iter().zip(sizes) {
+    ///         assert_eq!(kernel?.workgroup_size(), [size, 1, 1]);
+    ///     }
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If the work does.
+    pub async fn offload_async<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> T {
+        let device = self.clone();
+        offload(move || work(&device)).await
+    }
+
     /// Completes when the device accepts another submission without waiting.
     ///
     /// At most 256 submissions are unfinished at once; a call that submits one more waits for the

@@ -356,7 +356,7 @@ mod tests {
         for n in 0.. {
             let plan = FaultPlan::new(Fault::DriverError, n);
             let inner = Box::new(NullDriver::new(info.clone(), Arc::default()));
-            let driver = FaultDriver { inner, plan: plan.clone() };
+            let driver = FaultDriver::new(inner, &plan);
             let result = compute(&driver, &|job| driver.compile(job), product);
             if !plan.has_failed() {
                 break;

@@ -74,3 +74,37 @@ fn lost_device_fails_the_run() {
     let again = compiled.run(&[("x", &data)]).and_then(|out| out[0].to_vec::<f32>());
     assert_eq!(again.unwrap_err().kind(), ErrorKind::Gpu);
 }
+
+#[test]
+fn errors_name_the_scope() {
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [2, 3]));
+    let whole = ok(g.input_with_dtype("whole", [2, 3], DType::I32));
+    let stored = ok(Tensor::ones([4, 4], DType::F32, &gpu));
+    let _scope = g.scope("layer.7");
+    let calls = [
+        ("cast", x.cast(DType::Q4_0)),
+        ("index_select", x.index_select(0, &whole)),
+        ("index_select of a tensor", stored.index_select(0, &whole)),
+        ("index_select along", x.index_select(5, &whole)),
+        ("gather", x.gather(0, &x)),
+        ("embedding", x.embedding(&x)),
+        ("index_add", x.index_add(0, &whole, &x)),
+        ("scatter_add", x.scatter_add(0, &x, &x)),
+        ("dot", x.dot(&x)),
+        ("einsum", x.einsum("ab,bc", &stored)),
+        ("pairwise_distances", whole.pairwise_distances(&whole, scry_tensor::Metric::Cosine)),
+        ("mse_loss", whole.mse_loss(&whole)),
+        ("cross_entropy", x.cross_entropy(&x)),
+        ("rand_like", whole.rand_like(1)),
+        ("randn_like", whole.randn_like(1)),
+        ("dropout", x.dropout(2.0, 1)),
+        ("matmul", x.matmul(&x)),
+        ("linear", whole.linear(&x, None)),
+    ];
+    for (name, result) in calls {
+        let error = result.expect_err(name);
+        assert_eq!(error.scope(), "layer.7", "{name}: {error}");
+    }
+}

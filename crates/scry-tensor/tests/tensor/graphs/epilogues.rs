@@ -67,13 +67,14 @@ fn layers_agree_with_operations() {
 /// Shapes for which the kernel library has other variants. The comparison of the elements, on the
 /// host, takes most of the time.
 #[test]
-#[ignore = "large: for GPUs"]
+#[ignore = "takes minutes"]
 fn large_layers_agree_with_operations() {
     on_each_device(|gpu| {
-        if gpu.info().kind == DeviceKind::Software {
-            return;
+        // A software Vulkan driver needs minutes for the large matrices.
+        let is_software = gpu.info().kind == DeviceKind::Software;
+        if !is_software {
+            check(gpu, DType::BF16, 1, [2560, 9728], false);
         }
-        check(gpu, DType::BF16, 1, [2560, 9728], false);
         check(gpu, DType::BF16, 64, [512, 1024], true);
         check(gpu, DType::F16, 64, [512, 1024], false);
     });

@@ -5,7 +5,7 @@ mod epilogues;
 mod kernels;
 mod numbers;
 mod plans;
-mod random;
+pub mod random;
 mod recording;
 mod replays;
 mod rows;

@@ -64,7 +64,7 @@ pub struct Input {
 }
 
 impl Input {
-    fn elements(&self, gpu: &Device) -> Tensor {
+    pub fn elements(&self, gpu: &Device) -> Tensor {
         let floats = input(&self.shape, self.seed, gpu);
         match self.dtype {
             // Whether negative numbers wrap depends on the device.
@@ -176,9 +176,18 @@ pub fn input(shape: &[usize], seed: u64, gpu: &Device) -> Tensor {
 /// Draws a program. Its operations are computed one by one meanwhile, and those that fail are left
 /// out, so that it fits its shapes.
 pub fn program(seed: u64, gpu: &Device) -> (Program, Vec<Tensor>) {
+    program_of(seed, gpu, [1, 2, 3, 4, 5, 8], 5000)
+}
+
+/// Draws a program of inputs with these sizes, and results of at most a number of elements.
+pub fn program_of(
+    seed: u64,
+    gpu: &Device,
+    sizes: [usize; 6],
+    max_elements: usize,
+) -> (Program, Vec<Tensor>) {
     let mut random = Random::new(seed);
     let mut program = Program { inputs: Vec::new(), actions: Vec::new(), outputs: Vec::new() };
-    let sizes = [1, 2, 3, 4, 5, 8];
     let mut tensors = Vec::new();
     for _ in 0..1 + random.below(3) {
         let rank = random.below(4);
@@ -200,7 +209,7 @@ pub fn program(seed: u64, gpu: &Device) -> (Program, Vec<Tensor>) {
         }
         let action = action(&mut random, &tensors);
         if let Ok(result) = action.apply(&tensors)
-            && result.numel() <= 5000
+            && result.numel() <= max_elements
         {
             tensors.push(result);
             program.actions.push(action);
@@ -271,7 +280,7 @@ fn action(random: &mut Random, tensors: &[Tensor]) -> Action {
 }
 
 /// Compares results; the same bits, or two NaN.
-fn assert_same(found: &Tensor, wanted: &Tensor, what: &str) {
+pub fn assert_same(found: &Tensor, wanted: &Tensor, what: &str) {
     let (found, wanted) = (Host::download(found), Host::download(wanted));
     assert_eq!((found.dtype, &found.shape), (wanted.dtype, &wanted.shape), "{what}");
     for (n, pair) in found.values.iter().zip(&wanted.values).enumerate() {
@@ -287,7 +296,7 @@ fn assert_same(found: &Tensor, wanted: &Tensor, what: &str) {
 }
 
 /// Adds an input to a graph.
-fn node(g: &Graph, n: usize, input: &Input, shape: DimShape) -> Result<Tensor> {
+pub fn node(g: &Graph, n: usize, input: &Input, shape: DimShape) -> Result<Tensor> {
     g.input_with_dtype(&n.to_string(), shape, input.dtype)
 }
 

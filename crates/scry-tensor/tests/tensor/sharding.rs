@@ -1,0 +1,209 @@
+//! Tensors above the limit of a binding: the same bits, computed by several launches, or a named
+//! rejection.
+
+use scry_gpu::Device;
+use scry_gpu::testing::open_with_limits;
+use scry_tensor::{DType, ErrorKind, Fusion, Graph, Plan, Tensor};
+
+use crate::graphs::random::{Program, assert_same, node, program_of};
+use crate::support::{cpu, ok};
+
+/// The most bytes of a binding of random programs.
+const LIMIT: u64 = 2048;
+
+/// The most elements of a tensor of random programs.
+const MAX_ELEMENTS: usize = 8000;
+
+/// Opens a device that binds at most this many bytes, in buffers of at most 16 times as many.
+fn limited(selector: &str, bytes: u64) -> Device {
+    open_with_limits(selector, |limits| {
+        limits.max_storage_binding_size = bytes;
+        limits.max_buffer_size = 16 * bytes;
+    })
+    .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What became of a program on a device with limits.
+#[derive(Default, Debug)]
+struct Outcome {
+    /// Kernels of several launches.
+    split: usize,
+    /// Programs that were rejected, of which parts were computed.
+    rejected: usize,
+    computed: usize,
+}
+
+fn compile(program: &Program, gpu: &Device, fusion: Fusion) -> scry_tensor::Result<Plan> {
+    let g = ok(Graph::new(gpu));
+    g.set_fusion(fusion);
+    let inputs = program.inputs.iter().enumerate();
+    let mut nodes: Vec<Tensor> =
+        inputs.map(|(n, it)| ok(node(&g, n, it, it.shape.clone().into()))).collect();
+    for action in &program.actions {
+        nodes.push(ok(action.apply(&nodes)));
+    }
+    let outputs: Vec<Tensor> = program.outputs.iter().map(|n| nodes[*n].clone()).collect();
+    g.compile(&outputs)
+}
+
+/// Checks that an error names what is rejected, and the limit.
+fn assert_rejection(error: &scry_tensor::Error, seed: u64) {
+    let text = error.to_string();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "seed {seed}: {text}");
+    let limits = [format!("binds at most {LIMIT}"), format!("at most {}", 16 * LIMIT)];
+    assert!(limits.iter().any(|limit| text.contains(limit)), "seed {seed}: {text}");
+    assert!(text.contains(" bytes in memory") && !error.help().is_empty(), "seed {seed}: {text}");
+}
+
+/// Compares a program's plan on a device with limits with that on one without.
+fn compare(seed: u64, gpu: &Device, whole: &Device, fusion: Fusion, outcome: &mut Outcome) {
+    let (program, _) = program_of(seed, whole, [1, 8, 16, 32, 32, 50], MAX_ELEMENTS);
+    // Larger ones are above the limit of a buffer, and smaller ones are not split.
+    let counts = || program.inputs.iter().map(|it| it.shape.iter().product::<usize>());
+    if counts().any(|it| it > MAX_ELEMENTS) || counts().all(|it| it as u64 * 4 <= LIMIT) {
+        return;
+    }
+    let mut program = program;
+    let found = loop {
+        match compile(&program, gpu, fusion) {
+            Ok(plan) => break plan,
+            Err(error) => {
+                assert_rejection(&error, seed);
+                outcome.rejected += 1;
+            }
+        }
+        // Without the last operation, which is the one that is rejected or uses it.
+        if program.actions.pop().is_none() {
+            return;
+        }
+        program.outputs = vec![program.inputs.len() + program.actions.len() - 1];
+    };
+    let what = format!("seed {seed}, {fusion:?}: {program:?}");
+    let wanted = ok(compile(&program, whole, fusion));
+    let report = ok(found.explain());
+    outcome.split += report.kernels.iter().filter(|kernel| kernel.launches > 1).count();
+    assert!(report.arenas.iter().all(|bytes| *bytes <= 16 * LIMIT), "{what}");
+    let run = |plan: &Plan, gpu: &Device| {
+        let names: Vec<String> = plan.input_names().map(str::to_owned).collect();
+        let tensors: Vec<Tensor> = names
+            .iter()
+            .map(|name| program.inputs[name.parse::<usize>().expect("a number")].elements(whole))
+            .map(|input| ok(input.to(gpu)))
+            .collect();
+        let inputs: Vec<(&str, &Tensor)> =
+            names.iter().zip(&tensors).map(|(name, it)| (name.as_str(), it)).collect();
+        // The second run records, the third one replays.
+        (0..3).map(|_| ok(plan.run(&inputs))).next_back().unwrap_or_default()
+    };
+    for (found, wanted) in run(&found, gpu).iter().zip(run(&wanted, whole)) {
+        assert_same(found, &wanted, &what);
+    }
+    outcome.computed += 1;
+}
+
+#[test]
+fn split_plans_compute_the_same_bits() {
+    let (gpu, whole) = (limited("cpu", LIMIT), cpu());
+    for fusion in [Fusion::None, Fusion::Exact, Fusion::Full] {
+        let mut outcome = Outcome::default();
+        for seed in 0..100 {
+            compare(seed, &gpu, &whole, fusion, &mut outcome);
+        }
+        eprintln!("{fusion:?}: {outcome:?}");
+        assert!(outcome.split >= 10 && outcome.computed >= 10, "{fusion:?}: {outcome:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_thousand_split_plans_compute_the_same_bits() {
+    let (gpu, whole) = (limited("cpu", LIMIT), cpu());
+    for fusion in [Fusion::None, Fusion::Exact, Fusion::Full] {
+        let mut outcome = Outcome::default();
+        (100..1100).for_each(|seed| compare(seed, &gpu, &whole, fusion, &mut outcome));
+        assert!(outcome.split >= 200 && outcome.computed >= 200, "{fusion:?}: {outcome:?}");
+    }
+}
+
+#[test]
+fn eager_operations_are_split() {
+    let (gpu, whole) = (limited("cpu", 65536), cpu());
+    let on = |gpu: &Device| {
+        let x = ok(Tensor::arange(3 * 100 * 80, DType::F32, gpu));
+        let x = ok(ok(x.reshape([3, 100, 80])).mul(1e-3));
+        let weights = ok(Tensor::randn([80, 64], 3, DType::F32, gpu));
+        vec![
+            ok(x.exp()),
+            ok(ok(x.permute(&[0, 2, 1])).add(1.0)),
+            ok(x.softmax(-1)),
+            ok(x.sum(-1)),
+            ok(x.argmax(-1)),
+            ok(x.matmul(&weights)),
+            ok(x.cast(DType::F16)),
+            ok(x.flip(..)),
+            ok(x.dropout(0.5, 7)),
+            ok(x.cumsum(-1)),
+            ok(ok(x.gt(5.0)).contiguous()),
+            ok(x.tril(1)),
+        ]
+    };
+    for (n, (found, wanted)) in on(&gpu).iter().zip(on(&whole)).enumerate() {
+        assert_same(found, &wanted, &format!("operation {n}"));
+    }
+}
+
+#[test]
+fn views_that_no_launch_copies_are_read() {
+    let gpu = limited("cpu", 65536);
+    let x = ok(ok(Tensor::arange(500 * 130, DType::I32, &gpu)).reshape([500, 130]));
+    let view = ok(ok(x.flip(0)).t());
+    let read = ok(view.to_vec::<i32>());
+    let wanted = (0..130).flat_map(|column| (0..500).rev().map(move |row| row * 130 + column));
+    assert!(read.into_iter().eq(wanted));
+    let error = view.add(1).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::TooLarge, "Tensor::add"));
+}
+
+#[test]
+fn report_has_the_launches_of_a_kernel() {
+    let gpu = limited("cpu", 65536);
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [512, 128]));
+    let plan = ok(g.compile(&[ok(ok(x.exp()).softmax(-1)), ok(x.square())]));
+    let report = ok(plan.explain());
+    assert!(report.kernels.iter().all(|kernel| kernel.launches == 4), "{report}");
+    let text = report.to_string();
+    assert!(text.contains("in 4 launches of parts): Tensor::square"), "{text}");
+}
+
+#[test]
+fn operations_that_cannot_be_split_are_rejected() {
+    let gpu = limited("cpu", 65536);
+    let g = ok(Graph::new(&gpu));
+    let (x, indices) =
+        (ok(g.input("x", [512, 128])), ok(g.input_with_dtype("at", [4], DType::U32)));
+    let _scope = g.scope("table");
+    let error = g.compile(&[ok(x.index_select(0, &indices))]).map(drop).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::TooLarge, "Tensor::index_select"));
+    assert_eq!(error.scope(), "table");
+    let text = error.to_string();
+    assert!(text.contains("an operand has 262144 bytes in memory, but "), "{text}");
+    assert!(text.contains("binds at most 65536; help: "), "{text}");
+}
+
+#[test]
+fn arenas_are_not_above_the_largest_buffer() {
+    let gpu = limited("cpu", 65536);
+    let g = ok(Graph::new(&gpu));
+    let x = ok(g.input("x", [64, 1024]));
+    // Each is 256 KiB, and all are needed at the end: more than the 1 MiB of a buffer.
+    let parts: Vec<Tensor> = (1..8).map(|n| ok(ok(x.add(n)).cumsum(-1))).collect();
+    let mut sum = parts[0].clone();
+    for part in &parts[1..] {
+        sum = ok(ok(sum.cumsum(-1)).add(part));
+    }
+    let plan = ok(g.compile(&[sum.clone()]));
+    let report = ok(plan.explain());
+    assert!(report.peak > 1 << 20, "{report}");
+    assert!(report.arenas.iter().all(|bytes| *bytes <= 1 << 20), "{report}");
+}
