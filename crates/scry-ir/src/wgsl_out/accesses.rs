@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::kir::{AddressSpace, Inst, Kir, Place, Stmt, Type, for_each_stmt};
+use crate::kir::{AddressSpace, AtomicOp, Inst, Kir, Place, Stmt, Type, for_each_stmt};
 
 /// How memory is accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) enum AccessKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     pub(super) kind: AccessKind,
+    /// Whether it is an atomic minimum or maximum, which depends on the sign of the type.
+    pub(super) is_ordered: bool,
     pub(super) place: Place,
     pub(super) ty: Type,
     pub(super) count: u32,
@@ -62,8 +64,10 @@ impl Accesses {
             Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
                 self.add(AccessKind::Load, fold_index(kir, place), ty, count.into());
             }
-            Inst::Atomic { place, .. } => {
-                self.add(AccessKind::Atomic, fold_index(kir, place), ty, 1)
+            Inst::Atomic { op, place, .. } => {
+                let is_ordered = matches!(op, AtomicOp::Min | AtomicOp::Max);
+                let (kind, place) = (AccessKind::Atomic, fold_index(kir, place));
+                self.push(Access { kind, is_ordered, place, ty, count: 1 });
             }
             Inst::ArrayLength { binding, offset, stride } => {
                 self.lengths.push((binding, offset, stride));
@@ -73,8 +77,11 @@ impl Accesses {
     }
 
     fn add(&mut self, kind: AccessKind, place: Place, ty: Type, count: u32) {
-        let access = Access { kind, place, ty, count };
-        self.by_space.entry(place.space).or_default().push(access);
+        self.push(Access { kind, is_ordered: false, place, ty, count });
+    }
+
+    fn push(&mut self, access: Access) {
+        self.by_space.entry(access.place.space).or_default().push(access);
     }
 
     /// Returns the accesses to an address space.

@@ -2,6 +2,7 @@
 
 use super::Emitter;
 use super::declarations::{Elements, Shape};
+use super::fields::COMPONENTS;
 use crate::ShaderError;
 use crate::kir::{AddressSpace, Place};
 
@@ -12,9 +13,6 @@ pub(super) struct Index {
     scale: u32,
     add: u64,
 }
-
-/// The names of a vector's components.
-pub(super) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 impl Index {
     /// Creates an index from an expression.
@@ -56,7 +54,7 @@ impl Index {
 impl Emitter<'_> {
     /// Returns the index of a place in units of `unit` bytes, of which its offset and stride are
     /// multiples.
-    pub(super) fn index(&mut self, place: &Place, unit: u32) -> Index {
+    pub(super) fn index(&self, place: &Place, unit: u32) -> Index {
         let (stride, offset) = (place.stride, u64::from(place.offset));
         let Some(index) = place.index else {
             return Index { base: None, scale: 0, add: offset / u64::from(unit) };
@@ -78,11 +76,16 @@ impl Emitter<'_> {
     ) -> Result<String, ShaderError> {
         let memory =
             self.memory_variable(&Place::new(AddressSpace::Binding(binding), None, 0, 0))?;
-        let Shape::Array(elements) = memory.shape else {
-            return Err(ShaderError::compiler("Kir::to_wgsl: a structure has no length".into()));
+        let unit = match &memory.shape {
+            Shape::Array(elements) => elements.size(),
+            Shape::Records(records) => records.stride,
+            Shape::Fields(_) => {
+                return Err(ShaderError::compiler(
+                    "Kir::to_wgsl: a structure has no length".into(),
+                ));
+            }
         };
         let units = format!("arrayLength(&{})", memory.name);
-        let unit = elements.size();
         if !offset.is_multiple_of(unit) || !stride.is_multiple_of(unit) {
             return Ok(format!("(max({units} * {unit}u, {offset}u) - {offset}u) / {stride}u"));
         }

@@ -1,8 +1,8 @@
 //! Barriers, and loads from workgroup memory with barriers: `workgroupUniformLoad`.
 
 use super::Emitter;
-use super::address::COMPONENTS;
 use super::declarations::Shape;
+use super::fields::COMPONENTS;
 use crate::ShaderError;
 use crate::kir::{Place, Value};
 

@@ -4,7 +4,8 @@ use super::Emitter;
 use super::levels::LevelKind;
 use crate::ShaderError;
 use crate::kir::{
-    Block, Inst, Label, Stmt, Value, any_stmt, exit_condition, needs_barriers, unrolled_loop,
+    Block, Inst, Label, Stmt, UnrolledLoop, Value, any_stmt, exit_condition, needs_barriers,
+    unrolled_loop,
 };
 
 /// The parts of a loop's body for a WGSL loop with `continuing`: `continue` leaves the scope.
@@ -51,8 +52,11 @@ impl Emitter<'_> {
                 self.if_else(*condition, then_block, else_block)
             }
             Stmt::Loop { label, body, .. } => {
-                if unrolled_loop(self.kir, before, *label, body).is_some() {
+                if let Some(unrolled) = unrolled_loop(self.kir, before, *label, body) {
                     self.unrollable.extend(exit_condition(self.kir, *label, body));
+                    if self.hides_loop_bounds && self.can_unroll(*label, body, &unrolled) {
+                        return self.unroll(body, &unrolled);
+                    }
                 }
                 self.loop_statement(*label, body)
             }
@@ -98,6 +102,33 @@ impl Emitter<'_> {
         self.statements(body)?;
         self.body.close("} }");
         self.end_level();
+        Ok(())
+    }
+
+    /// Returns whether a short loop can be written as its iterations: without another exit, and
+    /// without barriers, since `barrier_order.rs` counts each once.
+    fn can_unroll(&self, label: Label, body: &Block, unrolled: &UnrolledLoop) -> bool {
+        let mut prevents = |stmt: &Stmt| match stmt {
+            Stmt::Break(to) => *to == label,
+            Stmt::Barrier(..) => true,
+            Stmt::Let(value) => {
+                matches!(self.kir.inst(*value), Inst::WorkgroupUniformLoad { .. })
+            }
+            _ => false,
+        };
+        let (before, after) = (&body[..unrolled.exit_branch], &body[unrolled.exit_branch + 1..]);
+        !any_stmt(before, &mut prevents) && !any_stmt(after, &mut prevents)
+    }
+
+    /// Writes the iterations of a loop, without the exit test: compilers from which loop bounds are
+    /// hidden would not unroll it.
+    fn unroll(&mut self, body: &Block, unrolled: &UnrolledLoop) -> Result<(), ShaderError> {
+        for _ in 0..unrolled.trip_count {
+            self.body.open("{");
+            self.statements(&body[..unrolled.exit_branch])?;
+            self.statements(&body[unrolled.exit_branch + 1..])?;
+            self.body.close("}");
+        }
         Ok(())
     }
 

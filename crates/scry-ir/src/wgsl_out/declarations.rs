@@ -2,6 +2,7 @@
 
 use super::accesses::{Access, AccessKind, Accesses};
 use super::fields::Field;
+use super::records::Records;
 use crate::kir::{AddressSpace, Array, Buffer, Type};
 use crate::{BindingInfo, BufferBindingType};
 
@@ -17,6 +18,8 @@ pub(super) struct MemoryVariable {
 #[derive(Debug)]
 pub(super) enum Shape {
     Array(Elements),
+    /// A runtime-sized array of structures, or of vectors of three components.
+    Records(Records),
     /// A structure of these fields, by offset.
     Fields(Vec<Field>),
 }
@@ -116,8 +119,14 @@ fn elements_for(ty: Type, accesses: &[Access], permits: impl Fn(u32) -> bool) ->
     let atomics = || accesses.iter().filter(|access| access.kind == AccessKind::Atomic);
     let atomic = atomics().next().is_some() || accesses.iter().any(is_partial_store(ty));
     if atomic {
-        let signed = ty.size() == 4 && atomics().all(|access| access.ty == Type::I32);
-        let ty = if signed && atomics().next().is_some() { Type::I32 } else { Type::U32 };
+        let are_signed = |all: bool| {
+            let mut found = atomics().filter(|it| all || it.is_ordered).peekable();
+            found.peek().is_some() && found.all(|access| access.ty == Type::I32)
+        };
+        // A minimum of the other sign is a loop; other functions do not depend on the sign.
+        let has_order = atomics().any(|access| access.is_ordered);
+        let signed = ty.size() == 4 && are_signed(!has_order);
+        let ty = if signed { Type::I32 } else { Type::U32 };
         return Elements { ty, lanes: 1, atomic, len: None };
     }
     let fits = |lanes: &u32| {

@@ -7,6 +7,9 @@ use crate::{Scalar, ScalarKind, ShaderError, ShaderErrorKind, TypeLayout};
 /// Maximum number of fields; a larger structure becomes an array.
 pub(super) const MAX_FIELDS: usize = 64;
 
+/// The names of a vector's components.
+pub(super) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+
 /// A scalar or vector in a structure.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
@@ -26,13 +29,35 @@ impl Field {
     pub(super) fn scalar_at(fields: &[Self], byte: u32) -> Option<(Type, String)> {
         let field = fields.iter().rev().find(|field| field.offset <= byte)?;
         let i = (byte - field.offset) / field.ty.size();
-        let component = ["x", "y", "z", "w"].get(i as usize)?;
+        let component = COMPONENTS.get(i as usize)?;
         let Field { ty, lanes, .. } = field;
         let mut path = field.path();
         if *lanes > 1 {
             path = format!("{path}.{component}");
         }
         (i < *lanes).then_some((*ty, path))
+    }
+
+    /// Returns the offset of the first byte after the field, without padding.
+    pub(super) fn end(&self) -> u32 {
+        self.offset + self.lanes * self.ty.size()
+    }
+
+    /// Pads the field, the last of its structure, so that the structure has `size` bytes.
+    pub(super) fn pad_to(&mut self, size: u32) {
+        self.padded_size = size - self.offset;
+    }
+
+    /// Splits a vector into scalars, the last of which has its padding.
+    pub(super) fn split(self) -> Vec<Self> {
+        let (unit, lanes) = (self.ty.size(), self.lanes);
+        let component = |(i, component): (u32, &&str)| {
+            let padding = if i + 1 == lanes { self.padded_size - lanes * unit } else { 0 };
+            let name = join_names(&self.name, component);
+            let offset = self.offset + i * unit;
+            Self { name, offset, ty: self.ty, lanes: 1, padded_size: unit + padding }
+        };
+        (0..lanes).zip(&COMPONENTS).map(component).collect()
     }
 
     /// Returns the path of the field, which is appended to the variable's name.

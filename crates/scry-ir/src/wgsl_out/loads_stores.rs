@@ -1,11 +1,11 @@
 //! Loads and stores.
 
 use super::Emitter;
-use super::address::{COMPONENTS, Index};
+use super::address::Index;
 use super::declarations::{Elements, Shape};
-use super::fields::Field;
+use super::fields::{COMPONENTS, Field};
 use crate::ShaderError;
-use crate::kir::{Place, Type, Value};
+use crate::kir::{AddressSpace, Place, Type, Value};
 
 /// A 16-bit half of a word of an array.
 pub(super) struct HalfWord {
@@ -23,9 +23,11 @@ impl Emitter<'_> {
         count: u32,
     ) -> Result<(), ShaderError> {
         let ty = self.kir.ty(first);
+        self.note_local_use(place);
         let memory = self.memory_variable(place)?;
         let elements = match &memory.shape {
             Shape::Array(elements) => *elements,
+            Shape::Records(_) => return self.load_record(first, place, count),
             Shape::Fields(_) => return self.load_fields(first, place, count),
         };
         let name = memory.name.clone();
@@ -140,8 +142,16 @@ impl Emitter<'_> {
     /// Stores contiguous values.
     pub(super) fn store(&mut self, place: &Place, values: &[Value]) -> Result<(), ShaderError> {
         let Some(ty) = values.first().map(|value| self.kir.ty(*value)) else { return Ok(()) };
+        if self.stores_initial_zeros(place, values) {
+            return Ok(());
+        }
+        self.note_local_use(place);
         let memory = self.memory_variable(place)?;
-        let Shape::Array(elements) = memory.shape else { return Err(no_field_error()) };
+        let elements = match &memory.shape {
+            Shape::Array(elements) => *elements,
+            Shape::Records(_) => return self.store_record(place, values),
+            Shape::Fields(_) => return Err(no_field_error()),
+        };
         let name = memory.name.clone();
         if elements.lanes > 1 {
             let index = self.index(place, elements.scalar_size()).element(elements.lanes);
@@ -159,6 +169,20 @@ impl Emitter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a store writes zeros to a local array that still has its initial zeros.
+    fn stores_initial_zeros(&self, place: &Place, values: &[Value]) -> bool {
+        let AddressSpace::Local(local) = place.space else { return false };
+        let is_zero = |value: &Value| self.kir.constant(*value).is_some_and(|it| it.bits == 0);
+        !self.used_locals.contains(&local) && !self.is_in_loop() && values.iter().all(is_zero)
+    }
+
+    /// Records that a local array may have other elements than zeros after an access to it.
+    fn note_local_use(&mut self, place: &Place) {
+        if let AddressSpace::Local(local) = place.space {
+            self.used_locals.insert(local);
+        }
     }
 
     /// Writes a scalar of an array.

@@ -7,6 +7,7 @@ use super::accesses::Accesses;
 use super::declarations::{self, Elements, MemoryVariable, Shape};
 use super::fields::{self, Field};
 use super::identifiers::Names;
+use super::records::{self, Records};
 use crate::kir::{AddressSpace, Kir, Type};
 use crate::{BufferBindingType, Interface, ShaderError, ShaderErrorKind, TypeLayout};
 
@@ -98,31 +99,41 @@ impl MemoryDeclarer<'_> {
                 array,
             })?;
         } else {
-            let elements = declarations::storage_elements(
-                i as u32,
-                buffer,
-                binding,
-                self.accesses,
-                self.native_f16,
-            );
-            let access = if buffer.writable { "read_write" } else { "read" };
-            let min_size = binding.layout.min_binding_size();
-            let note = match elements.len {
-                None if min_size > elements.size().into() => {
-                    format!(" // at least {min_size} bytes")
-                }
-                _ => String::new(),
-            };
-            let ty = elements.array_type();
-            self.found
-                .globals
-                .push(format!("{attributes} var<storage, {access}> {name}: {ty};{note}"));
-            self.insert(space, name, Shape::Array(elements));
+            self.storage(i, format!("{attributes} var<storage"), name);
         }
         if !self.accesses.uses(i as u32) {
             self.add_use(space);
         }
         Ok(())
+    }
+
+    /// Declares a storage buffer: as an array of structures, of vectors or of scalars.
+    fn storage(&mut self, i: usize, declaration: String, name: String) {
+        let (buffer, binding) = (&self.kir.buffers[i], &self.interface.bindings[i]);
+        let (accesses, native_f16) = (self.accesses, self.native_f16);
+        let access = if buffer.writable { "read_write" } else { "read" };
+        let space = AddressSpace::Binding(i as u32);
+        let elements =
+            declarations::storage_elements(i as u32, buffer, binding, accesses, native_f16);
+        if elements.lanes == 1
+            && let Some(records) = Records::new(i as u32, binding, accesses)
+        {
+            let ty = match records::element_of(&binding.layout) {
+                Some(element) => self.structure(element, &name, &records.fields),
+                None => return,
+            };
+            self.found.globals.push(format!("{declaration}, {access}> {name}: array<{ty}>;"));
+            self.insert(space, name, Shape::Records(records));
+            return;
+        }
+        let min_size = binding.layout.min_binding_size();
+        let note = match elements.len {
+            None if min_size > elements.size().into() => format!(" // at least {min_size} bytes"),
+            _ => String::new(),
+        };
+        let ty = elements.array_type();
+        self.found.globals.push(format!("{declaration}, {access}> {name}: {ty};{note}"));
+        self.insert(space, name, Shape::Array(elements));
     }
 
     fn immediates(&mut self) -> Result<(), ShaderError> {
@@ -217,7 +228,9 @@ impl MemoryDeclarer<'_> {
     fn add_use(&mut self, space: AddressSpace) {
         let Some(MemoryVariable { name, shape }) = self.found.by_space.get(&space) else { return };
         let part = match shape {
-            Shape::Array(Elements { len: None, .. }) => format!("arrayLength(&{name})"),
+            Shape::Records(_) | Shape::Array(Elements { len: None, .. }) => {
+                format!("arrayLength(&{name})")
+            }
             Shape::Array(_) => format!("{name}[0]"),
             Shape::Fields(fields) => {
                 format!("{name}{}", fields.first().map_or(String::new(), Field::path))

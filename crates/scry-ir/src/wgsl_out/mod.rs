@@ -2,14 +2,17 @@
 //!
 //! The text is valid for naga and for Chromium's compiler. Storage buffers become flat arrays of
 //! their element type, of vectors if every store writes whole vectors, or of `u32` if accesses of
-//! several sizes occur. Uniforms and immediates become structures of named fields. The text does
-//! not rely on bounds checks of the consumer: KIR contains its own.
+//! several sizes occur. Arrays of structures stay such if a structure has a vector that is stored
+//! as a whole, and no index selects a part of a structure. Uniforms and immediates become
+//! structures of named fields. The text does not rely on bounds checks of the consumer: KIR
+//! contains its own.
 //!
 //! | file | what it does |
 //! | --- | --- |
 //! | `rejections.rs` | errors for kernels that WGSL cannot express |
 //! | `accesses.rs` | the accesses of the kernel to each address space |
-//! | `declarations.rs`, `fields.rs`, `memory_variables.rs` | the variables of the address spaces |
+//! | `declarations.rs`, `memory_variables.rs` | the variables of the address spaces |
+//! | `fields.rs`, `records.rs` | their fields, and elements that are structures |
 //! | `identifiers.rs`, `reserved.rs` | names that are unique and not reserved |
 //! | `kernel.rs`, `text.rs` | the complete text |
 //! | `for_device.rs`, `hidden_bindings.rs` | texts for drivers, with hidden bindings |
@@ -18,7 +21,9 @@
 //! | `barriers.rs`, `barrier_order.rs` | barriers for workgroup memory and for storage |
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
 //! | `constants.rs`, `conversions.rs` | constants and types |
-//! | `loads_stores.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
+//! | `loop_exits.rs` | the comparisons that may end loops |
+//! | `loads_stores.rs`, `record_accesses.rs` | loads and stores |
+//! | `address.rs`, `atomics.rs` | indices, and atomics |
 
 mod accesses;
 mod address;
@@ -37,8 +42,11 @@ mod identifiers;
 mod kernel;
 mod levels;
 mod loads_stores;
+mod loop_exits;
 mod memory_variables;
 mod operators;
+mod record_accesses;
+mod records;
 mod rejections;
 mod reserved;
 mod subgroups;
@@ -121,6 +129,8 @@ struct Emitter<'a> {
     enables_subgroups: bool,
     /// Whether compilers must not compute the trip counts of loops.
     hides_loop_bounds: bool,
+    /// Whether the exit from a loop may depend on each value, a `bool`.
+    exit_conditions: Vec<bool>,
     /// The exit tests of short loops with a known trip count, which compilers may unroll.
     unrollable: Vec<Value>,
     /// Whether the operand of `tanh` is clamped.
@@ -138,6 +148,8 @@ struct Emitter<'a> {
     /// Labels of loops and scopes that a `break` within an inner one exits: each needs a flag.
     flags: BTreeSet<Label>,
     barriers: Barriers,
+    /// Local arrays that may have other elements than zeros, by position in [`Kir::locals`].
+    used_locals: BTreeSet<u32>,
     /// Built-in values in use: the name of the parameter, by the name of the built-in value.
     parameters: BTreeMap<&'static str, String>,
 }
@@ -180,6 +192,7 @@ impl<'a> Emitter<'a> {
             native_f16,
             enables_subgroups: true,
             hides_loop_bounds: false,
+            exit_conditions: loop_exits::exit_conditions(kir),
             unrollable: Vec::new(),
             clamps_tanh: false,
             texts: vec![String::new(); kir.values.len()],
@@ -190,6 +203,7 @@ impl<'a> Emitter<'a> {
             levels: Vec::new(),
             flags: BTreeSet::new(),
             barriers: Barriers::new(kir),
+            used_locals: BTreeSet::new(),
             parameters: BTreeMap::new(),
         })
     }

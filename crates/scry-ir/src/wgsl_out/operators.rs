@@ -79,8 +79,11 @@ impl Emitter<'_> {
 
     /// Returns whether no compiler may know the second operand of a binary operation.
     pub(super) fn hides_bound(&self, value: Value, op: BinaryOp) -> bool {
-        let is_hidden = self.hides_loop_bounds && is_comparison(op) && self.is_in_loop();
-        is_hidden && !self.unrollable.contains(&value)
+        self.hides_loop_bounds
+            && is_comparison(op)
+            && self.exit_conditions[value.index()]
+            && self.is_in_loop()
+            && !self.unrollable.contains(&value)
     }
 
     /// Returns a comparison whose second operand equals `b`, since there is always a workgroup, but
@@ -93,7 +96,7 @@ impl Emitter<'_> {
         format!("{x} {operator} {hidden}")
     }
 
-    fn is_in_loop(&self) -> bool {
+    pub(super) fn is_in_loop(&self) -> bool {
         self.levels.iter().any(|level| level.kind == LevelKind::Loop)
     }
 }

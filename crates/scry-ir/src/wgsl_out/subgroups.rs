@@ -1,7 +1,7 @@
 //! Subgroup operations.
 
 use super::Emitter;
-use super::address::COMPONENTS;
+use super::fields::COMPONENTS;
 use crate::kir::{GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type, Value};
 
 impl Emitter<'_> {

@@ -117,6 +117,62 @@ fn bounds_of_short_loops_stay_visible() {
 }
 
 #[test]
+fn short_loops_are_unrolled_where_bounds_are_hidden() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(1) fn main() {
+            var words: array<u32, 4>;
+            for (var i = 0u; i < 4u; i++) {
+                for (var j = 1u; j < 3u; j++) { words[(i + j) & x[j]] = 0u; words[i] += x[j] * i; }
+            }
+            x[0] = words[x[0] & 3u] + words[3];
+        }";
+    let options = WgslOptions { hides_loop_bounds: true, ..WgslOptions::default() };
+    let (kernel, program) = emit(source, options);
+    assert!(!kernel.source.contains("loop {"), "{}", kernel.source);
+    for first in [1, 2, 3] {
+        let words: Vec<u32> = (0..8).map(|i| (i * 5 + first) % 4).collect();
+        let expected = run(&parse(source), [1; 3], vec![bytes(&words)]);
+        assert_eq!(run(&program, [1; 3], vec![bytes(&words)]), expected, "{}", kernel.source);
+    }
+    let visible = emit(source, WgslOptions::default()).0.source;
+    assert_eq!(visible.matches("loop {").count(), 2, "{visible}");
+}
+
+#[test]
+fn only_comparisons_that_end_loops_are_hidden() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(1) fn main() {
+            var sum = 0u;
+            for (var i = 0u; i < x[0]; i++) {
+                switch x[i] & 3u {
+                    case 0u: { sum += 5u; }
+                    case 1u: { continue; }
+                    default: { for (var j = i; j < 9u; j++) { sum ^= j; } }
+                }
+                if sum != 3u { if sum > 100u { return; } }
+                if x[i] > 20u && sum > 7u { break; }
+            }
+            x[0] = sum;
+        }";
+    let options = WgslOptions { hides_loop_bounds: true, ..WgslOptions::default() };
+    let (kernel, program) = emit(source, options);
+    let text = &kernel.source;
+    for visible in [" == 0u;", " == 1u;"] {
+        assert!(text.contains(visible), "{visible} is not in\n{text}");
+    }
+    for bound in ["3u", "100u", "9u", "20u", "7u"] {
+        assert!(text.contains(&format!(", {bound}, num_workgroups")), "{bound} in\n{text}");
+    }
+    for first in [4, 7, 9] {
+        let words: Vec<u32> = (0..16).map(|i| if i == 0 { first } else { i * 5 % 23 }).collect();
+        let expected = run(&parse(source), [1; 3], vec![bytes(&words)]);
+        assert_eq!(run(&program, [1; 3], vec![bytes(&words)]), expected);
+    }
+}
+
+#[test]
 fn operands_of_tanh_can_be_clamped() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<f32>;

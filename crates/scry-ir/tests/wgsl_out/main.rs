@@ -12,6 +12,7 @@ mod chromium;
 mod corpus;
 mod for_device;
 mod random;
+mod records;
 mod rejections;
 mod subgroups;
 mod support;

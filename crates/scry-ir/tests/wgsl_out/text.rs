@@ -147,6 +147,7 @@ fn only_bindings_with_atomics_are_atomic() {
          @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
              atomicAdd(&s.count, 2u);
              atomicMin(&s.least, -1i);
+             atomicMax(&s.count, 1u);
              s.data[i] = f32(atomicAdd(&sum, 1i)) + s.data[i + 1u];
              other[i] = atomicCompareExchangeWeak(&s.count, 1u, 5u).old_value;
          }",
@@ -154,6 +155,19 @@ fn only_bindings_with_atomics_are_atomic() {
     assert_contains(&text, &["s: array<atomic<u32>>; // at least 12 bytes", "other: array<u32>;"]);
     assert_contains(&text, &["workgroup0: array<atomic<i32>, 1>;", "atomicStore(&s["]);
     assert_contains(&text, &["bitcast<u32>(min(bitcast<i32>(", "bitcast<f32>(atomicLoad(&s["]);
+}
+
+#[test]
+fn minimum_decides_sign_of_atomics() {
+    let text = emit_valid(
+        "struct S { count: atomic<u32>, least: atomic<i32> }
+         @group(0) @binding(0) var<storage, read_write> s: S;
+         @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+             if atomicAdd(&s.count, 2u) > 7u { atomicMin(&s.least, i32(i) - 9i); }
+         }",
+    );
+    assert_contains(&text, &["s: array<atomic<i32>, 2>;", "atomicMin(&s[1u],"]);
+    assert_contains(&text, &["bitcast<u32>(atomicAdd(&s[0u], bitcast<i32>(2u)))"]);
 }
 
 #[test]

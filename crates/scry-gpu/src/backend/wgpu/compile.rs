@@ -152,6 +152,8 @@ fn module(gpu: &Gpu, entry: &str, emitted: &WgslKernel, checked: bool) -> Shader
         let mut checks = ShaderRuntimeChecks::unchecked();
         checks.int_div_checks = true;
         checks.force_loop_bounding = checked && !emitted.is_finite;
+        // Not needed, but llvmpipe generates faster code for indices of arrays that it can bound.
+        checks.bounds_checks = gpu.loop_defects.aborts_loops;
         gpu.device.create_shader_module_trusted(descriptor, checks)
     }
 }

@@ -19,6 +19,10 @@ use crate::backend::shared::poll::Wait;
 use crate::backend::shared::timers::Timers;
 use crate::backend::wgpu::device::Gpu;
 
+/// Maximum duration of a blocking call of wgpu, for which other threads may be unable to free
+/// memory.
+const MAX_BLOCK: Duration = Duration::from_millis(2);
+
 /// The queue of a device.
 pub(in crate::backend::wgpu) struct Queue {
     timeline: Timeline,
@@ -144,8 +148,8 @@ impl Queue {
         Ok(reached)
     }
 
-    /// Waits until a submission is done; false after `timeout`. Polls: a blocking call of wgpu
-    /// keeps other threads from submitting.
+    /// Waits until a submission is done; false after `timeout`. Polls GPUs: on Metal, a blocking
+    /// call of wgpu polls less often. Software devices need the processor that polls would take.
     pub(in crate::backend::wgpu) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
         if self.timeline.last_seen() >= number {
             return Ok(true);
@@ -155,7 +159,11 @@ impl Queue {
             if self.poll()? >= number {
                 return Ok(true);
             }
-            if timeout.is_zero() || !wait.get_or_insert_with(|| Wait::new(timeout)).pause() {
+            let wait = wait.get_or_insert_with(|| Wait::new(timeout));
+            if self.defers {
+                let Some(remaining) = wait.remaining() else { return Ok(false) };
+                self.timeline.block(remaining.min(MAX_BLOCK))?;
+            } else if !wait.pause() {
                 return Ok(false);
             }
         }
