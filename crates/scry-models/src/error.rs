@@ -16,7 +16,7 @@ pub enum ErrorKind {
     Io,
     /// A file is not of the format that it claims, is truncated, or contradicts itself.
     Format,
-    /// A tensor or a metadata key is missing, or tensors remain that no layer asked for.
+    /// A tensor or a metadata key is missing, or the file has tensors that the model does not use.
     Names,
     /// A tensor has another shape than the model needs.
     Shape,

@@ -13,14 +13,14 @@ use crate::weights::{FileFormat, StoredType, Weights};
 const CONFIG: &str = "config.json";
 /// The file beside safetensors files that has the tokenizer.
 const TOKENIZER: &str = "tokenizer.json";
-/// The largest description, in bytes.
+/// The maximum size of a configuration file in bytes.
 const LARGEST_CONFIG: u64 = 16 << 20;
 
 /// What the files of a model have: architecture, sizes, types and tokenizer. The data of tensors is
 /// not read.
 ///
 /// ```no_run
-/// let info = scry_models::ModelInfo::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+/// let info = scry_models::ModelInfo::open("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
 /// assert_eq!(info.architecture.as_deref(), Some("llama"));
 /// println!("{} parameters in {} bytes", info.parameters, info.bytes);
 /// # Ok::<(), scry_models::Error>(())

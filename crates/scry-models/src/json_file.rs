@@ -9,8 +9,11 @@ use crate::error::{Error, ErrorKind, Result};
 /// The largest number that a size may have, so that products of two fit.
 pub(crate) const MAX_SIZE: usize = 1 << 24;
 
-/// The most bytes of a description.
+/// The maximum size of a configuration file in bytes.
 const MAX_BYTES: u64 = 16 << 20;
+
+/// The help where a file contradicts the weights, or itself.
+const OTHER: &str = "use the config.json that belongs to the weights";
 
 /// A JSON file, for errors that name it.
 pub(crate) struct JsonFile {
@@ -31,19 +34,22 @@ impl JsonFile {
             Error::new(call, ErrorKind::Format, problem, help).in_file(&path)
         };
         if !found.is_file() || found.len() > MAX_BYTES {
-            let problem = format!("is no file of at most {MAX_BYTES} bytes");
-            return Err(error(problem, "use the description of a model"));
+            let problem = format!("is not a regular file of at most {MAX_BYTES} bytes");
+            return Err(error(problem, "use the config.json of a model"));
         }
         let text = std::fs::read_to_string(&path).map_err(|it| Error::io(call, &path, it))?;
         let json = serde_json::from_str(&text)
-            .map_err(|it| error(format!("is not JSON: {it}"), "check the file"))?;
+            .map_err(|it| error(format!("is not valid JSON: {it}"), "download the file again"))?;
         Ok(Some(Self { call, path, json }))
     }
 
     /// Reads a file.
     pub(crate) fn open(call: &'static str, path: PathBuf) -> Result<Self> {
-        let missing =
-            |path: &Path| Error::io(call, path, std::io::Error::from(std::io::ErrorKind::NotFound));
+        let missing = |path: &Path| {
+            let help = "check the path: a model is a local folder with config.json, \
+                        tokenizer.json and safetensors; nothing is downloaded";
+            Error::new(call, ErrorKind::Io, "there is no such file", help).in_file(path)
+        };
         Self::find(call, path.clone())?.ok_or_else(|| missing(&path))
     }
 
@@ -62,16 +68,15 @@ impl JsonFile {
         match size {
             Some(size) => Ok(Some(size as usize)),
             None => {
-                let problem = format!("`{key}` is {value}");
-                Err(self.error(problem, "sizes are integers from 1 to 2^24"))
+                let problem = format!("`{key}` is {value}, not an integer from 1 to {MAX_SIZE}");
+                Err(self.error(problem, OTHER))
             }
         }
     }
 
     /// Returns a size that must be there.
     pub(crate) fn size(&self, key: &str) -> Result<usize> {
-        let help = "use the description of a model of this kind";
-        self.find_size(key)?.ok_or_else(|| self.error(format!("`{key}` is missing"), help))
+        self.find_size(key)?.ok_or_else(|| self.error(format!("`{key}` is missing"), OTHER))
     }
 
     /// Returns a number of a part of the file, if there is one.
@@ -81,7 +86,7 @@ impl JsonFile {
             value => value
                 .as_f64()
                 .map(Some)
-                .ok_or_else(|| self.error(format!("`{key}` is {value}"), "it must be a number")),
+                .ok_or_else(|| self.error(format!("`{key}` is {value}, not a number"), OTHER)),
         }
     }
 
@@ -92,7 +97,7 @@ impl JsonFile {
             value => value
                 .as_str()
                 .map(Some)
-                .ok_or_else(|| self.error(format!("`{key}` is {value}"), "it must be a text")),
+                .ok_or_else(|| self.error(format!("`{key}` is {value}, not a string"), OTHER)),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The feed-forward network of a transformer layer (SwiGLU), as a function of tensors: computed at
-//! once, and compiled to a plan for any batch size.
+//! The feed-forward network of a transformer layer (SwiGLU), as a function of tensors: computed
+//! eagerly, and compiled to a plan for any batch size.
 //!
 //!     cargo run --release -p scry-tensor --example ffn
 
@@ -23,7 +23,7 @@ impl Layer {
         Ok(Self { gate, up, down: weights(hidden, width)? })
     }
 
-    /// Returns `x + (silu(x × gate) * (x × up)) × down`: tensors in memory are computed at once,
+    /// Returns `x + (silu(x × gate) * (x × up)) × down`: tensors in memory are computed eagerly,
     /// nodes are recorded.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let gated = x.matmul(&self.gate)?.silu()?;

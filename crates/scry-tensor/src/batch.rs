@@ -15,8 +15,8 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::waiting::{Waiting, now};
 
-/// Operations on handles, compiled to one plan and run in one submission by
-/// [`execute`](TensorBatch::execute).
+/// A batch of operations (not a minibatch), recorded on handles, then compiled and run in one
+/// submission by [`execute`](TensorBatch::execute).
 ///
 /// After that, the results that no other operation of the batch used can be read, and those that
 /// [`keep`](TensorBatch::keep) names. The others are not stored, or share memory, as in a
@@ -141,7 +141,7 @@ impl TensorBatch {
         Ok(Self { graph, id, slots: Vec::new(), pending: 0 })
     }
 
-    /// Copies elements to the device, at once.
+    /// Copies elements to the device, immediately.
     ///
     /// ```
     /// use scry_tensor::{Device, TensorBatch};

@@ -1,6 +1,6 @@
-//! The short path of operations that run at once, on elements in row-major order of one shape: a
-//! lookup of the kernel, which the first of each kind compiles, and its launch. Others take the
-//! general path ([`Op::run`](crate::op::Op::run)).
+//! The fast path of eager operations, on elements in row-major order of one shape: a lookup of the
+//! kernel, which the first of each kind compiles, and its launch. Others take the general path
+//! ([`Op::run`](crate::op::Op::run)).
 
 use std::collections::HashMap;
 use std::sync::Arc;

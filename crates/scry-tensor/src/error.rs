@@ -211,8 +211,11 @@ impl Call {
 
     /// Checks that an operation supports the element type of an operand.
     pub(crate) fn check_dtype(self, dtype: DType, supported: &[DType]) -> Result<()> {
-        self.check_supported(dtype, supported, |dtype| {
-            format!("convert the tensor: `.cast(DType::{dtype:?})`")
+        self.check_supported(dtype, supported, |dtype| match dtype {
+            DType::Bool => {
+                "compare first, such as `x.gt(0.0)?`, or `.cast(DType::Bool)`".to_owned()
+            }
+            _ => format!("convert the tensor: `.cast(DType::{dtype:?})`"),
         })
     }
 
@@ -231,15 +234,20 @@ impl Call {
             return Ok(());
         }
         let names: Vec<&str> = supported.iter().map(|dtype| dtype.name()).collect();
-        let problem = format!("{dtype} is not supported here; {} are", names.join(", "));
-        let problem = match supported {
-            [only] => format!("{dtype} is not supported here; only {only} is"),
-            _ => problem,
-        };
+        let problem = format!("element type {dtype} is not supported; use {}", or_list(&names));
         Err(self.error(
             ErrorKind::DType,
             problem,
             help(supported.first().copied().unwrap_or(dtype)),
         ))
+    }
+}
+
+/// Joins names, such as `f32, f16 or bf16`.
+fn or_list(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
 }

@@ -1,7 +1,7 @@
 //! What is computed for each element: a scalar expression over operands.
 //!
-//! A [`Map`] is the *map* of a graph's node and the content of one operation that runs at once;
-//! `lower` makes kernels of both. It has no shapes: the same map computes any sizes.
+//! A [`Map`] is the *map* of a graph's node and the content of one eager operation; `lower` makes
+//! kernels of both. It has no shapes: the same map computes any sizes.
 
 use scry_gpu::kir::{BinaryOp, Type, UnaryOp};
 

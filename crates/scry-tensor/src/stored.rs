@@ -1,4 +1,4 @@
-//! Elements in memory: a buffer, an element type, and a layout. Computed at once.
+//! Elements in memory: a buffer, an element type, and a layout. Computed eagerly.
 
 use std::sync::Arc;
 

@@ -48,16 +48,16 @@ pub enum Command {
     Emit(Emit),
     /// Run a kernel on files and generated data.
     Run(Box<Run>),
-    /// Run kernels on every device and compare the results with those of the CPU.
+    /// Run kernels on every device and compare the results with those of the CPU device.
     Verify(Box<Verify>),
-    /// Run random kernels on every device and compare the results with those of the CPU.
+    /// Run random kernels on every device and compare the results with those of the CPU device.
     Fuzz(Fuzz),
     /// List the operations on tensors, their element types, and their kernels on each backend.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::OPS_EXAMPLES, after_help = help::OPS)]
     Ops(Ops),
-    /// Search lines by meaning, generate text, and show what files of models have. Needs the
-    /// feature `models`.
+    /// Run models: generate text, search text by meaning, inspect model files. Needs the feature
+    /// `models`.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::MODEL_EXAMPLES, after_help = help::MODEL)]
     Model {
@@ -165,7 +165,8 @@ pub struct Emit {
     /// Language to translate to.
     #[arg(long, value_enum, default_value_t = Target::Spirv)]
     pub target: Target,
-    /// Oldest GPU architecture for PTX: 75, 80, 89 or 90; or 90a, which runs on 9.0 only.
+    /// Compute capability that the PTX targets: 75, 80, 89 or 90, and newer GPUs; or 90a, which
+    /// runs on 9.0 only.
     #[arg(long, value_name = "SM", default_value = "75")]
     pub sm: scry_ptx::Target,
     /// File to write, or `-` for standard output, which is the default for text.
@@ -229,7 +230,8 @@ pub struct Run {
     /// Print the times of compilation, upload, kernel and download to standard error.
     #[arg(long)]
     pub time: bool,
-    /// Run the kernel COUNT times on the same data, and print median and spread of its times.
+    /// Run the kernel COUNT times on the same data, and print the median, quartiles and extremes of
+    /// its times.
     #[arg(long, value_name = "COUNT", value_parser = parse_positive)]
     pub repeat: Option<u64>,
     #[command(flatten)]
@@ -253,8 +255,8 @@ pub struct DataArgs {
     /// Initial data for a buffer that the kernel writes; SOURCE is not changed; can be repeated.
     #[arg(long = "inout", value_name = "NAME=SOURCE", value_parser = parse_pair)]
     pub inouts: Vec<(String, String)>,
-    /// Convert an input to TYPE, the kernel's, where that may change values; or write an output as
-    /// TYPE; can be repeated.
+    /// Convert input NAME to TYPE, the kernel's element type, even if that changes values; or write
+    /// output NAME as TYPE; can be repeated.
     #[arg(long = "cast", value_name = "NAME=TYPE", value_parser = parse_pair)]
     pub casts: Vec<(String, String)>,
     /// Shape of an output or of a .bin input, outermost dimension first; can be repeated.
@@ -343,7 +345,7 @@ pub struct Fuzz {
 #[command(help_template = help::TEMPLATE)]
 #[command(before_help = help::LAUNCH_EXAMPLES, after_help = help::LAUNCH)]
 pub struct Launch {
-    /// Number of processes to start.
+    /// Number of processes to start, one rank each; usually the number of GPUs.
     #[arg(short = 'n', long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub ranks: u32,
@@ -420,7 +422,7 @@ fn parse_override(text: &str) -> Result<(String, OverrideValue), String> {
 /// Parses a number that is at least 1.
 fn parse_positive(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err(format!("it is not a whole number from 1 to {}", u64::MAX)),
+        Ok(0) | Err(_) => Err("expected an integer of at least 1".to_owned()),
         Ok(count) => Ok(count),
     }
 }

@@ -14,7 +14,7 @@ pub enum Model {
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::MODEL_INFO_EXAMPLES, after_help = help::MODEL_INFO)]
     Info(ModelInfo),
-    /// Print the lines of a text file whose meaning is the most similar to a query.
+    /// Semantic search: print the lines of a text file that are most similar in meaning to a query.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::MODEL_SEARCH_EXAMPLES, after_help = help::MODEL_SEARCH)]
     Search(ModelSearch),
@@ -27,20 +27,21 @@ pub enum Model {
 /// Arguments of `scry model info`.
 #[derive(Debug, Args)]
 pub struct ModelInfo {
-    /// File in the format safetensors or GGUF, or a folder with one.
+    /// safetensors or GGUF file, or a folder with one.
     pub file: PathBuf,
 }
 
 /// Arguments of `scry model search`.
 #[derive(Debug, Args)]
 pub struct ModelSearch {
-    /// Folder of a sentence encoder of the BERT family.
+    /// Folder of a text embedding model of the BERT family: config.json, tokenizer.json and
+    /// safetensors.
     pub model: PathBuf,
-    /// Text file.
+    /// Text file, searched line by line.
     pub file: PathBuf,
     /// What to search for.
     pub query: String,
-    /// The most lines to print.
+    /// Maximum number of lines to print.
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 5)]
     pub count: usize,
     /// The device.
@@ -58,32 +59,34 @@ pub struct ModelGenerate {
     /// Continue the prompt itself, without the chat template.
     #[arg(long)]
     pub raw: bool,
-    /// The most tokens to generate.
+    /// Maximum number of tokens to generate.
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 256)]
     pub max_tokens: usize,
-    /// Temperature; 0 chooses the most likely tokens.
+    /// Sampling temperature; 0 is greedy decoding.
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
     pub temperature: f32,
-    /// Number of candidates, the most likely tokens.
+    /// Top-k: sample among the COUNT most likely tokens, at most 1024.
     #[arg(long, value_name = "COUNT", default_value_t = 40)]
     pub top_k: usize,
-    /// Sum of the probabilities of the candidates that remain.
-    #[arg(long, value_name = "SUM", default_value_t = 1.0)]
+    /// Top-p (nucleus sampling): keep the most likely tokens whose probabilities add up to P; 1
+    /// keeps all.
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
     pub top_p: f32,
-    /// Least probability of candidates that remain, as a part of the largest.
-    #[arg(long, value_name = "PART", default_value_t = 0.0)]
+    /// Min-p: drop tokens less likely than P times the most likely one; 0 keeps all.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub min_p: f32,
-    /// By how much recent tokens become less likely; 1 is not at all.
+    /// Repetition penalty: divides the logits of recent tokens; 1 disables it.
     #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
     pub repetition_penalty: f32,
-    /// Seed of random numbers.
+    /// Seed of the random number generator.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub seed: u32,
-    /// Text at which generation ends; can be repeated.
+    /// Stop string: generation ends before it; can be repeated.
     #[arg(long, value_name = "TEXT")]
     pub stop: Vec<String>,
-    /// The most tokens of prompt and text.
-    #[arg(long, value_name = "COUNT")]
+    /// Size of the context (KV cache) in tokens, for prompt and reply together; by default 2048, or
+    /// that of the model if it is smaller.
+    #[arg(long, visible_alias = "ctx-size", value_name = "COUNT")]
     pub context: Option<usize>,
     /// The device.
     #[command(flatten)]

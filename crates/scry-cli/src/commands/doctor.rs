@@ -111,7 +111,7 @@ fn self_test(device: &Device) -> Option<String> {
 fn wrong_results(backend: BackendKind) -> String {
     let has_driver = !matches!(backend, BackendKind::Cpu | BackendKind::Null);
     let help = if has_driver { "; help: update the driver" } else { "" };
-    format!("a test kernel gave wrong results{help}")
+    format!("a test kernel returned wrong results{help}")
 }
 
 /// Returns name, meaning and value of each variable in [`VARIABLES`] that is set.
@@ -158,7 +158,7 @@ fn text(
     // Writing to a string cannot fail.
     for DeviceReport { info, problem, .. } in devices {
         let DeviceInfo { backend, index, name, .. } = info;
-        let state = problem.as_deref().unwrap_or("works: a test kernel ran on it");
+        let state = problem.as_deref().unwrap_or("works: a test kernel returned the right results");
         let _ = writeln!(text, "{backend}:{index}  {name} ({})\n    {state}", info.driver);
         if let Some(versions) = libraries::versions(info) {
             let _ = writeln!(text, "    {versions}");

@@ -41,8 +41,8 @@ fn a_failure_ends_all_ranks() {
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     assert_eq!(
         outcome.stderr,
-        "error: rank 1 ended with exit code 7, rank 0 was ended too, rank 2 was ended too; help: \
-         see the output above, in the lines that begin with [1]\n"
+        "error: rank 1 ended with exit code 7, rank 0 was then ended by scry launch, rank 2 was \
+         then ended by scry launch; help: see the output above, in the lines that begin with [1]\n"
     );
 }
 

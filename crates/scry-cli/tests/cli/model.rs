@@ -7,7 +7,7 @@ use crate::support::Workplace;
 fn builds_without_models_say_how_to_get_it() {
     let place = Workplace::without_driver();
     let failed = place.scry(&["model", "info", "x.gguf"]).exits_with(2);
-    failed.prints(&["feature `models`", "cargo install scry-cli --features models"]);
+    failed.prints(&["feature `models`", "`cargo install scry-cli --features models`"]);
     // The command is known to every build.
     place.scry(&["model", "info", "--help"]).exits_with(0).prints(&["safetensors or GGUF"]);
 }
@@ -36,7 +36,7 @@ fn gguf_files_are_described() {
         "format        gguf\n",
         "architecture  llama\n",
         "parameters    64, 68 bytes\n",
-        "tokenizer     none\n",
+        "tokenizer     none found\n",
         "q8_0  1        64          68 bytes\n",
         "  general.architecture  \"llama\"\n",
         "  w  [2, 32]  q8_0  68 bytes\n",
@@ -71,7 +71,11 @@ fn safetensors_files_are_described() {
     place.write("config.json", br#"{"architectures":["BertModel"]}"#);
     place.write("tokenizer.json", b"{}");
     let printed = place.scry(&["model", "info", "."]).exits_with(0);
-    printed.prints(&["architecture  BertModel\n", "it is not a tokenizer", "x  [4]  f16  8 bytes"]);
+    printed.prints(&[
+        "architecture  BertModel\n",
+        "not a valid tokenizer.json",
+        "x  [4]  f16  8 bytes",
+    ]);
 }
 
 #[cfg(feature = "models")]
@@ -90,7 +94,7 @@ fn search_and_generation_report_what_fails() {
     place.write("empty.txt", b"\n\n");
     let search = |file: &str| place.scry(&["model", "search", ".", file, "query"]);
     search("none.txt").exits_with(1).prints(&["none.txt: "]);
-    search("empty.txt").exits_with(1).prints(&["has no lines to search"]);
+    search("empty.txt").exits_with(1).prints(&["has no text to search"]);
     place.write("lines.txt", b"a\nb\n");
     search("lines.txt").exits_with(1).prints(&["Encoder::load", "config.json", "check the path"]);
     place.write("m.gguf", gguf());

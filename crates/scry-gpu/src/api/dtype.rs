@@ -8,7 +8,8 @@ use scry_ir::{Scalar, ScalarKind};
 use crate::api::element::{Element, ElementLayout};
 
 /// The type of a scalar element as a value, for tensors, files and command lines, where it is only
-/// known at run time. See [`UntypedBuffer`](crate::UntypedBuffer).
+/// known at run time. See [`UntypedBuffer`](crate::UntypedBuffer). The crate scry-tensor has a type
+/// of the same name, with `bool` and quantised types, and without 64-bit ones.
 ///
 /// ```
 /// use scry_gpu::DType;

@@ -13,21 +13,21 @@ use crate::core::same_device::same_device;
 /// Collectives of a group whose [`DeviceGroup::transport`] is
 /// [`GroupTransport::Nccl`](crate::GroupTransport::Nccl). All ranks submit the same collectives in
 /// the same order, in batches, recordings or single calls. The first of each operation, element
-/// type and magnitude must have the same form on all ranks: a call of its own, or part of batches
-/// with the same collectives.
+/// type and size class (powers of two) must be made in the same way on all ranks: as a single call,
+/// or in batches that contain the same collectives.
 ///
 /// All return what the methods of [`DeviceGroup`] with the same names return, and
 /// [`GpuError::Argument`] for groups with another transport and for means of integers.
 impl Batch {
-    /// Adds a collective. Combines the elements that the ranks have at each index, as
-    /// [`DeviceGroup::all_reduce`] does.
+    /// Adds an all-reduce: see [`DeviceGroup::all_reduce`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
+    /// use scry_gpu::{Device, Membership, ReduceOp};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let mut batch = gpu.batch();
     /// batch.all_reduce(&group, &x, &x, ReduceOp::Sum)?.submit()?;
@@ -35,7 +35,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::all_reduce`]; [`GpuError::Argument`] if the group does not use NCCL, and
+    /// for means of integers.
     pub fn all_reduce<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         group: &DeviceGroup,
@@ -47,15 +48,15 @@ impl Batch {
         self.exchange(NAME, group, Operation::AllReduce(op), (&source, &destination))
     }
 
-    /// Adds a collective. Copies the source of rank `root` to the destination of every rank, as
-    /// [`DeviceGroup::broadcast`] does.
+    /// Adds a broadcast: see [`DeviceGroup::broadcast`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup};
+    /// use scry_gpu::{Device, Membership};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let mut batch = gpu.batch();
     /// batch.broadcast(&group, &x, &x, 0)?.submit()?;
@@ -63,7 +64,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::broadcast`]; [`GpuError::Argument`] if the group does not use NCCL.
     pub fn broadcast<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         group: &DeviceGroup,
@@ -76,16 +77,15 @@ impl Batch {
         self.exchange(NAME, group, Operation::Broadcast { root }, (&source, &destination))
     }
 
-    /// Adds a collective. Combines the elements that the ranks have at each index for rank `root`,
-    /// as
-    /// [`DeviceGroup::reduce`] does.
+    /// Adds a reduction to one rank: see [`DeviceGroup::reduce`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
+    /// use scry_gpu::{Device, Membership, ReduceOp};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let mut batch = gpu.batch();
     /// batch.reduce(&group, &x, &x, ReduceOp::Max, 0)?.submit()?;
@@ -93,7 +93,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::reduce`]; [`GpuError::Argument`] if the group does not use NCCL, and for
+    /// means of integers.
     pub fn reduce<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         group: &DeviceGroup,
@@ -107,15 +108,15 @@ impl Batch {
         self.exchange(NAME, group, Operation::Reduce { op, root }, (&source, &destination))
     }
 
-    /// Adds a collective. Concatenates the sources of all ranks, as [`DeviceGroup::all_gather`]
-    /// does.
+    /// Adds an all-gather: see [`DeviceGroup::all_gather`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup};
+    /// use scry_gpu::{Device, Membership};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let y = gpu.alloc::<f32>(2)?;
     /// let mut batch = gpu.batch();
@@ -124,7 +125,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::all_gather`]; [`GpuError::Argument`] if the group does not use NCCL.
     pub fn all_gather<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         group: &DeviceGroup,
@@ -135,16 +136,15 @@ impl Batch {
         self.exchange(NAME, group, Operation::AllGather, (&source, &destination))
     }
 
-    /// Adds a collective. Combines the elements that the ranks have at each index, a part for each
-    /// rank, as
-    /// [`DeviceGroup::reduce_scatter`] does.
+    /// Adds a reduce-scatter: see [`DeviceGroup::reduce_scatter`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
+    /// use scry_gpu::{Device, Membership, ReduceOp};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let y = gpu.alloc::<f32>(2)?;
     /// let mut batch = gpu.batch();
@@ -153,7 +153,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::reduce_scatter`]; [`GpuError::Argument`] if the group does not use NCCL,
+    /// and for means of integers.
     pub fn reduce_scatter<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         group: &DeviceGroup,
@@ -165,15 +166,15 @@ impl Batch {
         self.exchange(NAME, group, Operation::ReduceScatter(op), (&source, &destination))
     }
 
-    /// Adds a collective. Sends a part of the source to each rank, as [`DeviceGroup::all_to_all`]
-    /// does.
+    /// Adds an all-to-all: see [`DeviceGroup::all_to_all`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup};
+    /// use scry_gpu::{Device, Membership};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let y = gpu.alloc::<f32>(2)?;
     /// let mut batch = gpu.batch();
@@ -182,7 +183,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::all_to_all`]; [`GpuError::Argument`] if the group does not use NCCL.
     pub fn all_to_all<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
         group: &DeviceGroup,
@@ -193,14 +194,15 @@ impl Batch {
         self.exchange(NAME, group, Operation::AllToAll, (&source, &destination))
     }
 
-    /// Adds a collective. Sends the elements to rank `to`, as [`DeviceGroup::send`] does.
+    /// Adds a send: see [`DeviceGroup::send`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup};
+    /// use scry_gpu::{Device, Membership};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let mut batch = gpu.batch();
     /// batch.send(&group, &x, 1)?.submit()?;
@@ -208,7 +210,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::send`]; [`GpuError::Argument`] if the group does not use NCCL.
     pub fn send<S: Elements>(
         &mut self,
         group: &DeviceGroup,
@@ -221,15 +223,15 @@ impl Batch {
         self.collective(NAME, group, Operation::Send { to }, (Some(source), None))
     }
 
-    /// Adds a collective. Receives the elements that rank `from` sends, as [`DeviceGroup::recv`]
-    /// does.
+    /// Adds a receive: see [`DeviceGroup::recv`].
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup};
+    /// use scry_gpu::{Device, Membership};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let x = gpu.upload(&[1.0f32, 2.0])?;
     /// let mut batch = gpu.batch();
     /// batch.recv(&group, &x, 0)?.submit()?;
@@ -237,7 +239,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As all collectives in a batch.
+    /// As [`DeviceGroup::recv`]; [`GpuError::Argument`] if the group does not use NCCL.
     pub fn recv<D: Elements>(
         &mut self,
         group: &DeviceGroup,

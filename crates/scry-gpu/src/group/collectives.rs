@@ -16,12 +16,13 @@ use crate::core::same_device::same_device;
 /// The collectives. Each is called by all ranks, with elements of type `f32`, `f64`, `f16`, `bf16`,
 /// `i32`, `u32`, `i64`, `u64` or `u8`, in buffers or slices of the group's [`DeviceGroup::device`].
 ///
-/// All return [`GpuError::BufferAccess`] for lengths that do not fit or buffers that overlap other
-/// than stated, [`GpuError::Argument`] for other element types and ranks outside of the group,
-/// [`GpuError::WrongDevice`], failures of the device, and [`GpuError::Group`] if another rank fails
-/// or makes another call.
+/// All return [`GpuError::BufferAccess`] for lengths that do not match or buffers that overlap
+/// other than stated, [`GpuError::Argument`] for other element types and ranks outside of the
+/// group, [`GpuError::WrongDevice`], failures of the device, and [`GpuError::Group`] if another
+/// rank fails or makes a different call.
 impl DeviceGroup {
-    /// Combines the elements that the ranks have at each index. All ranks receive the same bits.
+    /// Reduces the source buffers of all ranks element by element with `op`, and stores the result
+    /// on every rank. All ranks receive the same bits.
     ///
     /// The buffers have the same length, and may be the same.
     ///
@@ -41,7 +42,9 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
+    /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
+    /// fails or makes a different call; as all collectives.
     pub fn all_reduce<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -71,7 +74,9 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
+    /// [`GpuError::Argument`] for an unsupported element type or a rank outside of the group;
+    /// [`GpuError::Group`] if another rank fails or makes a different call; as all collectives.
     pub fn broadcast<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -83,7 +88,8 @@ impl DeviceGroup {
         self.exchange(NAME, Operation::Broadcast { root }, source, destination)
     }
 
-    /// Combines the elements that the ranks have at each index, for rank `root` alone.
+    /// Reduces the source buffers of all ranks element by element with `op`, and stores the result
+    /// on rank `root` only.
     ///
     /// The buffers have the same length, and may be the same. The destination of the other ranks is
     /// not changed.
@@ -102,7 +108,9 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
+    /// [`GpuError::Argument`] for an unsupported element type or a rank outside of the group;
+    /// [`GpuError::Group`] if another rank fails or makes a different call; as all collectives.
     pub fn reduce<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -136,7 +144,9 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
+    /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
+    /// fails or makes a different call; as all collectives.
     pub fn all_gather<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -145,8 +155,8 @@ impl DeviceGroup {
         self.exchange("DeviceGroup::all_gather", Operation::AllGather, source, destination)
     }
 
-    /// Combines the elements that the ranks have at each index, and gives each rank one part of the
-    /// result.
+    /// Reduces the source buffers of all ranks element by element with `op`, and stores one part of
+    /// the result on each rank, in order of rank.
     ///
     /// With N ranks the source is N times as long as the destination, which may be the part of the
     /// source that belongs to the rank.
@@ -166,7 +176,9 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
+    /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
+    /// fails or makes a different call; as all collectives.
     pub fn reduce_scatter<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -177,8 +189,8 @@ impl DeviceGroup {
         self.exchange("DeviceGroup::reduce_scatter", operation, source, destination)
     }
 
-    /// Sends a part of the source to each rank, and receives a part from each, in order of rank: a
-    /// transposition of the parts.
+    /// Splits the source into one part for each rank, sends part `r` to rank `r`, and stores the
+    /// parts received, in order of rank.
     ///
     /// The buffers have the same length, a multiple of the number of ranks, and must not overlap.
     ///
@@ -198,7 +210,9 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
+    /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
+    /// fails or makes a different call; as all collectives.
     pub fn all_to_all<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -228,7 +242,8 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::Argument`] for an unsupported element type or rank; [`GpuError::Group`] if
+    /// another rank fails or makes a different call; as all collectives.
     pub fn send<S: Elements>(&self, source: S, to: usize) -> Result<()> {
         const NAME: &str = "DeviceGroup::send";
         self.check_peer(NAME, "`to`", to)?;
@@ -259,7 +274,8 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As all collectives.
+    /// [`GpuError::Argument`] for an unsupported element type or rank; [`GpuError::Group`] if
+    /// another rank fails or makes a different call; as all collectives.
     pub fn recv<D: Elements>(&self, destination: D, from: usize) -> Result<()> {
         const NAME: &str = "DeviceGroup::recv";
         self.check_peer(NAME, "`from`", from)?;

@@ -26,30 +26,32 @@ use crate::core::collective::Seat;
 /// The largest number of ranks.
 const MAX_WORLD: usize = 1 << 16;
 
-/// A device as a member of a group of devices, whose buffers are combined by collectives.
+/// One rank of a group of devices that communicate by collectives (`ProcessGroup` in PyTorch, a
+/// communicator in NCCL and MPI).
 ///
-/// Each device of a group has a *rank*, from 0. A collective, such as
-/// [`DeviceGroup::all_reduce`], is called by every rank: with the same lengths, the same element
-/// type and in the same order. A value of this type is one rank, used by one thread;
-/// [`DeviceGroup::local`] forms a group of devices in this process, and [`DeviceGroup::join`] a
-/// group of several processes, on one or several hosts.
+/// Ranks are numbered from 0. Every rank must call the same collectives, such as
+/// [`DeviceGroup::all_reduce`], in the same order, with the same lengths and element types. A value
+/// of this type is one rank, for use by one thread; [`DeviceGroup::local`] forms a group of devices
+/// in this process, and [`DeviceGroup::join`] a group of several processes, on one or several
+/// hosts.
 ///
 /// A call reads its source after all work submitted before that writes it, and later work sees its
 /// results: no barriers are needed. Through host memory it returns when all ranks have made it, and
 /// its operation, element type and length are compared over the group first: an error names the
-/// rank that differs. Through NCCL, the first call of each kind and magnitude does that too; later
-/// ones are only submitted, like launches, and faults are errors of whatever waits for their
-/// results. With the environment variable `SCRY_GROUP_CHECK=1` all calls are compared first.
+/// rank that differs. Through NCCL, the first call of each operation, element type and size class
+/// (powers of two) does that too; later ones are only submitted, like launches, and faults are
+/// errors of whatever waits for their results. With the environment variable `SCRY_GROUP_CHECK=1`
+/// all calls are compared first.
 ///
-/// If a rank leaves the group, fails, makes another call or does not call within
-/// [the time limit](DeviceGroup::set_time_limit), every other rank gets
-/// [`GpuError::Group`], which names it. The group has then ended, and all later calls return the
-/// same error; the devices remain usable, and may form a new group.
+/// If a rank leaves the group, fails, makes a different call or does not call within [the time
+/// limit](DeviceGroup::set_time_limit), every other rank gets [`GpuError::Group`], which names it.
+/// The group has then ended, and all later calls return the same error; the devices remain usable,
+/// and may form a new group.
 ///
-/// Collectives of CUDA devices are made by NVIDIA's library NCCL if all ranks have the same version
-/// of it; all others pass through host memory, which is slow: [`DeviceGroup::transport`]. The
-/// environment variable `SCRY_GROUP` decides instead: with `host` NCCL is not used, and with `nccl`
-/// a group that cannot use it is an error.
+/// NVIDIA's library NCCL executes the collectives of CUDA devices if all ranks have the same
+/// version of it; otherwise they pass through host memory, which is slow:
+/// [`DeviceGroup::transport`]. The environment variable `SCRY_GROUP` overrides this: with `host`
+/// NCCL is not used, and with `nccl` a group that cannot use it is an error.
 ///
 /// ```
 /// use scry_gpu::{Device, DeviceGroup, ReduceOp};
@@ -102,7 +104,7 @@ impl DeviceGroup {
     /// Forms a group of devices of this process, and returns its ranks in the order of the devices.
     /// Use each from a thread of its own, as [`DeviceGroup::on_each`] does.
     ///
-    /// The devices may be of different backends, and several may be the processor, opened several
+    /// The devices may be of different backends, and several may be the CPU device, opened several
     /// times.
     ///
     /// ```
@@ -189,9 +191,9 @@ impl DeviceGroup {
     /// Joins a group of several processes: `world_size` ranks, of which this one is `rank`. Returns
     /// when all ranks have joined.
     ///
-    /// Rank 0 listens at the rendezvous until then; later it makes the calls of the other ranks, so
-    /// that their calls fail once it has left. When it is dropped, it waits at most 2 s for the
-    /// others to leave.
+    /// Rank 0 listens at the rendezvous until then. It coordinates the group afterwards: calls of
+    /// other ranks fail once it has left. When it is dropped, it waits at most 2 s for the others
+    /// to leave.
     ///
     /// ```no_run
     /// use scry_gpu::{Device, DeviceGroup, Rendezvous};
@@ -237,7 +239,8 @@ impl DeviceGroup {
     }
 
     /// Joins the group that the environment describes: the same as [`Membership::from_env`] and
-    /// [`Membership::join`].
+    /// [`Membership::join`]. On GPUs each rank needs its own: use [`Membership::local_rank`], as in
+    /// the example of [`Membership`].
     ///
     /// ```no_run
     /// use scry_gpu::{Device, DeviceGroup};
@@ -251,7 +254,7 @@ impl DeviceGroup {
     /// ```
     ///
     /// # Errors
-    /// As those.
+    /// As [`Membership::from_env`] and [`DeviceGroup::join`].
     pub fn from_env(device: &Device) -> Result<Self> {
         Membership::from_env()?.join(device)
     }
@@ -341,13 +344,13 @@ impl DeviceGroup {
         &self.reason
     }
 
-    /// Returns the longest time that a call of this rank waits for the other ranks.
+    /// Returns the maximum time that a call of this rank waits for the other ranks.
     #[must_use]
     pub fn time_limit(&self) -> Duration {
         *self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the longest time that a call of this rank waits for the other ranks: initially 60 s, or
+    /// Sets the maximum time that a call of this rank waits for the other ranks: initially 60 s, or
     /// [`Rendezvous::time_limit`]. When it has passed, every rank gets an error that names those
     /// that did not call; if rank 0 of several processes does not answer, 5 s later. Through NCCL
     /// it limits the time in which the device finishes no call, although one is submitted.
@@ -378,7 +381,10 @@ fn check_seat(function: &str, argument: &str, Seat { rank, world }: Seat) -> Res
         Err(GpuError::Argument(ArgumentError::new(function, argument, problem, help)))
     };
     match world {
-        0 => error(argument, "has no ranks".to_owned(), "form a group of at least one rank"),
+        0 if argument == "`devices`" => {
+            error(argument, "is empty".to_owned(), "pass at least one device")
+        }
+        0 => error(argument, "is 0".to_owned(), "pass the number of ranks, at least 1"),
         world if world > MAX_WORLD => error(
             argument,
             format!("has {world} ranks, but a group has at most {MAX_WORLD}"),

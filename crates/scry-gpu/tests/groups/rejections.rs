@@ -116,7 +116,7 @@ fn check_overlaps(group: &DeviceGroup) -> Result<()> {
 fn impossible_groups_are_rejected() {
     rejects(
         DeviceGroup::local(&[]),
-        "DeviceGroup::local: `devices` has no ranks; help: form a group of at least one rank",
+        "DeviceGroup::local: `devices` is empty; help: pass at least one device",
     );
     let device = cpus(1).remove(0);
     let error =
@@ -135,6 +135,8 @@ fn impossible_groups_are_rejected() {
         join(2, 2),
         "DeviceGroup::join: `rank` is 2, but the group has 2 ranks; help: number the ranks from 0",
     );
+    let empty = join(0, 0).map(drop).unwrap_err().to_string();
+    assert!(empty.contains("is 0; help: pass the number of ranks, at least 1"), "{empty}");
     rejects(
         join(0, usize::MAX),
         &format!(

@@ -49,7 +49,7 @@ impl Config {
         let architecture = metadata.require::<&str>("general.architecture")?;
         if architecture != "llama" {
             let problem = format!("the architecture is `{architecture}`");
-            let help = "`Decoder` computes models of the architecture `llama`";
+            let help = "`Decoder` supports the architecture `llama` only";
             return Err(Error::new(CALL, ErrorKind::Format, problem, help));
         }
         let key = |name: &str| format!("llama.{name}");
@@ -59,8 +59,11 @@ impl Config {
         let columns = columns.unwrap_or(hidden / heads.max(1));
         let rotated = find(metadata, "rope.dimension_count")?.unwrap_or(columns);
         if rotated != columns {
-            let problem = format!("{rotated} of {columns} columns of a head are rotated");
-            let help = "`Decoder` rotates all columns";
+            let problem = format!(
+                "partial RoPE is not supported: it rotates {rotated} of {columns} columns of each \
+                 head"
+            );
+            let help = "use a model of the Llama family";
             return Err(Error::new(CALL, ErrorKind::Format, problem, help));
         }
         check_scaling(metadata)?;
@@ -87,19 +90,19 @@ impl Config {
         let model = file.find_text("model_type")?.unwrap_or("llama");
         if model != "llama" {
             let problem = format!("`model_type` is `{model}`");
-            return Err(file.error(problem, "`Decoder` computes models of the type `llama`"));
+            return Err(file.error(problem, "`Decoder` supports `model_type` `llama` only"));
         }
         let activation = file.find_text("hidden_act")?.unwrap_or("silu");
         if activation != "silu" {
             let problem = format!("`hidden_act` is `{activation}`");
-            return Err(file.error(problem, "`Decoder` computes `silu`"));
+            return Err(file.error(problem, "only `silu` is supported"));
         }
         // Newer files have the parameters of positions in one object.
         let parameters = &file.json["rope_parameters"];
         for part in [parameters, &file.json["rope_scaling"]] {
             let kind = part["rope_type"].as_str().or_else(|| part["type"].as_str());
             if !part.is_null() && kind != Some("default") {
-                let help = "`Decoder` computes RoPE without scaling, of the type `default`";
+                let help = "scaled RoPE is not supported: use a model without `rope_scaling`";
                 return Err(file.error(format!("RoPE is scaled: {part}"), help));
             }
         }
@@ -142,7 +145,8 @@ impl Config {
             ("max_position_embeddings", self.context),
         ];
         let error = |problem: String| {
-            let help = "the description of the model contradicts itself";
+            let help = "config.json, or the metadata of the GGUF file, is inconsistent: download \
+                        the model again";
             Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(path))
         };
         if let Some((what, size)) = sizes.iter().find(|(_, it)| !(1..=MAX_SIZE).contains(it)) {
@@ -151,14 +155,15 @@ impl Config {
         let Self { heads, kv_heads, columns, .. } = self;
         if !heads.is_multiple_of(*kv_heads) {
             return error(format!(
-                "`num_attention_heads` is {heads}, no multiple of `num_key_value_heads`, {kv_heads}"
+                "`num_attention_heads` is {heads}, not a multiple of `num_key_value_heads`, \
+                 {kv_heads}"
             ));
         }
         if !columns.is_multiple_of(2) || *columns > 256 {
             return error(format!("`head_dim` is {columns}, not an even number up to 256"));
         }
         if !(self.theta.is_finite() && self.theta > 0.0) {
-            return error(format!("`rope_theta` is {}", self.theta));
+            return error(format!("`rope_theta` is {}, not a positive number", self.theta));
         }
         Ok(())
     }
@@ -177,7 +182,7 @@ fn find(metadata: &Metadata, name: &str) -> Result<Option<usize>> {
 fn check_scaling(metadata: &Metadata) -> Result<()> {
     let key = |name: &str| format!("llama.rope.{name}");
     let error = |problem: String| {
-        let help = "`Decoder` computes RoPE without scaling: use a model that was not extended";
+        let help = "scaled RoPE is not supported: use a file without `llama.rope.scaling`";
         Err(Error::new(CALL, ErrorKind::Format, problem, help))
     };
     if let Some(kind) = metadata.find::<&str>(&key("scaling.type"))?

@@ -22,23 +22,23 @@ const STEPS: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The model ended its text.
+    /// The model generated an end-of-sequence or end-of-turn token.
     EndOfText,
-    /// The text contains a stop text.
+    /// The text contains a stop string: [`Sampling::stop`].
     StopText,
-    /// There are as many tokens as [`Sampling::max_tokens`] allows.
+    /// The limit of [`Sampling::max_tokens`] is reached.
     MaxTokens,
-    /// There is no more room in the context: see [`Decoder::capacity`].
+    /// The context is full: see [`Decoder::capacity`].
     ContextFull,
     /// A step failed.
     Failed,
 }
 
-/// Text that is being generated: an iterator of its pieces, in UTF-8. See [`Decoder::generate`].
+/// A generation in progress: an iterator over pieces of text. See [`Decoder::generate`].
 ///
-/// Tokens are computed ahead: while a piece is used, the device computes the next ones. Generation
-/// ends when the value is dropped; what the context holds of the text remains valid, and is not
-/// computed again if a later prompt begins with it.
+/// The device computes a few tokens ahead of the piece that is returned. Generation ends when the
+/// value is dropped; what the context holds of the text remains valid, and is not computed again if
+/// a later prompt begins with it.
 #[must_use = "nothing more is computed until it is iterated"]
 pub struct Generation<'d> {
     decoder: &'d mut Decoder,
@@ -172,19 +172,19 @@ impl<'d> Generation<'d> {
         self.reason
     }
 
-    /// Returns how many tokens of the prompt were cached already, and were not computed again.
+    /// Returns the number of prompt tokens that were found in the KV cache.
     #[must_use]
     pub fn reused_tokens(&self) -> usize {
         self.decoder.reused
     }
 
-    /// Returns how many tokens the prompt has.
+    /// Returns the number of tokens of the prompt.
     #[must_use]
     pub fn prompt_tokens(&self) -> usize {
         self.prompt
     }
 
-    /// Returns how many tokens were generated so far, of the text that was returned.
+    /// Returns the number of tokens generated so far.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.generated

@@ -6,8 +6,8 @@ use super::config::Config;
 use crate::error::Result;
 use crate::weights::{FileFormat, StateDict};
 
-/// Weights that are multiplied with one operand: one matrix, or several if they are of different
-/// types.
+/// Weights that share an input (fused QKV, gate and up): one matrix, or several if they are of
+/// different types.
 struct Joined(Vec<Tensor>);
 
 struct Layer {
@@ -51,7 +51,7 @@ struct Names {
     output: &'static str,
 }
 
-/// What the frequencies of RoPE are divided by, in GGUF files of Llama 3.
+/// The divisors of RoPE's frequencies, in GGUF files of Llama 3.
 const FREQUENCIES: &str = "rope_freqs.weight";
 
 const GGUF: Names = Names {

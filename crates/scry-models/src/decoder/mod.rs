@@ -1,4 +1,4 @@
-//! Language models of the Llama family: a prompt in, text out.
+//! Text generation with language models of the Llama family.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -36,18 +36,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tokenizer::{ChatTemplate, EncodeOptions, Message, Tokenizer};
 use crate::weights::{FileFormat, Weights};
 
-/// A language model of the Llama family, such as SmolLM2, with the context of one conversation.
+/// A language model of the Llama family, such as SmolLM2, with the KV cache of one conversation.
 ///
-/// Products use quantised weights as they are stored; the embeddings of tokens are stored as `f32`,
-/// too. Keys and values of the context are cached on the device: of a prompt, only what follows the
-/// part that is cached already is computed. Sampling is done on the device, and steps are submitted
-/// ahead of the token that is read.
+/// Matrix products use quantised weights as they are stored; the token embeddings are also stored
+/// as `f32`. A prompt that begins with cached tokens is computed only from the first token that
+/// differs (prefix caching). Tokens are sampled on the device, and the next ones are computed while
+/// a program reads earlier ones.
 ///
 /// ```no_run
 /// use scry_models::{Decoder, Device};
 ///
 /// let gpu = Device::auto()?;
-/// let mut model = Decoder::load("SmolLM2-135M-Instruct.Q4_1.gguf", &gpu)?;
+/// let mut model = Decoder::load("models/SmolLM2-135M-Instruct.Q4_1.gguf", &gpu)?;
 /// for piece in model.generate("What is the capital of France?")? {
 ///     print!("{}", piece?);
 /// }
@@ -73,7 +73,7 @@ impl Decoder {
     /// ```no_run
     /// use scry_models::{Decoder, Device};
     ///
-    /// let model = Decoder::load("SmolLM2-135M-Instruct.Q4_1.gguf", &Device::auto()?)?;
+    /// let model = Decoder::load("models/SmolLM2-135M-Instruct.Q4_1.gguf", &Device::auto()?)?;
     /// assert_eq!(model.capacity(), 2048);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
@@ -81,7 +81,7 @@ impl Decoder {
     /// # Errors
     /// [`ErrorKind::Io`] if a file cannot be read; [`ErrorKind::Format`] for other models than
     /// those of the Llama family; [`ErrorKind::Names`] and [`ErrorKind::Shape`] if the weights do
-    /// not fit the description; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
+    /// not fit the configuration; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
     pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         Self::options().load(path, device)
     }
@@ -92,7 +92,7 @@ impl Decoder {
     /// use scry_models::{Decoder, Device};
     ///
     /// let options = Decoder::options().capacity(512);
-    /// let model = options.load("SmolLM2-135M-Instruct.Q4_1.gguf", &Device::auto()?)?;
+    /// let model = options.load("models/SmolLM2-135M-Instruct.Q4_1.gguf", &Device::auto()?)?;
     /// assert_eq!(model.capacity(), 512);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
@@ -122,9 +122,11 @@ impl Decoder {
         let cache = options.cache.unwrap_or(if is_cuda { DType::F16 } else { DType::F32 });
         let (format, tensors) = (weights.format(), weights.tensors().len());
         if config.layers > tensors {
-            let problem =
-                format!("the model has {} layers, the file {tensors} tensors", config.layers);
-            let help = "use the description of these weights";
+            let problem = format!(
+                "the configuration has {} layers, but the file has only {tensors} tensors",
+                config.layers
+            );
+            let help = "use the config.json that belongs to these weights";
             return Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(path));
         }
         Llama::check(&config, format, weights.state_dict(device))?;
@@ -136,8 +138,9 @@ impl Decoder {
         Ok(Self { tokenizer, template, ends, plans, history, cached: 0, reused: 0 })
     }
 
-    /// Generates the reply to a message, as an iterator of pieces of text, with the default
-    /// options: the most likely tokens. The model's chat template is applied if it has one.
+    /// Generates the reply to one user message, as an iterator over pieces of text, by greedy
+    /// decoding. The model's chat template is applied if it has one: use
+    /// [`complete`](Self::complete) for what `generate` of the library transformers does.
     ///
     /// ```no_run
     /// use scry_models::{Decoder, Device};
@@ -178,9 +181,10 @@ impl Decoder {
         reply.map_err(|error| error.for_call("Decoder::generate_with"))
     }
 
-    /// Generates the next message of a conversation. What earlier calls have computed of it is
-    /// cached, and not computed again. Texts of special tokens in messages, such as `<|im_end|>`,
-    /// become these tokens: remove them from what users type.
+    /// Generates the next message of a conversation. Messages that earlier calls have computed are
+    /// in the KV cache and are not computed again. Special tokens in the text of a message, such as
+    /// `<|im_end|>`, are parsed as such, so that untrusted text can end its turn (prompt
+    /// injection): remove them from user input.
     ///
     /// ```no_run
     /// use scry_models::{Decoder, Device, Message, Sampling};
@@ -236,7 +240,18 @@ impl Decoder {
         self.start(CALL, tokens, options)
     }
 
-    /// Continues tokens.
+    /// Continues a sequence of token ids, without a tokenizer or a chat template.
+    ///
+    /// ```no_run
+    /// use scry_models::{Decoder, Device, Sampling};
+    ///
+    /// let mut model = Decoder::load("models/model.gguf", &Device::auto()?)?;
+    /// let tokens = model.tokenizer().encode("Once upon a time")?;
+    /// let options = Sampling::new().max_tokens(20);
+    /// let text: String =
+    ///     model.complete_tokens(&tokens, &options)?.collect::<Result<_, _>>()?;
+    /// # Ok::<(), scry_models::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Decoder::generate_with`]; [`ErrorKind::Value`] if there is no token, or one beyond the
@@ -260,8 +275,8 @@ impl Decoder {
         Generation::new(self, tokens, options).map_err(|error| error.in_call(call))
     }
 
-    /// Returns the logits of the next token after some tokens: a number for each token of the
-    /// vocabulary.
+    /// Returns the logits of the token that follows `tokens`, in `f32`, one for each entry of the
+    /// vocabulary: shape `[vocab_size]`.
     ///
     /// ```no_run
     /// use scry_models::{Decoder, Device};
@@ -287,8 +302,11 @@ impl Decoder {
     fn check_tokens(&self, call: &'static str, tokens: &[u32]) -> Result<()> {
         let (count, capacity) = (tokens.len(), self.plans.capacity());
         if count > capacity {
-            let problem = format!("the prompt has {count} tokens, the context {capacity}");
-            let help = "use a shorter prompt, or load the model with a larger `capacity`";
+            let problem =
+                format!("the prompt has {count} tokens, but the context holds {capacity}");
+            let help = "shorten the prompt, or load the model with a larger context: \
+                        `Decoder::options().capacity(…)`, or `--context` of `scry model \
+                        generate`";
             return Err(Error::new(call, ErrorKind::Context, problem, help));
         }
         let vocabulary = self.plans.model().config.vocabulary;
@@ -346,7 +364,7 @@ impl Decoder {
         Ok(result)
     }
 
-    /// Forgets the conversation, and sets the cache to zero.
+    /// Clears the conversation, and zeroes the KV cache.
     ///
     /// # Errors
     /// [`ErrorKind::Gpu`].
@@ -356,14 +374,15 @@ impl Decoder {
         self.plans.clear().map_err(|error| error.in_call("Decoder::clear"))
     }
 
-    /// Returns the tokens of the context: the last prompt, and what was generated after it.
+    /// Returns the token ids of the conversation so far: the last prompt and the tokens generated
+    /// after it.
     #[must_use]
     pub fn context(&self) -> &[u32] {
         &self.history
     }
 
-    /// Returns the most tokens of which keys and values are cached. Prompt and generated text have
-    /// at most one more: the last token is not read.
+    /// Returns the size of the KV cache in tokens (llama.cpp's `n_ctx`). Prompt and generated text
+    /// together have at most one token more, since the last token is never fed back.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.plans.capacity()
@@ -395,8 +414,8 @@ impl Decoder {
         self.plans.device()
     }
 
-    /// Returns the compiled graph of one step with options, after `position` tokens, for reports of
-    /// its kernels and memory.
+    /// Returns the plan that generates one token after `position` tokens, to inspect its kernels
+    /// and memory ([`Plan::explain`](scry_tensor::Plan::explain)).
     ///
     /// # Errors
     /// [`ErrorKind::Gpu`].

@@ -22,15 +22,15 @@ pub struct DecoderOptions {
 }
 
 impl DecoderOptions {
-    /// Sets the most tokens of prompt and generated text, for which memory is allocated: at most as
-    /// many as the model was trained for, or loading fails. By default they are 2048, or as many as
-    /// the model was trained for if those are fewer.
+    /// Sets the size of the KV cache in tokens, for prompt and generated text together. Memory is
+    /// allocated for all of them. Loading fails above the context length of the model. Default:
+    /// 2048, or the context length of the model if it is smaller.
     pub fn capacity(mut self, tokens: usize) -> Self {
         self.capacity = Some(tokens);
         self
     }
 
-    /// Sets the type of cached keys and values, with which attention is computed: `f32`, `f16` or
+    /// Sets the element type of the KV cache, in which attention is computed: `f32`, `f16` or
     /// `bf16`. By default it is `f16` on CUDA devices, and `f32` on others.
     pub fn cache_dtype(mut self, dtype: DType) -> Self {
         self.cache = Some(dtype);

@@ -10,10 +10,10 @@ use super::recent::Recent;
 use super::sampling::{penalised, sampled};
 use crate::error::Result;
 
-/// The most rows of a prompt in one run.
+/// The maximum number of rows of a prompt in one run.
 pub(super) const MAX_ROWS: usize = 256;
 
-/// The fewest rows of the cache that a plan reads.
+/// The minimum number of rows of the cache that a plan reads.
 const MIN_CONTEXT: usize = 64;
 
 /// The most plans that are kept, of prompts and steps, and the most recordings of steps: those of

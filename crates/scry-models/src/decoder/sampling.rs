@@ -5,20 +5,18 @@ use scry_tensor::{DType, Seed, Tensor};
 use super::plans::Head;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most candidates among which a token is sampled.
+/// The maximum number of candidates among which a token is sampled.
 const MAX_CANDIDATES: usize = 1024;
 
-/// The fewest candidates that a plan selects.
+/// The minimum number of candidates that a plan selects.
 const MIN_CANDIDATES: usize = 64;
 
-/// Options of generation: how tokens are chosen, and when it ends. By default the most likely token
-/// is chosen.
+/// Options of generation: how tokens are chosen, and when it ends. By default it is greedy
+/// decoding: the most likely token is chosen.
 ///
-/// Tokens are chosen on the device: logits of recent tokens are divided by the repetition penalty
-/// (multiplied if they are negative); the `top_k` largest are divided by the temperature and become
-/// probabilities, before the other filters, as in the library transformers; of those, the fewest
-/// whose sum is `top_p` remain, and those of at least `min_p` times the largest. The same seed has
-/// the same tokens on every device, as far as their logits are equal.
+/// Tokens are sampled on the device, in the order of the library transformers: repetition penalty;
+/// `top_k`; temperature and softmax; `top_p`; `min_p`. The same seed produces the same tokens on
+/// every device if the logits are equal.
 ///
 /// ```
 /// use scry_models::Sampling;
@@ -65,50 +63,49 @@ impl Sampling {
         Self::default()
     }
 
-    /// Sets the temperature, by which logits are divided: 0, the default, chooses the most likely
-    /// token; 1 samples the `top_k` candidates with the model's probabilities; larger ones are more
-    /// random.
+    /// Sets the temperature. 0, the default, is greedy decoding; 1 samples from the probabilities
+    /// of the model; higher values flatten the distribution.
     pub fn temperature(mut self, temperature: f32) -> Self {
         self.temperature = temperature;
         self
     }
 
-    /// Sets how many of the most likely tokens are candidates, at most 1024; 40 by default. 0 is as
-    /// many as possible: 1024.
-    pub fn top_k(mut self, candidates: usize) -> Self {
-        self.top_k = candidates;
+    /// Sets top-k: only the `k` most likely tokens are candidates. Default: 40. At most 1024; 0
+    /// stands for 1024.
+    pub fn top_k(mut self, k: usize) -> Self {
+        self.top_k = k;
         self
     }
 
-    /// Sets the sum of probabilities of the candidates that remain, the most likely ones first; 1
-    /// by default, for all.
-    pub fn top_p(mut self, sum: f32) -> Self {
-        self.top_p = sum;
+    /// Sets top-p (nucleus sampling): the smallest set of most likely tokens whose probabilities
+    /// add up to at least `p` is kept. Default: 1, which keeps all.
+    pub fn top_p(mut self, p: f32) -> Self {
+        self.top_p = p;
         self
     }
 
-    /// Sets the smallest probability of candidates that remain, as a part of the largest
-    /// probability; 0 by default, for all.
-    pub fn min_p(mut self, part: f32) -> Self {
-        self.min_p = part;
+    /// Sets min-p: tokens less likely than `p` times the most likely token are dropped. Default: 0,
+    /// which keeps all.
+    pub fn min_p(mut self, p: f32) -> Self {
+        self.min_p = p;
         self
     }
 
-    /// Sets by how much tokens become less likely that are among the last
-    /// [`penalty_window`](Self::penalty_window) tokens, those of the prompt included; 1, the
-    /// default, is not at all.
+    /// Sets the repetition penalty: positive logits of the last
+    /// [`penalty_window`](Self::penalty_window) tokens, prompt included, are divided by it,
+    /// negative ones multiplied. Default: 1, which changes nothing.
     pub fn repetition_penalty(mut self, penalty: f32) -> Self {
         self.penalty = penalty;
         self
     }
 
-    /// Sets how many of the last tokens the repetition penalty counts; 64 by default.
+    /// Sets how many recent tokens are penalised (llama.cpp's `repeat_last_n`). Default: 64.
     pub fn penalty_window(mut self, tokens: u32) -> Self {
         self.window = tokens;
         self
     }
 
-    /// Sets the seed of random numbers; 0 by default.
+    /// Sets the seed of the random number generator. Default: 0.
     pub fn seed(mut self, seed: u32) -> Self {
         self.seed = seed;
         self
@@ -127,8 +124,7 @@ impl Sampling {
         self
     }
 
-    /// Adds a text at which generation ends. It is not part of the result. An empty one has no
-    /// effect.
+    /// Adds a stop string: generation ends before it. An empty one is ignored.
     pub fn stop(mut self, text: impl Into<String>) -> Self {
         self.stops.push(text.into());
         self
@@ -141,16 +137,17 @@ impl Sampling {
         };
         let is_valid = |value: f32, least: f32| value.is_finite() && value >= least;
         if !is_valid(self.temperature, 0.0) {
-            return error("temperature", self.temperature.to_string(), "use 0 or more");
+            let help = "use a finite number of at least 0";
+            return error("temperature", self.temperature.to_string(), help);
         }
         if self.top_k > MAX_CANDIDATES {
             return error("top_k", self.top_k.to_string(), "use at most 1024 candidates");
         }
         if !is_valid(self.top_p, 0.0) || self.top_p > 1.0 {
-            return error("top_p", self.top_p.to_string(), "use a sum from 0 to 1");
+            return error("top_p", self.top_p.to_string(), "use a number from 0 to 1");
         }
         if !is_valid(self.min_p, 0.0) || self.min_p > 1.0 {
-            return error("min_p", self.min_p.to_string(), "use a part from 0 to 1");
+            return error("min_p", self.min_p.to_string(), "use a number from 0 to 1");
         }
         if !is_valid(self.penalty, f32::MIN_POSITIVE) {
             return error("repetition_penalty", self.penalty.to_string(), "use a positive number");

@@ -1,4 +1,4 @@
-//! The description of a sentence encoder: the JSON files beside its weights.
+//! The configuration of a sentence encoder: config.json and the files of sentence-transformers.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) struct Config {
     pub(super) types: usize,
     pub(super) epsilon: f32,
     pub(super) activation: Activation,
-    /// The most tokens of a text.
+    /// The maximum number of tokens of a text.
     pub(super) max_length: usize,
     pub(super) pooling: Pooling,
     pub(super) is_normalised: bool,
@@ -64,7 +64,7 @@ impl Config {
     fn of_bert(file: &JsonFile) -> Result<Self> {
         let model = file.find_text("model_type")?.unwrap_or("bert");
         if model != "bert" {
-            let problem = format!("`model_type` is `{model}`, and `Encoder` computes `bert`");
+            let problem = format!("`model_type` is `{model}`, but `Encoder` supports only `bert`");
             return Err(file.error(problem, "use an encoder of the BERT family"));
         }
         let position = file.find_text("position_embedding_type")?.unwrap_or("absolute");
@@ -100,8 +100,10 @@ impl Config {
         };
         if !config.hidden.is_multiple_of(config.heads) {
             let (hidden, heads) = (config.hidden, config.heads);
-            let problem = format!("`hidden_size` is {hidden}, no multiple of {heads} heads");
-            return Err(file.error(problem, "the file contradicts itself"));
+            let problem = format!(
+                "`hidden_size` is {hidden}, not a multiple of `num_attention_heads`, {heads}"
+            );
+            return Err(file.error(problem, "use the config.json that belongs to the weights"));
         }
         if positions < 2 {
             let problem = format!("`max_position_embeddings` is {positions}");
@@ -115,8 +117,11 @@ impl Config {
         if self.layers <= tensors {
             return Ok(());
         }
-        let problem = format!("`num_hidden_layers` is {}, of {tensors} tensors", self.layers);
-        let help = "use the description of these weights";
+        let problem = format!(
+            "`num_hidden_layers` is {}, but the file has only {tensors} tensors",
+            self.layers
+        );
+        let help = "use the config.json that belongs to these weights";
         Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(folder))
     }
 
@@ -171,7 +176,7 @@ fn pooling(file: &JsonFile) -> Result<Pooling> {
         ["pooling_mode_mean_tokens"] => Ok(Pooling::Mean),
         ["pooling_mode_cls_token"] => Ok(Pooling::First),
         _ => {
-            let problem = format!("the vectors of tokens are pooled by {set:?}");
+            let problem = format!("pooling by {set:?} is not supported");
             let help = "supported is either `pooling_mode_mean_tokens` or `pooling_mode_cls_token`";
             Err(file.error(problem, help))
         }
@@ -182,7 +187,7 @@ fn pooling(file: &JsonFile) -> Result<Pooling> {
 /// rejected.
 fn is_normalised(file: &JsonFile) -> Result<bool> {
     let Some(modules) = file.json.as_array() else {
-        return Err(file.error("is not a list of modules", "check the file"));
+        return Err(file.error("is not an array of modules", "download the file again"));
     };
     let mut is_normalised = false;
     for module in modules {

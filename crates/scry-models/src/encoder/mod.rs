@@ -1,4 +1,4 @@
-//! Sentence encoders of the BERT family: texts in, vectors out.
+//! Text embeddings by models of the BERT family.
 
 mod bert;
 mod config;
@@ -17,22 +17,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tokenizer::{EncodeOptions, Tokenizer};
 use crate::weights::Weights;
 
-/// The most texts of a batch.
+/// The maximum number of texts of a batch.
 const MAX_BATCH: usize = 64;
 
-/// The most tokens of a batch, with padding.
+/// The maximum number of tokens of a batch, with padding.
 const MAX_TOKENS: usize = 1 << 14;
 
 /// Lengths of batches are rounded up to multiples of it, so that few differ, and rows are aligned.
 const LENGTH_STEP: usize = 8;
 
-/// A sentence encoder of the BERT family, such as all-MiniLM-L6-v2: computes a vector of each text.
+/// A text embedding model (sentence encoder) of the BERT family, such as all-MiniLM-L6-v2.
 ///
-/// Texts with similar meanings have similar vectors. The vectors are those of
-/// sentence-transformers: the mean of the vectors of the tokens, or that of the first token, with
-/// length 1 if the model's files ask for it. Texts of different lengths are padded, and padding
-/// changes no vector. Longer texts than [`max_length`](Self::max_length) tokens are truncated, as
-/// sentence-transformers does.
+/// It maps each text to a vector, its embedding, such that texts with similar meanings have similar
+/// vectors. Embeddings equal those of sentence-transformers: mean or `[CLS]` pooling, then L2
+/// normalisation if `modules.json` has it. Padding does not affect results. Texts longer than
+/// [`max_length`](Self::max_length) tokens are truncated.
 ///
 /// Texts are computed in batches of up to 64, sorted by length. A batch is one submission, and all
 /// batches share their kernels, whatever their sizes.
@@ -41,7 +40,7 @@ const LENGTH_STEP: usize = 8;
 /// use scry_models::{Device, Encoder};
 ///
 /// let gpu = Device::auto()?;
-/// let encoder = Encoder::load("all-MiniLM-L6-v2", &gpu)?;
+/// let encoder = Encoder::load("models/all-MiniLM-L6-v2", &gpu)?;
 /// let vectors = encoder.embed(&["a cat", "a kitten", "the stock market"])?;
 /// let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
 /// assert!(dot(&vectors[0], &vectors[1]) > dot(&vectors[0], &vectors[2]));
@@ -64,7 +63,7 @@ impl Encoder {
     /// ```no_run
     /// use scry_models::{Device, Encoder};
     ///
-    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let encoder = Encoder::load("models/all-MiniLM-L6-v2", &Device::auto()?)?;
     /// assert_eq!(encoder.dimensions(), 384);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
@@ -77,13 +76,13 @@ impl Encoder {
         Self::options().load(folder, device)
     }
 
-    /// Returns options for loading: the element type, and the largest length.
+    /// Returns options for loading: the element type, and the maximum length.
     ///
     /// ```no_run
     /// use scry_models::{DType, Device, Encoder};
     ///
     /// let options = Encoder::options().dtype(DType::F16).max_length(128);
-    /// let encoder = options.load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let encoder = options.load("models/all-MiniLM-L6-v2", &Device::auto()?)?;
     /// assert_eq!(encoder.max_length(), 128);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
@@ -137,12 +136,13 @@ impl Encoder {
         Ok(encoder)
     }
 
-    /// Returns a vector for each text, and waits for them.
+    /// Returns the embedding of each text: [`dimensions`](Self::dimensions) elements of `f32`.
+    /// Blocks until they are computed. This is `encode` of sentence-transformers.
     ///
     /// ```no_run
     /// use scry_models::{Device, Encoder};
     ///
-    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let encoder = Encoder::load("models/all-MiniLM-L6-v2", &Device::auto()?)?;
     /// let lines = std::fs::read_to_string("notes.txt").expect("a text");
     /// let lines: Vec<&str> = lines.lines().collect();
     /// assert_eq!(encoder.embed(&lines)?.len(), lines.len());
@@ -157,12 +157,13 @@ impl Encoder {
         Ok(all.chunks_exact(self.dimensions()).map(<[f32]>::to_vec).collect())
     }
 
-    /// Returns the vectors of texts as the rows of a tensor of `f32`, without waiting for them.
+    /// Returns the embeddings as a tensor of `f32`, shape `[texts, dimensions]`, on the device,
+    /// without waiting.
     ///
     /// ```no_run
     /// use scry_models::{Device, Encoder};
     ///
-    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let encoder = Encoder::load("models/all-MiniLM-L6-v2", &Device::auto()?)?;
     /// let texts = encoder.embed_tensor(&["a cat", "a kitten", "the stock market"])?;
     /// let query = encoder.embed_tensor(&["a young cat"])?;
     /// let similarities = texts.matmul(query.t()?)?; // [3, 1]
@@ -177,12 +178,14 @@ impl Encoder {
         vectors.map_err(|error| error.for_call("Encoder::embed_tensor"))
     }
 
-    /// Returns the vectors of texts that are tokens already, as the rows of a tensor of `f32`.
+    /// Returns the embeddings of tokenized texts, as a tensor of `f32`, shape
+    /// `[texts, dimensions]`: of token ids with special tokens, as [`tokens`](Self::tokens) returns
+    /// them.
     ///
     /// ```no_run
     /// use scry_models::{Device, Encoder};
     ///
-    /// let encoder = Encoder::load("all-MiniLM-L6-v2", &Device::auto()?)?;
+    /// let encoder = Encoder::load("models/all-MiniLM-L6-v2", &Device::auto()?)?;
     /// let tokens = encoder.tokens("a cat")?; // [CLS] a cat [SEP]
     /// assert_eq!(*encoder.embed_tokens(&[tokens])?.shape(), [1, 384]);
     /// # Ok::<(), scry_models::Error>(())
@@ -252,7 +255,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Returns the tokens of a text with those that the model adds, truncated to
+    /// Tokenizes a text: returns token ids, with `[CLS]` and `[SEP]`, truncated to
     /// [`max_length`](Self::max_length).
     ///
     /// # Errors
@@ -263,13 +266,13 @@ impl Encoder {
         tokens.map_err(|error| error.for_call("Encoder::tokens"))
     }
 
-    /// Returns the number of elements of a vector.
+    /// Returns the number of elements of an embedding.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.config.hidden
     }
 
-    /// Returns the most tokens of a text, with those that the model adds.
+    /// Returns the maximum number of tokens of a text, special tokens included.
     #[must_use]
     pub fn max_length(&self) -> usize {
         self.config.max_length

@@ -23,14 +23,14 @@ impl Default for EncoderOptions {
 
 impl EncoderOptions {
     /// Sets the type of weights and intermediate results: `f32`, which is the default, `f16` or
-    /// `bf16`. Products, sums, norms and softmax accumulate in `f32`; vectors are `f32`.
+    /// `bf16`. Matrix products, sums, norms and softmax accumulate in `f32`; embeddings are `f32`.
     pub fn dtype(mut self, dtype: DType) -> Self {
         self.dtype = dtype;
         self
     }
 
-    /// Sets the most tokens of a text: at least 2, and at most the positions of the model, or
-    /// loading fails. By default it is that of the model's files.
+    /// Sets the maximum number of tokens of a text, special tokens included: 2 to
+    /// `max_position_embeddings`, otherwise loading fails. Default: `max_seq_length` of the model.
     pub fn max_length(mut self, tokens: usize) -> Self {
         self.max_length = Some(tokens);
         self

@@ -23,7 +23,7 @@ impl Tokenizer {
     /// (`tokenizer.ggml.model` is `gpt2`), with the pre-tokenizer that `tokenizer.ggml.pre` names.
     ///
     /// ```no_run
-    /// let weights = scry_models::Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+    /// let weights = scry_models::Weights::open("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
     /// let tokenizer = scry_models::Tokenizer::from_metadata(weights.metadata())?;
     /// assert_eq!(tokenizer.encode("Hello")?, [19556]);
     /// # Ok::<(), scry_models::Error>(())
@@ -122,7 +122,7 @@ fn engine(
     }
     let pair = |merge: &String| {
         let pair = merge.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned()));
-        pair.ok_or_else(|| format!("the merge `{merge}` is not two tokens with a blank"))
+        pair.ok_or_else(|| format!("the merge `{merge}` is not two tokens separated by a space"))
     };
     let merges = merges.iter().map(pair).collect::<Result<Vec<_>, String>>()?;
     let text = |error: tokenizers::Error| error.to_string();

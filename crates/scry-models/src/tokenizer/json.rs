@@ -27,7 +27,7 @@ impl Tokenizer {
     /// Padding and truncation of the file are not applied.
     ///
     /// ```no_run
-    /// let tokenizer = scry_models::Tokenizer::from_file("all-MiniLM-L6-v2")?;
+    /// let tokenizer = scry_models::Tokenizer::from_file("models/all-MiniLM-L6-v2")?;
     /// assert_eq!(tokenizer.vocab_size(), 30522);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
@@ -39,14 +39,14 @@ impl Tokenizer {
         let path = path.as_ref();
         let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
         let engine = tokenizers::Tokenizer::from_bytes(read(&path)?).map_err(|problem| {
-            let problem = format!("it is not a tokenizer: {problem}");
+            let problem = format!("the file is not a valid tokenizer.json: {problem}");
             let help = "use the tokenizer.json of a model, as the library transformers saves it";
             Error::new(CALL, ErrorKind::Format, problem, help).in_file(&path)
         })?;
         let config_path = path.with_file_name(CONFIG);
         let config = match config_path.is_file() {
             true => serde_json::from_slice(&read(&config_path)?).map_err(|problem| {
-                let problem = format!("it is not valid: {problem}");
+                let problem = format!("the file is not valid JSON: {problem}");
                 let help = "download the file again, or remove it";
                 Error::new(CALL, ErrorKind::Format, problem, help).in_file(&config_path)
             })?,
@@ -78,7 +78,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let io = |error| Error::io(CALL, path, error);
     let size = fs::metadata(path).map_err(io)?.len();
     if size > LARGEST {
-        let problem = format!("{size} bytes exceed {LARGEST}");
+        let problem = format!("the file has {size} bytes, more than the limit of {LARGEST}");
         let help = "use the tokenizer.json of a model";
         return Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(path));
     }

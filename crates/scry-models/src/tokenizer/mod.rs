@@ -27,12 +27,12 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```no_run
 /// use scry_models::{Message, Tokenizer, Weights};
 ///
-/// let weights = Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+/// let weights = Weights::open("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
 /// let tokenizer = Tokenizer::from_metadata(weights.metadata())?;
 /// let ids = tokenizer.encode("Hello, world!")?;
 /// assert_eq!(tokenizer.decode(&ids)?, "Hello, world!");
 ///
-/// let template = tokenizer.chat_template().expect("the model is for conversations");
+/// let template = tokenizer.chat_template().expect("an instruct model");
 /// let prompt = template.render(&[Message::new("user", "What is a GPU?")], true)?;
 /// # Ok::<(), scry_models::Error>(())
 /// ```
@@ -69,8 +69,8 @@ impl Tokenizer {
         Self(Arc::new(inner))
     }
 
-    /// Returns the ids of a text, with the tokens that the model expects around it, such as `[CLS]`
-    /// and `[SEP]`. Special tokens in the text, such as `<|im_start|>`, are recognised.
+    /// Returns the token ids of a text, with the tokens that the model expects around it, such as
+    /// `[CLS]` and `[SEP]`. Special tokens in the text, such as `<|im_start|>`, are recognised.
     ///
     /// ```no_run
     /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
@@ -84,7 +84,7 @@ impl Tokenizer {
         self.encode_for("Tokenizer::encode", text, EncodeOptions::default())
     }
 
-    /// Returns the ids of a text, with options.
+    /// Returns the token ids of a text, with options.
     ///
     /// ```no_run
     /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
@@ -126,8 +126,10 @@ impl Tokenizer {
             let added = around.iter().flatten().count()
                 + own.map_or(0, |it| tokenizers::PostProcessor::added_tokens(it, false));
             let left = max_len.checked_sub(added).ok_or_else(|| {
-                let problem = format!("the maximum length {max_len} is less than {added}");
-                let help = format!("the tokenizer adds {added} tokens; allow some of the text");
+                let problem = format!(
+                    "`max_len` is {max_len}, but the tokenizer adds {added} special tokens"
+                );
+                let help = "pass a larger `max_len`, or encode without special tokens";
                 Error::new(call, ErrorKind::Value, problem, help)
             })?;
             encoding.truncate(left, 0, tokenizers::TruncationDirection::Right);
@@ -180,7 +182,8 @@ impl Tokenizer {
         Error::new(call, ErrorKind::Tokenizer, problem, help)
     }
 
-    /// Returns a decoder of ids that arrive one by one, whose texts are whole characters.
+    /// Returns a streaming detokenizer: token ids are passed one by one, and its texts are whole
+    /// characters.
     #[must_use]
     pub fn decode_stream(&self) -> DecodeStream {
         DecodeStream::new(self.clone())
@@ -241,35 +244,35 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the token that begins texts.
+    /// Returns the id of the beginning-of-sequence token (BOS); `None` if the tokenizer has none.
     #[must_use]
     pub fn bos(&self) -> Option<u32> {
         self.0.special.bos
     }
 
-    /// Returns the token that ends texts.
+    /// Returns the id of the end-of-sequence token (EOS); `None` if the tokenizer has none.
     #[must_use]
     pub fn eos(&self) -> Option<u32> {
         self.0.special.eos
     }
 
-    /// Returns the token of unknown text.
+    /// Returns the id of the unknown token (UNK); `None` if the tokenizer has none.
     #[must_use]
     pub fn unk(&self) -> Option<u32> {
         self.0.special.unk
     }
 
-    /// Returns the token that pads texts of a batch.
+    /// Returns the id of the padding token (PAD); `None` if the tokenizer has none.
     #[must_use]
     pub fn pad(&self) -> Option<u32> {
         self.0.special.pad
     }
 
-    /// Returns whether a token ends a generated text or the turn of a conversation, such as
+    /// Returns whether a token ends generation: end of sequence, or of a turn, such as
     /// `<|im_end|>`.
     ///
     /// ```no_run
-    /// let weights = scry_models::Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+    /// let weights = scry_models::Weights::open("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
     /// let tokenizer = scry_models::Tokenizer::from_metadata(weights.metadata())?;
     /// assert!(tokenizer.id("<|im_end|>").is_some_and(|id| tokenizer.is_end(id)));
     /// # Ok::<(), scry_models::Error>(())

@@ -5,9 +5,9 @@ use std::str;
 use super::{Tokenizer, alphabet};
 use crate::error::Result;
 
-/// Decodes ids that arrive one by one, as a model generates them. A character whose bytes are in
-/// several tokens is held back until it is complete, so that the parts, joined, are the text that
-/// [`Tokenizer::decode`] returns for all ids.
+/// A streaming detokenizer: decodes token ids that are passed one by one, as a model generates
+/// them. A character whose bytes are in several tokens is held back until it is complete, so that
+/// the parts, joined, are the text that [`Tokenizer::decode`] returns for all ids.
 ///
 /// ```no_run
 /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;

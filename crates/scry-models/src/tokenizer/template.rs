@@ -254,7 +254,7 @@ fn to_json(value: &Value, options: Kwargs) -> Result<String, JinjaError> {
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// Writes a blank after commas and colons, as Python does.
+/// Writes a space after commas and colons, as Python does.
 struct Python;
 
 impl Formatter for Python {

@@ -16,8 +16,8 @@ pub(super) struct OpenFile {
     pub(super) source: Source,
 }
 
-/// The tensors of a model in files: names, types and shapes, with data that is read when a tensor
-/// is loaded.
+/// The weights of a model in safetensors or GGUF files. Opening reads names, types and shapes; data
+/// is read when a tensor is loaded.
 ///
 /// Opening reads the description of the tensors only. [`Weights::tensor`] copies the data of one
 /// tensor to a device in pieces of at most 16 MiB, so that files can be larger than the memory of
@@ -49,7 +49,7 @@ impl Weights {
     /// single file of weights. The format is that of the content, not of the name.
     ///
     /// ```no_run
-    /// let weights = scry_models::Weights::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+    /// let weights = scry_models::Weights::open("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
     /// assert_eq!(weights.metadata().require::<&str>("general.architecture")?, "llama");
     /// # Ok::<(), scry_models::Error>(())
     /// ```

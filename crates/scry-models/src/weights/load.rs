@@ -33,7 +33,7 @@ impl Weights {
         self.load("Weights::tensor", name, None, device)
     }
 
-    /// Copies a tensor to a device, converted to a type: floats and quantised weights to a float
+    /// Copies a tensor to a device, converted to `dtype`: floats and quantised weights to a float
     /// type, rounded once to nearest, ties to even; integers to `i32` or `u32`.
     ///
     /// ```no_run
@@ -78,9 +78,11 @@ impl Weights {
 
     /// Returns the error for a name that no tensor has, with the most similar one.
     fn missing(&self, call: &'static str, name: &str) -> Error {
-        let problem = format!("there is no tensor `{name}`");
+        let problem = format!("the file has no tensor `{name}`");
         let help = match self.similar(name) {
-            Some(other) => format!("there is `{other}`"),
+            Some(other) => {
+                format!("the most similar name is `{other}`; `scry model info` lists all tensors")
+            }
             None => "the file has no tensors".to_owned(),
         };
         Error::new(call, ErrorKind::Names, problem, help).in_file(&self.files[0].path)
@@ -101,7 +103,7 @@ impl Weights {
         let stored = info.stored;
         let (problem, help) = match (stored.dtype(), to) {
             (Some(_), Some(to)) => (
-                format!("{stored} cannot be converted to {to} when it is loaded"),
+                format!("{stored} cannot be converted to {to} on load"),
                 "load it as it is stored, and convert the tensor: `.cast(…)`",
             ),
             _ => (

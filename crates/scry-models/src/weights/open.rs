@@ -82,10 +82,15 @@ fn file_of(call: &'static str, folder: &Path) -> Result<PathBuf> {
             let names: Vec<_> =
                 found.iter().filter_map(|path| path.file_name()?.to_str()).collect();
             let problem = match names.is_empty() {
-                true => "the folder has no file of weights (.safetensors, .gguf)".to_owned(),
-                false => format!("the folder has several: {}", names.join(", ")),
+                true => "the folder contains no .safetensors or .gguf file".to_owned(),
+                false => {
+                    format!("the folder contains several weight files: {}", names.join(", "))
+                }
             };
-            let help = format!("name a file; folders need {SINGLE}, {INDEX} or a single file");
+            let help = format!(
+                "pass the path of a file, or a folder with {SINGLE}, {INDEX} or exactly one weight \
+                 file"
+            );
             Err(Error::new(call, ErrorKind::Names, problem, help).in_file(folder))
         }
     }
@@ -95,7 +100,8 @@ fn file_of(call: &'static str, folder: &Path) -> Result<PathBuf> {
 fn read_index(call: &'static str, path: &Path) -> Result<BTreeMap<String, Vec<String>>> {
     let io = |error| Error::io(call, path, error);
     let error = |problem: String| {
-        let help = "the file needs an object `weight_map` of tensors with their files";
+        let help = "the file must contain an object `weight_map` that maps tensor names to file \
+                    names";
         Error::new(call, ErrorKind::Format, problem, help).in_file(path)
     };
     let size = fs::metadata(path).map_err(io)?.len();

@@ -14,8 +14,9 @@ use crate::error::{Error, ErrorKind, Result};
 /// Most names of a kind that an error lists.
 const MOST_LISTED: usize = 20;
 
-/// The tensors of a model, or of a part of it, by path: layers ask for their tensors by name and
-/// shape, and [`finish`](Self::finish) reports in one error everything that does not fit.
+/// The tensors of a model, or of one of its modules, by name, as PyTorch's `state_dict`: layers
+/// request tensors by name and shape, and [`finish`](Self::finish) reports all missing, surplus and
+/// mismatched tensors in one error.
 ///
 /// A tensor that is missing, or of another shape, does not end loading: [`get`](Self::get) returns
 /// a placeholder of NaNs (zeros for integers and bools), so that the list of problems is complete.
@@ -109,8 +110,8 @@ impl StateDict<'_> {
         self
     }
 
-    /// Returns the part of the model with a path, such as `encoder.layer.0`. It shares the record
-    /// of requests with `self`.
+    /// Returns the part of the model with a path, such as `encoder.layer.0` (candle's
+    /// `VarBuilder::pp`). It shares the record of requests with `self`.
     ///
     /// ```no_run
     /// # let gpu = scry_models::Device::open("cpu")?;
@@ -183,7 +184,9 @@ impl StateDict<'_> {
             Some(info) => {
                 if info.shape != shape {
                     let own = &info.shape;
-                    requests.misshapen.push(format!("`{path}` is {own}, the model needs {shape}"));
+                    requests
+                        .misshapen
+                        .push(format!("`{path}` has the shape {own}, but the model needs {shape}"));
                 }
                 requests.used.insert(path);
             }
@@ -277,7 +280,9 @@ impl StateDict<'_> {
             requests.used.insert(path.clone());
             return self.weights.load(call, &path, dtype, &self.device);
         }
-        requests.misshapen.push(format!("`{path}` is {}, the model needs {shape}", info.shape));
+        requests
+            .misshapen
+            .push(format!("`{path}` has the shape {}, but the model needs {shape}", info.shape));
         requests.used.insert(path);
         let own = info.stored.dtype().filter(|own| !own.is_quantized());
         self.placeholder(shape, dtype.or(own).unwrap_or(DType::F32))
@@ -321,11 +326,12 @@ impl StateDict<'_> {
         }
         let mut problem = "the tensors do not fit the model".to_owned();
         list(&mut problem, "missing", missing.iter().map(|name| format!("`{name}`")));
-        list(&mut problem, "of another shape", misshapen.iter().cloned());
+        list(&mut problem, "shape mismatch", misshapen.iter().cloned());
         list(&mut problem, "surplus", surplus.iter().map(|name| format!("`{name}`")));
         let has_names = !missing.is_empty() || !surplus.is_empty();
         let kind = if has_names { ErrorKind::Names } else { ErrorKind::Shape };
-        let help = "use the files of this model, or `ignore` tensors that it does not need";
+        let help = "use weights of this model, or call `StateDict::ignore` for tensors that it \
+                    does not use";
         Err(Error::new("StateDict::finish", kind, problem, help)
             .in_file(&self.weights.files[0].path)
             .with_names(missing.clone(), surplus))

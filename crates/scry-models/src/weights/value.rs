@@ -271,8 +271,8 @@ impl Metadata {
     pub fn require<'m, T: FromValue<'m>>(&'m self, key: &str) -> Result<T> {
         const CALL: &str = "Metadata::require";
         self.find_for(CALL, key)?.ok_or_else(|| {
-            let problem = format!("there is no key `{key}`, which must be {}", T::WANTED);
-            let help = "use a file of the architecture that the model expects";
+            let problem = format!("the metadata has no key `{key}` (expected: {})", T::WANTED);
+            let help = "use a complete GGUF file: `scry model info` lists its keys";
             Error::new(CALL, ErrorKind::Names, problem, help).in_file(&self.path)
         })
     }
@@ -297,7 +297,7 @@ impl Metadata {
         T::from_value(value).map(Some).ok_or_else(|| {
             let (ty, wanted) = (value.type_name(), T::WANTED);
             let problem = format!("`{key}` is {value} (type {ty}), but must be {wanted}");
-            let help = "convert the model to GGUF again, with current tools";
+            let help = "read the key as another type, or convert the model to GGUF again";
             Error::new(call, ErrorKind::DType, problem, help).in_file(&self.path)
         })
     }

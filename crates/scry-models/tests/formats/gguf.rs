@@ -29,7 +29,8 @@ fn metadata_is_read() {
     assert_eq!(
         texts[1].to_string(),
         "Metadata::require (memory): `test.big` is 18446744073709551615 (type u64), but must be an \
-         integer from 0 to 2^32 - 1; help: convert the model to GGUF again, with current tools"
+         integer from 0 to 2^32 - 1; help: read the key as another type, or convert the model to \
+         GGUF again"
     );
     assert_eq!(texts[2].kind(), ErrorKind::DType);
 }

@@ -69,9 +69,9 @@ fn all_problems_are_in_one_error() {
     assert_eq!(
         error.to_string(),
         "StateDict::finish (memory): the tensors do not fit the model; missing (1): \
-         `layer.0.scale`; of another shape (1): `layer.0.weight` is [2, 2], the model needs \
-         [4, 1]; surplus (5): `x`, `h`, `b`, `q`, `layer.0.bias`; help: use the files of this \
-         model, or `ignore` tensors that it does not need"
+         `layer.0.scale`; shape mismatch (1): `layer.0.weight` has the shape [2, 2], but the model \
+         needs [4, 1]; surplus (5): `x`, `h`, `b`, `q`, `layer.0.bias`; help: use weights of this \
+         model, or call `StateDict::ignore` for tensors that it does not use"
     );
 }
 

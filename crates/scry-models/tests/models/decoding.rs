@@ -261,8 +261,9 @@ fn context_ends_generation() {
     assert_eq!(error.kind(), ErrorKind::Context);
     assert_eq!(
         error.to_string(),
-        "Decoder::complete_tokens: the prompt has 13 tokens, the context 12; help: use a shorter \
-         prompt, or load the model with a larger `capacity`"
+        "Decoder::complete_tokens: the prompt has 13 tokens, but the context holds 12; help: \
+         shorten the prompt, or load the model with a larger context: \
+         `Decoder::options().capacity(…)`, or `--context` of `scry model generate`"
     );
     assert_eq!(decoder.logits(&[]).unwrap_err().kind(), ErrorKind::Value);
     let beyond = decoder.logits(&[VOCABULARY as u32]).unwrap_err();
@@ -485,13 +486,13 @@ fn damaged_descriptions_are_errors() {
     };
     assert!(change("\"llama\"", "\"gpt\"").contains("`model_type` is `gpt`"));
     let error = change("\"num_key_value_heads\":2", "\"num_key_value_heads\":3");
-    assert!(error.contains("`num_attention_heads` is 4, no multiple of"), "{error}");
+    assert!(error.contains("`num_attention_heads` is 4, not a multiple of"), "{error}");
     assert!(change("\"hidden_size\":64", "\"hidden_size\":0").contains("`hidden_size` is 0"));
     let error = change("\"num_hidden_layers\":2", "\"num_hidden_layers\":1000000");
-    assert!(error.contains("the model has 1000000 layers, the file 20 tensors"), "{error}");
+    assert!(error.contains("1000000 layers, but the file has only 20 tensors"), "{error}");
     let error =
         change("\"num_attention_heads\":4", "\"num_attention_heads\":4000,\"head_dim\":200");
-    assert!(error.contains("of another shape"), "{error}");
+    assert!(error.contains("shape mismatch"), "{error}");
     let error = change("\"rope_theta\":100.0", "\"rope_theta\":\"many\"");
     assert!(error.contains("`rope_theta` is \"many\""), "{error}");
     let error = change("\"rope_theta\":100.0", "\"rope_parameters\":{\"rope_type\":\"yarn\"}");

@@ -76,7 +76,7 @@ fn epilogue(
         Work::Map { map, operands, arguments, .. },
     ) = (&first.work, &last.work)
     else {
-        return Err("it is no map");
+        return Err("it is not element-wise");
     };
     let dtype = factors[0].2;
     if map.output != dtype || map.operands.iter().any(|operand| *operand != dtype) {
@@ -88,7 +88,7 @@ fn epilogue(
     let (activation, sum) = activation(map, dtype);
     let is_slow = limits.is_cpu && matches!(activation, Activation::Gelu | Activation::Silu);
     if is_slow {
-        return Err("the processor computes the function faster in a kernel of its own");
+        return Err("the CPU device computes this activation faster in a kernel of its own");
     }
     let columns = factors[1].1.shape[2];
     let result = &grouped.buffers[last.result.index()];
@@ -123,7 +123,7 @@ fn epilogue(
         }
     }
     if !has_product {
-        return Err("it is no sum with the product");
+        return Err("it is not a sum that contains the matrix product");
     }
     let read: Vec<BufferId> = factors.iter().map(|(buffer, ..)| *buffer).collect();
     let between = &grouped.kernels[product + 1..position];

@@ -36,8 +36,9 @@ pub struct Magnitude {
 }
 
 impl Plan {
-    /// Runs the recorded operations one by one and, if none of them makes a NaN of numbers, the
-    /// plan. States change only if there is no error. It is slow, and reads all results.
+    /// Runs the plan with NaN detection (PyTorch's `detect_anomaly`): first runs the recorded
+    /// operations one by one, and fails at the first whose result has a NaN although no operand has
+    /// one. States change only if there is no error. It is slow, and reads all results.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph, Tensor};
@@ -183,8 +184,8 @@ async fn not_a_number(
         _ => None,
     };
     if let Some(what) = given {
-        let problem = format!("{what} is NaN at index {index:?} of {shape}");
-        let help = "check the numbers before the run";
+        let problem = format!("{what} contains NaN at index {index:?} of {shape}");
+        let help = "check the data that is passed to the run";
         return Ok(call.error(ErrorKind::NotANumber, problem, help));
     }
     let mut problem = format!("the result is NaN at index {index:?} of {shape}");

@@ -13,8 +13,8 @@ use crate::shape::check_count;
 use crate::tensor::Tensor;
 
 impl Graph {
-    /// Adds a kernel of the program, in WGSL, and returns its outputs. Its bindings are the inputs
-    /// and then the outputs, in this order, all of `var<storage>`; it must not write its inputs.
+    /// Adds a custom WGSL kernel, and returns its outputs. Its bindings are the inputs and then the
+    /// outputs, in this order, all of `var<storage>`; it must not write its inputs.
     ///
     /// It runs with one invocation along x for each element of the first output, rounded up to
     /// whole workgroups. Inputs are in row-major order without gaps; outputs are 0 before it runs.

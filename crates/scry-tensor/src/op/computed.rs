@@ -67,7 +67,8 @@ impl Address {
             return Ok(());
         }
         let problem = format!("indices of {shape} do not fit {like}");
-        let help = "indices have as many axes, and no size but that of the axis is larger";
+        let help =
+            "indices must have the rank of the tensor, and no larger size except along the axis";
         Err(call.shape_error(&[shape, like], problem, help))
     }
 

@@ -9,8 +9,8 @@ use crate::error::{Call, Error, Result};
 use crate::runtime::Runtime;
 use crate::shape::Shape;
 
-/// A convolution of images with weights `[channels, channels of a group, height, width]`, and a
-/// bias for each channel of the result, if there is a third operand.
+/// A convolution of images with weights `[out_channels, in_channels / groups, height, width]`, and
+/// a bias `[out_channels]`, if there is a third operand.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Convolve {
     pub(crate) stride: [usize; 2],
@@ -40,8 +40,8 @@ impl Convolve {
             let problem = format!("{x} and {weights} are not the shapes of images and weights");
             return Some((
                 problem,
-                "use [batch, channels, height, width], and weights [channels of \
-                the result, channels of a group, height, width]",
+                "use [batch, in_channels, height, width], and weights [out_channels, \
+                in_channels / groups, height, width]",
             ));
         }
         let Self { groups, .. } = self;
@@ -56,8 +56,8 @@ impl Convolve {
             );
             return Some((
                 problem,
-                "axis 1 of the images is that of the weights times the number \
-                of groups, which divides axis 0 of the weights",
+                "in_channels (axis 1 of the images) must be axis 1 of the weights times \
+                groups, and groups must divide out_channels (axis 0 of the weights)",
             ));
         }
         if x[1..].contains(&0) {

@@ -73,7 +73,8 @@ impl Selection {
                 return Ok(indices.clone());
             }
             let problem = format!("indices of {indices} do not fit elements of {elements}");
-            let help = "indices have as many axes, and no size but that of the axis is larger";
+            let help = "indices must have the rank of the tensor, and no larger size except along \
+                        the axis";
             return Err(call.shape_error(&[elements, indices], problem, help));
         }
         let shape = Shape::from([&elements[..axis], indices, &elements[axis + 1..]].concat());

@@ -10,12 +10,13 @@ use crate::error::{Call, Error, Result};
 use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape};
 
-/// Attention of queries `[batch, heads, rows, columns]`, keys and values `[batch, heads of keys,
-/// keys, columns]`, and a bias `[batch, heads, rows, keys]`, if there is a fourth operand.
+/// Attention of queries `[batch, heads, queries, head_dim]`, keys and values
+/// `[batch, kv_heads, keys, head_dim]`, and a bias `[batch, heads, queries, keys]`, if there is a
+/// fourth operand.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Attend {
     pub(crate) is_causal: bool,
-    /// The factor of the scores; `None` for `1 / sqrt(columns)`.
+    /// The scale of the scores; `None` for `1 / sqrt(head_dim)`.
     pub(crate) scale: Option<Number>,
 }
 
@@ -24,26 +25,30 @@ impl Attend {
         let (q, k, v) = (operands[0], operands[1], operands[2]);
         let error = |problem: String, help| Some(call.shape_error(&[q, k, v], problem, help));
         if let Some(other) = [q, k, v].into_iter().find(|it| it.rank() != 4) {
-            let help = "use [batch, heads, rows, columns]";
+            let help = "use [batch, heads, seq_len, head_dim]";
             return error(format!("{other} is not the shape of heads"), help);
         }
         let fits = k == v && q[0] == k[0] && q[3] == k[3];
         if !fits || k[1] == 0 || !q[1].is_multiple_of(k[1]) {
-            let problem = format!("queries {q}, keys {k} and values {v} do not fit");
+            let problem = format!("queries {q}, keys {k} and values {v} do not match");
             return error(
                 problem,
-                "keys and values have one shape; the batch and the columns are those of the \
-                 queries, and the heads of keys divide those of queries",
+                "keys and values must have the same shape, batch and head_dim those of the \
+                 queries, and kv_heads must divide heads",
             );
         }
         if !(1..=256).contains(&q[3]) {
-            return error(format!("heads have {} columns", q[3]), "use 1 to 256 columns");
+            return error(format!("head_dim is {}", q[3]), "use 1 to 256");
         }
         let scores = Shape::from([q[0], q[1], q[2], k[2]]);
         let bias = operands.get(3)?;
         let fits = Layout::contiguous((*bias).clone()).expand(&scores).is_some();
         let problem = || format!("a bias of {bias} does not expand to the scores, {scores}");
-        if fits { None } else { error(problem(), "use [batch, heads, rows, keys]; sizes may be 1") }
+        if fits {
+            None
+        } else {
+            error(problem(), "use [batch, heads, queries, keys]; sizes may be 1")
+        }
     }
 }
 
@@ -177,12 +182,12 @@ impl Rule for Rotate {
     fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
         let (x, positions) = (operands[0], operands[1]);
         let [rows @ .., _, columns] = &**x else {
-            let help = "use [rows, heads, columns]";
+            let help = "use [rows, heads, head_dim]";
             let problem = format!("{x} is not the shape of rows of heads");
             return Err(call.shape_error(&[x], problem, help));
         };
         if !columns.is_multiple_of(2) {
-            let problem = format!("heads of {x} have {columns} columns, an odd number");
+            let problem = format!("head_dim of {x} is {columns}, an odd number");
             return Err(call.shape_error(&[x], problem, "pairs are rotated: pad the heads"));
         }
         let fits = Layout::contiguous(positions.clone()).expand(&rows.into());

@@ -121,7 +121,7 @@ impl Library {
         self.with_rule(|rule| rule.name())
     }
 
-    /// Computes the result at once.
+    /// Computes the result eagerly.
     pub(super) fn run(&self, call: Call, operands: &[&Stored], shape: Shape) -> Result<Stored> {
         let runtime = &operands[0].runtime;
         let dtype = self.dtype(operands[0].dtype);

@@ -1,5 +1,5 @@
 //! What operations compute, as data: an [`Op`] is built once by a method of a tensor, and then
-//! either runs at once, on elements in memory, or becomes a node of a graph.
+//! either runs eagerly, on elements in memory, or becomes a node of a graph.
 
 mod computed;
 mod contraction;
@@ -118,7 +118,7 @@ impl Op {
         }
     }
 
-    /// Computes the result at once. Returns when the work is submitted.
+    /// Computes the result eagerly. Returns when the work is submitted.
     pub(crate) fn run(&self, call: Call, operands: &[&Stored]) -> Result<Stored> {
         let shapes: Vec<&Shape> = operands.iter().map(|it| it.shape()).collect();
         if let Self::View(view) = self {

@@ -85,7 +85,7 @@ impl View {
             Self::Squeeze(axis) => {
                 if own[*axis] != 1 {
                     let problem = format!("axis {axis} of {own} has size {}, not 1", own[*axis]);
-                    let help = "select a coordinate with `i`";
+                    let help = "select one index with `i`";
                     return Err(call.shape_error(&[own], problem, help));
                 }
                 layout.without(*axis)
@@ -174,9 +174,9 @@ fn coordinate(call: Call, at: i64, axis: usize, layout: &Layout) -> Result<i64> 
     }
     let help = match size {
         0 => "the axis is empty: check the sizes first".to_owned(),
-        _ => format!("use a number from {} to {}", -size, size - 1),
+        _ => format!("use an index from {} to {}", -size, size - 1),
     };
-    let problem = format!("coordinate {at} is out of range for an axis of size {size}");
+    let problem = format!("index {at} is out of range for an axis of size {size}");
     Err(call.error(ErrorKind::Index, problem, help))
 }
 

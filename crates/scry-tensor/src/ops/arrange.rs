@@ -291,7 +291,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Ok(it[0].split(&[start, len - start], axis as i64)?.remove(1))
         })
     }),
-    row("pad", "elements with a value around them", |draw, dtype| {
+    row("pad", "constant padding", |draw, dtype| {
         let shape = draw.shape(0, 4);
         let widths: Vec<[usize; 2]> =
             shape.iter().map(|_| [draw.below(3), draw.below(3)]).collect();
@@ -320,7 +320,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         });
         Case::new(vec![x], wanted, move |it| it[0].flip(axis as i64))
     }),
-    row("roll", "coordinates moved, from one end to the other", |draw, dtype| {
+    row("roll", "circular shift along an axis", |draw, dtype| {
         let shape = draw.shape(1, 4);
         let (axis, shift) = (draw.below(shape.len()), draw.below(15) as i64 - 7);
         let x = draw.numbers(dtype, &shape);

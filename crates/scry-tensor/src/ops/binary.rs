@@ -232,21 +232,21 @@ binary! {
     float |a, b| a / b;
     example "[1.0f32, 2.0]", "4.0" => "[0.25 0.5 ]";
 
-    /// Returns the quotient of integers, rounded down; 0 if the divisor is 0, as NumPy has it.
+    /// Returns the quotient of integers, rounded down; 0 if the divisor is 0, as in NumPy.
     floor_divide, FLOOR_DIVIDE: INTEGERS, within 0.0;
     |e, a, b| math::floor_divide(e, a, b);
     integer |a, b| if b == 0 { 0 } else { (a as f64 / b as f64).floor() as i64 };
     example "[7, -7]", "2" => "[ 3 -4]";
 
     /// Returns the remainder of integers with the sign of the divisor; 0 if the divisor is 0, as
-    /// NumPy has it.
+    /// in NumPy.
     remainder, REMAINDER: INTEGERS, within 0.0;
     |e, a, b| math::remainder(e, a, b);
     integer |a, b| if b == 0 { 0 } else { a - b * (a as f64 / b as f64).floor() as i64 };
     example "[7, -7]", "3" => "[1 2]";
 
-    /// Returns each element to a power, as IEEE 754 has it: of a negative number, a number if the
-    /// power is an integer, else NaN.
+    /// Returns each element to a power, as IEEE 754 defines it: of a negative number, a number if
+    /// the power is an integer, else NaN.
     pow, POW: FLOATS, within 5e-5;
     |e, a, b| math::pow(e, a, b);
     float |a, b| a.powf(b);

@@ -1,7 +1,7 @@
 //! Conversions of element types.
 
 use crate::dtype::{DType, ELEMENTS, FLOATS};
-use crate::error::{Call, Result};
+use crate::error::{Call, ErrorKind, Result};
 use crate::expr::Expression;
 use crate::op::{Library, Op};
 use crate::tensor::{Tensor, apply};
@@ -57,7 +57,11 @@ impl Tensor {
 
     /// Converts quantised weights to floats.
     fn dequantized(&self, call: Call, dtype: DType) -> Result<Self> {
-        call.check_new_dtype(dtype, FLOATS)?;
+        if !FLOATS.contains(&dtype) {
+            let problem = format!("cannot convert {} to {dtype}", self.dtype());
+            let help = "dequantise to a float type first: `.cast(DType::F32)`";
+            return Err(call.error(ErrorKind::DType, problem, help));
+        }
         apply(call, Op::Library(Library::Dequantise(dtype)), &[self])
     }
 }

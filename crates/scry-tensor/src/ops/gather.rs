@@ -125,7 +125,7 @@ const fn row(
 }
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    row("index_select", "coordinates of an axis, by a vector of indices", |draw, dtype| {
+    row("index_select", "slices along an axis, by a vector of indices", |draw, dtype| {
         let mut shape = draw.shape(1, 4);
         let axis = draw.below(shape.len());
         shape[axis] += 1;

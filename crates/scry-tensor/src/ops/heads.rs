@@ -15,22 +15,24 @@ use crate::tensor::{Tensor, apply};
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attention<'a> {
-    /// What is added to the scores, of the type of the queries: minus infinity masks a key. It
-    /// expands to `[batch, heads, rows, keys]`.
+    /// Attention mask or bias (PyTorch's `attn_mask`): added to the scores; minus infinity masks a
+    /// key. Of the element type of the queries. It expands to `[batch, heads, queries, keys]`.
     pub bias: Option<&'a Tensor>,
-    /// Whether row `i` sees the keys up to `i` only.
+    /// Causal mask: query `i` attends to keys 0 to `i`.
     pub is_causal: bool,
-    /// The factor of the scores; `None` for `1 / sqrt(columns)`.
+    /// Scale of the scores; `None` for `1 / sqrt(head_dim)`.
     pub scale: Option<f32>,
 }
 
 /// Attention.
 impl Tensor {
-    /// Returns attention of queries `[batch, heads, rows, columns]` to keys and values
-    /// `[batch, heads of keys, keys, columns]`: `softmax(q · kᵀ * scale + bias) · v` for each head.
-    /// The heads of keys divide those of queries; adjacent heads share them. Scores are `f32`, and
-    /// are not stored. A row that sees no key becomes 0. Heads may be views with gaps, such as
-    /// `x.transpose(1, 2)?` of rows of heads, and the first rows of a longer cache.
+    /// Returns scaled dot-product attention (PyTorch's `scaled_dot_product_attention`) of queries
+    /// `[batch, heads, queries, head_dim]` to keys and values `[batch, kv_heads, keys, head_dim]`:
+    /// `softmax(q · kᵀ * scale + bias) · v`. `kv_heads` must divide `heads`: adjacent heads share
+    /// keys and values (grouped-query attention). `head_dim` is at most 256. Scores are computed in
+    /// `f32` and are not stored (flash attention). A query that sees no key becomes 0. Operands may
+    /// be strided views, such as `x.transpose(1, 2)?` of `[batch, queries, heads, head_dim]`, or
+    /// the first rows of a longer KV cache.
     ///
     /// ```
     /// use scry_tensor::{Attention, DType, Device, Tensor};
@@ -44,9 +46,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) if the shapes do not fit, or heads have more
-    /// than 256 columns; [`ErrorKind::DType`](crate::ErrorKind::DType) if the types differ, or are
-    /// not floats; [`ErrorKind::Device`](crate::ErrorKind::Device);
+    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) if the shapes do not match, or `head_dim` is
+    /// more than 256; [`ErrorKind::DType`](crate::ErrorKind::DType) if the types differ, or are not
+    /// floats; [`ErrorKind::Device`](crate::ErrorKind::Device);
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) if the device supports no variant of the kernel
     /// library.
     #[track_caller]
@@ -59,11 +61,12 @@ impl Tensor {
         apply(call, Op::Library(Library::Attend(Attend { is_causal, scale })), &operands)
     }
 
-    /// Returns rotary position embedding of heads, `[…, heads, columns]`, as in GPT-NeoX and Llama:
-    /// columns `i` and `i + columns / 2` are rotated by the angle `position * theta^(-2 i /
-    /// columns)`. There is a position, of `i32` or `u32`, for each of the other coordinates;
-    /// `theta` is usually 10,000. Heads of [`attention`](Self::attention), `[batch, heads, rows,
-    /// columns]`, have other axes: rotate `q.transpose(1, 2)?`.
+    /// Returns rotary position embedding of heads, `[…, heads, head_dim]`, as in GPT-NeoX and
+    /// Llama: elements `i` and `i + head_dim / 2` are rotated by the angle
+    /// `position * theta^(-2 i / head_dim)`. `positions`, of `i32` or `u32`, has the shape of the
+    /// tensor without its last two axes, or expands to it; `theta` is usually 10,000. Operands of
+    /// [`attention`](Self::attention), `[batch, heads, seq_len, head_dim]`, have other axes: rotate
+    /// `q.transpose(1, 2)?`.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -76,8 +79,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) if there are fewer than 2 axes, an odd number
-    /// of columns, or positions do not fit; [`ErrorKind::DType`](crate::ErrorKind::DType);
+    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) if there are fewer than 2 axes, `head_dim` is
+    /// odd, or positions do not fit; [`ErrorKind::DType`](crate::ErrorKind::DType);
     /// [`ErrorKind::Device`](crate::ErrorKind::Device); [`ErrorKind::Gpu`](crate::ErrorKind::Gpu),
     /// also if `theta` is not positive and finite.
     #[track_caller]
@@ -85,7 +88,7 @@ impl Tensor {
         self.rotated(Call::new("Tensor::rope"), positions, theta, false)
     }
 
-    /// Returns rotary position embedding as in GPT-J: columns `2 i` and `2 i + 1` are rotated.
+    /// Returns rotary position embedding as in GPT-J: elements `2 i` and `2 i + 1` are rotated.
     /// Otherwise as [`rope`](Self::rope).
     ///
     /// ```
@@ -122,7 +125,7 @@ impl Tensor {
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "attention",
-        summary: "attention of heads",
+        summary: "scaled dot-product attention",
         types: FLOATS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("attention"),
@@ -130,7 +133,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "rope",
-        summary: "rotary position embedding of halves of heads",
+        summary: "rotary position embedding, GPT-NeoX and Llama layout",
         types: FLOATS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("rope"),
@@ -138,7 +141,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "rope_interleaved",
-        summary: "rotary position embedding of pairs of columns",
+        summary: "rotary position embedding, GPT-J layout",
         types: FLOATS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("rope"),

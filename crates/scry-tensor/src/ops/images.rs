@@ -15,13 +15,13 @@ use crate::tensor::{Tensor, apply};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conv2d {
-    /// Rows and columns from one position of the weights to the next.
+    /// Stride: rows and columns between positions of the window. Default: 1.
     pub stride: [usize; 2],
-    /// Rows and columns of zeros on each side of the images.
+    /// Zero padding on each side. Default: 0.
     pub padding: [usize; 2],
-    /// Rows and columns of the images from one weight to the next.
+    /// Dilation: rows and columns between weights. Default: 1.
     pub dilation: [usize; 2],
-    /// Groups of channels: a channel of the result depends only on those of its group.
+    /// Groups of a grouped convolution; `in_channels` for a depthwise one. Default: 1.
     pub groups: usize,
 }
 
@@ -39,13 +39,13 @@ impl Default for Conv2d {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conv1d {
-    /// Elements from one position of the weights to the next.
+    /// Stride: elements between positions of the window. Default: 1.
     pub stride: usize,
-    /// Zeros on each side of the signals.
+    /// Zero padding on each side. Default: 0.
     pub padding: usize,
-    /// Elements of the signals from one weight to the next.
+    /// Dilation: elements between weights. Default: 1.
     pub dilation: usize,
-    /// Groups of channels: a channel of the result depends only on those of its group.
+    /// Groups of a grouped convolution; `in_channels` for a depthwise one. Default: 1.
     pub groups: usize,
 }
 
@@ -57,10 +57,10 @@ impl Default for Conv1d {
 
 /// Convolutions and pooling.
 impl Tensor {
-    /// Returns the convolution of images `[batch, channels, height, width]` with weights
-    /// `[channels of the result, channels of a group, height, width]`, as neural networks define
-    /// it: weights are not flipped. A bias is a vector with an element for each channel of the
-    /// result. Sums are `f32`.
+    /// Returns the convolution of images `[batch, in_channels, height, width]` with weights
+    /// `[out_channels, in_channels / groups, height, width]`. As in PyTorch it is a
+    /// cross-correlation: weights are not flipped. A bias is a vector of `out_channels` elements.
+    /// Accumulates in `f32`.
     ///
     /// ```
     /// use scry_tensor::{Conv2d, DType, Device, Tensor};
@@ -85,9 +85,9 @@ impl Tensor {
         self.convolved(Call::new("Tensor::conv2d"), weight, bias, convolve)
     }
 
-    /// Returns the convolution of signals `[batch, channels, length]` with weights
-    /// `[channels of the result, channels of a group, length]`: [`conv2d`](Self::conv2d) of images
-    /// of one row.
+    /// Returns the convolution of signals `[batch, in_channels, length]` with weights
+    /// `[out_channels, in_channels / groups, length]`: [`conv2d`](Self::conv2d) of images of one
+    /// row.
     ///
     /// ```
     /// use scry_tensor::{Conv1d, Device, Tensor};
@@ -107,8 +107,8 @@ impl Tensor {
         let call = Call::new("Tensor::conv1d");
         if let Some(other) = [self, weight].into_iter().find(|it| it.rank() != 3) {
             let problem = format!("{} is not the shape of signals or weights", other.shape());
-            let help = "use [batch, channels, length], and weights [channels of the result, \
-                        channels of a group, length]";
+            let help = "use [batch, in_channels, length], and weights [out_channels, in_channels / \
+                        groups, length]";
             return Err(call.shape_error(&[other.shape()], problem, help));
         }
         let Conv1d { stride, padding, dilation, groups } = *options;
@@ -252,8 +252,12 @@ const fn row(
 }
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    row("conv2d", "convolution of images", "conv2d", |draw, dtype| conv_case(draw, dtype, true)),
-    row("conv1d", "convolution of signals", "conv1d", |draw, dtype| conv_case(draw, dtype, false)),
+    row("conv2d", "2-D convolution, as PyTorch's", "conv2d", |draw, dtype| {
+        conv_case(draw, dtype, true)
+    }),
+    row("conv1d", "1-D convolution, as PyTorch's", "conv1d", |draw, dtype| {
+        conv_case(draw, dtype, false)
+    }),
     row("convolve2d", "convolution of a matrix with a flipped kernel", "conv2d", |draw, dtype| {
         let sizes = [(); 4].map(|()| draw.from_to(1, 5));
         let (x, k) = (draw.numbers(dtype, &sizes[..2]), draw.numbers(dtype, &sizes[2..]));
@@ -272,10 +276,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         });
         Case::new(vec![x, k], wanted, |it| it[0].convolve2d(&it[1]))
     }),
-    row("max_pool2d", "largest element of windows", "pool2d", |draw, dtype| {
-        pool_case(draw, dtype, true)
-    }),
-    row("avg_pool2d", "average of windows", "pool2d", |draw, dtype| pool_case(draw, dtype, false)),
+    row("max_pool2d", "2-D max pooling", "pool2d", |draw, dtype| pool_case(draw, dtype, true)),
+    row("avg_pool2d", "2-D average pooling", "pool2d", |draw, dtype| pool_case(draw, dtype, false)),
 ];
 
 fn conv_case(draw: &mut Draw, dtype: DType, is_2d: bool) -> Case {

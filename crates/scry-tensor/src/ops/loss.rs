@@ -35,10 +35,10 @@ impl Tensor {
         })
     }
 
-    /// Returns the mean of the negative logarithms of the probabilities of classes: of the softmax
-    /// of the scores along axis 1, those that `classes`, of `i32` or `u32`, select. `classes` has
-    /// the shape of the scores without axis 1. Classes out of range, such as -100 for padding, have
-    /// no part in the mean, which is NaN if there are no others.
+    /// Returns the mean cross-entropy loss of logits and class indices, as PyTorch's
+    /// `cross_entropy`: axis 1 of `self` are the logits of the classes; `classes`, of `i32` or
+    /// `u32`, has the shape of `self` without axis 1. Classes out of range, such as -100 (PyTorch's
+    /// `ignore_index`), are ignored; the loss is NaN if all are.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -52,7 +52,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) for classes of another shape;
-    /// [`ErrorKind::Index`](crate::ErrorKind::Index) for scores with fewer than 2 axes;
+    /// [`ErrorKind::Index`](crate::ErrorKind::Index) for logits with fewer than 2 axes;
     /// [`ErrorKind::DType`](crate::ErrorKind::DType);
     /// [`ErrorKind::Device`](crate::ErrorKind::Device); [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
     #[track_caller]
@@ -112,7 +112,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "cross_entropy",
-        summary: "mean loss of classes, by scores",
+        summary: "mean cross-entropy of logits and class indices",
         types: FLOATS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("log_softmax"),

@@ -334,7 +334,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "group_norm",
-        summary: "layer norm of groups of channels",
+        summary: "group norm",
         types: FLOATS,
         tolerance: 2e-4,
         kernel: KernelSource::Library("layer_norm"),
@@ -342,7 +342,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "batch_norm",
-        summary: "norm of channels with known statistics",
+        summary: "batch norm with given statistics (inference)",
         types: FLOATS,
         tolerance: 2e-4,
         kernel: KernelSource::Generated,

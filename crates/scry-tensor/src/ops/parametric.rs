@@ -12,8 +12,8 @@ use crate::tensor::{Tensor, apply};
 
 /// Functions of each element with scalars.
 impl Tensor {
-    /// Returns each element, at least `least` and at most `most`: `most` if `least` is larger; of
-    /// NaN, NaN.
+    /// Returns each element, at least `min` and at most `max`: `max` if `min` is larger; of NaN,
+    /// NaN.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -29,11 +29,11 @@ impl Tensor {
     /// scalar does not fit the type; [`ErrorKind::Value`](crate::ErrorKind::Value) for a scalar out
     /// of range; [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
     #[track_caller]
-    pub fn clip(&self, least: impl Into<Scalar>, most: impl Into<Scalar>) -> Result<Self> {
-        let (call, scalars) = (Call::new("Tensor::clip"), [least.into(), most.into()]);
-        self.with_scalars(call, NUMBERS, scalars, |e, x, [least, most]| {
-            let raised = math::extremum(e, BinaryOp::Max, x, least);
-            math::extremum(e, BinaryOp::Min, raised, most)
+    pub fn clip(&self, min: impl Into<Scalar>, max: impl Into<Scalar>) -> Result<Self> {
+        let (call, scalars) = (Call::new("Tensor::clip"), [min.into(), max.into()]);
+        self.with_scalars(call, NUMBERS, scalars, |e, x, [min, max]| {
+            let raised = math::extremum(e, BinaryOp::Max, x, min);
+            math::extremum(e, BinaryOp::Min, raised, max)
         })
     }
 

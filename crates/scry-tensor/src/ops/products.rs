@@ -323,7 +323,7 @@ fn multiplied(
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "matmul",
-        summary: "product of matrices, or of stacks of them",
+        summary: "matrix product, batched and broadcast",
         types: FLOATS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("gemm"),
@@ -331,7 +331,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "linear",
-        summary: "product with transposed weights, which may be quantised, and a bias",
+        summary: "linear layer: `x · wᵀ + bias`; weights may be quantised",
         types: FLOATS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("gemm"),
@@ -353,7 +353,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "einsum",
-        summary: "sum of products of two tensors, by letters",
+        summary: "Einstein summation of two tensors",
         types: NUMBERS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("gemm"),

@@ -47,8 +47,7 @@ impl From<&Tensor> for Seed {
 
 /// Random numbers. An element depends only on the seed and its position in row-major order: the
 /// same seed has the same numbers on every device, except for the last places of
-/// [`randn`](Tensor::randn), at once and in a graph. Use another seed for
-/// each call.
+/// [`randn`](Tensor::randn), eagerly and in a graph. Use another seed for each call.
 impl Tensor {
     /// Returns floats that are uniformly distributed from 0, inclusive, to 1, exclusive: those of
     /// scry-kernels' `random_uniform`, the same on every device.
@@ -283,7 +282,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         });
         Case::new(vec![x], wanted, move |it| it[0].randn_like(seed))
     }),
-    row("dropout", "elements, some replaced by 0", 1e-5, |draw, dtype| {
+    row("dropout", "dropout: random elements set to 0, others scaled", 1e-5, |draw, dtype| {
         let (shape, seed) = (draw.shape(0, 3), draw.bits());
         let x: Array = draw.numbers(dtype, &shape);
         let mut position = 0..;

@@ -130,7 +130,7 @@ const fn row(
 }
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    row("index_add", "coordinates of an axis increased, by a vector of indices", |draw, dtype| {
+    row("index_add", "adds slices along an axis, by a vector of indices", |draw, dtype| {
         let mut shape = draw.shape(1, 3);
         let axis = draw.below(shape.len());
         shape[axis] += 1;
@@ -156,7 +156,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             it[0].index_add(axis as i64, &it[1], &it[2])
         })
     }),
-    row("scatter_add", "elements increased at indices along an axis", |draw, dtype| {
+    row("scatter_add", "adds elements at indices along an axis", |draw, dtype| {
         let mut shape = draw.shape(1, 3);
         let axis = draw.below(shape.len());
         shape[axis] += 1;

@@ -140,7 +140,7 @@ const fn row(
 }
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    row("where_", "elements of one of two tensors, by a condition", |draw, dtype| {
+    row("where_", "element-wise choice by a condition", |draw, dtype| {
         let shape = draw.shape(0, 4);
         let condition = draw.numbers(DType::Bool, &shape);
         let (x, y) = (draw.numbers(dtype, &shape), draw.numbers(dtype, &[]));

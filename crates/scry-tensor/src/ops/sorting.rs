@@ -41,7 +41,7 @@ impl Tensor {
         self.rows(Call::new("Tensor::cumsum"), axis, NUMBERS, Rows::Cumsum)
     }
 
-    /// Returns the elements along an axis in ascending order, and their positions, as `u32`. Equal
+    /// Returns the elements along an axis in ascending order, and their indices, as `u32`. Equal
     /// elements, such as zeros of either sign, keep their order; NaN is last.
     ///
     /// ```
@@ -62,7 +62,7 @@ impl Tensor {
         self.ordered(Call::new("Tensor::sort"), axis, None, Order::Ascending)
     }
 
-    /// Returns the positions with which elements along an axis ascend, as `u32`: those of
+    /// Returns the indices that sort an axis in ascending order, as `u32`: those of
     /// [`sort`](Self::sort).
     ///
     /// ```
@@ -83,7 +83,7 @@ impl Tensor {
         self.positions(call, axis, None, Order::Ascending)
     }
 
-    /// Returns the `k` largest elements along an axis in descending order, and their positions, as
+    /// Returns the `k` largest elements along an axis in descending order, and their indices, as
     /// `u32`. NaN is the largest; of equal elements the first ones are taken, and come first.
     ///
     /// ```
@@ -197,7 +197,7 @@ fn case(
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "cumsum",
-        summary: "sums of the elements up to each one",
+        summary: "cumulative sum along an axis",
         types: NUMBERS,
         tolerance: 1e-5,
         kernel: KernelSource::Library("scan_rows"),
@@ -216,7 +216,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "sort",
-        summary: "elements in ascending order, and their positions",
+        summary: "elements in ascending order, and their indices",
         types: NUMBERS,
         tolerance: 0.0,
         kernel: KernelSource::Library("top_k"),
@@ -229,7 +229,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "argsort",
-        summary: "positions with which elements ascend",
+        summary: "indices that sort an axis",
         types: NUMBERS,
         tolerance: 0.0,
         kernel: KernelSource::Library("top_k"),
@@ -242,7 +242,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "topk",
-        summary: "largest elements, and their positions",
+        summary: "`k` largest elements, and their indices",
         types: NUMBERS,
         tolerance: 0.0,
         kernel: KernelSource::Library("top_k"),

@@ -1,4 +1,4 @@
-//! Reductions with options, and positions of extremes.
+//! Reductions with options, argmin and argmax.
 
 use scry_kernels::Reduction;
 
@@ -11,7 +11,7 @@ use crate::scalar::Scalar;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// Variances, norms, and positions of extremes.
+/// Variances, norms, argmin and argmax.
 impl Tensor {
     /// Returns the variance over axes: the sum of squared distances from the mean, divided by the
     /// number of elements minus `correction`: 0 for NumPy's default, 1 for PyTorch's. NaN if there
@@ -80,7 +80,7 @@ impl Tensor {
         rule.apply(Call::new("Tensor::norm"), self, &axes.into(), false)
     }
 
-    /// Returns the position of the largest element along an axis, or of all elements in row-major
+    /// Returns the index of the largest element along an axis, or of all elements in row-major
     /// order (`..`), as `u32`: of equal elements the first; of the first NaN, if there is one.
     ///
     /// ```
@@ -102,7 +102,7 @@ impl Tensor {
         self.position(Call::new("Tensor::argmax"), Reduction::ArgMax, &axis.into())
     }
 
-    /// Returns the position of the smallest element along an axis, or of all elements in row-major
+    /// Returns the index of the smallest element along an axis, or of all elements in row-major
     /// order (`..`), as `u32`: of equal elements the first; of the first NaN, if there is one.
     ///
     /// ```
@@ -126,7 +126,7 @@ impl Tensor {
         let count = chosen.iter().filter(|axis| **axis).count();
         if count != 1 && count != self.rank() {
             let problem = format!("{count} axes are given");
-            let help = "use one axis, or `..` for positions among all elements";
+            let help = "use one axis, or `..` for indices among all elements";
             return Err(call.error(ErrorKind::Index, problem, help));
         }
         let rule = Rule { types: NUMBERS, reduction, of_nothing: None };
@@ -168,11 +168,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let smallest = |line: &[f64]| line.iter().copied().fold(f64::INFINITY, f64::min);
         case(draw, dtype, dtype, 1, smallest, |x, axis| x.min(axis))
     }),
-    row("argmax", "position of the largest element", NUMBERS, |draw, dtype| {
+    row("argmax", "index of the largest element", NUMBERS, |draw, dtype| {
         let first = |line: &[f64]| first(line, |a, b| a > b);
         case(draw, dtype, DType::U32, 1, first, |x, axis| x.argmax(axis))
     }),
-    row("argmin", "position of the smallest element", NUMBERS, |draw, dtype| {
+    row("argmin", "index of the smallest element", NUMBERS, |draw, dtype| {
         let first = |line: &[f64]| first(line, |a, b| a < b);
         case(draw, dtype, DType::U32, 1, first, |x, axis| x.argmin(axis))
     }),

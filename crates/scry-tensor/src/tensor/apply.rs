@@ -1,4 +1,4 @@
-//! Operations on tensors: at once, or as nodes of a graph.
+//! Operations on tensors: eager, or as nodes of a graph.
 
 use scry_gpu::Features;
 

@@ -362,7 +362,7 @@ pub(super) fn upload<T: Element>(call: Call, data: &[T], shape: Shape) -> Result
         call.error(
             ErrorKind::Value,
             format!("{value} at position {position} is out of range for {}", T::DTYPE),
-            "devices have no 64-bit integers here: subtract an offset, or convert to f32",
+            "tensors have no 64-bit integers: subtract an offset, or convert to f32 on the host",
         )
     })?;
     let (bytes, layout) = (bytes.into(), Layout::contiguous(shape));
@@ -420,11 +420,11 @@ pub(super) fn range(
     });
     let [Some(first), Some(last), Some(distance)] = numbers else {
         let problem = format!("{start}, {end} and {step} are not all numbers of type {dtype}");
-        return Err(call.error(ErrorKind::DType, problem, "use numbers of the element type"));
+        return Err(call.error(ErrorKind::DType, problem, "use integers, or a float type"));
     };
     let error = || {
-        let problem = format!("there is no range from {start} to {end} in steps of {step}");
-        call.error(ErrorKind::Value, problem, "use finite numbers and a step not 0")
+        let problem = format!("cannot count from {start} to {end} in steps of {step}");
+        call.error(ErrorKind::Value, problem, "use finite numbers, and a step other than 0")
     };
     if let (Scalar::Int(start), Scalar::Int(end), Scalar::Int(step)) = (start, end, step)
         && !dtype.is_float()

@@ -34,8 +34,8 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::DType`] for a buffer without an element type, or of another one;
     /// [`ErrorKind::Shape`] if the shape has more elements than the buffer, and for `f16` and
-    /// `bf16` if the bytes of the buffer are no whole words; [`ErrorKind::Device`] for a buffer of
-    /// another device; [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`].
+    /// `bf16` if the bytes of the buffer are not a multiple of 4; [`ErrorKind::Device`] for a
+    /// buffer of another device; [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`].
     #[track_caller]
     pub fn from_buffer(
         buffer: &dyn Binding,
@@ -79,9 +79,22 @@ impl Tensor {
         let bytes = buffer.byte_size();
         if bytes < expected {
             let problem = format!("the buffer has {bytes} bytes, but {shape} needs {expected}");
-            return Err(call.shape_error(&[&shape], problem, "check the shape and the type"));
+            return Err(call.shape_error(&[&shape], problem, block_help(dtype)));
         }
         on_device(call, &buffer, shape, dtype, device)
+    }
+}
+
+/// Returns the help for a number of bytes that does not match the shape of quantised weights.
+fn block_help(dtype: DType) -> String {
+    match dtype.block_format() {
+        Some(format) => {
+            let (weights, bytes) = (format.block_len(), format.block_bytes());
+            format!(
+                "a block of {dtype} has {weights} weights in {bytes} bytes: check shape and type"
+            )
+        }
+        None => "check the shape and the type".to_owned(),
     }
 }
 
@@ -162,7 +175,7 @@ fn imported(call: Call, buffer: &UntypedBuffer, shape: Shape, device: &Device) -
     }
     let bytes = buffer.byte_size();
     if !bytes.is_multiple_of(4) {
-        let problem = format!("the buffer has {bytes} bytes, which are no whole words of 4");
+        let problem = format!("the buffer has {bytes} bytes, which are not a multiple of 4");
         let help = "allocate a buffer of an even number of elements; the shape may be smaller";
         return Err(call.shape_error(&[&shape], problem, help));
     }

@@ -29,8 +29,8 @@ pub(crate) use import::join_blocks;
 pub(crate) use index::index_parts;
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, StepRange, step};
 
-/// Elements of one type on a device, with a shape. The rank and the element type are run-time
-/// values.
+/// An n-dimensional array of one element type on a device. Rank, shape and element type are known
+/// at run time.
 ///
 /// A tensor is immutable, cheap to clone, and usable from any thread. Operations are queued and
 /// return at once; [`to_vec`](Self::to_vec), [`item`](Self::item), printing, and
@@ -143,8 +143,8 @@ impl Tensor {
         self.runtime().device()
     }
 
-    /// Returns whether the elements are stored in row-major order, without gaps. Those
-    /// of a graph's node are not stored, and count as contiguous.
+    /// Returns whether the elements are stored in row-major order, without gaps, as PyTorch's
+    /// `is_contiguous`. Those of a graph's node are not stored, and count as contiguous.
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Tensor};

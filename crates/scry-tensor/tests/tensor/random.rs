@@ -1,4 +1,4 @@
-//! Random numbers: those of the kernel library, the same at once and in a graph.
+//! Random numbers: those of the kernel library, the same eagerly and in a graph.
 
 use half::{bf16, f16};
 use scry_kernels::Kernels;

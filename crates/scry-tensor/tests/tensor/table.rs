@@ -1,5 +1,5 @@
 //! Every operation of the table that is not element-wise, on random shapes, views and element
-//! types, against its reference: at once and in a graph.
+//! types, against its reference: eagerly and in a graph.
 
 use scry_gpu::{BackendKind, Device};
 use scry_tensor::{
@@ -136,7 +136,7 @@ fn assert_agrees(found: &Tensor, wanted: &Array, tolerance: f64, context: &str) 
     }
 }
 
-/// Compares a case at once and in a graph.
+/// Compares a case eagerly and in a graph.
 fn compare(operation: &Operation, case: &Case, draw: &mut Draw, gpu: &Device, context: &str) {
     let storages: Vec<Storage> =
         case.operands.iter().map(|array| Storage::draw(draw, array)).collect();

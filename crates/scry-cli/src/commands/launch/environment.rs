@@ -19,11 +19,19 @@ impl Environment {
     /// Chooses a free port of this host, and a random token.
     pub fn new(world: u32) -> Result<Self, Failure> {
         let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = address
-            .map_err(|error| Failure::Runtime(format!("no port for the rendezvous: {error}")))?;
+        let address = address.map_err(|error| {
+            Failure::Runtime(format!(
+                "cannot bind a port of 127.0.0.1 for the rendezvous: {error}; help: check the \
+                 loopback interface and the limit of open files"
+            ))
+        })?;
         let mut random = [0; 16];
-        getrandom::fill(&mut random)
-            .map_err(|error| Failure::Runtime(format!("no random numbers: {error}")))?;
+        getrandom::fill(&mut random).map_err(|error| {
+            Failure::Runtime(format!(
+                "the system returned no random bytes for the token: {error}; help: set SCRY_TOKEN \
+                 yourself, and start the ranks without scry launch"
+            ))
+        })?;
         let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { world, rendezvous: address.to_string(), token })
     }

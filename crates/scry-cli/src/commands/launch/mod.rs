@@ -38,7 +38,9 @@ fn failure_text(exits: &[Exit]) -> Option<String> {
     };
     let mut facts: Vec<String> =
         failed.iter().map(|exit| format!("rank {} {}", exit.rank, exit.text())).collect();
-    facts.extend(ended.iter().map(|exit| format!("rank {} was ended too", exit.rank)));
+    facts.extend(
+        ended.iter().map(|exit| format!("rank {} was then ended by scry launch", exit.rank)),
+    );
     let facts = facts.join(", ");
     Some(format!("{facts}; help: see the output above, in the lines that begin with {prefix}"))
 }

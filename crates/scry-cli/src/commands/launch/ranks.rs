@@ -11,10 +11,10 @@ use super::process::{Process, Signal};
 use crate::args::Launch;
 use crate::report::Failure;
 
-/// Pause between two looks at the processes.
+/// Polling interval of the processes.
 const POLL: Duration = Duration::from_millis(10);
 
-/// How long a process may take to end after it was asked to.
+/// Time from SIGTERM to SIGKILL.
 const ASKED: Duration = Duration::from_secs(2);
 
 /// The running ranks.
@@ -48,6 +48,11 @@ impl Exit {
             None => format!("was ended by a {}", self.status),
         }
     }
+}
+
+/// Returns the failure of a wait for a process.
+fn not_waited(rank: usize, error: &std::io::Error) -> Failure {
+    Failure::Runtime(format!("cannot wait for rank {rank}: {error}"))
 }
 
 /// How far the ranks are on their way to an end.
@@ -101,8 +106,7 @@ impl Ranks {
         while was_ended.contains(&None) {
             for (rank, slot) in was_ended.iter_mut().enumerate().filter(|(_, it)| it.is_none()) {
                 let success = self.processes[rank].success();
-                let success =
-                    success.map_err(|error| Failure::Runtime(format!("rank {rank}: {error}")))?;
+                let success = success.map_err(|error| not_waited(rank, &error))?;
                 let Some(success) = success else { continue };
                 *slot = Some(matches!(ending, Ending::Asked(_) | Ending::Killed) && !success);
                 if !success && ending == Ending::Running {
@@ -129,8 +133,7 @@ impl Ranks {
         let mut exits = Vec::with_capacity(was_ended.len());
         for ((rank, process), was_ended) in (0..).zip(&mut self.processes).zip(was_ended) {
             let status = process.child().wait();
-            let status =
-                status.map_err(|error| Failure::Runtime(format!("rank {rank}: {error}")))?;
+            let status = status.map_err(|error| not_waited(rank as usize, &error))?;
             exits.push(Exit { rank, status, was_ended: was_ended == Some(true) });
         }
         Ok(exits)

@@ -40,8 +40,8 @@ pub fn run(args: &args::ModelGenerate, as_json: bool) -> Result<Report, Failure>
     let reason = generation.stop_reason().map(|reason| format!("{reason:?}"));
     let rate = tokens.saturating_sub(1) as f64 / (seconds - first).max(1e-9);
     note(&format!(
-        "\nprompt: {prompt} tokens in {first:.3} s; text: {tokens} tokens, {rate:.1} tokens/s, on \
-         {}",
+        "\nprompt: {prompt} tokens, time to first text {first:.3} s; generated: {tokens} tokens, \
+         {rate:.1} tokens/s, on {}",
         device.name()
     ));
     let json = json!({

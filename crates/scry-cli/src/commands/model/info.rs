@@ -33,7 +33,7 @@ fn text(info: &ModelInfo) -> String {
         line("name", one_line(name));
     }
     line("parameters", format!("{}, {}", info.parameters, format_bytes(info.bytes)));
-    line("tokenizer", info.tokenizer.as_ref().map_or("none".to_owned(), tokenizer));
+    line("tokenizer", info.tokenizer.as_ref().map_or("none found".to_owned(), tokenizer));
     let heads = ["type", "tensors", "parameters", "size"].map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> =
         [heads].into_iter().chain(info.types.iter().map(type_row)).collect();
@@ -79,7 +79,7 @@ fn shortened(text: &str) -> String {
 fn tokenizer(tokenizer: &Result<Tokenizer, Error>) -> String {
     let tokenizer = match tokenizer {
         Ok(tokenizer) => tokenizer,
-        Err(error) => return error.to_string(),
+        Err(error) => return format!("not supported: {error}"),
     };
     let mut text = format!("{}, {} tokens", tokenizer.kind(), tokenizer.vocab_size());
     for (name, token) in special(tokenizer) {

@@ -36,8 +36,8 @@ fn failure(error: scry_models::Error) -> Failure {
 #[cfg(not(feature = "models"))]
 pub fn run(_: &Model, _: bool) -> Result<Report, Failure> {
     Err(Failure::usage(
-        "this program is built without the feature `models`, which `scry model` needs; help: \
-         `cargo install scry-cli --features models`, or in the repository `cargo run --release \
-         -p scry-cli --features models -- model …`",
+        "this build of scry lacks the feature `models`, which `scry model` needs; help: `cargo \
+         install --path crates/scry-cli --features models` in the repository, or `cargo install \
+         scry-cli --features models`",
     ))
 }

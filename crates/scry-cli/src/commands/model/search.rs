@@ -17,7 +17,7 @@ pub fn run(args: &args::ModelSearch) -> Result<Report, Failure> {
     let lines: Vec<(usize, &str)> =
         (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).collect();
     if lines.is_empty() {
-        return Err(Failure::file(&args.file, "has no lines to search"));
+        return Err(Failure::file(&args.file, "has no text to search: all lines are empty"));
     }
     let device = open(args.device.device.as_deref())?;
     let encoder = Encoder::load(&args.model, &device).map_err(failure)?;

@@ -24,7 +24,8 @@ pub enum GroupFault {
 }
 
 error_structs! {
-    /// A group of devices could not be formed, or a rank of it failed.
+    /// A group of devices could not be formed, or a rank of it failed. Form a new group by the same
+    /// call, `DeviceGroup::local` or `DeviceGroup::join`.
     #[error(
         "{}rank {rank} of {world_size}: {problem}; help: {help}",
         function_prefix(.function)

@@ -47,7 +47,7 @@ fn nan_of_inputs_and_products_is_named() {
                 f32 [2, 2] from 0 to inf";
     assert!(product.contains(text), "{product}");
     let input = run([[1.0, 2.0], [3.0, f32::NAN]]);
-    assert!(input.contains("input `x` is NaN at index [1, 1] of [2, 2]; help"), "{input}");
+    assert!(input.contains("input `x` contains NaN at index [1, 1] of [2, 2]; help"), "{input}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn data(shape: &[usize], seed: u64, gpu: &Device) -> Tensor {
 }
 
 /// Compares a plan of one input with its operations: each kernel in `check`, and the outputs with
-/// those of operations that run at once, by a tolerance. Returns the number of kernels.
+/// those of eager operations, by a tolerance. Returns the number of kernels.
 fn compare(function: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, tolerance: f64) -> usize {
     let g = ok(Graph::new(x.device()));
     let input = ok(g.input_with_dtype("x", x.shape(), x.dtype()));
