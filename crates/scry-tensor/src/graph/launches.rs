@@ -1,14 +1,88 @@
-//! Prepares launches of a plan's kernels: row kernels, kernels of several maps, and kernels of the
-//! program.
+//! Launches of a plan's kernels, and their preparation: row kernels, kernels of several maps, and
+//! kernels of the program.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use scry_gpu::UntypedBuffer;
+use scry_gpu::{BackendKind, Batch, PreparedLaunch, UntypedBuffer};
 
 use super::grouped::{BufferId, Kernel, Part, RowWork, Store, Work};
-use super::record::{Initial, Prepared, Target};
 use crate::dtype::DType;
 use crate::lower::{PartLaunch, RowIteration, StoreKind};
+use crate::runtime::Runtime;
+
+/// A prepared kernel.
+pub(super) enum Prepared {
+    /// There are no elements.
+    Nothing,
+    Map(PreparedLaunch),
+    /// An operation of the library, after its result becomes what the operation adds to.
+    Library(Initial, Box<scry_kernels::Op>),
+    /// Results that become 0, and then the launch.
+    User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
+    Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
+    /// Launches of shards, because buffers are above the limit of a binding.
+    Shards(Vec<Prepared>),
+}
+
+/// What the result of an operation of the library is before the operation.
+pub(super) enum Initial {
+    /// Anything: it is overwritten, or computed from what is there.
+    Any,
+    Zero(UntypedBuffer),
+    Copy {
+        from: UntypedBuffer,
+        to: UntypedBuffer,
+    },
+}
+
+impl Prepared {
+    pub(super) fn add_to(&self, batch: &mut Batch) -> scry_gpu::Result<()> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Map(launch) => batch.run_prepared(launch).map(|_| ()),
+            Self::Library(initial, op) => {
+                match initial {
+                    Initial::Any => {}
+                    Initial::Zero(result) => _ = batch.fill(result, 0)?,
+                    Initial::Copy { from, to } => _ = batch.copy(from, to)?,
+                }
+                op.add_to(batch)
+            }
+            Self::User(results, launch) => {
+                for result in results.iter().filter(|it| !it.is_empty()) {
+                    batch.fill(result, 0)?;
+                }
+                launch.as_ref().map_or(Ok(()), |launch| batch.run_prepared(launch).map(|_| ()))
+            }
+            Self::Shards(launches) => launches.iter().try_for_each(|it| it.add_to(batch)),
+            Self::Copies(pairs) => {
+                pairs.iter().try_for_each(|(from, to)| batch.copy(from, to).map(|_| ()))
+            }
+        }
+    }
+
+    /// Returns the number of launches that a kernel is split into.
+    pub(super) fn shards(&self) -> usize {
+        match self {
+            Self::Shards(launches) => launches.len(),
+            _ => 1,
+        }
+    }
+}
+
+/// The device of a plan, and how many kernels were compiled for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'t> {
+    pub(crate) runtime: &'t Arc<Runtime>,
+    pub(crate) compiles: &'t AtomicU64,
+}
+
+impl Target<'_> {
+    pub(super) fn is_cuda(self) -> bool {
+        self.runtime.device().backend_kind() == BackendKind::Cuda
+    }
+}
 
 /// Returns an operation of the kernel library with the name of its variant.
 pub(super) fn named(initial: Initial, op: scry_kernels::Op) -> (Prepared, Option<String>) {

@@ -4,20 +4,19 @@
 //! Those that read inputs or write outputs are prepared by each run, with the buffers of the run.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use scry_gpu::{BackendKind, Batch, Device, PreparedLaunch, Recording, UntypedBuffer};
+use scry_gpu::{Batch, Device, Recording, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
-use super::launches::{named, prepare_maps, prepare_rows, prepare_user};
+use super::launches::{Initial, Prepared, Target, named, prepare_maps, prepare_rows, prepare_user};
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
 use super::regions;
 use super::sharded::{check_sizes, last_node, named_shards, prepare_row_shards};
 use crate::error::{Call, Error, Result};
-use crate::runtime::{MapLaunch, Runtime};
+use crate::runtime::MapLaunch;
 use crate::shape::Layout;
 use crate::stored::{Stored, check_bindings, map_shards};
 
@@ -45,81 +44,6 @@ pub(crate) struct Specialised {
 /// Called with the batch, the position of a kernel and each of its results, after it was added.
 pub(crate) type Observer<'o> =
     dyn FnMut(&mut Batch, usize, &UntypedBuffer) -> scry_gpu::Result<()> + 'o;
-
-/// A prepared kernel.
-pub(super) enum Prepared {
-    /// There are no elements.
-    Nothing,
-    Map(PreparedLaunch),
-    /// An operation of the library, after its result becomes what the operation adds to.
-    Library(Initial, Box<scry_kernels::Op>),
-    /// Results that become 0, and then the launch.
-    User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
-    Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
-    /// Launches of shards, because buffers are above the limit of a binding.
-    Shards(Vec<Prepared>),
-}
-
-/// What the result of an operation of the library is before the operation.
-pub(super) enum Initial {
-    /// Anything: it is overwritten, or computed from what is there.
-    Any,
-    Zero(UntypedBuffer),
-    Copy {
-        from: UntypedBuffer,
-        to: UntypedBuffer,
-    },
-}
-
-impl Prepared {
-    pub(super) fn add_to(&self, batch: &mut Batch) -> scry_gpu::Result<()> {
-        match self {
-            Self::Nothing => Ok(()),
-            Self::Map(launch) => batch.run_prepared(launch).map(|_| ()),
-            Self::Library(initial, op) => {
-                match initial {
-                    Initial::Any => {}
-                    Initial::Zero(result) => _ = batch.fill(result, 0)?,
-                    Initial::Copy { from, to } => _ = batch.copy(from, to)?,
-                }
-                op.add_to(batch)
-            }
-            Self::User(results, launch) => {
-                for result in results.iter().filter(|it| !it.is_empty()) {
-                    batch.fill(result, 0)?;
-                }
-                launch.as_ref().map_or(Ok(()), |launch| batch.run_prepared(launch).map(|_| ()))
-            }
-            Self::Shards(launches) => launches.iter().try_for_each(|it| it.add_to(batch)),
-            Self::Copies(pairs) => {
-                pairs.iter().try_for_each(|(from, to)| batch.copy(from, to).map(|_| ()))
-            }
-        }
-    }
-}
-
-impl Prepared {
-    /// Returns the number of launches that a kernel is split into.
-    fn shards(&self) -> usize {
-        match self {
-            Self::Shards(launches) => launches.len(),
-            _ => 1,
-        }
-    }
-}
-
-/// The device of a plan, and how many kernels were compiled for it.
-#[derive(Clone, Copy)]
-pub(crate) struct Target<'t> {
-    pub(crate) runtime: &'t Arc<Runtime>,
-    pub(crate) compiles: &'t AtomicU64,
-}
-
-impl Target<'_> {
-    fn is_cuda(self) -> bool {
-        self.runtime.device().backend_kind() == BackendKind::Cuda
-    }
-}
 
 /// What a run with fixed inputs and outputs submits.
 pub(super) enum BoundRun {

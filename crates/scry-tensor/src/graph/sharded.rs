@@ -6,8 +6,7 @@ use scry_gpu::{Device, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, Grouped, Kernel, RowWork};
-use super::launches::named;
-use super::record::{Initial, Prepared, Target};
+use super::launches::{Initial, Prepared, Target, named};
 use crate::error::{ErrorKind, Result};
 use crate::lower::RowIteration;
 use crate::sharding::{RowShard, slice, split_rows};
