@@ -464,6 +464,7 @@ impl Shared {
             is_cpu: self.runtime.device().backend_kind() == BackendKind::Cpu,
             alignment: info.binding_alignment,
             bindings: info.limits.max_storage_bindings as usize,
+            binding_bytes: info.limits.max_storage_binding_size,
         };
         let bound = self.graph.bind(sizes)?;
         debug::print(Stage::Graph, || debug::graph(&bound));

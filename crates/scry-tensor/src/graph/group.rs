@@ -32,6 +32,8 @@ pub(crate) struct Limits {
     pub(crate) alignment: u64,
     /// Storage buffers of a launch.
     pub(crate) bindings: usize,
+    /// Bytes of each of them.
+    pub(crate) binding_bytes: u64,
 }
 
 impl Limits {

@@ -137,9 +137,14 @@ impl Pass<'_> {
 
     /// Returns a kernel as maps; `None` if it is not small maps.
     fn parts(&self, kernel: &Kernel) -> Option<Vec<Part>> {
-        let is_constant =
-            |id: &BufferId| self.grouped.buffers[id.index()].origin == Origin::Constant;
-        if kernel.results().iter().any(is_constant) {
+        let info = |id: &BufferId| &self.grouped.buffers[id.index()];
+        let results = kernel.results();
+        if results.iter().any(|id| info(id).origin == Origin::Constant) {
+            return None;
+        }
+        // Only a map of its own is split into launches of parts, and binds a part of each buffer.
+        let is_bound = |id: &BufferId| info(id).bytes as u64 <= self.limits.binding_bytes;
+        if !kernel.operands().iter().chain(&results).all(is_bound) {
             return None;
         }
         let part = |map: Map, operands, shape: &Shape, store| Part {

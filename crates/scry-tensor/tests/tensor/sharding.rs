@@ -176,6 +176,50 @@ fn report_has_the_launches_of_a_kernel() {
     assert!(text.contains("in 4 launches of parts): Tensor::square"), "{text}");
 }
 
+/// Kernels that would bind more than the limit if they were merged: small maps of a part of a large
+/// state, and writes of its rows.
+#[test]
+fn small_maps_of_large_states_are_computed() {
+    let run = |gpu: &Device| {
+        let g = ok(Graph::new(gpu));
+        let state = ok(g.state("cache", [512, 128]));
+        let x = ok(g.input("x", [1, 128]));
+        ok(state.write(3..4, &ok(x.mul(2.0))));
+        ok(state.write(500..501, &ok(x.add(1.0))));
+        let rows = [3, 500].map(|row| ok(ok(state.read().i(row..row + 1)).sub(&x)));
+        let plan = ok(g.compile(&rows));
+        let x = ok(ok(Tensor::arange(128, DType::F32, gpu)).reshape([1, 128]));
+        let out = ok(plan.run(&[("x", &x)]));
+        out.iter().map(|it| ok(it.to_vec::<f32>())).collect::<Vec<_>>()
+    };
+    let found = run(&limited("cpu", 65536));
+    assert_eq!(found, run(&cpu()));
+    let wanted: Vec<f32> = (0..128).map(|n| n as f32).collect();
+    assert_eq!(found, [wanted, vec![1.0; 128]]);
+}
+
+/// A row kernel with two results, each above the limit.
+#[test]
+fn row_kernels_with_several_results_are_split() {
+    let run = |gpu: &Device| {
+        let g = ok(Graph::new(gpu));
+        let (x, y) = (ok(g.input("x", [512, 128])), ok(g.input("y", [512, 128])));
+        let sum = ok(x.add(&y));
+        let mean = ok(ok(sum.square()).mean_keepdim(1));
+        let normed = ok(sum.mul(ok(ok(mean.add(1e-5)).rsqrt())));
+        let plan = ok(g.compile(&[sum, normed]));
+        let report = ok(plan.explain());
+        let [x, y] = [1, 2].map(|seed| ok(Tensor::randn([512, 128], seed, DType::F32, gpu)));
+        (ok(plan.run(&[("x", &x), ("y", &y)])), report)
+    };
+    let (gpu, whole) = (limited("cpu", 65536), cpu());
+    let (found, report) = run(&gpu);
+    assert_eq!((report.kernels.len(), report.kernels[0].launches), (1, 4), "{report}");
+    for (found, wanted) in found.iter().zip(&run(&whole).0) {
+        assert_same(found, wanted, "results");
+    }
+}
+
 #[test]
 fn operations_that_cannot_be_split_are_rejected() {
     let gpu = limited("cpu", 65536);
