@@ -20,6 +20,7 @@ mod op;
 mod operation;
 mod ops;
 mod ordering;
+#[cfg(not(target_arch = "wasm32"))]
 mod parallel;
 mod plain;
 mod ptx;
@@ -32,6 +33,7 @@ pub use kernels::{KernelOptions, Kernels};
 pub use op::Op;
 pub use operation::{OperationInfo, VariantInfo};
 pub use ops::*;
+#[cfg(not(target_arch = "wasm32"))]
 pub use parallel::{ColumnParallelLinear, ParallelOp, RowParallelLinear, shard};
 pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
 pub use scry_ptx::{PtxType, Target};
