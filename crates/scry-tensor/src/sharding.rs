@@ -19,6 +19,9 @@ use crate::shape::Layout;
 /// split alike on every device.
 pub(crate) const ALIGNMENT: u64 = 256;
 
+/// The most launches of a split one: preparing more would take longer than the device.
+const MAX_SHARDS: usize = 4096;
+
 /// A box of coordinates whose elements follow one another in row-major order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shard {
@@ -55,7 +58,8 @@ impl Shard {
 }
 
 /// Splits the coordinates of a result in halves until each shard fits. Along an axis, shards begin
-/// at multiples of its unit. Returns `None` if one that cannot be split does not fit.
+/// at multiples of its unit. Returns `None` if one that cannot be split does not fit, or if there are
+/// too many.
 pub(crate) fn split(
     sizes: &[usize],
     unit: &dyn Fn(usize) -> usize,
@@ -67,6 +71,9 @@ pub(crate) fn split(
         if fits(&shard) {
             shards.push(shard);
             continue;
+        }
+        if shards.len() + rest.len() >= MAX_SHARDS {
+            return None;
         }
         let axis = shard.sizes.iter().position(|size| *size > 1)?;
         let size = shard.sizes[axis];
@@ -285,6 +292,16 @@ mod tests {
         let shards = split(&sizes, &|axis| result_unit(&sizes, axis, DType::F32), &fits).unwrap();
         assert_eq!(shards.iter().map(Shard::count).sum::<usize>(), 5 * 3 * 704);
         assert!(shards.iter().all(|it| it.start(&sizes) * 4 % 256 == 0));
+    }
+
+    #[test]
+    fn shards_are_not_too_many() {
+        let count = |rows: usize| {
+            let fits = |shard: &Shard| shard.count() <= 64;
+            split(&[rows, 64], &|_| 1, &fits).map(|shards| shards.len())
+        };
+        assert_eq!(count(MAX_SHARDS), Some(MAX_SHARDS));
+        assert_eq!(count(MAX_SHARDS * 2), None);
     }
 
     #[test]

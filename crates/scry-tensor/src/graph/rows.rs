@@ -23,6 +23,7 @@ use crate::lower::{
 };
 use crate::op::Library;
 use crate::shape::{Layout, Shape};
+use crate::sharding::split_rows;
 
 /// The rows that kernels compute: their number, and the elements of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +188,25 @@ impl Pass<'_> {
             }
         }
         let is_reduction = |it: &usize| self.reduction(&self.grouped.kernels[*it]).is_some();
-        (members.len() > 1 && members.iter().any(is_reduction)).then_some(members)
+        (members.len() > 1 && members.iter().any(is_reduction) && self.is_bound(&members, rows))
+            .then_some(members)
+    }
+
+    /// Returns whether a device binds the buffers of a row kernel, of parts of the rows if they are
+    /// large.
+    fn is_bound(&self, members: &BTreeSet<usize>, rows: Rows) -> bool {
+        let limit = self.limits.binding_bytes;
+        let bytes = |it: &BufferId| self.grouped.buffers[it.index()].bytes as u64;
+        let kernel = self.kernel(members, rows);
+        let mut all = kernel.operands().into_iter().chain(kernel.results());
+        if all.all(|it| bytes(&it) <= limit) {
+            return true;
+        }
+        let Work::Rows(work) = &kernel.work else { return false };
+        let RowWork { program, operands, walks, rows, columns, .. } = &**work;
+        let sizes: Vec<u64> = operands.iter().map(bytes).collect();
+        let row_bytes = program.row_bytes(*columns as usize);
+        split_rows(program, (*rows, walks), (&row_bytes, &sizes), limit).is_some()
     }
 
     /// Returns the kernels that produce operands of a kernel.

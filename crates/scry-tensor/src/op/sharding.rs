@@ -43,10 +43,12 @@ impl Library {
             return Ok(vec![op]);
         }
         let parts = match self {
-            Self::Matmul | Self::FusedProduct(_) | Self::Contraction(_) => {
-                product_parts(operands, dtype, limit)
+            Self::Matmul | Self::Contraction(_) => product_parts(operands, false, dtype, limit),
+            Self::FusedProduct(it) => product_parts(operands, it.has_bias, dtype, limit),
+            _ => {
+                let rows = self.rows(operands);
+                rows.and_then(|rows| row_parts(rows, operands, (shape, dtype), limit))
             }
-            _ => self.rows(operands).and_then(|rows| row_parts(rows, operands, bytes, limit)),
         };
         let Some(parts) = parts else {
             check_bindings(call, runtime, sizes(), bytes)?;
@@ -83,6 +85,9 @@ impl Library {
 /// Returns the bytes of a layout, if they begin where a buffer may be bound.
 fn aligned(layout: &Layout, dtype: DType) -> Option<(Range<u64>, Layout)> {
     let size = dtype.size() as u64;
+    if layout.shape.contains(&0) {
+        return Some((0..0, Layout { offset: 0, ..layout.clone() }));
+    }
     let start = u64::try_from(layout.offset).ok()? * size;
     let axes = layout.shape.iter().zip(&layout.strides);
     let distance: u64 = axes
@@ -95,7 +100,12 @@ fn aligned(layout: &Layout, dtype: DType) -> Option<(Range<u64>, Layout)> {
 
 /// Splits the product of `[batch, rows, k]` and `[batch, k, columns]`, after which there may be a
 /// bias of columns, and a residual that is in the memory of the result.
-fn product_parts(operands: &[Bound<'_>], dtype: DType, limit: u64) -> Option<Vec<Part>> {
+fn product_parts(
+    operands: &[Bound<'_>],
+    has_bias: bool,
+    dtype: DType,
+    limit: u64,
+) -> Option<Vec<Part>> {
     let [(_, a, _), (_, b, _)] = [operands[0], operands[1]];
     let [batch, rows, _] = a.shape[..] else { return None };
     let sizes = [batch, rows, *b.shape.get(2)?];
@@ -106,8 +116,11 @@ fn product_parts(operands: &[Bound<'_>], dtype: DType, limit: u64) -> Option<Vec
         let own = |n: usize, (buffer, layout, dtype): &Bound<'_>| match n {
             0 => aligned(&along(&along(layout, 0, 0), 1, 1), *dtype),
             1 => aligned(&along(&along(layout, 0, 0), 2, 2), *dtype),
-            // A bias has an element for each column.
-            _ if layout.shape.rank() == 1 => aligned(&along(layout, 0, 2), *dtype),
+            // A bias has the shape of the result, and repeats an element for each column.
+            2 if has_bias => {
+                let columns = along(layout, layout.shape.rank() - 1, 2);
+                Some((0..buffer.byte_size(), columns))
+            }
             _ => Some((0..buffer.byte_size().min(limit), (*layout).clone())),
         };
         let operands = operands.iter().enumerate().map(|(n, it)| own(n, it));
@@ -132,7 +145,12 @@ fn product_parts(operands: &[Bound<'_>], dtype: DType, limit: u64) -> Option<Vec
 }
 
 /// Splits the rows of the first operand. The other operands are whole.
-fn row_parts(axes: usize, operands: &[Bound<'_>], result: u64, limit: u64) -> Option<Vec<Part>> {
+fn row_parts(
+    axes: usize,
+    operands: &[Bound<'_>],
+    (result, result_dtype): (&Shape, DType),
+    limit: u64,
+) -> Option<Vec<Part>> {
     let (_, layout, dtype) = operands[0];
     let rows: usize = layout.shape[..axes].iter().product();
     let columns: usize = layout.shape[axes..].iter().product();
@@ -140,11 +158,11 @@ fn row_parts(axes: usize, operands: &[Bound<'_>], result: u64, limit: u64) -> Op
         Some(format) => columns / format.block_len() * format.block_bytes(),
         None => columns * dtype.size(),
     } as u64;
-    // Padding of the last word is less than a row.
-    let result_bytes = result / rows.max(1) as u64;
-    if !layout.is_contiguous() || layout.offset != 0 || rows as u64 * result_bytes != result {
+    let count = result.count()?;
+    if !layout.is_contiguous() || layout.offset != 0 || !count.is_multiple_of(rows.max(1)) {
         return None;
     }
+    let result_bytes = (count / rows.max(1) * result_dtype.size()) as u64;
     let bind = |shard: &Shard| -> Option<Part> {
         let (first, count) = (shard.starts[0] as u64, shard.sizes[0] as u64);
         let bytes = |row: u64| first * row..first * row + (count * row).next_multiple_of(4);

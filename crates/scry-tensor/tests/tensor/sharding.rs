@@ -220,6 +220,80 @@ fn row_kernels_with_several_results_are_split() {
     }
 }
 
+/// Products whose columns are split add the elements of the bias for these columns.
+#[test]
+fn products_with_biases_are_split() {
+    let (gpu, whole) = (limited("cpu", 65536), cpu());
+    for (dtype, residual) in [(DType::F32, false), (DType::F32, true), (DType::F16, true)] {
+        let run = |gpu: &Device| {
+            let g = ok(Graph::new(gpu));
+            let x = ok(g.input_with_dtype("x", [2, 128], dtype));
+            let w = ok(ok(Tensor::randn([1024, 128], 1, DType::F32, gpu)).cast(dtype));
+            let b = ok(ok(Tensor::arange(1024, DType::F32, gpu)).mul(1.0 / 64.0));
+            let b = ok(b.cast(dtype));
+            let mut y = ok(ok(x.matmul(ok(w.t()))).add(&b));
+            if residual {
+                let r = ok(g.input_with_dtype("r", [2, 1024], dtype));
+                y = ok(y.add(ok(r.cumsum(-1))));
+            }
+            let plan = ok(g.compile(&[ok(y.cumsum(-1))]));
+            let report = ok(plan.explain());
+            let r = ok(ok(Tensor::ones([2, 1024], DType::F32, gpu)).mul(1.0 / 64.0));
+            let r = ok(r.cast(dtype));
+            let x = ok(ok(Tensor::randn([2, 128], 2, DType::F32, gpu)).cast(dtype));
+            let given = [("x", &x), ("r", &r)];
+            let given = if residual { &given[..] } else { &given[..1] };
+            let values = ok(ok(ok(plan.run(given))[0].cast(DType::F32)).to_vec::<f32>());
+            let product = |it: &&scry_tensor::KernelReport| it.ops.contains(&"Tensor::matmul");
+            let product = report.kernels.iter().find(product).expect("a product").clone();
+            (values, product)
+        };
+        let ((found, product), (wanted, _)) = (run(&gpu), run(&whole));
+        assert!(product.launches > 1 && product.ops.contains(&"Tensor::add"), "{product:?}");
+        let tolerance = if dtype == DType::F32 { 1e-3 } else { 1e-2 };
+        for (n, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+            let difference = (found - wanted).abs();
+            assert!(difference <= tolerance * wanted.abs().max(1.0), "{n}: {found}, {wanted}");
+        }
+    }
+}
+
+#[test]
+fn products_of_empty_matrices_above_the_limit_are_zero() {
+    let gpu = limited("cpu", 65536);
+    let a = ok(Tensor::from_slice::<f32>(&[], [256, 0], &gpu));
+    let b = ok(Tensor::from_slice::<f32>(&[], [0, 256], &gpu));
+    assert_eq!(ok(ok(a.matmul(&b)).to_vec::<f32>()), vec![0.0; 65536]);
+}
+
+/// The last word of a 16-bit result may be half used.
+#[test]
+fn rows_of_odd_16_bit_results_are_split() {
+    let (gpu, whole) = (limited("cpu", 65536), cpu());
+    let of = |gpu: &Device| {
+        let x = ok(ok(Tensor::randn([1025, 129], 1, DType::F32, gpu)).cast(DType::F16));
+        [ok(x.sum(-1)), ok(x.softmax(-1))]
+    };
+    for (found, wanted) in of(&gpu).iter().zip(of(&whole)) {
+        assert_same(found, &wanted, "rows");
+    }
+}
+
+/// A row kernel that cannot be split is not made of kernels that can.
+#[test]
+fn rows_with_repeated_operands_are_computed() {
+    let run = |gpu: &Device| {
+        let g = ok(Graph::new(gpu));
+        let (x, mask) = (ok(g.input("x", [2, 1024, 256])), ok(g.input("mask", [1024, 256])));
+        let sum = ok(x.add(&mask));
+        let plan = ok(g.compile(&[ok(sum.sub(ok(sum.max_keepdim(-1))))]));
+        let x = ok(Tensor::randn([2, 1024, 256], 1, DType::F32, gpu));
+        let mask = ok(Tensor::randn([1024, 256], 2, DType::F32, gpu));
+        ok(plan.run(&[("x", &x), ("mask", &mask)])).remove(0)
+    };
+    assert_same(&run(&limited("cpu", 256 << 10)), &run(&cpu()), "rows");
+}
+
 #[test]
 fn operations_that_cannot_be_split_are_rejected() {
     let gpu = limited("cpu", 65536);
