@@ -4,7 +4,8 @@
 //! A launch takes longer than the work of a small map. Kernels are added to the new order one by
 //! one; a map joins one of the last kernels before it if one of both can be moved to the other: if
 //! no kernel that it passes writes what it reads or writes, or reads what it writes. Results keep
-//! their bits.
+//! their bits, but for those of NaN in 16-bit floats, which a copied element is converted from and
+//! to.
 
 use super::group::Limits;
 use super::grouped::{BufferId, Grouped, Kernel, Origin, Part, Store, Work};
@@ -130,9 +131,10 @@ impl Pass<'_> {
     fn remove(&mut self, position: usize, result: BufferId) {
         let kernel = self.kernels.remove(position);
         let Work::Maps(parts) = &kernel.work else { return };
-        let parts = parts.iter().filter(|part| part.result != result).cloned().collect();
-        let kernel = with_parts(kernel, parts);
-        self.kernels.insert(position, kernel);
+        let parts: Vec<Part> = parts.iter().filter(|part| part.result != result).cloned().collect();
+        if !parts.is_empty() {
+            self.kernels.insert(position, with_parts(kernel, parts));
+        }
     }
 
     /// Returns a kernel as maps; `None` if it is not small maps.
@@ -143,7 +145,9 @@ impl Pass<'_> {
             return None;
         }
         // Only a map of its own is split into launches of parts, and binds a part of each buffer.
-        let is_bound = |id: &BufferId| info(id).bytes as u64 <= self.limits.binding_bytes;
+        // Empty buffers cannot be bound.
+        let limit = self.limits.binding_bytes;
+        let is_bound = |id: &BufferId| (1..=limit).contains(&(info(id).bytes as u64));
         if !kernel.operands().iter().chain(&results).all(is_bound) {
             return None;
         }

@@ -80,6 +80,22 @@ fn rows_at_several_or_negative_indices_are_ordered() {
     }
 }
 
+/// Buffers without elements cannot be bound.
+#[test]
+fn states_without_rows_are_written_beside_other_maps() {
+    on_each_device(|gpu| {
+        let g = ok(Graph::new(gpu));
+        let state = ok(g.state("state", [0, 4]));
+        let x = ok(g.input("x", [1, 4]));
+        let at = ok(g.input_with_dtype("at", [1], DType::U32));
+        ok(state.write_rows(&at, &ok(x.add(1.0))));
+        let plan = ok(g.compile(&[ok(x.neg())]));
+        let (x, at) = (ok(Tensor::ones([1, 4], DType::F32, gpu)), ok(Tensor::new([0u32], gpu)));
+        let out = ok(plan.run(&[("x", &x), ("at", &at)]));
+        assert_eq!(ok(out[0].to_vec::<f32>()), [-1.0; 4]);
+    });
+}
+
 #[test]
 fn bytes_of_partial_words_are_kept() {
     let gpu = cpu();
