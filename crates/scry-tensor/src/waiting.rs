@@ -68,7 +68,7 @@ impl Waiting {
         }
     }
 
-    /// Does work that submits commands and compiles nothing, once the device accepts them.
+    /// Does work that makes one submission, last, and compiles nothing, once the device accepts it.
     pub(crate) async fn submit<T>(
         self,
         call: Call,

@@ -315,9 +315,11 @@ impl Plans {
         })))
     }
 
-    /// Keeps a plan for steps.
+    /// Keeps a plan for steps, unless there is one by now.
     pub(super) fn keep_step(&mut self, (key, bound): (Key, BoundPlan)) {
-        self.steps.insert(key, bound);
+        if !self.steps.contains(&key) {
+            self.steps.insert(key, bound);
+        }
     }
 
     /// Async form of [`prompt`](Self::prompt).

@@ -10,6 +10,7 @@ use super::record::BoundRun;
 use crate::error::{Call, Result};
 use crate::stored::Stored;
 use crate::tensor::Tensor;
+use crate::waiting::{Waiting, now};
 
 /// The most runs in one submission: those that wait in the driver make it block.
 const MAX_RUNS: usize = 64;
@@ -125,28 +126,36 @@ impl BoundPlan {
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
     #[track_caller]
     pub fn run_times(&self, count: usize) -> Result<()> {
-        self.submit_times(Call::new("BoundPlan::run_times"), count)
+        now(self.run_times_by(Call::new("BoundPlan::run_times"), count, Waiting::Blocking))
     }
 
-    pub(super) fn submit_times(&self, call: Call, count: usize) -> Result<()> {
-        let submit = || -> scry_gpu::Result<()> {
-            let mut left = count;
-            while left > 0 {
-                let runs = left.min(MAX_RUNS);
+    /// Submits several runs, in parts that are one submission each.
+    pub(super) async fn run_times_by(
+        &self,
+        call: Call,
+        count: usize,
+        waiting: Waiting,
+    ) -> Result<()> {
+        let mut left = count;
+        while left > 0 {
+            let runs = left.min(MAX_RUNS);
+            let submit = || -> scry_gpu::Result<()> {
                 let mut batch = self.device.batch();
                 (0..runs).try_for_each(|_| self.run.add_to(&mut batch))?;
-                drop(batch.submit_async()?);
-                left -= runs;
-            }
-            Ok(())
-        };
-        submit().map_err(|error| call.gpu(error))
+                batch.submit_async().map(drop)
+            };
+            let submit = || submit().map_err(|error| call.gpu(error));
+            waiting.submit(call, &self.device, submit).await?;
+            left -= runs;
+        }
+        Ok(())
     }
 
     /// Returns the outputs, in the order of [`Graph::compile`](crate::Graph::compile). Their
     /// elements are those of the latest run, and zero before the first: operations on them compute
     /// with the elements at that time. Clones and views, such as [`Tensor::reshape`], share the
-    /// memory, so that the next run overwrites their elements, too.
+    /// memory, so that the next run overwrites their elements, too: await an unfinished
+    /// [`Tensor::to_vec_async`] before it.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph, Tensor};

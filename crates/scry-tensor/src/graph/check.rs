@@ -68,8 +68,8 @@ impl Plan {
         self.shared().states.iter().map(copy).collect()
     }
 
-    /// Submits a run, and restores the states. Returns the states before it, and the results of
-    /// each kernel.
+    /// Runs, and restores the states, in one submission. Returns the states before it, and the
+    /// results of each kernel.
     fn run_observed(
         &self,
         call: Call,
@@ -77,7 +77,15 @@ impl Plan {
         inputs: &[Arc<Stored>],
     ) -> Result<(Vec<UntypedBuffer>, Vec<Vec<UntypedBuffer>>)> {
         let device = self.device();
-        let states = self.copied_states(call)?;
+        let mut batch = device.batch();
+        let copies = || -> scry_gpu::Result<Vec<UntypedBuffer>> {
+            let states = self.shared().states.iter();
+            states.map(|it| device.alloc_untyped(None, it.byte_size() as usize)).collect()
+        };
+        let states = copies().map_err(|error| call.gpu(error))?;
+        let pairs = || self.shared().states.iter().zip(&states).filter(|(it, _)| !it.is_empty());
+        let saved = pairs().try_for_each(|(state, copy)| batch.copy(state, copy).map(drop));
+        saved.map_err(|error| call.gpu(error))?;
         let mut results: Vec<Vec<UntypedBuffer>> = Vec::new();
         let mut keep = |batch: &mut Batch, position: usize, result: &UntypedBuffer| {
             let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
@@ -88,10 +96,10 @@ impl Plan {
             results[position].push(copy);
             Ok(())
         };
-        self.submit(call, specialised, inputs, Some(&mut keep))?;
-        for (state, before) in self.shared().states.iter().zip(&states) {
-            before.copy_to(state).map_err(|error| call.gpu(error))?;
-        }
+        self.add_run(call, &mut batch, specialised, inputs, Some(&mut keep))?;
+        let restored = pairs().try_for_each(|(state, copy)| batch.copy(copy, state).map(drop));
+        let submitted = restored.and_then(|()| batch.submit_async().map(drop));
+        submitted.map_err(|error| call.gpu(error))?;
         Ok((states, results))
     }
 
@@ -104,20 +112,9 @@ impl Plan {
         inputs: &[Arc<Stored>],
         waiting: Waiting,
     ) -> Result<usize> {
-        let mut packed = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            packed.push(match input.is_packed() {
-                true => input.clone(),
-                false => {
-                    let input = input.clone();
-                    let copy = move || input.copied(call).map(Arc::new);
-                    waiting.compile(call, self.device(), copy).await?
-                }
-            });
-        }
+        let packed = self.packed_by(call, inputs, waiting).await?;
         let inputs = &packed[..];
         let specialised = &*specialised;
-        // In one poll, so that the states are restored if the future is dropped.
         let run = || self.run_observed(call, specialised, inputs);
         let (states, results) = waiting.submit(call, self.device(), run).await?;
         let recorded = self.shared().graph.bind(sizes)?;

@@ -182,19 +182,36 @@ impl Plan {
     ) -> Result<Vec<Tensor>> {
         let sizes = self.sizes(call, inputs)?;
         let specialised = self.specialised_by(call, sizes, waiting).await?;
-        let outputs = match inputs.iter().all(|input| input.is_packed()) {
-            true => {
-                let run = || self.submit(call, &specialised, inputs, None);
-                waiting.submit(call, self.device(), run).await?
-            }
-            // Kernels that copy inputs may be compiled.
-            false => {
-                let (plan, inputs) = (self.share(), inputs.to_vec());
-                let run = move || plan.submit(call, &specialised, &inputs, None);
-                waiting.compile(call, self.device(), run).await?
-            }
+        // A future that is dropped while it compiles submits no run.
+        let inputs = match waiting == Waiting::Awaiting {
+            false => inputs.to_vec(),
+            true => self.packed_by(call, inputs, waiting).await?,
         };
+        let run = || self.submit(call, &specialised, &inputs, None);
+        let outputs = waiting.submit(call, self.device(), run).await?;
         Ok(outputs.into_iter().map(Tensor::from).collect())
+    }
+
+    /// Returns copies of the inputs that are strided views, by kernels that may be compiled, and the
+    /// other inputs.
+    pub(super) async fn packed_by(
+        &self,
+        call: Call,
+        inputs: &[Arc<Stored>],
+        waiting: Waiting,
+    ) -> Result<Vec<Arc<Stored>>> {
+        let mut packed = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            packed.push(match input.is_packed() {
+                true => input.clone(),
+                false => {
+                    let input = input.clone();
+                    let copy = move || input.copied(call).map(Arc::new);
+                    waiting.compile(call, self.device(), copy).await?
+                }
+            });
+        }
+        Ok(packed)
     }
 
     /// Returns the memory and the launches for sizes: see [`Plan::specialised`].
@@ -232,14 +249,26 @@ impl Plan {
         inputs: &[Arc<Stored>],
         after: Option<&mut Observer<'_>>,
     ) -> Result<Vec<Stored>> {
-        let mut batch = self.shared.runtime.device().batch();
-        let mut packed = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            packed.push(self.packed(call, &mut batch, input)?);
-        }
-        let outputs = specialised.run(self.shared.target(), call, &mut batch, &packed, after)?;
+        let mut batch = self.device().batch();
+        let outputs = self.add_run(call, &mut batch, specialised, inputs, after)?;
         drop(batch.submit_async().map_err(|error| call.gpu(error))?);
         Ok(outputs)
+    }
+
+    /// Adds a run to a batch, and returns its outputs.
+    pub(super) fn add_run(
+        &self,
+        call: Call,
+        batch: &mut Batch,
+        specialised: &Specialised,
+        inputs: &[Arc<Stored>],
+        after: Option<&mut Observer<'_>>,
+    ) -> Result<Vec<Stored>> {
+        let mut packed = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            packed.push(self.packed(call, batch, input)?);
+        }
+        specialised.run(self.shared.target(), call, batch, &packed, after)
     }
 
     /// Returns the inputs in the order of the graph.

@@ -325,7 +325,8 @@ impl BoundPlan {
         Waiting::Awaiting.submit(call, self.device(), move || self.submit(call))
     }
 
-    /// Async form of [`run_times`](Self::run_times): see [`BoundPlan::run_async`].
+    /// Async form of [`run_times`](Self::run_times): see [`BoundPlan::run_async`]. A dropped future
+    /// has submitted some of the runs, the first ones.
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -346,6 +347,6 @@ impl BoundPlan {
     #[track_caller]
     pub fn run_times_async(&self, count: usize) -> impl Future<Output = Result<()>> + use<'_> {
         let call = Call::new("BoundPlan::run_times_async");
-        Waiting::Awaiting.submit(call, self.device(), move || self.submit_times(call, count))
+        self.run_times_by(call, count, Waiting::Awaiting)
     }
 }

@@ -483,3 +483,58 @@ fn many_futures_share_a_thread() {
         if pending.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }));
 }
+
+/// Returns a plan whose state counts the runs, and adds up its input.
+fn counting(gpu: &Device) -> Plan {
+    ok(pollster::block_on(async {
+        let g = Graph::new(gpu)?;
+        let count = g.state("count", [1])?;
+        count.write(.., &count.read().add(1.0)?)?;
+        let total = g.state("total", [2, 2])?;
+        total.write(.., &total.read().add(&g.input("x", [2, 2])?)?)?;
+        g.compile_async(&[count.read(), total.read()]).await
+    }))
+}
+
+fn count(plan: &Plan, gpu: &Device) -> f32 {
+    pollster::block_on(gpu.wait_async()).unwrap();
+    ok(pollster::block_on(ok(plan.state("count")).item_async::<f32>()))
+}
+
+/// Leaves room for some submissions in the queue.
+fn fill(gpu: &Device, room: u32) {
+    let busy = gpu.alloc::<u32>(4).unwrap();
+    for value in room..256 {
+        drop(gpu.batch().fill(&busy, value).unwrap().submit_async().unwrap());
+    }
+}
+
+#[test]
+fn dropped_runs_of_views_do_not_run() {
+    let gpu = cpu();
+    let plan = counting(&gpu);
+    let x = ok(ok(Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu)).t());
+    let mut run: Boxed<'_, _> = Box::pin(plan.run_async(&[("x", &x)]));
+    assert!(poll_times(&mut run, 1).is_none());
+    drop(run);
+    thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(count(&plan, &gpu), 0.0);
+}
+
+#[test]
+fn runs_are_not_repeated_if_the_queue_is_full() {
+    let gpu = open_with_faults("cpu", &FaultPlan::cannot_block()).unwrap();
+    let plan = counting(&gpu);
+    let x = ok(pollster::block_on(Tensor::new_async([[1.0f32; 2]; 2], &gpu)));
+    let bound = ok(pollster::block_on(plan.bind_async(&[("x", &x)])));
+    pollster::block_on(gpu.wait_async()).unwrap();
+    fill(&gpu, 1);
+    ok(pollster::block_on(bound.run_times_async(128)));
+    assert_eq!(count(&plan, &gpu), 128.0);
+    for room in 1..6 {
+        pollster::block_on(gpu.wait_async()).unwrap();
+        fill(&gpu, room);
+        ok(pollster::block_on(plan.check_async(&[("x", &x)])));
+        assert_eq!(count(&plan, &gpu), 128.0, "room for {room}");
+    }
+}
