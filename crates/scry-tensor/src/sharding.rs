@@ -58,8 +58,8 @@ impl Shard {
 }
 
 /// Splits the coordinates of a result in halves until each shard fits. Along an axis, shards begin
-/// at multiples of its unit. Returns `None` if one that cannot be split does not fit, or if there are
-/// too many.
+/// at multiples of its unit. Returns `None` if one that cannot be split does not fit, or if there
+/// are too many.
 pub(crate) fn split(
     sizes: &[usize],
     unit: &dyn Fn(usize) -> usize,

@@ -192,8 +192,8 @@ impl Plan {
         Ok(outputs.into_iter().map(Tensor::from).collect())
     }
 
-    /// Returns copies of the inputs that are strided views, by kernels that may be compiled, and the
-    /// other inputs.
+    /// Returns the inputs, and copies of those that are strided views, by kernels that may be
+    /// compiled.
     pub(super) async fn packed_by(
         &self,
         call: Call,

@@ -497,15 +497,17 @@ fn counting(gpu: &Device) -> Plan {
 }
 
 fn count(plan: &Plan, gpu: &Device) -> f32 {
-    pollster::block_on(gpu.wait_async()).unwrap();
+    pollster::block_on(gpu.wait_async()).expect("the device");
     ok(pollster::block_on(ok(plan.state("count")).item_async::<f32>()))
 }
 
 /// Leaves room for some submissions in the queue.
 fn fill(gpu: &Device, room: u32) {
-    let busy = gpu.alloc::<u32>(4).unwrap();
+    let busy = gpu.alloc::<u32>(4).expect("memory");
     for value in room..256 {
-        drop(gpu.batch().fill(&busy, value).unwrap().submit_async().unwrap());
+        let mut batch = gpu.batch();
+        let filled = batch.fill(&busy, value).and_then(|batch| batch.submit_async());
+        drop(filled.expect("room in the queue"));
     }
 }
 
