@@ -141,7 +141,9 @@ impl Watch {
                 return Ok(());
             }
         }
-        if failure.is_none() && oldest.is_none() && submitted == self.reported.1 {
+        // A message that has arrived is reported too: its receiver may be late.
+        let is_known = submitted == self.reported.1 && !self.state.has_messages();
+        if failure.is_none() && oldest.is_none() && is_known {
             return Ok(());
         }
         let progress = self.progress(submitted, oldest);

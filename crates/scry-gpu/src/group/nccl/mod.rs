@@ -429,6 +429,11 @@ impl State {
         Ok((progress.submitted, progress.oldest()))
     }
 
+    /// Returns whether messages have changed since the last report.
+    pub(super) fn has_messages(&self) -> bool {
+        lock(&self.progress).messages.values().any(|(_, is_reported)| !is_reported)
+    }
+
     /// Returns the messages that have changed since the last report.
     pub(super) fn take_messages(&self) -> Vec<Messages> {
         let mut progress = lock(&self.progress);

@@ -175,7 +175,9 @@ fn messages_are_counted_by_peer() {
         watched.end(Some((submit(&rank), &[].into())));
     }
     let messages = Messages { peer: 1, sent: 2, received: 1 };
+    assert!(rank.state.has_messages());
     assert_eq!(rank.state.take_messages(), [messages]);
+    assert!(!rank.state.has_messages());
     assert_eq!(rank.state.take_messages(), [], "they have been reported");
     rank.state.device.wait().unwrap();
     assert!(rank.state.poll().unwrap().1.is_none(), "they are finished");
