@@ -34,7 +34,7 @@ impl Wait {
     }
 
     /// Returns the remaining time; `None` after the timeout.
-    #[cfg(any(vulkan, wgpu))]
+    #[cfg(vulkan)]
     pub(crate) fn remaining(&self) -> Option<Duration> {
         self.remaining_after(self.elapsed())
     }

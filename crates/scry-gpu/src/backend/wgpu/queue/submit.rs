@@ -19,10 +19,6 @@ use crate::backend::shared::poll::Wait;
 use crate::backend::shared::timers::Timers;
 use crate::backend::wgpu::device::Gpu;
 
-/// Maximum duration of a blocking call of wgpu, for which other threads may be unable to free
-/// memory.
-const MAX_BLOCK: Duration = Duration::from_millis(2);
-
 /// The queue of a device.
 pub(in crate::backend::wgpu) struct Queue {
     timeline: Timeline,
@@ -148,8 +144,9 @@ impl Queue {
         Ok(reached)
     }
 
-    /// Waits until a submission is done; false after `timeout`. Polls GPUs: on Metal, a blocking
-    /// call of wgpu polls less often. Software devices need the processor that polls would take.
+    /// Waits until a submission is done; false after `timeout`. Polls: a blocking call of wgpu
+    /// keeps other threads from submitting, and wgpu 30 panics if another thread submits or polls
+    /// while the call times out.
     pub(in crate::backend::wgpu) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
         if self.timeline.last_seen() >= number {
             return Ok(true);
@@ -159,11 +156,7 @@ impl Queue {
             if self.poll()? >= number {
                 return Ok(true);
             }
-            let wait = wait.get_or_insert_with(|| Wait::new(timeout));
-            if self.defers {
-                let Some(remaining) = wait.remaining() else { return Ok(false) };
-                self.timeline.block(remaining.min(MAX_BLOCK))?;
-            } else if !wait.pause() {
+            if timeout.is_zero() || !wait.get_or_insert_with(|| Wait::new(timeout)).pause() {
                 return Ok(false);
             }
         }

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
-use std::time::Duration;
 
-use wgpu::{PollError, PollType};
+use wgpu::PollType;
 
 use crate::api::error::Result;
 use crate::backend::shared::locks::lock;
@@ -82,16 +81,6 @@ impl Timeline {
     /// Returns the number of the last submission that is known to be done.
     pub(super) fn last_seen(&self) -> u64 {
         self.shared.reached.load(Ordering::Acquire)
-    }
-
-    /// Blocks until the work that was submitted to wgpu is done, for at most `timeout`, and calls
-    /// its callbacks.
-    pub(super) fn block(&self, timeout: Duration) -> Result<()> {
-        let wait = PollType::Wait { submission_index: None, timeout: Some(timeout) };
-        match self.gpu.device.poll(wait) {
-            Ok(_) | Err(PollError::Timeout) => Ok(()),
-            Err(error) => Err(self.gpu.mark_lost(format!("Device::poll failed: {error}"))),
-        }
     }
 
     /// Calls the callbacks of work that is done; returns the last finished submission.
