@@ -68,7 +68,7 @@ const RUNS: [Run; 12] = [
         name: "model_files",
         what: "200,000 damaged files of weights and tokenizers",
         variables: &[],
-        cargo: "test --release -p scry-models --test formats -- --ignored many_damaged_files",
+        cargo: "test --release -p scry-models --test models -- --ignored many_damaged_files",
     },
     Run {
         name: "tensors",

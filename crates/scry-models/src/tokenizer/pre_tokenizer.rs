@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn texts_are_split_as_by_other_libraries() {
-        let cases = include_str!("../../tests/formats/expected/pieces.json");
+        let cases = include_str!("../../tests/models/formats/expected/pieces.json");
         let cases: Vec<Value> = serde_json::from_str(cases).unwrap();
         for case in &cases {
             let text = case["text"].as_str().unwrap();

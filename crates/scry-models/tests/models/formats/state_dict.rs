@@ -2,7 +2,7 @@
 
 use scry_models::{DType, Device, ErrorKind, Weights};
 
-use crate::files::{Gguf, floats, small_gguf};
+use super::files::{Gguf, floats, small_gguf};
 use crate::support::ok;
 
 fn model() -> Weights {

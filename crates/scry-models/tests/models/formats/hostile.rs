@@ -5,8 +5,8 @@ use proptest::test_runner::Config;
 use scry_models::{Device, ErrorKind, Tokenizer, Weights};
 use scry_test_support::env_number;
 
+use super::files::{Gguf, safetensors, small_gguf};
 use crate::allocations::largest_allocation;
-use crate::files::{Gguf, safetensors, small_gguf};
 use crate::support::ok;
 
 /// Numbers that break careless arithmetic.

@@ -3,7 +3,8 @@
 use scry_models::{EncodeOptions, ErrorKind, Message, Tokenizer, Weights};
 use serde_json::Value;
 
-use crate::support::{MINILM, SMOLLM2, expected, ok, real_file};
+use super::expected::expected;
+use crate::support::{MINILM, SMOLLM2, ok, real_file};
 
 /// Texts with the ids that other libraries return.
 fn cases(name: &str) -> Vec<Value> {

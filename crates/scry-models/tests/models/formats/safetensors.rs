@@ -5,8 +5,9 @@ use std::fs;
 use scry_models::{DType, Device, ErrorKind, FileFormat, Weights};
 use scry_test_support::{golden, on_each_device};
 
-use crate::files::{floats, safetensors};
-use crate::support::{expected, ok};
+use super::expected::expected;
+use super::files::{floats, safetensors};
+use crate::support::ok;
 
 /// Returns a file with one tensor `x`.
 fn file(ty: &str, shape: &str, data: &[u8]) -> Vec<u8> {

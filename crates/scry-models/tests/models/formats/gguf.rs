@@ -3,8 +3,9 @@
 use scry_models::{Array, DType, ErrorKind, FileFormat, Tensor, Value, Weights};
 use scry_test_support::{golden, on_each_device};
 
-use crate::files::{Gguf, floats, small_gguf, text};
-use crate::support::{expected, ok};
+use super::expected::expected;
+use super::files::{Gguf, floats, small_gguf, text};
+use crate::support::ok;
 
 #[test]
 fn metadata_is_read() {
