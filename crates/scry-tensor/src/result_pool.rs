@@ -75,7 +75,7 @@ impl ResultPool {
                 return Ok(oldest);
             }
         }
-        let new = self.allocate(device, bytes)?;
+        let new = allocate(device, bytes, || self.release())?;
         if self.small_total + bytes > MAX_SMALL_TOTAL {
             self.small.iter_mut().for_each(VecDeque::clear);
             self.small_total = 0;
@@ -101,7 +101,7 @@ impl ResultPool {
             self.large.push_back(buffer.clone());
             return Ok(buffer);
         }
-        let new = self.allocate(device, bytes)?;
+        let new = allocate(device, bytes, || self.release())?;
         let max = match device.backend_kind() {
             BackendKind::Cpu => MAX_LARGE_TOTAL_ON_CPU,
             _ => (device.info().memory / LARGE_FRACTION).min(MAX_LARGE_TOTAL),
@@ -117,13 +117,18 @@ impl ResultPool {
         self.large.push_back(new.clone());
         Ok(new)
     }
+}
 
-    /// Allocates a buffer; if there is too little memory, after that of the pool is released.
-    fn allocate(&mut self, device: &Device, bytes: usize) -> Result<UntypedBuffer> {
-        match device.alloc_untyped(None, bytes) {
-            Err(GpuError::OutOfMemory(_)) if self.release() => device.alloc_untyped(None, bytes),
-            other => other,
-        }
+/// Allocates a buffer of zeros. If there is too little memory, it tries again once `release` has
+/// released some, and returned true.
+pub(crate) fn allocate(
+    device: &Device,
+    bytes: usize,
+    release: impl FnOnce() -> bool,
+) -> Result<UntypedBuffer> {
+    match device.alloc_untyped(None, bytes) {
+        Err(GpuError::OutOfMemory(_)) if release() => device.alloc_untyped(None, bytes),
+        other => other,
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use scry_gpu::kir::Kir;
 use scry_gpu::{
-    BackendKind, Binding, Buffer, Device, GpuError, Kernel, Launch, PreparedLaunch, Result,
-    UntypedBuffer,
+    BackendKind, Binding, Buffer, Device, Kernel, Launch, PreparedLaunch, Result, UntypedBuffer,
 };
 use scry_kernels::Kernels;
 
@@ -20,7 +20,7 @@ use crate::lower::{
     self, Access, Classes, GatherAxis, Iteration, KernelKey, MapsKey, PartLaunch, RowIteration,
     RowKey, RowProgram, WORKGROUP,
 };
-use crate::result_pool::ResultPool;
+use crate::result_pool::{self, ResultPool};
 use crate::shape::Layout;
 use crate::sharding::{self, MapShard, MapShards};
 
@@ -67,22 +67,12 @@ struct Encoded {
 }
 
 impl Encoded {
-    /// Returns the bindings and the size of the launch.
+    /// Returns the bindings, of results and then operands, and the size of the launch.
     fn bind<'b>(
-        &'b self,
-        result: &'b UntypedBuffer,
-        operands: impl Iterator<Item = &'b UntypedBuffer>,
-    ) -> (Vec<&'b dyn Binding>, Launch) {
-        self.bind_all(std::iter::once(result).chain(operands))
-    }
-
-    /// As [`bind`](Self::bind), with results and operands in their order.
-    fn bind_all<'b>(
         &'b self,
         buffers: impl Iterator<Item = &'b UntypedBuffer>,
     ) -> (Vec<&'b dyn Binding>, Launch) {
-        let mut bindings: Vec<&dyn Binding> = Vec::new();
-        bindings.extend(buffers.map(|buffer| buffer as &dyn Binding));
+        let mut bindings: Vec<&dyn Binding> = buffers.map(|it| it as &dyn Binding).collect();
         let size = Launch::invocations(self.invocations);
         match &self.uploaded {
             Some(parameters) => {
@@ -95,6 +85,15 @@ impl Encoded {
                 (bindings, size.immediate_bytes(bytes))
             }
         }
+    }
+
+    /// Prepares the launch with results and operands.
+    fn prepare<'b>(
+        &'b self,
+        buffers: impl Iterator<Item = &'b UntypedBuffer>,
+    ) -> Result<PreparedLaunch> {
+        let (bindings, size) = self.bind(buffers);
+        self.kernel.prepare(&bindings, size)
     }
 }
 
@@ -142,12 +141,7 @@ impl Runtime {
     /// Allocates a buffer of zeros. If there is too little memory, the memory of earlier results,
     /// which is kept to be used again, is released first.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<UntypedBuffer> {
-        match self.device.alloc_untyped(None, bytes) {
-            Err(GpuError::OutOfMemory(_)) if lock(&self.results).release() => {
-                self.device.alloc_untyped(None, bytes)
-            }
-            other => other,
-        }
+        result_pool::allocate(&self.device, bytes, || lock(&self.results).release())
     }
 
     /// Returns a buffer for a result, whose elements are overwritten entirely.
@@ -251,7 +245,7 @@ impl Runtime {
         let (encoded, _) = self.encode(launch, None)?;
         let result = self.result(encoded.words as usize * 4)?;
         let operands = launch.operands.iter().map(|(buffer, _)| *buffer);
-        let (bindings, size) = encoded.bind(&result, operands);
+        let (bindings, size) = encoded.bind(iter::once(&result).chain(operands));
         self.device.run(&encoded.kernel, &bindings, size)?;
         Ok(result)
     }
@@ -267,8 +261,8 @@ impl Runtime {
         let (encoded, is_compiled) = self.encode(launch, in_place)?;
         let others = launch.operands.iter().enumerate();
         let others = others.filter(|(n, _)| in_place != Some(*n as u32));
-        let (bindings, size) = encoded.bind(result, others.map(|(_, (buffer, _))| *buffer));
-        Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
+        let others = others.map(|(_, (buffer, _))| *buffer);
+        Ok((encoded.prepare(iter::once(result).chain(others))?, is_compiled))
     }
 
     /// Prepares a row kernel. Returns whether it was compiled, too.
@@ -284,13 +278,11 @@ impl Runtime {
         let key = RowKey { program: program.clone(), in_buffer };
         let build = |key: &RowKey| lower::build_rows(key, parameters.len());
         let (kernel, is_compiled) = self.kernel(&self.row_kernels, key, build)?;
-        let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
+        let uploaded = self.uploaded(&parameters, in_buffer)?;
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
         let invocations = workgroups * WORKGROUP;
         let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
-        let buffers = results.iter().chain(operands).copied();
-        let (bindings, size) = encoded.bind_all(buffers);
-        Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
+        Ok((encoded.prepare(results.iter().chain(operands).copied())?, is_compiled))
     }
 
     /// Prepares a kernel of several maps, whose operands have these types. Returns whether it was
@@ -314,11 +306,15 @@ impl Runtime {
         let key = MapsKey { parts: keys, results: results_len, operands: dtypes, in_buffer };
         let build = |key: &MapsKey| lower::build_maps(key, parameters.len());
         let (kernel, is_compiled) = self.kernel(&self.maps_kernels, key, build)?;
-        let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
+        let uploaded = self.uploaded(&parameters, in_buffer)?;
         let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
         let operands = operands.iter().map(|(buffer, _)| *buffer);
-        let (bindings, size) = encoded.bind_all(results.iter().copied().chain(operands));
-        Ok((encoded.kernel.prepare(&bindings, size)?, is_compiled))
+        Ok((encoded.prepare(results.iter().copied().chain(operands))?, is_compiled))
+    }
+
+    /// Returns the parameters in a buffer, if that is where the kernel reads them.
+    fn uploaded(&self, parameters: &[u32], in_buffer: bool) -> Result<Option<Buffer<u32>>> {
+        in_buffer.then(|| self.device.upload(parameters)).transpose()
     }
 
     fn exceeds_immediates(&self, parameters: &[u32]) -> bool {
@@ -340,7 +336,7 @@ impl Runtime {
         let key = KernelKey { map, classes, in_buffer, unroll, in_place };
         let build = |key: &KernelKey| lower::build(key, parameters.len());
         let (kernel, is_compiled) = self.kernel(&self.kernels, key, build)?;
-        let uploaded = if in_buffer { Some(self.device.upload(&parameters)?) } else { None };
+        let uploaded = self.uploaded(&parameters, in_buffer)?;
         let words = iteration.words;
         Ok((Encoded { kernel, invocations, words, parameters, uploaded }, is_compiled))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use scry_gpu::{Batch, UntypedBuffer};
+use scry_gpu::{Batch, Device, UntypedBuffer};
 
 use super::bound::{BoundGraph, Sizes};
 use super::compiled::{Plan, Shared};
@@ -64,8 +64,15 @@ impl Plan {
 
     /// Returns copies of the states, after the runs so far.
     pub(super) fn copied_states(&self, call: Call) -> Result<Vec<UntypedBuffer>> {
-        let copy = |state: &UntypedBuffer| state.duplicate().map_err(|error| call.gpu(error));
-        self.shared().states.iter().map(copy).collect()
+        let mut batch = self.device().batch();
+        let states = self.save_states(&mut batch);
+        let submitted = states.and_then(|states| batch.submit_async().map(|_| states));
+        submitted.map_err(|error| call.gpu(error))
+    }
+
+    /// Adds copies of the states to a batch, and returns them.
+    fn save_states(&self, batch: &mut Batch) -> scry_gpu::Result<Vec<UntypedBuffer>> {
+        self.shared().states.iter().map(|state| copied(self.device(), batch, state)).collect()
     }
 
     /// Runs, and restores the states, in one submission. Returns the states before it, and the
@@ -78,26 +85,16 @@ impl Plan {
     ) -> Result<(Vec<UntypedBuffer>, Vec<Vec<UntypedBuffer>>)> {
         let device = self.device();
         let mut batch = device.batch();
-        let copies = || -> scry_gpu::Result<Vec<UntypedBuffer>> {
-            let states = self.shared().states.iter();
-            states.map(|it| device.alloc_untyped(None, it.byte_size() as usize)).collect()
-        };
-        let states = copies().map_err(|error| call.gpu(error))?;
-        let pairs = || self.shared().states.iter().zip(&states).filter(|(it, _)| !it.is_empty());
-        let saved = pairs().try_for_each(|(state, copy)| batch.copy(state, copy).map(drop));
-        saved.map_err(|error| call.gpu(error))?;
+        let states = self.save_states(&mut batch).map_err(|error| call.gpu(error))?;
         let mut results: Vec<Vec<UntypedBuffer>> = Vec::new();
         let mut keep = |batch: &mut Batch, position: usize, result: &UntypedBuffer| {
-            let copy = device.alloc_untyped(None, result.byte_size() as usize)?;
-            if result.byte_size() > 0 {
-                batch.copy(result, &copy)?;
-            }
             results.resize_with(position + 1, Vec::new);
-            results[position].push(copy);
+            results[position].push(copied(device, batch, result)?);
             Ok(())
         };
         self.add_run(call, &mut batch, specialised, inputs, Some(&mut keep))?;
-        let restored = pairs().try_for_each(|(state, copy)| batch.copy(copy, state).map(drop));
+        let mut pairs = self.shared().states.iter().zip(&states).filter(|(it, _)| !it.is_empty());
+        let restored = pairs.try_for_each(|(state, copy)| batch.copy(copy, state).map(drop));
         let submitted = restored.and_then(|()| batch.submit_async().map(drop));
         submitted.map_err(|error| call.gpu(error))?;
         Ok((states, results))
@@ -161,6 +158,19 @@ impl Plan {
         }
         Ok(compared)
     }
+}
+
+/// Adds a copy of a buffer to a batch, and returns it.
+fn copied(
+    device: &Device,
+    batch: &mut Batch,
+    buffer: &UntypedBuffer,
+) -> scry_gpu::Result<UntypedBuffer> {
+    let copy = device.alloc_untyped(None, buffer.byte_size() as usize)?;
+    if !buffer.is_empty() {
+        batch.copy(buffer, &copy)?;
+    }
+    Ok(copy)
 }
 
 /// Returns the results of a kernel that belong to each of its values: all those of a kernel of the

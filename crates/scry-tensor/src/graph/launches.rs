@@ -8,7 +8,7 @@ use scry_gpu::{BackendKind, Batch, PreparedLaunch, UntypedBuffer};
 
 use super::grouped::{BufferId, Kernel, Part, RowWork, Store, Work};
 use crate::dtype::DType;
-use crate::lower::{PartLaunch, RowIteration, StoreKind};
+use crate::lower::{PartLaunch, RowIteration, RowWalk, StoreKind};
 use crate::runtime::Runtime;
 
 /// A prepared kernel.
@@ -138,22 +138,30 @@ pub(super) fn prepare_maps<'b>(
     Ok((Prepared::Map(launch), Some("maps".to_owned())))
 }
 
-/// Prepares a row kernel, and counts it if it is compiled.
-pub(super) fn prepare_rows<'b>(
-    target: Target<'_>,
+/// Returns the operands and the results of a row kernel, of which `result` is the first.
+pub(super) fn row_buffers<'b>(
     work: &RowWork,
     buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
-    result: &UntypedBuffer,
-) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    result: &'b UntypedBuffer,
+) -> [Vec<&'b UntypedBuffer>; 2] {
     let others = work.others.iter().filter_map(|(id, _)| buffer(*id));
-    let results: Vec<_> = std::iter::once(result).chain(others).collect();
-    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
-    let RowWork { program, rows, columns, walks, arguments, .. } = work;
-    let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
+    let results = std::iter::once(result).chain(others).collect();
+    [work.operands.iter().filter_map(|it| buffer(*it)).collect(), results]
+}
+
+/// Prepares a row kernel, or a part of its rows, and counts it if it is compiled.
+pub(super) fn prepare_rows(
+    target: Target<'_>,
+    work: &RowWork,
+    (rows, walks): (u32, &[RowWalk]),
+    [operands, results]: &[Vec<&UntypedBuffer>; 2],
+) -> scry_gpu::Result<Prepared> {
+    let RowWork { program, columns, arguments, .. } = work;
+    let iteration = RowIteration { rows, columns: *columns, walks, arguments };
     let (launch, is_compiled) =
-        target.runtime.prepare_rows(program, &iteration, &operands, &results)?;
+        target.runtime.prepare_rows(program, &iteration, operands, results)?;
     target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-    Ok((Prepared::Map(launch), Some("rows".to_owned())))
+    Ok(Prepared::Map(launch))
 }
 
 /// Prepares a kernel of the program.

@@ -10,7 +10,9 @@ use scry_gpu::{Batch, Device, Recording, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
-use super::launches::{Initial, Prepared, Target, named, prepare_maps, prepare_rows, prepare_user};
+use super::launches::{
+    Initial, Prepared, Target, named, prepare_maps, prepare_rows, prepare_user, row_buffers,
+};
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
 use super::regions;
@@ -207,14 +209,7 @@ impl Specialised {
             return Ok((Prepared::Nothing, None));
         }
         let in_scope = |error: Error| error.in_scope(&node.scope);
-        let check = || {
-            let sizes = |ids: Vec<BufferId>| {
-                ids.into_iter().filter_map(&buffer).map(|it| it.byte_size()).collect::<Vec<_>>()
-            };
-            let largest = sizes(kernel.results()).into_iter().max().unwrap_or(0);
-            let operands = sizes(kernel.operands()).into_iter();
-            check_bindings(node.call, target.runtime, operands, largest).map_err(in_scope)
-        };
+        let check = || self.check_bound(target, kernel, &buffer);
         let prepared = match &kernel.work {
             Work::Map { .. } => {
                 return self.prepare_map(target, position, &buffer, result).map_err(in_scope);
@@ -223,13 +218,15 @@ impl Specialised {
                 check()?;
                 prepare_maps(target, parts, kernel, &buffer)
             }
-            Work::Rows(work) => match prepare_row_shards(target, work, &buffer, result) {
-                Some(shards) => shards,
-                None => {
+            Work::Rows(work) => {
+                let buffers = row_buffers(work, &buffer, result);
+                let shards = prepare_row_shards(target, work, &buffers);
+                if shards.is_none() {
                     check()?;
-                    prepare_rows(target, work, &buffer, result)
                 }
-            },
+                let whole = || prepare_rows(target, work, (work.rows, &work.walks), &buffers);
+                shards.unwrap_or_else(whole).map(|it| (it, Some("rows".to_owned())))
+            }
             Work::Library { library, operands, .. } => {
                 let operands: Vec<_> = operands
                     .iter()
@@ -272,6 +269,23 @@ impl Specialised {
             }
         };
         prepared.map_err(|error| located(node, error))
+    }
+
+    /// Checks that the device binds all buffers of a kernel.
+    fn check_bound<'b>(
+        &self,
+        target: Target<'_>,
+        kernel: &Kernel,
+        buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
+    ) -> Result<()> {
+        let node = self.node_of(kernel);
+        let sizes = |ids: Vec<BufferId>| {
+            ids.into_iter().filter_map(buffer).map(|it| it.byte_size()).collect::<Vec<_>>()
+        };
+        let largest = sizes(kernel.results()).into_iter().max().unwrap_or(0);
+        let operands = sizes(kernel.operands()).into_iter();
+        let checked = check_bindings(node.call, target.runtime, operands, largest);
+        checked.map_err(|error| error.in_scope(&node.scope))
     }
 
     /// Prepares a map, and counts its kernel if it is compiled.

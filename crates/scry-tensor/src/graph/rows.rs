@@ -197,11 +197,12 @@ impl Pass<'_> {
     fn is_bound(&self, members: &BTreeSet<usize>, rows: Rows) -> bool {
         let limit = self.limits.binding_bytes;
         let bytes = |it: &BufferId| self.grouped.buffers[it.index()].bytes as u64;
-        let kernel = self.kernel(members, rows);
-        let mut all = kernel.operands().into_iter().chain(kernel.results());
+        let kernels = members.iter().map(|it| &self.grouped.kernels[*it]);
+        let mut all = kernels.flat_map(|it| it.operands().into_iter().chain(it.results()));
         if all.all(|it| bytes(&it) <= limit) {
             return true;
         }
+        let kernel = self.kernel(members, rows);
         let Work::Rows(work) = &kernel.work else { return false };
         let RowWork { program, operands, walks, rows, columns, .. } = &**work;
         let sizes: Vec<u64> = operands.iter().map(bytes).collect();

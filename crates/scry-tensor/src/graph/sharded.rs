@@ -1,14 +1,11 @@
 //! Kernels of a plan above the limit of a binding or a buffer, as launches of parts.
 
-use std::sync::atomic::Ordering;
-
 use scry_gpu::{Device, UntypedBuffer};
 
 use super::bound::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, Grouped, Kernel, RowWork};
-use super::launches::{Initial, Prepared, Target, named};
+use super::launches::{Initial, Prepared, Target, named, prepare_rows};
 use crate::error::{ErrorKind, Result};
-use crate::lower::RowIteration;
 use crate::sharding::{RowShard, slice, split_rows};
 
 /// Returns the node that a kernel computes last.
@@ -55,38 +52,27 @@ pub(super) fn named_shards(
 
 /// Prepares the shards of a row kernel; `None` if the device binds all of its buffers, or it cannot
 /// be split.
-pub(super) fn prepare_row_shards<'b>(
+pub(super) fn prepare_row_shards(
     target: Target<'_>,
     work: &RowWork,
-    buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
-    result: &UntypedBuffer,
-) -> Option<scry_gpu::Result<(Prepared, Option<String>)>> {
-    let operands: Vec<_> = work.operands.iter().filter_map(|it| buffer(*it)).collect();
-    let others = work.others.iter().filter_map(|(id, _)| buffer(*id));
-    let results: Vec<_> = std::iter::once(result).chain(others).collect();
-    let sizes: Vec<u64> = operands.iter().map(|it| it.byte_size()).collect();
+    [operands, results]: &[Vec<&UntypedBuffer>; 2],
+) -> Option<scry_gpu::Result<Prepared>> {
     let limit = target.runtime.max_binding();
-    let all = operands.iter().chain(&results);
-    if all.map(|it| it.byte_size()).all(|bytes| bytes <= limit) {
+    if operands.iter().chain(results).all(|it| it.byte_size() <= limit) {
         return None;
     }
-    let RowWork { program, rows, columns, walks, arguments, .. } = work;
+    let RowWork { program, rows, columns, walks, .. } = work;
+    let sizes: Vec<u64> = operands.iter().map(|it| it.byte_size()).collect();
     let row_bytes = program.row_bytes(*columns as usize);
     let shards = split_rows(program, (*rows, walks), (&row_bytes, &sizes), limit)?;
     let prepare = |shard: &RowShard| -> scry_gpu::Result<Prepared> {
-        let RowShard { rows, walks, results: written, operands: read } = shard;
-        let operands = slices(&operands, read)?;
-        let results = slices(&results, written)?;
-        let iteration = RowIteration { rows: *rows, columns: *columns, walks, arguments };
-        let (operands, results) = (operands.iter().collect::<Vec<_>>(), results.iter());
-        let results: Vec<_> = results.collect();
-        let (launch, is_compiled) =
-            target.runtime.prepare_rows(program, &iteration, &operands, &results)?;
-        target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-        Ok(Prepared::Map(launch))
+        let read = slices(operands, &shard.operands)?;
+        let written = slices(results, &shard.results)?;
+        let buffers = [read.iter().collect(), written.iter().collect()];
+        prepare_rows(target, work, (shard.rows, &shard.walks), &buffers)
     };
     let launches = shards.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>();
-    Some(launches.map(|launches| (Prepared::Shards(launches), Some("rows".to_owned()))))
+    Some(launches.map(Prepared::Shards))
 }
 
 /// Returns a range of bytes of each buffer.

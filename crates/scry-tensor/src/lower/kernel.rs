@@ -8,7 +8,7 @@
 use scry_gpu::kir::{Access as Buffer, BinaryOp, Builder, Const, Type, Value};
 
 use super::memory::{decode, encode};
-use super::steps::{Context, Parameters, Source, stored};
+use super::steps::{Context, Parameters, stored};
 use super::{Access, KernelKey, elements_per_word};
 use crate::expr::Scalar;
 
@@ -27,14 +27,7 @@ pub(crate) fn build(key: &KernelKey, parameters: usize) -> scry_gpu::kir::Kir {
         false => b.named_buffer(&name(n), stored(*dtype), Buffer::Read),
     });
     let buffers = buffers.collect();
-    let source = match key.in_buffer {
-        true => Source::Buffer(b.named_buffer("parameters", Type::U32, Buffer::Read)),
-        false => {
-            b.immediates(parameters as u32 * 4);
-            Source::Immediates
-        }
-    };
-    let parameters = Parameters { source, next: 0 };
+    let parameters = Parameters::declare(&mut b, parameters, key.in_buffer);
     Lowering { key, b, output, buffers, parameters }.build()
 }
 

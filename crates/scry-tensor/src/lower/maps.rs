@@ -7,7 +7,7 @@ use scry_gpu::kir::{Access as Buffer, BinaryOp, Builder, Kir, Type, Value};
 
 use super::kernel::{Lowering, WORKGROUP};
 use super::memory::decode;
-use super::steps::{Parameters, Source, stored};
+use super::steps::{Parameters, stored};
 use super::{Classes, GatherAxis, Iteration, KernelKey};
 use crate::dtype::DType;
 use crate::expr::Map;
@@ -89,14 +89,7 @@ pub(crate) fn build_maps(key: &MapsKey, parameters: usize) -> Kir {
     let operands: Vec<u32> = operands
         .map(|(n, dtype)| b.named_buffer(&format!("operand{n}"), stored(*dtype), Buffer::Read))
         .collect();
-    let source = match key.in_buffer {
-        true => Source::Buffer(b.named_buffer("parameters", Type::U32, Buffer::Read)),
-        false => {
-            b.immediates(parameters as u32 * 4);
-            Source::Immediates
-        }
-    };
-    let mut parameters = Parameters { source, next: 0 };
+    let mut parameters = Parameters::declare(&mut b, parameters, key.in_buffer);
     let mut word = b.global_id(0);
     for part in &key.parts {
         let words = parameters.read(&mut b);

@@ -15,7 +15,7 @@ use super::elements_per_word;
 use super::memory::{decode, encode, round};
 use super::reductions::States;
 use super::rows::{RowKey, RowProgram, RowSource, RowStep, WORKGROUP};
-use super::steps::{Context, Parameters, Source, stored};
+use super::steps::{Context, Parameters, stored};
 use crate::dtype::DType;
 use crate::expr::{Map, Scalar};
 
@@ -32,15 +32,8 @@ pub(crate) fn build_rows(key: &RowKey, parameters: usize) -> Kir {
     let buffers = buffers
         .map(|(n, dtype)| b.named_buffer(&format!("operand{n}"), stored(*dtype), Buffer::Read));
     let buffers = buffers.collect();
-    let source = match key.in_buffer {
-        true => Source::Buffer(b.named_buffer("parameters", Type::U32, Buffer::Read)),
-        false => {
-            b.immediates(parameters as u32 * 4);
-            Source::Immediates
-        }
-    };
+    let mut parameters = Parameters::declare(&mut b, parameters, key.in_buffer);
     let exchange = b.workgroup_array(Type::U32, WORKGROUP);
-    let mut parameters = Parameters { source, next: 0 };
     let sizes = Sizes::new(&mut b, &mut parameters, program);
     let mut lowering = Lowering { program, buffers, exchange, sizes, results: HashMap::new() };
     lowering.load_parameters(&mut b, &mut parameters);

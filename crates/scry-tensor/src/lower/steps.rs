@@ -1,6 +1,6 @@
 //! What all kernels have in common: their parameters, and the steps of maps.
 
-use scry_gpu::kir::{AddressSpace, BinaryOp, Builder, Const, Place, Type, Value};
+use scry_gpu::kir::{Access, AddressSpace, BinaryOp, Builder, Const, Place, Type, Value};
 
 use super::memory::round;
 use crate::dtype::DType;
@@ -15,18 +15,30 @@ pub(super) fn stored(dtype: DType) -> Type {
 }
 
 /// Where the parameters are.
-pub(super) enum Source {
+enum Source {
     Immediates,
     Buffer(u32),
 }
 
 /// Reads the parameters one after the other.
 pub(super) struct Parameters {
-    pub(super) source: Source,
-    pub(super) next: u32,
+    source: Source,
+    next: u32,
 }
 
 impl Parameters {
+    /// Declares parameters, in a buffer after the kernel's others or as immediates.
+    pub(super) fn declare(b: &mut Builder, count: usize, in_buffer: bool) -> Self {
+        let source = match in_buffer {
+            true => Source::Buffer(b.named_buffer("parameters", Type::U32, Access::Read)),
+            false => {
+                b.immediates(count as u32 * 4);
+                Source::Immediates
+            }
+        };
+        Self { source, next: 0 }
+    }
+
     /// Reads the next parameter.
     pub(super) fn read(&mut self, b: &mut Builder) -> Value {
         let offset = self.next * 4;
