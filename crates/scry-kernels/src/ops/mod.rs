@@ -75,6 +75,11 @@ fn list() -> Vec<OperationInfo> {
         describe::<attention::Attend>("attention", "attention of heads", FLOATS),
         describe::<quantized::Quantize>("quantize", "quantisation to GGUF blocks", "f32"),
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),
+        describe::<quantized::DequantizeRows>(
+            "dequantize_rows",
+            "dequantised rows selected by indices",
+            FLOATS,
+        ),
         describe::<quantized::QuantizedProduct>(
             "quantized_matmul",
             "product with quantised weights",

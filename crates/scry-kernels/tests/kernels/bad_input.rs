@@ -187,6 +187,12 @@ fn weights() -> Vec<Case> {
             k.dequantize(FORMAT, b[0], b[1], s[0] / 32 * 32)
         }),
         case(
+            "dequantize_rows",
+            [read("blocks", U8, 60), read("indices", U32, 2), written("y", F32, 64)],
+            [3, 32, 2],
+            |k, b, s| k.dequantize_rows(FORMAT, b[0], b[1], b[2], [s[0], s[1] / 32 * 32], s[2]),
+        ),
+        case(
             "quantized_matmul",
             [read("weights", U8, 60), read("x", F32, 64), written("y", F32, 6)],
             [3, 32, 2],

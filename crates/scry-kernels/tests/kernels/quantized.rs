@@ -1,7 +1,7 @@
 //! Tests of quantised weights, against the encoder and decoder on the host.
 
 use scry_gpu::{bf16, f16};
-use scry_kernels::{BlockFormat, Kernels};
+use scry_kernels::{BlockFormat, KernelOptions, Kernels};
 use scry_ptx::kernels::quant;
 use scry_test_support::succeed;
 
@@ -172,6 +172,70 @@ fn unusual_scales_are_dequantised() {
     });
 }
 
+/// Dequantises all rows by the variant of the same name, and compares the bits of those that are
+/// selected.
+fn check_rows<T: Float>(kernels: &Kernels, what: &str) {
+    let gpu = kernels.device();
+    let variant = if what.contains("`cpu`") { "cpu" } else { "wgsl" };
+    let options = KernelOptions { variant: Some(variant.to_owned()), ..Default::default() };
+    let whole = kernels.having(options);
+    for format in BlockFormat::ALL {
+        for [rows, blocks] in [[1, 1], [2, 3], [57, 2], [6, 5]] {
+            let columns = blocks * format.block_len();
+            let blocks = succeed(gpu.upload(&random_blocks(format, rows * columns)));
+            let all = poisoned::<T>(gpu, rows * columns);
+            // Devices without 16-bit types access whole words, and the whole table has some.
+            let Some(op) = supported(whole.dequantize(format, &blocks, &all, rows * columns))
+            else {
+                continue;
+            };
+            succeed(op.run());
+            let all = succeed(all.download());
+            let indices: Vec<i32> = (0..70).map(|n| n * 31 % (rows as i32 + 2) - 1).collect();
+            let y = poisoned::<T>(gpu, indices.len() * columns + 1);
+            let at = succeed(gpu.upload(&indices));
+            let (sizes, count) = ([rows, columns], indices.len());
+            let op = succeed(kernels.dequantize_rows(format, &blocks, &at, &y, sizes, count));
+            succeed(op.run());
+            let y = succeed(y.download());
+            for (nth, index) in indices.iter().enumerate() {
+                let is_row = (0..rows as i32).contains(index);
+                for column in 0..columns {
+                    let found = y[nth * columns + column].wide();
+                    let wanted = match is_row {
+                        true => all[*index as usize * columns + column].wide(),
+                        false => 0.0,
+                    };
+                    let is_same = found.to_bits() == wanted.to_bits();
+                    assert!(is_same, "{what}, {format:?}, row {index}: {found}, not {wanted}");
+                }
+            }
+            assert!(y[count * columns].wide().is_nan(), "{what}: wrote beyond the rows");
+        }
+    }
+}
+
+#[test]
+fn selected_rows_are_dequantised() {
+    each_variant("dequantize_rows", |kernels, what| {
+        let (format, rows) = (BlockFormat::Q8_0, [4, 32]);
+        let blocks = succeed(kernels.device().upload(&random_blocks(format, 4 * 32)));
+        let at = succeed(kernels.device().upload(&[0u32]));
+        let y = poisoned::<f32>(kernels.device(), 32);
+        if supported(kernels.dequantize_rows(format, &blocks, &at, &y, rows, 1)).is_none() {
+            return;
+        }
+        check_rows::<f32>(kernels, what);
+        check_rows::<f16>(kernels, what);
+        check_rows::<bf16>(kernels, what);
+        // No table: rows of zeros.
+        let none = succeed(kernels.device().alloc::<u8>(0));
+        let op = succeed(kernels.dequantize_rows(format, &none, &at, &y, [0, 32], 1));
+        succeed(op.run());
+        assert_eq!(succeed(y.download()), [0.0; 32], "{what}");
+    });
+}
+
 /// Multiplies, and compares all results. Kernels may quantise the activations, so the tolerance is
 /// relative to the sum of absolute products.
 fn check_product<X: Float, Y: Float>(
@@ -238,6 +302,13 @@ fn partial_blocks_are_rejected() {
         product.unwrap_err().to_string(),
         "Kernels::quantized_matmul: `k` is 33, not a multiple of the 32 weights of a block; help: \
          pass a multiple of 32"
+    );
+    let at = succeed(gpu.upload(&[0u32]));
+    let rows = kernels.dequantize_rows(BlockFormat::Q6K, &blocks, &at, &x, [1, 64], 1);
+    assert_eq!(
+        rows.unwrap_err().to_string(),
+        "Kernels::dequantize_rows: `columns` is 64, not a multiple of the 256 weights of a block; \
+         help: pass a multiple of 256"
     );
 }
 

@@ -24,7 +24,7 @@ struct Layer {
 /// The weights of a Llama model.
 pub(super) struct Llama {
     pub(super) config: Config,
-    /// The embeddings of tokens, as `f32`.
+    /// The embeddings of tokens, quantised as the file has them, or of `f32`.
     embeddings: Tensor,
     layers: Vec<Layer>,
     norm: Tensor,
@@ -133,9 +133,11 @@ impl Llama {
     ) -> Result<Self> {
         let names = if format == FileFormat::Gguf { &GGUF } else { &PYTORCH };
         let (hidden, table) = (config.hidden, [config.vocabulary, config.hidden]);
-        let embeddings = dict.get_as(names.embeddings, table, DType::F32)?;
-        let output = if has_head(&config, names, dict) { names.output } else { names.embeddings };
-        let output = dict.get(output, table)?;
+        let embeddings = dict.get(names.embeddings, table)?;
+        let output = match has_head(&config, names, dict) {
+            true => dict.get(names.output, table)?,
+            false => embeddings.clone(),
+        };
         let layer = |n| {
             let dict = dict.scope(&format!("{}.{n}", names.layers));
             Layer::load(&config, names, &dict)

@@ -9,7 +9,7 @@ use super::convolve::{Convolve, Pooling};
 use super::heads::{Attend, Rotate};
 use super::matmul::{FusedProduct, Matmul};
 use super::pairwise::Pairwise;
-use super::quantized::{Dequantise, QuantizedProduct};
+use super::quantized::{Dequantise, QuantizedProduct, QuantizedRows};
 use super::reduce::Reduce;
 use super::rows::{Norm, Rows, TopK};
 use super::rule::{Bound, Rule, Trivial};
@@ -31,6 +31,7 @@ pub(crate) enum Library {
     Contraction(Contraction),
     Dequantise(DType),
     QuantizedProduct(QuantizedProduct),
+    QuantizedRows,
     Rows(Rows),
     Norm(Norm),
     TopK(TopK),
@@ -51,6 +52,7 @@ impl Library {
             Self::Contraction(it) => function(it),
             Self::Dequantise(dtype) => function(&Dequantise(*dtype)),
             Self::QuantizedProduct(it) => function(it),
+            Self::QuantizedRows => function(&QuantizedRows),
             Self::Rows(it) => function(it),
             Self::Norm(it) => function(it),
             Self::TopK(it) => function(it),

@@ -3,6 +3,7 @@
 use scry_gpu::UntypedBuffer;
 use scry_kernels::BlockFormat;
 
+use super::gather::Selection;
 use super::rule::{Bound, Rule, Trivial, count, rows_and_columns, typed};
 use crate::dtype::DType;
 use crate::error::{Call, Result};
@@ -36,6 +37,42 @@ impl Rule for Dequantise {
         let out = result.view_as(self.0.of_buffer())?;
         let count = layout.shape.count().unwrap_or(0);
         runtime.library().dequantize(format(dtype), &blocks, &out, count)
+    }
+}
+
+/// Rows of quantised weights `[n, …]` that indices of any shape, of `u32`, select, as `f32`.
+pub(super) struct QuantizedRows;
+
+impl Rule for QuantizedRows {
+    fn name(&self) -> &'static str {
+        "dequantize_rows"
+    }
+
+    fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
+        Selection { axis: 0, is_along: false }.shape(call, operands[0], operands[1])
+    }
+
+    fn dtype(&self, _: DType) -> DType {
+        DType::F32
+    }
+
+    fn prepare(
+        &self,
+        runtime: &Runtime,
+        operands: &[Bound<'_>],
+        result: &UntypedBuffer,
+    ) -> scry_gpu::Result<scry_kernels::Op> {
+        let [(table, layout, dtype), indices] = [operands[0], operands[1]];
+        let blocks = table.view_as(scry_gpu::DType::U8)?;
+        let out = result.view_as(scry_gpu::DType::F32)?;
+        let columns = layout.shape[1..].iter().product();
+        let count = indices.1.shape.count().unwrap_or(0);
+        let (format, sizes) = (format(dtype), [layout.shape[0], columns]);
+        runtime.library().dequantize_rows(format, &blocks, &typed(&indices)?, &out, sizes, count)
+    }
+
+    fn flops(&self, _: &[&Shape], result: &Shape) -> u64 {
+        count(result)
     }
 }
 

@@ -4,7 +4,7 @@ use super::reference::{Array, Case};
 use super::{Apply, KernelSource, Operation};
 use crate::dtype::{DType, ELEMENTS, INTEGERS};
 use crate::error::{Call, ErrorKind, Result};
-use crate::op::{Op, Selection};
+use crate::op::{Address, Computed, Library, Op, Selection};
 use crate::shape::resolve_axis;
 use crate::tensor::{Tensor, apply};
 
@@ -75,7 +75,8 @@ impl Tensor {
 
     /// Returns the rows of a table that indices of any shape select: `weights.embedding(&tokens)`.
     /// Their axes replace the first one. Negative indices count from the end; one out of range
-    /// selects zeros.
+    /// selects zeros. Rows of quantised weights are dequantised to `f32`, and only those that are
+    /// selected.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -96,8 +97,24 @@ impl Tensor {
         let call = Call::new("Tensor::embedding");
         Self::in_scope_of(&[self, indices], || {
             let axis = resolve_axis(call, 0, self.rank())?;
-            self.gathered(call, axis, indices)
+            match self.dtype().is_quantized() {
+                true => self.dequantized_rows(call, indices),
+                false => self.gathered(call, axis, indices),
+            }
         })
+    }
+
+    /// Returns the rows of quantised weights at indices, as `f32`.
+    fn dequantized_rows(&self, call: Call, indices: &Tensor) -> Result<Self> {
+        call.check_dtype(indices.dtype(), INTEGERS)?;
+        let rows = Op::Library(Library::QuantizedRows);
+        if indices.dtype() == DType::U32 {
+            return apply(call, rows, &[self, indices]);
+        }
+        // Negative ones count from the end.
+        let address = Address { first: 0, indices: vec![Some(0)] };
+        let positions = apply(call, Op::Computed(Computed::Address(address)), &[indices, self])?;
+        apply(call, rows, &[self, &positions])
     }
 
     /// Returns the elements with an axis replaced by the axes of `indices`: each index selects a

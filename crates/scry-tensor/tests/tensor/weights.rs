@@ -73,3 +73,53 @@ fn rows_of_blocks_are_joined() {
         }
     });
 }
+
+#[test]
+fn rows_are_those_of_dequantised_table() {
+    on_each_device(|gpu| {
+        for format in FORMATS {
+            let weights = weights(gpu, format);
+            let all = ok(weights.cast(DType::F32));
+            let data: [[i32; 2]; 3] = [[4, 0], [2, 4], [-1, -5]];
+            let signed = ok(Tensor::new(data, gpu));
+            let unsigned =
+                ok(Tensor::new(data.map(|row| row.map(|it| it.rem_euclid(5) as u32)), gpu));
+            let wanted = ok(ok(all.embedding(&unsigned)).to_vec::<f32>());
+            for at in [&signed, &unsigned] {
+                let found = ok(weights.embedding(at));
+                assert_eq!((found.dtype(), &**found.shape()), (DType::F32, &[3, 2, 256][..]));
+                assert_eq!(ok(found.to_vec::<f32>()), wanted, "{format:?}");
+                // In a graph, before other operations.
+                let g = ok(Graph::new(gpu));
+                let input = ok(g.input_with_dtype("at", [3, 2], at.dtype()));
+                let plan = ok(g.compile(&[ok(ok(weights.embedding(&input)).mul(2.0))]));
+                let found = ok(ok(plan.run(&[("at", at)]))[0].to_vec::<f32>());
+                assert_eq!(found, wanted.iter().map(|it| 2.0 * it).collect::<Vec<_>>());
+            }
+            let beyond = ok(Tensor::new([5u32, u32::MAX], gpu));
+            assert_eq!(ok(ok(weights.embedding(&beyond)).to_vec::<f32>()), [0.0; 512]);
+            let none = ok(weights.embedding(&ok(Tensor::zeros([0], DType::U32, gpu))));
+            assert_eq!(*none.shape(), [0, 256]);
+        }
+    });
+}
+
+#[test]
+fn other_selections_need_dequantised_weights() {
+    let gpu = succeed(scry_gpu::Device::open("cpu"));
+    let weights = weights(&gpu, FORMATS[2]);
+    let rows = ok(Tensor::new([1u32], &gpu));
+    let floats = ok(Tensor::new([1.0f32], &gpu));
+    for (result, problem) in [
+        (weights.index_select(0, &rows), "Tensor::index_select"),
+        (weights.gather(0, &rows), "Tensor::gather"),
+        (weights.i(0), "Tensor::i"),
+    ] {
+        let error = result.map(drop).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with(problem) && text.contains("q8_0 is not supported"), "{text}");
+        assert!(text.ends_with("help: convert the tensor: `.cast(DType::F32)`"), "{text}");
+    }
+    let error = weights.embedding(&floats).map(drop).unwrap_err().to_string();
+    assert!(error.contains("element type f32 is not supported; use i32 or u32"), "{error}");
+}

@@ -22,6 +22,14 @@ pub(super) fn visit(tour: &mut Tour) -> Result {
     let op = tour.kernels.dequantize(format, &blocks, &weights, rows * k);
     tour.show("dequantize", &sizes, op, bytes, || check(&weights, &decoded, 1e-6))?;
 
+    let (indices, count) = ([3u32, 0, rows as u32 - 1], 3);
+    let (at, y) = (tour.gpu.upload(&indices)?, tour.gpu.alloc::<f32>(count * k)?);
+    let op = tour.kernels.dequantize_rows(format, &blocks, &at, &y, [rows, k], count);
+    let row = |index: &u32| &decoded[*index as usize * k..][..k];
+    let selected: Vec<f64> = indices.iter().flat_map(row).copied().collect();
+    let bytes = count * (4 * k + encoded.len() / rows);
+    tour.show("dequantize_rows", &sizes, op, bytes, || check(&y, &selected, 1e-6))?;
+
     let ((x, host_x), y) = (tour.random(2, k)?, tour.gpu.alloc::<f32>(rows)?);
     let host_x = wide(&host_x);
     let expected: Vec<f64> = decoded.chunks(k).map(|row| dot(row, &host_x)).collect();

@@ -2,6 +2,7 @@
 
 mod host;
 mod host_product;
+mod rows;
 mod shaders;
 
 use scry_gpu::{Binding, DType, NativeBinding, Result};
@@ -9,6 +10,7 @@ use scry_ptx::kernels::quant;
 pub use scry_ptx::kernels::quant::BlockFormat;
 use scry_ptx::kernels::quant::MatMul;
 
+pub(super) use self::rows::DequantizeRows;
 use crate::arguments;
 use crate::call::Call;
 use crate::elements::{self, FLOATS};

@@ -3,7 +3,7 @@
 use scry_gpu::{DType, Features, PreparedLaunch, Result, UntypedBuffer};
 use scry_ptx::kernels::quant::{BlockFormat, MatMul};
 
-use super::{Dequantize, Quantize, QuantizedProduct};
+use super::{Dequantize, DequantizeRows, Quantize, QuantizedProduct};
 use crate::elements;
 use crate::kernels::Kernels;
 use crate::operation::Preparation;
@@ -168,6 +168,36 @@ pub(super) fn dequantize(
         buffers: &[&units.view(&preparation.buffers[0])?, &preparation.buffers[1]],
         immediates: Immediates::default().u32(it.count as u32),
         workgroups: [it.count.div_ceil(256) as u32, 1, 1],
+    };
+    Ok(vec![preparation.wgsl(&launch)?])
+}
+
+pub(super) fn dequantize_rows_obstacle(it: &DequantizeRows, kernels: &Kernels) -> Option<String> {
+    elements::obstacle(it.dtype, kernels)
+        .or_else(|| blocks_obstacle(it.format, it.rows.table_len(), kernels))
+        .or_else(|| it.rows.too_long())
+}
+
+pub(super) fn dequantize_rows(
+    it: &DequantizeRows,
+    preparation: &Preparation<'_>,
+) -> Result<Vec<PreparedLaunch>> {
+    let units = Units::new(it.format, it.rows.table_len());
+    let blocks = units.view(&preparation.buffers[0])?;
+    let buffers = [blocks, preparation.words(1, it.rows.count)?, preparation.buffers[2].clone()];
+    let buffers = preparation.without_empty(&buffers.each_ref())?;
+    let sizes = [it.rows.rows, it.rows.columns, it.rows.count].map(|size| size as u32);
+    let launch = WgslLaunch {
+        source: &[
+            units.enable,
+            elements::prelude(it.dtype),
+            units.definition,
+            &weight_function(it.format),
+            include_str!("../../shaders/quantized/dequantize_rows.wgsl"),
+        ],
+        buffers: &buffers.iter().collect::<Vec<_>>(),
+        immediates: Immediates::default().u32(sizes[0]).u32(sizes[1]).u32(sizes[2]),
+        workgroups: [it.rows.selected_len().div_ceil(256) as u32, 1, 1],
     };
     Ok(vec![preparation.wgsl(&launch)?])
 }
