@@ -9,6 +9,7 @@ mod error;
 mod info;
 mod json_file;
 mod tokenizer;
+mod waiting;
 mod weights;
 
 pub use decoder::{Decoder, DecoderOptions, Generation, Sampling, StopReason};

@@ -23,7 +23,8 @@ mod shape;
 mod sharding;
 mod stored;
 mod tensor;
-mod waiting;
+#[doc(hidden)]
+pub mod waiting;
 
 pub use batch::{Handle, TensorBatch};
 pub use dtype::DType;

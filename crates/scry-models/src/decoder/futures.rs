@@ -5,14 +5,14 @@
 
 use std::path::Path;
 
-use scry_tensor::{Device, Plan, Tensor};
+use scry_tensor::{Device, Plan};
 
 use super::Decoder;
 use super::generation::Generation;
-use super::plans::{Head, MAX_ROWS};
 use super::sampling::Sampling;
 use crate::error::Result;
 use crate::tokenizer::Message;
+use crate::waiting::Waiting;
 
 /// Generating without blocking a thread.
 impl Decoder {
@@ -119,10 +119,7 @@ impl Decoder {
         tokens: Vec<u32>,
         options: &Sampling,
     ) -> Result<Generation<'_>> {
-        options.check(call)?;
-        self.check_tokens(call, &tokens)?;
-        let generation = Generation::new_async(self, tokens, options).await;
-        generation.map_err(|error| error.in_call(call))
+        self.start_by(call, tokens, options, Waiting::Awaiting).await
     }
 
     /// Async form of [`logits`](Self::logits).
@@ -142,37 +139,15 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::logits`].
     pub async fn logits_async(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
-        const CALL: &str = "Decoder::logits_async";
-        self.check_tokens(CALL, tokens)?;
-        let read = async {
-            let options = Sampling::default();
-            match self.prefill_async(Head::Logits, tokens.to_vec(), &options).await? {
-                Some(logits) => Ok(logits.to_vec_async::<f32>().await?),
-                None => Ok(Vec::new()),
-            }
-        };
-        read.await.map_err(|error: crate::Error| error.in_call(CALL))
+        self.logits_by("Decoder::logits_async", tokens, Waiting::Awaiting).await
     }
 
-    /// Async form of [`prefill`](Self::prefill).
-    pub(super) async fn prefill_async(
-        &mut self,
-        head: Head,
-        tokens: Vec<u32>,
-        options: &Sampling,
-    ) -> Result<Option<Tensor>> {
-        self.device().ready_async().await?;
-        let mut position = self.prepare(tokens, options)?;
-        let mut result = None;
-        while position < self.history.len() {
-            let end = self.history.len().min(position + MAX_ROWS);
-            let head = if end == self.history.len() { head } else { Head::None };
-            let rows = &self.history[position..end];
-            result = self.plans.prompt_async(head, position, rows).await?;
-            position = end;
-        }
-        self.cached = self.history.len();
-        Ok(result)
+    /// Async form of [`clear`](Self::clear).
+    ///
+    /// # Errors
+    /// As [`Decoder::clear`].
+    pub async fn clear_async(&mut self) -> Result<()> {
+        self.clear_by("Decoder::clear_async", Waiting::Awaiting).await
     }
 
     /// Async form of [`step_plan`](Self::step_plan).
@@ -181,6 +156,6 @@ impl Decoder {
     /// As [`Decoder::step_plan`].
     pub async fn step_plan_async(&mut self, options: &Sampling, position: usize) -> Result<&Plan> {
         let head = options.head(self.plans.model().config.vocabulary);
-        self.plans.step_plan_async(head, position).await
+        self.plans.step_plan(head, position, Waiting::Awaiting).await
     }
 }

@@ -1,19 +1,19 @@
 //! Generation: an iterator, and a stream, of pieces of text.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use scry_tensor::Tensor;
 
 use super::Decoder;
-use super::plans::{Head, MissingStep};
+use super::plans::{Head, Progress, Task};
 use super::sampling::Sampling;
 use super::stop::StopFilter;
 use crate::error::Result;
 use crate::tokenizer::DecodeStream;
+use crate::waiting::{Waiting, download, now};
 
 /// Steps of a submission. The next ones are submitted before the results of these are read.
 const STEPS: usize = 4;
@@ -50,10 +50,8 @@ pub struct Generation<'d> {
     ready: VecDeque<u32>,
     /// Copies of the tokens that were chosen, with the number of those that are submitted by then.
     pending: VecDeque<(Tensor, usize)>,
-    /// Tokens that a future reads.
-    reading: Option<Reading>,
-    /// A plan that steps need, and that a future compiles.
-    compiling: Option<MissingStep>,
+    /// What is in progress, so that it continues after the future that polls it is dropped.
+    task: Option<Task>,
     /// How many tokens are read, and how many are submitted, of at most `limit`.
     read: usize,
     submitted: usize,
@@ -65,105 +63,45 @@ pub struct Generation<'d> {
     reason: Option<StopReason>,
 }
 
-/// Tokens that are being read, and the number of those that are submitted by then.
-struct Reading {
-    tokens: Tensor,
-    submitted: usize,
-    future: Pin<Box<dyn Future<Output = scry_tensor::Result<Vec<u32>>> + Send>>,
-}
-
-/// What a generation begins with.
-struct Start {
-    head: Head,
-    prompt: usize,
-    limit: usize,
-    limit_reason: StopReason,
-}
-
-impl Start {
-    fn new(decoder: &Decoder, prompt: usize, sampling: &Sampling) -> Self {
-        let head = sampling.head(decoder.plans.model().config.vocabulary);
+impl<'d> Generation<'d> {
+    /// Begins after the tokens of a prompt, which are fewer than the context holds.
+    pub(super) async fn new(
+        decoder: &'d mut Decoder,
+        tokens: Vec<u32>,
+        sampling: &Sampling,
+        waiting: Waiting,
+    ) -> Result<Self> {
+        let (head, prompt) = (sampling.head(decoder.plans.model().config.vocabulary), tokens.len());
         let room = decoder.plans.capacity() - prompt + 1;
         let (limit, limit_reason) = match sampling.max_tokens < room {
             true => (sampling.max_tokens, StopReason::MaxTokens),
             false => (room, StopReason::ContextFull),
         };
-        Self { head, prompt, limit, limit_reason }
-    }
-}
-
-impl<'d> Generation<'d> {
-    /// Begins after the tokens of a prompt, which are fewer than the context holds.
-    pub(super) fn new(
-        decoder: &'d mut Decoder,
-        tokens: Vec<u32>,
-        sampling: &Sampling,
-    ) -> Result<Self> {
-        let start = Start::new(decoder, tokens.len(), sampling);
-        let first = match start.limit {
-            0 => {
-                decoder.adopt(tokens);
-                None
-            }
-            _ => {
-                decoder.prefill(start.head, tokens, sampling)?;
-                Some(decoder.plans.tokens()?)
-            }
-        };
-        Ok(Self::after(decoder, start, sampling, first))
-    }
-
-    /// Async form of [`new`](Self::new).
-    pub(super) async fn new_async(
-        decoder: &'d mut Decoder,
-        tokens: Vec<u32>,
-        sampling: &Sampling,
-    ) -> Result<Self> {
-        let start = Start::new(decoder, tokens.len(), sampling);
-        let first = match start.limit {
-            0 => {
-                decoder.adopt(tokens);
-                None
-            }
-            _ => {
-                decoder.prefill_async(start.head, tokens, sampling).await?;
-                Some(decoder.plans.tokens()?)
-            }
-        };
-        Ok(Self::after(decoder, start, sampling, first))
-    }
-
-    /// Returns the generation after a prompt, and the copy of its first token.
-    fn after(
-        decoder: &'d mut Decoder,
-        Start { head, prompt, limit, limit_reason }: Start,
-        sampling: &Sampling,
-        first: Option<Tensor>,
-    ) -> Self {
-        let pending: VecDeque<_> = first.into_iter().map(|tokens| (tokens, 1)).collect();
-        let (read, submitted, generated) = (0, pending.len(), 0);
-        let ready = VecDeque::new();
+        // The prompt chooses the first token.
+        let submitted = limit.min(1);
+        if submitted == 0 {
+            decoder.adopt(tokens);
+        } else {
+            decoder.prefill(head, tokens, sampling, waiting).await?;
+        }
         let stream = Some(decoder.tokenizer.decode_stream());
-        let filter = StopFilter::new(&sampling.stops);
-        let (reason, reading, compiling) = (None, None, None);
-        Self {
+        Ok(Self {
             decoder,
             head,
             stream,
-            filter,
-            ready,
-            pending,
-            reading,
-            compiling,
-            read,
+            filter: StopFilter::new(&sampling.stops),
+            ready: VecDeque::new(),
+            pending: VecDeque::new(),
+            task: None,
+            read: 0,
             submitted,
             limit,
             limit_reason,
             ignores_end: sampling.ignores_end,
-            generated,
+            generated: 0,
             prompt,
-            reason,
-        }
+            reason: None,
+        })
     }
 
     /// Returns why generation ended; `None` before.
@@ -190,13 +128,24 @@ impl<'d> Generation<'d> {
         self.generated
     }
 
+    /// Returns the next piece, as an iterator does.
+    async fn next_by(&mut self, call: &'static str, waiting: Waiting) -> Option<Result<String>> {
+        match self.piece(waiting).await {
+            Ok(text) => text.map(Ok),
+            Err(error) => {
+                self.reason = Some(StopReason::Failed);
+                Some(Err(error.in_call(call)))
+            }
+        }
+    }
+
     /// Returns the next piece that is not empty, and ends generation where it must.
-    fn piece(&mut self) -> Result<Option<String>> {
+    async fn piece(&mut self, waiting: Waiting) -> Result<Option<String>> {
         while self.reason.is_none() {
             if self.generated == self.limit {
                 return self.end(self.limit_reason);
             }
-            let Some(token) = self.token()? else { break };
+            let Some(token) = self.token(waiting).await? else { break };
             if let Some(piece) = self.accept(token)? {
                 return Ok(piece);
             }
@@ -232,54 +181,61 @@ impl<'d> Generation<'d> {
         Ok((!text.is_empty()).then_some(text))
     }
 
-    /// Returns the next token. Before it waits for one, it submits the steps after it.
-    fn token(&mut self) -> Result<Option<u32>> {
-        if self.ready.is_empty() {
-            match self.reading.take() {
-                // Of a future, after whose steps no others were submitted.
-                Some(Reading { tokens, submitted, .. }) => {
-                    self.pending.push_front((tokens, submitted));
-                }
-                None => self.submit()?,
-            }
-            if let Some((tokens, submitted)) = self.pending.pop_front() {
-                let tokens = tokens.to_vec::<u32>()?;
-                self.receive(&tokens, submitted);
-            }
+    /// Returns the next token. All that it awaits is the task, so that its future may be dropped.
+    async fn token(&mut self, waiting: Waiting) -> Result<Option<u32>> {
+        if waiting == Waiting::Blocking {
+            // That of a dropped future is repeated.
+            self.task = None;
+        }
+        while self.ready.is_empty() {
+            let task = match self.task.take() {
+                Some(task) => Some(task),
+                None => self.next_task(waiting)?,
+            };
+            let Some(task) = task else { return Ok(None) };
+            let progress = self.task.insert(task).await;
+            self.task = None;
+            self.advance(progress?);
         }
         Ok(self.ready.pop_front())
     }
 
-    /// Adds tokens that were read, up to a number of submitted ones.
-    fn receive(&mut self, tokens: &[u32], submitted: usize) {
-        self.ready.extend(&tokens[self.prompt + self.read..self.prompt + submitted]);
-        self.read = submitted;
-    }
-
-    /// Returns the number of tokens before the next steps, and the number of these.
-    fn next_steps(&self) -> (usize, usize) {
-        // The first token follows the prompt; each step adds the one before to the cache.
-        let position = self.prompt + self.submitted.max(1) - 1;
-        (position, STEPS.min(self.limit - self.submitted))
-    }
-
-    /// Submits steps, unless there are no more.
-    fn submit(&mut self) -> Result<()> {
-        let (position, steps) = self.next_steps();
-        if steps > 0 {
-            self.decoder.plans.steps(self.head, position, steps)?;
-            self.submitted += steps;
-            self.pending.push_back((self.decoder.plans.tokens()?, self.submitted));
+    /// Returns what is to be done before there is another token: steps are submitted before the
+    /// tokens of the ones before them are read.
+    fn next_task(&mut self, waiting: Waiting) -> Result<Option<Task>> {
+        let copied = self.pending.back().map_or(self.read, |(_, submitted)| *submitted);
+        if copied < self.submitted {
+            return Ok(Some(self.decoder.plans.copy_tokens(waiting)));
         }
-        Ok(())
+        let steps = STEPS.min(self.limit - self.submitted);
+        if steps > 0 && self.pending.len() < 2 {
+            // The first token follows the prompt; each step adds the one before to the cache.
+            let position = self.prompt + self.submitted - 1;
+            return self.decoder.plans.steps(self.head, position, steps, waiting).map(Some);
+        }
+        let Some((tokens, _)) = self.pending.front() else { return Ok(None) };
+        let tokens = tokens.clone();
+        Ok(Some(Box::pin(async move { Ok(Progress::Read(download(waiting, &tokens).await?)) })))
     }
-}
 
-/// The same without blocking a thread.
-impl Generation<'_> {
-    /// Returns the next piece, as [`Iterator::next`] does, without blocking a thread. The value is
-    /// also a `Stream` of the crate `futures-core`. If the future is dropped, the next call
-    /// continues: no token is lost.
+    fn advance(&mut self, progress: Progress) {
+        match progress {
+            Progress::Compiled(key, plan, steps) => {
+                self.decoder.plans.keep_steps(key, plan, steps);
+            }
+            Progress::Submitted(steps) => self.submitted += steps,
+            Progress::Copied(tokens) => self.pending.push_back((tokens, self.submitted)),
+            Progress::Read(tokens) => {
+                let Some((_, submitted)) = self.pending.pop_front() else { return };
+                self.ready.extend(&tokens[self.prompt + self.read..self.prompt + submitted]);
+                self.read = submitted;
+            }
+        }
+    }
+
+    /// Returns the next piece, as [`Iterator::next`] does, without blocking a thread: it waits where
+    /// that blocks. The value is also a `Stream` of the crate `futures-core`. If the future is
+    /// dropped, the next call continues: no token is lost.
     ///
     /// ```no_run
     /// # pollster::block_on(async {
@@ -295,71 +251,16 @@ impl Generation<'_> {
     /// # }).unwrap();
     /// ```
     pub async fn next_async(&mut self) -> Option<Result<String>> {
-        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
-    }
-
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<String>>> {
-        while self.reason.is_none() {
-            if self.generated == self.limit {
-                return Poll::Ready(self.end(self.limit_reason));
-            }
-            let Some(token) = ready!(self.poll_token(cx))? else { break };
-            if let Some(piece) = self.accept(token)? {
-                return Poll::Ready(Ok(piece));
-            }
-        }
-        Poll::Ready(Ok(None))
-    }
-
-    fn poll_token(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u32>>> {
-        if self.ready.is_empty() {
-            if self.reading.is_none() {
-                ready!(self.poll_submit(cx))?;
-                self.reading = self.pending.pop_front().map(|(tokens, submitted)| Reading {
-                    future: Box::pin(tokens.to_vec_async::<u32>()),
-                    tokens,
-                    submitted,
-                });
-            }
-            if let Some(reading) = &mut self.reading {
-                let (tokens, submitted) =
-                    (ready!(reading.future.as_mut().poll(cx)), reading.submitted);
-                self.reading = None;
-                self.receive(&tokens?, submitted);
-            }
-        }
-        Poll::Ready(Ok(self.ready.pop_front()))
-    }
-
-    /// Submits steps once their plans are compiled.
-    fn poll_submit(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        loop {
-            if let Some(compiling) = &mut self.compiling {
-                let compiled = ready!(compiling.as_mut().poll(cx));
-                self.compiling = None;
-                self.decoder.plans.keep_step(compiled?);
-            }
-            let (position, steps) = self.next_steps();
-            match self.decoder.plans.missing_step(self.head, position, steps)? {
-                Some(missing) => self.compiling = Some(missing),
-                None => return Poll::Ready(self.submit()),
-            }
-        }
+        self.next_by("Generation::next_async", Waiting::Awaiting).await
     }
 }
 
 impl Stream for Generation<'_> {
     type Item = Result<String>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<String>>> {
-        let piece = ready!(self.poll_piece(cx));
-        Poll::Ready(match piece {
-            Ok(text) => text.map(Ok),
-            Err(error) => {
-                self.reason = Some(StopReason::Failed);
-                Some(Err(error.in_call("Generation::next_async")))
-            }
-        })
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<String>>> {
+        // A future for each poll: what it awaits is kept.
+        pin!(self.get_mut().next_async()).poll(cx)
     }
 }
 
@@ -367,13 +268,7 @@ impl Iterator for Generation<'_> {
     type Item = Result<String>;
 
     fn next(&mut self) -> Option<Result<String>> {
-        match self.piece() {
-            Ok(text) => text.map(Ok),
-            Err(error) => {
-                self.reason = Some(StopReason::Failed);
-                Some(Err(error.in_call("Generation::next")))
-            }
-        }
+        now(self.next_by("Generation::next", Waiting::Blocking))
     }
 }
 

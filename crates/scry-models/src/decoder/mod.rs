@@ -4,10 +4,10 @@
 //! | --- | --- |
 //! | `config` | sizes, from GGUF metadata or `config.json` |
 //! | `llama` | weights, and the graph of the layers |
-//! | `plans`, `recent` | plans for prompts and for steps, which share one cache |
+//! | `plans`, `recent` | plans for prompts and for steps, which share one cache; tasks of a generation |
 //! | `sampling`, `stop`, `ends` | how tokens are chosen, and where text ends |
 //! | `generation` | the iterator: steps are submitted ahead of the token that is read |
-//! | `futures` | async forms |
+//! | `futures` | public async forms |
 
 mod config;
 mod ends;
@@ -34,14 +34,15 @@ use self::plans::{Head, MAX_ROWS, Plans};
 pub use self::sampling::Sampling;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tokenizer::{ChatTemplate, EncodeOptions, Message, Tokenizer};
+use crate::waiting::{Waiting, download, now};
 use crate::weights::{FileFormat, Weights};
 
 /// A language model of the Llama family, such as SmolLM2, with the KV cache of one conversation.
 ///
-/// Matrix products use quantised weights as they are stored; the token embeddings are also stored
-/// as `f32`. A prompt that begins with cached tokens is computed only from the first token that
-/// differs (prefix caching). Tokens are sampled on the device, and the next ones are computed while
-/// a program reads earlier ones.
+/// Matrix products and token embeddings use quantised weights as they are stored. A prompt that
+/// begins with cached tokens is computed only from the first token that differs (prefix caching).
+/// Tokens are sampled on the device, and the next ones are computed while a program reads earlier
+/// ones.
 ///
 /// ```no_run
 /// use scry_models::{Decoder, Device};
@@ -270,9 +271,20 @@ impl Decoder {
         tokens: Vec<u32>,
         options: &Sampling,
     ) -> Result<Generation<'_>> {
+        now(self.start_by(call, tokens, options, Waiting::Blocking))
+    }
+
+    async fn start_by(
+        &mut self,
+        call: &'static str,
+        tokens: Vec<u32>,
+        options: &Sampling,
+        waiting: Waiting,
+    ) -> Result<Generation<'_>> {
         options.check(call)?;
         self.check_tokens(call, &tokens)?;
-        Generation::new(self, tokens, options).map_err(|error| error.in_call(call))
+        let generation = Generation::new(self, tokens, options, waiting).await;
+        generation.map_err(|error| error.in_call(call))
     }
 
     /// Returns the logits of the token that follows `tokens`, in `f32`, one for each entry of the
@@ -292,11 +304,24 @@ impl Decoder {
     /// [`ErrorKind::Context`] for more tokens than the context holds; [`ErrorKind::Value`] if there
     /// is no token, or one beyond the vocabulary; [`ErrorKind::Gpu`].
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
-        const CALL: &str = "Decoder::logits";
-        self.check_tokens(CALL, tokens)?;
-        let logits = self.prefill(Head::Logits, tokens.to_vec(), &Sampling::default());
-        let logits = logits.and_then(|it| Ok(it.map(|it| it.to_vec::<f32>()).transpose()?));
-        Ok(logits.map_err(|error| error.in_call(CALL))?.unwrap_or_default())
+        now(self.logits_by("Decoder::logits", tokens, Waiting::Blocking))
+    }
+
+    async fn logits_by(
+        &mut self,
+        call: &'static str,
+        tokens: &[u32],
+        waiting: Waiting,
+    ) -> Result<Vec<f32>> {
+        self.check_tokens(call, tokens)?;
+        let read = async {
+            let options = Sampling::default();
+            match self.prefill(Head::Logits, tokens.to_vec(), &options, waiting).await? {
+                Some(logits) => Ok(download(waiting, &logits).await?),
+                None => Ok(Vec::new()),
+            }
+        };
+        read.await.map_err(|error: Error| error.in_call(call))
     }
 
     fn check_tokens(&self, call: &'static str, tokens: &[u32]) -> Result<()> {
@@ -333,31 +358,37 @@ impl Decoder {
     }
 
     /// Makes these tokens the context, and sets what steps read. Returns how many are cached.
-    fn prepare(&mut self, tokens: Vec<u32>, options: &Sampling) -> Result<usize> {
+    async fn prepare(
+        &mut self,
+        tokens: Vec<u32>,
+        options: &Sampling,
+        waiting: Waiting,
+    ) -> Result<usize> {
         let common = self.adopt(tokens);
         let control = [0, options.seed, common as u32, options.window];
-        self.plans.set_control(control, options.numbers())?;
+        self.plans.set_control(control, options.numbers(), waiting).await?;
         if options.penalty != 1.0 {
-            self.plans.set_seen(&self.history)?;
+            self.plans.set_seen(&self.history, waiting).await?;
         }
         Ok(common)
     }
 
     /// Makes these tokens the context, adds what is missing to the cache, and returns what the head
     /// computes of the last one.
-    fn prefill(
+    async fn prefill(
         &mut self,
         head: Head,
         tokens: Vec<u32>,
         options: &Sampling,
+        waiting: Waiting,
     ) -> Result<Option<Tensor>> {
-        let mut position = self.prepare(tokens, options)?;
+        let mut position = self.prepare(tokens, options, waiting).await?;
         let tokens = &self.history;
         let mut result = None;
         while position < tokens.len() {
             let end = tokens.len().min(position + MAX_ROWS);
             let head = if end == tokens.len() { head } else { Head::None };
-            result = self.plans.prompt(head, position, &tokens[position..end])?;
+            result = self.plans.prompt(head, position, &tokens[position..end], waiting).await?;
             position = end;
         }
         self.cached = self.history.len();
@@ -369,9 +400,13 @@ impl Decoder {
     /// # Errors
     /// [`ErrorKind::Gpu`].
     pub fn clear(&mut self) -> Result<()> {
+        now(self.clear_by("Decoder::clear", Waiting::Blocking))
+    }
+
+    async fn clear_by(&mut self, call: &'static str, waiting: Waiting) -> Result<()> {
         self.history.clear();
         self.cached = 0;
-        self.plans.clear().map_err(|error| error.in_call("Decoder::clear"))
+        self.plans.clear(waiting).await.map_err(|error| error.in_call(call))
     }
 
     /// Returns the token ids of the conversation so far: the last prompt and the tokens generated
@@ -421,7 +456,7 @@ impl Decoder {
     /// [`ErrorKind::Gpu`].
     pub fn step_plan(&mut self, options: &Sampling, position: usize) -> Result<&Plan> {
         let head = options.head(self.plans.model().config.vocabulary);
-        self.plans.step_plan(head, position)
+        now(self.plans.step_plan(head, position, Waiting::Blocking))
     }
 }
 

@@ -2,13 +2,15 @@
 //! cache that they read. All of them share one cache.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use scry_tensor::{BoundPlan, DType, Device, Graph, Plan, State, Tensor};
 
 use super::llama::Llama;
 use super::recent::Recent;
-use super::sampling::{penalised, sampled};
+use super::sampling::{MAX_CANDIDATES, penalised, sampled};
 use crate::error::Result;
+use crate::waiting::{Waiting, bind, compile_sharing, run, upload};
 
 /// The maximum number of rows of a prompt in one run.
 pub(super) const MAX_ROWS: usize = 256;
@@ -66,9 +68,21 @@ pub(super) struct Key {
     context: usize,
 }
 
-/// The future of a plan for steps.
-pub(super) type MissingStep =
-    Pin<Box<dyn Future<Output = scry_tensor::Result<(Key, BoundPlan)>> + Send>>;
+/// A part of a generation, which owns what it needs. It submits at most once, in the poll in which
+/// it completes, so that one that was dropped can be repeated.
+pub(super) type Task = Pin<Box<dyn Future<Output = Result<Progress>> + Send>>;
+
+/// What a part of a generation has done.
+pub(super) enum Progress {
+    /// Compiled and recorded the plan of steps.
+    Compiled(Key, Arc<Plan>, BoundPlan),
+    /// Submitted a number of steps.
+    Submitted(usize),
+    /// Submitted a copy of the tokens that were chosen so far.
+    Copied(Tensor),
+    /// Read tokens.
+    Read(Vec<u32>),
+}
 
 /// The plans of a model that were used so far.
 pub(super) struct Plans {
@@ -76,15 +90,17 @@ pub(super) struct Plans {
     device: Device,
     capacity: usize,
     cache: DType,
-    plans: Recent<Key, Plan>,
+    plans: Recent<Key, Arc<Plan>>,
     /// Recordings of the plans of steps, which have no inputs.
-    steps: Recent<Key, BoundPlan>,
+    steps: Recent<Key, Arc<BoundPlan>>,
     /// Sets rows of the cache to zero.
     wipe: Option<Plan>,
     /// Rows from this one on are zero in all caches.
     written: usize,
     /// The plan that all others share their states with.
-    first: Plan,
+    first: Arc<Plan>,
+    /// The numbers of candidates.
+    ranks: Tensor,
 }
 
 struct States {
@@ -117,11 +133,12 @@ impl Plans {
         let mut outputs = caches.collect::<scry_tensor::Result<Vec<_>>>()?;
         let others = [&states.control, &states.options, &states.seen, &states.tokens];
         outputs.extend(others.map(State::read));
-        let first = g.compile(&outputs)?;
+        let first = Arc::new(g.compile(&outputs)?);
         let (plans, steps) = (Recent::new(MAX_PLANS), Recent::new(MAX_STEPS));
+        let ranks = Tensor::arange(MAX_CANDIDATES as i64, DType::F32, device)?;
         let device = device.clone();
         let (wipe, written) = (None, 0);
-        Ok(Self { model, device, capacity, cache, plans, steps, wipe, written, first })
+        Ok(Self { model, device, capacity, cache, plans, steps, wipe, written, first, ranks })
     }
 
     pub(super) fn model(&self) -> &Llama {
@@ -133,40 +150,23 @@ impl Plans {
     }
 
     /// Sets the cache to zero.
-    pub(super) fn clear(&mut self) -> Result<()> {
-        self.first.reset_states()?;
+    pub(super) async fn clear(&mut self, waiting: Waiting) -> Result<()> {
+        waiting.submit_once(&self.device, || self.first.reset_states()).await?;
         self.written = 0;
         Ok(())
     }
 
     /// Sets the rows of caches from `first` on to zero. Rows of earlier prompts are masked, but
     /// plans multiply them by 0, and NaN and infinity would remain.
-    fn wipe(&mut self, first: usize) -> Result<()> {
-        if self.wipe.is_none() {
-            let (g, output) = self.record_wipe()?;
-            self.wipe = Some(g.compile_sharing(&[output], &self.first)?);
-        }
-        if let Some(plan) = &self.wipe {
-            for rows in wiped_rows(first, self.written) {
-                let rows = Tensor::from_slice(&rows, [WIPED_ROWS], &self.device)?;
-                plan.run(&[("rows", &rows)])?;
-            }
-        }
-        self.written = first;
-        Ok(())
-    }
-
-    /// Async form of [`wipe`](Self::wipe).
-    async fn wipe_async(&mut self, first: usize) -> Result<()> {
-        if self.wipe.is_none() {
-            let (g, output) = self.record_wipe()?;
-            self.wipe = Some(g.compile_sharing_async(&[output], &self.first).await?);
-        }
-        if let Some(plan) = &self.wipe {
-            for rows in wiped_rows(first, self.written) {
-                let rows = Tensor::from_slice_async(&rows, [WIPED_ROWS], &self.device).await?;
-                plan.run_async(&[("rows", &rows)]).await?;
-            }
+    async fn wipe(&mut self, first: usize, waiting: Waiting) -> Result<()> {
+        let plan = match self.wipe.take() {
+            Some(plan) => plan,
+            None => compile_sharing(waiting, self.record_wipe()?, &self.first).await?,
+        };
+        let plan = self.wipe.insert(plan);
+        for rows in wiped_rows(first, self.written) {
+            let rows = upload(waiting, &rows, [WIPED_ROWS], &self.device).await?;
+            run(waiting, plan, &[("rows", &rows)]).await?;
         }
         self.written = first;
         Ok(())
@@ -180,7 +180,7 @@ impl Plans {
         for cache in &states.caches {
             let mut shape = cache.read().shape().to_vec();
             shape[0] = WIPED_ROWS;
-            cache.write_rows(&rows, &Tensor::zeros(shape, self.cache, &self.device)?)?;
+            cache.write_rows(&rows, &g.full(shape, 0.0, self.cache)?)?;
         }
         let output = rows.i(..1)?.add(1)?;
         Ok((g, output))
@@ -191,72 +191,117 @@ impl Plans {
     }
 
     /// Sets what steps read: the last token, the number of tokens in the cache, and the options.
-    pub(super) fn set_control(
+    pub(super) async fn set_control(
         &self,
         [token, seed, position, window]: [u32; 4],
         options: [f32; 5],
+        waiting: Waiting,
     ) -> Result<()> {
         let mut control = [0; 4];
         control[Control::Token as usize] = token;
         control[Control::Seed as usize] = seed;
         control[Control::Position as usize] = position;
         control[Control::Window as usize] = window;
-        self.first.set_state("control", &Tensor::new(control, &self.device)?)?;
-        Ok(self.first.set_state("options", &Tensor::new(options, &self.device)?)?)
+        let control = upload(waiting, &control, [control.len()], &self.device).await?;
+        self.set_state("control", &control, waiting).await?;
+        let options = upload(waiting, &options, [options.len()], &self.device).await?;
+        self.set_state("options", &options, waiting).await
     }
 
     /// Sets where each token of the vocabulary was last, as if these tokens were in the cache.
-    pub(super) fn set_seen(&self, tokens: &[u32]) -> Result<()> {
+    pub(super) async fn set_seen(&self, tokens: &[u32], waiting: Waiting) -> Result<()> {
         let mut seen = vec![0u32; self.model.config.vocabulary];
         (1u32..).zip(tokens).for_each(|(position, token)| seen[*token as usize] = position);
-        let seen = Tensor::from_slice(&seen, [seen.len(), 1], &self.device)?;
-        Ok(self.first.set_state("seen", &seen)?)
+        let seen = upload(waiting, &seen, [seen.len(), 1], &self.device).await?;
+        self.set_state("seen", &seen, waiting).await
+    }
+
+    async fn set_state(&self, name: &str, tensor: &Tensor, waiting: Waiting) -> Result<()> {
+        let set = || self.first.set_state(name, tensor);
+        Ok(waiting.submit_once(&self.device, set).await?)
     }
 
     /// Submits rows of a prompt after `position` tokens, and returns the result of the head.
-    pub(super) fn prompt(
+    pub(super) async fn prompt(
         &mut self,
         head: Head,
         position: usize,
         tokens: &[u32],
+        waiting: Waiting,
     ) -> Result<Option<Tensor>> {
         let end = position + tokens.len();
         if self.written > end {
-            self.wipe(end)?;
+            self.wipe(end, waiting).await?;
         }
         self.written = end;
         let key = Key { is_prompt: true, head, context: self.context(end) };
-        let rows = Tensor::from_slice(tokens, [tokens.len()], &self.device)?;
+        let rows = upload(waiting, tokens, [tokens.len()], &self.device).await?;
         let offsets = self.model.offsets(tokens.len())?;
-        let mut out = self.plan(key)?.run(&[("tokens", &rows), ("offsets", &offsets)])?;
+        let plan = self.plan(key, waiting).await?;
+        let mut out = run(waiting, plan, &[("tokens", &rows), ("offsets", &offsets)]).await?;
         Ok((head != Head::None).then(|| out.remove(0)))
     }
 
-    /// Submits steps after `position` tokens, each of which adds the token before it to the cache
-    /// and chooses the next one.
-    pub(super) fn steps(&mut self, head: Head, position: usize, count: usize) -> Result<()> {
-        let end = position + count;
-        let mut position = position;
-        while position < end {
-            // One submission for those that read as much of the cache.
-            let context = self.context(position + 1);
-            let part = end.min(context) - position;
-            let key = Key { is_prompt: false, head, context };
-            if !self.steps.touch(&key) {
-                let bound = self.plan(key)?.bind(&[])?;
-                self.steps.insert(key, bound);
-            }
-            position += part;
-            self.written = self.written.max(position);
-            self.steps.latest().run_times(part)?;
+    /// Returns the submission of steps after `position` tokens, each of which adds the token before
+    /// it to the cache and chooses the next one: up to `count`, as many as read the same part of
+    /// the cache. Returns the compilation of their plan instead if it is missing.
+    pub(super) fn steps(
+        &mut self,
+        head: Head,
+        position: usize,
+        count: usize,
+        waiting: Waiting,
+    ) -> Result<Task> {
+        let context = self.context(position + 1);
+        let key = Key { is_prompt: false, head, context };
+        if !self.steps.touch(&key) {
+            return self.compile_steps(key, waiting);
         }
-        Ok(())
+        let count = count.min(context - position);
+        self.written = self.written.max(position + count);
+        let (device, bound) = (self.device.clone(), self.steps.latest().clone());
+        Ok(Box::pin(async move {
+            waiting.submit_once(&device, || bound.run_times(count)).await?;
+            Ok(Progress::Submitted(count))
+        }))
     }
 
-    /// Returns a copy of the token after each number of tokens, as of all steps so far, without
-    /// waiting for it.
-    pub(super) fn tokens(&self) -> Result<Tensor> {
-        Ok(self.first.state("tokens")?)
+    /// Returns the compilation and recording of a plan for steps.
+    fn compile_steps(&mut self, key: Key, waiting: Waiting) -> Result<Task> {
+        // A plan, or the graph that it is compiled from.
+        let source = match self.plans.touch(&key) {
+            true => Ok(self.plans.latest().clone()),
+            false => Err(self.record(key)?),
+        };
+        let first = self.first.clone();
+        Ok(Box::pin(async move {
+            let plan = match source {
+                Ok(plan) => plan,
+                Err(recorded) => Arc::new(compile_sharing(waiting, recorded, &first).await?),
+            };
+            let bound = bind(waiting, &plan).await?;
+            Ok(Progress::Compiled(key, plan, bound))
+        }))
+    }
+
+    /// Keeps a plan for steps.
+    pub(super) fn keep_steps(&mut self, key: Key, plan: Arc<Plan>, bound: BoundPlan) {
+        if !self.plans.contains(&key) {
+            self.plans.insert(key, plan);
+        }
+        if !self.steps.contains(&key) {
+            self.steps.insert(key, Arc::new(bound));
+        }
+    }
+
+    /// Returns the submission of a copy of the token after each number of tokens, as of all steps
+    /// so far.
+    pub(super) fn copy_tokens(&self, waiting: Waiting) -> Task {
+        let (device, first) = (self.device.clone(), self.first.clone());
+        Box::pin(async move {
+            let tokens = waiting.submit_once(&device, || first.state("tokens")).await?;
+            Ok(Progress::Copied(tokens))
+        })
     }
 
     /// Returns how many rows of the cache a plan reads that needs at least `rows`.
@@ -265,87 +310,22 @@ impl Plans {
     }
 
     /// Returns the plan of a step, for reports.
-    pub(super) fn step_plan(&mut self, head: Head, position: usize) -> Result<&Plan> {
-        let context = self.context(position + 1);
-        self.plan(Key { is_prompt: false, head, context })
-    }
-
-    fn plan(&mut self, key: Key) -> Result<&Plan> {
-        if !self.plans.touch(&key) {
-            let (g, output) = self.record(key)?;
-            let plan = g.compile_sharing(&[output], &self.first)?;
-            self.plans.insert(key, plan);
-        }
-        Ok(self.plans.latest())
-    }
-
-    /// Async form of [`plan`](Self::plan).
-    async fn plan_async(&mut self, key: Key) -> Result<&Plan> {
-        if !self.plans.touch(&key) {
-            let plan = self.compile_async(key)?.await?;
-            self.plans.insert(key, plan);
-        }
-        Ok(self.plans.latest())
-    }
-
-    /// Returns a future that compiles a plan.
-    fn compile_async(
-        &self,
-        key: Key,
-    ) -> Result<impl Future<Output = scry_tensor::Result<Plan>> + Send + use<>> {
-        let (g, output) = self.record(key)?;
-        Ok(g.compile_sharing_async(&[output], &self.first))
-    }
-
-    /// Returns a future that compiles and records the first plan which the steps after `position`
-    /// tokens need, if one is missing.
-    pub(super) fn missing_step(
-        &self,
-        head: Head,
-        position: usize,
-        count: usize,
-    ) -> Result<Option<MissingStep>> {
-        let contexts = (position..position + count).map(|position| self.context(position + 1));
-        let mut keys = contexts.map(|context| Key { is_prompt: false, head, context });
-        let Some(key) = keys.find(|key| !self.steps.contains(key)) else { return Ok(None) };
-        let compiled = self.compile_async(key)?;
-        Ok(Some(Box::pin(async move {
-            let bound = compiled.await?.bind_async(&[]).await?;
-            Ok((key, bound))
-        })))
-    }
-
-    /// Keeps a plan for steps, unless there is one by now.
-    pub(super) fn keep_step(&mut self, (key, bound): (Key, BoundPlan)) {
-        if !self.steps.contains(&key) {
-            self.steps.insert(key, bound);
-        }
-    }
-
-    /// Async form of [`prompt`](Self::prompt).
-    pub(super) async fn prompt_async(
+    pub(super) async fn step_plan(
         &mut self,
         head: Head,
         position: usize,
-        tokens: &[u32],
-    ) -> Result<Option<Tensor>> {
-        let end = position + tokens.len();
-        if self.written > end {
-            self.wipe_async(end).await?;
-        }
-        self.written = end;
-        let key = Key { is_prompt: true, head, context: self.context(end) };
-        let rows = Tensor::from_slice_async(tokens, [tokens.len()], &self.device).await?;
-        let offsets = self.model.offsets(tokens.len())?;
-        let plan = self.plan_async(key).await?;
-        let mut out = plan.run_async(&[("tokens", &rows), ("offsets", &offsets)]).await?;
-        Ok((head != Head::None).then(|| out.remove(0)))
+        waiting: Waiting,
+    ) -> Result<&Plan> {
+        let context = self.context(position + 1);
+        self.plan(Key { is_prompt: false, head, context }, waiting).await
     }
 
-    /// Async form of [`step_plan`](Self::step_plan).
-    pub(super) async fn step_plan_async(&mut self, head: Head, position: usize) -> Result<&Plan> {
-        let context = self.context(position + 1);
-        self.plan_async(Key { is_prompt: false, head, context }).await
+    async fn plan(&mut self, key: Key, waiting: Waiting) -> Result<&Plan> {
+        if !self.plans.touch(&key) {
+            let plan = compile_sharing(waiting, self.record(key)?, &self.first).await?;
+            self.plans.insert(key, Arc::new(plan));
+        }
+        Ok(self.plans.latest())
     }
 
     /// Records the graph of a plan, and returns it with its output.
@@ -397,7 +377,7 @@ impl Plans {
             Head::Sample { candidates, .. } => {
                 let seed = [element(&before, Control::Seed)?, count.clone()];
                 let seed = Tensor::concat(&[&seed[0], &seed[1]], 0)?;
-                let ranks = Tensor::arange(candidates as i64, DType::F32, &self.device)?;
+                let ranks = self.ranks.i(..candidates as i64)?;
                 sampled(&logits, candidates, &options.read(), &ranks, &seed)?
             }
         };

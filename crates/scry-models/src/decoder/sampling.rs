@@ -6,7 +6,7 @@ use super::plans::Head;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The maximum number of candidates among which a token is sampled.
-const MAX_CANDIDATES: usize = 1024;
+pub(super) const MAX_CANDIDATES: usize = 1024;
 
 /// The minimum number of candidates that a plan selects.
 const MIN_CANDIDATES: usize = 64;

@@ -15,6 +15,7 @@ use self::config::Config;
 pub use self::options::EncoderOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tokenizer::{EncodeOptions, Tokenizer};
+use crate::waiting::{Waiting, download, now, run, upload};
 use crate::weights::Weights;
 
 /// The maximum number of texts of a batch.
@@ -132,7 +133,7 @@ impl Encoder {
         let encoder = Self { tokenizer, config, plan, positions: bert.positions, max_batch };
         // A batch of one text has other strides, and a few kernels of its own: compiled now, so
         // that later batches of any size compile none.
-        encoder.batch(&[&[0]])?;
+        now(encoder.batch(&[&[0]], Waiting::Blocking))?;
         Ok(encoder)
     }
 
@@ -152,8 +153,18 @@ impl Encoder {
     /// # Errors
     /// [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
     pub fn embed<T: AsRef<str>>(&self, texts: &[T]) -> Result<Vec<Vec<f32>>> {
-        let all = self.embed_tensor(texts).and_then(|it| Ok(it.to_vec::<f32>()?));
-        let all = all.map_err(|error| error.for_call("Encoder::embed"))?;
+        now(self.embed_by("Encoder::embed", texts, Waiting::Blocking))
+    }
+
+    async fn embed_by<T: AsRef<str>>(
+        &self,
+        call: &'static str,
+        texts: &[T],
+        waiting: Waiting,
+    ) -> Result<Vec<Vec<f32>>> {
+        let all = self.embed_tensor_by(call, texts, waiting).await?;
+        let all = download::<f32>(waiting, &all).await;
+        let all = all.map_err(|error| Error::from(error).in_call(call))?;
         Ok(all.chunks_exact(self.dimensions()).map(<[f32]>::to_vec).collect())
     }
 
@@ -173,9 +184,18 @@ impl Encoder {
     /// # Errors
     /// As [`Encoder::embed`].
     pub fn embed_tensor<T: AsRef<str>>(&self, texts: &[T]) -> Result<Tensor> {
-        let tokens = texts.iter().map(|text| self.tokens(text.as_ref()));
-        let vectors = tokens.collect::<Result<Vec<_>>>().and_then(|it| self.embed_tokens(&it));
-        vectors.map_err(|error| error.for_call("Encoder::embed_tensor"))
+        now(self.embed_tensor_by("Encoder::embed_tensor", texts, Waiting::Blocking))
+    }
+
+    async fn embed_tensor_by<T: AsRef<str>>(
+        &self,
+        call: &'static str,
+        texts: &[T],
+        waiting: Waiting,
+    ) -> Result<Tensor> {
+        let tokens: Result<Vec<_>> = texts.iter().map(|text| self.tokens(text.as_ref())).collect();
+        let tokens = tokens.map_err(|error| error.for_call(call))?;
+        self.embed_tokens_by(call, &tokens, waiting).await
     }
 
     /// Returns the embeddings of tokenized texts, as a tensor of `f32`, shape
@@ -195,36 +215,53 @@ impl Encoder {
     /// [`ErrorKind::Value`] for a text without tokens, with more than
     /// [`max_length`](Self::max_length), or with one beyond the vocabulary; [`ErrorKind::Gpu`].
     pub fn embed_tokens<T: AsRef<[u32]>>(&self, texts: &[T]) -> Result<Tensor> {
-        const CALL: &str = "Encoder::embed_tokens";
-        for (position, text) in texts.iter().enumerate() {
-            self.check_tokens(CALL, position, text.as_ref())?;
-        }
-        let run = || self.run(&texts.iter().map(AsRef::as_ref).collect::<Vec<_>>());
-        run().map_err(|error: Error| error.in_call(CALL))
+        now(self.embed_tokens_by("Encoder::embed_tokens", texts, Waiting::Blocking))
     }
 
-    fn run(&self, texts: &[&[u32]]) -> Result<Tensor> {
+    async fn embed_tokens_by<T: AsRef<[u32]>>(
+        &self,
+        call: &'static str,
+        texts: &[T],
+        waiting: Waiting,
+    ) -> Result<Tensor> {
+        let texts: Vec<&[u32]> = texts.iter().map(AsRef::as_ref).collect();
+        for (position, text) in texts.iter().enumerate() {
+            self.check_tokens(call, position, text)?;
+        }
+        self.run(&texts, waiting).await.map_err(|error| error.in_call(call))
+    }
+
+    async fn run(&self, texts: &[&[u32]], waiting: Waiting) -> Result<Tensor> {
         let device = self.plan.device();
         if texts.is_empty() {
-            return Ok(Tensor::zeros([0, self.dimensions()], DType::F32, device)?);
+            let shape = [0, self.dimensions()];
+            return Ok(upload::<f32>(waiting, &[], shape, device).await?);
         }
         if texts.len() <= self.max_batch {
-            return self.batch(texts);
+            return self.batch(texts, waiting).await;
         }
         let (order, sorted) = by_length(texts);
-        let batches = sorted.chunks(self.max_batch).map(|texts| self.batch(texts));
-        let batches = batches.collect::<Result<Vec<_>>>()?;
-        let all = Tensor::concat(&batches.iter().collect::<Vec<_>>(), 0)?;
+        let mut batches = Vec::new();
+        for texts in sorted.chunks(self.max_batch) {
+            batches.push(self.batch(texts, waiting).await?);
+        }
         let places = places(&order);
-        Ok(all.index_select(0, &Tensor::from_slice(&places, [places.len()], device)?)?)
+        let places = upload(waiting, &places, [places.len()], device).await?;
+        // Kernels of few rows are compiled at their first use.
+        let arrange = move || {
+            Tensor::concat(&batches.iter().collect::<Vec<_>>(), 0)?.index_select(0, &places)
+        };
+        Ok(waiting.offload(device, arrange).await?)
     }
 
     /// Submits a batch, and returns its vectors.
-    fn batch(&self, texts: &[&[u32]]) -> Result<Tensor> {
+    async fn batch(&self, texts: &[&[u32]], waiting: Waiting) -> Result<Tensor> {
         let (tokens, length) = self.padded(texts);
-        let tokens = Tensor::from_slice(&tokens, [texts.len(), length], self.plan.device())?;
+        let shape = [texts.len(), length];
+        let tokens = upload(waiting, &tokens, shape, self.plan.device()).await?;
         let positions = self.positions.i(..length as i64)?;
-        Ok(self.plan.run(&[("tokens", &tokens), ("positions", &positions)])?.remove(0))
+        let inputs = [("tokens", &tokens), ("positions", &positions)];
+        Ok(run(waiting, &self.plan, &inputs).await?.remove(0))
     }
 
     /// Returns the tokens of a batch as rows of a length, which is returned, too.

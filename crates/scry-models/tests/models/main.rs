@@ -7,6 +7,7 @@ mod decoding;
 mod encoding;
 mod files;
 mod formats;
+mod futures;
 mod hostile;
 mod llama;
 mod loading;

@@ -409,7 +409,7 @@ impl Plan {
         })
     }
 
-    /// Sets all states to zero.
+    /// Sets all states to zero, in one submission.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph};
@@ -429,8 +429,14 @@ impl Plan {
     #[track_caller]
     pub fn reset_states(&self) -> Result<()> {
         let call = Call::new("Plan::reset_states");
-        let fill = |state: &UntypedBuffer| state.fill_zero().map_err(|error| call.gpu(error));
-        self.shared().states.iter().try_for_each(fill)
+        let reset = || -> scry_gpu::Result<()> {
+            let mut batch = self.device().batch();
+            for state in self.shared().states.iter().filter(|state| state.byte_size() > 0) {
+                batch.fill(state, 0)?;
+            }
+            batch.submit_async().map(drop)
+        };
+        reset().map_err(|error| call.gpu(error))
     }
 
     /// Returns a state in a buffer.
