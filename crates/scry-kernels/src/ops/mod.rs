@@ -85,6 +85,11 @@ fn list() -> Vec<OperationInfo> {
             "product with quantised weights",
             FLOATS,
         ),
+        describe::<quantized::QuantizedProduct>(
+            "quantized_matmul_swiglu",
+            "product with quantised weights, after SwiGLU",
+            FLOATS,
+        ),
         describe::<transpose::Permute>("transpose", "transpose of a matrix", NUMBERS),
         describe::<transpose::Permute>("transpose_batch", "transposes of matrices", NUMBERS),
         describe::<transpose::Permute>("permute", "permutation of axes", NUMBERS),

@@ -198,6 +198,15 @@ fn weights() -> Vec<Case> {
             [3, 32, 2],
             |k, b, s| k.quantized_matmul(FORMAT, b[0], b[1], b[2], [s[0], s[1] / 32 * 32], s[2]),
         ),
+        case(
+            "quantized_matmul_swiglu",
+            [read("weights", U8, 60), read("x", F32, 128), written("y", F32, 6)],
+            [3, 32, 2],
+            |k, b, s| {
+                let sizes = [s[0], s[1] / 32 * 32];
+                k.quantized_matmul_swiglu(FORMAT, b[0], b[1], b[2], sizes, s[2])
+            },
+        ),
     ]
 }
 

@@ -286,6 +286,54 @@ fn quantised_products_match_reference() {
     });
 }
 
+/// Multiplies after SwiGLU, and compares the results with the product of its host reference.
+fn check_gated<X: Float, Y: Float>(
+    kernels: &Kernels,
+    what: &str,
+    format: BlockFormat,
+    [rows, k]: [usize; 2],
+    columns: usize,
+) {
+    let gpu = kernels.device();
+    let (blocks, x) = (random_blocks(format, rows * k), random::<X>(2, 2 * k * columns));
+    let (device_blocks, device_x) = (succeed(gpu.upload(&blocks)), succeed(gpu.upload(&x)));
+    let y = poisoned::<Y>(gpu, rows * columns + 1);
+    let (sizes, weights) = ([rows, k], &device_blocks);
+    let op = kernels.quantized_matmul_swiglu(format, weights, &device_x, &y, sizes, columns);
+    let Some(op) = supported(op) else { return };
+    succeed(op.run());
+    let weights = quant::dequantize(format, &blocks).expect("they are whole blocks");
+    let results = succeed(y.download());
+    assert!(results[rows * columns].wide().is_nan(), "{what}: wrote beyond the results");
+    for (nth, result) in results[..rows * columns].iter().enumerate() {
+        let (column, row) = (nth / rows, nth % rows);
+        let (gate, up) = x[2 * column * k..][..2 * k].split_at(k);
+        let gated = gate.iter().zip(up).map(|(gate, up)| {
+            let gate = gate.wide();
+            gate / (1.0 + (-gate).exp()) * up.wide()
+        });
+        let products = weights[row * k..][..k].iter().zip(gated);
+        let products = products.map(|(w, x)| f64::from(*w) * x);
+        let (expected, sum) =
+            products.fold((0.0, 0.0), |(sum, all), it| (sum + it, all + f64::abs(it)));
+        let is_close = (result.wide() - expected).abs() <= 1e-2 * sum;
+        let shape = format!("{format:?}, {rows} x {k}, {columns} columns, result {nth}");
+        assert!(is_close, "{what}, {shape}: {}, expected {expected}", result.wide());
+    }
+}
+
+#[test]
+fn swiglu_is_computed_before_products() {
+    each_variant("quantized_matmul_swiglu", |kernels, what| {
+        for format in [BlockFormat::Q4_1, BlockFormat::Q8_0, BlockFormat::Q4K] {
+            for (shape, columns) in [([1, 256], 1), ([33, 768], 3), ([11, 512], 17)] {
+                check_gated::<f32, f32>(kernels, what, format, shape, columns);
+                check_gated::<bf16, bf16>(kernels, what, format, shape, columns);
+            }
+        }
+    });
+}
+
 #[test]
 fn partial_blocks_are_rejected() {
     let gpu = succeed(scry_gpu::Device::open("cpu"));

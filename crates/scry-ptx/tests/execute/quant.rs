@@ -2,7 +2,7 @@
 
 use scry_ptx::PtxType;
 use scry_ptx::kernels::quant::{
-    BlockFormat, MatVec, dequantize, dequantize_plan, quantize, quantize_plan,
+    BlockFormat, MatVec, Prologue, dequantize, dequantize_plan, quantize, quantize_plan,
 };
 use scry_ptx::kernels::{BufferAccess, BufferSlot, Parameter, Plan, PtxKernel};
 
@@ -148,6 +148,44 @@ fn dequantised_weights_have_the_bits_of_the_host() {
 }
 
 #[test]
+fn gated_products_are_those_of_swiglu() {
+    let silu = |x: f32| f64::from(x) / (1.0 + f64::from(-x).exp());
+    for format in [BlockFormat::Q4_1, BlockFormat::Q6K] {
+        // Quantised by each block, and by a kernel before.
+        for (spans, launches) in [(2, 1), (9, 2)] {
+            let (rows, k) = (5, spans * 256);
+            let blocks = quantize(format, &numbers(rows * k)).unwrap();
+            let weights = dequantize(format, &blocks).unwrap();
+            for columns in [1, 2] {
+                let x: Vec<f32> = numbers(2 * columns * k).iter().map(|x| 3.0 * x).collect();
+                let product = MatVec {
+                    format,
+                    rows: rows as u64,
+                    k: k as u64,
+                    columns: columns as u32,
+                    activations: PtxType::F32,
+                    prologue: Prologue::SwiGlu,
+                };
+                let plan = product.portable_plan().unwrap();
+                assert_eq!(plan.steps.len(), launches, "{format:?}, {spans} spans");
+                let out = vec![0xa5; 4 * rows * columns];
+                let found = floats(&execute(&plan, &[blocks.clone(), bytes(&x), out]));
+                for (nth, found) in found.into_iter().enumerate() {
+                    let (row, column) = (&weights[nth % rows * k..][..k], nth / rows);
+                    let (gate, up) = x[2 * column * k..][..2 * k].split_at(k);
+                    let gated = gate.iter().zip(up).map(|(g, u)| silu(*g) * f64::from(*u));
+                    let products = row.iter().zip(gated).map(|(w, x)| f64::from(*w) * x);
+                    let (sum, magnitude) =
+                        products.fold((0.0, 0.0), |(sum, all), it| (sum + it, all + it.abs()));
+                    let is_close = (f64::from(found) - sum).abs() <= 1e-4 * magnitude;
+                    assert!(is_close, "{format:?}, {nth}: {found}, expected {sum}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn portable_products_are_those_of_dequantised_weights() {
     for format in BlockFormat::ALL {
         // Short of a whole span of 256 weights, where blocks allow it. Each block quantises few
@@ -166,6 +204,7 @@ fn portable_products_are_those_of_dequantised_weights() {
                     k: k_u64,
                     columns: columns as u32,
                     activations,
+                    prologue: Prologue::None,
                 };
                 let out = vec![0xa5; 4 * rows * columns];
                 let plan = product.portable_plan().unwrap();

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::quant::{
-    BlockFormat, MatMul, MatVec, dequantize, dequantize_plan, quantize, quantize_plan,
+    BlockFormat, MatMul, MatVec, Prologue, dequantize, dequantize_plan, quantize, quantize_plan,
 };
 use scry_ptx::kernels::{BufferSlot, GpuSpec, Parameter, Plan, PlanError, PtxKernel};
 use scry_ptx::{PtxType, Target};
@@ -20,7 +20,8 @@ const AMPERE: GpuSpec =
 const TYPES: [PtxType; 3] = [PtxType::F32, PtxType::F16, PtxType::Bf16];
 
 fn product(format: BlockFormat, rows: u64, k: u64, columns: u32) -> MatVec {
-    MatVec { format, rows, k, columns, activations: PtxType::F32 }
+    let (activations, prologue) = (PtxType::F32, Prologue::None);
+    MatVec { format, rows, k, columns, activations, prologue }
 }
 
 fn names(plan: &Plan) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use scry_gpu::{BackendKind, Batch, Device, UntypedBuffer};
+use scry_gpu::{BackendKind, Batch, Device, Features, UntypedBuffer};
 
 use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
@@ -14,6 +14,7 @@ use super::grouped::Grouped;
 use super::launches::Target;
 use super::maps;
 use super::plan;
+use super::prologues;
 use super::record::{Observer, Specialised};
 use super::rows;
 use super::simplify;
@@ -487,14 +488,7 @@ impl Shared {
 
     /// Runs the passes up to the groups of nodes.
     pub(super) fn group(&self, sizes: &Sizes) -> Result<(BoundGraph, Grouped)> {
-        let info = self.runtime.device().info();
-        let limits = Limits {
-            fusion: self.fusion,
-            is_cpu: self.runtime.device().backend_kind() == BackendKind::Cpu,
-            alignment: info.binding_alignment,
-            bindings: info.limits.max_storage_bindings as usize,
-            binding_bytes: info.limits.max_storage_binding_size,
-        };
+        let limits = self.limits();
         let bound = self.graph.bind(sizes)?;
         debug::print(Stage::Graph, || debug::graph(&bound));
         let (simple, applied) = simplify::simplify(&bound);
@@ -507,10 +501,27 @@ impl Shared {
         if self.fusion != Fusion::None {
             rows::fuse(&mut grouped, limits);
             epilogues::fuse(&mut grouped, limits);
+            prologues::fuse(&mut grouped, limits);
             maps::fuse(&mut grouped, limits);
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
         Ok((simple, grouped))
+    }
+
+    /// Returns what the device allows.
+    pub(super) fn limits(&self) -> Limits {
+        let info = self.runtime.device().info();
+        let backend = self.runtime.device().backend_kind();
+        Limits {
+            fusion: self.fusion,
+            is_cpu: backend == BackendKind::Cpu,
+            is_cuda: backend == BackendKind::Cuda,
+            has_f16: info.features.contains(Features::F16),
+            has_bf16: info.features.contains(Features::I16),
+            alignment: info.binding_alignment,
+            bindings: info.limits.max_storage_bindings as usize,
+            binding_bytes: info.limits.max_storage_binding_size,
+        }
     }
 
     /// Plans memory and prepares launches.

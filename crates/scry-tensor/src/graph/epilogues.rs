@@ -184,24 +184,26 @@ fn is_replaceable(grouped: &Grouped, buffer: BufferId, kernel: &Kernel, position
 /// Returns the activation that is computed last, and its operand.
 fn activation(map: &Map, dtype: DType) -> (Activation, Id) {
     let last = stripped(map, map.result, dtype);
-    for (activation, function) in activations() {
-        let mut e = Expression::default();
-        let x = e.operand(DType::F32);
-        let result = function(&mut e, x);
-        let template = e.finish(result, DType::F32);
-        let mut operand = None;
-        if unify(&template, template.result, (map, dtype), last, &mut operand)
-            && let Some(operand) = operand
-        {
-            return (activation, operand);
-        }
-    }
-    (Activation::None, last)
+    let all = activations().into_iter();
+    let mut found = all.filter_map(|(it, _)| Some((it, unified(it, map, last, dtype)?)));
+    found.next().unwrap_or((Activation::None, last))
+}
+
+/// Returns the operand of a step that computes an activation; `None` if it does not.
+pub(super) fn unified(activation: Activation, map: &Map, id: Id, dtype: DType) -> Option<Id> {
+    let (_, function) = activations().into_iter().find(|(it, _)| *it == activation)?;
+    let mut e = Expression::default();
+    let x = e.operand(DType::F32);
+    let result = function(&mut e, x);
+    let template = e.finish(result, DType::F32);
+    let mut operand = None;
+    let is_equal = unify(&template, template.result, (map, dtype), id, &mut operand);
+    operand.filter(|_| is_equal)
 }
 
 /// Returns the step without the roundings to the product's type between operations. A rounding to
 /// another type is a conversion of the program, which no epilogue computes.
-fn stripped(map: &Map, mut id: Id, dtype: DType) -> Id {
+pub(super) fn stripped(map: &Map, mut id: Id, dtype: DType) -> Id {
     loop {
         id = match map.scalars[id.index()].0 {
             Scalar::Opaque(inner) => inner,

@@ -27,7 +27,8 @@ pub enum Fusion {
     /// `48 * 2^-24` times the sum of their absolute values, as without fusion. Products are fused
     /// with a factor, a bias, a residual and an activation after them, without the roundings
     /// between these: results differ by at most `1e-5` (`f16`: `2e-3`, `bf16`: `2e-2`) of the
-    /// largest of 1 and the magnitudes of the operations that are fused.
+    /// largest of 1 and the magnitudes of the operations that are fused. Products with quantised
+    /// weights are also fused with SwiGLU before them.
     Full,
 }
 

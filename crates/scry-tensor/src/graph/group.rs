@@ -28,6 +28,11 @@ pub(crate) struct Limits {
     pub(crate) fusion: Fusion,
     /// Whether the device is the processor.
     pub(crate) is_cpu: bool,
+    /// Whether it is a GPU with CUDA.
+    pub(crate) is_cuda: bool,
+    /// Whether operations of the kernel library read `f16`, and `bf16`.
+    pub(crate) has_f16: bool,
+    pub(crate) has_bf16: bool,
     /// Alignment of bindings in bytes.
     pub(crate) alignment: u64,
     /// Storage buffers of a launch.

@@ -10,6 +10,7 @@
 //! | `fused` | values that are not stored |
 //! | `rows` | fuses kernels that reduce rows with those around them |
 //! | `epilogues` | fuses maps into the products before them |
+//! | `prologues` | fuses maps into the products with quantised weights after them |
 //! | `maps` | merges small maps, and writes of states, into one kernel |
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
@@ -47,6 +48,7 @@ mod numbers;
 mod packing;
 mod pieces;
 mod plan;
+mod prologues;
 mod reason;
 mod record;
 mod recorded;

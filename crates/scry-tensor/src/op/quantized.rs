@@ -81,12 +81,18 @@ fn format(dtype: DType) -> BlockFormat {
 }
 
 /// The product of activations `[…, k]` and quantised weights `[n, k]`: `[…, n]`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct QuantizedProduct;
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct QuantizedProduct {
+    /// Whether the result is `f32`, also if the activations have 16 bits.
+    pub(crate) is_wide: bool,
+    /// Whether activations are pairs, of a gate and of others, which become `silu(gate) * other`
+    /// first: rows have `k` of each. Only the pass `prologues` of a graph makes such a product.
+    pub(crate) is_gated: bool,
+}
 
 impl Rule for QuantizedProduct {
     fn name(&self) -> &'static str {
-        "quantized_matmul"
+        if self.is_gated { "quantized_matmul_swiglu" } else { "quantized_matmul" }
     }
 
     fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
@@ -95,13 +101,17 @@ impl Rule for QuantizedProduct {
             let help = "weights are a matrix with a row for each output";
             return Err(call.shape_error(&[operands[0], operands[1]], problem, help));
         };
-        if k != weights_k {
+        if *k != self.inputs() * weights_k {
             let problem =
                 format!("{} has rows of {k}, weights {} of {weights_k}", operands[0], operands[1]);
             let help = "weights have a row for each output, as long as the rows of the tensor";
             return Err(call.shape_error(&[operands[0], operands[1]], problem, help));
         }
         Ok([batch, &[*n]].concat().into())
+    }
+
+    fn dtype(&self, first: DType) -> DType {
+        if self.is_wide { DType::F32 } else { first }
     }
 
     fn trivial(&self, _: DType, operands: &[&Shape], result: &Shape) -> Option<Trivial> {
@@ -115,15 +125,25 @@ impl Rule for QuantizedProduct {
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
         let [x, weights] = [operands[0], operands[1]];
-        let [columns, k] = rows_and_columns(&x.1.shape);
+        let columns = rows_and_columns(&x.1.shape)[0];
         let blocks = weights.0.view_as(scry_gpu::DType::U8)?;
-        let out = result.view_as(x.2.of_buffer())?;
-        let rows = weights.1.shape[0];
-        let (format, x) = (format(weights.2), typed(&x)?);
-        runtime.library().quantized_matmul(format, &blocks, &x, &out, [rows, k], columns)
+        let out = result.view_as(self.dtype(x.2).of_buffer())?;
+        let sizes = [weights.1.shape[0], weights.1.shape[1]];
+        let (library, format, x) = (runtime.library(), format(weights.2), typed(&x)?);
+        match self.is_gated {
+            true => library.quantized_matmul_swiglu(format, &blocks, &x, &out, sizes, columns),
+            false => library.quantized_matmul(format, &blocks, &x, &out, sizes, columns),
+        }
     }
 
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
-        2 * count(result) * operands[0].last().copied().unwrap_or(1) as u64
+        2 * count(result) * operands[1].last().copied().unwrap_or(1) as u64
+    }
+}
+
+impl QuantizedProduct {
+    /// Returns how many elements become an activation.
+    pub(crate) fn inputs(&self) -> usize {
+        if self.is_gated { 2 } else { 1 }
     }
 }

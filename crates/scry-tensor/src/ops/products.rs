@@ -54,7 +54,7 @@ impl Tensor {
         Self::scoped(&[self], call.check_dtype(self.dtype(), FLOATS))?;
         let product = match weight.dtype().is_quantized() {
             true => {
-                let product = Library::QuantizedProduct(QuantizedProduct);
+                let product = Library::QuantizedProduct(QuantizedProduct::default());
                 apply(call, Op::Library(product), &[self, weight])?
             }
             false => {

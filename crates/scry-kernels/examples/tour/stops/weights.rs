@@ -37,6 +37,16 @@ pub(super) fn visit(tour: &mut Tour) -> Result {
     // CUDA quantises the activations too.
     tour.show("quantized_matmul", &format!("{sizes} x 1"), op, encoded.len(), || {
         check(&y, &expected, 1e-2)
+    })?;
+
+    let (both, host_both) = tour.random(3, 2 * k)?;
+    let (gate, up) = host_both.split_at(k);
+    let silu = |x: f32| f64::from(x) / (1.0 + f64::from(-x).exp());
+    let gated: Vec<f64> = gate.iter().zip(up).map(|(g, u)| silu(*g) * f64::from(*u)).collect();
+    let expected: Vec<f64> = decoded.chunks(k).map(|row| dot(row, &gated)).collect();
+    let op = tour.kernels.quantized_matmul_swiglu(format, &blocks, &both, &y, [rows, k], 1);
+    tour.show("quantized_matmul_swiglu", &format!("{sizes} x 1"), op, encoded.len(), || {
+        check(&y, &expected, 1e-2)
     })
 }
 

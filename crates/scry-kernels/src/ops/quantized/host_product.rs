@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 
 use scry_gpu::{HostArguments, PreparedLaunch, Result};
-use scry_ptx::kernels::quant::{self, BlockFormat, MatMul};
+use scry_ptx::kernels::quant::{self, BlockFormat, MatMul, Prologue};
 
 use super::QuantizedProduct;
 use crate::host::{HostNumbers, Vectorised, for_each_part, vectorised, write_as_f32};
@@ -31,19 +31,23 @@ pub(super) fn prepare(
     it: &QuantizedProduct,
     preparation: &Preparation<'_>,
 ) -> Result<Vec<PreparedLaunch>> {
-    let product = it.product;
+    let (product, prologue) = (it.product, it.prologue);
     preparation.host("host_quantized", it.arguments(), move |arguments| {
-        multiply(&product, arguments);
+        multiply(&product, prologue, arguments);
     })
 }
 
-fn multiply(product: &MatMul, arguments: &mut HostArguments<'_>) {
+fn multiply(product: &MatMul, prologue: Prologue, arguments: &mut HostArguments<'_>) {
     let MatMul { format, rows, k, columns, activations, output } = *product;
     let [rows, k, columns] = [rows, k, columns].map(|size| size as usize);
     let bytes = rows * k / format.block_len() * format.block_bytes();
     let weights = &arguments.read::<u8>(0)[..bytes];
     let x = HostNumbers::read(arguments, 1, ptx::dtype(activations));
-    let x = &x.as_slice()[..columns * k];
+    let gated = match prologue {
+        Prologue::None => None,
+        Prologue::SwiGlu => Some(swiglu(x.as_slice(), [k, columns])),
+    };
+    let x = gated.as_deref().unwrap_or(&x.as_slice()[..columns * k]);
     write_as_f32(arguments, 2, ptx::dtype(output), |y| {
         let y = &mut y[..columns * rows];
         if k == 0 {
@@ -59,6 +63,15 @@ fn multiply(product: &MatMul, arguments: &mut HostArguments<'_>) {
             }
         }
     });
+}
+
+/// Returns `silu(gate) * up` of columns with `k` elements of each.
+fn swiglu(x: &[f32], [k, columns]: [usize; 2]) -> Vec<f32> {
+    let column = |column: usize| {
+        let (gate, up) = x[2 * column * k..][..2 * k].split_at(k);
+        gate.iter().zip(up).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up)
+    };
+    (0..columns).flat_map(column).collect()
 }
 
 /// Multiplies all columns with some rows of dequantised weights at a time.

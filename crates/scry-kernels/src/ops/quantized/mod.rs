@@ -8,7 +8,8 @@ mod shaders;
 use scry_gpu::{Binding, DType, NativeBinding, Result};
 use scry_ptx::kernels::quant;
 pub use scry_ptx::kernels::quant::BlockFormat;
-use scry_ptx::kernels::quant::MatMul;
+use scry_ptx::kernels::quant::{MatMul, MatVec, Prologue};
+use scry_ptx::kernels::{GpuSpec, Plan, PlanError};
 
 pub(super) use self::rows::DequantizeRows;
 use crate::arguments;
@@ -132,15 +133,64 @@ impl Kernels {
         [rows, k]: [usize; 2],
         columns: usize,
     ) -> Result<Op> {
-        const FUNCTION: &str = "Kernels::quantized_matmul";
-        let activations = Call::new(FUNCTION).dtype("x", x, &FLOATS)?;
-        let output = Call::new(FUNCTION).dtype("y", y, &[activations, DType::F32])?;
-        check_blocks(FUNCTION, "k", k, format)?;
-        let [rows, k, columns] = [rows, k, columns].map(|size| size as u64);
+        let sizes = [rows, k, columns];
+        self.quantized_product(Prologue::None, format, [weights, x, y], sizes)
+    }
+
+    /// Prepares `y = weights × (silu(gate) * up)`, the last product of a feed-forward network with
+    /// SwiGLU, as [`Kernels::quantized_matmul`]. A column of `x` has `k` elements of the gate, and
+    /// after them `k` others: the results of a product whose weights are joined.
+    ///
+    /// On NVIDIA GPUs, up to 8 columns with results in `f32` are one launch, or two if they are
+    /// long.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::{BlockFormat, Kernels};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = Device::open("cpu")?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// let (format, rows, k) = (BlockFormat::Q8_0, 10, 64);
+    /// let blocks = gpu.alloc::<u8>(rows * k / 32 * 34)?;
+    /// let x = gpu.upload(&vec![1.0f32; 2 * k])?;
+    /// let y = gpu.alloc::<f32>(rows)?;
+    /// kernels.quantized_matmul_swiglu(format, &blocks, &x, &y, [rows, k], 1)?.run()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernels::quantized_matmul`].
+    pub fn quantized_matmul_swiglu(
+        &self,
+        format: BlockFormat,
+        weights: &dyn Binding,
+        x: &dyn Binding,
+        y: &dyn Binding,
+        [rows, k]: [usize; 2],
+        columns: usize,
+    ) -> Result<Op> {
+        let sizes = [rows, k, columns];
+        self.quantized_product(Prologue::SwiGlu, format, [weights, x, y], sizes)
+    }
+
+    fn quantized_product(
+        &self,
+        prologue: Prologue,
+        format: BlockFormat,
+        [weights, x, y]: [&dyn Binding; 3],
+        sizes: [usize; 3],
+    ) -> Result<Op> {
+        let function = function(prologue);
+        let activations = Call::new(function).dtype("x", x, &FLOATS)?;
+        let output = Call::new(function).dtype("y", y, &[activations, DType::F32])?;
+        check_blocks(function, "k", sizes[1], format)?;
+        let [rows, k, columns] = sizes.map(|size| size as u64);
         let sizes = vec![("rows", rows), ("k", k), ("columns", columns)];
-        let call = Call { function: FUNCTION.into(), sizes };
+        let call = Call { function: function.into(), sizes };
         call.product("buffer `weights`", &[rows, k])?;
-        call.product("buffer `x`", &[columns, k])?;
+        call.product("buffer `x`", &[columns, inputs(prologue), k])?;
         call.product("buffer `y`", &[columns, rows])?;
         let product = MatMul {
             format,
@@ -150,7 +200,23 @@ impl Kernels {
             activations: ptx::element(activations),
             output: ptx::element(output),
         };
-        self.op(QuantizedProduct { product }, &[weights, x, y])
+        self.op(QuantizedProduct { product, prologue }, &[weights, x, y])
+    }
+}
+
+/// Returns the function that multiplies after a prologue.
+const fn function(prologue: Prologue) -> &'static str {
+    match prologue {
+        Prologue::None => "Kernels::quantized_matmul",
+        Prologue::SwiGlu => "Kernels::quantized_matmul_swiglu",
+    }
+}
+
+/// Returns how many elements of `x` become an activation.
+const fn inputs(prologue: Prologue) -> u64 {
+    match prologue {
+        Prologue::None => 1,
+        Prologue::SwiGlu => 2,
     }
 }
 
@@ -297,7 +363,7 @@ impl Operation for Dequantize {
 }
 
 impl Dequantize {
-    fn plan(&self) -> Result<scry_ptx::kernels::Plan, scry_ptx::kernels::PlanError> {
+    fn plan(&self) -> Result<Plan, PlanError> {
         quant::dequantize_plan(self.format, ptx::element(self.dtype), self.count)
     }
 }
@@ -306,11 +372,12 @@ impl Dequantize {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QuantizedProduct {
     product: MatMul,
+    prologue: Prologue,
 }
 
 impl Operation for QuantizedProduct {
     fn function(&self) -> &'static str {
-        "Kernels::quantized_matmul"
+        function(self.prologue)
     }
 
     fn sizes(&self) -> Vec<(&'static str, u64)> {
@@ -322,7 +389,7 @@ impl Operation for QuantizedProduct {
         let MatMul { format, rows, k, columns, activations, output } = self.product;
         vec![
             blocks("weights", format, rows * k, false),
-            arguments::read("x", ptx::dtype(activations), columns * k),
+            arguments::read("x", ptx::dtype(activations), columns * k * inputs(self.prologue)),
             arguments::write("y", ptx::dtype(output), columns * rows),
         ]
     }
@@ -332,10 +399,10 @@ impl Operation for QuantizedProduct {
             &[
                 Variant {
                     info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
-                    obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.product.plan(gpu)),
+                    obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.plan(gpu)),
                     suits: |_, _| true,
                     prepare: |it, preparation| {
-                        preparation.plan(ptx::plan(preparation.kernels, |gpu| it.product.plan(gpu)))
+                        preparation.plan(ptx::plan(preparation.kernels, |gpu| it.plan(gpu)))
                     },
                 },
                 crate::host::variant(host_product::prepare),
@@ -362,5 +429,25 @@ impl Operation for QuantizedProduct {
     fn tolerance(&self) -> f64 {
         // Activations are quantised too, to 16 bits.
         elements::tolerance(ptx::dtype(self.product.output)).max(1e-4)
+    }
+}
+
+impl QuantizedProduct {
+    /// Returns the launches on a GPU. A prologue is computed with few columns of results in `f32`.
+    fn plan(&self, gpu: GpuSpec) -> Result<Plan, PlanError> {
+        let MatMul { format, rows, k, columns, activations, output } = self.product;
+        if self.prologue == Prologue::None {
+            return self.product.plan(gpu);
+        }
+        if output != scry_ptx::PtxType::F32 {
+            return Err(PlanError::Argument {
+                kernel: "matvec".to_owned(),
+                argument: "output",
+                problem: format!("is {}, with a prologue", output.name()),
+                help: "use f32",
+            });
+        }
+        let columns = u32::try_from(columns).unwrap_or(u32::MAX);
+        MatVec { format, rows, k, columns, activations, prologue: self.prologue }.plan(gpu)
     }
 }

@@ -1,7 +1,7 @@
 //! Quantised weights in WGSL.
 
 use scry_gpu::{DType, Features, PreparedLaunch, Result, UntypedBuffer};
-use scry_ptx::kernels::quant::{BlockFormat, MatMul};
+use scry_ptx::kernels::quant::{BlockFormat, MatMul, Prologue};
 
 use super::{Dequantize, DequantizeRows, Quantize, QuantizedProduct};
 use crate::elements;
@@ -204,10 +204,11 @@ pub(super) fn dequantize_rows(
 
 pub(super) fn matmul_obstacle(it: &QuantizedProduct, kernels: &Kernels) -> Option<String> {
     let MatMul { format, rows, k, columns, activations, output } = it.product;
+    let inputs = super::inputs(it.prologue);
     elements::obstacle(ptx::dtype(activations), kernels)
         .or_else(|| elements::obstacle(ptx::dtype(output), kernels))
         .or_else(|| blocks_obstacle(format, rows * k, kernels))
-        .or_else(|| elements::too_long(&[columns * k, columns * rows]))
+        .or_else(|| elements::too_long(&[columns * k * inputs, columns * rows]))
 }
 
 pub(super) fn matmul(
@@ -253,6 +254,10 @@ fn product(
             units.definition,
             elements::output_prelude(activations == output),
             &weight_function(format),
+            match it.prologue {
+                Prologue::None => include_str!("../../shaders/quantized/activation.wgsl"),
+                Prologue::SwiGlu => include_str!("../../shaders/quantized/swiglu.wgsl"),
+            },
             kernel,
         ],
         buffers: &buffers.iter().collect::<Vec<_>>(),

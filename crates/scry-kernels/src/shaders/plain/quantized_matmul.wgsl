@@ -1,5 +1,5 @@
 // Products of rows of quantised weights and columns of activations, one by each invocation. Preceded by the
-// elements' definitions, those of results, and the function `weight`.
+// elements' definitions, those of results, and the functions `weight` and `activation`.
 
 struct Sizes {
     rows: u32,
@@ -18,12 +18,11 @@ fn quantized_plain(@builtin(global_invocation_id) id: vec3<u32>) {
         return;
     }
     let start = id.x * sizes.k;
-    let x_start = id.y * sizes.k;
     var sum = 0.0;
     for (var block = 0u; block < sizes.k; block += 16u) {
         var part = 0.0;
         for (var at = block; at < block + 16u; at++) {
-            part += weight(start + at) * widen(x[x_start + at]);
+            part += weight(start + at) * activation(id.y, at);
         }
         sum += part;
     }

@@ -1,6 +1,6 @@
 // Products of rows of quantised weights and columns of activations: a workgroup computes one row for
 // up to COLUMNS columns, so that it decodes each weight once for them. Preceded by the elements'
-// definitions, those of results, and the function `weight`.
+// definitions, those of results, and the functions `weight` and `activation`.
 
 struct Sizes {
     rows: u32,
@@ -31,7 +31,7 @@ fn quantized_matmul(
         let value = weight(row * sizes.k + at);
         for (var column = 0u; column < COLUMNS; column++) {
             if column < columns {
-                sums[column] += value * widen(x[(first_column + column) * sizes.k + at]);
+                sums[column] += value * activation(first_column + column, at);
             }
         }
     }

@@ -103,8 +103,13 @@ fn apply(activation: Activation, x: Val<'_, f32>) -> Val<'_, f32> {
         Activation::Relu => x.lt(0.0).select(0.0, x),
         // 0.5 * (1 + tanh(u)) is 1 / (1 + exp(-2 * u)), and 1.595769 is 2 * sqrt(2 / pi).
         Activation::Gelu => x_times_sigmoid(x, (x * x).mul_add(0.044_715, 1.0) * x * 1.595_769),
-        Activation::Silu => x_times_sigmoid(x, x),
+        Activation::Silu => silu(x),
     }
+}
+
+/// Returns `x / (1 + exp(-x))`.
+pub(in crate::kernels) fn silu(x: Val<'_, f32>) -> Val<'_, f32> {
+    x_times_sigmoid(x, x)
 }
 
 /// Returns `x / (1 + exp(-argument))`.

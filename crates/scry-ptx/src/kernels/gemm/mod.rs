@@ -16,6 +16,7 @@ mod simple;
 mod store;
 mod tf32;
 
+pub(in crate::kernels) use epilogue::silu;
 pub use epilogue::{Activation, Epilogue};
 pub use simple::GemmKernel;
 

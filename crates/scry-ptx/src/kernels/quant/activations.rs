@@ -5,7 +5,9 @@
 //! MMA operands, each limb of a column occupies a *limb column* of its own.
 
 use super::format::{BlockFormat, SPAN};
+use super::matvec_shape::{MatVec, Prologue};
 use super::to_u64;
+use crate::kernels::gemm::silu;
 use crate::kernels::name::Name;
 use crate::typed::{Global, KernelBuilder, Memory, Ptr, Val, unpack_bf16x2, unpack_f16x2};
 use crate::types::PtxType;
@@ -219,21 +221,22 @@ impl<'k, S: Memory> LimbBuffer<'k, S> {
     }
 }
 
-/// The unquantised activations: `columns` × `k` elements.
+/// The unquantised activations: `columns` × `k`, and what is computed of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'k> {
     at: Ptr<'k, Global, u32>,
     element: PtxType,
+    prologue: Prologue,
     len: Val<'k, u32>,
 }
 
 impl<'k> Source<'k> {
-    /// Creates a source of contiguous columns of `len` elements.
-    pub(super) fn new(element: PtxType, at: Ptr<'k, Global, u32>, len: Val<'k, u32>) -> Self {
-        Self { at, element, len }
+    /// Creates the source of a product, with contiguous columns of `len` activations.
+    pub(super) fn new(product: &MatVec, at: Ptr<'k, Global, u32>, len: Val<'k, u32>) -> Self {
+        Self { at, element: product.activations, prologue: product.prologue, len }
     }
 
-    /// Loads a lane's 8 values of a column's span; zeros out of bounds.
+    /// Returns a lane's 8 values of a column's span; zeros out of bounds.
     pub(super) fn values(
         &self,
         in_bounds: Val<'k, bool>,
@@ -242,8 +245,29 @@ impl<'k> Source<'k> {
         lane: Val<'k, u32>,
     ) -> [Val<'k, f32>; 8] {
         let at = span * SPAN + lane * 8;
-        let predicate = Some(in_bounds & at.lt(self.len));
-        let nth = to_u64(column).mul_add(to_u64(self.len), to_u64(at));
+        let predicate = in_bounds & at.lt(self.len);
+        let first = to_u64(column).mul_add(self.column_len(), to_u64(at));
+        let values = self.load(predicate, first);
+        match self.prologue {
+            Prologue::None => values,
+            Prologue::SwiGlu => {
+                let others = self.load(predicate, first + to_u64(self.len));
+                std::array::from_fn(|i| silu(values[i]) * others[i])
+            }
+        }
+    }
+
+    /// Returns the elements of a column.
+    fn column_len(&self) -> Val<'k, u64> {
+        match self.prologue {
+            Prologue::None => to_u64(self.len),
+            Prologue::SwiGlu => to_u64(self.len) * u64::from(self.prologue.inputs()),
+        }
+    }
+
+    /// Loads 8 elements; zeros if `predicate` is false.
+    fn load(&self, predicate: Val<'k, bool>, nth: Val<'k, u64>) -> [Val<'k, f32>; 8] {
+        let predicate = Some(predicate);
         if self.element == PtxType::F32 {
             let at = self.at.cast::<f32>().at_wide(nth);
             let [low, high] = [at, at.at(4)].map(|at| at.load_if::<4>(predicate, 0.0f32));

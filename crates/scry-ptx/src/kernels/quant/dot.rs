@@ -81,7 +81,7 @@ impl Dot {
         // For each span, two limbs of each value, and a scale.
         let words = MAX_SELF_QUANTISED_SPANS as u32 * (2 * SPAN / 4 + 1);
         let limb_buffer = LimbBuffer::new(k, layout, k.shared::<u32>(words, 16), spans);
-        let source = Source::new(self.product.activations, x, len);
+        let source = Source::new(&self.product, x, len);
         let padded_columns = layout.padded_columns;
         k.for_range(k.warp(), spans * padded_columns, WARPS, |unit| {
             let (span, column) = (unit >> padded_columns.ilog2(), unit & (padded_columns - 1));
@@ -231,7 +231,7 @@ impl PtxKernel for Dot {
     fn name(&self) -> String {
         let mut name = Name::new("matvec_dot").with(self.product.format.name());
         if self.quantises_activations() {
-            name = name.with(self.product.activations.name());
+            name = self.product.append_source_to(name);
         }
         name.with(format_args!("n{}", self.product.columns)).build()
     }

@@ -2,7 +2,7 @@
 //! and a GEMM follows; on tensor cores for 16-bit floats.
 
 use super::format::BlockFormat;
-use super::matvec_shape::{MAX_COLUMNS, MatVec, argument_error};
+use super::matvec_shape::{MAX_COLUMNS, MatVec, Prologue, argument_error};
 use super::unpack::dequantize_plan;
 use crate::kernels::gemm::{Gemm, Layout, MAX_SIZE};
 use crate::kernels::{BufferParameter, BufferSlot, GpuSpec, Plan, PlanError, Step};
@@ -90,7 +90,8 @@ impl MatMul {
 
     fn as_matvec(&self) -> MatVec {
         let Self { format, rows, k, columns, activations, .. } = *self;
-        MatVec { format, rows, k, columns: columns as u32, activations }
+        let (columns, prologue) = (columns as u32, Prologue::None);
+        MatVec { format, rows, k, columns, activations, prologue }
     }
 
     /// Returns the GEMM with dequantised weights. Activations are `a` and weights `b`, since the

@@ -1,6 +1,7 @@
 //! Quantised matrices times few columns: the problem description.
 
 use super::format::BlockFormat;
+use crate::kernels::name::Name;
 use crate::kernels::{BufferAccess, BufferParameter, PlanError};
 use crate::types::PtxType;
 
@@ -8,6 +9,27 @@ use crate::types::PtxType;
 pub(super) const MAX_COLUMNS: u32 = 8;
 /// Maximum bytes of activations that each block quantises itself.
 const MAX_SELF_QUANTISED_BYTES: u64 = 80 << 10;
+
+/// What a [`MatVec`] computes of its activations, before it quantises them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Prologue {
+    /// Nothing.
+    #[default]
+    None,
+    /// SwiGLU: a column has `k` activations of the gate and then `k` others, and becomes
+    /// `silu(gate) * other`.
+    SwiGlu,
+}
+
+impl Prologue {
+    /// Returns how many elements become an activation.
+    pub(super) const fn inputs(self) -> u32 {
+        match self {
+            Self::None => 1,
+            Self::SwiGlu => 2,
+        }
+    }
+}
 
 /// A product `y[c, i] = sum(weights[i, l] * x[c, l])` of a row-major `rows` × `k` matrix of
 /// quantised weights, and `columns` contiguous columns of `k` activations; `y` is `f32`, with
@@ -24,20 +46,28 @@ pub struct MatVec {
     pub columns: u32,
     /// Type of the activations: `F32`, `F16` or `Bf16`.
     pub activations: PtxType,
+    /// What is computed of the activations first.
+    pub prologue: Prologue,
 }
 
 impl MatVec {
     /// Returns the buffers: weights, activations, results.
     pub(super) fn buffers(&self) -> [BufferParameter; 3] {
-        let columns = u64::from(self.columns);
+        let [columns, inputs] = [self.columns, self.prologue.inputs()].map(u64::from);
         let bytes = self.rows * self.k / self.format.block_len() as u64;
         let weights = bytes * self.format.block_bytes() as u64;
         let buffer = |name, access, element, len| BufferParameter { name, access, element, len };
         [
             buffer("weights", BufferAccess::Read, PtxType::B8, weights),
-            buffer("x", BufferAccess::Read, self.activations, self.k * columns),
+            buffer("x", BufferAccess::Read, self.activations, self.k * inputs * columns),
             buffer("y", BufferAccess::Write, PtxType::F32, self.rows * columns),
         ]
+    }
+
+    /// Appends the source of the activations to the name of a kernel that quantises them.
+    pub(super) fn append_source_to(&self, name: Name) -> Name {
+        let name = name.with(self.activations.name());
+        name.with_if(self.prologue == Prologue::SwiGlu, "swiglu")
     }
 
     pub(super) fn check(&self) -> Result<(), PlanError> {
@@ -55,7 +85,7 @@ impl MatVec {
                 "pass less than 2^31 rows, and a k below 2^31",
             ));
         }
-        if self.k * u64::from(self.columns) > 1 << 30 {
+        if self.k * u64::from(self.columns * self.prologue.inputs()) > 1 << 30 {
             let problem = format!("{} columns of {}", self.columns, self.k);
             return Err(argument_error(
                 "matvec",
@@ -86,7 +116,8 @@ pub(super) struct Columns {
 impl Columns {
     /// Whether each block quantises these activations itself.
     pub(super) fn are_quantised_by_each_block(self, product: &MatVec) -> bool {
-        product.k * u64::from(self.count * product.activations.size()) <= MAX_SELF_QUANTISED_BYTES
+        let bytes = self.count * product.activations.size() * product.prologue.inputs();
+        product.k * u64::from(bytes) <= MAX_SELF_QUANTISED_BYTES
     }
 }
 

@@ -36,7 +36,7 @@ mod unpack;
 pub use format::BlockFormat;
 pub use host_reference::{dequantize, quantize};
 pub use matmul::MatMul;
-pub use matvec_shape::MatVec;
+pub use matvec_shape::{MatVec, Prologue};
 pub use pack::quantize_plan;
 pub use unpack::dequantize_plan;
 

@@ -43,12 +43,8 @@ impl QuantizeActivations {
         k.if_then(in_bounds, || {
             let lane = k.lane();
             let limb_buffer = LimbBuffer::new(k, self.layout, limbs, spans);
-            let values = Source::new(self.product.activations, x, len).values(
-                in_bounds,
-                span,
-                first + column,
-                lane,
-            );
+            let values =
+                Source::new(&self.product, x, len).values(in_bounds, span, first + column, lane);
             limb_buffer.write(span, column, lane, values);
         });
     }
@@ -56,7 +52,7 @@ impl QuantizeActivations {
 
 impl PtxKernel for QuantizeActivations {
     fn name(&self) -> String {
-        let name = Name::new("matvec_limbs").with(self.product.activations.name());
+        let name = self.product.append_source_to(Name::new("matvec_limbs"));
         self.layout.append_to(name).build()
     }
 

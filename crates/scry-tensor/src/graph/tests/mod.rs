@@ -3,4 +3,5 @@
 mod canaries;
 mod epilogues;
 mod portable;
+mod prologues;
 mod recordings;

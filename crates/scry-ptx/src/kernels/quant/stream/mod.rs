@@ -93,11 +93,11 @@ impl Stream {
 
 impl PtxKernel for Stream {
     fn name(&self) -> String {
-        let source = match self.prepared_limbs() {
-            Some(_) => "prepared",
-            None => self.product.activations.name(),
+        let name = Name::new("matvec_stream").with(self.product.format.name());
+        let name = match self.prepared_limbs() {
+            Some(_) => name.with("prepared"),
+            None => self.product.append_source_to(name),
         };
-        let name = Name::new("matvec_stream").with(self.product.format.name()).with(source);
         self.layout().append_to(name).build()
     }
 
@@ -196,7 +196,7 @@ impl Stream {
         let activations = if self.prepared_limbs().is_some() {
             ActivationSource::Limbs(x.cast(), bytes)
         } else {
-            ActivationSource::Values(Source::new(self.product.activations, x, len))
+            ActivationSource::Values(Source::new(&self.product, x, len))
         };
         let warp = k.warp();
         k.if_else(
