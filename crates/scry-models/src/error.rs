@@ -17,7 +17,7 @@ pub enum ErrorKind {
     /// A file is not of the format that it claims, is truncated, or contradicts itself.
     Format,
     /// A tensor or a metadata key is missing, or the file has tensors that the model does not use.
-    Names,
+    Keys,
     /// A tensor has another shape than the model needs.
     Shape,
     /// A tensor or a metadata value has a type that is not supported here.
@@ -44,6 +44,7 @@ pub enum ErrorKind {
 ///
 /// let error = Weights::from_bytes(*b"GGUF\x03\0\0\0").unwrap_err();
 /// assert_eq!((error.kind(), error.offset()), (ErrorKind::Format, Some(8)));
+/// assert_eq!(error.function(), "Weights::from_bytes");
 /// assert!(error.to_string().starts_with("Weights::from_bytes (memory, offset 8): "));
 /// ```
 pub struct Error(Box<Inner>);
@@ -58,7 +59,7 @@ struct Inner {
     help: String,
     source: Option<Source>,
     missing: Vec<String>,
-    surplus: Vec<String>,
+    unexpected: Vec<String>,
 }
 
 enum Source {
@@ -85,7 +86,7 @@ impl Error {
             help: help.into(),
             source: None,
             missing: Vec::new(),
-            surplus: Vec::new(),
+            unexpected: Vec::new(),
         }))
     }
 
@@ -116,9 +117,9 @@ impl Error {
         self
     }
 
-    /// Lists the names of tensors that a file lacks, and of those that a model does not need.
-    pub(crate) fn with_names(mut self, missing: Vec<String>, surplus: Vec<String>) -> Self {
-        (self.0.missing, self.0.surplus) = (missing, surplus);
+    /// Lists the names of tensors that a file lacks, and of unexpected ones.
+    pub(crate) fn with_names(mut self, missing: Vec<String>, unexpected: Vec<String>) -> Self {
+        (self.0.missing, self.0.unexpected) = (missing, unexpected);
         self
     }
 
@@ -146,6 +147,12 @@ impl Error {
         self.0.kind
     }
 
+    /// Returns the called function, such as `Weights::open`.
+    #[must_use]
+    pub fn function(&self) -> &'static str {
+        self.0.call
+    }
+
     /// Returns the file, if there is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
@@ -171,11 +178,11 @@ impl Error {
         &self.0.missing
     }
 
-    /// Returns the names of the tensors that the model does not need: of
+    /// Returns the names of the unexpected tensors, which the model does not use: of
     /// [`StateDict::finish`](crate::StateDict::finish).
     #[must_use]
-    pub fn surplus(&self) -> &[String] {
-        &self.0.surplus
+    pub fn unexpected(&self) -> &[String] {
+        &self.0.unexpected
     }
 
     /// Returns what to do. Empty for errors of tensors and of the device, whose text has it.

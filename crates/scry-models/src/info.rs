@@ -14,7 +14,7 @@ const CONFIG: &str = "config.json";
 /// The file beside safetensors files that has the tokenizer.
 const TOKENIZER: &str = "tokenizer.json";
 /// The maximum size of a configuration file in bytes.
-const LARGEST_CONFIG: u64 = 16 << 20;
+const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
 /// What the files of a model have: architecture, sizes, types and tokenizer. The data of tensors is
 /// not read.
@@ -99,7 +99,7 @@ impl ModelInfo {
 
 /// Returns the architecture that a description states.
 fn architecture(path: PathBuf) -> Option<String> {
-    fs::metadata(&path).ok().filter(|file| file.is_file() && file.len() <= LARGEST_CONFIG)?;
+    fs::metadata(&path).ok().filter(|file| file.is_file() && file.len() <= MAX_CONFIG_BYTES)?;
     let config: Json = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     let name = config["architectures"][0].as_str().or_else(|| config["model_type"].as_str());
     name.map(str::to_owned)

@@ -155,7 +155,7 @@ impl<'d> Generation<'d> {
 
     /// Adds a token to the text. Returns the next piece, or the end, if there is one.
     fn accept(&mut self, token: u32) -> Result<Option<Option<String>>> {
-        if !self.ignores_end && self.decoder.is_end(token) {
+        if !self.ignores_end && self.decoder.is_end_of_generation(token) {
             return self.end(StopReason::EndOfText).map(Some);
         }
         self.generated += 1;
@@ -233,9 +233,9 @@ impl<'d> Generation<'d> {
         }
     }
 
-    /// Returns the next piece, as [`Iterator::next`] does, without blocking a thread: it waits where
-    /// that blocks. The value is also a `Stream` of the crate `futures-core`. If the future is
-    /// dropped, the next call continues: no token is lost.
+    /// Returns the next piece, as [`Iterator::next`] does, without blocking a thread: it waits
+    /// where that blocks. The value is also a `Stream` of the crate `futures-core`. If the future
+    /// is dropped, the next call continues: no token is lost.
     ///
     /// ```no_run
     /// # pollster::block_on(async {

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `config` | sizes, from GGUF metadata or `config.json` |
 //! | `llama` | weights, and the graph of the layers |
-//! | `plans`, `recent` | plans for prompts and for steps, which share one cache; tasks of a generation |
+//! | `plans`, `recent` | plans for prompts and steps, with one cache; tasks of a generation |
 //! | `sampling`, `stop`, `ends` | how tokens are chosen, and where text ends |
 //! | `generation` | the iterator: steps are submitted ahead of the token that is read |
 //! | `futures` | public async forms |
@@ -81,7 +81,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if a file cannot be read; [`ErrorKind::Format`] for other models than
-    /// those of the Llama family; [`ErrorKind::Names`] and [`ErrorKind::Shape`] if the weights do
+    /// those of the Llama family; [`ErrorKind::Keys`] and [`ErrorKind::Shape`] if the weights do
     /// not fit the configuration; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
     pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         Self::options().load(path, device)
@@ -132,7 +132,7 @@ impl Decoder {
         }
         Llama::check(&config, format, weights.state_dict(device))?;
         // Quantised weights stay as they are.
-        let dict = weights.state_dict(device).with_floats(DType::F32);
+        let dict = weights.state_dict(device).with_float_dtype(DType::F32);
         let model = Llama::load(config, format, &dict, capacity)?;
         let plans = Plans::new(model, device, capacity, cache)?;
         let history = Vec::new();
@@ -436,11 +436,11 @@ impl Decoder {
         self.template.as_ref()
     }
 
-    /// Returns whether a token ends text: of [`Tokenizer::is_end`], or of `generation_config.json`
-    /// beside safetensors.
+    /// Returns whether a token ends text: of [`Tokenizer::is_end_of_generation`], or of
+    /// `generation_config.json` beside safetensors.
     #[must_use]
-    pub fn is_end(&self, token: u32) -> bool {
-        self.tokenizer.is_end(token) || self.ends.contains(&token)
+    pub fn is_end_of_generation(&self, token: u32) -> bool {
+        self.tokenizer.is_end_of_generation(token) || self.ends.contains(&token)
     }
 
     /// Returns the device.

@@ -71,7 +71,7 @@ impl Encoder {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if a file cannot be read; [`ErrorKind::Format`] for another model than
-    /// BERT; [`ErrorKind::Names`] and [`ErrorKind::Shape`] if the weights do not fit
+    /// BERT; [`ErrorKind::Keys`] and [`ErrorKind::Shape`] if the weights do not fit
     /// `config.json`; [`ErrorKind::Tokenizer`]; [`ErrorKind::Gpu`].
     pub fn load(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         Self::options().load(folder, device)
@@ -106,7 +106,7 @@ impl Encoder {
         let weights = Weights::open(folder)?;
         let is_nested = weights.info("bert.embeddings.word_embeddings.weight").is_some();
         let dict = || {
-            let dict = weights.state_dict(device).with_floats(options.dtype);
+            let dict = weights.state_dict(device).with_float_dtype(options.dtype);
             let dict = if is_nested { dict.scope("bert") } else { dict };
             for other in ["pooler", "embeddings.position_ids"] {
                 dict.ignore(other);
@@ -298,7 +298,7 @@ impl Encoder {
     /// # Errors
     /// [`ErrorKind::Tokenizer`].
     pub fn tokens(&self, text: &str) -> Result<Vec<u32>> {
-        let options = EncodeOptions::new().max_len(self.config.max_length);
+        let options = EncodeOptions::new().max_length(self.config.max_length);
         let tokens = self.tokenizer.encode_with(text, options);
         tokens.map_err(|error| error.for_call("Encoder::tokens"))
     }

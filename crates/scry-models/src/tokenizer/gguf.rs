@@ -5,9 +5,9 @@ use tokenizers::decoders::byte_level::ByteLevel;
 use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::Tokenizer;
+use super::chat_template::{ChatTemplate, TemplateTokens};
 use super::pre_tokenizer::PreTokenizer;
-use super::special::SpecialTokens;
-use super::template::{ChatTemplate, TemplateTokens};
+use super::special_tokens::SpecialTokens;
 use crate::error::{ErrorKind, Result};
 use crate::weights::Metadata;
 
@@ -30,7 +30,7 @@ impl Tokenizer {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Names`] if a key is missing; [`ErrorKind::DType`] for other kinds of
+    /// [`ErrorKind::Keys`] if a key is missing; [`ErrorKind::DType`] for other kinds of
     /// tokenizers; [`ErrorKind::Format`] if the vocabulary, the merges or the special tokens are
     /// inconsistent; [`ErrorKind::Template`] if the chat template is not valid.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self> {

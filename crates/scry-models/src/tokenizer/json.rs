@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::Tokenizer;
-use super::special::SpecialTokens;
-use super::template::{ChatTemplate, TemplateTokens};
+use super::chat_template::{ChatTemplate, TemplateTokens};
+use super::special_tokens::SpecialTokens;
 use crate::error::{Error, ErrorKind, Result};
 
 const CALL: &str = "Tokenizer::from_file";
@@ -19,7 +19,7 @@ const CONFIG: &str = "tokenizer_config.json";
 /// The chat template, in a file of its own.
 const TEMPLATE: &str = "chat_template.jinja";
 /// The largest file, in bytes.
-const LARGEST: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 impl Tokenizer {
     /// Opens a `tokenizer.json`, or a folder with one. Special tokens and the chat template are
@@ -77,8 +77,8 @@ impl Tokenizer {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let io = |error| Error::io(CALL, path, error);
     let size = fs::metadata(path).map_err(io)?.len();
-    if size > LARGEST {
-        let problem = format!("the file has {size} bytes, more than the limit of {LARGEST}");
+    if size > MAX_BYTES {
+        let problem = format!("the file has {size} bytes, more than the limit of {MAX_BYTES}");
         let help = "use the tokenizer.json of a model";
         return Err(Error::new(CALL, ErrorKind::Format, problem, help).in_file(path));
     }

@@ -1,25 +1,25 @@
 //! Tokenizers: text to token ids and back.
 
-mod alphabet;
+mod byte_level;
+mod chat_template;
 mod gguf;
 mod json;
 mod options;
 mod pre_tokenizer;
-mod special;
+mod special_tokens;
 mod stream;
-mod template;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use tokenizers::{DecoderWrapper, ModelWrapper};
 
+use self::chat_template::TemplateTokens;
+pub use self::chat_template::{ChatTemplate, Message};
 pub use self::options::EncodeOptions;
-use self::pre_tokenizer::{MOST_BLANKS, long_run};
-use self::special::SpecialTokens;
+use self::pre_tokenizer::{MAX_WHITESPACE, long_run};
+use self::special_tokens::SpecialTokens;
 pub use self::stream::DecodeStream;
-use self::template::TemplateTokens;
-pub use self::template::{ChatTemplate, Message};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A tokenizer: text to token ids and back. Clones share it, and any thread may use it.
@@ -90,7 +90,7 @@ impl Tokenizer {
     /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
     /// use scry_models::EncodeOptions;
     ///
-    /// let options = EncodeOptions::new().max_len(256);
+    /// let options = EncodeOptions::new().max_length(256);
     /// assert!(tokenizer.encode_with("a long text", options)?.len() <= 256);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
@@ -108,28 +108,30 @@ impl Tokenizer {
         text: &str,
         options: EncodeOptions,
     ) -> Result<Vec<u32>> {
-        let EncodeOptions { add_special, parse_special, max_len } = options;
+        let EncodeOptions { add_special, parse_special, max_length } = options;
         let engine = if parse_special { &self.0.engine } else { self.literal() };
         let error = |problem: tokenizers::Error| {
             let problem = format!("the text of {} bytes: {problem}", text.len());
             Error::new(call, ErrorKind::Tokenizer, problem, "split the text, and encode the parts")
         };
         if let Some((at, len)) = long_run(text) {
-            let problem = format!("{len} blanks at byte {at} of the text are too many to split");
-            let help = format!("shorten runs of blanks to at most {MOST_BLANKS}");
+            let problem = format!(
+                "{len} whitespace characters in a row, at byte {at} of the text, are too many"
+            );
+            let help = format!("shorten runs of whitespace to at most {MAX_WHITESPACE}");
             return Err(Error::new(call, ErrorKind::Tokenizer, problem, help));
         }
         let mut encoding = engine.encode_fast(text, false).map_err(error)?;
         let around = [self.0.prefix, self.0.suffix].map(|id| id.filter(|_| add_special));
-        if let Some(max_len) = max_len {
+        if let Some(max_length) = max_length {
             let own = engine.get_post_processor().filter(|_| add_special);
             let added = around.iter().flatten().count()
                 + own.map_or(0, |it| tokenizers::PostProcessor::added_tokens(it, false));
-            let left = max_len.checked_sub(added).ok_or_else(|| {
+            let left = max_length.checked_sub(added).ok_or_else(|| {
                 let problem = format!(
-                    "`max_len` is {max_len}, but the tokenizer adds {added} special tokens"
+                    "`max_length` is {max_length}, but the tokenizer adds {added} special tokens"
                 );
-                let help = "pass a larger `max_len`, or encode without special tokens";
+                let help = "pass a larger `max_length`, or encode without special tokens";
                 Error::new(call, ErrorKind::Value, problem, help)
             })?;
             encoding.truncate(left, 0, tokenizers::TruncationDirection::Right);
@@ -161,7 +163,7 @@ impl Tokenizer {
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
         const CALL: &str = "Tokenizer::decode";
         for (position, id) in ids.iter().enumerate() {
-            if self.token(*id).is_none() {
+            if self.id_to_token(*id).is_none() {
                 return Err(self.unknown(CALL, &format!("{id} at position {position}")));
             }
         }
@@ -199,11 +201,11 @@ impl Tokenizer {
     ///
     /// ```no_run
     /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
-    /// assert_eq!(tokenizer.id("[CLS]"), Some(101));
+    /// assert_eq!(tokenizer.token_to_id("[CLS]"), Some(101));
     /// # Ok::<(), scry_models::Error>(())
     /// ```
     #[must_use]
-    pub fn id(&self, token: &str) -> Option<u32> {
+    pub fn token_to_id(&self, token: &str) -> Option<u32> {
         self.0.engine.token_to_id(token)
     }
 
@@ -211,11 +213,11 @@ impl Tokenizer {
     ///
     /// ```no_run
     /// # let tokenizer = scry_models::Tokenizer::from_file("tokenizer.json")?;
-    /// assert_eq!(tokenizer.token(101).as_deref(), Some("[CLS]"));
+    /// assert_eq!(tokenizer.id_to_token(101).as_deref(), Some("[CLS]"));
     /// # Ok::<(), scry_models::Error>(())
     /// ```
     #[must_use]
-    pub fn token(&self, id: u32) -> Option<String> {
+    pub fn id_to_token(&self, id: u32) -> Option<String> {
         self.0.engine.id_to_token(id)
     }
 
@@ -246,25 +248,25 @@ impl Tokenizer {
 
     /// Returns the id of the beginning-of-sequence token (BOS); `None` if the tokenizer has none.
     #[must_use]
-    pub fn bos(&self) -> Option<u32> {
+    pub fn bos_id(&self) -> Option<u32> {
         self.0.special.bos
     }
 
     /// Returns the id of the end-of-sequence token (EOS); `None` if the tokenizer has none.
     #[must_use]
-    pub fn eos(&self) -> Option<u32> {
+    pub fn eos_id(&self) -> Option<u32> {
         self.0.special.eos
     }
 
     /// Returns the id of the unknown token (UNK); `None` if the tokenizer has none.
     #[must_use]
-    pub fn unk(&self) -> Option<u32> {
+    pub fn unk_id(&self) -> Option<u32> {
         self.0.special.unk
     }
 
     /// Returns the id of the padding token (PAD); `None` if the tokenizer has none.
     #[must_use]
-    pub fn pad(&self) -> Option<u32> {
+    pub fn pad_id(&self) -> Option<u32> {
         self.0.special.pad
     }
 
@@ -274,17 +276,18 @@ impl Tokenizer {
     /// ```no_run
     /// let weights = scry_models::Weights::open("models/SmolLM2-135M-Instruct.Q4_1.gguf")?;
     /// let tokenizer = scry_models::Tokenizer::from_metadata(weights.metadata())?;
-    /// assert!(tokenizer.id("<|im_end|>").is_some_and(|id| tokenizer.is_end(id)));
+    /// let end = tokenizer.token_to_id("<|im_end|>");
+    /// assert!(end.is_some_and(|id| tokenizer.is_end_of_generation(id)));
     /// # Ok::<(), scry_models::Error>(())
     /// ```
     #[must_use]
-    pub fn is_end(&self, id: u32) -> bool {
+    pub fn is_end_of_generation(&self, id: u32) -> bool {
         self.0.special.ends.contains(&id)
     }
 
     /// Parses a template of conversations, in which the special tokens are those of the tokenizer.
     pub(crate) fn parse_template(&self, call: &'static str, source: &str) -> Result<ChatTemplate> {
-        let text = |id: Option<u32>| id.and_then(|id| self.token(id)).unwrap_or_default();
+        let text = |id: Option<u32>| id.and_then(|id| self.id_to_token(id)).unwrap_or_default();
         let SpecialTokens { bos, eos, unk, pad, .. } = self.0.special;
         let tokens =
             TemplateTokens { bos: text(bos), eos: text(eos), unk: text(unk), pad: text(pad) };

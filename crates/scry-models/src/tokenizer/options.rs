@@ -14,12 +14,12 @@
 pub struct EncodeOptions {
     pub(super) add_special: bool,
     pub(super) parse_special: bool,
-    pub(super) max_len: Option<usize>,
+    pub(super) max_length: Option<usize>,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
-        Self { add_special: true, parse_special: true, max_len: None }
+        Self { add_special: true, parse_special: true, max_length: None }
     }
 }
 
@@ -44,8 +44,8 @@ impl EncodeOptions {
 
     /// Sets the largest number of ids, added tokens included. The end of longer texts is dropped.
     /// By default there is no limit.
-    pub fn max_len(mut self, ids: usize) -> Self {
-        self.max_len = Some(ids);
+    pub fn max_length(mut self, ids: usize) -> Self {
+        self.max_length = Some(ids);
         self
     }
 }

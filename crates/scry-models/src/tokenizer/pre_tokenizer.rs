@@ -17,25 +17,25 @@ const QWEN2: &str = concat!(
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 );
 
-/// The longest run of blanks that texts may have. Patterns that end with `\s+(?!\S)|\s+` backtrack
-/// once for each blank, of which the crate `tokenizers` permits a million; beyond, it stops
-/// splitting the text, without an error.
-pub(super) const MOST_BLANKS: usize = 250_000;
+/// The longest run of whitespace characters that texts may have. Patterns that end with
+/// `\s+(?!\S)|\s+` backtrack once for each of them, of which the crate `tokenizers` permits a
+/// million; beyond, it stops splitting the text, without an error.
+pub(super) const MAX_WHITESPACE: usize = 250_000;
 
-/// Returns the first run of blanks that is too long: its offset in bytes, and its length in
+/// Returns the first run of whitespace that is too long: its offset in bytes, and its length in
 /// characters.
 pub(super) fn long_run(text: &str) -> Option<(usize, usize)> {
-    if text.len() <= MOST_BLANKS {
+    if text.len() <= MAX_WHITESPACE {
         return None;
     }
-    let is_blank = |character: char| character.is_whitespace();
+    let is_white = |character: char| character.is_whitespace();
     let mut start = 0;
-    while let Some(from) = text[start..].find(is_blank) {
+    while let Some(from) = text[start..].find(is_white) {
         start += from;
         let rest = &text[start..];
-        let run = &rest[..rest.find(|character| !is_blank(character)).unwrap_or(rest.len())];
+        let run = &rest[..rest.find(|character| !is_white(character)).unwrap_or(rest.len())];
         let len = run.chars().count();
-        if len > MOST_BLANKS {
+        if len > MAX_WHITESPACE {
             return Some((start, len));
         }
         start += run.len();
@@ -122,7 +122,7 @@ mod tests {
     use serde_json::Value;
     use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _};
 
-    use super::{MOST_BLANKS, PreTokenizer, long_run};
+    use super::{MAX_WHITESPACE, PreTokenizer, long_run};
 
     /// Returns the pieces of a text, as parts of it.
     fn pieces<'t>(name: &str, text: &'t str) -> Vec<&'t str> {
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn longest_runs_do_not_exhaust_the_pattern() {
-        let text = " ".repeat(MOST_BLANKS) + "x";
+        let text = " ".repeat(MAX_WHITESPACE) + "x";
         for name in ["smollm", "qwen2"] {
             let pieces = pieces(name, &text);
-            assert_eq!(pieces, [&text[1..MOST_BLANKS], " x"], "{name}");
+            assert_eq!(pieces, [&text[1..MAX_WHITESPACE], " x"], "{name}");
         }
         assert_eq!(long_run(&text), None);
-        assert_eq!(long_run(&format!("ab {text}")), Some((2, MOST_BLANKS + 1)));
+        assert_eq!(long_run(&format!("ab {text}")), Some((2, MAX_WHITESPACE + 1)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::str;
 
-use super::{Tokenizer, alphabet};
+use super::{Tokenizer, byte_level};
 use crate::error::Result;
 
 /// A streaming detokenizer: decodes token ids that are passed one by one, as a model generates
@@ -50,14 +50,14 @@ impl DecodeStream {
     /// remains as it was.
     pub fn push(&mut self, id: u32) -> Result<String> {
         const CALL: &str = "DecodeStream::push";
-        let Some(token) = self.tokenizer.token(id) else {
+        let Some(token) = self.tokenizer.id_to_token(id) else {
             return Err(self.tokenizer.unknown(CALL, &id.to_string()));
         };
         if self.tokenizer.is_special(id) {
             return Ok(String::new());
         }
         if self.tokenizer.0.is_byte_level {
-            alphabet::append_bytes(&token, &mut self.bytes);
+            byte_level::append_bytes(&token, &mut self.bytes);
             return Ok(complete(&mut self.bytes));
         }
         self.ids.push(id);

@@ -3,8 +3,8 @@
 use scry_gpu::UntypedBuffer;
 use scry_tensor::{DType, Device, Tensor};
 
+use super::Weights;
 use super::convert::{Conversion, OutOfRange};
-use super::handle::Weights;
 use super::tensor_info::TensorInfo;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -26,7 +26,7 @@ impl Weights {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Names`] if there is no such tensor; [`ErrorKind::DType`] if its type is not
+    /// [`ErrorKind::Keys`] if there is no such tensor; [`ErrorKind::DType`] if its type is not
     /// supported; [`ErrorKind::Value`] for integers out of range; [`ErrorKind::Io`], also if the
     /// file became shorter since it was opened; [`ErrorKind::Tensor`]; [`ErrorKind::Gpu`].
     pub fn tensor(&self, name: &str, device: &Device) -> Result<Tensor> {
@@ -85,7 +85,7 @@ impl Weights {
             }
             None => "the file has no tensors".to_owned(),
         };
-        Error::new(call, ErrorKind::Names, problem, help).in_file(&self.files[0].path)
+        Error::new(call, ErrorKind::Keys, problem, help).in_file(&self.files[0].path)
     }
 
     /// Returns the name that shares the longest end with another name.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-use super::handle::Weights;
+use super::Weights;
 use super::open;
 use super::source::{Source, open_regular};
 use crate::error::Result;

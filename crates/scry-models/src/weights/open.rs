@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use super::handle::{OpenFile, Weights};
+use super::metadata::Metadata;
 use super::source::Source;
 use super::tensor_info::{FileFormat, Header, TensorInfo};
-use super::value::Metadata;
+use super::{OpenFile, Weights};
 use super::{gguf, safetensors};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -19,7 +19,7 @@ const INDEX: &str = "model.safetensors.index.json";
 /// The file of a folder that has all tensors.
 const SINGLE: &str = "model.safetensors";
 /// The largest index, in bytes.
-const LARGEST_INDEX: u64 = 64 << 20;
+const MAX_INDEX_BYTES: u64 = 64 << 20;
 
 /// Opens a file, a folder, or the index of a folder.
 pub(super) fn open(
@@ -91,7 +91,7 @@ fn file_of(call: &'static str, folder: &Path) -> Result<PathBuf> {
                 "pass the path of a file, or a folder with {SINGLE}, {INDEX} or exactly one weight \
                  file"
             );
-            Err(Error::new(call, ErrorKind::Names, problem, help).in_file(folder))
+            Err(Error::new(call, ErrorKind::Keys, problem, help).in_file(folder))
         }
     }
 }
@@ -105,8 +105,8 @@ fn read_index(call: &'static str, path: &Path) -> Result<BTreeMap<String, Vec<St
         Error::new(call, ErrorKind::Format, problem, help).in_file(path)
     };
     let size = fs::metadata(path).map_err(io)?.len();
-    if size > LARGEST_INDEX {
-        return Err(error(format!("an index of {size} bytes exceeds {LARGEST_INDEX}")));
+    if size > MAX_INDEX_BYTES {
+        return Err(error(format!("an index of {size} bytes exceeds {MAX_INDEX_BYTES}")));
     }
     let text = fs::read(path).map_err(io)?;
     let index: Json = serde_json::from_slice(&text)

@@ -5,16 +5,16 @@ use std::path::Path;
 use safetensors::tensor::Metadata as Parsed;
 use scry_tensor::Shape;
 
+use super::metadata::{Metadata, Value};
 use super::source::Source;
 use super::stored_type::StoredType;
 use super::tensor_info::{Header, TensorInfo};
-use super::value::{Metadata, Value};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the number before the header.
 const PREFIX: u64 = 8;
 /// The largest header that the format permits, in bytes.
-const LARGEST_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 const DAMAGED: &str = "the file is damaged: download it again";
 
@@ -35,9 +35,9 @@ pub(super) fn read_header(call: &'static str, path: &Path, source: &Source) -> R
     }
     let prefix = source.read(0, PREFIX as usize).map_err(io)?;
     let size = prefix.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    if size > LARGEST_HEADER.min(len - PREFIX) {
-        let (problem, help) = match size > LARGEST_HEADER {
-            true => (format!("a header of {size} bytes exceeds {LARGEST_HEADER}"), DAMAGED),
+    if size > MAX_HEADER_BYTES.min(len - PREFIX) {
+        let (problem, help) = match size > MAX_HEADER_BYTES {
+            true => (format!("a header of {size} bytes exceeds {MAX_HEADER_BYTES}"), DAMAGED),
             false => (
                 format!("the header has {size} bytes, but {} follow", len - PREFIX),
                 "the file is truncated: download it again",

@@ -7,16 +7,16 @@ use std::rc::Rc;
 
 use scry_tensor::{DType, Device, Shape, Tensor};
 
-use super::handle::Weights;
+use super::Weights;
 use super::tensor_info::TensorInfo;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Most names of a kind that an error lists.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// The tensors of a model, or of one of its modules, by name, as PyTorch's `state_dict`: layers
-/// request tensors by name and shape, and [`finish`](Self::finish) reports all missing, surplus and
-/// mismatched tensors in one error.
+/// request tensors by name and shape, and [`finish`](Self::finish) reports all missing, unexpected
+/// and mismatched tensors in one error.
 ///
 /// A tensor that is missing, or of another shape, does not end loading: [`get`](Self::get) returns
 /// a placeholder of NaNs (zeros for integers and bools), so that the list of problems is complete.
@@ -37,7 +37,7 @@ const MOST_LISTED: usize = 20;
 /// let weight = layer.get("weight", [1, 2])?;
 /// let bias = layer.get("bias", [1])?;
 /// let error = dict.finish().unwrap_err();
-/// assert_eq!(error.kind(), ErrorKind::Names);
+/// assert_eq!(error.kind(), ErrorKind::Keys);
 /// assert_eq!(error.missing(), ["layer.0.bias"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -57,13 +57,13 @@ struct Requests {
     used: HashSet<String>,
     missing: Vec<String>,
     /// Names with both shapes, as text.
-    misshapen: Vec<String>,
+    mismatched: Vec<String>,
     is_finished: bool,
 }
 
 impl Drop for Requests {
     fn drop(&mut self) {
-        let problems = self.missing.len() + self.misshapen.len();
+        let problems = self.missing.len() + self.mismatched.len();
         if problems > 0 && !self.is_finished && !std::thread::panicking() {
             log::error!(
                 "{problems} tensors do not fit the model; call `StateDict::finish` to see which"
@@ -101,11 +101,11 @@ impl StateDict<'_> {
     /// ```no_run
     /// # let gpu = scry_models::Device::open("cpu")?;
     /// let weights = scry_models::Weights::open("model.safetensors")?;
-    /// let dict = weights.state_dict(&gpu).with_floats(scry_models::DType::F16);
+    /// let dict = weights.state_dict(&gpu).with_float_dtype(scry_models::DType::F16);
     /// assert_eq!(dict.get("pooler.dense.weight", [384, 384])?.dtype(), scry_models::DType::F16);
     /// # Ok::<(), scry_models::Error>(())
     /// ```
-    pub fn with_floats(mut self, dtype: DType) -> Self {
+    pub fn with_float_dtype(mut self, dtype: DType) -> Self {
         self.floats = Some(dtype);
         self
     }
@@ -185,7 +185,7 @@ impl StateDict<'_> {
                 if info.shape != shape {
                     let own = &info.shape;
                     requests
-                        .misshapen
+                        .mismatched
                         .push(format!("`{path}` has the shape {own}, but the model needs {shape}"));
                 }
                 requests.used.insert(path);
@@ -245,7 +245,8 @@ impl StateDict<'_> {
         self.info(name).is_some().then(|| self.get(name, shape)).transpose()
     }
 
-    /// Marks tensors that the model does not need, so that they are not surplus: the one of this
+    /// Marks tensors that the model does not need, so that [`finish`](Self::finish)
+    /// does not report them: the one of this
     /// name, and all below this path.
     ///
     /// ```no_run
@@ -281,7 +282,7 @@ impl StateDict<'_> {
             return self.weights.load(call, &path, dtype, &self.device);
         }
         requests
-            .misshapen
+            .mismatched
             .push(format!("`{path}` has the shape {}, but the model needs {shape}", info.shape));
         requests.used.insert(path);
         let own = info.stored.dtype().filter(|own| !own.is_quantized());
@@ -305,36 +306,36 @@ impl StateDict<'_> {
     /// let dict = weights.state_dict(&gpu);
     /// let weight = dict.get("pooler.dense.weight", [384, 384])?;
     /// let error = dict.finish().unwrap_err();
-    /// println!("{} tensors are surplus", error.surplus().len());
+    /// println!("{} tensors are unexpected", error.unexpected().len());
     /// # Ok::<(), scry_models::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if all names fit, but shapes do not; [`ErrorKind::Names`] otherwise,
-    /// with [`Error::missing`] and [`Error::surplus`]. The text has all problems.
+    /// [`ErrorKind::Shape`] if all names fit, but shapes do not; [`ErrorKind::Keys`] otherwise,
+    /// with [`Error::missing`] and [`Error::unexpected`]. The text has all problems.
     pub fn finish(self) -> Result<()> {
         let mut requests = self.requests.borrow_mut();
         requests.is_finished = true;
         let names = self.weights.tensors().map(TensorInfo::name);
-        let surplus: Vec<String> = names
+        let unexpected: Vec<String> = names
             .filter(|name| name.starts_with(&self.prefix) && !requests.used.contains(*name))
             .map(str::to_owned)
             .collect();
-        let Requests { missing, misshapen, .. } = &*requests;
-        if missing.is_empty() && misshapen.is_empty() && surplus.is_empty() {
+        let Requests { missing, mismatched, .. } = &*requests;
+        if missing.is_empty() && mismatched.is_empty() && unexpected.is_empty() {
             return Ok(());
         }
         let mut problem = "the tensors do not fit the model".to_owned();
         list(&mut problem, "missing", missing.iter().map(|name| format!("`{name}`")));
-        list(&mut problem, "shape mismatch", misshapen.iter().cloned());
-        list(&mut problem, "surplus", surplus.iter().map(|name| format!("`{name}`")));
-        let has_names = !missing.is_empty() || !surplus.is_empty();
-        let kind = if has_names { ErrorKind::Names } else { ErrorKind::Shape };
+        list(&mut problem, "shape mismatch", mismatched.iter().cloned());
+        list(&mut problem, "unexpected", unexpected.iter().map(|name| format!("`{name}`")));
+        let has_names = !missing.is_empty() || !unexpected.is_empty();
+        let kind = if has_names { ErrorKind::Keys } else { ErrorKind::Shape };
         let help = "use weights of this model, or call `StateDict::ignore` for tensors that it \
                     does not use";
         Err(Error::new("StateDict::finish", kind, problem, help)
             .in_file(&self.weights.files[0].path)
-            .with_names(missing.clone(), surplus))
+            .with_names(missing.clone(), unexpected))
     }
 }
 
@@ -344,10 +345,10 @@ fn list(text: &mut String, title: &str, names: impl ExactSizeIterator<Item = Str
     if count == 0 {
         return;
     }
-    let listed: Vec<String> = names.take(MOST_LISTED).collect();
+    let listed: Vec<String> = names.take(MAX_LISTED).collect();
     // Writing to a string cannot fail.
     let _ = write!(text, "; {title} ({count}): {}", listed.join(", "));
-    if count > MOST_LISTED {
-        let _ = write!(text, " and {} more", count - MOST_LISTED);
+    if count > MAX_LISTED {
+        let _ = write!(text, " and {} more", count - MAX_LISTED);
     }
 }

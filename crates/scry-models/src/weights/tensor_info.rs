@@ -2,8 +2,8 @@
 
 use scry_tensor::Shape;
 
+use super::metadata::Metadata;
 use super::stored_type::StoredType;
-use super::value::Metadata;
 
 /// The format of a file of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -228,9 +228,9 @@ fn bad_folders_are_errors() {
     let error = change("\"hidden_size\":32", "\"hidden_size\":-1");
     assert!(error.to_string().contains("`hidden_size` is -1"), "{error}");
     let error = change("\"num_hidden_layers\":2", "\"num_hidden_layers\":3");
-    assert_eq!((error.kind(), error.missing().len()), (ErrorKind::Names, 16));
+    assert_eq!((error.kind(), error.missing().len()), (ErrorKind::Keys, 16));
     let error = change("\"num_hidden_layers\":2", "\"num_hidden_layers\":1");
-    assert_eq!(error.surplus().len(), 16);
+    assert_eq!(error.unexpected().len(), 16);
     let error = change("\"intermediate_size\":48", "\"intermediate_size\":64");
     assert_eq!(error.kind(), ErrorKind::Shape);
     let error = change("\"max_position_embeddings\":24", "\"max_position_embeddings\":1");

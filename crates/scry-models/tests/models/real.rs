@@ -148,7 +148,7 @@ fn texts_are_those_of_peers() {
         ok(decoder.complete_tokens(&ids, &options)).for_each(|piece| drop(ok(piece)));
         let found = decoder.context()[ids.len()..].to_vec();
         let tokenizer = decoder.tokenizer();
-        if let Some(end) = wanted.iter().position(|token| tokenizer.is_end(*token)) {
+        if let Some(end) = wanted.iter().position(|token| tokenizer.is_end_of_generation(*token)) {
             wanted.truncate(end);
         }
         assert_eq!(ok(tokenizer.decode(&found)), ok(tokenizer.decode(&wanted)));

@@ -99,12 +99,12 @@ fn one_line(text: &str) -> String {
 /// Returns the special tokens, by name.
 fn special(tokenizer: &Tokenizer) -> Vec<(&'static str, String)> {
     let ids = [
-        ("bos", tokenizer.bos()),
-        ("eos", tokenizer.eos()),
-        ("unk", tokenizer.unk()),
-        ("pad", tokenizer.pad()),
+        ("bos", tokenizer.bos_id()),
+        ("eos", tokenizer.eos_id()),
+        ("unk", tokenizer.unk_id()),
+        ("pad", tokenizer.pad_id()),
     ];
-    ids.into_iter().filter_map(|(name, id)| Some((name, tokenizer.token(id?)?))).collect()
+    ids.into_iter().filter_map(|(name, id)| Some((name, tokenizer.id_to_token(id?)?))).collect()
 }
 
 fn to_json(info: &ModelInfo) -> Value {

@@ -19,8 +19,8 @@ impl Kernels {
     /// columns. `y` is one of count × columns, of `f32`, `f16` or `bf16`; `indices` are `u32` or
     /// `i32`. Buffers may be longer.
     ///
-    /// The elements are those of [`Kernels::dequantize`], but for the signs of zeros. An index that is negative, or at least
-    /// `rows`, selects a row of zeros.
+    /// The elements are those of [`Kernels::dequantize`], but for the signs of zeros. An index that
+    /// is negative, or at least `rows`, selects a row of zeros.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -1,6 +1,6 @@
 //! GGUF: a header, metadata, descriptions of tensors, and their data.
 
-mod metadata;
+mod key_values;
 mod reader;
 
 use std::path::Path;
@@ -8,22 +8,22 @@ use std::path::Path;
 use scry_tensor::Shape;
 
 use self::reader::Reader;
+use super::metadata::Metadata;
 use super::source::Source;
 use super::stored_type::StoredType;
 use super::tensor_info::{Header, TensorInfo, check_overlaps};
-use super::value::Metadata;
 use crate::error::Result;
 
 /// The first bytes of a file.
 pub(super) const MAGIC: [u8; 4] = *b"GGUF";
 /// Most axes that a tensor has.
-const MOST_AXES: u32 = 4;
+const MAX_AXES: u32 = 4;
 /// The longest name of a tensor, in bytes.
 const LONGEST_NAME: u64 = 65_535;
 /// Bytes of the shortest description of a tensor.
-const LEAST_TENSOR: u64 = 24;
+const MIN_TENSOR_BYTES: u64 = 24;
 /// Bytes of the shortest pair of a key and a value.
-const LEAST_PAIR: u64 = 13;
+const MIN_PAIR_BYTES: u64 = 13;
 
 /// Numbers of types that were removed from GGUF.
 const REMOVED: [(u32, &str); 8] = [
@@ -50,13 +50,13 @@ pub(super) fn read_header(call: &'static str, path: &Path, source: &Source) -> R
     let tensors_at = reader.offset();
     let tensors = reader.u64("the number of tensors")?;
     let pairs = reader.u64("the number of metadata keys")?;
-    reader.check_count(tensors_at + 8, pairs, LEAST_PAIR, "metadata keys")?;
-    reader.check_count(tensors_at, tensors, LEAST_TENSOR, "tensors")?;
+    reader.check_count(tensors_at + 8, pairs, MIN_PAIR_BYTES, "metadata keys")?;
+    reader.check_count(tensors_at, tensors, MIN_TENSOR_BYTES, "tensors")?;
     let mut metadata = Metadata::new(path);
-    metadata::read(reader, pairs, &mut metadata)?;
+    key_values::read(reader, pairs, &mut metadata)?;
     check_split(reader, &metadata).map_err(|error| error.for_call(call))?;
     let alignment = alignment(reader, &metadata).map_err(|error| error.for_call(call))?;
-    reader.check_count(tensors_at, tensors, LEAST_TENSOR, "tensors")?;
+    reader.check_count(tensors_at, tensors, MIN_TENSOR_BYTES, "tensors")?;
     let described = (0..tensors).map(|_| tensor(reader)).collect::<Result<Vec<_>>>()?;
     let tensors = place(reader, described, alignment)?;
     Ok(Header { tensors, metadata })
@@ -114,8 +114,8 @@ fn tensor(reader: &mut Reader<'_>) -> Result<Described> {
     let what = format!("the description of `{name}`");
     let axes_at = reader.offset();
     let axes = reader.u32(&what)?;
-    if axes > MOST_AXES {
-        let problem = format!("the tensor has {axes} axes; the limit is {MOST_AXES}");
+    if axes > MAX_AXES {
+        let problem = format!("the tensor has {axes} axes; the limit is {MAX_AXES}");
         return Err(reader.error_at(axes_at, problem, DAMAGED).of_tensor(&name));
     }
     let sizes_at = reader.offset();

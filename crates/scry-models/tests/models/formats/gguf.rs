@@ -26,7 +26,7 @@ fn metadata_is_read() {
         metadata.require::<u32>("test.big").unwrap_err(),
         metadata.require::<&str>("test.layers").unwrap_err(),
     ];
-    assert_eq!(texts[0].kind(), ErrorKind::Names);
+    assert_eq!(texts[0].kind(), ErrorKind::Keys);
     assert_eq!(
         texts[1].to_string(),
         "Metadata::require (memory): `test.big` is 18446744073709551615 (type u64), but must be an \

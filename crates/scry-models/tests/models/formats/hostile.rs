@@ -136,10 +136,15 @@ fn the_undamaged_tokenizer_works() {
     let tokenizer = ok(Tokenizer::from_metadata(weights.metadata()));
     assert_eq!(ok(tokenizer.encode("a b<|end|>")), [1, 4, 0]);
     assert_eq!(ok(tokenizer.decode(&[1, 4, 0])), "a b");
-    assert!(tokenizer.is_end(0));
+    assert!(tokenizer.is_end_of_generation(0));
     let error = tokenizer.encode(&("a".to_owned() + &" ".repeat(1_200_000) + "b")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Tokenizer);
-    assert!(error.to_string().contains("1200000 blanks at byte 1 of the text"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("1200000 whitespace characters in a row, at byte 1 of the text,"),
+        "{error}"
+    );
 }
 
 #[test]

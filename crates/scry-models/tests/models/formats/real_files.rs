@@ -20,7 +20,7 @@ fn minilm_is_loaded() {
     let error = ok(ok(row).sub(ok(table.i(1000))));
     assert!(ok(ok(error.abs()).max(..)).item::<f32>().is_ok_and(|it| it < 1e-3));
     let error = dict.finish().unwrap_err();
-    assert_eq!((error.missing().len(), error.surplus().len()), (0, 100));
+    assert_eq!((error.missing().len(), error.unexpected().len()), (0, 100));
 }
 
 #[test]

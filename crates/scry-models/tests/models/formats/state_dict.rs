@@ -21,7 +21,7 @@ fn model() -> Weights {
 fn scopes_are_paths() {
     let gpu = ok(Device::open("cpu"));
     let weights = model();
-    let dict = weights.state_dict(&gpu).with_floats(DType::F16);
+    let dict = weights.state_dict(&gpu).with_float_dtype(DType::F16);
     let layers = dict.scope("layer");
     for n in 0..2 {
         let layer = layers.scope(&n.to_string());
@@ -47,7 +47,7 @@ fn ignored_paths_end_at_dots() {
     dict.ignore("layer.0");
     dict.ignore("layer.1.wei");
     let error = dict.finish().unwrap_err();
-    assert_eq!(error.surplus(), ["x", "h", "b", "q", "layer.1.weight", "layer.1.bias"]);
+    assert_eq!(error.unexpected(), ["x", "h", "b", "q", "layer.1.weight", "layer.1.bias"]);
 }
 
 #[test]
@@ -64,13 +64,14 @@ fn all_problems_are_in_one_error() {
     let error = dict.finish().unwrap_err();
     assert_eq!(
         (error.kind(), error.missing()),
-        (ErrorKind::Names, &["layer.0.scale".to_owned()][..])
+        (ErrorKind::Keys, &["layer.0.scale".to_owned()][..])
     );
     assert_eq!(
         error.to_string(),
         "StateDict::finish (memory): the tensors do not fit the model; missing (1): \
          `layer.0.scale`; shape mismatch (1): `layer.0.weight` has the shape [2, 2], but the model \
-         needs [4, 1]; surplus (5): `x`, `h`, `b`, `q`, `layer.0.bias`; help: use weights of this \
+         needs [4, 1]; unexpected (5): `x`, `h`, `b`, `q`, `layer.0.bias`; help: use weights of \
+         this \
          model, or call `StateDict::ignore` for tensors that it does not use"
     );
 }

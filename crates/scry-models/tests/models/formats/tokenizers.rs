@@ -28,10 +28,14 @@ fn smollm2_agrees_with_tokenizers() {
     let Some(path) = real_file(SMOLLM2) else { return };
     let tokenizer = ok(Tokenizer::from_metadata(ok(Weights::open(path)).metadata()));
     assert_eq!(
-        (tokenizer.vocab_size(), tokenizer.bos(), tokenizer.eos()),
+        (tokenizer.vocab_size(), tokenizer.bos_id(), tokenizer.eos_id()),
         (49152, Some(1), Some(2))
     );
-    assert!(tokenizer.is_end(2) && tokenizer.is_end(0) && !tokenizer.is_end(1));
+    assert!(
+        tokenizer.is_end_of_generation(2)
+            && tokenizer.is_end_of_generation(0)
+            && !tokenizer.is_end_of_generation(1)
+    );
     for case in cases("smollm2.json") {
         let text = case["text"].as_str().unwrap();
         let found = ok(tokenizer.encode(text));
@@ -67,7 +71,7 @@ fn minilm_agrees_with_transformers() {
     let Some(path) = real_file(MINILM) else { return };
     let tokenizer = ok(Tokenizer::from_file(path));
     assert_eq!(
-        (tokenizer.vocab_size(), tokenizer.pad(), tokenizer.unk()),
+        (tokenizer.vocab_size(), tokenizer.pad_id(), tokenizer.unk_id()),
         (30522, Some(0), Some(100))
     );
     assert!(tokenizer.chat_template().is_none());
@@ -78,11 +82,11 @@ fn minilm_agrees_with_transformers() {
         assert_eq!(ok(tokenizer.decode(&found)), case["decoded"].as_str().unwrap());
         assert_eq!(streamed(&tokenizer, &found), case["decoded"].as_str().unwrap());
     }
-    let short = EncodeOptions::new().max_len(5);
+    let short = EncodeOptions::new().max_length(5);
     assert_eq!(
         ok(tokenizer.encode_with("one two three four five", short)),
         [101, 2028, 2048, 2093, 102]
     );
-    let none = EncodeOptions::new().max_len(1);
+    let none = EncodeOptions::new().max_length(1);
     assert_eq!(tokenizer.encode_with("one", none).unwrap_err().kind(), ErrorKind::Value);
 }

@@ -1,6 +1,6 @@
 //! The metadata of GGUF files.
 
-use super::super::value::{Array, Metadata, Value};
+use super::super::metadata::{Array, Metadata, Value};
 use super::reader::Reader;
 use crate::error::Result;
 

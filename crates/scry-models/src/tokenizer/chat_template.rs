@@ -17,7 +17,7 @@ const NAME: &str = "chat template";
 /// Instructions after which a template is stopped. Those of models need a few for each message.
 const FUEL: u64 = 20_000_000;
 /// The most bytes of a text: of as many tokens as a model may have been trained for, 2^24.
-const MOST_TEXT: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// A message of a conversation.
 ///
@@ -183,12 +183,12 @@ impl ChatTemplate {
     }
 }
 
-/// The text of a conversation, of at most [`MOST_TEXT`] bytes.
+/// The text of a conversation, of at most [`MAX_TEXT_BYTES`] bytes.
 struct Text(Vec<u8>);
 
 impl io::Write for Text {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() > MOST_TEXT - self.0.len() {
+        if bytes.len() > MAX_TEXT_BYTES - self.0.len() {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.0.extend_from_slice(bytes);
@@ -287,7 +287,7 @@ fn failure(call: &'static str, error: &JinjaError) -> Error {
             format!("the chat template{line} rejects the conversation: {detail}")
         }
         JinjaKind::WriteFailure => {
-            format!("the chat template{line} writes more than {MOST_TEXT} bytes")
+            format!("the chat template{line} writes more than {MAX_TEXT_BYTES} bytes")
         }
         kind => format!("the chat template{line} fails: {kind}: {detail}"),
     };

@@ -266,14 +266,14 @@ impl Metadata {
     /// such key.
     ///
     /// # Errors
-    /// [`ErrorKind::Names`] if there is no such key; [`ErrorKind::DType`] if the value is of
+    /// [`ErrorKind::Keys`] if there is no such key; [`ErrorKind::DType`] if the value is of
     /// another type, or out of range.
     pub fn require<'m, T: FromValue<'m>>(&'m self, key: &str) -> Result<T> {
         const CALL: &str = "Metadata::require";
         self.find_for(CALL, key)?.ok_or_else(|| {
             let problem = format!("the metadata has no key `{key}` (expected: {})", T::WANTED);
             let help = "use a complete GGUF file: `scry model info` lists its keys";
-            Error::new(CALL, ErrorKind::Names, problem, help).in_file(&self.path)
+            Error::new(CALL, ErrorKind::Keys, problem, help).in_file(&self.path)
         })
     }
 
