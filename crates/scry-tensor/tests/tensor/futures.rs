@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
-use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
+use scry_gpu::testing::{self, Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError};
 use scry_tensor::{BoundPlan, DType, Graph, Plan, Result, Tensor, TensorBatch};
 
@@ -327,6 +327,19 @@ fn nothing_blocks_where_threads_must_not() {
         ok(ok(world.x.t()).contiguous());
         ok(world.plan.set_state("count", &ok(Tensor::ones([1], DType::F32, &gpu))));
         ok(world.plan.state("count"));
+    }
+}
+
+/// Memory of a result is used again: what failed before is no failure of the next result.
+#[test]
+fn failures_of_dropped_results_are_not_inherited() {
+    for count in [8, 1 << 20] {
+        let (gpu, _) = testing::reporting(testing::null_info(), &[0]);
+        let x = ok(Tensor::from_slice(&vec![1.0f32; count], [count], &gpu));
+        drop(ok(x.exp()));
+        gpu.release_finished().unwrap();
+        let y = ok(x.neg());
+        assert_eq!(ok(pollster::block_on(y.to_vec_async::<f32>())).len(), count);
     }
 }
 
