@@ -343,6 +343,27 @@ fn failures_of_dropped_results_are_not_inherited() {
     }
 }
 
+/// A run that was submitted during a read once changed the last elements that it returned.
+#[test]
+fn reads_do_not_mix_runs() {
+    // More bytes than a read has in flight.
+    const COUNT: usize = 13 << 20;
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let count = ok(g.state("count", [1]));
+    ok(count.write(.., &ok(count.read().add(1.0))));
+    let plan = ok(g.compile(&[ok(count.read().expand([COUNT]))]));
+    let bound = ok(plan.bind(&[]));
+    for run in [1.0, 3.0] {
+        ok(bound.run());
+        let mut read: Boxed<'_, _> = Box::pin(bound.outputs()[0].to_vec_async::<f32>());
+        let first = poll_times(&mut read, 1);
+        ok(bound.run());
+        let elements = first.or_else(|| poll_times(&mut read, usize::MAX));
+        assert!(ok(elements.expect("it is awaited")) == vec![run; COUNT]);
+    }
+}
+
 #[test]
 fn large_transfers_and_plans_wait_in_futures() {
     let gpu = open_with_faults("cpu", &FaultPlan::cannot_block()).unwrap();
