@@ -507,7 +507,7 @@ impl Shared {
         }
         if self.fusion != Fusion::None {
             rows::fuse(&mut grouped, limits);
-            epilogues::fuse(&mut grouped, limits);
+            epilogues::fuse(&mut grouped, limits, self.runtime.library());
             maps::fuse(&mut grouped, limits);
         }
         debug::print(Stage::Group, || debug::grouped(&grouped));
