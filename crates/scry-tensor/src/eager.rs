@@ -1,6 +1,6 @@
-//! The short path of eager operations on one or two tensors: a lookup of the kernel, which the first
-//! of each kind compiles, and its launch, without building the map. Others use the general path
-//! ([`Op::run`](crate::op::Op::run)), which also reports errors of shapes.
+//! The short path of eager operations on one or two tensors: a lookup of the kernel, which the
+//! first of each kind compiles, and its launch, without building the map. Others use the general
+//! path ([`Op::run`](crate::op::Op::run)), which also reports errors of shapes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! An upload leases slots of the staging ring only while it is polled: it copies a group of chunks,
 //! submits them, and awaits room for the next group. A download uses separate memory, because a
 //! future that is never polled again must not hold a slot that threads wait for. It reads what the
-//! memory contains at one point in the order of submissions, however long it takes.
+//! memory contains at one point in the order of submissions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

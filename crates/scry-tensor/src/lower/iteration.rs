@@ -94,8 +94,8 @@ impl Iteration {
     }
 }
 
-/// Calls `add` with each axis whose size is not 1, and whether one stride describes it together with
-/// the axis before it in every operand. `stride` returns the stride of an operand along an axis.
+/// Calls `add` with each axis whose size is not 1, and whether one stride describes it together
+/// with the axis before it in every operand. `stride` returns that of an operand along an axis.
 pub(crate) fn for_each_axis(
     sizes: &[usize],
     operands: usize,
