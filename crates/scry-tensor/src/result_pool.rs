@@ -4,6 +4,7 @@
 //!
 //! Only results whose words are all overwritten by the kernel that computes them are in memory of
 //! the pool, so that no earlier contents are visible, unless the launch failed or was cancelled.
+//! Failures of launches that wrote the earlier contents are not those of the new ones.
 
 use std::collections::VecDeque;
 
@@ -72,6 +73,7 @@ impl ResultPool {
                 self.small_total -= bytes;
             }
             if is_free {
+                oldest.forget_failures();
                 return Ok(oldest);
             }
         }
@@ -98,6 +100,7 @@ impl ResultPool {
         if let Some(found) = found
             && let Some(buffer) = self.large.remove(found)
         {
+            buffer.forget_failures();
             self.large.push_back(buffer.clone());
             return Ok(buffer);
         }
@@ -134,6 +137,8 @@ pub(crate) fn allocate(
 
 #[cfg(test)]
 mod tests {
+    use scry_gpu::{DType, testing};
+
     use super::*;
 
     #[test]
@@ -150,6 +155,33 @@ mod tests {
             let third = pool.take(&gpu, bytes).unwrap();
             assert_eq!(third.download_bytes().unwrap(), vec![1; bytes]);
             assert_eq!(second.download_bytes().unwrap(), vec![2; bytes]);
+        }
+    }
+
+    /// Reads of a result once reported the failure of a kernel whose result had been dropped.
+    #[test]
+    fn failures_of_earlier_results_are_forgotten() {
+        const FILL: &str = "
+            @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+            @compute @workgroup_size(64) fn fill(@builtin(global_invocation_id) id: vec3u) {
+                if id.x < arrayLength(&x) { x[id.x] = 1u; }
+            }";
+        for bytes in [64, 1 << 20] {
+            let (gpu, _) = testing::reporting(testing::null_info(), &[0]);
+            let fill = gpu.compile(FILL).unwrap();
+            let mut pool = ResultPool::default();
+            let mut filled = || {
+                let words = pool.take(&gpu, bytes).unwrap().view_as(DType::U32).unwrap();
+                gpu.run(&fill, &[&words], 64).unwrap();
+                words
+            };
+            drop(filled());
+            gpu.release_finished().unwrap();
+            let words = filled();
+            // A task, unlike the thread that submitted, depends on the memory only.
+            let read = pollster::block_on(words.download_bytes_async());
+            assert!(read.is_ok(), "{read:?}");
+            assert!(matches!(gpu.wait(), Err(GpuError::Kernel(_))));
         }
     }
 

@@ -13,7 +13,7 @@ use scry_gpu::{
 use scry_kernels::Kernels;
 
 use crate::dtype::DType;
-use crate::eager::{EagerKernel, EagerKernels, EagerKey};
+use crate::eager::{EagerClasses, EagerKernel, EagerKernels, EagerKey};
 use crate::expr::Map;
 use crate::graph::call_sites::CallSites;
 use crate::lower::{
@@ -149,11 +149,11 @@ impl Runtime {
         lock(&self.results).take(&self.device, bytes)
     }
 
-    /// Returns the kernel of a map of operands in row-major order; `None` if its parameters are
-    /// more than immediates hold.
+    /// Returns the kernel of a map of operands of classes; `None` if its parameters are more than
+    /// immediates hold.
     pub(crate) fn eager_kernel(
         &self,
-        key: EagerKey,
+        key: (EagerKey, EagerClasses),
         map: impl FnOnce() -> Map,
         operands: usize,
     ) -> Result<Option<Arc<EagerKernel>>> {
@@ -161,12 +161,16 @@ impl Runtime {
             return Ok(Some(found.clone()));
         }
         let map = map();
-        let count = 1 + operands + map.arguments as usize + usize::from(map.has_opaque());
+        let EagerClasses { rank, operands: accesses } = key.1;
+        let accesses = &accesses[..operands];
+        let strided = accesses.iter().filter(|access| **access == Access::Strided).count();
+        let walked = (1 + strided) * rank as usize + operands;
+        let count = 1 + walked + map.arguments as usize + usize::from(map.has_opaque());
         if map.operands.len() != operands || map.needs_axes() || count * 4 > self.max_immediates() {
             return Ok(None);
         }
         let has_opaque = map.has_opaque();
-        let classes = Classes { rank: 0, operands: vec![Access::Linear; operands] };
+        let classes = Classes { rank, operands: accesses.to_vec() };
         let kernel_key = KernelKey { map, classes, in_buffer: false, unroll: 1, in_place: None };
         let build = |key: &KernelKey| lower::build(key, count);
         let (kernel, _) = self.kernel(&self.kernels, kernel_key, build)?;

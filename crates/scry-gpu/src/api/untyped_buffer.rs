@@ -143,6 +143,24 @@ impl UntypedBuffer {
         self.bytes.is_shared()
     }
 
+    /// Stops reporting launches that wrote the memory and failed, in reads of it: for pools that
+    /// use the memory of a buffer that is not [shared](Self::is_shared) for other contents. Waits
+    /// of the thread that submitted such a launch still report it.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc_untyped(DType::F32, 4)?;
+    /// if !x.is_shared() {
+    ///     x.forget_failures(); // of what it was used for until now
+    ///     x.fill_zero()?;
+    /// }
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    pub fn forget_failures(&self) {
+        self.bytes.forget_failures();
+    }
+
     /// Returns the name that errors and tools show.
     ///
     /// ```

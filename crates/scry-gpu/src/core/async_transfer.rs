@@ -2,23 +2,25 @@
 //!
 //! An upload leases slots of the staging ring only while it is polled: it copies a group of chunks,
 //! submits them, and awaits room for the next group. A download uses separate memory, because a
-//! future that is never polled again must not hold a slot that threads wait for.
+//! future that is never polled again must not hold a slot that threads wait for. It reads what the
+//! memory contains at one point in the order of submissions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::api::error::{GpuError, Result};
+use crate::api::info::DeviceKind;
 use crate::core::command::Command;
 use crate::core::command_list::CommandList;
 use crate::core::completion::Completion;
 use crate::core::context::Context;
-use crate::core::handles::{MemoryKind, SubmissionIndex};
+use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
 use crate::core::readback_blocks::BLOCK_SIZE;
 use crate::core::staging::SLOT_SIZE;
 use crate::core::transfer::{self, MemoryRange, part};
 
-/// Maximum number of chunks of one download in flight.
+/// Maximum number of chunks in flight of a download that is copied on the device first.
 const MAX_CHUNKS_IN_FLIGHT: usize = 3;
 
 /// Maximum number of chunks that an upload copies without yielding to other tasks. Enough for
@@ -106,31 +108,84 @@ struct Chunk<'a> {
 }
 
 /// Copies device memory into `out`, after all work submitted before.
+///
+/// Work that is submitted before it completes does not change what it reads: one submission copies
+/// all bytes, either to the host or to other memory of the device, from which chunks follow.
 pub(crate) async fn download(
     context: &Arc<Context>,
     src: MemoryRange<'_>,
     out: &mut [u8],
 ) -> Result<()> {
+    // A software device and the host have the same memory: a copy of a copy is wasted.
+    let is_chunked = out.len() > BLOCK_SIZE && context.info.kind != DeviceKind::Software;
+    let size = out.len() as u64;
+    let copy = match is_chunked {
+        true => context.try_allocate(MemoryKind::Device, size, "copy to download").map(Some),
+        false => Ok(None),
+    };
+    match copy {
+        Ok(Some(copy)) => download_copy(context, src, &copy, out).await,
+        Ok(None) | Err(GpuError::OutOfMemory(_)) => download_at_once(context, src, out).await,
+        Err(error) => Err(error),
+    }
+}
+
+/// Downloads all bytes by one submission.
+async fn download_at_once(
+    context: &Arc<Context>,
+    src: MemoryRange<'_>,
+    out: &mut [u8],
+) -> Result<()> {
+    let mut list = CommandList { read_by_host: true, ..Default::default() };
+    let mut chunks = Vec::with_capacity(out.len().div_ceil(BLOCK_SIZE));
+    for (out, offset) in out.chunks_mut(BLOCK_SIZE).zip((0..).step_by(BLOCK_SIZE)) {
+        let memory = readback_memory(context, out.len()).await?;
+        push_copy(&mut list, part(src, offset, out.len()), &memory);
+        chunks.push((memory, out));
+    }
+    wait_for_room_in_flight(context).await?;
+    let submission = context.submit_now(list, false)?;
+    for (memory, out) in chunks {
+        receive(context, src.1.memory, Chunk { submission, memory, out }).await?;
+    }
+    Ok(())
+}
+
+/// Copies all bytes to `copy`, and downloads that in chunks, some of which are in flight at once.
+async fn download_copy(
+    context: &Arc<Context>,
+    src: MemoryRange<'_>,
+    copy: &Arc<Memory>,
+    out: &mut [u8],
+) -> Result<()> {
+    wait_for_room_in_flight(context).await?;
+    let mut list = CommandList::default();
+    push_copy(&mut list, src, copy);
+    context.submit_now(list, false)?;
     let mut in_flight: VecDeque<Chunk<'_>> = VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
     for (out, offset) in out.chunks_mut(BLOCK_SIZE).zip((0..).step_by(BLOCK_SIZE)) {
         if in_flight.len() == MAX_CHUNKS_IN_FLIGHT
             && let Some(chunk) = in_flight.pop_front()
         {
-            receive(context, src, chunk).await?;
+            receive(context, src.1.memory, chunk).await?;
         }
         let memory = readback_memory(context, out.len()).await?;
-        let dst = part((&memory, memory.whole()), 0, out.len()).1;
-        let (from, src) = part(src, offset, out.len());
         let mut list = CommandList { read_by_host: true, ..Default::default() };
-        list.push(Command::Copy { src, dst }, [from, &memory]);
+        push_copy(&mut list, part((copy, copy.whole()), offset, out.len()), &memory);
         wait_for_room_in_flight(context).await?;
         let submission = context.submit_now(list, false)?;
         in_flight.push_back(Chunk { submission, memory, out });
     }
     for chunk in in_flight {
-        receive(context, src, chunk).await?;
+        receive(context, src.1.memory, chunk).await?;
     }
     Ok(())
+}
+
+/// Appends a copy of a range to the start of other memory.
+fn push_copy(list: &mut CommandList, (from, src): MemoryRange<'_>, to: &Arc<Memory>) {
+    let dst = part((to, to.whole()), 0, src.size as usize).1;
+    list.push(Command::Copy { src, dst }, [from, to]);
 }
 
 /// Returns readback memory of at least `size` ≤ [`BLOCK_SIZE`] bytes.
@@ -144,10 +199,10 @@ async fn readback_memory(context: &Arc<Context>, size: usize) -> Result<Arc<Memo
     allocate(context, MemoryKind::Readback, size as u64, "download").await
 }
 
-/// Waits for a chunk and copies it into its part of the output.
-async fn receive(context: &Arc<Context>, src: MemoryRange<'_>, chunk: Chunk<'_>) -> Result<()> {
+/// Waits for a chunk of an allocation and copies it into its part of the output.
+async fn receive(context: &Arc<Context>, read: MemoryId, chunk: Chunk<'_>) -> Result<()> {
     let Chunk { submission, memory, out } = chunk;
-    Completion::for_reading(context, submission, src.1.memory).await?;
+    Completion::for_reading(context, submission, read).await?;
     transfer::read(context, &memory, out)?;
     context.staging.blocks.put(memory);
     Ok(())

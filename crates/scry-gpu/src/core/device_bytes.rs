@@ -39,6 +39,13 @@ impl DeviceBytes {
         is_shared
     }
 
+    /// Stops reporting the failures of finished work to readers of the memory.
+    pub(crate) fn forget_failures(&self) {
+        if let Some(memory) = &self.memory {
+            self.context.forget_failures(memory.id());
+        }
+    }
+
     /// Allocates `len` zeroed elements.
     pub(crate) fn allocate(
         context: &Arc<Context>,

@@ -202,6 +202,13 @@ impl Failures {
         submissions.into_iter().for_each(|it| remember(&mut failures, it, error.clone()));
     }
 
+    /// Stops reporting the failures so far to readers of an allocation: its contents are new.
+    pub(crate) fn forget(&self, memory: MemoryId) {
+        for failure in self.lock().iter_mut().filter(|it| it.written.contains(&memory)) {
+            failure.written = failure.written.iter().copied().filter(|it| *it != memory).collect();
+        }
+    }
+
     /// Returns the failure that a wait for `submission` reports, if there is one: that of the
     /// submission itself, otherwise the first before it. `last` is the latest submission.
     ///
@@ -361,6 +368,18 @@ mod tests {
             Some("3"),
             "a wait for that submission"
         );
+    }
+
+    #[test]
+    fn new_contents_have_no_failures() {
+        let [written, other] = memories();
+        let failures = failures(&[3], false, written);
+        let read = |memory| reported(&failures, 5, FailureScope::Reader(Some(memory)), 9);
+        failures.forget(other);
+        assert_eq!(read(written).as_deref(), Some("3"));
+        failures.forget(written);
+        assert_eq!(read(written), None);
+        assert_eq!(reported(&failures, 3, THIS_THREAD, 9).as_deref(), Some("3"), "its own wait");
     }
 
     #[test]

@@ -372,6 +372,11 @@ impl SubmissionQueue {
         self.failures.add(submissions, error);
     }
 
+    /// Stops reporting the failures of finished work to readers of an allocation.
+    pub(crate) fn forget_failures(&self, memory: MemoryId) {
+        self.failures.forget(memory);
+    }
+
     /// Returns the latest submission, if there is one.
     pub(super) fn last_submission(&self) -> Option<SubmissionIndex> {
         self.lock().last

@@ -1,9 +1,10 @@
 //! Tests of uploads, writes, downloads and compilation as futures.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use scry_gpu::testing::{self, Fault};
+use scry_gpu::testing::{self, Fault, FaultPlan};
 use scry_gpu::{Device, DeviceInfo, GpuError};
 use scry_test_support::devices;
 
@@ -80,6 +81,47 @@ fn downloads_wait_for_earlier_work() {
                 task.await.unwrap();
             }
         });
+    }
+}
+
+/// Work that was submitted while a download was in flight once changed its last chunks.
+#[test]
+fn downloads_do_not_see_later_work() {
+    const LEN: usize = (49 << 20) + 3;
+    let _lock = lock_process();
+    let (null, _) = testing::observed(testing::null_info());
+    for gpu in devices().into_iter().chain([null]) {
+        let x = gpu.alloc::<u8>(LEN).unwrap();
+        x.fill(1).unwrap();
+        let waker = Arc::new(CountingWaker::default());
+        let mut read = Box::pin(x.download_async());
+        let first = poll_once(read.as_mut(), &waker);
+        x.fill(2).unwrap();
+        let bytes = match first {
+            Poll::Ready(bytes) => bytes,
+            Poll::Pending => pollster::block_on(read),
+        };
+        assert!(bytes.unwrap() == vec![1; LEN], "{}", gpu.name());
+        assert!(x.download().unwrap() == vec![2; LEN]);
+    }
+}
+
+/// A download that lacks memory for a copy on the device is one submission.
+#[test]
+fn large_downloads_need_no_memory_of_the_device() {
+    let _lock = lock_process();
+    let plan = FaultPlan::new(Fault::OutOfMemory, NEVER);
+    let (gpu, log) = testing::reporting_with_faults(testing::null_info(), &[], &plan);
+    let x = gpu.upload(&vec![7u8; LARGE]).unwrap();
+    gpu.wait().unwrap();
+    for (fails, copies) in [(false, 4), (true, 3)] {
+        let _ = log.take();
+        if fails {
+            plan.fail_after(0);
+        }
+        let bytes = pollster::block_on(x.download_async()).unwrap();
+        assert!(bytes == vec![7; LARGE]);
+        assert_eq!(log.take().copies, copies);
     }
 }
 

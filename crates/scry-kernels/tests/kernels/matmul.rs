@@ -2,7 +2,7 @@
 
 use scry_gpu::Binding;
 use scry_kernels::{Activation, Epilogue, Gemm, Kernels, Layout, MatrixLayout, PtxType};
-use scry_test_support::succeed;
+use scry_test_support::{on_each_device, succeed};
 
 use crate::for_each_float;
 use crate::support::{Float, assert_close, each_variant, poisoned, random, supported, type_name};
@@ -137,6 +137,46 @@ fn gemm_of_any_layout_matches_reference() {
                     return;
                 }
             }
+        }
+    });
+}
+
+/// Products, and others that compute the same with strides that have no effect, such as those of a
+/// tensor's batch of one, or as a batch of their rows.
+fn equal_products() -> Vec<(Gemm, Gemm)> {
+    let mut cases = Vec::new();
+    for [m, n, k] in [[37, 70, 19], [1, 64, 40], [64, 1, 24], [68, 36, 1]] {
+        let plain = Gemm::new(m, n, k, PtxType::F32);
+        let mut other = plain;
+        (other.a.stride, other.b.stride, other.out.stride) = (0, 7, 0);
+        if m == 1 {
+            (other.a.ld, other.out.ld) = (0, n + 9);
+        }
+        if k == 1 {
+            other.b.ld = 2;
+        }
+        cases.push((plain, other));
+        let mut batch = plain;
+        (batch.batch, batch.b.stride) = (3, 0);
+        cases.push((Gemm::new(3 * m, n, k, PtxType::F32), batch));
+    }
+    cases
+}
+
+#[test]
+fn strides_without_effect_allow_all_variants() {
+    let cases = equal_products();
+    each_variant("gemm", |kernels, what| {
+        for (plain, other) in &cases {
+            let is_supported = check_gemm(kernels, what, plain);
+            assert_eq!(check_gemm(kernels, what, other), is_supported, "{what}, {other:?}");
+        }
+    });
+    on_each_device(|gpu| {
+        let kernels = succeed(Kernels::new(gpu));
+        let variant = |gemm| succeed(kernels.explain_gemm(gemm)).variant();
+        for (plain, other) in &cases {
+            assert_eq!(variant(other), variant(plain), "{other:?}");
         }
     });
 }

@@ -154,8 +154,9 @@ impl BoundPlan {
     /// Returns the outputs, in the order of [`Graph::compile`](crate::Graph::compile). Their
     /// elements are those of the latest run, and zero before the first: operations on them compute
     /// with the elements at that time. Clones and views, such as [`Tensor::reshape`], share the
-    /// memory, so that the next run overwrites their elements, too: await an unfinished
-    /// [`Tensor::to_vec_async`] before it.
+    /// memory, so that the next run overwrites their elements, too. An unfinished
+    /// [`Tensor::to_vec_async`] has the elements of one run: await it before the next run if they
+    /// must be those of the run before.
     ///
     /// ```
     /// use scry_tensor::{Device, Graph, Tensor};

@@ -84,8 +84,9 @@ impl Graph {
     ///
     /// # Errors
     /// [`ErrorKind::Graph`] if there is no output, one of another graph, or a named dimension that
-    /// no input of the outputs has; [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`] if the device does
-    /// not support an operation, which the error names.
+    /// no input of the outputs has; [`ErrorKind::Value`] for an unknown value of the environment
+    /// variable `SCRY_FUSE`; [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`] if the device does not
+    /// support an operation, which the error names.
     #[track_caller]
     pub fn compile(&self, outputs: &[Tensor]) -> Result<Plan> {
         now(self.compiled(Call::new("Graph::compile"), outputs, None)?.ready(Waiting::Blocking))
@@ -114,7 +115,7 @@ impl Graph {
             });
         }
         let graph = Reachable::new(&nodes, &ids);
-        let fusion = nodes.fusion.unwrap_or_else(Fusion::from_environment);
+        let fusion = nodes.fusion.map_or_else(|| Fusion::from_environment(call), Ok)?;
         drop(nodes);
         graph.check_dimensions(call)?;
         let inputs = graph.inputs.iter().map(|it| (it.name.as_str(), &*it.sizes));
@@ -500,7 +501,7 @@ impl Shared {
         }
         if self.fusion != Fusion::None {
             rows::fuse(&mut grouped, limits);
-            epilogues::fuse(&mut grouped, limits);
+            epilogues::fuse(&mut grouped, limits, self.runtime.library());
             prologues::fuse(&mut grouped, limits);
             maps::fuse(&mut grouped, limits);
         }

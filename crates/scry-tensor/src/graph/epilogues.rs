@@ -1,12 +1,15 @@
 //! Fuses the maps after products into them, where the kernel library has an epilogue for what they
 //! compute: a factor, a bias of one element for each column, a residual, and an activation.
 //!
+//! Variants of the kernel library without epilogues are preferred to slower ones with them: a fused
+//! product would save the transfers of its result, but be slower itself.
+//!
 //! Library kernels compute epilogues with the sums before these are rounded for storage, and some
 //! functions by approximate instructions. Their results differ from those of separate kernels
 //! within the bounds of [`Fusion::Full`].
 
 use scry_gpu::kir::{BinaryOp, Type};
-use scry_kernels::Activation;
+use scry_kernels::{Activation, Kernels};
 
 use super::Fusion;
 use super::group::Limits;
@@ -22,14 +25,14 @@ use crate::shape::Layout;
 const MAX_TERMS: usize = 3;
 
 /// Replaces products and the maps after them by products with epilogues.
-pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits) {
+pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits, library: &Kernels) {
     if limits.fusion != Fusion::Full {
         return;
     }
     let mut fused = vec![false; grouped.kernels.len()];
     for position in 0..grouped.kernels.len() {
         let Some(product) = product_before(grouped, position, &fused) else { continue };
-        match epilogue(grouped, product, position, limits) {
+        match epilogue(grouped, product, position, (limits, library)) {
             Ok(kernel) => {
                 grouped.kernels[position] = kernel;
                 fused[product] = true;
@@ -68,7 +71,7 @@ fn epilogue(
     grouped: &Grouped,
     product: usize,
     position: usize,
-    limits: Limits,
+    (limits, library): (Limits, &Kernels),
 ) -> Result<Kernel, &'static str> {
     let (first, last) = (&grouped.kernels[product], &grouped.kernels[position]);
     let (
@@ -134,6 +137,9 @@ fn epilogue(
         check_residual(*residual, &read, bias.as_ref().map(|(bias, _)| *bias))?;
     }
     (new.has_bias, new.has_residual) = (bias.is_some(), residual.is_some());
+    if !new.keeps_variant(library, [&factors[0].1, &factors[1].1], dtype) {
+        return Err("the kernel library has a faster variant for the product alone");
+    }
     let mut operands = factors.clone();
     operands.extend([bias, residual].into_iter().flatten().map(|(it, layout)| (it, layout, dtype)));
     let work = Work::Library { library: Library::FusedProduct(new), operands, flops: *flops };

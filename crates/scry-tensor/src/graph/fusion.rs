@@ -1,5 +1,7 @@
 //! How far a graph fuses operations.
 
+use crate::error::{Call, ErrorKind, Result};
+
 /// How far [`Graph::compile`](crate::Graph::compile) fuses operations.
 ///
 /// ```
@@ -32,13 +34,49 @@ pub enum Fusion {
     Full,
 }
 
+/// The environment variable with the choice of all graphs that make none.
+const VARIABLE: &str = "SCRY_FUSE";
+
 impl Fusion {
-    /// Returns the choice of the environment variable `SCRY_FUSE`: `0`, `exact`, or any other.
-    pub(super) fn from_environment() -> Self {
-        match std::env::var_os("SCRY_FUSE") {
-            Some(value) if value == "0" => Self::None,
-            Some(value) if value == "exact" => Self::Exact,
-            _ => Self::Full,
+    /// Returns the choice of the environment variable `SCRY_FUSE`.
+    pub(super) fn from_environment(call: Call) -> Result<Self> {
+        let value = std::env::var_os(VARIABLE).unwrap_or_default();
+        Self::named(call, &value.to_string_lossy())
+    }
+
+    /// Returns the choice that a value of `SCRY_FUSE` names.
+    fn named(call: Call, value: &str) -> Result<Self> {
+        match value {
+            "" | "1" => Ok(Self::Full),
+            "0" => Ok(Self::None),
+            "exact" => Ok(Self::Exact),
+            _ => Err(call.error(
+                ErrorKind::Value,
+                format!("the environment variable {VARIABLE} is `{value}`, not 0, exact or 1"),
+                "set it to 0 (a kernel for each operation), exact (only where results keep their \
+                 bits) or 1 (all), or unset it",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_choices_are_errors() {
+        let named = |value| Fusion::named(Call::new("Graph::compile"), value);
+        for (value, wanted) in
+            [("", Fusion::Full), ("1", Fusion::Full), ("0", Fusion::None), ("exact", Fusion::Exact)]
+        {
+            assert_eq!(named(value).unwrap(), wanted);
+        }
+        for value in ["2", "off", "Exact", "0 "] {
+            let error = named(value).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Value);
+            let text = error.to_string();
+            assert!(text.contains(&format!("SCRY_FUSE is `{value}`, not 0, exact or 1")), "{text}");
         }
     }
 }

@@ -329,7 +329,8 @@ impl Graph {
 
     /// Sets how far plans fuse operations that are compiled from now on. By default it is
     /// [`Fusion::Full`], unless the environment variable `SCRY_FUSE` is `0` ([`Fusion::None`]) or
-    /// `exact` ([`Fusion::Exact`]).
+    /// `exact` ([`Fusion::Exact`]); values other than these and `1` are errors of
+    /// [`compile`](Self::compile).
     ///
     /// ```
     /// use scry_tensor::{Device, Fusion, Graph};

@@ -94,26 +94,40 @@ impl Iteration {
     }
 }
 
+/// Calls `add` with each axis whose size is not 1, and whether one stride describes it together
+/// with the axis before it in every operand. `stride` returns that of an operand along an axis.
+pub(crate) fn for_each_axis(
+    sizes: &[usize],
+    operands: usize,
+    stride: impl Fn(usize, usize) -> i64,
+    mut add: impl FnMut(usize, bool),
+) {
+    let mut last: Option<usize> = None;
+    for (axis, size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
+        let continues =
+            |last| (0..operands).all(|n| stride(n, last) == stride(n, axis) * *size as i64);
+        add(axis, last.is_some_and(continues));
+        last = Some(axis);
+    }
+}
+
 /// Merges adjacent axes where one stride describes both in every operand, and drops axes of size 1.
 pub(crate) fn merge_axes(sizes: &[usize], operands: &[Layout]) -> (Vec<usize>, Vec<Layout>) {
     let mut merged: Vec<usize> = Vec::new();
     let mut strides: Vec<Vec<i64>> = vec![Vec::new(); operands.len()];
-    for (axis, size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
-        let continues = |(layout, strides): (&Layout, &Vec<i64>)| {
-            strides.last() == Some(&(layout.strides[axis] * *size as i64))
-        };
-        let can_merge = !merged.is_empty() && operands.iter().zip(&strides).all(continues);
-        match merged.last_mut().filter(|_| can_merge) {
-            Some(last) => *last *= size,
-            None => merged.push(*size),
+    let stride = |n: usize, axis: usize| operands[n].strides[axis];
+    for_each_axis(sizes, operands.len(), stride, |axis, merges| {
+        match merged.last_mut().filter(|_| merges) {
+            Some(last) => *last *= sizes[axis],
+            None => merged.push(sizes[axis]),
         }
         for (layout, strides) in operands.iter().zip(&mut strides) {
-            if can_merge {
+            if merges {
                 strides.pop();
             }
             strides.push(layout.strides[axis]);
         }
-    }
+    });
     let with_strides = |(layout, strides): (&Layout, Vec<i64>)| Layout {
         shape: merged.clone().into(),
         strides,

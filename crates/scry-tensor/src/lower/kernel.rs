@@ -144,8 +144,11 @@ impl Lowering<'_> {
         let mut rest = index;
         let mut coordinates = vec![index; sizes.len()];
         for axis in (1..sizes.len()).rev() {
-            coordinates[axis] = self.b.binary(BinaryOp::Rem, rest, sizes[axis]);
-            rest = self.b.binary(BinaryOp::Div, rest, sizes[axis]);
+            // A division is slower than all else of a small map: the remainder needs no other.
+            let quotient = self.b.binary(BinaryOp::Div, rest, sizes[axis]);
+            let whole = self.b.binary(BinaryOp::Mul, quotient, sizes[axis]);
+            coordinates[axis] = self.b.binary(BinaryOp::Sub, rest, whole);
+            rest = quotient;
         }
         if let Some(first) = coordinates.first_mut() {
             *first = rest;

@@ -17,7 +17,7 @@ mod row_kernel;
 mod rows;
 mod steps;
 
-pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED, merge_axes};
+pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED, for_each_axis, merge_axes};
 pub(crate) use kernel::build;
 pub(crate) use maps::{MapsKey, PartLaunch, StoreKind, build_maps};
 pub(crate) use row_kernel::build_rows;

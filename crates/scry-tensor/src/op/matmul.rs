@@ -1,7 +1,9 @@
 //! Products of matrices: shapes, and the layouts that the kernel library reads.
 
 use scry_gpu::UntypedBuffer;
-use scry_kernels::{Activation, Epilogue, Gemm, Layout as MatrixOrder, MatrixLayout, PtxType};
+use scry_kernels::{
+    Activation, Epilogue, Gemm, Kernels, Layout as MatrixOrder, MatrixLayout, PtxType,
+};
 
 use super::rule::{Bound, Number, Rule, Trivial, count};
 use super::view::View;
@@ -62,6 +64,30 @@ pub(crate) struct FusedProduct {
 }
 
 impl FusedProduct {
+    /// Returns whether the kernel library computes the product, of operands with the views of the
+    /// product, by the same variant as without the epilogue.
+    pub(crate) fn keeps_variant(
+        &self,
+        library: &Kernels,
+        [a, b]: [&Layout; 2],
+        dtype: DType,
+    ) -> bool {
+        let Some(gemm) = Product::new(a, b, dtype).gemm else { return true };
+        let fused = Gemm { epilogue: self.epilogue(), ..gemm };
+        let variant = |gemm| library.explain_gemm(gemm).ok().map(|it| it.variant());
+        variant(&fused) == variant(&gemm)
+    }
+
+    /// Returns the epilogue in the kernel library's terms.
+    fn epilogue(&self) -> Epilogue {
+        Epilogue {
+            alpha: self.factor.get(),
+            beta: if self.has_residual { 1.0 } else { 0.0 },
+            bias: self.has_bias,
+            activation: self.activation,
+        }
+    }
+
     /// Returns the position of the residual among the operands.
     pub(crate) fn residual(&self) -> Option<usize> {
         self.has_residual.then_some(2 + usize::from(self.has_bias))
@@ -85,13 +111,7 @@ impl Rule for FusedProduct {
     ) -> scry_gpu::Result<scry_kernels::Op> {
         let [(a, layout, dtype), (b, other, _)] = [operands[0], operands[1]];
         let mut product = Product::new(layout, other, dtype);
-        let epilogue = Epilogue {
-            alpha: self.factor.get(),
-            beta: if self.has_residual { 1.0 } else { 0.0 },
-            bias: self.has_bias,
-            activation: self.activation,
-        };
-        product.gemm.iter_mut().for_each(|gemm| gemm.epilogue = epilogue);
+        product.gemm.iter_mut().for_each(|gemm| gemm.epilogue = self.epilogue());
         let bias = self.has_bias.then(|| (operands[2].0, operands[2].1.offset as usize));
         product.prepare(runtime, [a, b], bias, result)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
-use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
+use scry_gpu::testing::{self, Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError};
 use scry_tensor::{BoundPlan, DType, Graph, Plan, Result, Tensor, TensorBatch};
 
@@ -327,6 +327,40 @@ fn nothing_blocks_where_threads_must_not() {
         ok(ok(world.x.t()).contiguous());
         ok(world.plan.set_state("count", &ok(Tensor::ones([1], DType::F32, &gpu))));
         ok(world.plan.state("count"));
+    }
+}
+
+/// Memory of a result is used again: what failed before is no failure of the next result.
+#[test]
+fn failures_of_dropped_results_are_not_inherited() {
+    for count in [8, 1 << 20] {
+        let (gpu, _) = testing::reporting(testing::null_info(), &[0]);
+        let x = ok(Tensor::from_slice(&vec![1.0f32; count], [count], &gpu));
+        drop(ok(x.exp()));
+        gpu.release_finished().unwrap();
+        let y = ok(x.neg());
+        assert_eq!(ok(pollster::block_on(y.to_vec_async::<f32>())).len(), count);
+    }
+}
+
+/// A run that was submitted during a read once changed the last elements that it returned.
+#[test]
+fn reads_do_not_mix_runs() {
+    // More bytes than a read has in flight.
+    const COUNT: usize = 13 << 20;
+    let gpu = cpu();
+    let g = ok(Graph::new(&gpu));
+    let count = ok(g.state("count", [1]));
+    ok(count.write(.., &ok(count.read().add(1.0))));
+    let plan = ok(g.compile(&[ok(count.read().expand([COUNT]))]));
+    let bound = ok(plan.bind(&[]));
+    for run in [1.0, 3.0] {
+        ok(bound.run());
+        let mut read: Boxed<'_, _> = Box::pin(bound.outputs()[0].to_vec_async::<f32>());
+        let first = poll_times(&mut read, 1);
+        ok(bound.run());
+        let elements = first.or_else(|| poll_times(&mut read, usize::MAX));
+        assert!(ok(elements.expect("it is awaited")) == vec![run; COUNT]);
     }
 }
 

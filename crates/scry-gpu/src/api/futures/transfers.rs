@@ -59,7 +59,8 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Async form of [`Buffer::download`]: reads all elements, after all work submitted before the
-    /// future is first polled.
+    /// future is first polled. It returns the elements of one point in the order of submissions. On
+    /// a GPU, more than 16 MiB are copied on the device first, if there is memory for it.
     ///
     /// ```
     /// use scry_gpu::Device;

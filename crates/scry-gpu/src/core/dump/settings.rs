@@ -85,7 +85,7 @@ impl Settings {
                 None => unknown.push(format!("`{word}`")),
             }
         }
-        let names = Stage::ALL.map(Stage::name).join(", ");
+        let names = [&Stage::ALL.map(Stage::name)[..], &GRAPH_STAGES].concat().join(", ");
         let problem = match unknown.as_slice() {
             [] if settings.stages.is_empty() && !kernels.is_empty() && !has_graph_stage => {
                 "no stage is named".to_owned()
@@ -95,8 +95,8 @@ impl Settings {
             _ => format!("unknown stages {}", unknown.join(", ")),
         };
         let help = format!(
-            "write stages ({names}), and after `:` names of kernels, unless \
-             all are meant: kir,ptx:saxpy"
+            "write stages ({names}), and after `:` names of kernels, unless all are meant: \
+             kir,ptx:saxpy"
         );
         (settings, Some(format!("{STAGES}={value}: {problem}; help: {help}")))
     }
@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(
             warning.unwrap(),
             "SCRY_DEBUG=kri,kir:saxpy: unknown stage `kri`; help: write stages (kir, passes, \
-             spirv, ptx, wgsl), and after `:` names of kernels, unless all are meant: \
-             kir,ptx:saxpy"
+             spirv, ptx, wgsl, graph, simplify, group, plan), and after `:` names of kernels, \
+             unless all are meant: kir,ptx:saxpy"
         );
         let (settings, warning) = Settings::parse("1,true");
         assert!(!settings.is_enabled());

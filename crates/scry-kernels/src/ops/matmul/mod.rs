@@ -8,10 +8,11 @@ pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayo
 
 use crate::call::Call;
 use crate::elements::{self, FLOATS};
+use crate::explanation::Explanation;
 use crate::kernels::Kernels;
 use crate::native;
 use crate::op::Op;
-use crate::operation::{Operation, Preparation, Variant, VariantInfo};
+use crate::operation::{self, Operation, Preparation, Variant, VariantInfo};
 use crate::ptx;
 use crate::wgsl::{Immediates, WgslLaunch};
 
@@ -19,6 +20,9 @@ use crate::wgsl::{Immediates, WgslLaunch};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Product {
     function: &'static str,
+    /// The sizes of the call.
+    sizes: Vec<(&'static str, u64)>,
+    /// The product, with normalised strides.
     gemm: Gemm,
     /// The buffers that it binds.
     arguments: Vec<NativeBinding>,
@@ -106,8 +110,67 @@ impl Kernels {
             ptx::plan_error(self.device().info(), &call, error)
         })?;
         let arguments = native::bindings(&declared);
-        self.op(Product { function, gemm, arguments }, buffers)
+        self.op(Product::new(function, gemm, arguments), buffers)
     }
+
+    /// Returns which variant computes a product, and why, without preparing it.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::{Gemm, Kernels, PtxType};
+    ///
+    /// let kernels = Kernels::new(&Device::open("cpu")?)?;
+    /// let explanation = kernels.explain_gemm(&Gemm::new(64, 64, 64, PtxType::F32))?;
+    /// assert_eq!(explanation.variant(), "cpu");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device supports no variant
+    /// for the types and the sizes.
+    pub fn explain_gemm(&self, gemm: &Gemm) -> Result<Explanation> {
+        let product = Product::new("Kernels::explain_gemm", *gemm, Vec::new());
+        operation::choose(&product, self).map(|(_, explanation)| explanation)
+    }
+}
+
+/// Returns the same product with the strides that variants for packed matrices look for. Those of
+/// axes of length 1 have no effect: they become those of matrices without gaps. A batch that
+/// multiplies one `b` by matrices whose rows follow one another is one product of all rows.
+fn normalised(gemm: Gemm) -> Gemm {
+    let mut gemm = with_joined_rows(gemm).unwrap_or(gemm);
+    let Gemm { m, n, k, batch, .. } = gemm;
+    for (layout, rows, columns) in [(&mut gemm.a, m, k), (&mut gemm.b, k, n), (&mut gemm.out, m, n)]
+    {
+        let (line, lines) = layout.lines(rows, columns);
+        if lines == 1 {
+            layout.ld = line;
+        }
+        if batch == 1 {
+            layout.stride = layout.ld.saturating_mul(lines);
+        }
+    }
+    gemm
+}
+
+/// Returns a batch that multiplies one `b` as one product, if the rows of all its elements follow
+/// one another at one distance.
+fn with_joined_rows(gemm: Gemm) -> Option<Gemm> {
+    let Gemm { m, n, k, batch, a, b, out, .. } = gemm;
+    if batch < 2 || m == 0 || b.stride != 0 {
+        return None;
+    }
+    let joined = |layout: MatrixLayout, columns: u64| {
+        let ld = if m == 1 { layout.stride } else { layout.ld };
+        let is_joined = layout.order == Layout::RowMajor
+            && ld >= columns
+            && ld.checked_mul(m) == Some(layout.stride);
+        is_joined.then_some(MatrixLayout { ld, ..layout })
+    };
+    let (a, out, m) = (joined(a, k)?, joined(out, n)?, m.checked_mul(batch)?);
+    let joined = Gemm { m, batch: 1, a, out, ..gemm };
+    // The number of rows is limited.
+    joined.buffers().is_ok().then_some(joined)
 }
 
 /// Returns the sizes for errors. A batch of one is not mentioned.
@@ -123,7 +186,7 @@ impl Operation for Product {
     }
 
     fn sizes(&self) -> Vec<(&'static str, u64)> {
-        sizes(&self.gemm)
+        self.sizes.clone()
     }
 
     fn arguments(&self) -> Vec<NativeBinding> {
@@ -190,6 +253,11 @@ impl Operation for Product {
 }
 
 impl Product {
+    /// Creates the operation of a call, whose buffers are `arguments`.
+    fn new(function: &'static str, gemm: Gemm, arguments: Vec<NativeBinding>) -> Self {
+        Self { function, sizes: sizes(&gemm), gemm: normalised(gemm), arguments }
+    }
+
     /// Returns why cuBLAS cannot compute it; `None` if it can, provided that the library is there.
     fn cublas_obstacle(&self, kernels: &Kernels) -> Option<String> {
         let Gemm { m, n, k, element, .. } = self.gemm;

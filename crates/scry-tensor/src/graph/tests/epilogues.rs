@@ -1,6 +1,10 @@
 //! Maps that are fused into the products before them.
 
-use crate::{DType, Device, Fusion, Graph, PlanReport, Result, Tensor};
+use scry_gpu::testing;
+use scry_kernels::{Gemm, Kernels, PtxType};
+use scry_test_support::devices;
+
+use crate::{DType, Device, Draw, Fusion, Graph, PlanReport, Result, Tensor};
 
 /// Inputs of the graphs: matrices, a bias, and a residual that is computed.
 struct Inputs {
@@ -103,6 +107,45 @@ fn fused_relu_keeps_nan() {
     let out = plan.run(&[("a", &a), ("b", &b)]).unwrap()[0].to_vec::<f32>().unwrap();
     assert!(out[0].is_nan() && out[1].is_nan(), "{out:?}");
     assert_eq!(out[2..], [0.0, 1.0]);
+}
+
+/// Kernels for packed matrices have no epilogues.
+#[test]
+fn faster_variants_are_not_given_up() {
+    let (gpu, _) = testing::observed(testing::null_info());
+    let report = |function: fn(&Tensor, &Tensor) -> Result<Tensor>| {
+        let g = Graph::new(&gpu).unwrap();
+        let (x, w) = (g.input("x", [64, 32]).unwrap(), g.input("w", [32, 32]).unwrap());
+        g.compile(&[function(&x, &w).unwrap().relu().unwrap()]).unwrap().explain().unwrap()
+    };
+    let found = report(|x, w| x.matmul(w));
+    assert_eq!((found.kernels.len(), &*found.kernels[0].variant), (2, "wgsl-packed"), "{found}");
+    let reason = "the kernel library has a faster variant for the product alone";
+    assert!(found.kernels[0].stored.ends_with(reason), "{found}");
+    let found = report(|x, w| x.linear(w, None));
+    assert_eq!((found.kernels.len(), &*found.kernels[0].variant), (1, "wgsl"), "{found}");
+}
+
+/// A batch of one, or of matrices that are all multiplied by one, once had other variants.
+#[test]
+fn products_have_variants_of_direct_calls() {
+    let (null, _) = testing::observed(testing::null_info());
+    for gpu in devices().into_iter().chain([null]) {
+        let kernels = Kernels::new(&gpu).unwrap();
+        let mut random = Draw(7);
+        for rank in (2..=4).cycle().take(12) {
+            let sizes: Vec<usize> = (0..rank).map(|_| random.from_to(1, 40)).collect();
+            let (k, n) = (sizes[rank - 1], random.from_to(1, 200));
+            let g = Graph::new(&gpu).unwrap();
+            let (x, w) = (g.input("x", sizes.clone()).unwrap(), g.input("w", [k, n]).unwrap());
+            let plan = g.compile(&[x.matmul(&w).unwrap()]).unwrap();
+            let m: usize = sizes[..rank - 1].iter().product();
+            let [m, n, k] = [m, n, k].map(|size| size as u64);
+            let wanted = kernels.explain_gemm(&Gemm::new(m, n, k, PtxType::F32)).unwrap();
+            let report = plan.explain().unwrap();
+            assert_eq!(report.kernels[0].variant, wanted.variant(), "{sizes:?} {report}");
+        }
+    }
 }
 
 /// Returns why the product is not fused.

@@ -109,6 +109,18 @@ fn unfused_plans_compute_bits_of_operations() {
 }
 
 #[test]
+fn unknown_fusion_is_an_error() {
+    let program = std::env::current_exe().expect("the path of this test");
+    let mut command = std::process::Command::new(&program);
+    let test = "graphs::plans::chain_for_child_process";
+    command.env("SCRY_FUSE", "off").args([test, "--exact", "--ignored", "--nocapture"]);
+    let output = command.output().expect("the test starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let wanted = "the environment variable SCRY_FUSE is `off`, not 0, exact or 1; help: set it to";
+    assert!(!output.status.success() && text.contains(wanted), "{text}");
+}
+
+#[test]
 #[ignore = "run by another test"]
 fn chain_for_child_process() {
     let gpu = cpu();

@@ -1,6 +1,6 @@
 //! Tests of the sizes that runs choose.
 
-use scry_tensor::{DType, ErrorKind, Graph, Tensor};
+use scry_tensor::{DType, ErrorKind, Graph, Metric, Tensor};
 
 use crate::support::{cpu, ok};
 
@@ -114,7 +114,7 @@ fn huge_results_are_too_large() {
 fn sizes_of_runs_are_not_broadcast() {
     let gpu = cpu();
     type Operation = fn(&Tensor, &Tensor) -> scry_tensor::Result<Tensor>;
-    let cases: [(&str, DType, Operation); 6] = [
+    let cases: [(&str, DType, Operation); 13] = [
         ("dot", DType::I32, |a, b| a.i((.., 0))?.dot(&b.i((.., 0))?)),
         ("einsum", DType::I32, |a, b| a.einsum("ij,ij->ij", b)),
         ("cross_entropy", DType::F32, |a, b| a.cross_entropy(&b.i((.., 0))?.cast(DType::U32)?)),
@@ -126,6 +126,15 @@ fn sizes_of_runs_are_not_broadcast() {
             a.transpose(0, 1)?.layer_norm(None, Some(&b.i((.., 0))?), 1.0)
         }),
         ("linear", DType::F32, |a, b| b.linear(a, Some(&b.i((.., 0))?))),
+        ("einsum", DType::F32, |a, b| a.einsum("ij,ij->i", b)),
+        ("einsum", DType::F32, |a, b| a.einsum("ij,ij->j", b)),
+        ("matmul", DType::F32, |a, b| a.t()?.matmul(b)),
+        ("rms_norm", DType::F32, |a, b| a.t()?.rms_norm(Some(&b.i((.., 0))?), 1.0)),
+        ("stack", DType::I32, |a, b| Tensor::stack(&[a, b], 0)),
+        ("pairwise_distances", DType::F32, |a, b| {
+            a.t()?.pairwise_distances(&b.t()?, Metric::Manhattan)
+        }),
+        ("index_add", DType::F32, |a, b| a.index_add(0, &b.i((.., 0))?.cast(DType::U32)?, a)),
     ];
     for (name, dtype, operation) in cases {
         for (largest, others) in [(2, 2), (4, 4), (2, 1), (1, 2)] {
