@@ -81,7 +81,8 @@ struct Suite {
 impl Suite {
     fn build(root: &Path) -> Result<Self> {
         let mut cargo = repo::cargo(root);
-        cargo.args(["test", "-p", "scry-gpu", "--features", "mutation"]);
+        // As `cargo test --workspace` builds it: the tests of scry-ir enable the feature.
+        cargo.args(["test", "--workspace", "--features", "scry-ir/mutation"]);
         cargo.args(["--test", "conformance", "--no-run"]);
         cargo.arg("--message-format=json-render-diagnostics");
         let built = artifact::parse(&repo::output(&mut cargo)?, root)?;

@@ -1,11 +1,11 @@
 //! `cargo xtask wasm`: builds scry-web for WebAssembly and runs the conformance suite in Node.js.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::web::module::{Build, Loader, TARGET, TESTED, bindgen};
+use crate::web::module::{Build, Loader, TARGET, TESTED, bindgen, target_folder};
 use crate::{repo, targets};
 
 /// Builds the module, with instructions of SIMD128 unless `simd` is false, and runs its tests.
@@ -45,6 +45,14 @@ fn has_node() -> bool {
 
 /// Returns the number of cases of the conformance suite on the CPU device of this machine.
 pub(crate) fn native_cases(root: &Path) -> Result<String> {
-    let line = "run -q -p scry-conformance --example count";
-    Ok(repo::output(repo::cargo(root).args(line.split(' ')))?.trim().to_owned())
+    Ok(repo::output(&mut Command::new(native_example(root, "count")?))?.trim().to_owned())
+}
+
+/// Builds an example for this machine; returns its file. `cargo test --workspace` builds the same,
+/// with the same features.
+pub(crate) fn native_example(root: &Path, name: &str) -> Result<PathBuf> {
+    let line = ["build", "-q", "--workspace", "--example", name];
+    repo::run(repo::cargo(root).args(line))?;
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    Ok(target_folder(root)?.join("debug/examples").join(file))
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use self::module::{Build, Loader, TARGET, bindgen, target_folder};
 use self::server::Server;
-use crate::{repo, targets};
+use crate::{repo, targets, wasm};
 
 /// The port of the pages, if it is free.
 const PORT: u16 = 8765;
@@ -132,11 +132,8 @@ impl Browser {
 
     /// Runs the tests on the pages.
     fn test(&self, root: &Path, site: PathBuf) -> Result<()> {
-        let cases = crate::wasm::native_cases(root)?;
-        let line = "build -q -p scry-web --example native_job";
-        repo::run(repo::cargo(root).args(line.split(' ')))?;
-        let name = format!("native_job{}", std::env::consts::EXE_SUFFIX);
-        let native_job = target_folder(root)?.join("debug/examples").join(name);
+        let cases = wasm::native_cases(root)?;
+        let native_job = wasm::native_example(root, "native_job")?;
         let server = Server::bind(0)?;
         let address = server.address()?;
         let served = site.clone();

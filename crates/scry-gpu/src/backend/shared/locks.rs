@@ -7,6 +7,17 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Locks, even if poisoned; `None` if another thread has the lock.
+#[cfg(wgpu)]
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    use std::sync::TryLockError::{Poisoned, WouldBlock};
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(Poisoned(error)) => Some(error.into_inner()),
+        Err(WouldBlock) => None,
+    }
+}
+
 /// Locks for reading, even if poisoned.
 pub(crate) fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     table.read().unwrap_or_else(PoisonError::into_inner)

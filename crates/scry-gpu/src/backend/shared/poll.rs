@@ -34,7 +34,7 @@ impl Wait {
     }
 
     /// Returns the remaining time; `None` after the timeout.
-    #[cfg(vulkan)]
+    #[cfg(any(vulkan, wgpu))]
     pub(crate) fn remaining(&self) -> Option<Duration> {
         self.remaining_after(self.elapsed())
     }

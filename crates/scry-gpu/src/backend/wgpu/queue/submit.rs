@@ -19,6 +19,10 @@ use crate::backend::shared::poll::Wait;
 use crate::backend::shared::timers::Timers;
 use crate::backend::wgpu::device::Gpu;
 
+/// Maximum duration of a blocking call of wgpu, for which other threads may be unable to free
+/// memory.
+const MAX_BLOCK: Duration = Duration::from_millis(2);
+
 /// The queue of a device.
 pub(in crate::backend::wgpu) struct Queue {
     timeline: Timeline,
@@ -103,13 +107,13 @@ impl Queue {
     /// Submits a command buffer to wgpu, and observes its completion.
     fn execute(&self, number: u64, encoded: Encoded) -> Result<()> {
         let (gpu, shared) = (&self.gpu, &self.timeline.shared);
-        gpu.call("Queue::submit", || gpu.queue.submit([encoded.commands]))?;
-        for mapping in encoded.mappings {
-            mapping.start(gpu, &self.pool, shared, number);
-        }
-        let done = shared.clone();
-        gpu.queue.on_submitted_work_done(move || done.finish_part(number));
-        Ok(())
+        self.timeline.submit(encoded.commands, || {
+            for mapping in encoded.mappings {
+                mapping.start(gpu, &self.pool, shared, number);
+            }
+            let done = shared.clone();
+            gpu.queue.on_submitted_work_done(move || done.finish_part(number));
+        })
     }
 
     /// Returns whether earlier submissions are unfinished, after executing what was deferred.
@@ -144,9 +148,9 @@ impl Queue {
         Ok(reached)
     }
 
-    /// Waits until a submission is done; false after `timeout`. Polls: a blocking call of wgpu
-    /// keeps other threads from submitting, and wgpu 30 panics if another thread submits or polls
-    /// while the call times out.
+    /// Waits until a submission is done; false after `timeout`. Polls GPUs: on Metal, a blocking
+    /// call of wgpu polls less often. Software devices need the processor that polls would use:
+    /// one thread blocks in wgpu, and others sleep until its call has processed their work.
     pub(in crate::backend::wgpu) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
         if self.timeline.last_seen() >= number {
             return Ok(true);
@@ -156,7 +160,14 @@ impl Queue {
             if self.poll()? >= number {
                 return Ok(true);
             }
-            if timeout.is_zero() || !wait.get_or_insert_with(|| Wait::new(timeout)).pause() {
+            let wait = wait.get_or_insert_with(|| Wait::new(timeout));
+            let Some(remaining) = wait.remaining() else { return Ok(false) };
+            if self.defers && self.timeline.block(remaining.min(MAX_BLOCK))? {
+                self.execute_deferred(&mut lock(&self.state))?;
+                if self.timeline.last_seen() >= number {
+                    return Ok(true);
+                }
+            } else if !wait.pause() {
                 return Ok(false);
             }
         }

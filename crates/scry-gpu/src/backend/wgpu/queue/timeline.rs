@@ -4,16 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
+use std::time::Duration;
 
-use wgpu::PollType;
+use wgpu::{CommandBuffer, PollError, PollType, SubmissionIndex};
 
 use crate::api::error::Result;
-use crate::backend::shared::locks::lock;
+use crate::backend::shared::locks::{lock, try_lock};
 use crate::backend::wgpu::device::Gpu;
 
 /// The progress of a device.
 pub(super) struct Timeline {
     pub(super) shared: Arc<Shared>,
+    /// The last submission to wgpu. Locked during each call of wgpu that submits, or that processes
+    /// finished work: wgpu 30 panics if another thread's call processes the work that a blocking
+    /// call waits for while that times out.
+    submitted: Mutex<Option<SubmissionIndex>>,
     gpu: Arc<Gpu>,
 }
 
@@ -75,7 +80,7 @@ impl Shared {
 
 impl Timeline {
     pub(super) fn new(gpu: &Arc<Gpu>) -> Self {
-        Self { shared: Arc::default(), gpu: Arc::clone(gpu) }
+        Self { shared: Arc::default(), submitted: Mutex::default(), gpu: Arc::clone(gpu) }
     }
 
     /// Returns the number of the last submission that is known to be done.
@@ -83,14 +88,41 @@ impl Timeline {
         self.shared.reached.load(Ordering::Acquire)
     }
 
-    /// Calls the callbacks of work that is done; returns the last finished submission.
+    /// Submits a command buffer to wgpu, and runs `then` before any of its callbacks.
+    pub(super) fn submit(&self, commands: CommandBuffer, then: impl FnOnce()) -> Result<()> {
+        let mut submitted = lock(&self.submitted);
+        let submit = || self.gpu.queue.submit([commands]);
+        *submitted = Some(self.gpu.call("Queue::submit", submit)?);
+        then();
+        Ok(())
+    }
+
+    /// Calls the callbacks of work that is done, unless another thread does; returns the last
+    /// finished submission.
     pub(super) fn poll(&self) -> Result<u64> {
         self.gpu.check_alive()?;
-        if let Err(error) = self.gpu.device.poll(PollType::Poll) {
-            return Err(self.gpu.mark_lost(format!("Device::poll failed: {error}")));
+        if let Some(_submitted) = try_lock(&self.submitted) {
+            self.process(PollType::Poll)?;
         }
         let reached = self.last_seen();
         self.gpu.check_alive()?;
         Ok(reached)
+    }
+
+    /// Blocks until the work that was submitted to wgpu is done, for at most `timeout`, and calls
+    /// its callbacks. Returns false, at once, if another thread is in such a call.
+    pub(super) fn block(&self, timeout: Duration) -> Result<bool> {
+        let Some(submitted) = try_lock(&self.submitted) else { return Ok(false) };
+        let submission_index = submitted.clone();
+        self.process(PollType::Wait { submission_index, timeout: Some(timeout) })?;
+        Ok(true)
+    }
+
+    /// Lets wgpu process finished work; the caller has the lock of `submitted`.
+    fn process(&self, poll: PollType) -> Result<()> {
+        match self.gpu.device.poll(poll) {
+            Ok(_) | Err(PollError::Timeout) => Ok(()),
+            Err(error) => Err(self.gpu.mark_lost(format!("Device::poll failed: {error}"))),
+        }
     }
 }

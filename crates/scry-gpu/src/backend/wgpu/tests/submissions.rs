@@ -1,5 +1,7 @@
 //! Tests of submissions that all GPU drivers run.
 
+use std::time::Duration;
+
 use super::*;
 
 macro_rules! driver_tests {
@@ -34,6 +36,29 @@ fn dropping_a_busy_driver_waits() {
 fn abandoned_driver_rejects_work() {
     let Some(driver) = driver() else { return };
     bodies::abandoned_driver_rejects_work(Box::new(driver));
+}
+
+/// Waits that time out, of which most do, while other threads submit, poll and finish work.
+#[test]
+fn waits_time_out_while_others_submit() {
+    const ROUNDS: u32 = 200;
+    let Some(driver) = driver() else { return };
+    let driver = &driver;
+    let kernel = driver.compile_source(bodies::INCREMENT, GridSource::Native);
+    let increment_repeatedly = || {
+        let data = range(driver.upload(&[0; 16]), 64);
+        let steps = [dispatch(kernel, &[(data, true)], [1; 3])];
+        for _ in 0..ROUNDS {
+            let submission = driver.submit(Work::Once(&steps), false).unwrap();
+            while !driver.wait(submission, Duration::from_micros(20)).unwrap() {}
+        }
+        assert_eq!(driver.words(data), [ROUNDS; 16]);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(increment_repeatedly);
+        }
+    });
 }
 
 #[test]
