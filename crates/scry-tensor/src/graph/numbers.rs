@@ -49,7 +49,7 @@ impl Plan {
     /// let plan = g.compile(&[(x.log()? + 1.0)?])?;
     /// let data = Tensor::new([1.0f32, 2.0, -4.0], &gpu)?;
     /// let error = plan.run_checked(&[("x", &data)]).unwrap_err();
-    /// assert_eq!(error.op(), "Tensor::log");
+    /// assert_eq!(error.function(), "Tensor::log");
     /// let text = "the result is NaN at index [2] of [3]; its operands there: -4";
     /// assert!(error.to_string().contains(text), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())

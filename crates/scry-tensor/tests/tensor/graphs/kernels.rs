@@ -92,5 +92,5 @@ fn bad_kernels_are_errors() {
     let integers = [([4].into(), DType::I32), ([2].into(), DType::U32)];
     let parts = ok(g.kernel(SPLIT, &[&x], &integers));
     let error = g.compile(&parts).unwrap_err();
-    assert_eq!((error.kind(), error.op()), (ErrorKind::Gpu, "Graph::kernel"));
+    assert_eq!((error.kind(), error.function()), (ErrorKind::Gpu, "Graph::kernel"));
 }

@@ -112,7 +112,7 @@ fn errors_before_recording_have_scope() {
         ("kernel", g.kernel("", &[], &[]).unwrap_err()),
     ];
     for (method, error) in errors {
-        assert!(error.op().ends_with(method), "{error}");
+        assert!(error.function().ends_with(method), "{error}");
         assert_eq!(error.scope(), "encoder.layer.3.attention", "{error}");
     }
 }
