@@ -108,8 +108,8 @@ impl Tensor {
         sizes.iter().map(part).collect()
     }
 
-    /// Returns the tensor with coordinates before and after those of each axis, where all elements
-    /// have a value, as NumPy's `pad`.
+    /// Returns the tensor with constant padding, as NumPy's `pad`: `widths` has the numbers of
+    /// elements before and after each axis, which are `value`.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -138,7 +138,7 @@ impl Tensor {
         apply(call, Op::Join(join), &[self])
     }
 
-    /// Returns a view with the order of the coordinates of axes reversed.
+    /// Returns a view with the elements along axes in reverse order, as NumPy's `flip`.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -163,8 +163,8 @@ impl Tensor {
         self.view(call, View::Index(parts.collect()))
     }
 
-    /// Returns the tensor with all coordinates of an axis moved by `shift`; those that leave at one
-    /// end enter at the other, as NumPy's `roll`.
+    /// Returns the tensor shifted by `shift` along an axis; elements that leave at one end enter at
+    /// the other, as NumPy's `roll`.
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Tensor};

@@ -10,8 +10,9 @@ use crate::tensor::{Tensor, apply};
 
 /// Selections.
 impl Tensor {
-    /// Returns the coordinates of an axis that a vector of `i32` or `u32` lists, as PyTorch's
-    /// `index_select`. Negative ones count from the end; one out of range selects zero.
+    /// Returns the slices along an axis that a vector of indices, of `i32` or `u32`, selects, as
+    /// PyTorch's `index_select` and NumPy's `take`. Negative indices count from the end; one out of
+    /// range selects zeros.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -45,9 +46,9 @@ impl Tensor {
     }
 
     /// Returns the elements along an axis at indices that have as many axes: element `[i, j, …]` of
-    /// the result is the one at `indices[i, j, …]` along the axis, and at the same other
-    /// coordinates, as PyTorch's `gather` and NumPy's `take_along_axis`. Negative indices count
-    /// from the end; one out of range selects zero.
+    /// the result is the one at `indices[i, j, …]` along the axis, and at the same indices along
+    /// the others, as PyTorch's `gather` and NumPy's `take_along_axis`. Negative indices count from
+    /// the end; one out of range selects zero.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
