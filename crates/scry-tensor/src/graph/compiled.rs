@@ -435,15 +435,15 @@ impl Plan {
     /// let g = Graph::new(&gpu)?;
     /// let x = g.input("x", (g.dim("length", 2..=100),))?;
     /// let plan = g.compile(&[(x.exp()? + 1.0)?])?;
-    /// let compiled = plan.compiles();
+    /// let compiled = plan.compiled_kernels();
     /// for length in 2..9 {
     ///     plan.run(&[("x", &Tensor::zeros([length], DType::F32, &gpu)?.add(0.0)?)])?;
     /// }
-    /// assert_eq!(plan.compiles(), compiled);
+    /// assert_eq!(plan.compiled_kernels(), compiled);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn compiles(&self) -> u64 {
+    pub fn compiled_kernels(&self) -> u64 {
         self.shared.compiles.load(Ordering::Relaxed)
     }
 
