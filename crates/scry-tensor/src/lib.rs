@@ -30,7 +30,7 @@ pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{
-    BoundPlan, Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope,
+    BoundPlan, Dim, DimShape, Fusion, Graph, KernelReport, LargeResult, Plan, PlanReport, Scope,
     State,
 };
 #[doc(hidden)]

@@ -20,7 +20,7 @@
 //! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
 //! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
-//! | `numbers` | finds the first NaN, and magnitudes near the largest `f16` |
+//! | `numerics` | finds the first NaN, and magnitudes near the largest `f16` |
 //! | `reference`, `row_reference` | computes the recorded operations, one by one |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
@@ -43,7 +43,7 @@ mod launches;
 mod maps;
 mod materialise;
 pub(crate) mod node;
-mod numbers;
+mod numerics;
 mod packing;
 mod pieces;
 mod plan;
@@ -74,7 +74,7 @@ use self::dim::{NamedDim, Size};
 pub use self::explain::{KernelReport, PlanReport};
 pub use self::fusion::Fusion;
 use self::node::{Content, Input, Nodes, Recorder};
-pub use self::numbers::Magnitude;
+pub use self::numerics::LargeResult;
 pub use self::state::State;
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};

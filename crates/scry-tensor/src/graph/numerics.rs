@@ -22,7 +22,7 @@ const LARGEST_F16: f64 = 65504.0;
 /// An operation whose results come near the largest `f16`: see [`Plan::audit_f16`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Magnitude {
+pub struct LargeResult {
     /// The function that recorded it, such as `Tensor::add`.
     pub op: &'static str,
     /// The line that recorded it.
@@ -101,7 +101,7 @@ impl Plan {
     /// # Errors
     /// As [`Plan::run`].
     #[track_caller]
-    pub fn audit_f16(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Magnitude>> {
+    pub fn audit_f16(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<LargeResult>> {
         let call = Call::new("Plan::audit_f16");
         now(self.audit_f16_by(call, &self.inputs(call, inputs)?, Waiting::Blocking))
     }
@@ -112,14 +112,14 @@ impl Plan {
         call: Call,
         inputs: &[Arc<Stored>],
         waiting: Waiting,
-    ) -> Result<Vec<Magnitude>> {
+    ) -> Result<Vec<LargeResult>> {
         let (graph, values) = self.computed(call, inputs, waiting).await?;
         let mut found = Vec::new();
         for (node, value) in graph.nodes.iter().zip(&values) {
             let Some(elements) = value.floats(call, waiting).await? else { continue };
             let largest = elements.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
             if largest >= LARGEST_F16 / 2.0 {
-                found.push(Magnitude {
+                found.push(LargeResult {
                     op: node.call.op,
                     line: format!("{}:{}", node.call.at.file(), node.call.at.line()),
                     scope: node.scope.to_string(),
