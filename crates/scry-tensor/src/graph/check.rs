@@ -180,7 +180,7 @@ fn grouped_results(
     buffers: impl Iterator<Item = UntypedBuffer>,
 ) -> Vec<Vec<UntypedBuffer>> {
     match &kernel.work {
-        Work::User { .. } => vec![buffers.collect()],
+        Work::Custom { .. } => vec![buffers.collect()],
         _ => buffers.map(|buffer| vec![buffer]).collect(),
     }
 }
@@ -375,7 +375,7 @@ mod tests {
         let inputs = plan.inputs(call, &given).unwrap();
         let sizes = plan.sizes(call, &inputs).unwrap();
         let (graph, mut grouped) = plan.shared().group(&sizes).unwrap();
-        if let Work::User { operands, .. } = &mut grouped.kernels[0].work {
+        if let Work::Custom { operands, .. } = &mut grouped.kernels[0].work {
             operands.swap(0, 1);
         }
         let specialised = plan.shared().plan((graph, grouped)).unwrap();

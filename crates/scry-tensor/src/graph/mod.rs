@@ -18,7 +18,7 @@
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
-//! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
+//! | `custom_kernel`, `state`, `regions` | custom kernels; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
 //! | `numerics` | finds the first NaN, and magnitudes near the largest `f16` |
 //! | `reference`, `row_reference` | computes the recorded operations, one by one |
@@ -29,6 +29,7 @@ mod bound_plan;
 pub(crate) mod call_sites;
 mod check;
 mod compiled;
+mod custom_kernel;
 mod debug;
 pub(crate) mod dim;
 mod effects;
@@ -59,7 +60,6 @@ mod simplify;
 mod state;
 #[cfg(test)]
 mod tests;
-mod user;
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -11,7 +11,7 @@ use scry_gpu::{Batch, Device, Recording, UntypedBuffer};
 use super::bound::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
 use super::launches::{
-    Initial, Prepared, Target, named, prepare_maps, prepare_rows, prepare_user, row_buffers,
+    Initial, Prepared, Target, named, prepare_custom, prepare_maps, prepare_rows, row_buffers,
 };
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
@@ -245,9 +245,9 @@ impl Specialised {
                 let ops = library.prepare_shards(node.call, target.runtime, &operands, to);
                 return ops.map(|ops| named_shards(initial, ops)).map_err(in_scope);
             }
-            Work::User { .. } => {
+            Work::Custom { .. } => {
                 check()?;
-                prepare_user(kernel, &buffer)
+                prepare_custom(kernel, &buffer)
             }
             Work::Write { new, region, dtype } => {
                 let from = buffer(*new).unwrap_or(result);

@@ -17,14 +17,14 @@ use crate::shape::Layout;
 use crate::stored::{Stored, stored_word};
 use crate::waiting::Waiting;
 
-/// The outputs of kernels of the program, by their nodes.
+/// The outputs of custom kernels, by their nodes.
 pub(super) type Outputs = HashMap<NodeId, Vec<Stored>>;
 
 /// Values of nodes as a plan computes them, with which the nodes after them continue.
 pub(super) type Replaced = HashMap<NodeId, Stored>;
 
 impl Plan {
-    /// Computes all nodes one by one, and all outputs of kernels of the program. Reductions that
+    /// Computes all nodes one by one, and all outputs of custom kernels. Reductions that
     /// row kernels compute have the order of these. Other nodes continue with the values in
     /// `replaced`, which become those that are computed.
     pub(super) async fn one_by_one(
@@ -137,7 +137,7 @@ fn written(call: Call, write: &Write, sources: &[&Stored]) -> Result<Stored> {
     Ok(Stored { buffer, ..state.clone() })
 }
 
-/// Runs a kernel of the program.
+/// Runs a custom kernel.
 fn outputs(
     call: Call,
     runtime: &Arc<Runtime>,

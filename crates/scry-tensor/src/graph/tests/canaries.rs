@@ -1,4 +1,4 @@
-//! Hostile kernels of the program in plans: whatever they write out of bounds, no other tensor and
+//! Hostile custom kernels in plans: whatever they write out of bounds, no other tensor and
 //! no byte between tensors changes.
 
 use scry_gpu::{Batch, Device, UntypedBuffer};
