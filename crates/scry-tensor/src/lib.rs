@@ -25,7 +25,7 @@ mod stored;
 mod tensor;
 mod waiting;
 
-pub use batch::{Handle, TensorBatch};
+pub use batch::{BatchHandle, TensorBatch};
 pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
