@@ -15,7 +15,7 @@ use super::launches::Target;
 use super::maps;
 use super::plan;
 use super::record::{Observer, Specialised};
-use super::rows;
+use super::row_fusion;
 use super::simplify;
 use super::state::states;
 use super::{Fusion, Graph};
@@ -505,7 +505,7 @@ impl Shared {
             grouped.fold_constants();
         }
         if self.fusion != Fusion::None {
-            rows::fuse(&mut grouped, limits);
+            row_fusion::fuse(&mut grouped, limits);
             epilogues::fuse(&mut grouped, limits);
             maps::fuse(&mut grouped, limits);
         }

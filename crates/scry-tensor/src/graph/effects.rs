@@ -6,7 +6,7 @@ use super::group::Grouping;
 use super::grouped::{BufferId, Kernel, Origin, Work};
 use super::node::{NodeId, Write};
 use super::reason::Reason;
-use super::regions;
+use super::state_regions;
 use crate::error::Result;
 use crate::op::{View, packed_bytes};
 use crate::shape::Layout;
@@ -95,7 +95,7 @@ impl Grouping<'_> {
         let new = self.packed(new, value, Vec::new(), node.call.op);
         let work = match write {
             Write::Region(parts) => {
-                let region = regions::region(node.call, parts, &node.shape)?;
+                let region = state_regions::region(node.call, parts, &node.shape)?;
                 Work::Write { new, region, dtype: node.dtype }
             }
             Write::Rows => {

@@ -8,7 +8,7 @@
 //! | `simplify` | rewrites nodes, by one table of rules |
 //! | `group`, `effects`, `pieces` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
-//! | `rows` | fuses kernels that reduce rows with those around them |
+//! | `row_fusion` | fuses kernels that reduce rows with those around them |
 //! | `epilogues` | fuses maps into the products before them |
 //! | `maps` | merges small maps, and writes of states, into one kernel |
 //! | `fusion` | `Fusion`: how far operations are fused |
@@ -18,7 +18,7 @@
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
-//! | `custom_kernel`, `state`, `regions` | custom kernels; states, and what writes change |
+//! | `custom_kernel`, `state`, `state_regions` | custom kernels; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
 //! | `numerics` | finds the first NaN, and magnitudes near the largest `f16` |
 //! | `reference`, `row_reference` | computes the recorded operations, one by one |
@@ -52,12 +52,12 @@ mod reason;
 mod record;
 mod recorded;
 mod reference;
-mod regions;
+mod row_fusion;
 mod row_reference;
-mod rows;
 mod sharded;
 mod simplify;
 mod state;
+mod state_regions;
 #[cfg(test)]
 mod tests;
 

@@ -15,8 +15,8 @@ use super::launches::{
 };
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
-use super::regions;
 use super::sharded::{check_sizes, last_node, named_shards, prepare_row_shards};
+use super::state_regions;
 use crate::error::{Call, Error, Result};
 use crate::runtime::MapLaunch;
 use crate::shape::Layout;
@@ -251,7 +251,7 @@ impl Specialised {
             }
             Work::Write { new, region, dtype } => {
                 let from = buffer(*new).unwrap_or(result);
-                let copies = regions::copies(region, dtype.size(), from, result);
+                let copies = state_regions::copies(region, dtype.size(), from, result);
                 copies.map(|copies| (Prepared::Copies(copies), Some("copies".to_owned())))
             }
             Work::WriteRows { new, indices, dtype, index_dtype, count } => {
@@ -264,7 +264,7 @@ impl Specialised {
                 let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
                 let (dtype, indices_dtype) = (*dtype, *index_dtype);
                 check()?;
-                let rows = regions::Rows { new, indices, dtype, indices_dtype };
+                let rows = state_regions::Rows { new, indices, dtype, indices_dtype };
                 rows.prepare(target.runtime, result, sizes).map(|op| named(Initial::Any, op))
             }
         };

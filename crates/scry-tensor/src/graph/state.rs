@@ -8,7 +8,7 @@ use super::Graph;
 use super::bound::Reachable;
 use super::compiled::Plan;
 use super::node::{Content, NodeId, Nodes, Recorder, StateInfo, Write};
-use super::regions::{MAX_RANGES, ranges, region};
+use super::state_regions::{MAX_RANGES, ranges, region};
 use crate::dtype::{DType, ELEMENTS, INTEGERS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::op::View;

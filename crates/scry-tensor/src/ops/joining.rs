@@ -1,4 +1,4 @@
-//! Joining, splitting and moving.
+//! Joining, splitting, padding, reversing and shifting.
 
 use super::reference::{Array, Case};
 use super::{Apply, KernelSource, Operation};

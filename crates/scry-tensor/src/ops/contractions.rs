@@ -1,5 +1,4 @@
-//! Products that are no plain product of matrices: linear layers, einsum, inner products,
-//! distances.
+//! Contractions: linear layers, inner products, einsum, distances.
 
 use super::reference::{Array, Case, Draw};
 use super::{Apply, Binary, KernelSource, Operation};
