@@ -26,7 +26,7 @@ use crate::stored::Stored;
 pub(crate) struct Limits {
     /// How far nodes are fused.
     pub(crate) fusion: Fusion,
-    /// Whether the device is the processor.
+    /// Whether the device is the CPU device.
     pub(crate) is_cpu: bool,
     /// Alignment of bindings in bytes.
     pub(crate) alignment: u64,

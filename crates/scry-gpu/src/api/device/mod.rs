@@ -26,7 +26,7 @@ use crate::core::driver::Driver;
 use crate::core::encode;
 use crate::core::logging;
 
-/// A compute device: a GPU, a software Vulkan driver, or the host's processor.
+/// A compute device: a GPU, a software Vulkan driver, or the CPU of the host.
 ///
 /// Cheap to clone; clones are the same device. May be used from any number of threads at once.
 #[derive(Clone)]
@@ -37,8 +37,8 @@ pub struct Device {
 impl Device {
     /// Opens the first working device in order of preference (see [`Device::list`]), or the one
     /// that the environment variable `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU
-    /// this is the processor, unless the feature `cpu` is off, and one warning is logged. Browsers
-    /// list GPUs asynchronously only: there this call finds the processor, and
+    /// this is the CPU device, unless the feature `cpu` is off, and one warning is logged. Browsers
+    /// list GPUs asynchronously only: there this call finds the CPU device, and
     /// [`Device::auto_async`] a GPU.
     ///
     /// ```
