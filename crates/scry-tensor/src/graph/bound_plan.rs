@@ -6,7 +6,7 @@ use std::sync::Arc;
 use scry_gpu::Device;
 
 use super::compiled::Plan;
-use super::record::BoundRun;
+use super::specialised::BoundRun;
 use crate::error::{Call, Result};
 use crate::stored::Stored;
 use crate::tensor::Tensor;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use scry_gpu::{Batch, Device, UntypedBuffer};
 
-use super::bound::{BoundGraph, Sizes};
+use super::bound_graph::{BoundGraph, Sizes};
 use super::compiled::{Plan, Shared};
 use super::grouped::{Kernel, Work};
-use super::record::Specialised;
 use super::reference::{Replaced, viewed};
 use super::row_reference;
+use super::specialised::Specialised;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Call, Error, ErrorKind, Result};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scry_gpu::{BackendKind, Batch, Device, UntypedBuffer};
 
-use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
+use super::bound_graph::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
 use super::epilogues;
 use super::group::{self, Limits};
@@ -14,9 +14,9 @@ use super::grouped::Grouped;
 use super::launches::Target;
 use super::maps;
 use super::plan;
-use super::record::{Observer, Specialised};
 use super::row_fusion;
 use super::simplify;
+use super::specialised::{Observer, Specialised};
 use super::state::states;
 use super::{Fusion, Graph};
 use crate::error::{Call, ErrorKind, Result};

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::bound::BoundGraph;
+use super::bound_graph::BoundGraph;
 use super::grouped::{Grouped, Origin, Work};
 use super::node::Content;
 use super::plan::{MemoryPlan, Slot};

@@ -1,6 +1,6 @@
 //! Grouping of custom kernels, and of states.
 
-use super::bound::BoundNode;
+use super::bound_graph::BoundNode;
 use super::fused::{Fused, Value};
 use super::group::Grouping;
 use super::grouped::{BufferId, Kernel, Origin, Work};

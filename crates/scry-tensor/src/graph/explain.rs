@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::compiled::Plan;
 use super::debug;
 use super::grouped::{Kernel, Origin, Part, Work};
-use super::record::Specialised;
+use super::specialised::Specialised;
 use crate::error::Result;
 
 /// What a plan does: its kernels in order, and its memory. `Display` prints it as a table.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::Fusion;
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::fused::{self, Fused, Value};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Viewed, Work};
 use super::materialise;

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `node` | records nodes, hash-consed, with their shapes |
 //! | `dim` | named dimensions |
-//! | `bound` | the nodes that outputs depend on, with the shapes for the sizes of a run |
+//! | `bound_graph` | the nodes that outputs depend on, with the shapes for the sizes of a run |
 //! | `simplify` | rewrites nodes, by one table of rules |
 //! | `group`, `effects`, `pieces` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
@@ -14,7 +14,8 @@
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
-//! | `record`, `launches`, `sharded` | prepares launches, and adds them to the batch of a run |
+//! | `specialised`, `launches`, `sharded` | prepares launches, and adds them to the batch of a run |
+//! | `recorded`, `bound_plan` | replays runs; `BoundPlan`: fixed inputs and outputs |
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
@@ -24,7 +25,7 @@
 //! | `reference`, `row_reference` | computes the recorded operations, one by one |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
-mod bound;
+mod bound_graph;
 mod bound_plan;
 pub(crate) mod call_sites;
 mod check;
@@ -49,13 +50,13 @@ mod packing;
 mod pieces;
 mod plan;
 mod reason;
-mod record;
 mod recorded;
 mod reference;
 mod row_fusion;
 mod row_reference;
 mod sharded;
 mod simplify;
+mod specialised;
 mod state;
 mod state_regions;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scry_gpu::UntypedBuffer;
 
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::compiled::Plan;
 use super::node::{Content, NodeId, Write};
 use super::row_reference::{RowOrder, RowOrders};

@@ -7,7 +7,7 @@ use scry_test_support::on_each_device;
 use super::super::Graph;
 use super::super::compiled::Plan;
 use super::super::plan::ALIGNMENT;
-use super::super::record::Specialised;
+use super::super::specialised::Specialised;
 use crate::dtype::DType;
 use crate::error::Call;
 use crate::tensor::Tensor;

@@ -1,4 +1,4 @@
-//! A plan for sizes: its memory, its prepared launches, and their submission.
+//! A plan for the sizes of a run: its memory, its prepared launches, and their submission.
 //!
 //! Launches whose buffers belong to the plan are prepared once, and [`recorded`](super::recorded).
 //! Those that read inputs or write outputs are prepared by each run, with the buffers of the run.
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use scry_gpu::{Batch, Device, Recording, UntypedBuffer};
 
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
 use super::launches::{
     Initial, Prepared, Target, named, prepare_custom, prepare_maps, prepare_rows, row_buffers,
