@@ -334,7 +334,9 @@ impl Reduce {
             _ => false,
         };
         if !is_of_rows || !is_supported {
-            return Some("finds positions, and sums 32-bit elements, in rows".to_owned());
+            return Some(
+                "computes only argmin, argmax, and sums of 32-bit elements, of rows".to_owned(),
+            );
         }
         crate::host::obstacle(kernels)
     }
