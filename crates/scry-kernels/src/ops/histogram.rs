@@ -55,6 +55,7 @@ impl Kernels {
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers of other types, or that
     /// overlap; [`GpuError::Capability`](scry_gpu::GpuError::Capability) for buffers of more than
     /// 2^32 - 1 elements.
+    #[doc(alias = "bincount")]
     pub fn histogram(&self, x: &dyn Binding, counts: &dyn Binding) -> Result<Op> {
         self.op(Histogram { len: x.len() as u64, bins: counts.len() as u64 }, &[x, counts])
     }
@@ -82,6 +83,7 @@ impl Kernels {
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers that are too short, of
     /// another type, or that overlap; [`GpuError::Capability`](scry_gpu::GpuError::Capability) if
     /// the device supports no variant for the type and the sizes.
+    #[doc(alias("stream_compaction", "partition", "nonzero"))]
     pub fn compact(
         &self,
         x: &dyn Binding,

@@ -62,6 +62,7 @@ impl Kernels {
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers that are too short, of
     /// another type, or that overlap; [`GpuError::Capability`](scry_gpu::GpuError::Capability) if
     /// the device supports no variant for the type and the sizes.
+    #[doc(alias("cumsum", "prefix_sum"))]
     pub fn scan(&self, kind: ScanKind, x: &dyn Binding, y: &dyn Binding) -> Result<Op> {
         self.prepare_scan("Kernels::scan", kind, [x, y], [1, x.len()])
     }

@@ -53,6 +53,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::run`].
+    #[doc(alias("cudaGraph", "CUDAGraph"))]
     #[track_caller]
     pub fn bind(&self, inputs: &[(&str, &Tensor)]) -> Result<BoundPlan> {
         let call = Call::new("Plan::bind");

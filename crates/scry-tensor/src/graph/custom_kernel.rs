@@ -48,6 +48,7 @@ impl Graph {
     /// [`ErrorKind::Gpu`] if the kernel does not compile; [`ErrorKind::Graph`] if its bindings are
     /// not the inputs and outputs, it writes an input, or there is no output; [`ErrorKind::DType`]
     /// for quantised types; otherwise as [`Graph::input`].
+    #[doc(alias = "custom_op")]
     #[track_caller]
     pub fn kernel(
         &self,

@@ -101,6 +101,7 @@ use crate::tensor::Tensor;
 /// assert_eq!(*y.shape(), [64, 32]); // the largest sizes
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("compile", "jit"))]
 #[derive(Clone)]
 pub struct Graph {
     pub(crate) recorder: Arc<Recorder>,
@@ -164,6 +165,7 @@ impl Graph {
     /// assert!(error.to_string().contains("with batch = 1"), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "dynamic_shape")]
     #[must_use]
     pub fn dim(&self, name: &str, range: RangeInclusive<usize>) -> Dim {
         let mut nodes = self.recorder.lock();

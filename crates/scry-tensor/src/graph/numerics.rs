@@ -58,6 +58,7 @@ impl Plan {
     /// # Errors
     /// [`ErrorKind::NotANumber`] for the first operation with a NaN whose operands have none, or an
     /// input, parameter or state with a NaN; otherwise as [`Plan::run`].
+    #[doc(alias = "detect_anomaly")]
     #[track_caller]
     pub fn run_checked(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run_checked");

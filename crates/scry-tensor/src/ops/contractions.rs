@@ -81,6 +81,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if they are not vectors of one size; [`ErrorKind::DType`] if the types
     /// differ, or are not numbers; [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
+    #[doc(alias("vdot", "inner"))]
     #[track_caller]
     pub fn dot(&self, other: &Self) -> Result<Self> {
         let call = Call::new("Tensor::dot");
@@ -191,6 +192,7 @@ impl Tensor {
     /// [`ErrorKind::Shape`] if the tensors are not matrices with the same number of columns;
     /// [`ErrorKind::DType`] if the types differ, or are not floats; [`ErrorKind::Device`];
     /// [`ErrorKind::Gpu`].
+    #[doc(alias = "cdist")]
     #[track_caller]
     pub fn pairwise_distances(&self, other: &Self, metric: Metric) -> Result<Self> {
         let call = Call::new("Tensor::pairwise_distances");

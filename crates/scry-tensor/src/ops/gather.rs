@@ -27,6 +27,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Index`] if the axis is out of range, or `indices` is not a vector;
     /// [`ErrorKind::DType`]; [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
+    #[doc(alias = "take")]
     #[track_caller]
     pub fn index_select(&self, axis: i64, indices: &Tensor) -> Result<Self> {
         let call = Call::new("Tensor::index_select");
@@ -63,6 +64,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the indices have another number of axes, or a size, except that of
     /// the axis, is larger; otherwise as [`index_select`](Self::index_select).
+    #[doc(alias = "take_along_axis")]
     #[track_caller]
     pub fn gather(&self, axis: i64, indices: &Tensor) -> Result<Self> {
         let call = Call::new("Tensor::gather");

@@ -31,6 +31,7 @@ impl Tensor {
     /// the axis is out of range; [`ErrorKind::DType`] if the types differ, or for quantised
     /// weights, except along the first of several axes and in memory; [`ErrorKind::Device`];
     /// [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`].
+    #[doc(alias("cat", "concatenate"))]
     #[track_caller]
     pub fn concat(tensors: &[&Self], axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::concat");
@@ -91,6 +92,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not add up to that of the axis; [`ErrorKind::Index`] if
     /// the axis is out of range; [`ErrorKind::DType`] for quantised weights.
+    #[doc(alias = "chunk")]
     #[track_caller]
     pub fn split(&self, sizes: &[usize], axis: i64) -> Result<Vec<Self>> {
         let call = Call::new("Tensor::split");

@@ -35,6 +35,7 @@ impl Tensor {
     /// [`ErrorKind::Shape`] if `source` has not one slice for each index; [`ErrorKind::Index`] if
     /// the axis is out of range; [`ErrorKind::DType`] if the types differ, or are not numbers;
     /// [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
+    #[doc(alias = "segment_sum")]
     #[track_caller]
     pub fn index_add(&self, axis: i64, indices: &Self, source: &Self) -> Result<Self> {
         let call = Call::new("Tensor::index_add");

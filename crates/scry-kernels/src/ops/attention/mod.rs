@@ -56,6 +56,7 @@ impl Kernels {
     /// that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device supports no variant
     /// for the type and the sizes.
+    #[doc(alias("scaled_dot_product_attention", "flash_attention"))]
     pub fn attention(&self, attention: &Attention, buffers: &[&dyn Binding]) -> Result<Op> {
         let declared = attention.buffers().map_err(|error| {
             let call = Call { function: "Kernels::attention".into(), sizes: sizes(attention) };

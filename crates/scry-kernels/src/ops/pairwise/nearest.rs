@@ -76,6 +76,7 @@ impl Kernels {
     /// As [`Kernels::pairwise_distances`], and
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) if `k` is more than 64 or than the
     /// number of points.
+    #[doc(alias = "knn")]
     pub fn nearest(
         &self,
         points: &dyn Binding,
