@@ -77,7 +77,7 @@ fn list() -> Vec<OperationInfo> {
         describe::<quantized::Dequantize>("dequantize", "dequantisation of GGUF blocks", FLOATS),
         describe::<quantized::QuantizedProduct>(
             "quantized_matmul",
-            "matrix product, quantised weights",
+            "product with quantised weights",
             FLOATS,
         ),
         describe::<transpose::Permute>("transpose", "transpose of a matrix", NUMBERS),
