@@ -84,7 +84,7 @@ use crate::scalar::Scalar;
 use crate::shape::check_count;
 use crate::tensor::Tensor;
 
-/// A graph: its tensors are nodes, operations on them record nodes.
+/// A computation graph: its tensors are nodes, and operations on them are recorded, not computed.
 ///
 /// Tensors in memory that are used with its nodes become parameters. A clone is the same graph.
 /// Sizes of inputs are numbers or [named dimensions](Graph::dim). Shapes and element types are
