@@ -1,5 +1,5 @@
-//! A tour of the operations on tensors: statistics, sorting, matrix products, convolution, indexing,
-//! joining, random numbers and losses. `scry ops` lists all of them.
+//! A tour of the operations on tensors: statistics, sorting, matrix products, convolution,
+//! indexing, joining, random numbers and losses. `scry ops` lists all of them.
 //!
 //!     cargo run --release -p scry-tensor --example ops
 

@@ -14,7 +14,7 @@
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
-//! | `specialised`, `launches`, `sharded` | prepares launches, and adds them to the batch of a run |
+//! | `specialised`, `launches`, `sharded` | prepares launches, adds them to the batch of a run |
 //! | `recorded`, `bound_plan` | replays runs; `BoundPlan`: fixed inputs and outputs |
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |

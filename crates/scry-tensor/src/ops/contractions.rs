@@ -123,9 +123,9 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Index`] for other subscripts, a letter that occurs twice in an operand, and one
-    /// of the result that no operand has; [`ErrorKind::Shape`] if the letters do not fit the shapes;
-    /// [`ErrorKind::DType`] if the types differ, or are not numbers; [`ErrorKind::Device`];
-    /// [`ErrorKind::Gpu`].
+    /// of the result that no operand has; [`ErrorKind::Shape`] if the letters do not fit the
+    /// shapes; [`ErrorKind::DType`] if the types differ, or are not numbers;
+    /// [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
     #[track_caller]
     pub fn einsum(&self, subscripts: &str, other: &Self) -> Result<Self> {
         let call = Call::new("Tensor::einsum");
