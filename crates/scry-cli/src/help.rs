@@ -268,7 +268,7 @@ pub const LAUNCH: &str = "\
 Each process gets these environment variables, which DeviceGroup::from_env and Membership::from_env
 read:
   SCRY_RANK, SCRY_LOCAL_RANK  its rank, from 0
-  SCRY_WORLD                  the number of ranks
+  SCRY_WORLD_SIZE             the number of ranks
   SCRY_RENDEZVOUS             HOST:PORT at which rank 0 waits for the others, on this host
   SCRY_TOKEN                  a random secret, without which no process can join
   NCCL_NVLS_ENABLE            0, unless it is set: NCCL does not use NVLink multicast

@@ -53,6 +53,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         println!("batch {batch}: the largest difference of plan and operations is {difference}");
         assert!(difference < 1e-5);
     }
-    println!("kernels compiled: {}", plan.compiles());
+    println!("kernels compiled: {}", plan.compiled_kernels());
     Ok(())
 }

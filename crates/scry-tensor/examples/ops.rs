@@ -1,5 +1,5 @@
-//! A tour of the operations on tensors: statistics, order, products, images, indices, joins, random
-//! numbers and losses. `scry ops` lists all of them.
+//! A tour of the operations on tensors: statistics, sorting, matrix products, convolution,
+//! indexing, joining, random numbers and losses. `scry ops` lists all of them.
 //!
 //!     cargo run --release -p scry-tensor --example ops
 
@@ -22,8 +22,8 @@ fn rows(gpu: &Device) -> Result<()> {
     println!("softmax\n{}", x.softmax(-1)?);
     println!("layer norm\n{}", x.layer_norm(None, None, 1e-5)?);
     println!("mean {}, variance {}", x.mean(-1)?, x.var(-1, 1)?);
-    let (largest, positions) = x.topk(2, -1)?;
-    println!("the two largest\n{largest}\nat\n{positions}");
+    let (largest, indices) = x.topk(2, -1)?;
+    println!("the two largest\n{largest}\nat\n{indices}");
     println!("sums so far\n{}", x.cumsum(-1)?);
     Ok(())
 }

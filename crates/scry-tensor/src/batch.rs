@@ -47,7 +47,7 @@ pub struct TensorBatch {
 
 /// A tensor of a [`TensorBatch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Handle {
+pub struct BatchHandle {
     batch: u64,
     position: usize,
 }
@@ -84,7 +84,7 @@ macro_rules! functions {
                 #[doc = concat!("As [`Tensor::", stringify!($method), "`];")]
                 /// [`ErrorKind::Graph`] for an unknown handle.
                 #[track_caller]
-                pub fn $method(&mut self, $($operand: Handle),*) -> Result<Handle> {
+                pub fn $method(&mut self, $($operand: BatchHandle),*) -> Result<BatchHandle> {
                     let call = Call::new(concat!("TensorBatch::", stringify!($method)));
                     let result = {
                         $(let $operand = self.node(call, $operand)?;)*
@@ -155,7 +155,11 @@ impl TensorBatch {
     /// # Errors
     /// As [`Tensor::from_slice`].
     #[track_caller]
-    pub fn upload<T: Element>(&mut self, data: &[T], shape: impl Into<Shape>) -> Result<Handle> {
+    pub fn upload<T: Element>(
+        &mut self,
+        data: &[T],
+        shape: impl Into<Shape>,
+    ) -> Result<BatchHandle> {
         let tensor = Tensor::from_slice(data, shape, self.graph.device())?;
         Ok(self.push(Slot::Ready(tensor)))
     }
@@ -180,7 +184,7 @@ impl TensorBatch {
         &mut self,
         data: &[T],
         shape: S,
-    ) -> impl Future<Output = Result<Handle>> + use<'_, T, S> {
+    ) -> impl Future<Output = Result<BatchHandle>> + use<'_, T, S> {
         let tensor = Tensor::from_slice_async(data, shape, self.graph.device());
         async move { Ok(self.push(Slot::Ready(tensor.await?))) }
     }
@@ -200,7 +204,7 @@ impl TensorBatch {
     /// # Errors
     /// [`ErrorKind::Device`] for a tensor of another device; [`ErrorKind::Graph`] for a node.
     #[track_caller]
-    pub fn import(&mut self, tensor: &Tensor) -> Result<Handle> {
+    pub fn import(&mut self, tensor: &Tensor) -> Result<BatchHandle> {
         let call = Call::new("TensorBatch::import");
         let own = tensor.stored(call)?;
         crate::stored::check_device(call, self.graph.recorder.runtime(), &own.runtime)?;
@@ -223,7 +227,7 @@ impl TensorBatch {
     /// # Errors
     /// As [`Tensor::mul`]; [`ErrorKind::Graph`] for an unknown handle.
     #[track_caller]
-    pub fn scale(&mut self, x: Handle, factor: impl Into<Scalar>) -> Result<Handle> {
+    pub fn scale(&mut self, x: BatchHandle, factor: impl Into<Scalar>) -> Result<BatchHandle> {
         let call = Call::new("TensorBatch::scale");
         let result = self.node(call, x)?.mul(factor.into())?;
         Ok(self.pending(result, &[x]))
@@ -248,9 +252,9 @@ impl TensorBatch {
     #[track_caller]
     pub fn apply(
         &mut self,
-        operands: &[Handle],
+        operands: &[BatchHandle],
         function: impl FnOnce(&[Tensor]) -> Result<Tensor>,
-    ) -> Result<Handle> {
+    ) -> Result<BatchHandle> {
         let call = Call::new("TensorBatch::apply");
         let tensors = operands.iter().map(|it| self.node(call, *it)).collect::<Result<Vec<_>>>()?;
         let result = function(&tensors)?;
@@ -284,7 +288,7 @@ impl TensorBatch {
     /// # Errors
     /// [`ErrorKind::Graph`] for an unknown handle, and one that was executed without being kept.
     #[track_caller]
-    pub fn keep(&mut self, handle: Handle) -> Result<()> {
+    pub fn keep(&mut self, handle: BatchHandle) -> Result<()> {
         let call = Call::new("TensorBatch::keep");
         self.node(call, handle)?;
         if let Some(Slot::Pending { is_kept, .. }) = self.slots.get_mut(handle.position) {
@@ -387,7 +391,7 @@ impl TensorBatch {
     /// [`ErrorKind::Graph`] for a handle that is unknown, not executed, or was not kept; otherwise
     /// as [`Tensor::to_vec`].
     #[track_caller]
-    pub fn read<T: Element>(&self, handle: Handle) -> Result<Vec<T>> {
+    pub fn read<T: Element>(&self, handle: BatchHandle) -> Result<Vec<T>> {
         self.ready(Call::new("TensorBatch::read"), handle)?.to_vec()
     }
 
@@ -410,7 +414,7 @@ impl TensorBatch {
     #[track_caller]
     pub fn read_async<T: Element>(
         &self,
-        handle: Handle,
+        handle: BatchHandle,
     ) -> impl Future<Output = Result<Vec<T>>> + use<T> {
         let ready = self.ready(Call::new("TensorBatch::read_async"), handle);
         let read = ready.map(Tensor::to_vec_async);
@@ -433,17 +437,17 @@ impl TensorBatch {
     /// # Errors
     /// As [`TensorBatch::read`].
     #[track_caller]
-    pub fn tensor(&self, handle: Handle) -> Result<Tensor> {
+    pub fn tensor(&self, handle: BatchHandle) -> Result<Tensor> {
         self.ready(Call::new("TensorBatch::tensor"), handle).cloned()
     }
 
-    fn push(&mut self, slot: Slot) -> Handle {
+    fn push(&mut self, slot: Slot) -> BatchHandle {
         self.slots.push(slot);
-        Handle { batch: self.id, position: self.slots.len() - 1 }
+        BatchHandle { batch: self.id, position: self.slots.len() - 1 }
     }
 
     /// Adds an operation of handles.
-    fn pending(&mut self, node: Tensor, operands: &[Handle]) -> Handle {
+    fn pending(&mut self, node: Tensor, operands: &[BatchHandle]) -> BatchHandle {
         for operand in operands {
             if let Some(Slot::Pending { is_used, .. }) = self.slots.get_mut(operand.position) {
                 *is_used = true;
@@ -453,7 +457,7 @@ impl TensorBatch {
         self.push(Slot::Pending { node, is_used: false, is_kept: false })
     }
 
-    fn slot(&self, call: Call, handle: Handle) -> Result<&Slot> {
+    fn slot(&self, call: Call, handle: BatchHandle) -> Result<&Slot> {
         let slot = (handle.batch == self.id).then(|| self.slots.get(handle.position)).flatten();
         slot.ok_or_else(|| {
             let help = "use handles that this batch returned";
@@ -462,7 +466,7 @@ impl TensorBatch {
     }
 
     /// Returns a handle's node of the graph.
-    fn node(&self, call: Call, handle: Handle) -> Result<Tensor> {
+    fn node(&self, call: Call, handle: BatchHandle) -> Result<Tensor> {
         match self.slot(call, handle)? {
             Slot::Pending { node, .. } => Ok(node.clone()),
             Slot::Ready(tensor) => {
@@ -476,7 +480,7 @@ impl TensorBatch {
     }
 
     /// Returns a handle's tensor in memory.
-    fn ready(&self, call: Call, handle: Handle) -> Result<&Tensor> {
+    fn ready(&self, call: Call, handle: BatchHandle) -> Result<&Tensor> {
         match self.slot(call, handle)? {
             Slot::Ready(tensor) => Ok(tensor),
             Slot::Pending { .. } => {

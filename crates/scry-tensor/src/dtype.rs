@@ -6,7 +6,8 @@ use scry_gpu::kir::Type;
 use scry_kernels::BlockFormat;
 
 /// The element type of a tensor, a run-time value. The [crate documentation](crate#element-types)
-/// has the rules for mixed types.
+/// has the rules for mixed types. [`scry_gpu::DType`], the type of buffers, has 64-bit and 8-bit
+/// types, but no `bool` and no quantised ones.
 ///
 /// ```
 /// use scry_tensor::DType;

@@ -48,7 +48,7 @@ pub enum ErrorKind {
 /// let x = Tensor::zeros([2, 3], scry_tensor::DType::F32, &gpu)?;
 /// let y = Tensor::zeros([4], scry_tensor::DType::F32, &gpu)?;
 /// let error = x.add(&y).unwrap_err();
-/// assert_eq!((error.kind(), error.op()), (ErrorKind::Shape, "Tensor::add"));
+/// assert_eq!((error.kind(), error.function()), (ErrorKind::Shape, "Tensor::add"));
 /// assert_eq!(error.shapes().len(), 2);
 /// assert!(error.to_string().contains("; help: "));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -85,7 +85,7 @@ impl Error {
 
     /// Returns the called function, such as `Tensor::add`.
     #[must_use]
-    pub fn op(&self) -> &'static str {
+    pub fn function(&self) -> &'static str {
         self.0.call.op
     }
 

@@ -26,12 +26,12 @@ mod tensor;
 #[doc(hidden)]
 pub mod waiting;
 
-pub use batch::{Handle, TensorBatch};
+pub use batch::{BatchHandle, TensorBatch};
 pub use dtype::DType;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{
-    BoundPlan, Dim, DimShape, Fusion, Graph, KernelReport, Magnitude, Plan, PlanReport, Scope,
+    BoundPlan, Dim, DimShape, Fusion, Graph, KernelReport, LargeResult, Plan, PlanReport, Scope,
     State,
 };
 #[doc(hidden)]

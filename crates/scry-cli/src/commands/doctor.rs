@@ -11,7 +11,7 @@ use crate::args::DeviceSelection;
 use crate::report::{Failure, Report};
 
 /// Environment variables that affect which devices are found, and how they are used.
-const VARIABLES: [(&str, &str); 24] = [
+const VARIABLES: [(&str, &str); 27] = [
     ("RUST_LOG", "the log filter: `scry=debug`, or `scry::kernel=debug`"),
     ("SCRY_DEVICE", "the selector of the default device"),
     ("SCRY_GROUP", "how groups of devices move data: `auto`, `host` or `nccl`"),
@@ -21,6 +21,9 @@ const VARIABLES: [(&str, &str); 24] = [
     ("SCRY_DEBUG", "the stages of compilations that are printed, and of which kernels"),
     ("SCRY_DEBUG_DIR", "the folder in which SCRY_DEBUG writes files instead"),
     ("SCRY_SPIRV", "`naga`: kernels for Vulkan are compiled by naga's SPIR-V writer"),
+    ("SCRY_WGPU_LIMITS", "`webgpu`: the backend wgpu has only what every browser has"),
+    ("SCRY_TUNE", "0: operations of the kernel library are not tuned"),
+    ("SCRY_FUSE", "how far graphs of tensors fuse operations: `0` or `exact`"),
     ("SCRY_VALIDATE", "1 loads Vulkan's validation layer"),
     ("SCRY_VALIDATE_LOG", "the file that validation messages go to"),
     ("VK_DRIVER_FILES", "the only Vulkan drivers that the loader considers"),

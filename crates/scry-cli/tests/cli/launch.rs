@@ -15,7 +15,7 @@ fn launch(place: &Workplace, ranks: &str, script: &str) -> crate::support::Outco
 #[test]
 fn ranks_have_their_environment() {
     let place = Workplace::without_driver();
-    let script = "echo $SCRY_RANK of $SCRY_WORLD, $SCRY_LOCAL_RANK at $SCRY_RENDEZVOUS; \
+    let script = "echo $SCRY_RANK of $SCRY_WORLD_SIZE, $SCRY_LOCAL_RANK at $SCRY_RENDEZVOUS; \
                   echo token $SCRY_TOKEN >&2";
     let outcome = launch(&place, "3", script).exits_with(0);
     let mut lines: Vec<&str> = outcome.stdout.lines().collect();

@@ -30,6 +30,7 @@ use crate::core::same_device::same_device;
 ///
 /// The methods that add a command return the batch, and those that submit it leave it empty: calls
 /// can be chained, and a submitted batch can be reused.
+#[doc(alias("CommandEncoder", "CommandBuffer", "stream"))]
 #[must_use = "a batch does nothing until it is submitted"]
 pub struct Batch {
     pub(crate) context: Arc<Context>,
@@ -361,6 +362,7 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Ticket::wait`].
+    #[doc(alias("cudaEvent", "timestamp", "profiler"))]
     pub fn submit_timed(&mut self) -> Result<Vec<Duration>> {
         let times = self.start_timed().and_then(|timed| match timed {
             Some(timed) => self.context.wait(timed.submission).and_then(|()| timed.times()),

@@ -165,6 +165,7 @@ impl<T: Element> Buffer<T> {
     /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`], [`GpuError::Interrupted`],
     /// [`GpuError::Timeout`] if a time limit is set and passes, or [`GpuError::Kernel`] if a launch
     /// that may have written the elements did not complete.
+    #[doc(alias("cudaMemcpy", "dtoh", "map_async"))]
     pub fn download(&self) -> Result<Vec<T>> {
         Slice::from(self).download().in_function("Buffer::download")
     }
@@ -255,6 +256,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::BufferAccess`] if the lengths differ or the ranges overlap;
     /// [`GpuError::WrongDevice`].
+    #[doc(alias("cudaMemcpy", "dtod"))]
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
         const NAME: &str = "Buffer::copy_to";
         let (src, dst) = (self.view(), dst.into());

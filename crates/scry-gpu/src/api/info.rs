@@ -17,7 +17,7 @@ pub enum BackendKind {
     /// wgpu: Metal, Direct3D 12 or Vulkan, whichever the system has. Only Apple's systems have it
     /// without the feature `wgpu`.
     Wgpu,
-    /// The host's processor.
+    /// The host's CPU.
     Cpu,
     /// A device that checks everything and computes nothing, for tests.
     Null,
@@ -55,7 +55,7 @@ pub enum DeviceKind {
     Integrated,
     /// A GPU seen through a virtual machine.
     Virtual,
-    /// The host's processor, running kernels in software.
+    /// The host's CPU: the CPU device, or a software driver such as lavapipe.
     Software,
     /// Anything else.
     Other,

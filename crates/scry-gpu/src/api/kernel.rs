@@ -17,6 +17,7 @@ use crate::core::context::Context;
 use crate::core::logging;
 
 /// A kernel compiled for one device. Cheap to clone, usable from any thread, any number of times.
+#[doc(alias("pipeline", "ShaderModule", "CUfunction"))]
 #[derive(Clone)]
 pub struct Kernel {
     pub(super) context: Arc<Context>,

@@ -13,8 +13,9 @@ use crate::core::context::Context;
 use crate::core::driver_recording::DriverRecording;
 use crate::core::launch_template::LaunchTemplate;
 
-/// A batch that is recorded once and can be submitted repeatedly. It keeps its buffers and kernels
-/// alive.
+/// A batch that is recorded once and can be submitted repeatedly: a CUDA graph, or a command buffer
+/// of Vulkan. It keeps its buffers and kernels alive.
+#[doc(alias("cudaGraph", "CUDAGraph"))]
 #[must_use = "a recording does nothing until it is replayed"]
 pub struct Recording {
     context: Arc<Context>,

@@ -9,7 +9,9 @@ use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::SubmissionIndex;
 
-/// A submitted batch, which may still be running. Dropping a ticket does not stop the batch.
+/// A submitted batch, which may still be running: what a fence is in Vulkan, and an event in CUDA.
+/// Dropping a ticket does not stop the batch.
+#[doc(alias("fence", "event", "semaphore"))]
 #[must_use = "wait for the ticket, or drop it explicitly: the batch keeps running"]
 pub struct Ticket {
     context: Arc<Context>,

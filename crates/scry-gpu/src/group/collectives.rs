@@ -45,6 +45,7 @@ impl DeviceGroup {
     /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
     /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
     /// fails or makes a different call; as all collectives.
+    #[doc(alias("ncclAllReduce", "MPI_Allreduce"))]
     pub fn all_reduce<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -77,6 +78,7 @@ impl DeviceGroup {
     /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
     /// [`GpuError::Argument`] for an unsupported element type or a rank outside of the group;
     /// [`GpuError::Group`] if another rank fails or makes a different call; as all collectives.
+    #[doc(alias("ncclBroadcast", "MPI_Bcast"))]
     pub fn broadcast<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -111,6 +113,7 @@ impl DeviceGroup {
     /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
     /// [`GpuError::Argument`] for an unsupported element type or a rank outside of the group;
     /// [`GpuError::Group`] if another rank fails or makes a different call; as all collectives.
+    #[doc(alias("ncclReduce", "MPI_Reduce"))]
     pub fn reduce<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -147,6 +150,7 @@ impl DeviceGroup {
     /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
     /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
     /// fails or makes a different call; as all collectives.
+    #[doc(alias("ncclAllGather", "MPI_Allgather"))]
     pub fn all_gather<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -179,6 +183,7 @@ impl DeviceGroup {
     /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
     /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
     /// fails or makes a different call; as all collectives.
+    #[doc(alias("ncclReduceScatter", "MPI_Reduce_scatter"))]
     pub fn reduce_scatter<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -213,6 +218,7 @@ impl DeviceGroup {
     /// [`GpuError::BufferAccess`] for lengths that do not match, or buffers that overlap;
     /// [`GpuError::Argument`] for an unsupported element type; [`GpuError::Group`] if another rank
     /// fails or makes a different call; as all collectives.
+    #[doc(alias("ncclAlltoAll", "MPI_Alltoall"))]
     pub fn all_to_all<S: Elements, D: Elements<Kind = S::Kind>>(
         &self,
         source: S,
@@ -244,6 +250,7 @@ impl DeviceGroup {
     /// # Errors
     /// [`GpuError::Argument`] for an unsupported element type or rank; [`GpuError::Group`] if
     /// another rank fails or makes a different call; as all collectives.
+    #[doc(alias("ncclSend", "MPI_Send"))]
     pub fn send<S: Elements>(&self, source: S, to: usize) -> Result<()> {
         const NAME: &str = "DeviceGroup::send";
         self.check_peer(NAME, "`to`", to)?;
@@ -276,6 +283,7 @@ impl DeviceGroup {
     /// # Errors
     /// [`GpuError::Argument`] for an unsupported element type or rank; [`GpuError::Group`] if
     /// another rank fails or makes a different call; as all collectives.
+    #[doc(alias("ncclRecv", "MPI_Recv"))]
     pub fn recv<D: Elements>(&self, destination: D, from: usize) -> Result<()> {
         const NAME: &str = "DeviceGroup::recv";
         self.check_peer(NAME, "`from`", from)?;

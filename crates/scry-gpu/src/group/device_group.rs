@@ -65,6 +65,7 @@ const MAX_WORLD: usize = 1 << 16;
 /// assert_eq!(sums, [[3.0, 3.0], [3.0, 3.0], [3.0, 3.0]]);
 /// # Ok::<(), scry_gpu::GpuError>(())
 /// ```
+#[doc(alias("ProcessGroup", "communicator", "ncclComm", "MPI_Comm"))]
 #[must_use = "the group ends when a rank drops it"]
 pub struct DeviceGroup {
     device: Device,
@@ -212,6 +213,7 @@ impl DeviceGroup {
     /// [`GpuError::Group`] if a rank does not join within [`Rendezvous::time_limit`], states a
     /// different number of ranks, or has the rank or the GPU of another one, or if the rendezvous
     /// cannot be opened or reached, or has another token.
+    #[doc(alias("init_process_group", "ncclCommInitRank"))]
     pub fn join(
         device: &Device,
         rendezvous: Rendezvous,

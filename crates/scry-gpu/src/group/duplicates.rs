@@ -23,7 +23,7 @@ pub(super) const THIS_HOST: [u8; 16] = [0; 16];
 
 impl Gpu {
     /// Returns the identity of a device. That of software is unknown: each device of a process has
-    /// buffers of its own, and any number of ranks may share the processor.
+    /// buffers of its own, and any number of ranks may share the CPU.
     pub(super) fn of(info: &DeviceInfo, host: Option<[u8; 16]>) -> Self {
         match info.kind {
             DeviceKind::Software => Self::default(),

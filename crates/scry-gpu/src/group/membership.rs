@@ -13,7 +13,7 @@ use crate::api::error::{ArgumentError, GpuError, Result};
 /// The first of these variables that is set counts:
 ///
 /// - the rank: `SCRY_RANK`, `RANK`, `OMPI_COMM_WORLD_RANK`, `PMI_RANK`, `SLURM_PROCID`;
-/// - the number of ranks: `SCRY_WORLD`, `WORLD_SIZE`, `OMPI_COMM_WORLD_SIZE`, `PMI_SIZE`,
+/// - the number of ranks: `SCRY_WORLD_SIZE`, `WORLD_SIZE`, `OMPI_COMM_WORLD_SIZE`, `PMI_SIZE`,
 ///   `SLURM_NTASKS`;
 /// - the rank on this host: `SCRY_LOCAL_RANK`, `LOCAL_RANK`, `OMPI_COMM_WORLD_LOCAL_RANK`,
 ///   `MPI_LOCALRANKID`, `SLURM_LOCALID`, else the rank;
@@ -44,7 +44,7 @@ pub struct Membership {
 
 const RANK: [&str; 5] = ["SCRY_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 const WORLD: [&str; 5] =
-    ["SCRY_WORLD", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
+    ["SCRY_WORLD_SIZE", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
 const LOCAL_RANK: [&str; 5] = [
     "SCRY_LOCAL_RANK",
     "LOCAL_RANK",
@@ -55,7 +55,7 @@ const LOCAL_RANK: [&str; 5] = [
 
 const FUNCTION: &str = "Membership::from_env";
 const LAUNCH: &str = "start the program with `scry launch --ranks N -- PROGRAM`, or set SCRY_RANK, \
-                      SCRY_WORLD, SCRY_RENDEZVOUS and SCRY_TOKEN";
+                      SCRY_WORLD_SIZE, SCRY_RENDEZVOUS and SCRY_TOKEN";
 
 impl Membership {
     /// Reads the environment of the process.
@@ -71,7 +71,7 @@ impl Membership {
         let (rank, world) = (number(&variable, &RANK)?, number(&variable, &WORLD)?);
         let missing = |what: &str| error(what, "is not set", LAUNCH);
         let rank = rank.ok_or_else(|| missing("SCRY_RANK"))?;
-        let world = world.ok_or_else(|| missing("SCRY_WORLD"))?;
+        let world = world.ok_or_else(|| missing("SCRY_WORLD_SIZE"))?;
         let local_rank = number(&variable, &LOCAL_RANK)?.unwrap_or(rank);
         let rendezvous = Rendezvous::tcp(address(&variable)?).default_token(variable("SCRY_TOKEN"));
         Ok(Self { rank, world, local_rank, rendezvous })
@@ -166,7 +166,7 @@ mod tests {
         let variables = [
             ("SCRY_RANK", "2"),
             ("RANK", "7"),
-            ("SCRY_WORLD", " 4 "),
+            ("SCRY_WORLD_SIZE", " 4 "),
             ("SCRY_RENDEZVOUS", "node:1"),
             ("MASTER_ADDR", "other"),
             ("SCRY_TOKEN", "0123456789abcdef"),
@@ -206,8 +206,8 @@ mod tests {
         let text = |variables: &[(&str, &str)]| read(variables).unwrap_err().to_string();
         assert_eq!(
             text(&[("RANK", "1")]),
-            "Membership::from_env: SCRY_WORLD is not set; help: start the program with `scry \
-             launch --ranks N -- PROGRAM`, or set SCRY_RANK, SCRY_WORLD, SCRY_RENDEZVOUS and \
+            "Membership::from_env: SCRY_WORLD_SIZE is not set; help: start the program with `scry \
+             launch --ranks N -- PROGRAM`, or set SCRY_RANK, SCRY_WORLD_SIZE, SCRY_RENDEZVOUS and \
              SCRY_TOKEN"
         );
         assert_eq!(

@@ -269,7 +269,7 @@ fn decide(offers: &[Offer]) -> Result<Decision, Fault> {
             format!("{} {} no CUDA device", ranks_text(ranks), have(ranks))
         }),
         (with(&|it| it.version == 0), &|ranks| {
-            format!("{} {} no usable NCCL", ranks_text(ranks), have(ranks))
+            format!("{} {} no usable NCCL: `scry doctor` says why", ranks_text(ranks), have(ranks))
         }),
         (with(&|it| it.version != version), &|ranks| {
             let other = version_text(offers[ranks[0]].version);
@@ -335,7 +335,7 @@ mod tests {
         let cpu = Offer { is_cuda: false, version: 0, ..GPU };
         assert_eq!(reason(&[GPU, cpu]), "rank 1 has no CUDA device");
         let none = Offer { version: 0, ..GPU };
-        assert_eq!(reason(&[none, GPU]), "rank 0 has no usable NCCL");
+        assert_eq!(reason(&[none, GPU]), "rank 0 has no usable NCCL: `scry doctor` says why");
         let other = Offer { version: 22_705, ..GPU };
         assert_eq!(reason(&[GPU, other, GPU]), "rank 0 has NCCL 2.28.3, and rank 1 2.27.5");
         let multicast = Offer { controls_multicast: false, ..GPU };

@@ -12,7 +12,7 @@
 //! | [`errors`] | what errors contain, time limits, logs, stages of compilation, debugging |
 //! | [`performance`] | how to measure; transfers, workgroups, PDL, tensor cores |
 //! | [`cpu_device`] | uses and limits of the CPU device |
-//! | [`migrating`] | from wgpu, cudarc and scry-gpu 0.1 |
+//! | [`migrating`] | from wgpu, CUDA C++, cudarc and scry-gpu 0.1 |
 //! | [`troubleshooting`] | error messages, their causes, and what to do |
 //!
 //! All programs of the guide are documentation tests, and run on the CPU device.

@@ -133,7 +133,7 @@ pub fn start_processes(
             .env(CHILD, name)
             .env(SIGNALS, folder.path())
             .env("SCRY_RANK", rank.to_string())
-            .env("SCRY_WORLD", world.to_string())
+            .env("SCRY_WORLD_SIZE", world.to_string())
             .env("SCRY_RENDEZVOUS", address)
             .env("SCRY_TOKEN", token(address))
             .stdin(Stdio::null())

@@ -79,7 +79,7 @@ fn different_versions_use_host_memory() {
         assert_eq!(group.transport(), GroupTransport::HostMemory);
         let expected = match group.world_size() {
             3 => "rank 0 has NCCL 2.28.3, and rank 1 2.27.5",
-            _ => "rank 1 has no usable NCCL",
+            _ => "rank 1 has no usable NCCL: `scry doctor` says why",
         };
         assert_eq!(group.transport_reason(), expected);
         succeed(group.barrier());

@@ -69,6 +69,7 @@ impl Kernels {
     /// another type, or that overlap with `y`;
     /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if a matrix has more than 2^32 - 1
     /// elements, or if the device lacks 16-bit elements that the sizes need.
+    #[doc(alias("embedding", "index_select"))]
     pub fn gather_rows(
         &self,
         x: &dyn Binding,

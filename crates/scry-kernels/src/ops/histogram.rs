@@ -36,9 +36,9 @@ const COMPACT: &str = "Kernels::compact";
 
 /// Histograms, and compaction of selected elements.
 impl Kernels {
-    /// Prepares to count how often each value occurs in `x`: `counts[i]` becomes the number of
-    /// elements that are `i`. Both are of `u32`. Elements that are not smaller than the length of
-    /// `counts` are ignored.
+    /// Prepares a histogram: counts how often each value occurs in `x`; `counts[i]` becomes the
+    /// number of elements that are `i`. Both are of `u32`. Elements that are not smaller than the
+    /// length of `counts` are ignored.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -55,15 +55,16 @@ impl Kernels {
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers of other types, or that
     /// overlap; [`GpuError::Capability`](scry_gpu::GpuError::Capability) for buffers of more than
     /// 2^32 - 1 elements.
+    #[doc(alias = "bincount")]
     pub fn histogram(&self, x: &dyn Binding, counts: &dyn Binding) -> Result<Op> {
         self.op(Histogram { len: x.len() as u64, bins: counts.len() as u64 }, &[x, counts])
     }
 
-    /// Prepares to copy the elements of `x` whose flag is not 0 to the start of `y`, in order, and
-    /// to write their number to `count`. Elements of `y` after them do not change. `x` and `y` have
-    /// elements of `f32`, `f16`, `bf16`, `i32` or `u32`, and the same length, since all may be
-    /// copied; `y` may be longer. `flags`, one per element of `x`, and `count`, one element, are
-    /// of `u32`.
+    /// Prepares stream compaction: copies the elements of `x` whose flag is not 0 to the start of
+    /// `y`, in order, and writes their number to `count`. Elements of `y` after them do not change.
+    /// `x` and `y` have elements of `f32`, `f16`, `bf16`, `i32` or `u32`, and the same length,
+    /// since all may be copied; `y` may be longer. `flags`, one per element of `x`, and `count`,
+    /// one element, are of `u32`.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -82,6 +83,7 @@ impl Kernels {
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers that are too short, of
     /// another type, or that overlap; [`GpuError::Capability`](scry_gpu::GpuError::Capability) if
     /// the device supports no variant for the type and the sizes.
+    #[doc(alias("stream_compaction", "partition", "nonzero"))]
     pub fn compact(
         &self,
         x: &dyn Binding,

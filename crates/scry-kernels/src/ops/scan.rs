@@ -36,9 +36,9 @@ pub(super) struct Scan {
 
 /// Prefix sums.
 impl Kernels {
-    /// Prepares the prefix sums of all elements of `x`: each element of `y` is the sum of the
-    /// elements of `x` up to it, or before it. Both have elements of `f32`, `f16`, `bf16`, `i32` or
-    /// `u32`; `y` may be longer.
+    /// Prepares the prefix sums (scan) of all elements of `x`: each element of `y` is the sum of
+    /// the elements of `x` up to it (inclusive), or before it (exclusive). Both have elements of
+    /// `f32`, `f16`, `bf16`, `i32` or `u32`; `y` may be longer.
     ///
     /// Integers wrap. Floats are summed in `f32`, by the variant `cpu` in `f64`, and rounded once,
     /// in an order that depends only on the variant, the sizes and the device. A sum that contains
@@ -62,6 +62,7 @@ impl Kernels {
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) for buffers that are too short, of
     /// another type, or that overlap; [`GpuError::Capability`](scry_gpu::GpuError::Capability) if
     /// the device supports no variant for the type and the sizes.
+    #[doc(alias("cumsum", "prefix_sum"))]
     pub fn scan(&self, kind: ScanKind, x: &dyn Binding, y: &dyn Binding) -> Result<Op> {
         self.prepare_scan("Kernels::scan", kind, [x, y], [1, x.len()])
     }

@@ -62,6 +62,7 @@ impl Kernels {
     /// another type, or that overlap with `y`;
     /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if a matrix has more than 2^32 - 1
     /// elements.
+    #[doc(alias = "index_add")]
     pub fn scatter_add_rows(
         &self,
         x: &dyn Binding,

@@ -80,12 +80,13 @@ impl ParallelOp {
     /// recording.
     ///
     /// ```no_run
-    /// use scry_gpu::{Device, DeviceGroup};
+    /// use scry_gpu::{Device, Membership};
     /// use scry_kernels::{Kernels, RowParallelLinear};
     ///
     /// // One of two processes, started by `scry launch`.
-    /// let gpu = Device::open("cuda")?;
-    /// let group = DeviceGroup::from_env(&gpu)?;
+    /// let membership = Membership::from_env()?;
+    /// let gpu = Device::open(&format!("cuda:{}", membership.local_rank()))?;
+    /// let group = membership.join(&gpu)?;
     /// let (x, weight) = (gpu.upload(&[1.0f32, 2.0])?, gpu.upload(&[3.0f32, 4.0])?);
     /// let out = gpu.alloc::<f32>(1)?;
     /// let layer = RowParallelLinear::new(1, 4, 1);

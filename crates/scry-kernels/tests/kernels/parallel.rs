@@ -374,7 +374,7 @@ fn processes_compute_layers_together() {
             .args(["--exact", NAME, "--nocapture", "--test-threads=1"])
             .env(CHILD, "1")
             .env("SCRY_RANK", rank.to_string())
-            .env("SCRY_WORLD", world_size.to_string())
+            .env("SCRY_WORLD_SIZE", world_size.to_string())
             .env("SCRY_RENDEZVOUS", &address)
             .env("SCRY_TOKEN", format!("a secret of {address}"))
             .env("SCRY_GROUP_CHECK", "1")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use scry_gpu::Device;
 
 use super::compiled::Plan;
-use super::record::BoundRun;
+use super::specialised::BoundRun;
 use crate::error::{Call, Result};
 use crate::stored::Stored;
 use crate::tensor::Tensor;
@@ -53,6 +53,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::run`].
+    #[doc(alias("cudaGraph", "CUDAGraph"))]
     #[track_caller]
     pub fn bind(&self, inputs: &[(&str, &Tensor)]) -> Result<BoundPlan> {
         let call = Call::new("Plan::bind");

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use scry_gpu::{Batch, Device, UntypedBuffer};
 
-use super::bound::{BoundGraph, Sizes};
+use super::bound_graph::{BoundGraph, Sizes};
 use super::compiled::{Plan, Shared};
 use super::grouped::{Kernel, Work};
-use super::record::Specialised;
 use super::reference::{Replaced, viewed};
 use super::row_reference;
+use super::specialised::Specialised;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Call, Error, ErrorKind, Result};
@@ -180,7 +180,7 @@ fn grouped_results(
     buffers: impl Iterator<Item = UntypedBuffer>,
 ) -> Vec<Vec<UntypedBuffer>> {
     match &kernel.work {
-        Work::User { .. } => vec![buffers.collect()],
+        Work::Custom { .. } => vec![buffers.collect()],
         _ => buffers.map(|buffer| vec![buffer]).collect(),
     }
 }
@@ -337,7 +337,7 @@ mod tests {
     fn wrong_kernel_is_named() {
         assert_eq!(check_corrupted(Fusion::Exact, 0, 2.0).unwrap(), 3);
         let first = check_corrupted(Fusion::Exact, 0, 2.5).unwrap_err();
-        assert_eq!((first.kind(), first.op()), (ErrorKind::Mismatch, "Tensor::mul"));
+        assert_eq!((first.kind(), first.function()), (ErrorKind::Mismatch, "Tensor::mul"));
         let text = "kernel 0 (Tensor::mul) computes 2.5 at index [0, 0] of [3, 2], but its \
                     operations one by one compute 2";
         assert!(first.to_string().contains(text), "{first}");
@@ -345,7 +345,7 @@ mod tests {
         let text = "kernel 2 (Tensor + Tensor, Tensor::mul) computes -11.5 at index [0] of [3], \
                     but its operations one by one compute -10.5";
         assert!(last.to_string().contains(text), "{last}");
-        assert_eq!((last.op(), last.scope()), ("Tensor::mul", "head"));
+        assert_eq!((last.function(), last.scope()), ("Tensor::mul", "head"));
         assert_eq!(check_corrupted(Fusion::Full, 0, 2.0).unwrap(), 1);
         let rows = check_corrupted(Fusion::Full, 0, 2.5).unwrap_err();
         let text = "kernel 0 (Tensor::mul, Tensor::sum, Tensor + Tensor, Tensor::mul) computes \
@@ -375,7 +375,7 @@ mod tests {
         let inputs = plan.inputs(call, &given).unwrap();
         let sizes = plan.sizes(call, &inputs).unwrap();
         let (graph, mut grouped) = plan.shared().group(&sizes).unwrap();
-        if let Work::User { operands, .. } = &mut grouped.kernels[0].work {
+        if let Work::Custom { operands, .. } = &mut grouped.kernels[0].work {
             operands.swap(0, 1);
         }
         let specialised = plan.shared().plan((graph, grouped)).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scry_gpu::{BackendKind, Batch, Device, Features, UntypedBuffer};
 
-use super::bound::{BoundGraph, Reachable, Sizes, check_outputs};
+use super::bound_graph::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
 use super::epilogues;
 use super::group::{self, Limits};
@@ -15,9 +15,9 @@ use super::launches::Target;
 use super::maps;
 use super::plan;
 use super::prologues;
-use super::record::{Observer, Specialised};
-use super::rows;
+use super::row_fusion;
 use super::simplify;
+use super::specialised::{Observer, Specialised};
 use super::state::states;
 use super::{Fusion, Graph};
 use crate::error::{Call, ErrorKind, Result};
@@ -437,15 +437,15 @@ impl Plan {
     /// let g = Graph::new(&gpu)?;
     /// let x = g.input("x", (g.dim("length", 2..=100),))?;
     /// let plan = g.compile(&[(x.exp()? + 1.0)?])?;
-    /// let compiled = plan.compiles();
+    /// let compiled = plan.compiled_kernels();
     /// for length in 2..9 {
     ///     plan.run(&[("x", &Tensor::zeros([length], DType::F32, &gpu)?.add(0.0)?)])?;
     /// }
-    /// assert_eq!(plan.compiles(), compiled);
+    /// assert_eq!(plan.compiled_kernels(), compiled);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn compiles(&self) -> u64 {
+    pub fn compiled_kernels(&self) -> u64 {
         self.shared.compiles.load(Ordering::Relaxed)
     }
 
@@ -500,7 +500,7 @@ impl Shared {
             grouped.fold_constants();
         }
         if self.fusion != Fusion::None {
-            rows::fuse(&mut grouped, limits);
+            row_fusion::fuse(&mut grouped, limits);
             epilogues::fuse(&mut grouped, limits, self.runtime.library());
             prologues::fuse(&mut grouped, limits);
             maps::fuse(&mut grouped, limits);

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::bound::BoundGraph;
+use super::bound_graph::BoundGraph;
 use super::grouped::{Grouped, Origin, Work};
 use super::node::Content;
 use super::plan::{MemoryPlan, Slot};
@@ -54,7 +54,7 @@ pub(crate) fn content(content: &Content) -> String {
         Content::Input(n) => format!("input {n}"),
         Content::Param(n) => format!("param {n}"),
         Content::Const(_, _, bits) => format!("const {bits:#x}"),
-        Content::Kernel(n) => format!("kernel {n} of the program"),
+        Content::Kernel(n) => format!("custom kernel {n}"),
         Content::Part(n) => format!("output {n}"),
         Content::State(n) => format!("state {n}"),
         Content::Write(_) => "write".to_owned(),
@@ -116,7 +116,7 @@ pub(crate) fn grouped(grouped: &Grouped) -> String {
             Work::Maps(parts) => format!("{} maps", parts.len()),
             Work::Rows(work) => format!("rows in {} steps", work.program.steps.len()),
             Work::Library { library, .. } => library.name().to_owned(),
-            Work::User { kernel, .. } => {
+            Work::Custom { kernel, .. } => {
                 kernel.as_ref().map(|it| format!("{it:?}")).unwrap_or_default()
             }
             Work::Write { .. } | Work::WriteRows { .. } => "write".to_owned(),

@@ -1,19 +1,19 @@
-//! Grouping of kernels of the program, and of states.
+//! Grouping of custom kernels, and of states.
 
-use super::bound::BoundNode;
+use super::bound_graph::BoundNode;
 use super::fused::{Fused, Value};
 use super::group::Grouping;
 use super::grouped::{BufferId, Kernel, Origin, Work};
 use super::node::{NodeId, Write};
 use super::reason::Reason;
-use super::regions;
+use super::state_regions;
 use crate::error::Result;
 use crate::op::{View, packed_bytes};
 use crate::shape::Layout;
 
-/// Kernels of the program, and states.
+/// Custom kernels, and states.
 impl Grouping<'_> {
-    /// Returns an output of a kernel of the program, after its first.
+    /// Returns an output of a custom kernel, after its first.
     pub(super) fn part(&mut self, node: &BoundNode, position: usize) -> Value {
         let buffer = self.parts.get(&node.sources[0]).map(|parts| parts[position]);
         drop(self.take(node.sources[0]));
@@ -55,7 +55,7 @@ impl Grouping<'_> {
         }
     }
 
-    pub(super) fn user(&mut self, id: NodeId, node: &BoundNode) -> Value {
+    pub(super) fn custom(&mut self, id: NodeId, node: &BoundNode) -> Value {
         let mut operands = Vec::new();
         for source in &node.sources {
             let value = self.take(*source);
@@ -78,9 +78,9 @@ impl Grouping<'_> {
             .collect();
         let (result, others) = (results[0], results[1..].to_vec());
         self.parts.insert(id, results);
-        let work = Work::User { kernel: node.kernel.clone(), operands, others };
+        let work = Work::Custom { kernel: node.kernel.clone(), operands, others };
         let (shape, nodes, value) = (node.shape.clone(), vec![id], Some((id, Vec::new())));
-        let reason = Reason::User;
+        let reason = Reason::Custom;
         self.new.kernels.push(Kernel { work, result, shape, nodes, reason, value });
         Value::Stored(result, node.dtype, Layout::contiguous(node.shape.clone()))
     }
@@ -95,7 +95,7 @@ impl Grouping<'_> {
         let new = self.packed(new, value, Vec::new(), node.call.op);
         let work = match write {
             Write::Region(parts) => {
-                let region = regions::region(node.call, parts, &node.shape)?;
+                let region = state_regions::region(node.call, parts, &node.shape)?;
                 Work::Write { new, region, dtype: node.dtype }
             }
             Write::Rows => {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::compiled::Plan;
 use super::debug;
 use super::grouped::{Kernel, Origin, Part, Work};
-use super::record::Specialised;
+use super::specialised::Specialised;
 use crate::error::Result;
 
 /// What a plan does: its kernels in order, and its memory. `Display` prints it as a table.
@@ -134,8 +134,8 @@ fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
         }
         Work::Rows(work) => u64::from(work.rows) * work.program.flops(work.columns.into()),
         Work::Library { flops, .. } => *flops,
-        // What a kernel of the program computes is not known.
-        Work::User { .. } | Work::Write { .. } | Work::WriteRows { .. } => 0,
+        // What a custom kernel computes is not known.
+        Work::Custom { .. } | Work::Write { .. } | Work::WriteRows { .. } => 0,
     };
     let variant = specialised.variants[position].clone().unwrap_or_else(|| "map".to_owned());
     KernelReport {

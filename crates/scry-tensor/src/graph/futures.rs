@@ -9,7 +9,7 @@ use super::Graph;
 use super::bound_plan::BoundPlan;
 use super::compiled::Plan;
 use super::explain::PlanReport;
-use super::numbers::Magnitude;
+use super::numerics::LargeResult;
 use crate::error::{Call, Result};
 use crate::stored::Stored;
 use crate::tensor::Tensor;
@@ -236,7 +236,7 @@ impl Plan {
     pub fn audit_f16_async(
         &self,
         inputs: &[(&str, &Tensor)],
-    ) -> impl Future<Output = Result<Vec<Magnitude>>> + use<> {
+    ) -> impl Future<Output = Result<Vec<LargeResult>>> + use<> {
         let call = Call::new("Plan::audit_f16_async");
         let given = self.with_inputs(call, inputs);
         async move {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::Fusion;
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::fused::{self, Fused, Value};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Viewed, Work};
 use super::materialise;
@@ -26,7 +26,7 @@ use crate::stored::Stored;
 pub(crate) struct Limits {
     /// How far nodes are fused.
     pub(crate) fusion: Fusion,
-    /// Whether the device is the processor.
+    /// Whether the device is the CPU device.
     pub(crate) is_cpu: bool,
     /// Whether it is a GPU with CUDA.
     pub(crate) is_cuda: bool,
@@ -57,14 +57,14 @@ pub(super) struct Grouping<'g> {
     /// The uses of each node that are not grouped yet.
     pub(super) uses: Vec<usize>,
     is_output: Vec<bool>,
-    /// Whether an operation of the kernel library or a kernel of the program reads the node.
+    /// Whether an operation of the kernel library or a custom kernel reads the node.
     is_operand: Vec<bool>,
     /// The buffers of states, by the nodes of their versions. (The value of such a node that is an
     /// output is a copy.)
     pub(super) states: HashMap<NodeId, BufferId>,
     /// Packed copies of elements in memory, which all readers share.
     copies: HashMap<(BufferId, Layout), Value>,
-    /// The outputs of kernels of the program.
+    /// The outputs of custom kernels.
     pub(super) parts: HashMap<NodeId, Vec<BufferId>>,
     pub(super) new: Grouped,
 }
@@ -116,7 +116,7 @@ impl Grouping<'_> {
                 Value::Fused(Box::new(Fused::constant(*dtype, *bits, &node.shape)))
             }
             Content::Op(op) => self.operation(id, node, op)?,
-            Content::Kernel(_) => self.user(id, node),
+            Content::Kernel(_) => self.custom(id, node),
             Content::Part(n) => self.part(node, *n),
             Content::State(n) => self.state(id, node, *n),
             Content::Write(write) => self.write(id, node, write)?,

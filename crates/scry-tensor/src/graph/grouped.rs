@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::node::{NodeId, UserKernel};
+use super::node::{CustomKernel, NodeId};
 use super::reason::Reason;
 use crate::dtype::DType;
 use crate::expr::Map;
@@ -120,9 +120,9 @@ pub(crate) enum Work {
         operands: Vec<(BufferId, Layout, DType)>,
         flops: u64,
     },
-    /// A kernel of the program.
-    User {
-        kernel: Option<Arc<UserKernel>>,
+    /// A custom kernel.
+    Custom {
+        kernel: Option<Arc<CustomKernel>>,
         operands: Vec<(BufferId, DType)>,
         /// Its outputs after the first.
         others: Vec<BufferId>,
@@ -162,7 +162,7 @@ impl Kernel {
             }
             Work::Rows(work) => work.operands.clone(),
             Work::Library { operands, .. } => operands.iter().map(|(id, ..)| *id).collect(),
-            Work::User { operands, .. } => operands.iter().map(|(id, _)| *id).collect(),
+            Work::Custom { operands, .. } => operands.iter().map(|(id, _)| *id).collect(),
             Work::Write { new, .. } => vec![*new],
             Work::WriteRows { new, indices, .. } => vec![*new, *indices],
         }
@@ -187,7 +187,7 @@ impl Kernel {
     pub(crate) fn results(&self) -> Vec<BufferId> {
         let mut results = vec![self.result];
         match &self.work {
-            Work::User { others, .. } => results.extend(others),
+            Work::Custom { others, .. } => results.extend(others),
             Work::Rows(work) => results.extend(work.others.iter().map(|(buffer, _)| *buffer)),
             Work::Maps(parts) => return parts.iter().map(|part| part.result).collect(),
             _ => {}
@@ -196,7 +196,7 @@ impl Kernel {
     }
 
     /// Returns for each of [`results`](Self::results) the node with its value, and the views of it;
-    /// of a kernel of the program only for the first.
+    /// of a custom kernel only for the first.
     pub(crate) fn values(&self) -> Vec<Option<&Viewed>> {
         match &self.work {
             Work::Maps(parts) => parts.iter().map(|part| part.value.as_ref()).collect(),

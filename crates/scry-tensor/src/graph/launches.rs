@@ -1,5 +1,5 @@
 //! Launches of a plan's kernels, and their preparation: row kernels, kernels of several maps, and
-//! kernels of the program.
+//! custom kernels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(super) enum Prepared {
     /// An operation of the library, after its result becomes what the operation adds to.
     Library(Initial, Box<scry_kernels::Op>),
     /// Results that become 0, and then the launch.
-    User(Vec<UntypedBuffer>, Option<PreparedLaunch>),
+    Custom(Vec<UntypedBuffer>, Option<PreparedLaunch>),
     Copies(Vec<(UntypedBuffer, UntypedBuffer)>),
     /// Launches of shards, because buffers are above the limit of a binding.
     Shards(Vec<Prepared>),
@@ -49,7 +49,7 @@ impl Prepared {
                 }
                 op.add_to(batch)
             }
-            Self::User(results, launch) => {
+            Self::Custom(results, launch) => {
                 for result in results.iter().filter(|it| !it.is_empty()) {
                     batch.fill(result, 0)?;
                 }
@@ -164,15 +164,15 @@ pub(super) fn prepare_rows(
     Ok(Prepared::Map(launch))
 }
 
-/// Prepares a kernel of the program.
-pub(super) fn prepare_user<'b>(
+/// Prepares a custom kernel.
+pub(super) fn prepare_custom<'b>(
     kernel: &Kernel,
     buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
 ) -> scry_gpu::Result<(Prepared, Option<String>)> {
-    let Work::User { kernel: Some(user), operands, .. } = &kernel.work else {
+    let Work::Custom { kernel: Some(custom), operands, .. } = &kernel.work else {
         return Ok((Prepared::Nothing, None));
     };
-    let types = user.outputs.iter().map(|(_, dtype)| *dtype);
+    let types = custom.outputs.iter().map(|(_, dtype)| *dtype);
     let results = kernel.results().into_iter().zip(types);
     let results: Vec<_> = results.filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
     let filled = results.iter().map(|(buffer, _)| (*buffer).clone()).collect();
@@ -180,6 +180,6 @@ pub(super) fn prepare_user<'b>(
     let mut buffers: Vec<_> =
         operands.filter_map(|(id, dtype)| Some((buffer(*id)?, *dtype))).collect();
     buffers.extend(results);
-    let launch = user.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
-    Ok((Prepared::User(filled, launch), Some(format!("kernel `{user:?}`"))))
+    let launch = custom.prepare(&buffers, kernel.shape.count().unwrap_or(0))?;
+    Ok((Prepared::Custom(filled, launch), Some(format!("kernel `{custom:?}`"))))
 }

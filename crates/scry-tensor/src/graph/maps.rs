@@ -9,7 +9,7 @@
 
 use super::group::Limits;
 use super::grouped::{BufferId, Grouped, Kernel, Origin, Part, Store, Work};
-use super::regions;
+use super::state_regions;
 use crate::dtype::DType;
 use crate::expr::{Expression, Map};
 use crate::lower::elements_per_word;
@@ -169,7 +169,7 @@ impl Pass<'_> {
                 vec![Part { arguments: arguments.clone(), gathered: *gathered, ..part }]
             }
             Work::Write { new, region, dtype } => {
-                let (starts, len) = regions::ranges(region);
+                let (starts, len) = state_regions::ranges(region);
                 let per_word = elements_per_word(*dtype) as usize;
                 let [start] = starts[..] else { return None };
                 if !start.is_multiple_of(per_word) || !len.is_multiple_of(per_word) {

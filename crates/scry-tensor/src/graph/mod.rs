@@ -4,32 +4,34 @@
 //! | --- | --- |
 //! | `node` | records nodes, hash-consed, with their shapes |
 //! | `dim` | named dimensions |
-//! | `bound` | the nodes that outputs depend on, with the shapes for the sizes of a run |
+//! | `bound_graph` | the nodes that outputs depend on, with the shapes for the sizes of a run |
 //! | `simplify` | rewrites nodes, by one table of rules |
 //! | `group`, `effects`, `pieces` | groups nodes into kernels, as `grouped` has them as data |
 //! | `fused` | values that are not stored |
-//! | `rows` | fuses kernels that reduce rows with those around them |
+//! | `row_fusion` | fuses kernels that reduce rows with those around them |
 //! | `epilogues` | fuses maps into the products before them |
 //! | `prologues` | fuses maps into the products with quantised weights after them |
 //! | `maps` | merges small maps, and writes of states, into one kernel |
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
-//! | `record`, `launches`, `sharded` | prepares launches, and adds them to the batch of a run |
+//! | `specialised`, `launches`, `sharded` | prepares launches, adds them to the batch of a run |
+//! | `recorded`, `bound_plan` | replays runs; `BoundPlan`: fixed inputs and outputs |
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
 //! | `futures` | async forms of functions that wait for kernels to be compiled, or for the device |
-//! | `user`, `state`, `regions` | kernels of the program; states, and what writes change |
+//! | `custom_kernel`, `state`, `state_regions` | custom kernels; states, and what writes change |
 //! | `check` | compares each kernel with the recorded operations |
-//! | `numbers` | finds the first NaN, and magnitudes near the largest `f16` |
+//! | `numerics` | finds the first NaN, and magnitudes near the largest `f16` |
 //! | `reference`, `row_reference` | computes the recorded operations, one by one |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
-mod bound;
+mod bound_graph;
 mod bound_plan;
 pub(crate) mod call_sites;
 mod check;
 mod compiled;
+mod custom_kernel;
 mod debug;
 pub(crate) mod dim;
 mod effects;
@@ -44,24 +46,23 @@ mod launches;
 mod maps;
 mod materialise;
 pub(crate) mod node;
-mod numbers;
+mod numerics;
 mod packing;
 mod pieces;
 mod plan;
 mod prologues;
 mod reason;
-mod record;
 mod recorded;
 mod reference;
-mod regions;
+mod row_fusion;
 mod row_reference;
-mod rows;
 mod sharded;
 mod simplify;
+mod specialised;
 mod state;
+mod state_regions;
 #[cfg(test)]
 mod tests;
-mod user;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -76,7 +77,7 @@ use self::dim::{NamedDim, Size};
 pub use self::explain::{KernelReport, PlanReport};
 pub use self::fusion::Fusion;
 use self::node::{Content, Input, Nodes, Recorder};
-pub use self::numbers::Magnitude;
+pub use self::numerics::LargeResult;
 pub use self::state::State;
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};
@@ -85,7 +86,7 @@ use crate::scalar::Scalar;
 use crate::shape::check_count;
 use crate::tensor::Tensor;
 
-/// A graph: its tensors are nodes, operations on them record nodes.
+/// A computation graph: its tensors are nodes, and operations on them are recorded, not computed.
 ///
 /// Tensors in memory that are used with its nodes become parameters. A clone is the same graph.
 /// Sizes of inputs are numbers or [named dimensions](Graph::dim). Shapes and element types are
@@ -102,6 +103,7 @@ use crate::tensor::Tensor;
 /// assert_eq!(*y.shape(), [64, 32]); // the largest sizes
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("compile", "jit"))]
 #[derive(Clone)]
 pub struct Graph {
     pub(crate) recorder: Arc<Recorder>,
@@ -165,6 +167,7 @@ impl Graph {
     /// assert!(error.to_string().contains("with batch = 1"), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "dynamic_shape")]
     #[must_use]
     pub fn dim(&self, name: &str, range: RangeInclusive<usize>) -> Dim {
         let mut nodes = self.recorder.lock();

@@ -41,10 +41,10 @@ pub(crate) enum Content {
     Const(Vec<Dim>, DType, u32),
     /// An operation of the sources.
     Op(Op),
-    /// A kernel of the program, by position in [`Nodes::kernels`], with the value of its first
+    /// A custom kernel, by position in [`Nodes::kernels`], with the value of its first
     /// output.
     Kernel(usize),
-    /// Another output of a kernel of the program.
+    /// Another output of a custom kernel.
     Part(usize),
     /// A state at the start of a run, by position in [`Nodes::states`].
     State(usize),
@@ -61,9 +61,9 @@ pub(crate) enum Write {
     Rows,
 }
 
-/// A kernel of the program. Kernels of equal sources and outputs are equal.
+/// A custom kernel. Kernels of equal sources and outputs are equal.
 #[derive(Clone)]
-pub(crate) struct UserKernel {
+pub(crate) struct CustomKernel {
     pub(crate) source: Arc<str>,
     pub(crate) kernel: Kernel,
     pub(crate) outputs: Vec<(Vec<Dim>, DType)>,
@@ -114,8 +114,8 @@ pub(crate) struct Nodes {
     /// Tensors in memory. They are kept, so that their addresses identify them.
     pub(crate) params: Vec<(Option<String>, Arc<Stored>)>,
     pub(crate) states: Vec<StateInfo>,
-    /// Kernels of the program, no two of them equal.
-    pub(crate) kernels: Vec<Arc<UserKernel>>,
+    /// Custom kernels, no two of them equal.
+    pub(crate) kernels: Vec<Arc<CustomKernel>>,
     param_ids: HashMap<usize, usize>,
     pub(crate) dims: Vec<Arc<NamedDim>>,
     known: HashMap<(Content, Vec<NodeId>), NodeId>,

@@ -1,7 +1,7 @@
 //! Grouping of operations whose elements depend on coordinates: pieces of operands, positions,
 //! random numbers.
 
-use super::bound::BoundNode;
+use super::bound_graph::BoundNode;
 use super::fused::{Fused, Value};
 use super::group::Grouping;
 use super::materialise;

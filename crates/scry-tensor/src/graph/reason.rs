@@ -9,7 +9,7 @@ pub(crate) enum Reason {
     Output,
     /// Several nodes use it, and loading it costs less than computing it again.
     Shared(usize),
-    /// An operation of the kernel library, or a kernel of the program, reads it.
+    /// An operation of the kernel library, or a custom kernel, reads it.
     Operand(&'static str),
     /// The fused kernel would have too many inputs.
     Inputs,
@@ -27,8 +27,8 @@ pub(crate) enum Reason {
     Library,
     /// It is the result of a product that is not fused with what follows, and why.
     Product(&'static str),
-    /// It is the result of a kernel of the program.
-    User,
+    /// It is the result of a custom kernel.
+    Custom,
     /// It is a state, or a value that is read from one before a write.
     State,
     /// Fusion is disabled.
@@ -51,7 +51,7 @@ impl fmt::Display for Reason {
             Self::Product(why) => {
                 write!(f, "computed by the kernel library, without what follows: {why}")
             }
-            Self::User => f.write_str("computed by a kernel of the program"),
+            Self::Custom => f.write_str("computed by a custom kernel"),
             Self::State => f.write_str("a state, or read from one before a write"),
             Self::Disabled => f.write_str("fusion is disabled"),
         }

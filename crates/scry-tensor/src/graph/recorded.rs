@@ -12,7 +12,7 @@ use scry_gpu::{BackendKind, Batch, Device, GpuError, Recording, UntypedBuffer};
 
 use super::grouped::{BufferId, Kernel, Origin};
 use super::launches::Target;
-use super::record::{Specialised, located};
+use super::specialised::{Specialised, located};
 use crate::error::{Call, Result};
 
 /// Inputs and outputs of at most this many bytes are copied on a GPU: a copy of more takes longer

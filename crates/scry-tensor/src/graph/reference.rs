@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use scry_gpu::UntypedBuffer;
 
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::compiled::Plan;
 use super::node::{Content, NodeId, Write};
-use super::regions;
 use super::row_reference::{RowOrder, RowOrders};
+use super::state_regions;
 use crate::error::{Call, Result};
 use crate::op::{Library, Op, View};
 use crate::runtime::Runtime;
@@ -17,14 +17,14 @@ use crate::shape::Layout;
 use crate::stored::{Stored, stored_word};
 use crate::waiting::Waiting;
 
-/// The outputs of kernels of the program, by their nodes.
+/// The outputs of custom kernels, by their nodes.
 pub(super) type Outputs = HashMap<NodeId, Vec<Stored>>;
 
 /// Values of nodes as a plan computes them, with which the nodes after them continue.
 pub(super) type Replaced = HashMap<NodeId, Stored>;
 
 impl Plan {
-    /// Computes all nodes one by one, and all outputs of kernels of the program. Reductions that
+    /// Computes all nodes one by one, and all outputs of custom kernels. Reductions that
     /// row kernels compute have the order of these. Other nodes continue with the values in
     /// `replaced`, which become those that are computed.
     pub(super) async fn one_by_one(
@@ -112,9 +112,9 @@ fn written(call: Call, write: &Write, sources: &[&Stored]) -> Result<Stored> {
         match write {
             Write::Region(parts) => {
                 // The index was checked when the write was recorded.
-                if let Ok(region) = regions::region(call, parts, state.shape()) {
+                if let Ok(region) = state_regions::region(call, parts, state.shape()) {
                     let size = state.dtype.size();
-                    for (from, to) in regions::copies(&region, size, &new.buffer, &buffer)? {
+                    for (from, to) in state_regions::copies(&region, size, &new.buffer, &buffer)? {
                         from.copy_to(&to)?;
                     }
                 }
@@ -126,7 +126,7 @@ fn written(call: Call, write: &Write, sources: &[&Stored]) -> Result<Stored> {
                 let columns = state.shape()[1..].iter().product();
                 let packed = sources[2].copied(call);
                 let indices = packed.as_ref().map_or(&sources[2].buffer, |it| &it.buffer);
-                let rows = regions::Rows { new, indices, dtype: state.dtype, indices_dtype };
+                let rows = state_regions::Rows { new, indices, dtype: state.dtype, indices_dtype };
                 let sizes = [state.shape()[0], columns, count];
                 rows.prepare(&state.runtime, &buffer, sizes)?.run()?;
             }
@@ -137,7 +137,7 @@ fn written(call: Call, write: &Write, sources: &[&Stored]) -> Result<Stored> {
     Ok(Stored { buffer, ..state.clone() })
 }
 
-/// Runs a kernel of the program.
+/// Runs a custom kernel.
 fn outputs(
     call: Call,
     runtime: &Arc<Runtime>,

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::bound::BoundGraph;
+use super::bound_graph::BoundGraph;
 use super::grouped::Work;
 use super::node::NodeId;
-use super::record::Specialised;
+use super::specialised::Specialised;
 use crate::dtype::DType;
 use crate::error::{Call, Result};
 use crate::expr::{Expression, Map};

@@ -2,7 +2,7 @@
 
 use scry_gpu::{Device, UntypedBuffer};
 
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, Grouped, Kernel, RowWork};
 use super::launches::{Initial, Prepared, Target, named, prepare_rows};
 use crate::error::{ErrorKind, Result};

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use scry_gpu::kir::{BinaryOp, Type, UnaryOp};
 
-use super::bound::{BoundGraph, BoundNode, live};
+use super::bound_graph::{BoundGraph, BoundNode, live};
 use super::node::{Content, NodeId};
 use crate::expr::{Map, Scalar};
 use crate::op::{Op, View};

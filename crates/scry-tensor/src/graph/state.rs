@@ -5,10 +5,10 @@ use std::sync::Arc;
 use scry_gpu::UntypedBuffer;
 
 use super::Graph;
-use super::bound::Reachable;
+use super::bound_graph::Reachable;
 use super::compiled::Plan;
 use super::node::{Content, NodeId, Nodes, Recorder, StateInfo, Write};
-use super::regions::{MAX_RANGES, ranges, region};
+use super::state_regions::{MAX_RANGES, ranges, region};
 use crate::dtype::{DType, ELEMENTS, INTEGERS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::op::View;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use scry_gpu::UntypedBuffer;
 
+use super::attention::{Attend, Rotate};
 use super::contraction::Contraction;
-use super::convolve::{Convolve, Pooling};
-use super::heads::{Attend, Rotate};
+use super::convolution::{Convolve, Pooling};
 use super::matmul::{FusedProduct, Matmul};
 use super::pairwise::Pairwise;
 use super::quantized::{Dequantise, QuantizedProduct, QuantizedRows};

@@ -1,11 +1,11 @@
 //! What operations compute, as data: an [`Op`] is built once by a method of a tensor, and then
 //! either runs eagerly, on elements in memory, or becomes a node of a graph.
 
+mod attention;
 mod computed;
 mod contraction;
-mod convolve;
+mod convolution;
 mod gather;
-mod heads;
 mod join;
 mod library;
 mod matmul;
@@ -21,11 +21,11 @@ mod view;
 
 use std::sync::Arc;
 
+pub(crate) use attention::{Attend, Rotate};
 pub(crate) use computed::{Address, Computed};
 pub(crate) use contraction::Contraction;
-pub(crate) use convolve::{Convolve, PoolKind, Pooling};
+pub(crate) use convolution::{Convolve, PoolKind, Pooling};
 pub(crate) use gather::{Gathered, Selection};
-pub(crate) use heads::{Attend, Rotate};
 pub(crate) use join::{Join, Piece};
 pub(crate) use library::{Library, packed_bytes};
 pub(crate) use matmul::FusedProduct;

@@ -40,7 +40,7 @@ impl Rule for ScatterAdd {
             true => "pass an index for each element",
             false => "pass a vector with an index for each row",
         };
-        let problem = format!("elements of {new} at indices of {at} do not fit {like}");
+        let problem = format!("a source of {new} and indices of {at} do not fit {like}");
         Err(call.shape_error(&[new, at, like], problem, help))
     }
 

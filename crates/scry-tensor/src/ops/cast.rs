@@ -32,6 +32,7 @@ impl Tensor {
     /// [`ErrorKind::DType`](crate::ErrorKind::DType) to quantised types, and from them to other
     /// types than floats; [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge);
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[doc(alias("astype", "to_dtype", "half", "float"))]
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         let call = Call::new("Tensor::cast");

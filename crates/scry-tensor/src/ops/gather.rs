@@ -10,8 +10,9 @@ use crate::tensor::{Tensor, apply};
 
 /// Selections.
 impl Tensor {
-    /// Returns the coordinates of an axis that a vector of `i32` or `u32` lists, as PyTorch's
-    /// `index_select`. Negative ones count from the end; one out of range selects zero.
+    /// Returns the slices along an axis that a vector of indices, of `i32` or `u32`, selects, as
+    /// PyTorch's `index_select` and NumPy's `take`. Negative indices count from the end; one out of
+    /// range selects zeros.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -26,6 +27,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Index`] if the axis is out of range, or `indices` is not a vector;
     /// [`ErrorKind::DType`]; [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
+    #[doc(alias = "take")]
     #[track_caller]
     pub fn index_select(&self, axis: i64, indices: &Tensor) -> Result<Self> {
         let call = Call::new("Tensor::index_select");
@@ -45,9 +47,9 @@ impl Tensor {
     }
 
     /// Returns the elements along an axis at indices that have as many axes: element `[i, j, …]` of
-    /// the result is the one at `indices[i, j, …]` along the axis, and at the same other
-    /// coordinates, as PyTorch's `gather` and NumPy's `take_along_axis`. Negative indices count
-    /// from the end; one out of range selects zero.
+    /// the result is the one at `indices[i, j, …]` along the axis, and at the same indices along
+    /// the others, as PyTorch's `gather` and NumPy's `take_along_axis`. Negative indices count from
+    /// the end; one out of range selects zero.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -62,6 +64,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the indices have another number of axes, or a size, except that of
     /// the axis, is larger; otherwise as [`index_select`](Self::index_select).
+    #[doc(alias = "take_along_axis")]
     #[track_caller]
     pub fn gather(&self, axis: i64, indices: &Tensor) -> Result<Self> {
         let call = Call::new("Tensor::gather");

@@ -10,7 +10,8 @@ use crate::tensor::{Tensor, apply};
 
 /// Losses.
 impl Tensor {
-    /// Returns the mean of the squared differences of two tensors, whose shapes are broadcast.
+    /// Returns the mean squared error: the mean of the squared differences from `target`. Shapes
+    /// are broadcast.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -26,17 +27,17 @@ impl Tensor {
     /// [`ErrorKind::DType`](crate::ErrorKind::DType) if the types differ, or are not floats;
     /// [`ErrorKind::Device`](crate::ErrorKind::Device); [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
     #[track_caller]
-    pub fn mse_loss(&self, wanted: &Self) -> Result<Self> {
+    pub fn mse_loss(&self, target: &Self) -> Result<Self> {
         let call = Call::new("Tensor::mse_loss");
-        Self::in_scope_of(&[self, wanted], || {
+        Self::in_scope_of(&[self, target], || {
             call.check_dtype(self.dtype(), FLOATS)?;
-            let difference = Binary::SUB.apply(call, &self.into(), &wanted.into())?;
+            let difference = Binary::SUB.apply(call, &self.into(), &target.into())?;
             Unary::SQUARE.apply(call, &difference)?.averaged(call, &Axes::from(..))
         })
     }
 
     /// Returns the mean cross-entropy loss of logits and class indices, as PyTorch's
-    /// `cross_entropy`: axis 1 of `self` are the logits of the classes; `classes`, of `i32` or
+    /// `cross_entropy`: axis 1 of `self` are the logits of the classes; `target`, of `i32` or
     /// `u32`, has the shape of `self` without axis 1. Classes out of range, such as -100 (PyTorch's
     /// `ignore_index`), are ignored; the loss is NaN if all are.
     ///
@@ -44,51 +45,52 @@ impl Tensor {
     /// use scry_tensor::{Device, Tensor};
     ///
     /// let gpu = Device::open("cpu")?;
-    /// let scores = Tensor::new([[0.0f32, 0.0], [0.0, 200.0]], &gpu)?;
-    /// let loss = scores.cross_entropy(&Tensor::new([1u32, 1], &gpu)?)?.item::<f32>()?;
+    /// let logits = Tensor::new([[0.0f32, 0.0], [0.0, 200.0]], &gpu)?;
+    /// let loss = logits.cross_entropy(&Tensor::new([1u32, 1], &gpu)?)?.item::<f32>()?;
     /// assert!((loss - 2f32.ln() / 2.0).abs() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) for classes of another shape;
+    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) for a target of another shape;
     /// [`ErrorKind::Index`](crate::ErrorKind::Index) for logits with fewer than 2 axes;
     /// [`ErrorKind::DType`](crate::ErrorKind::DType);
     /// [`ErrorKind::Device`](crate::ErrorKind::Device); [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
     #[track_caller]
-    pub fn cross_entropy(&self, classes: &Self) -> Result<Self> {
+    pub fn cross_entropy(&self, target: &Self) -> Result<Self> {
         let call = Call::new("Tensor::cross_entropy");
-        Self::in_scope_of(&[self, classes], || {
+        Self::in_scope_of(&[self, target], || {
             call.check_dtype(self.dtype(), FLOATS)?;
-            call.check_dtype(classes.dtype(), INTEGERS)?;
+            call.check_dtype(target.dtype(), INTEGERS)?;
             let axis = resolve_axis(call, 1, self.rank())?;
             let mut expected = self.shape().to_vec();
             expected.remove(axis);
-            if **classes.shape() != expected[..] {
-                let (own, other) = (self.shape(), classes.shape());
-                let problem = format!("classes of {other} do not fit scores of {own}");
-                let help = "pass a class for each coordinate of the other axes than axis 1";
+            if **target.shape() != expected[..] {
+                let (own, other) = (self.shape(), target.shape());
+                let problem = format!("a target of {other} does not fit logits of {own}");
+                let help = "pass a class index for each position: the shape of the logits without \
+                            axis 1";
                 return Err(call.shape_error(&[own, other], problem, help));
             }
-            let mut classes = classes.clone();
+            let mut target = target.clone();
             for own in (0..self.rank()).filter(|own| *own != axis) {
-                classes = classes.same_size(call, own - usize::from(own > axis), self, own)?;
+                target = target.same_size(call, own - usize::from(own > axis), self, own)?;
             }
             let logs = self.rows(call, 1, FLOATS, crate::op::Rows::LogSoftmax)?;
             // Negative classes become large ones, out of range, rather than count from the end.
-            let at = classes.cast_for(call, DType::U32)?.view(call, View::Unsqueeze(axis))?;
+            let at = target.cast_for(call, DType::U32)?.view(call, View::Unsqueeze(axis))?;
             let select = |from: &Self| {
                 let gather = Op::Gather(Selection { axis, is_along: true });
                 apply(call, gather, &[from, &at])?
                     .cast_for(call, DType::F32)?
                     .summed(call, &(..).into())
             };
-            // True for each score, even NaN; what is selected out of range is false.
+            // True for each logit, even NaN; what is selected out of range is false.
             let is_equal = Binary::EQ.apply(call, &(&logs).into(), &(&logs).into())?;
             let is_nan = Binary::NE.apply(call, &(&logs).into(), &(&logs).into())?;
-            let is_score = Binary::NE.apply(call, &is_equal.into(), &is_nan.into())?;
+            let is_logit = Binary::NE.apply(call, &is_equal.into(), &is_nan.into())?;
             let mean =
-                Binary::DIV.apply(call, &select(&logs)?.into(), &select(&is_score)?.into())?;
+                Binary::DIV.apply(call, &select(&logs)?.into(), &select(&is_logit)?.into())?;
             Unary::NEG.apply(call, &mean)?.narrowed(call, self.dtype())
         })
     }

@@ -5,18 +5,18 @@
 //! that draws random operands with the expected result. The documentation, the table of
 //! [`operations`] and the tests come from the rows.
 
-mod arrange;
+mod attention;
 mod binary;
 mod cast;
+mod contractions;
+mod convolution;
 mod gather;
-mod heads;
-mod images;
+mod joining;
 mod loss;
 mod math;
 mod matmul;
-mod normalise;
+mod norms;
 mod parametric;
-mod products;
 mod random;
 mod reduce;
 mod reference;
@@ -26,11 +26,11 @@ mod sorting;
 mod statistics;
 mod unary;
 
+pub use attention::Attention;
 pub(crate) use binary::Binary;
-pub use heads::Attention;
-pub use images::{Conv1d, Conv2d};
+pub use contractions::Metric;
+pub use convolution::{Conv1d, Conv2d};
 pub(crate) use math::activations;
-pub use products::Metric;
 pub use random::Seed;
 #[doc(hidden)]
 pub use reference::{Array, Case, Draw};
@@ -302,13 +302,13 @@ pub fn operations() -> impl Iterator<Item = Operation> {
         parametric::OPERATIONS,
         binary::OPERATIONS,
         statistics::OPERATIONS,
-        normalise::OPERATIONS,
-        products::OPERATIONS,
-        images::OPERATIONS,
-        heads::OPERATIONS,
+        norms::OPERATIONS,
+        contractions::OPERATIONS,
+        convolution::OPERATIONS,
+        attention::OPERATIONS,
         gather::OPERATIONS,
         scatter::OPERATIONS,
-        arrange::OPERATIONS,
+        joining::OPERATIONS,
         sorting::OPERATIONS,
         select::OPERATIONS,
         random::OPERATIONS,

@@ -28,6 +28,7 @@ impl Tensor {
     /// [`ErrorKind::DType`](crate::ErrorKind::DType) for `bool` and quantised weights, and if a
     /// scalar does not fit the type; [`ErrorKind::Value`](crate::ErrorKind::Value) for a scalar out
     /// of range; [`ErrorKind::Gpu`](crate::ErrorKind::Gpu).
+    #[doc(alias = "clamp")]
     #[track_caller]
     pub fn clip(&self, min: impl Into<Scalar>, max: impl Into<Scalar>) -> Result<Self> {
         let (call, scalars) = (Call::new("Tensor::clip"), [min.into(), max.into()]);

@@ -46,7 +46,7 @@ impl From<&Tensor> for Seed {
 }
 
 /// Random numbers. An element depends only on the seed and its position in row-major order: the
-/// same seed has the same numbers on every device, except for the last places of
+/// same seed produces the same numbers on every device, except for the last places of
 /// [`randn`](Tensor::randn), eagerly and in a graph. Use another seed for each call.
 impl Tensor {
     /// Returns floats that are uniformly distributed from 0, inclusive, to 1, exclusive: those of

@@ -14,8 +14,8 @@ use crate::tensor::{Tensor, apply};
 
 /// Sums by indices.
 impl Tensor {
-    /// Returns the tensor with coordinates of an axis increased: the one at `indices[i]` by
-    /// coordinate `i` of `new`, also if several indices are equal, as PyTorch's `index_add`.
+    /// Returns the tensor with slices of `source` added along an axis: slice `i` of `source` to
+    /// slice `indices[i]`, also if several indices are equal, as PyTorch's `index_add`.
     /// `indices` is a vector of `i32` or `u32`; negative ones count from the end, and those out of
     /// range are dropped. 16-bit floats accumulate in `f32`, integers wrap. The order in which
     /// floats are added depends on the device.
@@ -25,43 +25,44 @@ impl Tensor {
     ///
     /// let gpu = Device::open("cpu")?;
     /// let x = Tensor::zeros([2, 2], DType::I32, &gpu)?;
-    /// let new = Tensor::new([[1, 2], [10, 20], [100, 200]], &gpu)?;
+    /// let source = Tensor::new([[1, 2], [10, 20], [100, 200]], &gpu)?;
     /// let rows = Tensor::new([1, 0, -1], &gpu)?;
-    /// assert_eq!(x.index_add(0, &rows, &new)?.to_vec::<i32>()?, [10, 20, 101, 202]);
+    /// assert_eq!(x.index_add(0, &rows, &source)?.to_vec::<i32>()?, [10, 20, 101, 202]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if `new` is not one coordinate for each index; [`ErrorKind::Index`] if
+    /// [`ErrorKind::Shape`] if `source` has not one slice for each index; [`ErrorKind::Index`] if
     /// the axis is out of range; [`ErrorKind::DType`] if the types differ, or are not numbers;
     /// [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
+    #[doc(alias = "segment_sum")]
     #[track_caller]
-    pub fn index_add(&self, axis: i64, indices: &Self, new: &Self) -> Result<Self> {
+    pub fn index_add(&self, axis: i64, indices: &Self, source: &Self) -> Result<Self> {
         let call = Call::new("Tensor::index_add");
-        Self::in_scope_of(&[self, indices, new], || {
-            let axis = self.check_scatter(call, axis, indices, new)?;
-            let fits = indices.rank() == 1 && new.rank() == self.rank();
+        Self::in_scope_of(&[self, indices, source], || {
+            let axis = self.check_scatter(call, axis, indices, source)?;
+            let fits = indices.rank() == 1 && source.rank() == self.rank();
             if !fits {
-                let (own, at, new) = (self.shape(), indices.shape(), new.shape());
-                let problem = format!("elements of {new} at indices of {at} do not fit {own}");
-                let help = "pass a vector of indices, and a coordinate of the axis for each";
+                let (own, at, new) = (self.shape(), indices.shape(), source.shape());
+                let problem = format!("a source of {new} and indices of {at} do not fit {own}");
+                let help = "pass a vector of indices, and one slice of the source for each";
                 return Err(call.shape_error(&[own, at, new], problem, help));
             }
             let like = self.moved(call, axis, 0)?;
             let address = Address { first: 0, indices: vec![Some(0)] };
             let positions =
                 apply(call, Op::Computed(Computed::Address(address)), &[indices, &like])?;
-            let new = new.moved(call, axis, 0)?.accumulated(call)?;
+            let source = source.moved(call, axis, 0)?.accumulated(call)?;
             let sums = ScatterAdd { is_flat: false };
             let sums =
-                apply(call, Op::Library(Library::ScatterAdd(sums)), &[&new, &positions, &like])?;
+                apply(call, Op::Library(Library::ScatterAdd(sums)), &[&source, &positions, &like])?;
             self.increased(call, &sums.moved(call, 0, axis)?)
         })
     }
 
-    /// Returns the tensor with elements increased: the one at `indices[i, j, …]` along the axis,
-    /// and at the same other coordinates, by `new[i, j, …]`, as PyTorch's `scatter_add`. Otherwise
-    /// as [`index_add`](Self::index_add).
+    /// Returns the tensor with elements of `source` added: `source[i, j, …]` to the element at
+    /// `indices[i, j, …]` along the axis, and at the same indices along the others, as PyTorch's
+    /// `scatter_add`. Otherwise as [`index_add`](Self::index_add).
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Tensor};
@@ -75,30 +76,31 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if `new` and the indices have different shapes, another number of axes,
-    /// or a size, except that of the axis, that is larger than the tensor's; otherwise as
+    /// [`ErrorKind::Shape`] if `source` and the indices have different shapes, another number of
+    /// axes, or a size, except that of the axis, that is larger than the tensor's; otherwise as
     /// [`index_add`](Self::index_add).
     #[track_caller]
-    pub fn scatter_add(&self, axis: i64, indices: &Self, new: &Self) -> Result<Self> {
+    pub fn scatter_add(&self, axis: i64, indices: &Self, source: &Self) -> Result<Self> {
         let call = Call::new("Tensor::scatter_add");
-        let axis = self.check_scatter(call, axis, indices, new)?;
+        let axis = self.check_scatter(call, axis, indices, source)?;
         let index = |n: usize| (n == axis).then_some(0);
         let address = Address { first: 0, indices: (0..self.rank()).map(index).collect() };
         let positions = apply(call, Op::Computed(Computed::Address(address)), &[indices, self])?;
-        let new = new.accumulated(call)?;
+        let source = source.accumulated(call)?;
         let sums = ScatterAdd { is_flat: true };
-        let sums = apply(call, Op::Library(Library::ScatterAdd(sums)), &[&new, &positions, self])?;
+        let sums =
+            apply(call, Op::Library(Library::ScatterAdd(sums)), &[&source, &positions, self])?;
         self.increased(call, &sums)
     }
 
-    fn check_scatter(&self, call: Call, axis: i64, indices: &Self, new: &Self) -> Result<usize> {
+    fn check_scatter(&self, call: Call, axis: i64, indices: &Self, source: &Self) -> Result<usize> {
         let check = || {
             call.check_dtype(self.dtype(), NUMBERS)?;
             call.check_dtype(indices.dtype(), INTEGERS)?;
-            self.check_same_type(call, new)?;
+            self.check_same_type(call, source)?;
             resolve_axis(call, axis, self.rank())
         };
-        Self::scoped(&[self, indices, new], check())
+        Self::scoped(&[self, indices, source], check())
     }
 
     /// Returns 16-bit floats as `f32`.

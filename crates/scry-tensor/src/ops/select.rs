@@ -30,6 +30,7 @@ impl Tensor {
     /// [`ErrorKind::DType`] if the condition is not `bool`, or the element types differ;
     /// [`ErrorKind::Shape`] if the shapes do not broadcast; [`ErrorKind::Device`];
     /// [`ErrorKind::Gpu`].
+    #[doc(alias("where", "select", "masked_fill"))]
     #[track_caller]
     pub fn where_(
         &self,

@@ -49,9 +49,9 @@ impl Tensor {
     ///
     /// let gpu = Device::open("cpu")?;
     /// let x = Tensor::new([2.0f32, f32::NAN, -1.0], &gpu)?;
-    /// let (sorted, positions) = x.sort(-1)?;
+    /// let (sorted, indices) = x.sort(-1)?;
     /// assert_eq!(sorted.to_vec::<f32>()?[..2], [-1.0, 2.0]);
-    /// assert_eq!(positions.to_vec::<u32>()?, [2, 0, 1]);
+    /// assert_eq!(indices.to_vec::<u32>()?, [2, 0, 1]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -91,9 +91,9 @@ impl Tensor {
     ///
     /// let gpu = Device::open("cpu")?;
     /// let x = Tensor::new([[1, 9, 5], [7, 7, 0]], &gpu)?;
-    /// let (values, positions) = x.topk(2, -1)?;
+    /// let (values, indices) = x.topk(2, -1)?;
     /// assert_eq!(values.to_vec::<i32>()?, [9, 5, 7, 7]);
-    /// assert_eq!(positions.to_vec::<u32>()?, [1, 2, 0, 1]);
+    /// assert_eq!(indices.to_vec::<u32>()?, [1, 2, 0, 1]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

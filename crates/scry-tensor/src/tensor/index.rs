@@ -270,6 +270,7 @@ impl Tensor {
     /// 0, or there are several ellipses; [`ErrorKind::Shape`] if tensors do not broadcast, or a
     /// mask does not fit the axes; [`ErrorKind::DType`] for tensors of other types;
     /// [`ErrorKind::Graph`] for a mask that is a node of a graph.
+    #[doc(alias("index", "slice", "narrow", "masked_select", "getitem"))]
     #[track_caller]
     pub fn i(&self, index: impl IntoIndices) -> Result<Self> {
         let call = Call::new("Tensor::i");

@@ -100,6 +100,7 @@ impl Tensor {
     /// assert_eq!((x.shape()[0], x.shape().len()), (2, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "size")]
     #[must_use]
     pub fn shape(&self) -> &Shape {
         match &self.0 {
@@ -109,6 +110,7 @@ impl Tensor {
     }
 
     /// Returns the number of axes.
+    #[doc(alias("dim", "ndim"))]
     #[must_use]
     pub fn rank(&self) -> usize {
         self.shape().rank()
@@ -123,6 +125,7 @@ impl Tensor {
     /// assert_eq!(Tensor::zeros([4, 5], DType::Bool, &gpu)?.numel(), 20);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias("len", "size"))]
     #[must_use]
     pub fn numel(&self) -> usize {
         self.shape().count().unwrap_or(usize::MAX)

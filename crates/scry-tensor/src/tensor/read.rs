@@ -30,6 +30,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::DType`] if the elements are of another type; [`ErrorKind::TooLarge`] for views
     /// of more than 2³² - 1 elements; [`ErrorKind::Gpu`].
+    #[doc(alias("numpy", "tolist", "cpu"))]
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let call = Call::new("Tensor::to_vec");
@@ -149,6 +150,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::contiguous`].
+    #[doc(alias("to_device", "cuda"))]
     #[track_caller]
     pub fn to(&self, device: &Device) -> Result<Self> {
         now(self.on(Call::new("Tensor::to"), device, Waiting::Blocking))

@@ -25,6 +25,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the number of elements differs; [`ErrorKind::Gpu`].
+    #[doc(alias("view", "flatten", "ravel"))]
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<Dims>) -> Result<Self> {
         let call = Call::new("Tensor::reshape");
@@ -88,6 +89,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Index`] if an axis is out of range.
+    #[doc(alias = "swapaxes")]
     #[track_caller]
     pub fn transpose(&self, first: i64, second: i64) -> Result<Self> {
         self.exchanged(Call::new("Tensor::transpose"), first, second)
@@ -106,6 +108,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Index`] for tensors of rank 0 and 1.
+    #[doc(alias = "T")]
     #[track_caller]
     pub fn t(&self) -> Result<Self> {
         let call = Call::new("Tensor::t");
@@ -142,6 +145,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if another size than 1 differs.
+    #[doc(alias("broadcast_to", "repeat"))]
     #[track_caller]
     pub fn expand(&self, shape: impl Into<Shape>) -> Result<Self> {
         let call = Call::new("Tensor::expand");
@@ -191,6 +195,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::Index`] if the position is out of range.
+    #[doc(alias("newaxis", "expand_dims"))]
     #[track_caller]
     pub fn unsqueeze(&self, axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::unsqueeze");

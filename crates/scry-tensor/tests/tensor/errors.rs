@@ -228,7 +228,7 @@ fn graph_texts(gpu: &Device) -> Vec<String> {
     [scoped, rest, state_texts(&g), batch_texts(gpu)].concat()
 }
 
-/// Errors of states and of kernels of the program.
+/// Errors of states and of custom kernels.
 fn state_texts(g: &Graph) -> Vec<String> {
     let gpu = g.device();
     let state = ok(g.state("kv", [4, 600]));

@@ -119,7 +119,7 @@ fn shapes(tensors: &[Tensor]) -> Vec<String> {
     tensors.iter().map(|it| format!("{}{}", it.dtype(), it.shape())).collect()
 }
 
-fn batch(w: &World) -> Result<(TensorBatch, scry_tensor::Handle)> {
+fn batch(w: &World) -> Result<(TensorBatch, scry_tensor::BatchHandle)> {
     let mut batch = TensorBatch::new(&w.gpu)?;
     let x = batch.import(&w.x)?;
     let y = batch.scale(x, 2.0)?;

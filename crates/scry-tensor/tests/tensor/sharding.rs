@@ -161,7 +161,7 @@ fn views_that_no_launch_copies_are_read() {
     let wanted = (0..130).flat_map(|column| (0..500).rev().map(move |row| row * 130 + column));
     assert!(read.into_iter().eq(wanted));
     let error = view.add(1).unwrap_err();
-    assert_eq!((error.kind(), error.op()), (ErrorKind::TooLarge, "Tensor::add"));
+    assert_eq!((error.kind(), error.function()), (ErrorKind::TooLarge, "Tensor::add"));
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn operations_that_cannot_be_split_are_rejected() {
         (ok(g.input("x", [512, 128])), ok(g.input_with_dtype("at", [4], DType::U32)));
     let _scope = g.scope("table");
     let error = g.compile(&[ok(x.index_select(0, &indices))]).map(drop).unwrap_err();
-    assert_eq!((error.kind(), error.op()), (ErrorKind::TooLarge, "Tensor::index_select"));
+    assert_eq!((error.kind(), error.function()), (ErrorKind::TooLarge, "Tensor::index_select"));
     assert_eq!(error.scope(), "table");
     let text = error.to_string();
     assert!(text.contains("an operand has 262144 bytes in memory, but "), "{text}");

@@ -41,7 +41,7 @@ impl Environment {
         command
             .env("SCRY_RANK", rank.to_string())
             .env("SCRY_LOCAL_RANK", rank.to_string())
-            .env("SCRY_WORLD", self.world.to_string())
+            .env("SCRY_WORLD_SIZE", self.world.to_string())
             .env("SCRY_RENDEZVOUS", &self.rendezvous)
             .env("SCRY_TOKEN", &self.token);
         if std::env::var_os(NVLS).is_none() {

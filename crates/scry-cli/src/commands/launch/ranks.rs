@@ -15,7 +15,7 @@ use crate::report::Failure;
 const POLL: Duration = Duration::from_millis(10);
 
 /// Time from SIGTERM to SIGKILL.
-const ASKED: Duration = Duration::from_secs(2);
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The running ranks.
 pub struct Ranks {
@@ -55,14 +55,14 @@ fn not_waited(rank: usize, error: &std::io::Error) -> Failure {
     Failure::Runtime(format!("cannot wait for rank {rank}: {error}"))
 }
 
-/// How far the ranks are on their way to an end.
+/// The state of the ranks: running, or in which phase of their shutdown.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Ending {
+enum Phase {
     Running,
-    /// One has failed; the others may go on for a while.
+    /// One has failed; the others may run until the grace period ends.
     Failed(Instant),
-    /// All were asked to end.
-    Asked(Instant),
+    /// All were sent SIGTERM, or the signal that this process received.
+    Terminating(Instant),
     Killed,
 }
 
@@ -101,24 +101,24 @@ impl Ranks {
 
     /// Waits for the end of all ranks, and ends the others if one fails.
     pub fn wait(mut self) -> Result<Vec<Exit>, Failure> {
-        let (mut ending, mut signal) = (Ending::Running, None);
+        let (mut phase, mut signal) = (Phase::Running, None);
         let mut was_ended: Vec<Option<bool>> = vec![None; self.processes.len()];
         while was_ended.contains(&None) {
             for (rank, slot) in was_ended.iter_mut().enumerate().filter(|(_, it)| it.is_none()) {
                 let success = self.processes[rank].success();
                 let success = success.map_err(|error| not_waited(rank, &error))?;
                 let Some(success) = success else { continue };
-                *slot = Some(matches!(ending, Ending::Asked(_) | Ending::Killed) && !success);
-                if !success && ending == Ending::Running {
-                    ending = Ending::Failed(Instant::now());
+                *slot = Some(matches!(phase, Phase::Terminating(_) | Phase::Killed) && !success);
+                if !success && phase == Phase::Running {
+                    phase = Phase::Failed(Instant::now());
                 }
             }
             let interrupt = self.interrupts.next();
             signal = signal.or(interrupt);
-            ending = self.proceed(ending, interrupt);
+            phase = self.proceed(phase, interrupt);
             thread::sleep(POLL);
         }
-        if ending != Ending::Running {
+        if phase != Phase::Running {
             // What the ranks started and left behind.
             self.send(Signal::Kill);
         }
@@ -141,21 +141,21 @@ impl Ranks {
 
     /// Asks the ranks to end, or kills them, if it is time. A signal to this process is passed on;
     /// a second one kills.
-    fn proceed(&mut self, ending: Ending, interrupt: Option<i32>) -> Ending {
-        let signal = match (ending, interrupt) {
-            (Ending::Running | Ending::Failed(_), Some(signal)) => Signal::Ask(signal),
-            (Ending::Asked(_), Some(_)) => Signal::Kill,
-            (Ending::Asked(at), _) if at.elapsed() >= ASKED => Signal::Kill,
-            (Ending::Running, None) if self.output.has_failed() => Signal::TERMINATE,
-            (Ending::Failed(at), _) if at.elapsed() >= self.grace || self.output.has_failed() => {
+    fn proceed(&mut self, phase: Phase, interrupt: Option<i32>) -> Phase {
+        let signal = match (phase, interrupt) {
+            (Phase::Running | Phase::Failed(_), Some(signal)) => Signal::Ask(signal),
+            (Phase::Terminating(_), Some(_)) => Signal::Kill,
+            (Phase::Terminating(at), _) if at.elapsed() >= TERMINATE_TIMEOUT => Signal::Kill,
+            (Phase::Running, None) if self.output.has_failed() => Signal::TERMINATE,
+            (Phase::Failed(at), _) if at.elapsed() >= self.grace || self.output.has_failed() => {
                 Signal::TERMINATE
             }
-            _ => return ending,
+            _ => return phase,
         };
         self.send(signal);
         match signal {
-            Signal::Ask(_) => Ending::Asked(Instant::now()),
-            Signal::Kill => Ending::Killed,
+            Signal::Ask(_) => Phase::Terminating(Instant::now()),
+            Signal::Kill => Phase::Killed,
         }
     }
 

@@ -26,7 +26,7 @@ use crate::core::driver::Driver;
 use crate::core::encode;
 use crate::core::logging;
 
-/// A compute device: a GPU, a software Vulkan driver, or the host's processor.
+/// A compute device: a GPU, a software Vulkan driver, or the CPU of the host.
 ///
 /// Cheap to clone; clones are the same device. May be used from any number of threads at once.
 #[derive(Clone)]
@@ -37,8 +37,8 @@ pub struct Device {
 impl Device {
     /// Opens the first working device in order of preference (see [`Device::list`]), or the one
     /// that the environment variable `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU
-    /// this is the processor, unless the feature `cpu` is off, and one warning is logged. Browsers
-    /// list GPUs asynchronously only: there this call finds the processor, and
+    /// this is the CPU device, unless the feature `cpu` is off, and one warning is logged. Browsers
+    /// list GPUs asynchronously only: there this call finds the CPU device, and
     /// [`Device::auto_async`] a GPU.
     ///
     /// ```
@@ -124,6 +124,7 @@ impl Device {
     /// assert_eq!(gpu.name(), first.name);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
+    #[doc(alias("cudaGetDeviceCount", "enumerate_adapters"))]
     #[must_use]
     pub fn list() -> Vec<DeviceInfo> {
         now(device_selection::list(SearchMode::Blocking))
@@ -192,6 +193,7 @@ impl Device {
     /// assert_eq!(gpu.info().name, gpu.name());
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
+    #[doc(alias = "cudaGetDeviceProperties")]
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         &self.context.info
@@ -236,6 +238,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory),
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
+    #[doc(alias("cudaMemcpy", "htod"))]
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         Buffer::from_slice(&self.context, data).in_function("Device::upload")
     }
@@ -253,6 +256,7 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::upload`].
+    #[doc(alias("cudaMalloc", "zeros"))]
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::allocate(&self.context, len, "").in_function("Device::alloc")
     }
@@ -411,6 +415,7 @@ impl Device {
     /// [`GpuError::Argument`](crate::GpuError::Argument) if the bindings do not fit the kernel,
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if there are too many invocations. The
     /// kernel was not launched.
+    #[doc(alias("launch", "dispatch_workgroups"))]
     pub fn run(
         &self,
         kernel: &Kernel,

@@ -27,6 +27,7 @@ impl Device {
     /// [`GpuError::Kernel`](crate::GpuError::Kernel) for a launch that did not complete,
     /// unless an earlier call has reported it,
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted).
+    #[doc(alias("synchronize", "cudaDeviceSynchronize", "device_wait_idle"))]
     pub fn wait(&self) -> Result<()> {
         let outcome = self.context.check_alive().and_then(|()| self.context.wait_idle());
         outcome.in_function("Device::wait")
@@ -157,6 +158,7 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost).
+    #[doc(alias = "cudaMemGetInfo")]
     pub fn free_memory(&self) -> Result<Option<u64>> {
         let free = || self.context.note_loss(self.context.driver.free_memory());
         self.context.check_alive().and_then(|()| free()).in_function("Device::free_memory")

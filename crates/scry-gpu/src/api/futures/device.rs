@@ -16,7 +16,7 @@ use crate::core::offload::offload;
 
 impl Device {
     /// Async form of [`Device::auto`]. Drivers are opened on another thread; in WebAssembly, the
-    /// browser is asked for a GPU through WebGPU, and without one the device is the processor.
+    /// browser is asked for a GPU through WebGPU, and without one this is the CPU device.
     /// [`Device::info`] returns which it is.
     ///
     /// ```

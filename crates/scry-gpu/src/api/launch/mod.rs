@@ -139,6 +139,7 @@ pub(crate) struct ImmediateValue {
 /// A launch of a kernel: the number of invocations or workgroups, and the immediates.
 ///
 /// A number, an array or a tuple converts into a launch of that size.
+#[doc(alias = "grid")]
 #[derive(Debug, Clone)]
 pub struct Launch {
     pub(crate) size: LaunchSize,
@@ -251,6 +252,7 @@ impl Launch {
     /// another device; with [`GpuError::Argument`] if there are fewer than three, if their type
     /// does not fit, if their offset is not a multiple of 4 bytes, if the kernel writes them, or if
     /// it is PTX or CUDA C.
+    #[doc(alias("dispatch_workgroups_indirect", "vkCmdDispatchIndirect"))]
     #[must_use]
     pub fn indirect(counts: &dyn Binding) -> Self {
         Self::with_size(LaunchSize::Indirect(Box::new(CountBuffer::new(counts.view()))))

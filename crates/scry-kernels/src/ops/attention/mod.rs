@@ -24,10 +24,11 @@ pub(super) struct Attend {
 
 /// Attention.
 impl Kernels {
-    /// Prepares `out = softmax(scale * q * kᵀ + bias) * v` for each head of a batch, see
-    /// [`Attention`]: of `f16`, `bf16` or `f32`, causal or not, with grouped-query attention.
-    /// Buffers are `q`, `k`, `v`, the bias if there is one, and `out`; they may be longer than the
-    /// operands. A row that sees no key, or none whose bias is above minus infinity, becomes 0.
+    /// Prepares scaled dot-product attention, `out = softmax(scale * q * kᵀ + bias) * v`, for each
+    /// head of a batch, see [`Attention`]: of `f16`, `bf16` or `f32`, causal or not, with
+    /// grouped-query attention. Buffers are `q`, `k`, `v`, the bias if there is one, and `out`;
+    /// they may be longer than the operands. A row that sees no key, or none whose bias is above
+    /// minus infinity, becomes 0.
     ///
     /// The flash variants keep the scores out of memory; with few queries and many keys, as in
     /// decoding, the keys are split over the whole device.
@@ -55,6 +56,7 @@ impl Kernels {
     /// that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device supports no variant
     /// for the type and the sizes.
+    #[doc(alias("scaled_dot_product_attention", "flash_attention"))]
     pub fn attention(&self, attention: &Attention, buffers: &[&dyn Binding]) -> Result<Op> {
         let declared = attention.buffers().map_err(|error| {
             let call = Call { function: "Kernels::attention".into(), sizes: sizes(attention) };

@@ -103,6 +103,7 @@ impl Kernels {
     /// another type, or that overlap with `y`;
     /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device lacks the element
     /// type, or if the matrix has more than 2^32 - 1 elements.
+    #[doc(alias = "sgemv")]
     pub fn gemv(
         &self,
         a: &dyn Binding,

@@ -51,6 +51,7 @@ impl Kernels {
     ///
     /// # Errors
     /// As [`Kernels::gemm`].
+    #[doc(alias("sgemm", "cublasSgemm"))]
     pub fn matmul(
         &self,
         a: &dyn Binding,
@@ -94,6 +95,7 @@ impl Kernels {
     /// that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device supports no variant
     /// for the types and the sizes.
+    #[doc(alias = "cublasGemmEx")]
     pub fn gemm(&self, gemm: &Gemm, buffers: &[&dyn Binding]) -> Result<Op> {
         self.prepare_gemm("Kernels::gemm", *gemm, buffers)
     }

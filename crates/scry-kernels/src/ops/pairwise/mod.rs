@@ -85,6 +85,7 @@ impl Kernels {
     /// another type, or that overlap with `out`;
     /// [`GpuError::Capability`](scry_gpu::GpuError::Capability) if the device lacks the element
     /// type, or if a matrix has more than 2^32 - 1 elements.
+    #[doc(alias = "cdist")]
     #[expect(clippy::too_many_arguments, reason = "two sets of points have these")]
     pub fn pairwise_distances(
         &self,

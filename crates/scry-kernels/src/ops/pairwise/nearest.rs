@@ -46,11 +46,11 @@ const MAX_SLICES: u64 = 512;
 
 /// Nearest points.
 impl Kernels {
-    /// Prepares the search for the `k` nearest points of each query. `points` and `queries` are
-    /// row-major matrices with a point per row, of `f32`, `f16` or `bf16`, computed in `f32`.
-    /// `indices`, of `u32` or `i32`, and `distances`, of `f32`, are queries × k: the nearest points
-    /// by increasing distance, and of points with equal distances the first ones. A distance that
-    /// is NaN is larger than all others. Buffers may be longer.
+    /// Prepares the search for the `k` nearest neighbours (k-NN) of each query. `points` and
+    /// `queries` are row-major matrices with a point per row, of `f32`, `f16` or `bf16`, computed
+    /// in `f32`. `indices`, of `u32` or `i32`, and `distances`, of `f32`, are queries × k: the
+    /// nearest points by increasing distance, and of points with equal distances the first ones. A
+    /// distance that is NaN is larger than all others. Buffers may be longer.
     ///
     /// The distances are the same as those of [`Kernels::pairwise_distances`], but those of other
     /// points are not stored: the memory that is needed does not grow with the number of points.
@@ -76,6 +76,7 @@ impl Kernels {
     /// As [`Kernels::pairwise_distances`], and
     /// [`GpuError::Argument`](scry_gpu::GpuError::Argument) if `k` is more than 64 or than the
     /// number of points.
+    #[doc(alias = "knn")]
     pub fn nearest(
         &self,
         points: &dyn Binding,

@@ -79,7 +79,7 @@ impl Kernels {
         self.reduce_to_host("Kernels::max", Reduction::Max, x)
     }
 
-    /// Returns the position of the smallest element, see [`Reduction::ArgMin`]. Waits for the
+    /// Returns the index of the smallest element, see [`Reduction::ArgMin`]. Waits for the
     /// device.
     ///
     /// ```
@@ -98,7 +98,7 @@ impl Kernels {
         self.reduce_to_host("Kernels::argmin", Reduction::ArgMin, x)
     }
 
-    /// Returns the position of the largest element, see [`Reduction::ArgMax`]. Waits for the
+    /// Returns the index of the largest element, see [`Reduction::ArgMax`]. Waits for the
     /// device.
     ///
     /// ```

@@ -28,11 +28,11 @@ pub enum Reduction {
     Min,
     /// The largest element. NaN if an element is NaN; -0 is smaller than +0.
     Max,
-    /// The position of the smallest element, as `u32`; the first one of equal elements, and of
-    /// zeros of either sign. The position of the first NaN, if there is one.
+    /// The index of the smallest element, as `u32`; the first one of equal elements, and of
+    /// zeros of either sign. The index of the first NaN, if there is one.
     ArgMin,
-    /// The position of the largest element, as `u32`; the first one of equal elements, and of
-    /// zeros of either sign. The position of the first NaN, if there is one.
+    /// The index of the largest element, as `u32`; the first one of equal elements, and of
+    /// zeros of either sign. The index of the first NaN, if there is one.
     ArgMax,
     /// The sum divided by the number of elements. Floats only.
     Mean,
@@ -153,7 +153,7 @@ pub(super) struct Reduce {
 /// Reductions.
 impl Kernels {
     /// Prepares the reduction of all elements of `x` to one element, `out`. `x` has elements of
-    /// `f32`, `f16`, `bf16`, `i32` or `u32`; `out` has those of `x`, but `u32` for positions, and
+    /// `f32`, `f16`, `bf16`, `i32` or `u32`; `out` has those of `x`, but `u32` for indices, and
     /// optionally `f32` for 16-bit floats.
     ///
     /// Floats are computed in `f32`, by the variant `cpu` in `f64`, and rounded once. Sums are
@@ -182,7 +182,7 @@ impl Kernels {
     }
 
     /// Prepares the reduction of each row of `x`, a row-major matrix without padding, to an element
-    /// of `out`. Types, rounding and order are those of [`Kernels::reduce`]; positions are columns,
+    /// of `out`. Types, rounding and order are those of [`Kernels::reduce`]; indices are columns,
     /// and the error of a sum is at most `(48 + columns / 2^15) * 2^-24` times the sum of absolute
     /// values. Buffers may be longer.
     ///
@@ -213,7 +213,7 @@ impl Kernels {
     }
 
     /// Prepares the reduction of each column of `x`, a row-major matrix without padding, to an
-    /// element of `out`. Types, rounding and order are those of [`Kernels::reduce`]; positions are
+    /// element of `out`. Types, rounding and order are those of [`Kernels::reduce`]; indices are
     /// rows, and the error of a sum is at most `(48 + rows / 2^9) * 2^-24` times the sum of
     /// absolute values. Buffers may be longer.
     ///
@@ -334,7 +334,9 @@ impl Reduce {
             _ => false,
         };
         if !is_of_rows || !is_supported {
-            return Some("finds positions, and sums 32-bit elements, in rows".to_owned());
+            return Some(
+                "computes only argmin, argmax, and sums of 32-bit elements, of rows".to_owned(),
+            );
         }
         crate::host::obstacle(kernels)
     }

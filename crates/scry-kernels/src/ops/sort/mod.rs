@@ -117,10 +117,9 @@ impl Kernels {
         self.op(Sort::new(FUNCTION, sorted, dtype, len), &[keys, values])
     }
 
-    /// Prepares to compute the positions of the elements of `keys` in the order of
-    /// [`Kernels::sort`]: `indices` becomes the permutation with which `keys[indices[i]]` ascends,
-    /// as `u32`. Positions of equal keys ascend: the sort is stable. `keys` does not change;
-    /// `indices` may be longer.
+    /// Prepares to compute the indices that sort `keys` as [`Kernels::sort`] does: `indices`
+    /// becomes the permutation with which `keys[indices[i]]` ascends, as `u32`. Indices of equal
+    /// keys ascend: the sort is stable. `keys` does not change; `indices` may be longer.
     ///
     /// ```
     /// use scry_gpu::Device;

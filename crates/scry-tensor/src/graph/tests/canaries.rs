@@ -1,4 +1,4 @@
-//! Hostile kernels of the program in plans: whatever they write out of bounds, no other tensor and
+//! Hostile custom kernels in plans: whatever they write out of bounds, no other tensor and
 //! no byte between tensors changes.
 
 use scry_gpu::{Batch, Device, UntypedBuffer};
@@ -7,7 +7,7 @@ use scry_test_support::on_each_device;
 use super::super::Graph;
 use super::super::compiled::Plan;
 use super::super::plan::ALIGNMENT;
-use super::super::record::Specialised;
+use super::super::specialised::Specialised;
 use crate::dtype::DType;
 use crate::error::Call;
 use crate::tensor::Tensor;

@@ -1,4 +1,4 @@
-//! Kernels of the program as nodes.
+//! Custom kernels as nodes.
 
 use scry_tensor::{DType, ErrorKind, Graph, Tensor};
 use scry_test_support::on_each_device;
@@ -41,7 +41,7 @@ fn reused_memory_is_never_visible() {
     let gpu = cpu();
     let g = ok(Graph::new(&gpu));
     let x = ok(g.input("x", [64]));
-    // Fills the arenas with numbers, which later kernels of the program do not overwrite.
+    // Fills the arenas with numbers, which later custom kernels do not overwrite.
     let mut y = ok(x.add(7.0));
     for _ in 0..4 {
         let outputs = [([64].into(), DType::F32), ([8].into(), DType::U32)];
@@ -92,5 +92,5 @@ fn bad_kernels_are_errors() {
     let integers = [([4].into(), DType::I32), ([2].into(), DType::U32)];
     let parts = ok(g.kernel(SPLIT, &[&x], &integers));
     let error = g.compile(&parts).unwrap_err();
-    assert_eq!((error.kind(), error.op()), (ErrorKind::Gpu, "Graph::kernel"));
+    assert_eq!((error.kind(), error.function()), (ErrorKind::Gpu, "Graph::kernel"));
 }

@@ -22,7 +22,7 @@ fn first_nan_is_named() {
 
         let infinite = ok(Tensor::new([[2.0f32, 3.0, 4.0], [5.0, 5.0, f32::INFINITY]], gpu));
         let error = plan.run_checked(&[("x", &infinite)]).unwrap_err();
-        assert_eq!((error.kind(), error.op()), (ErrorKind::NotANumber, "Tensor::div"));
+        assert_eq!((error.kind(), error.function()), (ErrorKind::NotANumber, "Tensor::div"));
         assert_eq!(error.scope(), "encoder.layer.3.attention");
         assert!(error.location().file().ends_with("numbers.rs"), "{error}");
         let text =
@@ -62,7 +62,7 @@ fn checked_run_changes_states_once() {
         plan.run_checked(&[("x", &data)]).map(|out| ok(out[0].to_vec::<f32>()))
     };
     assert_eq!(ok(run(1.0)), [1.0, 2.0]);
-    assert_eq!(run(-1.0).unwrap_err().op(), "Tensor::sqrt");
+    assert_eq!(run(-1.0).unwrap_err().function(), "Tensor::sqrt");
     assert_eq!(ok(run(1.0)), [2.0, 4.0]);
     assert_eq!(ok(plan.audit_f16(&[("x", &ok(Tensor::zeros([2], DType::F32, &gpu)))])), []);
     assert_eq!(ok(ok(plan.state("sum")).to_vec::<f32>()), [2.0, 4.0]);

@@ -139,10 +139,10 @@ fn lost_device_fails_replays() {
     // The allocations of both outputs succeed, the submission does not.
     faults.fail_after(2);
     let error = plan.run(&given).unwrap_err();
-    assert_eq!((error.kind(), error.op()), (ErrorKind::Gpu, "Plan::run"));
+    assert_eq!((error.kind(), error.function()), (ErrorKind::Gpu, "Plan::run"));
     assert!(error.to_string().contains("is lost"), "{error}");
     let error = bound.run().unwrap_err();
-    assert_eq!((error.kind(), error.op()), (ErrorKind::Gpu, "BoundPlan::run"));
+    assert_eq!((error.kind(), error.function()), (ErrorKind::Gpu, "BoundPlan::run"));
     assert!(error.location().file().ends_with("replays.rs"), "{error}");
 }
 
@@ -259,7 +259,7 @@ fn bound_inputs_are_checked() {
     let plan = network(&gpu, 1);
     let x = input(&[4, 8], 1, &gpu);
     let error = plan.bind(&[("x", &x)]).unwrap_err();
-    assert_eq!((error.kind(), error.op()), (ErrorKind::Graph, "Plan::bind"));
+    assert_eq!((error.kind(), error.function()), (ErrorKind::Graph, "Plan::bind"));
     assert!(error.to_string().contains("input `bias` is missing"), "{error}");
 }
 

@@ -1,4 +1,4 @@
-//! Joining, splitting and moving.
+//! Joining, splitting, padding, reversing and shifting.
 
 use super::reference::{Array, Case};
 use super::{Apply, KernelSource, Operation};
@@ -31,6 +31,7 @@ impl Tensor {
     /// the axis is out of range; [`ErrorKind::DType`] if the types differ, or for quantised
     /// weights, except along the first of several axes and in memory; [`ErrorKind::Device`];
     /// [`ErrorKind::TooLarge`]; [`ErrorKind::Gpu`].
+    #[doc(alias("cat", "concatenate"))]
     #[track_caller]
     pub fn concat(tensors: &[&Self], axis: i64) -> Result<Self> {
         let call = Call::new("Tensor::concat");
@@ -91,6 +92,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not add up to that of the axis; [`ErrorKind::Index`] if
     /// the axis is out of range; [`ErrorKind::DType`] for quantised weights.
+    #[doc(alias = "chunk")]
     #[track_caller]
     pub fn split(&self, sizes: &[usize], axis: i64) -> Result<Vec<Self>> {
         let call = Call::new("Tensor::split");
@@ -108,8 +110,8 @@ impl Tensor {
         sizes.iter().map(part).collect()
     }
 
-    /// Returns the tensor with coordinates before and after those of each axis, where all elements
-    /// have a value, as NumPy's `pad`.
+    /// Returns the tensor with constant padding, as NumPy's `pad`: `widths` has the numbers of
+    /// elements before and after each axis, which are `value`.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -138,7 +140,7 @@ impl Tensor {
         apply(call, Op::Join(join), &[self])
     }
 
-    /// Returns a view with the order of the coordinates of axes reversed.
+    /// Returns a view with the elements along axes in reverse order, as NumPy's `flip`.
     ///
     /// ```
     /// use scry_tensor::{Device, Tensor};
@@ -163,8 +165,8 @@ impl Tensor {
         self.view(call, View::Index(parts.collect()))
     }
 
-    /// Returns the tensor with all coordinates of an axis moved by `shift`; those that leave at one
-    /// end enter at the other, as NumPy's `roll`.
+    /// Returns the tensor shifted by `shift` along an axis; elements that leave at one end enter at
+    /// the other, as NumPy's `roll`.
     ///
     /// ```
     /// use scry_tensor::{DType, Device, Tensor};

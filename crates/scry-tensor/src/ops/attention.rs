@@ -51,6 +51,7 @@ impl Tensor {
     /// floats; [`ErrorKind::Device`](crate::ErrorKind::Device);
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) if the device supports no variant of the kernel
     /// library.
+    #[doc(alias("scaled_dot_product_attention", "sdpa", "flash_attention"))]
     #[track_caller]
     pub fn attention(&self, keys: &Self, values: &Self, options: &Attention<'_>) -> Result<Self> {
         let call = Call::new("Tensor::attention");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::dim::{Dim, Size};
-use super::node::{Content, Input, Node, NodeId, Nodes, StateInfo, UserKernel, Write};
+use super::node::{Content, CustomKernel, Input, Node, NodeId, Nodes, StateInfo, Write};
 use crate::dtype::DType;
 use crate::error::{Call, ErrorKind, Result};
 use crate::op::Op;
@@ -17,7 +17,7 @@ pub(crate) struct Reachable {
     pub(crate) params: Vec<(Option<String>, Arc<Stored>)>,
     pub(crate) outputs: Vec<NodeId>,
     pub(crate) states: Vec<StateInfo>,
-    pub(crate) kernels: Vec<Arc<UserKernel>>,
+    pub(crate) kernels: Vec<Arc<CustomKernel>>,
     /// The last write of each state.
     pub(crate) writes: Vec<NodeId>,
 }
@@ -33,8 +33,8 @@ pub(crate) struct BoundNode {
     pub(crate) dtype: DType,
     pub(crate) call: Call,
     pub(crate) scope: Arc<str>,
-    /// The kernel of the program that the node is.
-    pub(crate) kernel: Option<Arc<UserKernel>>,
+    /// The custom kernel that the node is.
+    pub(crate) kernel: Option<Arc<CustomKernel>>,
     /// The shapes and types of all its outputs.
     pub(crate) results: Vec<(Shape, DType)>,
 }

@@ -1,4 +1,4 @@
-//! Kernels of the program as nodes.
+//! Custom kernels as nodes.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use scry_gpu::{Binding, Launch, PreparedLaunch, UntypedBuffer};
 
 use super::Graph;
 use super::dim::{Dim, DimShape};
-use super::node::{Content, Nodes, Operand, UserKernel};
+use super::node::{Content, CustomKernel, Nodes, Operand};
 use crate::dtype::{DType, ELEMENTS};
 use crate::error::{Call, ErrorKind, Result};
 use crate::shape::check_count;
@@ -48,6 +48,7 @@ impl Graph {
     /// [`ErrorKind::Gpu`] if the kernel does not compile; [`ErrorKind::Graph`] if its bindings are
     /// not the inputs and outputs, it writes an input, or there is no output; [`ErrorKind::DType`]
     /// for quantised types; otherwise as [`Graph::input`].
+    #[doc(alias = "custom_op")]
     #[track_caller]
     pub fn kernel(
         &self,
@@ -126,11 +127,11 @@ impl Graph {
         let outputs: Vec<(Vec<Dim>, DType)> =
             outputs.iter().map(|(shape, dtype)| (shape.0.clone(), *dtype)).collect();
         let dtypes: Vec<DType> = outputs.iter().map(|(_, dtype)| *dtype).collect();
-        let user = UserKernel { source: wgsl.into(), kernel, outputs };
-        let known = nodes.kernels.iter().position(|it| it.is_same(&user));
+        let custom = CustomKernel { source: wgsl.into(), kernel, outputs };
+        let known = nodes.kernels.iter().position(|it| it.is_same(&custom));
         let position = known.unwrap_or(nodes.kernels.len());
         if known.is_none() {
-            nodes.kernels.push(Arc::new(user));
+            nodes.kernels.push(Arc::new(custom));
         }
         let mut parts = shapes.into_iter().zip(dtypes).enumerate();
         let mut added = Vec::new();
@@ -174,13 +175,13 @@ fn check_bindings(
     }
 }
 
-impl std::fmt::Debug for UserKernel {
+impl std::fmt::Debug for CustomKernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.kernel.entry_point())
     }
 }
 
-impl UserKernel {
+impl CustomKernel {
     /// Returns whether two kernels compute the same.
     fn is_same(&self, other: &Self) -> bool {
         self.source == other.source && self.outputs == other.outputs

@@ -1,4 +1,4 @@
-//! A plan for sizes: its memory, its prepared launches, and their submission.
+//! A plan for the sizes of a run: its memory, its prepared launches, and their submission.
 //!
 //! Launches whose buffers belong to the plan are prepared once, and [`recorded`](super::recorded).
 //! Those that read inputs or write outputs are prepared by each run, with the buffers of the run.
@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 
 use scry_gpu::{Batch, Device, Recording, UntypedBuffer};
 
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
 use super::launches::{
-    Initial, Prepared, Target, named, prepare_maps, prepare_rows, prepare_user, row_buffers,
+    Initial, Prepared, Target, named, prepare_custom, prepare_maps, prepare_rows, row_buffers,
 };
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
-use super::regions;
 use super::sharded::{check_sizes, last_node, named_shards, prepare_row_shards};
+use super::state_regions;
 use crate::error::{Call, Error, Result};
 use crate::runtime::MapLaunch;
 use crate::shape::Layout;
@@ -245,13 +245,13 @@ impl Specialised {
                 let ops = library.prepare_shards(node.call, target.runtime, &operands, to);
                 return ops.map(|ops| named_shards(initial, ops)).map_err(in_scope);
             }
-            Work::User { .. } => {
+            Work::Custom { .. } => {
                 check()?;
-                prepare_user(kernel, &buffer)
+                prepare_custom(kernel, &buffer)
             }
             Work::Write { new, region, dtype } => {
                 let from = buffer(*new).unwrap_or(result);
-                let copies = regions::copies(region, dtype.size(), from, result);
+                let copies = state_regions::copies(region, dtype.size(), from, result);
                 copies.map(|copies| (Prepared::Copies(copies), Some("copies".to_owned())))
             }
             Work::WriteRows { new, indices, dtype, index_dtype, count } => {
@@ -264,7 +264,7 @@ impl Specialised {
                 let sizes = [kernel.shape[0], kernel.shape[1..].iter().product(), *count];
                 let (dtype, indices_dtype) = (*dtype, *index_dtype);
                 check()?;
-                let rows = regions::Rows { new, indices, dtype, indices_dtype };
+                let rows = state_regions::Rows { new, indices, dtype, indices_dtype };
                 rows.prepare(target.runtime, result, sizes).map(|op| named(Initial::Any, op))
             }
         };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::bound::{BoundGraph, BoundNode};
+use super::bound_graph::{BoundGraph, BoundNode};
 use super::compiled::Plan;
 use super::node::Content;
 use super::reference::Replaced;
@@ -22,7 +22,7 @@ const LARGEST_F16: f64 = 65504.0;
 /// An operation whose results come near the largest `f16`: see [`Plan::audit_f16`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Magnitude {
+pub struct LargeResult {
     /// The function that recorded it, such as `Tensor::add`.
     pub op: &'static str,
     /// The line that recorded it.
@@ -49,7 +49,7 @@ impl Plan {
     /// let plan = g.compile(&[(x.log()? + 1.0)?])?;
     /// let data = Tensor::new([1.0f32, 2.0, -4.0], &gpu)?;
     /// let error = plan.run_checked(&[("x", &data)]).unwrap_err();
-    /// assert_eq!(error.op(), "Tensor::log");
+    /// assert_eq!(error.function(), "Tensor::log");
     /// let text = "the result is NaN at index [2] of [3]; its operands there: -4";
     /// assert!(error.to_string().contains(text), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -58,6 +58,7 @@ impl Plan {
     /// # Errors
     /// [`ErrorKind::NotANumber`] for the first operation with a NaN whose operands have none, or an
     /// input, parameter or state with a NaN; otherwise as [`Plan::run`].
+    #[doc(alias = "detect_anomaly")]
     #[track_caller]
     pub fn run_checked(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run_checked");
@@ -101,7 +102,7 @@ impl Plan {
     /// # Errors
     /// As [`Plan::run`].
     #[track_caller]
-    pub fn audit_f16(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Magnitude>> {
+    pub fn audit_f16(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<LargeResult>> {
         let call = Call::new("Plan::audit_f16");
         now(self.audit_f16_by(call, &self.inputs(call, inputs)?, Waiting::Blocking))
     }
@@ -112,14 +113,14 @@ impl Plan {
         call: Call,
         inputs: &[Arc<Stored>],
         waiting: Waiting,
-    ) -> Result<Vec<Magnitude>> {
+    ) -> Result<Vec<LargeResult>> {
         let (graph, values) = self.computed(call, inputs, waiting).await?;
         let mut found = Vec::new();
         for (node, value) in graph.nodes.iter().zip(&values) {
             let Some(elements) = value.floats(call, waiting).await? else { continue };
             let largest = elements.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
             if largest >= LARGEST_F16 / 2.0 {
-                found.push(Magnitude {
+                found.push(LargeResult {
                     op: node.call.op,
                     line: format!("{}:{}", node.call.at.file(), node.call.at.line()),
                     scope: node.scope.to_string(),

@@ -1,7 +1,7 @@
-//! A kernel of the program, in WGSL, as a node between other operations, with a state that the plan
+//! A custom WGSL kernel as a node between other operations, with a state that the plan
 //! keeps: a moving average of the Laplacian of images.
 //!
-//!     cargo run --release -p scry-tensor --example user_kernel
+//!     cargo run --release -p scry-tensor --example custom_kernel
 
 use scry_tensor::{DType, Device, Graph, Tensor};
 

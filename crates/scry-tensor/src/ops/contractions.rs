@@ -1,5 +1,4 @@
-//! Products that are no plain product of matrices: linear layers, einsum, inner products,
-//! distances.
+//! Contractions: linear layers, inner products, einsum, distances.
 
 use super::reference::{Array, Case, Draw};
 use super::{Apply, Binary, KernelSource, Operation};
@@ -82,6 +81,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if they are not vectors of one size; [`ErrorKind::DType`] if the types
     /// differ, or are not numbers; [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
+    #[doc(alias("vdot", "inner"))]
     #[track_caller]
     pub fn dot(&self, other: &Self) -> Result<Self> {
         let call = Call::new("Tensor::dot");
@@ -104,8 +104,9 @@ impl Tensor {
         })
     }
 
-    /// Returns the sum of products of two tensors that letters describe, as NumPy's `einsum`: in
-    /// `"bij,bjk->bik"`, each letter is an axis; letters that the result lacks are summed over.
+    /// Returns a sum of products of two tensors (Einstein summation), as NumPy's `einsum`: in the
+    /// subscripts `"bij,bjk->bik"`, each letter is an axis; letters that the result lacks are
+    /// summed over.
     ///
     /// Where letters of both operands are summed over, floats are multiplied as matrices, and
     /// 16-bit floats accumulate in `f32`; integers are multiplied and then added.
@@ -121,21 +122,21 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for other texts, a letter that occurs twice in an operand, and one of
-    /// the result that no operand has; [`ErrorKind::Shape`] if the letters do not fit the shapes;
-    /// [`ErrorKind::DType`] if the types differ, or are not numbers; [`ErrorKind::Device`];
-    /// [`ErrorKind::Gpu`].
+    /// [`ErrorKind::Index`] for other subscripts, a letter that occurs twice in an operand, and one
+    /// of the result that no operand has; [`ErrorKind::Shape`] if the letters do not fit the
+    /// shapes; [`ErrorKind::DType`] if the types differ, or are not numbers;
+    /// [`ErrorKind::Device`]; [`ErrorKind::Gpu`].
     #[track_caller]
-    pub fn einsum(&self, letters: &str, other: &Self) -> Result<Self> {
+    pub fn einsum(&self, subscripts: &str, other: &Self) -> Result<Self> {
         let call = Call::new("Tensor::einsum");
         Self::in_scope_of(&[self, other], || {
             call.check_dtype(self.dtype(), NUMBERS)?;
             self.check_same_type(call, other)?;
-            let [mut a, mut b, result] = parse(call, letters)?;
+            let [mut a, mut b, result] = parse(call, subscripts)?;
             for (axes, tensor) in [(&a, self), (&b, other)] {
                 if axes.len() != tensor.rank() {
                     let (shape, count) = (tensor.shape(), axes.len());
-                    let problem = format!("{count} letters of `{letters}` do not fit {shape}");
+                    let problem = format!("{count} letters of `{subscripts}` do not fit {shape}");
                     return Err(call.shape_error(&[shape], problem, "use a letter for each axis"));
                 }
             }
@@ -191,6 +192,7 @@ impl Tensor {
     /// [`ErrorKind::Shape`] if the tensors are not matrices with the same number of columns;
     /// [`ErrorKind::DType`] if the types differ, or are not floats; [`ErrorKind::Device`];
     /// [`ErrorKind::Gpu`].
+    #[doc(alias = "cdist")]
     #[track_caller]
     pub fn pairwise_distances(&self, other: &Self, metric: Metric) -> Result<Self> {
         let call = Call::new("Tensor::pairwise_distances");

@@ -43,7 +43,7 @@ enum Role {
     Reduce(RowReduction, DType),
 }
 
-/// The most elements for which a processor reduces in a row kernel that stores no elements: the
+/// The most elements that the CPU device reduces in a row kernel that stores no elements: the
 /// kernel library, in native code, reduces more of them faster.
 const MAX_REDUCED_ON_CPU: usize = 4096;
 
