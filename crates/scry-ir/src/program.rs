@@ -67,6 +67,12 @@ pub(crate) struct WgslKernel {
 }
 
 impl Program {
+    /// Returns whether the kernel was built in the kernel IR, by [`Program::from_kir`].
+    #[must_use]
+    pub fn is_from_kir(&self) -> bool {
+        matches!(*self.content, Content::Kir(_))
+    }
+
     /// Reads a source with the default [`Options`].
     ///
     /// ```

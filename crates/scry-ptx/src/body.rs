@@ -27,6 +27,8 @@ pub struct Body {
     pub(crate) locals: Vec<(String, u32)>,
     /// Special registers that have been read, with the registers that they were copied to.
     special: Vec<(&'static str, Reg)>,
+    /// Whether the code so far waits for the preceding launch.
+    has_waited: bool,
 }
 
 impl Body {
@@ -43,6 +45,7 @@ impl Body {
             shared: Vec::new(),
             locals: Vec::new(),
             special: Vec::new(),
+            has_waited: false,
         }
     }
 
@@ -61,6 +64,33 @@ impl Body {
     /// Requires at least this PTX version, which introduced an instruction in use.
     pub fn require(&mut self, major: u8, minor: u8) {
         self.version = self.version.max(Version::new(major, minor));
+    }
+
+    /// Waits until the preceding launch is complete (`griddepcontrol.wait`, from `sm_90` on; else
+    /// nothing).
+    pub(crate) fn pdl_wait(&mut self) {
+        self.emit_for_sm_90("griddepcontrol.wait");
+    }
+
+    /// Allows the next launch to start (`griddepcontrol.launch_dependents`, from `sm_90` on; else
+    /// nothing).
+    pub(crate) fn pdl_launch_dependents(&mut self) {
+        self.emit_for_sm_90("griddepcontrol.launch_dependents");
+    }
+
+    fn emit_for_sm_90(&mut self, name: &'static str) {
+        if self.target.has(90) {
+            self.require(7, 8);
+            self.emit(Opcode::new(name), Vec::new());
+            self.has_waited = true;
+        }
+    }
+
+    /// Returns the opcode of loads from global memory that the kernel does not write.
+    /// `ld.global.nc` requires that it is constant while the kernel runs: with PDL, the preceding
+    /// launch may write it before the wait.
+    pub(crate) fn constant_load(&self) -> Opcode {
+        Opcode::new("ld.global").with_if(!self.has_waited, "nc")
     }
 
     /// Returns the lines so far.
@@ -203,8 +233,8 @@ impl Body {
     }
 
     /// Loads a vector of `count` values (1, 2 or 4) from an address aligned to the vector's size.
-    /// `read_only` loads, of global memory only, are `ld.global.nc`, through the non-coherent
-    /// cache: the kernel must not write to their memory.
+    /// `read_only` loads, of global memory only, are [`Body::constant_load`]: the kernel must not
+    /// write to their memory.
     pub fn load(
         &mut self,
         space: StateSpace,
@@ -214,7 +244,7 @@ impl Body {
         read_only: bool,
     ) -> Vec<Reg> {
         let results: Vec<Reg> = (0..count).map(|_| self.reg(ty)).collect();
-        let opcode = Opcode::new("ld").space(space).with_if(read_only, "nc");
+        let opcode = if read_only { self.constant_load() } else { Opcode::new("ld").space(space) };
         let opcode = opcode.with_if(count > 1, if count == 2 { "v2" } else { "v4" });
         let first = scalar_or_vector(&results.iter().map(|r| Operand::Reg(*r)).collect::<Vec<_>>());
         self.emit(opcode.ty(ty.to_bits()), vec![first, address.into()]);

@@ -85,6 +85,7 @@ fn every_kernel_assembles_for_every_target() {
                     grid,
                     poll_cancellation: checked,
                     limit_registers: checked,
+                    pdl: checked,
                 };
                 let ptx = translate_source(&source, checked, &options);
                 let file = folder.path().join("kernel.ptx");

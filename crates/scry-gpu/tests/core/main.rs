@@ -5,6 +5,7 @@ mod barriers;
 mod batch_replays;
 mod bound_kernels;
 mod buffers;
+mod chains;
 mod copies;
 mod deadlines;
 mod debug;

@@ -78,10 +78,20 @@ impl Lowering<'_> {
     /// Emits the prologue of the kernel.
     pub(super) fn entry(&mut self) {
         let used = Used::find(self.kir);
+        self.pdl_entry();
         self.read_params(&used);
         self.compute_builtins(&used);
         self.initialise_memory();
         self.cancellation_poll_entry();
+    }
+
+    /// Waits for the preceding launch, and allows the next one to start, with PDL. Nothing accesses
+    /// global memory before, so that the kernel may start while any other ends.
+    pub(super) fn pdl_entry(&mut self) {
+        if self.options.pdl {
+            self.b.pdl_wait();
+            self.b.pdl_launch_dependents();
+        }
     }
 
     /// Declares local and shared memory, and zeroes it and the variables.

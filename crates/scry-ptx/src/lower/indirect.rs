@@ -26,6 +26,7 @@ impl Lowering<'_> {
     /// Emits the kernel as a loop over workgroups.
     pub(super) fn workgroup_loop(&mut self) {
         let used = Used::find(self.kir);
+        self.pdl_entry();
         self.read_params(&used);
         let Grid { groups, total } = self.load_grid();
         let block = self.b.special("%ctaid.x");

@@ -16,7 +16,7 @@ pub(super) struct MemoryOperand {
     pub(super) address: Address,
     /// Known alignment of the address, at most [`MAX_ACCESS`].
     align: u32,
-    /// Whether it is a buffer that is constant while the kernel runs: loads are `ld.global.nc`.
+    /// Whether it is a buffer that the kernel does not write: loads are [`Body::constant_load`].
     constant: bool,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! `entry` emits the prologue and lays out the kernel's memory; `control` lowers statements; the
 //! other files lower values, by topic. Freedoms that the kernel IR leaves are used for speed:
-//! multiply-adds are contracted, and read-only memory is read through the non-coherent cache
-//! (`ld.global.nc`).
+//! multiply-adds are contracted, and without PDL read-only memory is read through the
+//! non-coherent cache (`ld.global.nc`).
 
 mod arith;
 mod atomic;
@@ -56,6 +56,9 @@ pub struct PtxOptions {
     /// longer hides memory latency; a kernel that needs more registers has to be compiled without
     /// the limit.
     pub limit_registers: bool,
+    /// Whether the kernel may start while the launch before it ends (PDL, from `sm_90` on). That
+    /// costs each block time: it is for kernels of few blocks.
+    pub pdl: bool,
 }
 
 /// Resident threads per multiprocessor that the register limit makes room for, rounded down to
@@ -64,10 +67,16 @@ pub struct PtxOptions {
 pub const MIN_RESIDENT_THREADS: u32 = 512;
 
 impl PtxOptions {
-    /// Returns options for a target and direct launches, without polls and limits of registers.
+    /// Returns options for a target and direct launches, without polls, limit of registers and PDL.
     #[must_use]
     pub const fn new(target: Target) -> Self {
-        Self { target, grid: GridSource::Native, poll_cancellation: false, limit_registers: false }
+        Self {
+            target,
+            grid: GridSource::Native,
+            poll_cancellation: false,
+            limit_registers: false,
+            pdl: false,
+        }
     }
 }
 

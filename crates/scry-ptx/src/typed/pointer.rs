@@ -138,15 +138,15 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
 }
 
 impl<'k, T: Element> Ptr<'k, Global, T> {
-    /// Loads an element that is constant while the kernel runs (`ld.global.nc`).
+    /// Loads an element that the kernel does not write (`ld.global.nc`, before `sm_90`).
     #[must_use]
     pub fn load_constant(self) -> Val<'k, T> {
         let [value] = self.load_as(true);
         value
     }
 
-    /// Loads a vector of 1, 2 or 4 elements that are constant while the kernel runs
-    /// (`ld.global.nc`).
+    /// Loads a vector of 1, 2 or 4 elements that the kernel does not write (`ld.global.nc`, before
+    /// `sm_90`).
     #[must_use]
     pub fn load_constant_vector<const N: usize>(self) -> [Val<'k, T>; N] {
         self.load_as(true)

@@ -15,7 +15,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
-        self.load_with(Opcode::new("ld.global.nc"), None, predicate, otherwise)
+        self.load_with(self.k.edit(|body| body.constant_load()), None, predicate, otherwise)
     }
 
     /// As [`Ptr::load_constant_if`], for memory that may be written while the kernel runs.
@@ -47,7 +47,8 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
-        let opcode = Opcode::new("ld.global.nc.L1::no_allocate.L2::cache_hint");
+        let opcode =
+            self.k.edit(|body| body.constant_load()).with("L1::no_allocate").with("L2::cache_hint");
         self.load_with(opcode, Some(policy), predicate, otherwise)
     }
 
@@ -104,6 +105,12 @@ impl KernelBuilder {
         self.edit(|body| body.require(7, 4));
         let opcode = Opcode::new("createpolicy.fractional.L2::evict_first.b64");
         Policy(self.op(opcode, &[Operand::f32(1.0)]))
+    }
+
+    /// Starts to copy the 128 bytes that contain an address to L2. Not a read: what is written
+    /// there afterwards is seen by later loads.
+    pub fn prefetch_line<T: Element>(&self, at: Ptr<'_, Global, T>) {
+        self.emit(Opcode::new("prefetch.global.L2"), [at.address().into()]);
     }
 
     /// Prefetches this many bytes into L2 (`sm_90`). Address and size must be multiples of 16.

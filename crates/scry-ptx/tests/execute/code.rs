@@ -152,6 +152,9 @@ pub enum Op {
     /// Jumps to an instruction, by its index.
     Branch(usize),
     Return,
+    /// What changes only when instructions are executed: prefetches, and `griddepcontrol`, since
+    /// launches are executed one after the other.
+    Hint,
     Barrier,
     WarpBarrier(Operand),
     ActiveMask(Reg),

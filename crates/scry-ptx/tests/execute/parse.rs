@@ -142,6 +142,8 @@ impl<'t> Parser<'t> {
         Ok(match (parts, args) {
             (["ret"], []) => Op::Return,
             (["bra"], [label]) => Op::Branch(*self.labels.get(label).ok_or("no such label")?),
+            (["griddepcontrol", "wait" | "launch_dependents"], []) => Op::Hint,
+            (["prefetch", "global", "L2"], [_]) => Op::Hint,
             (["barrier" | "bar", "sync"], ["0"]) => Op::Barrier,
             (["bar", "warp", "sync"], [mask]) => Op::WarpBarrier(self.operand(mask)?),
             (["activemask", "b32"], [to]) => Op::ActiveMask(self.register(to)?),

@@ -182,6 +182,7 @@ impl<'m> Warp<'m> {
         match op {
             Op::Branch(to) => self.move_to(active, *to),
             Op::Return => lanes(active).for_each(|lane| self.state[lane] = State::Exited),
+            Op::Hint => self.move_to(active, next),
             Op::Barrier => self.wait(active, State::AtBarrier, next - 1),
             _ => return false,
         }

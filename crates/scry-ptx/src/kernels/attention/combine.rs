@@ -83,6 +83,10 @@ impl PtxKernel for Combine {
         })
     }
 
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
+        Some(&[])
+    }
+
     fn launch(&self) -> LaunchShape {
         LaunchShape { grid: [self.rows, 1, 1], block: [32 * WARPS, 1, 1], dynamic_shared: 0 }
     }
@@ -115,6 +119,8 @@ impl PtxKernel for Combine {
 }
 
 fn combine(k: &KernelBuilder, lane_columns: u32, element: PtxType) {
+    k.pdl_wait();
+    k.pdl_launch_dependents();
     let row = Row::new(k);
     let out = k.pointer_param::<u8>("out");
     let strides =

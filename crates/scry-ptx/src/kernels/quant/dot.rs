@@ -20,6 +20,8 @@ use crate::types::PtxType;
 const WARPS: u32 = 4;
 /// Rows per warp.
 const ROWS: u32 = 2;
+/// Bytes of a line of L2.
+const LINE: u32 = 128;
 /// Maximum spans, of all columns, that each block quantises itself: two per warp.
 const MAX_SELF_QUANTISED_SPANS: u64 = 8;
 
@@ -103,6 +105,12 @@ impl Dot {
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
         let first = (k.block_id(0) * WARPS + (k.thread_id() >> 5)) * ROWS;
         let block = (format.block_len() as u32).ilog2();
+        // Rows out of bounds are clamped to the last one.
+        let own_rows = [0, 1].map(|next| (first + next).min(rows - 1));
+        let row_bytes = (len >> block) * format.block_bytes() as u32;
+        own_rows.into_iter().for_each(|row| prefetch_row(k, weights, row, row_bytes));
+        k.pdl_wait();
+        k.pdl_launch_dependents();
         let work = Work {
             k,
             weights,
@@ -115,10 +123,9 @@ impl Dot {
             },
             limb_columns: layout(self.product.columns).limb_columns(),
             lane: k.lane(),
-            // Rows out of bounds are clamped to the last one.
-            rows: [0, 1].map(|next| (first + next).min(rows - 1)),
+            rows: own_rows,
             len,
-            row_bytes: (len >> block) * format.block_bytes() as u32,
+            row_bytes,
         };
         k.if_then(first.lt(rows), || {
             let accumulators = (0..ROWS * self.product.columns).map(|_| k.var(0.0f32));
@@ -167,6 +174,20 @@ impl Dot {
             }
         });
     }
+}
+
+/// Prefetches a row of weights, up to 4 KiB: while the preceding launch ends, L2 fetches them.
+fn prefetch_row<'k>(
+    k: &'k KernelBuilder,
+    weights: Ptr<'k, Global, u8>,
+    row: Val<'k, u32>,
+    row_bytes: Val<'k, u32>,
+) {
+    let offset = k.lane() * LINE;
+    k.if_then(offset.lt(row_bytes), || {
+        let at = to_u64(row).mul_add(to_u64(row_bytes), to_u64(offset));
+        k.prefetch_line(weights.at_wide(at));
+    });
 }
 
 /// The limbs of a lane's 8 values of a column.
@@ -242,6 +263,10 @@ impl PtxKernel for Dot {
 
     fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
+    }
+
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
+        Some(&[])
     }
 
     fn launch(&self) -> LaunchShape {

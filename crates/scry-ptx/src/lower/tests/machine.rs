@@ -44,7 +44,7 @@ impl<'m> Machine<'m> {
         let opcode = inst.opcode.to_string();
         let parts: Vec<&str> = opcode.split('.').collect();
         match (parts[0], inst.args.as_slice()) {
-            ("ret", []) => {}
+            ("ret" | "griddepcontrol", []) => {}
             ("ld", [Arg::Operand(Operand::Reg(result)), Arg::Address(_)])
                 if parts[1] == "param" =>
             {

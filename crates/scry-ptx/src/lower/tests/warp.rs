@@ -254,6 +254,7 @@ impl<'m> Warp<'m> {
                 let operands: Vec<u64> = operands.iter().map(read).collect();
                 self.set(thread, *result, compute(parts, &operands));
             }
+            ("griddepcontrol", []) => {}
             _ => panic!("`{}` is not supported by this interpreter", parts.join(".")),
         }
     }

@@ -39,6 +39,8 @@ pub(super) struct Kernel {
     pub(super) registers: u32,
     /// Bytes of local memory per thread: arrays and register spills.
     pub(super) local_bytes: u32,
+    /// Whether it is a generated kernel that begins with a wait for the preceding launch (PDL).
+    waits: bool,
     /// How it is launched, if it is a native kernel.
     pub(super) native: Option<Native>,
     /// Null if there is no code to load.
@@ -51,6 +53,8 @@ pub(super) struct Kernel {
 pub(super) struct Signature {
     pub(super) bindings: usize,
     pub(super) immediates: usize,
+    /// Whether it is a generated kernel that begins with a wait for the preceding launch (PDL).
+    pub(super) waits: bool,
 }
 
 /// A compiled kernel, not yet loaded.
@@ -159,10 +163,20 @@ fn signature(job: &CompileJob<'_>) -> Signature {
     Signature {
         bindings: interface.bindings.len() + usize::from(job.grid == GridSource::Linearised),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
+        waits: job.program.is_from_kir(),
     }
 }
 
 impl Kernel {
+    /// Returns the bindings read before `griddepcontrol.wait`; `None` without PDL. Kernels that
+    /// were built in the kernel IR begin with the wait, if the target has it.
+    pub(super) fn pdl_reads(&self) -> Option<&[usize]> {
+        match &self.native {
+            Some(native) => native.pdl_reads(),
+            None => (self.waits && self.gpu.target.has(90)).then_some(&[]),
+        }
+    }
+
     /// Loads a compiled kernel. The device's context must be current.
     pub(super) fn load(gpu: &Arc<Gpu>, image: &Image, signature: Signature) -> Result<Self> {
         let mut kernel = Self::empty(gpu, signature);
@@ -200,6 +214,7 @@ impl Kernel {
             resident_blocks: None,
             registers: 0,
             local_bytes: 0,
+            waits: signature.waits,
             native: None,
             module: Module::NULL,
             gpu: Arc::clone(gpu),

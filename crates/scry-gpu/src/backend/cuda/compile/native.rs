@@ -90,7 +90,8 @@ pub(crate) fn load_routine(
 
 /// Returns the kernel of a communicator's collectives.
 pub(crate) fn collectives(gpu: &Arc<Gpu>, membership: &Arc<Membership>) -> Kernel {
-    let signature = Signature { bindings: 0, immediates: crate::core::collective::ENCODED_SIZE };
+    let immediates = crate::core::collective::ENCODED_SIZE;
+    let signature = Signature { bindings: 0, immediates, waits: false };
     Kernel::without_code(gpu, Native::Collectives(Arc::clone(membership)), signature)
 }
 
@@ -99,6 +100,7 @@ impl Signature {
         Self {
             bindings: interface.binding_count(),
             immediates: interface.immediate_bytes() as usize,
+            waits: false,
         }
     }
 }

@@ -53,6 +53,7 @@ impl Translation {
             grid: job.grid,
             poll_cancellation: job.checked,
             limit_registers,
+            pdl: job.program.is_from_kir(),
             ..PtxOptions::new(gpu.target)
         };
         Ok(generate_ptx(job.program, job.checked, &options)?.into())

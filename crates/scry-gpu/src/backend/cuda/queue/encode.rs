@@ -63,8 +63,9 @@ impl Tables<'_> {
     /// Returns whether a dispatch may start before the dispatch `before` has finished (PDL).
     pub(crate) fn uses_pdl(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
-        let reads = kernel.and_then(|kernel| kernel.native.as_ref()?.pdl_reads());
-        let (Some(reads), Some(before)) = (reads, before) else { return false };
+        let (Some(reads), Some(before)) = (kernel.and_then(Kernel::pdl_reads), before) else {
+            return false;
+        };
         // It is not known whether the kernels of a library launch their dependents early.
         !self.is_library_call(before) && overlap::uses_pdl(reads, dispatch, before)
     }

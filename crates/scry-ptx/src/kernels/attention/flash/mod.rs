@@ -81,6 +81,10 @@ impl PtxKernel for Flash {
         kernel
     }
 
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
+        Some(&[])
+    }
+
     fn launch(&self) -> LaunchShape {
         let block = [self.variant.threads(), 1, 1];
         let dynamic_shared = match self.variant.engine {
@@ -101,7 +105,11 @@ fn write_body(k: &KernelBuilder, variant: &Variant) {
     let params = Params::new(k, variant);
     let maps = match &params.operands {
         Operands::Maps(maps) => *maps,
-        Operands::Rows(operands) => return sm80::write(k, variant, &params, operands),
+        Operands::Rows(operands) => {
+            k.pdl_wait();
+            k.pdl_launch_dependents();
+            return sm80::write(k, variant, &params, operands);
+        }
     };
     let layout = Layout::new(variant);
     let shared = layout.allocate(k);
@@ -111,6 +119,8 @@ fn write_body(k: &KernelBuilder, variant: &Variant) {
         shared.init_barriers(k);
     });
     k.sync();
+    k.pdl_wait();
+    k.pdl_launch_dependents();
     k.if_else(
         group.lt(variant.tile.consumers),
         || consumer::write(k, variant, &params, &shared, group),
