@@ -17,8 +17,8 @@ use crate::eager::{EagerClasses, EagerKernel, EagerKernels, EagerKey};
 use crate::expr::Map;
 use crate::graph::call_sites::CallSites;
 use crate::lower::{
-    self, Access, Classes, GatherAxis, Iteration, KernelKey, MapsKey, PartLaunch, RowIteration,
-    RowKey, RowProgram, WORKGROUP,
+    self, Access, Classes, Conversions, GatherAxis, Iteration, KernelKey, MapsKey, PartLaunch,
+    RowIteration, RowKey, RowProgram, WORKGROUP,
 };
 use crate::result_pool::{self, ResultPool};
 use crate::shape::Layout;
@@ -172,7 +172,7 @@ impl Runtime {
         let has_opaque = map.has_opaque();
         let classes = Classes { rank, operands: accesses.to_vec() };
         let kernel_key = KernelKey { map, classes, in_buffer: false, unroll: 1, in_place: None };
-        let build = |key: &KernelKey| lower::build(key, count);
+        let build = |key: &KernelKey| lower::build(key, count, self.conversions());
         let (kernel, _) = self.kernel(&self.kernels, kernel_key, build)?;
         let new = Arc::new(EagerKernel { kernel, has_opaque });
         lock(&self.eager).insert(key, new.clone());
@@ -280,7 +280,7 @@ impl Runtime {
         let parameters = iteration.parameters(program.width);
         let in_buffer = self.exceeds_immediates(&parameters);
         let key = RowKey { program: program.clone(), in_buffer };
-        let build = |key: &RowKey| lower::build_rows(key, parameters.len());
+        let build = |key: &RowKey| lower::build_rows(key, parameters.len(), self.conversions());
         let (kernel, is_compiled) = self.kernel(&self.row_kernels, key, build)?;
         let uploaded = self.uploaded(&parameters, in_buffer)?;
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
@@ -308,7 +308,7 @@ impl Runtime {
         let dtypes = operands.iter().map(|(_, dtype)| *dtype).collect();
         let results_len = results.len() as u32;
         let key = MapsKey { parts: keys, results: results_len, operands: dtypes, in_buffer };
-        let build = |key: &MapsKey| lower::build_maps(key, parameters.len());
+        let build = |key: &MapsKey| lower::build_maps(key, parameters.len(), self.conversions());
         let (kernel, is_compiled) = self.kernel(&self.maps_kernels, key, build)?;
         let uploaded = self.uploaded(&parameters, in_buffer)?;
         let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
@@ -319,6 +319,15 @@ impl Runtime {
     /// Returns the parameters in a buffer, if that is where the kernel reads them.
     fn uploaded(&self, parameters: &[u32], in_buffer: bool) -> Result<Option<Buffer<u32>>> {
         in_buffer.then(|| self.device.upload(parameters)).transpose()
+    }
+
+    /// Returns how kernels convert `f16`. PTX specifies its instructions exactly; SPIR-V and WGSL
+    /// leave rounding and subnormal numbers open.
+    fn conversions(&self) -> Conversions {
+        match self.device.backend_kind() {
+            BackendKind::Cuda => Conversions::Native,
+            _ => Conversions::Integers,
+        }
     }
 
     fn exceeds_immediates(&self, parameters: &[u32]) -> bool {
@@ -338,7 +347,7 @@ impl Runtime {
         let (invocations, unroll) = (iteration.invocations(), iteration.unroll);
         let (map, classes) = (map.clone(), iteration.classes);
         let key = KernelKey { map, classes, in_buffer, unroll, in_place };
-        let build = |key: &KernelKey| lower::build(key, parameters.len());
+        let build = |key: &KernelKey| lower::build(key, parameters.len(), self.conversions());
         let (kernel, is_compiled) = self.kernel(&self.kernels, key, build)?;
         let uploaded = self.uploaded(&parameters, in_buffer)?;
         let words = iteration.words;

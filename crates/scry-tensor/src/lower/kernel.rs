@@ -7,7 +7,7 @@
 
 use scry_gpu::kir::{Access as Buffer, BinaryOp, Builder, Const, Type, Value};
 
-use super::memory::{decode, encode};
+use super::memory::{Conversions, decode, encode};
 use super::steps::{Context, Parameters, stored};
 use super::{Access, KernelKey, elements_per_word};
 use crate::expr::Scalar;
@@ -17,7 +17,11 @@ pub(super) const WORKGROUP: u32 = 256;
 
 /// Builds the kernel. Its buffers are the result, the operands except one that the result replaces,
 /// and the parameters if they are in a buffer.
-pub(crate) fn build(key: &KernelKey, parameters: usize) -> scry_gpu::kir::Kir {
+pub(crate) fn build(
+    key: &KernelKey,
+    parameters: usize,
+    conversions: Conversions,
+) -> scry_gpu::kir::Kir {
     let mut b = Builder::new("map", [WORKGROUP, 1, 1]);
     let output = b.named_buffer("result", Type::U32, Buffer::ReadWrite);
     let name = |position| format!("operand{position}");
@@ -28,7 +32,7 @@ pub(crate) fn build(key: &KernelKey, parameters: usize) -> scry_gpu::kir::Kir {
     });
     let buffers = buffers.collect();
     let parameters = Parameters::declare(&mut b, parameters, key.in_buffer);
-    Lowering { key, b, output, buffers, parameters }.build()
+    Lowering { key, b, output, buffers, parameters, conversions }.build()
 }
 
 /// An operand's parameters.
@@ -56,6 +60,7 @@ pub(super) struct Lowering<'k> {
     pub(super) output: u32,
     pub(super) buffers: Vec<u32>,
     pub(super) parameters: Parameters,
+    pub(super) conversions: Conversions,
 }
 
 impl Lowering<'_> {
@@ -98,7 +103,7 @@ impl Lowering<'_> {
         for lane in 0..per_word {
             let index = self.element_index(word, per_word, lane);
             let value = self.element(index, loaded);
-            let bits = encode(&mut self.b, self.key.map.output, value);
+            let bits = encode(&mut self.b, self.conversions, self.key.map.output, value);
             stored = Some(match stored {
                 None => bits,
                 Some(others) => {
@@ -160,7 +165,8 @@ impl Lowering<'_> {
     fn element(&mut self, index: Value, loaded: &Loaded) -> Value {
         let coordinates = self.coordinates(index, &loaded.sizes);
         let mut values: Vec<Value> = Vec::new();
-        let context = Context { arguments: &loaded.arguments, zero: loaded.zero };
+        let (zero, conversions) = (loaded.zero, self.conversions);
+        let context = Context { arguments: &loaded.arguments, zero, conversions };
         for step in &self.key.map.scalars {
             let (scalar, _) = step;
             let value = match *scalar {
@@ -198,7 +204,8 @@ impl Lowering<'_> {
     }
 
     fn load(&mut self, n: u32, position: Value) -> Value {
-        decode(&mut self.b, self.buffers[n as usize], self.key.map.operands[n as usize], position)
+        let (buffer, dtype) = (self.buffers[n as usize], self.key.map.operands[n as usize]);
+        decode(&mut self.b, self.conversions, buffer, dtype, position)
     }
 
     /// Loads an operand's element at an index along the gathered axis; zero if it is out of range.

@@ -6,7 +6,7 @@
 use scry_gpu::kir::{Access as Buffer, BinaryOp, Builder, Kir, Type, Value};
 
 use super::kernel::{Lowering, WORKGROUP};
-use super::memory::decode;
+use super::memory::{Conversions, decode};
 use super::steps::{Parameters, stored};
 use super::{Classes, GatherAxis, Iteration, KernelKey};
 use crate::dtype::DType;
@@ -80,7 +80,7 @@ impl PartLaunch<'_> {
 
 /// Builds the kernel. Its buffers are the results, the operands, and the parameters if they are in
 /// a buffer.
-pub(crate) fn build_maps(key: &MapsKey, parameters: usize) -> Kir {
+pub(crate) fn build_maps(key: &MapsKey, parameters: usize, conversions: Conversions) -> Kir {
     let mut b = Builder::new("maps", [WORKGROUP, 1, 1]);
     let results: Vec<u32> = (0..key.results)
         .map(|n| b.named_buffer(&format!("result{n}"), Type::U32, Buffer::ReadWrite))
@@ -97,7 +97,7 @@ pub(crate) fn build_maps(key: &MapsKey, parameters: usize) -> Kir {
         b.open();
         let buffers = part.operands.iter().map(|it| operands[*it as usize]).collect();
         let output = results[part.result as usize];
-        let mut lowering = Lowering { key: &part.map, b, output, buffers, parameters };
+        let mut lowering = Lowering { key: &part.map, b, output, buffers, parameters, conversions };
         let index = match part.store {
             StoreKind::Words => None,
             StoreKind::Row(n) => Some((operands[n as usize], key.operands[n as usize])),
@@ -124,7 +124,7 @@ fn store(part: &mut Lowering<'_>, [word, words]: [Value; 2], index: Option<(u32,
         return b.store(at, vec![value]);
     };
     let first = b.u32(0);
-    let index = decode(b, buffer, dtype, first);
+    let index = decode(b, part.conversions, buffer, dtype, first);
     let index = b.bitcast(Type::U32, index);
     let is_row = b.binary(BinaryOp::Lt, index, place);
     let row = b.binary(BinaryOp::Mul, index, words);

@@ -1,19 +1,33 @@
 //! Elements as they are stored, and as kernels compute with them.
 //!
-//! 16-bit floats and bools share words of 32 bits. They are converted by integer operations, which
-//! every device has and computes exactly, with subnormal numbers; rounding is to nearest, ties to
-//! even, and NaN stays NaN.
+//! 16-bit floats and bools share words of 32 bits. They are converted exactly, with subnormal
+//! numbers; rounding is to nearest, ties to even, and NaN stays NaN.
 
 use scry_gpu::kir::{BinaryOp, Builder, Type, Value};
 
 use crate::dtype::DType;
+
+/// How `f16` is converted from and to `f32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conversions {
+    /// By an instruction, on devices where it keeps subnormal numbers and rounds to nearest.
+    Native,
+    /// By about 15 integer operations, which every device computes exactly.
+    Integers,
+}
 
 /// The bits of the exponent of an infinite `f32`.
 const INFINITY: u32 = 0x7f80_0000;
 const ABSOLUTE: u32 = 0x7fff_ffff;
 
 /// Loads the element at a position.
-pub(super) fn decode(b: &mut Builder, buffer: u32, dtype: DType, position: Value) -> Value {
+pub(super) fn decode(
+    b: &mut Builder,
+    conversions: Conversions,
+    buffer: u32,
+    dtype: DType,
+    position: Value,
+) -> Value {
     match dtype {
         // Of the type of the buffer: a result that is also an operand has words.
         DType::F32 | DType::I32 if buffer == 0 => {
@@ -23,7 +37,7 @@ pub(super) fn decode(b: &mut Builder, buffer: u32, dtype: DType, position: Value
         }
         DType::F16 => {
             let bits = part_of_word(b, buffer, position, 1);
-            f16_to_f32(b, bits)
+            f16_to_f32(b, conversions, bits)
         }
         DType::BF16 => {
             let bits = part_of_word(b, buffer, position, 1);
@@ -42,9 +56,14 @@ pub(super) fn decode(b: &mut Builder, buffer: u32, dtype: DType, position: Value
 }
 
 /// Returns the bits of a value as an element is stored, in the low bits of a word.
-pub(super) fn encode(b: &mut Builder, dtype: DType, value: Value) -> Value {
+pub(super) fn encode(
+    b: &mut Builder,
+    conversions: Conversions,
+    dtype: DType,
+    value: Value,
+) -> Value {
     match dtype {
-        DType::F16 => f32_to_f16(b, value),
+        DType::F16 => f32_to_f16(b, conversions, value),
         DType::BF16 => f32_to_bf16(b, value),
         DType::Bool => b.convert(Type::U32, value),
         _ => b.bitcast(Type::U32, value),
@@ -52,11 +71,16 @@ pub(super) fn encode(b: &mut Builder, dtype: DType, value: Value) -> Value {
 }
 
 /// Returns a number as it is after it was stored as an element of 16 bits.
-pub(super) fn round(b: &mut Builder, dtype: DType, value: Value) -> Value {
+pub(super) fn round(
+    b: &mut Builder,
+    conversions: Conversions,
+    dtype: DType,
+    value: Value,
+) -> Value {
     match dtype {
         DType::F16 => {
-            let bits = f32_to_f16(b, value);
-            f16_to_f32(b, bits)
+            let bits = f32_to_f16(b, conversions, value);
+            f16_to_f32(b, conversions, bits)
         }
         DType::BF16 => {
             let bits = f32_to_bf16(b, value);
@@ -89,7 +113,12 @@ fn with_sign(b: &mut Builder, a: Value, sign: Value) -> Value {
     b.binary(BinaryOp::Or, a, sign)
 }
 
-fn f16_to_f32(b: &mut Builder, bits: Value) -> Value {
+fn f16_to_f32(b: &mut Builder, conversions: Conversions, bits: Value) -> Value {
+    if conversions == Conversions::Native {
+        let bits = b.convert(Type::U16, bits);
+        let number = b.bitcast(Type::F16, bits);
+        return b.convert(Type::F32, number);
+    }
     let sign = binary(b, BinaryOp::And, bits, 0x8000);
     let sign = binary(b, BinaryOp::Shl, sign, 16);
     let magnitude = binary(b, BinaryOp::And, bits, 0x7fff);
@@ -111,7 +140,12 @@ fn f16_to_f32(b: &mut Builder, bits: Value) -> Value {
     b.bitcast(Type::F32, result)
 }
 
-fn f32_to_f16(b: &mut Builder, value: Value) -> Value {
+fn f32_to_f16(b: &mut Builder, conversions: Conversions, value: Value) -> Value {
+    if conversions == Conversions::Native {
+        let number = b.convert(Type::F16, value);
+        let bits = b.bitcast(Type::U16, number);
+        return b.convert(Type::U32, bits);
+    }
     let bits = b.bitcast(Type::U32, value);
     let sign = binary(b, BinaryOp::Shr, bits, 16);
     let sign = binary(b, BinaryOp::And, sign, 0x8000);

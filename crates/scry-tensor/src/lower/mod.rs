@@ -16,10 +16,13 @@ mod reductions;
 mod row_kernel;
 mod rows;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED, for_each_axis, merge_axes};
 pub(crate) use kernel::build;
 pub(crate) use maps::{MapsKey, PartLaunch, StoreKind, build_maps};
+pub(crate) use memory::Conversions;
 pub(crate) use row_kernel::build_rows;
 pub(crate) use rows::{
     MAX_COLUMNS, RowIteration, RowKey, RowProgram, RowReduction, RowSource, RowStep, RowWalk,

@@ -12,7 +12,7 @@ use scry_gpu::kir::{
 };
 
 use super::elements_per_word;
-use super::memory::{decode, encode, round};
+use super::memory::{Conversions, decode, encode, round};
 use super::reductions::States;
 use super::rows::{RowKey, RowProgram, RowSource, RowStep, WORKGROUP};
 use super::steps::{Context, Parameters, stored};
@@ -21,7 +21,7 @@ use crate::expr::{Map, Scalar};
 
 /// Builds the kernel. Its buffers are the results, the last step's first, the operands, and the
 /// parameters if they are in a buffer.
-pub(crate) fn build_rows(key: &RowKey, parameters: usize) -> Kir {
+pub(crate) fn build_rows(key: &RowKey, parameters: usize, conversions: Conversions) -> Kir {
     let program = &key.program;
     let mut b = Builder::new("rows", [WORKGROUP, 1, 1]);
     let mut outputs = vec![b.named_buffer("result", Type::U32, Buffer::ReadWrite)];
@@ -35,7 +35,8 @@ pub(crate) fn build_rows(key: &RowKey, parameters: usize) -> Kir {
     let mut parameters = Parameters::declare(&mut b, parameters, key.in_buffer);
     let exchange = b.workgroup_array(Type::U32, WORKGROUP);
     let sizes = Sizes::new(&mut b, &mut parameters, program);
-    let mut lowering = Lowering { program, buffers, exchange, sizes, results: HashMap::new() };
+    let results = HashMap::new();
+    let mut lowering = Lowering { program, buffers, exchange, sizes, results, conversions };
     lowering.load_parameters(&mut b, &mut parameters);
     lowering.build(&mut b, &outputs);
     b.finish()
@@ -98,6 +99,7 @@ struct Lowering<'k> {
     sizes: Sizes,
     /// The results of rows, by step, as they are after they were stored.
     results: HashMap<u32, Value>,
+    conversions: Conversions,
 }
 
 impl Lowering<'_> {
@@ -236,7 +238,7 @@ impl Lowering<'_> {
             let own = b.get(*accumulator);
             let state = self.merge_threads(b, *states, own);
             let result = states.finish(b, state, self.sizes.columns);
-            let result = round(b, *dtype, result);
+            let result = round(b, self.conversions, *dtype, result);
             // A quotient is not combined with what follows.
             let result = if *dtype == DType::F32 { self.opaque(b, result) } else { result };
             self.results.insert(*n, result);
@@ -327,7 +329,8 @@ impl Lowering<'_> {
         sources: &[RowSource],
         at: &mut Option<(Value, &mut Elements)>,
     ) -> Value {
-        let context = Context { arguments: &self.sizes.arguments[step], zero: self.sizes.zero };
+        let (arguments, conversions) = (&self.sizes.arguments[step], self.conversions);
+        let context = Context { arguments, zero: self.sizes.zero, conversions };
         let mut values: Vec<Value> = Vec::with_capacity(map.scalars.len());
         for scalar in &map.scalars {
             let value = match scalar.0 {
@@ -343,14 +346,15 @@ impl Lowering<'_> {
     /// [`Expression::round`](crate::expr::Expression::round).
     fn stored(&self, b: &mut Builder, map: &Map, value: Value) -> Value {
         match map.output {
-            DType::F16 | DType::BF16 => round(b, map.output, value),
+            DType::F16 | DType::BF16 => round(b, self.conversions, map.output, value),
             DType::F32 if map.may_contract() => self.opaque(b, value),
             _ => value,
         }
     }
 
     fn opaque(&self, b: &mut Builder, value: Value) -> Value {
-        Context { arguments: &[], zero: self.sizes.zero }.opaque(b, value)
+        let (zero, conversions) = (self.sizes.zero, self.conversions);
+        Context { arguments: &[], zero, conversions }.opaque(b, value)
     }
 
     /// Loads an element of an operand in memory, at a column or of the row.
@@ -367,7 +371,7 @@ impl Lowering<'_> {
             None => strides.start,
         };
         let operand = class.operand as usize;
-        decode(b, self.buffers[operand], operands[operand], position)
+        decode(b, self.conversions, self.buffers[operand], operands[operand], position)
     }
 
     /// Computes the words of results, maps of elements, that belong to a word of the row.
@@ -384,7 +388,7 @@ impl Lowering<'_> {
                     known.insert(*step as u32, stored);
                 }
                 let per_word = elements_per_word(map.output);
-                let bits = encode(b, map.output, value);
+                let bits = encode(b, self.conversions, map.output, value);
                 match words.last_mut().filter(|_| lane % per_word != 0) {
                     None => words.push(bits),
                     Some(others) => {
@@ -412,7 +416,7 @@ impl Lowering<'_> {
     /// Stores the result of the row, an element of 4 bytes.
     fn store_row(&self, b: &mut Builder, output: u32, step: u32, dtype: DType) {
         let value = self.results[&step];
-        let bits = encode(b, dtype, value);
+        let bits = encode(b, self.conversions, dtype, value);
         let is_row = b.binary(BinaryOp::Lt, self.sizes.row, self.sizes.rows);
         let zero = b.u32(0);
         let is_first = b.binary(BinaryOp::Eq, self.sizes.thread, zero);

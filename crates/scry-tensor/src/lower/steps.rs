@@ -2,7 +2,7 @@
 
 use scry_gpu::kir::{Access, AddressSpace, BinaryOp, Builder, Const, Place, Type, Value};
 
-use super::memory::round;
+use super::memory::{Conversions, round};
 use crate::dtype::DType;
 use crate::expr::{Id, Scalar};
 
@@ -61,6 +61,7 @@ pub(super) struct Context<'c> {
     pub(super) arguments: &'c [Value],
     /// The parameter that is 0.
     pub(super) zero: Option<Value>,
+    pub(super) conversions: Conversions,
 }
 
 impl Context<'_> {
@@ -84,7 +85,7 @@ impl Context<'_> {
             Scalar::Select(x, y, z) => b.select(of(x), of(y), of(z)),
             Scalar::Convert(a) => b.convert(*ty, of(a)),
             Scalar::Bitcast(a) => b.bitcast(*ty, of(a)),
-            Scalar::Round(dtype, a) => round(b, dtype, of(a)),
+            Scalar::Round(dtype, a) => round(b, self.conversions, dtype, of(a)),
             Scalar::Opaque(a) => self.opaque(b, of(a)),
         })
     }
