@@ -89,6 +89,15 @@ fn activate(activation: Activation, x: f64) -> f64 {
             let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
             x / 2.0 * (1.0 + inner.tanh())
         }
+        Activation::GeluErf => {
+            // The derivative of the error function, by Simpson's rule.
+            let (at, steps) = ((x / std::f64::consts::SQRT_2).clamp(-6.0, 6.0), 400);
+            let density = |n: i32| (-(at * f64::from(n) / f64::from(steps)).powi(2)).exp();
+            let weight = |n: i32| [2.0, 4.0][(n % 2) as usize];
+            let inner: f64 = (1..steps).map(|n| weight(n) * density(n)).sum();
+            let integral = (density(0) + inner + density(steps)) * at / f64::from(3 * steps);
+            x / 2.0 * (1.0 + integral * std::f64::consts::FRAC_2_SQRT_PI)
+        }
         Activation::Silu => x / (1.0 + (-x).exp()),
     }
 }
@@ -184,7 +193,13 @@ fn strides_without_effect_allow_all_variants() {
 #[test]
 fn gemm_epilogues_match_reference() {
     each_variant("gemm", |kernels, what| {
-        for activation in [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu] {
+        for activation in [
+            Activation::None,
+            Activation::Relu,
+            Activation::Gelu,
+            Activation::GeluErf,
+            Activation::Silu,
+        ] {
             for (bias, beta) in [(false, 0.5), (true, 0.0), (true, -2.0)] {
                 let mut gemm = Gemm::new(17, 65, 33, PtxType::F32);
                 gemm.epilogue = Epilogue { alpha: 0.25, beta, bias, activation };
@@ -200,7 +215,9 @@ fn gemm_epilogues_match_reference() {
 fn activations_keep_nan() {
     each_variant("gemm", |kernels, what| {
         let gpu = kernels.device();
-        for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
+        for activation in
+            [Activation::Relu, Activation::Gelu, Activation::GeluErf, Activation::Silu]
+        {
             let mut gemm = Gemm::new(3, 5, 20, PtxType::F32);
             gemm.epilogue.activation = activation;
             let (mut a, b) = (vec![-1.0f32; 60], [1.0f32; 100]);

@@ -79,7 +79,13 @@ fn layout(rows: u64, columns: u64) -> impl Strategy<Value = MatrixLayout> {
 }
 
 fn epilogue() -> impl Strategy<Value = Epilogue> {
-    let activations = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
+    let activations = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Gelu,
+        Activation::GeluErf,
+        Activation::Silu,
+    ];
     (special_float(), special_float(), any::<bool>(), select(activations.to_vec()))
         .prop_map(|(alpha, beta, bias, activation)| Epilogue { alpha, beta, bias, activation })
 }

@@ -32,8 +32,13 @@ pub(super) fn silu(e: &mut Expression, x: Id) -> Id {
 type Function = fn(&mut Expression, Id) -> Id;
 
 /// Returns the activations that products of the kernel library compute.
-pub(crate) fn activations() -> [(Activation, Function); 3] {
-    [(Activation::Relu, relu), (Activation::Silu, silu), (Activation::Gelu, gelu_tanh)]
+pub(crate) fn activations() -> [(Activation, Function); 4] {
+    [
+        (Activation::Relu, relu),
+        (Activation::Silu, silu),
+        (Activation::Gelu, gelu_tanh),
+        (Activation::GeluErf, gelu),
+    ]
 }
 
 /// The logistic function, without overflow: `1 / (1 + e^-x)`.

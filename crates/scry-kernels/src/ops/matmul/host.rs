@@ -74,6 +74,15 @@ fn activate(activation: Activation, x: f32) -> f32 {
         Activation::Relu if x < 0.0 => 0.0,
         Activation::Relu => x,
         Activation::Gelu => x / (1.0 + (-1.595_769 * x * (1.0 + 0.044_715 * x * x)).exp()),
+        Activation::GeluErf => {
+            // `(x + |x| * erf(|x| / sqrt(2))) / 2`, with Abramowitz and Stegun, 7.1.26.
+            let at = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
+            let t = 1.0 / (1.0 + 0.327_591_1 * at);
+            let polynomial = [-1.453_152, 1.421_413_8, -0.284_496_74, 0.254_829_6]
+                .into_iter()
+                .fold(1.061_405_4, |sum, coefficient| sum * t + coefficient);
+            0.5 * (x + x.abs() * (1.0 - polynomial * t * (-at * at).exp()))
+        }
         Activation::Silu => x / (1.0 + (-x).exp()),
     }
 }

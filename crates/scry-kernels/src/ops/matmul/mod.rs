@@ -16,6 +16,15 @@ use crate::operation::{self, Operation, Preparation, Variant, VariantInfo};
 use crate::ptx;
 use crate::wgsl::{Immediates, WgslLaunch};
 
+/// The error function of magnitudes, for GELU: Abramowitz and Stegun, 7.1.26.
+const ERF_OF_MAGNITUDE: &str = "
+    fn erf_of_magnitude(x: f32) -> f32 {
+        let t = 1.0 / (1.0 + 0.3275911 * x);
+        let cubic = ((1.0614054 * t - 1.453152) * t + 1.4214138) * t - 0.28449674;
+        return 1.0 - (cubic * t + 0.2548296) * t * exp(-x * x);
+    }
+";
+
 /// A product of matrices.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Product {
@@ -308,7 +317,12 @@ impl Product {
                 "select(x, 0.0, bitcast<u32>(x) > 0x80000000u && bitcast<u32>(x) <= 0xff800000u)"
             }
             Activation::Gelu => "x / (1.0 + exp(-1.5957691216 * x * (1.0 + 0.044715 * x * x)))",
+            Activation::GeluErf => "0.5 * (x + abs(x) * erf_of_magnitude(abs(x) * 0.70710678))",
             Activation::Silu => "x / (1.0 + exp(-x))",
+        };
+        let functions = match epilogue.activation {
+            Activation::GeluErf => ERF_OF_MAGNITUDE,
+            _ => "",
         };
         format!(
             "{conversions}{bias}\
@@ -316,6 +330,7 @@ impl Product {
              @group(0) @binding(1) var<storage, read> b: array<Stored>;\n\
              @group(0) @binding({out}) var<storage, read_write> out: array<Output>;\n\
              const A_BY_ROWS = {};\nconst B_BY_COLUMNS = {};\n\
+             {functions}\
              fn activate(x: f32) -> f32 {{ return {activation}; }}\n",
             a.order == Layout::ColMajor,
             b.order == Layout::RowMajor,

@@ -13,6 +13,8 @@ pub enum Activation {
     Relu,
     /// GELU, tanh approximation: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
     Gelu,
+    /// GELU: `x / 2 * (1 + erf(x / sqrt(2)))`, with an absolute error of erf of at most 2e-7.
+    GeluErf,
     /// SiLU (swish): `x / (1 + exp(-x))`.
     Silu,
 }
@@ -24,6 +26,7 @@ impl Activation {
             Self::None => "none",
             Self::Relu => "relu",
             Self::Gelu => "gelu",
+            Self::GeluErf => "gelu_erf",
             Self::Silu => "silu",
         }
     }
@@ -103,8 +106,24 @@ fn apply(activation: Activation, x: Val<'_, f32>) -> Val<'_, f32> {
         Activation::Relu => x.lt(0.0).select(0.0, x),
         // 0.5 * (1 + tanh(u)) is 1 / (1 + exp(-2 * u)), and 1.595769 is 2 * sqrt(2 / pi).
         Activation::Gelu => x_times_sigmoid(x, (x * x).mul_add(0.044_715, 1.0) * x * 1.595_769),
+        Activation::GeluErf => gelu_erf(x),
         Activation::Silu => silu(x),
     }
+}
+
+/// Returns `x / 2 * (1 + erf(x / sqrt(2)))`, which is `(x + |x| * erf(|x| / sqrt(2))) / 2`. The
+/// error function is that of Abramowitz and Stegun, 7.1.26.
+fn gelu_erf(x: Val<'_, f32>) -> Val<'_, f32> {
+    let magnitude = x.max(-x);
+    let at = magnitude * std::f32::consts::FRAC_1_SQRT_2;
+    let t = at.mul_add(0.327_591_1, 1.0).recip();
+    let polynomial = [-1.453_152, 1.421_413_8, -0.284_496_74, 0.254_829_6]
+        .into_iter()
+        .fold(t.builder().constant(1.061_405_4f32).copied(), |sum, coefficient: f32| {
+            sum.mul_add(t, coefficient)
+        });
+    let rest = polynomial * t * (at * at * -std::f32::consts::LOG2_E).exp2();
+    magnitude.mul_add(-rest + 1.0, x) * 0.5
 }
 
 /// Returns `x / (1 + exp(-x))`.
