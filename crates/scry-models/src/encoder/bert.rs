@@ -22,11 +22,9 @@ struct Norm {
 struct Layer {
     /// The weights of queries, keys and values: `[3, heads, columns, hidden]`.
     attention: Tensor,
-    /// The bias of queries, and zeros for keys and values: `[3, heads, columns]`. That of keys adds
-    /// the same number to all scores of a query, which softmax ignores. That of values is added to
-    /// each result, since weights have the sum 1: it is part of the bias of the projection.
+    /// `[3, heads, columns]`.
     attention_bias: Tensor,
-    /// `[hidden, heads, columns]`.
+    /// The weights are `[hidden, heads, columns]`.
     projection: Linear,
     attention_norm: Norm,
     up: Linear,
@@ -108,15 +106,12 @@ impl Layer {
         let (query, key, value) = (load("query")?, load("key")?, load("value")?);
         let attention = Tensor::concat(&[&query.weight, &key.weight, &value.weight], 0)?;
         let attention = in_order_of_device(&attention)?.reshape([3, heads, columns, hidden])?;
-        let zeros = Tensor::zeros([2, heads, columns], query.bias.dtype(), query.bias.device())?;
-        let attention_bias =
-            Tensor::concat(&[&query.bias.reshape([1, heads as i64, columns as i64])?, &zeros], 0)?;
+        let attention_bias = Tensor::concat(&[&query.bias, &key.bias, &value.bias], 0)?;
+        let attention_bias = attention_bias.reshape([3, heads as i64, columns as i64])?;
         let output = dict.scope("attention.output");
-        let Linear { weight, bias } = Linear::load(&output.scope("dense"), [hidden, hidden])?;
-        let (wide, value_bias) = (weight.cast(DType::F32)?, value.bias.cast(DType::F32)?);
-        let bias = bias.cast(DType::F32)?.add(&wide.matmul(&value_bias)?)?.cast(bias.dtype())?;
-        let weight = in_order_of_device(&weight)?.reshape([hidden, heads, columns])?;
-        let projection = Linear { weight, bias };
+        let projection = Linear::load(&output.scope("dense"), [hidden, hidden])?;
+        let weight = in_order_of_device(&projection.weight)?.reshape([hidden, heads, columns])?;
+        let projection = Linear { weight, ..projection };
         Ok(Self {
             attention,
             attention_bias,
@@ -130,11 +125,11 @@ impl Layer {
     }
 
     fn apply(&self, config: &Config, x: &Tensor, bias: &Tensor) -> Result<Tensor> {
-        let heads = x.einsum("blh,sndh->blsnd", &self.attention)?.add(&self.attention_bias)?;
-        let [q, k, v] = [heads.i((.., .., 0))?, heads.i((.., .., 1))?, heads.i((.., .., 2))?];
-        let [q, k, v] = [q.transpose(1, 2)?, k.transpose(1, 2)?, v.transpose(1, 2)?];
+        let all = x.einsum("blh,sndh->blsnd", &self.attention)?.add(&self.attention_bias)?;
+        // Views: attention reads and writes heads in the order of rows.
+        let part = |n: i64| all.i((.., .., n))?.transpose(1, 2);
         let masked = Attention { bias: Some(bias), ..Attention::default() };
-        let seen = q.attention(&k, &v, &masked)?;
+        let seen = part(0)?.attention(&part(1)?, &part(2)?, &masked)?;
         let seen = seen.einsum("bnld,hnd->blh", &self.projection.weight)?;
         let x = x.add(&seen.add(&self.projection.bias)?)?;
         let x = self.attention_norm.apply(&x, config.epsilon)?;

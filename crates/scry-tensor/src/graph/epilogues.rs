@@ -24,6 +24,10 @@ use crate::shape::Layout;
 /// The most terms of a sum: the product, the bias and the residual.
 const MAX_TERMS: usize = 3;
 
+/// The fewest elements of a 16-bit result to which a kernel of its own adds a residual faster: with
+/// a residual, products on tensor cores store by lanes, instead of whole tiles.
+const MIN_SEPARATE_RESIDUAL: usize = 1 << 20;
+
 /// Replaces products and the maps after them by products with epilogues.
 pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits, library: &Kernels) {
     if limits.fusion != Fusion::Full {
@@ -89,7 +93,7 @@ fn epilogue(
         return Err("it is stored as a view");
     }
     let (activation, sum) = activation(map, dtype);
-    let is_slow = limits.is_cpu && matches!(activation, Activation::Gelu | Activation::Silu);
+    let is_slow = limits.is_cpu && !matches!(activation, Activation::None | Activation::Relu);
     if is_slow {
         return Err("the CPU device computes this activation faster in a kernel of its own");
     }
@@ -134,6 +138,7 @@ fn epilogue(
         return Err("a state is written between them");
     }
     if let Some((residual, _)) = &residual {
+        check_size_of_residual(result.bytes, dtype, limits)?;
         check_residual(*residual, &read, bias.as_ref().map(|(bias, _)| *bias))?;
     }
     (new.has_bias, new.has_residual) = (bias.is_some(), residual.is_some());
@@ -145,6 +150,15 @@ fn epilogue(
     let work = Work::Library { library: Library::FusedProduct(new), operands, flops: *flops };
     let nodes = [&first.nodes[..], &last.nodes].concat();
     Ok(Kernel { work, nodes, ..last.clone() })
+}
+
+/// Rejects a residual that is added faster after the product.
+fn check_size_of_residual(bytes: usize, dtype: DType, limits: Limits) -> Result<(), &'static str> {
+    let is_short = matches!(dtype, DType::F16 | DType::BF16);
+    match limits.is_cuda && is_short && bytes / dtype.size() >= MIN_SEPARATE_RESIDUAL {
+        true => Err("a large residual is added faster by a kernel of its own"),
+        false => Ok(()),
+    }
 }
 
 /// Rejects a residual in whose place the result would overwrite what other rows still read.

@@ -77,12 +77,7 @@ pub(crate) fn group(graph: &BoundGraph, params: &[&Stored], limits: Limits) -> R
     sources.chain(&graph.outputs).for_each(|source| uses[source.index()] += 1);
     let mut is_output = vec![false; count];
     graph.outputs.iter().for_each(|output| is_output[output.index()] = true);
-    let mut is_operand = vec![false; count];
-    for node in &graph.nodes {
-        if matches!(node.content, Content::Op(Op::Library(_)) | Content::Kernel(_)) {
-            node.sources.iter().for_each(|source| is_operand[source.index()] = true);
-        }
-    }
+    let is_operand = operands(graph);
     let new = Grouped { kernels: Vec::new(), buffers: Vec::new(), outputs: Vec::new() };
     let values = vec![None; count];
     let (states, parts, copies) = (HashMap::new(), HashMap::new(), HashMap::new());
@@ -97,6 +92,30 @@ pub(crate) fn group(graph: &BoundGraph, params: &[&Stored], limits: Limits) -> R
         }
     }
     Ok(grouping.new)
+}
+
+/// Returns of which nodes memory is read, by an operation of the kernel library or a kernel of the
+/// program: itself, or views of it by an operation that reads strided operands.
+fn operands(graph: &BoundGraph) -> Vec<bool> {
+    let mut is_operand = vec![false; graph.nodes.len()];
+    let mut is_strided = is_operand.clone();
+    for (position, node) in graph.nodes.iter().enumerate().rev() {
+        let mark = |marked: &mut Vec<bool>| {
+            node.sources.iter().for_each(|source| marked[source.index()] = true);
+        };
+        match &node.content {
+            Content::Op(Op::Library(library)) => {
+                mark(&mut is_operand);
+                if matches!(library, Library::Attend(_)) {
+                    mark(&mut is_strided);
+                }
+            }
+            Content::Kernel(_) => mark(&mut is_operand),
+            Content::Op(Op::View(_)) if is_strided[position] => mark(&mut is_strided),
+            _ => {}
+        }
+    }
+    is_operand.iter().zip(is_strided).map(|(operand, strided)| *operand || strided).collect()
 }
 
 impl Grouping<'_> {

@@ -12,7 +12,8 @@ use crate::shape::{Layout, Shape};
 
 /// Attention of queries `[batch, heads, queries, head_dim]`, keys and values
 /// `[batch, kv_heads, keys, head_dim]`, and a bias `[batch, heads, queries, keys]`, if there is a
-/// fourth operand.
+/// fourth operand. The result is `[batch, queries, heads, head_dim]`: most programs join the heads
+/// of a query next, which then needs no copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Attend {
     pub(crate) is_causal: bool,
@@ -60,7 +61,10 @@ impl Rule for Attend {
     fn shape(&self, call: Call, _: DType, operands: &[&Shape]) -> Result<Shape> {
         match self.error(call, operands) {
             Some(error) => Err(error),
-            None => Ok(operands[0].clone()),
+            None => {
+                let [batch, heads, queries, columns] = four(operands[0]);
+                Ok(Shape::from([batch, queries, heads, columns]))
+            }
         }
     }
 
@@ -106,6 +110,8 @@ impl Rule for Attend {
         for (strides, (_, layout, _)) in all.into_iter().zip(operands) {
             *strides = strides_of(layout);
         }
+        let row = u64::from(heads) * u64::from(columns);
+        attention.out = Strides { batch: u64::from(queries) * row, head: columns.into(), row };
         if let Some(scale) = self.scale {
             attention.scale = scale.get();
         }
@@ -136,6 +142,11 @@ impl Rule for Attend {
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
         4 * count(result) * operands[1].get(2).copied().unwrap_or(1) as u64
     }
+}
+
+/// Returns the sizes of four axes.
+fn four(shape: &Shape) -> [usize; 4] {
+    [shape[0], shape[1], shape[2], shape[3]]
 }
 
 /// Returns whether the rows of heads have contiguous columns, and start at multiples of 16 bytes,

@@ -32,7 +32,8 @@ impl Tensor {
     /// keys and values (grouped-query attention). `head_dim` is at most 256. Scores are computed in
     /// `f32` and are not stored (flash attention). A query that sees no key becomes 0. Operands may
     /// be strided views, such as `x.transpose(1, 2)?` of `[batch, queries, heads, head_dim]`, or
-    /// the first rows of a longer KV cache.
+    /// the first rows of a longer KV cache. The result is such a view, too:
+    /// `y.transpose(1, 2)?.reshape([batch, queries, heads * head_dim])?` copies nothing.
     ///
     /// ```
     /// use scry_tensor::{Attention, DType, Device, Tensor};
@@ -59,7 +60,8 @@ impl Tensor {
         let operands: Vec<&Self> = [self, keys, values].into_iter().chain(options.bias).collect();
         operands.iter().try_for_each(|other| self.check_same_type(call, other))?;
         let (is_causal, scale) = (options.is_causal, options.scale.map(Into::into));
-        apply(call, Op::Library(Library::Attend(Attend { is_causal, scale })), &operands)
+        let op = Op::Library(Library::Attend(Attend { is_causal, scale }));
+        apply(call, op, &operands)?.transpose(1, 2)
     }
 
     /// Returns rotary position embedding of heads, `[…, heads, head_dim]`, as in GPT-NeoX and
