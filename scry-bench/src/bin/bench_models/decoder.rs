@@ -16,8 +16,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     let path = bench.folder.join("decoder.gguf");
     gguf::write(&path, bench.arguments.layers)?;
     let mut model = Decoder::options().capacity(2048).load(&path, &bench.gpu)?;
-    let report = model.step_plan(&Sampling::new(), 100)?.explain()?;
-    println!("kernels of a step: {}", report.kernels.len());
+    bench.explain("step", &model.step_plan(&Sampling::new(), 100)?.explain()?);
     for context in [128usize, 1024] {
         let prompt: Vec<u32> =
             (0..context).map(|at| ((at * 7919 + 13) % gguf::VOCABULARY) as u32).collect();

@@ -37,7 +37,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
             bench.row(&name, rate.clone(), medians[0], peer, *time, Goal::AtLeast(goal));
         }
     }
-    println!("kernels of a run: {}", encoder.plan().explain()?.kernels.len());
+    bench.explain("run", &encoder.plan().explain()?);
     Ok(())
 }
 

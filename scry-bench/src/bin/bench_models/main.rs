@@ -18,6 +18,7 @@ mod llama_cpp;
 use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
 use scry_bench::torch::Torch;
+use scry_tensor::PlanReport;
 
 /// Measures models. Exits with 1 if a goal is missed, with 2 if a result is wrong or something
 /// could not be measured.
@@ -51,6 +52,9 @@ struct Arguments {
     /// Omit what torch.compile needs minutes for.
     #[arg(long)]
     quick: bool,
+    /// Print the kernels of the plans of encoders and decoders.
+    #[arg(long)]
+    explain: bool,
     /// Internal: print the seconds of a process until its first vector.
     #[arg(long, hide = true)]
     child: bool,
@@ -112,6 +116,14 @@ fn run(arguments: Arguments) -> Result<bool> {
 impl Bench {
     fn encoder(&self, dtype: DType) -> Result<Encoder> {
         load(&self.folder, &self.gpu, dtype)
+    }
+
+    /// Prints the kernels of a plan: their number, or each if the user asked for it.
+    fn explain(&self, what: &str, report: &PlanReport) {
+        println!("kernels of a {what}: {}", report.kernels.len());
+        if self.arguments.explain {
+            println!("{report}");
+        }
     }
 
     /// Returns the median of our seconds, and of PyTorch's functions with as many calls, measured
