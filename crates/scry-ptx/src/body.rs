@@ -233,7 +233,7 @@ impl Body {
     }
 
     /// Loads a vector of `count` values (1, 2 or 4) from an address aligned to the vector's size.
-    /// `read_only` loads, of global memory only, are [`Body::constant_load`]: the kernel must not
+    /// `read_only` loads, of global memory only, are non-coherent without PDL: the kernel must not
     /// write to their memory.
     pub fn load(
         &mut self,

@@ -82,7 +82,7 @@ fn steps_have_nine_kernels_per_layer() {
         let mut decoder = load(&model, gpu);
         let sampling = Sampling::new().temperature(0.5).repetition_penalty(1.2);
         let wanted = if gpu.backend_kind() == BackendKind::Cuda { 8 } else { 9 };
-        for (options, most) in [(Sampling::new(), 8), (sampling, 22)] {
+        for (options, most) in [(Sampling::new(), 8), (sampling, 23)] {
             let report = ok(ok(decoder.step_plan(&options, 20)).explain());
             // Those of the last layer may be merged with operations after it.
             let count = report.kernels.iter().filter(|it| it.scope == "layer.0").count();
