@@ -2,6 +2,8 @@
 //! what the one before it wrote, and what others wrote earlier, in batches and in recordings.
 
 use scry_gpu::{Batch, Buffer, Device, Launch};
+use scry_ir::Program;
+use scry_ir::kir::KirOptions;
 use scry_test_support::{devices, succeed};
 
 /// Each invocation reads its own element twice, with a read of a distant one between them: the
@@ -44,9 +46,19 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(gpu: &Device, len: usize) -> Self {
+    /// Compiles the kernels from WGSL or, since those built in the kernel IR overlap their
+    /// predecessors more, from the kernel IR of that.
+    fn new(gpu: &Device, len: usize, is_from_kir: bool) -> Self {
         let alloc = |len| succeed(gpu.alloc::<u32>(len));
-        let (mix, sum) = (succeed(gpu.compile(MIX)), succeed(gpu.compile(SUM)));
+        let compile = |wgsl: &str| match is_from_kir {
+            true => {
+                let program = Program::parse(wgsl).expect("the kernel is valid");
+                let kir = program.with_kir(&KirOptions { checked: false }, |kir| kir);
+                succeed(gpu.compile_ir(&kir.expect("the kernel is valid")))
+            }
+            false => succeed(gpu.compile(wgsl)),
+        };
+        let (mix, sum) = (compile(MIX), compile(SUM));
         Self { mix, sum, values: [alloc(len), alloc(len)], table: alloc(64) }
     }
 
@@ -110,8 +122,8 @@ fn expected([x, mut table]: [Vec<u32>; 2]) -> [Vec<u32>; 3] {
 }
 
 /// Runs chains over `len` elements as batches and as a recording, with alternating inputs.
-fn check(gpu: &Device, len: usize, repetitions: u32) {
-    let chain = Chain::new(gpu, len);
+fn check(gpu: &Device, len: usize, is_from_kir: bool, repetitions: u32) {
+    let chain = Chain::new(gpu, len, is_from_kir);
     let mut batch = gpu.batch();
     chain.add_to(&mut batch);
     let recording = succeed(batch.record());
@@ -135,7 +147,8 @@ fn check(gpu: &Device, len: usize, repetitions: u32) {
 fn each_launch_sees_the_results_of_earlier_ones() {
     for gpu in devices() {
         for len in [64, 1000, 20_000] {
-            check(&gpu, len, 6);
+            check(&gpu, len, false, 6);
+            check(&gpu, len, true, 6);
         }
     }
 }
@@ -146,7 +159,8 @@ fn each_launch_sees_the_results_of_earlier_ones() {
 fn soak_of_chains() {
     for gpu in devices() {
         for len in [1, 257, 5_000, 70_000, 300_000, 1 << 20] {
-            check(&gpu, len, 200);
+            check(&gpu, len, false, 200);
+            check(&gpu, len, true, 200);
         }
     }
 }
