@@ -163,7 +163,7 @@ fn signature(job: &CompileJob<'_>) -> Signature {
     Signature {
         bindings: interface.bindings.len() + usize::from(job.grid == GridSource::Linearised),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
-        waits: job.program.is_from_kir(),
+        waits: translation::waits(job.program),
     }
 }
 

@@ -53,7 +53,7 @@ impl Translation {
             grid: job.grid,
             poll_cancellation: job.checked,
             limit_registers,
-            pdl: job.program.is_from_kir(),
+            pdl: waits(job.program),
             ..PtxOptions::new(gpu.target)
         };
         Ok(generate_ptx(job.program, job.checked, &options)?.into())
@@ -147,6 +147,12 @@ pub(crate) fn disk_cache<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
 
 fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
     Variant { grid: job.grid, part: Part::Translation(tag) }
+}
+
+/// Returns whether the kernel of a program begins with a wait for the preceding launch (PDL), where
+/// the target has it. One from WGSL often has many short blocks, each of which would wait.
+pub(super) fn waits(program: &Program) -> bool {
+    program.is_from_kir()
 }
 
 /// Returns `limit_registers` and the build id as bytes. They identify the generator and those of
