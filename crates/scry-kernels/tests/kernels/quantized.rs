@@ -236,99 +236,80 @@ fn selected_rows_are_dequantised() {
     });
 }
 
-/// Multiplies, and compares all results. Kernels may quantise the activations, so the tolerance is
-/// relative to the sum of absolute products.
+/// What a product computes of its activations first.
+#[derive(Clone, Copy, PartialEq)]
+enum Before {
+    Nothing,
+    SwiGlu,
+}
+
+/// Multiplies, and compares all results with the host's. Kernels may quantise the activations, so
+/// the tolerance is relative to the sum of absolute products.
 fn check_product<X: Float, Y: Float>(
-    kernels: &Kernels,
-    what: &str,
+    (kernels, before, what): (&Kernels, Before, &str),
     format: BlockFormat,
     [rows, k]: [usize; 2],
     columns: usize,
 ) {
     let gpu = kernels.device();
-    let (blocks, x) = (random_blocks(format, rows * k), random::<X>(2, k * columns));
-    let (device_blocks, device_x) = (succeed(gpu.upload(&blocks)), succeed(gpu.upload(&x)));
-    let y = poisoned::<Y>(gpu, rows * columns);
-    let op = kernels.quantized_matmul(format, &device_blocks, &device_x, &y, [rows, k], columns);
+    let inputs = if before == Before::SwiGlu { 2 * k } else { k };
+    let (blocks, x) = (random_blocks(format, rows * k), random::<X>(2, inputs * columns));
+    let (weights, device_x) = (succeed(gpu.upload(&blocks)), succeed(gpu.upload(&x)));
+    let y = poisoned::<Y>(gpu, rows * columns + 1);
+    let multiply = match before {
+        Before::Nothing => Kernels::quantized_matmul,
+        Before::SwiGlu => Kernels::quantized_matmul_swiglu,
+    };
+    let op = multiply(kernels, format, &weights, &device_x, &y, [rows, k], columns);
     let Some(op) = supported(op) else { return };
     succeed(op.run());
     let weights = quant::dequantize(format, &blocks).expect("they are whole blocks");
-    for (i, result) in succeed(y.download()).into_iter().enumerate() {
-        let (column, row) = (i / rows, i % rows);
-        let pairs = weights[row * k..][..k].iter().zip(&x[column * k..][..k]);
-        let add = |(sum, abs_sum), (w, x): (&f32, &X)| {
-            let product = f64::from(*w) * x.wide();
-            (sum + product, abs_sum + f64::abs(product))
-        };
-        let (expected, abs_sum) = pairs.fold((0.0, 0.0), add);
-        let result = result.wide();
-        let is_close = (result - expected).abs() <= 1e-2 * abs_sum;
-        assert!(
-            is_close,
-            "{what}, {format:?}, {rows} x {k}, column {column} of {columns}, row \
-                           {row}: {result}, expected {expected}"
-        );
+    let results = succeed(y.download());
+    assert!(results[rows * columns].wide().is_nan(), "{what}: wrote beyond the results");
+    for (column, results) in results[..rows * columns].chunks_exact(rows).enumerate() {
+        let x: Vec<f64> = x[column * inputs..][..inputs].iter().map(|x| x.wide()).collect();
+        let (first, second) = x.split_at(k);
+        let gated = first.iter().zip(second).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up);
+        let gated: Vec<f64> = gated.collect();
+        let x = if before == Before::SwiGlu { &gated } else { &x };
+        for (row, result) in results.iter().enumerate() {
+            let products = weights[row * k..][..k].iter().zip(x).map(|(w, x)| f64::from(*w) * x);
+            let add = |(sum, abs_sum), it| (sum + it, abs_sum + f64::abs(it));
+            let (expected, abs_sum) = products.fold((0.0, 0.0), add);
+            let result = result.wide();
+            assert!(
+                (result - expected).abs() <= 1e-2 * abs_sum,
+                "{what}, {format:?}, {rows} x {k}, column {column} of {columns}, row {row}: \
+                 {result}, expected {expected}"
+            );
+        }
     }
 }
 
 #[test]
 fn quantised_products_match_reference() {
     each_variant("quantized_matmul", |kernels, what| {
+        let call = (kernels, Before::Nothing, what);
         for format in BlockFormat::ALL {
             for (shape, columns) in
                 [([1, 256], 1), ([33, 768], 3), ([127, 1024], 8), ([11, 512], 17)]
             {
-                check_product::<f32, f32>(kernels, what, format, shape, columns);
-                check_product::<f16, f32>(kernels, what, format, shape, columns);
-                check_product::<bf16, bf16>(kernels, what, format, shape, columns);
+                check_product::<f32, f32>(call, format, shape, columns);
+                check_product::<f16, f32>(call, format, shape, columns);
+                check_product::<bf16, bf16>(call, format, shape, columns);
             }
         }
     });
 }
 
-/// Multiplies after SwiGLU, and compares the results with the product of its host reference.
-fn check_gated<X: Float, Y: Float>(
-    kernels: &Kernels,
-    what: &str,
-    format: BlockFormat,
-    [rows, k]: [usize; 2],
-    columns: usize,
-) {
-    let gpu = kernels.device();
-    let (blocks, x) = (random_blocks(format, rows * k), random::<X>(2, 2 * k * columns));
-    let (device_blocks, device_x) = (succeed(gpu.upload(&blocks)), succeed(gpu.upload(&x)));
-    let y = poisoned::<Y>(gpu, rows * columns + 1);
-    let (sizes, weights) = ([rows, k], &device_blocks);
-    let op = kernels.quantized_matmul_swiglu(format, weights, &device_x, &y, sizes, columns);
-    let Some(op) = supported(op) else { return };
-    succeed(op.run());
-    let weights = quant::dequantize(format, &blocks).expect("they are whole blocks");
-    let results = succeed(y.download());
-    assert!(results[rows * columns].wide().is_nan(), "{what}: wrote beyond the results");
-    for (nth, result) in results[..rows * columns].iter().enumerate() {
-        let (column, row) = (nth / rows, nth % rows);
-        let (gate, up) = x[2 * column * k..][..2 * k].split_at(k);
-        let gated = gate.iter().zip(up).map(|(gate, up)| {
-            let gate = gate.wide();
-            gate / (1.0 + (-gate).exp()) * up.wide()
-        });
-        let products = weights[row * k..][..k].iter().zip(gated);
-        let products = products.map(|(w, x)| f64::from(*w) * x);
-        let (expected, sum) =
-            products.fold((0.0, 0.0), |(sum, all), it| (sum + it, all + f64::abs(it)));
-        let is_close = (result.wide() - expected).abs() <= 1e-2 * sum;
-        let shape = format!("{format:?}, {rows} x {k}, {columns} columns, result {nth}");
-        assert!(is_close, "{what}, {shape}: {}, expected {expected}", result.wide());
-    }
-}
-
 #[test]
 fn swiglu_is_computed_before_products() {
     each_variant("quantized_matmul_swiglu", |kernels, what| {
+        let call = (kernels, Before::SwiGlu, what);
         for format in [BlockFormat::Q4_1, BlockFormat::Q8_0, BlockFormat::Q4K] {
             for (shape, columns) in [([1, 256], 1), ([33, 768], 3), ([11, 512], 17)] {
-                check_gated::<f32, f32>(kernels, what, format, shape, columns);
-                check_gated::<bf16, bf16>(kernels, what, format, shape, columns);
+                check_product::<f32, f32>(call, format, shape, columns);
+                check_product::<bf16, bf16>(call, format, shape, columns);
             }
         }
     });

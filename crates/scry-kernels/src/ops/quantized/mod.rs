@@ -190,7 +190,7 @@ impl Kernels {
         let sizes = vec![("rows", rows), ("k", k), ("columns", columns)];
         let call = Call { function: function.into(), sizes };
         call.product("buffer `weights`", &[rows, k])?;
-        call.product("buffer `x`", &[columns, inputs(prologue), k])?;
+        call.product("buffer `x`", &[columns, prologue.inputs().into(), k])?;
         call.product("buffer `y`", &[columns, rows])?;
         let product = MatMul {
             format,
@@ -209,14 +209,6 @@ const fn function(prologue: Prologue) -> &'static str {
     match prologue {
         Prologue::None => "Kernels::quantized_matmul",
         Prologue::SwiGlu => "Kernels::quantized_matmul_swiglu",
-    }
-}
-
-/// Returns how many elements of `x` become an activation.
-const fn inputs(prologue: Prologue) -> u64 {
-    match prologue {
-        Prologue::None => 1,
-        Prologue::SwiGlu => 2,
     }
 }
 
@@ -375,6 +367,13 @@ pub(super) struct QuantizedProduct {
     prologue: Prologue,
 }
 
+impl QuantizedProduct {
+    /// Returns the number of elements of `x`.
+    fn activations(&self) -> u64 {
+        self.product.columns * self.product.k * u64::from(self.prologue.inputs())
+    }
+}
+
 impl Operation for QuantizedProduct {
     fn function(&self) -> &'static str {
         function(self.prologue)
@@ -389,7 +388,7 @@ impl Operation for QuantizedProduct {
         let MatMul { format, rows, k, columns, activations, output } = self.product;
         vec![
             blocks("weights", format, rows * k, false),
-            arguments::read("x", ptx::dtype(activations), columns * k * inputs(self.prologue)),
+            arguments::read("x", ptx::dtype(activations), self.activations()),
             arguments::write("y", ptx::dtype(output), columns * rows),
         ]
     }

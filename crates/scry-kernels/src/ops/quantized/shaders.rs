@@ -204,11 +204,10 @@ pub(super) fn dequantize_rows(
 
 pub(super) fn matmul_obstacle(it: &QuantizedProduct, kernels: &Kernels) -> Option<String> {
     let MatMul { format, rows, k, columns, activations, output } = it.product;
-    let inputs = super::inputs(it.prologue);
     elements::obstacle(ptx::dtype(activations), kernels)
         .or_else(|| elements::obstacle(ptx::dtype(output), kernels))
         .or_else(|| blocks_obstacle(format, rows * k, kernels))
-        .or_else(|| elements::too_long(&[columns * k * inputs, columns * rows]))
+        .or_else(|| elements::too_long(&[it.activations(), columns * rows]))
 }
 
 pub(super) fn matmul(

@@ -23,7 +23,8 @@ pub enum Prologue {
 
 impl Prologue {
     /// Returns how many elements become an activation.
-    pub(super) const fn inputs(self) -> u32 {
+    #[must_use]
+    pub const fn inputs(self) -> u32 {
         match self {
             Self::None => 1,
             Self::SwiGlu => 2,
