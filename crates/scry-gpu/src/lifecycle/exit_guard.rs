@@ -3,7 +3,7 @@
 //! The thread that calls `exit`, or returns from `main`, runs the exit handlers of libraries while
 //! other threads continue: their calls would reach a partly destroyed driver. Once exit begins,
 //! this module therefore rejects new calls and waits for calls in progress. Handlers run in reverse
-//! order of registration, so its handler is registered after each opened device.
+//! order of registration, so its handler is registered after each opened device, and after NCCL.
 //!
 //! A forked child has a copy of this state, but none of its parent's threads: it counts its own
 //! calls, from zero.
@@ -132,7 +132,7 @@ fn exiting_error(info: &DeviceInfo) -> GpuError {
 
 /// Registers the handler that closes the gate. It runs before all handlers registered so far.
 #[cfg(unix)]
-fn register_exit_handler() {
+pub(crate) fn register_exit_handler() {
     use std::ffi::c_int;
 
     // SAFETY: the declaration matches the C standard.
@@ -155,7 +155,7 @@ extern "C" fn close() {
 
 /// On other systems all other threads have ended before libraries are unloaded.
 #[cfg(not(unix))]
-fn register_exit_handler() {}
+pub(crate) fn register_exit_handler() {}
 
 /// A driver with exit handlers, which is not called once the process is exiting.
 struct GuardedDriver {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::library::{Library, functions};
 use super::types::{DevicePtr, Handle, Stream};
 use crate::api::error::{GpuError, LibraryError};
+use crate::lifecycle::exit_guard;
 
 /// Names of the library, in search order.
 const LIBRARIES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
@@ -196,6 +197,8 @@ impl Nccl {
         let file = std::env::var(FILE_VARIABLE).ok().filter(|file| !file.is_empty());
         let nccl = Self::open(file.as_deref())?;
         log::debug!("cuda: NCCL {} is {}", nccl.version_text(), nccl.file());
+        // Calls end before the library's own exit handlers, which it has registered just now.
+        exit_guard::register_exit_handler();
         Ok(SHARED.get_or_init(|| nccl))
     }
 

@@ -17,6 +17,7 @@ use crate::backend::cuda::ffi::types::{DevicePtr, Stream};
 use crate::backend::cuda::lock;
 use crate::core::collective::{Call, Operation, Seat};
 use crate::core::driver::{Communicator, CommunicatorJob};
+use crate::lifecycle::exit_guard;
 
 /// How long a call of a communicator that is not blocking is polled without pauses.
 const SPIN_TIME: Duration = Duration::from_millis(1);
@@ -132,6 +133,20 @@ impl Membership {
         !self.ended.swap(true, Ordering::AcqRel) && !self.gpu.is_abandoned()
     }
 
+    /// Marks the communicator as ended, and starts a thread that does the rest: it may wait for
+    /// other ranks. Process exit waits for the thread, and prevents it once exit has begun.
+    fn end_on_thread(&self, rest: impl FnOnce() + Send + 'static) {
+        let (true, Some(call)) = (self.end(), exit_guard::begin_call()) else { return };
+        let rest = move || {
+            rest();
+            drop(call);
+        };
+        let name = "scry-nccl-abort".to_owned();
+        if let Err(error) = thread::Builder::new().name(name).spawn(rest) {
+            log::error!("cuda: a communicator is not aborted: no thread could start: {error}");
+        }
+    }
+
     /// Waits until no call is in progress, for at most [`CALL_TIMEOUT`]; returns whether none is.
     fn wait_for_call(&self) -> bool {
         let start = Instant::now();
@@ -166,6 +181,8 @@ impl Communicator for Membership {
         if let Err(problem) = self.check() {
             return Some(problem);
         }
+        // A process that is exiting has no use for the answer.
+        let _exit = exit_guard::begin_call()?;
         // While a call is in progress there is nothing to ask: the call reports a failure.
         let _call = self.calls.try_lock().ok()?;
         self.check().ok()?;
@@ -177,17 +194,13 @@ impl Communicator for Membership {
     }
 
     fn abort(self: Arc<Self>) {
-        if !self.end() {
-            return;
-        }
-        let name = "scry-nccl-abort".to_owned();
-        if let Err(error) = thread::Builder::new().name(name).spawn(move || self.abort_ended()) {
-            log::error!("cuda: a communicator is not aborted: no thread could start: {error}");
-        }
+        let this = Arc::clone(&self);
+        self.end_on_thread(move || this.abort_ended());
     }
 
     fn destroy(&self) {
-        if self.end() && self.wait_for_call() {
+        let (true, Some(_call)) = (self.end(), exit_guard::begin_call()) else { return };
+        if self.wait_for_call() {
             // SAFETY: as in `abort_ended`; no call is in progress.
             unsafe { self.comm.destroy() };
         }
@@ -196,17 +209,10 @@ impl Communicator for Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        if !self.end() {
-            return;
-        }
-        // It may wait for other ranks.
         let comm = self.comm;
-        // SAFETY: `end` returns true once, and nothing uses the communicator any more.
-        let abort = move || unsafe { comm.abort() };
-        let spawned = thread::Builder::new().name("scry-nccl-abort".to_owned()).spawn(abort);
-        if let Err(error) = spawned {
-            log::error!("cuda: a communicator is not aborted: no thread could start: {error}");
-        }
+        // SAFETY: it is called if `end` has returned true, which it does once, and nothing uses the
+        // communicator any more.
+        self.end_on_thread(move || unsafe { comm.abort() });
     }
 }
 
