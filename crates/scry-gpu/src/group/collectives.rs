@@ -230,6 +230,8 @@ impl DeviceGroup {
     /// Sends the elements to rank `to`, which calls [`DeviceGroup::recv`] for the same number of
     /// them. Other ranks make no call. Through host memory it returns when they are received. Two
     /// ranks that both send first get an error; through NCCL it may come as late as the time limit.
+    /// NCCL buffers a few megabytes: a send of less may succeed although rank `to` leaves the group
+    /// without receiving it.
     ///
     /// ```
     /// use scry_gpu::{Device, DeviceGroup};

@@ -228,13 +228,13 @@ fn crossing_messages_are_named() {
     });
 }
 
-/// Rank 1 leaves without receiving the second message: rank 0 learns it long before its time limit,
-/// and a first one that was received does not fail.
+/// Rank 1 leaves without receiving the second message, which is larger than NCCL's buffers: rank 0
+/// learns it long before its time limit, and a first one that was received does not fail.
 #[test]
 fn messages_to_ranks_that_left_are_never_delivered() {
     let Some(gpus) = gpus(Some(2)) else { return };
     on_threads(succeed(DeviceGroup::local(&gpus)), |group| {
-        let x = succeed(group.device().upload(&[1.0f32; 1000]));
+        let x = succeed(group.device().upload(&vec![1.0f32; 1 << 25]));
         if group.rank() == 1 {
             succeed(group.recv(&x, 0));
             return;
