@@ -53,9 +53,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
             let functions: &[(&str, &str, f64)] = match (bench.arguments.quick, name) {
                 (_, "top-p") => &[],
                 (true, _) => &[("decoder_eager", "eager", 3.0)],
-                (false, _) => {
-                    &[("decoder_eager", "eager", 3.0), ("decoder_compiled", "compiled", 3.0)]
-                }
+                (false, _) => &[("decoder_compiled", "compiled", 3.0)],
             };
             if functions.is_empty() || bench.torch.is_none() {
                 bench.row(&title, rate.clone(), step, "", f64::NAN, Goal::None);
