@@ -35,6 +35,6 @@ pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use matrix_products::MatrixProducts;
 pub use program::{Options, Program};
 pub use similar_names::nearest_name;
-pub use spirv::{ControlFlow, SpirvOptions, SpirvWorkarounds, spirv_text};
+pub use spirv::{ControlFlow, FloatTypes, SpirvOptions, SpirvWorkarounds, spirv_text};
 pub use wgsl::outline::{AssumedOverrides, Outline};
 pub use wgsl_out::{HiddenLength, LaunchBlock, WgslKernel, WgslOptions};

@@ -8,6 +8,6 @@ mod text;
 mod workarounds;
 
 pub(crate) use options::Lowered;
-pub use options::{ControlFlow, SpirvOptions};
+pub use options::{ControlFlow, FloatTypes, SpirvOptions};
 pub use text::spirv_text;
 pub use workarounds::SpirvWorkarounds;

@@ -10,6 +10,27 @@ use crate::program::Content;
 use crate::wgsl::naga::guard;
 use crate::{MatrixProducts, Program, ShaderError, SpirvWorkarounds};
 
+bitflags::bitflags! {
+    /// A set of float types.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub struct FloatTypes: u8 {
+        /// `f16`.
+        const F16 = 1 << 0;
+        /// `f32`.
+        const F32 = 1 << 1;
+        /// `f64`.
+        const F64 = 1 << 2;
+    }
+}
+
+impl FloatTypes {
+    /// Returns the widths of the types in bits.
+    pub(super) fn widths(self) -> impl Iterator<Item = u32> {
+        let all = [(Self::F16, 16), (Self::F32, 32), (Self::F64, 64)];
+        all.into_iter().filter(move |(ty, _)| self.contains(*ty)).map(|(_, width)| width)
+    }
+}
+
 /// Options of the SPIR-V writer.
 ///
 /// Every buffer of the interface is bound in descriptor set 0, at its index in
@@ -44,6 +65,9 @@ pub struct SpirvOptions {
     /// The products of cooperative matrices that the device computes. Kernels with others are
     /// rejected.
     pub matrices: MatrixProducts,
+    /// The float types for which the device implements `SignedZeroInfNanPreserve`: modules request
+    /// it for those that they use, since drivers may otherwise assume that no number is a NaN.
+    pub nan_preserving: FloatTypes,
     /// Bytes of workgroup memory of the device. Kernels with cooperative matrices are rejected if
     /// their own arrays and the tiles that the writer adds exceed it; others are not checked.
     pub max_workgroup_memory: u32,
@@ -79,6 +103,7 @@ impl SpirvOptions {
             reports_aborted_loops: false,
             polls: false,
             matrices: MatrixProducts::all(),
+            nan_preserving: FloatTypes::empty(),
             max_workgroup_memory: u32::MAX,
         }
     }

@@ -10,7 +10,7 @@ use spirv::Op;
 ///
 /// ```
 /// use scry_ir::{Program, SpirvOptions, spirv_text};
-/// # use scry_ir::{MatrixProducts, SpirvWorkarounds};
+/// # use scry_ir::{FloatTypes, MatrixProducts, SpirvWorkarounds};
 ///
 /// # let options = SpirvOptions {
 /// #     version: (1, 3),
@@ -21,6 +21,7 @@ use spirv::Op;
 /// #     reports_aborted_loops: false,
 /// #     polls: false,
 /// #     matrices: MatrixProducts::empty(),
+/// #     nan_preserving: FloatTypes::empty(),
 /// #     max_workgroup_memory: 32 << 10,
 /// # };
 /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use scry_ir::kir::KirOptions;
 use scry_ir::{
-    MatrixProducts, Program, ShaderError, ShaderErrorKind, SpirvOptions, SpirvWorkarounds,
+    FloatTypes, MatrixProducts, Program, ShaderError, ShaderErrorKind, SpirvOptions,
+    SpirvWorkarounds,
 };
 
 /// A valid kernel, which tests modify.
@@ -31,6 +32,7 @@ fn compile_to_all(source: &str) -> Result<Program, ShaderError> {
         reports_aborted_loops: true,
         polls: false,
         matrices: MatrixProducts::empty(),
+        nan_preserving: FloatTypes::empty(),
         max_workgroup_memory: 32 << 10,
     };
     program.to_spirv_with_naga(&options)?;

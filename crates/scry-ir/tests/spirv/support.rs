@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rspirv::dr::{Instruction, Operand};
-use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
+use scry_ir::{FloatTypes, MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
 
 /// Options with bounds checks, for a device that zeroes workgroup memory and needs no workarounds.
 pub const CHECKED: SpirvOptions = SpirvOptions {
@@ -18,6 +18,7 @@ pub const CHECKED: SpirvOptions = SpirvOptions {
     reports_aborted_loops: false,
     polls: false,
     matrices: MatrixProducts::empty(),
+    nan_preserving: FloatTypes::empty(),
     max_workgroup_memory: 32 << 10,
 };
 
@@ -71,6 +72,7 @@ pub fn every_option() -> Vec<SpirvOptions> {
                 reports_aborted_loops: bits & 16 != 0,
                 polls: version == (1, 5),
                 matrices: MatrixProducts::empty(),
+                nan_preserving: if bits & 2 != 0 { FloatTypes::all() } else { FloatTypes::empty() },
                 max_workgroup_memory: 32 << 10,
             });
         }

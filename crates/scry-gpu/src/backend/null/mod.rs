@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use scry_ir::{SpirvOptions, SpirvWorkarounds};
+use scry_ir::{FloatTypes, SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
 use super::{Absence, describe_buffer, no_times};
@@ -159,6 +159,7 @@ impl Driver for NullDriver {
             reports_aborted_loops: self.failing_launches.is_some(),
             polls: true,
             matrices: self.info.matrix_products,
+            nan_preserving: FloatTypes::empty(),
             max_workgroup_memory: self.info.limits.max_workgroup_memory,
         })?;
         // The grid parameters and the failure report.

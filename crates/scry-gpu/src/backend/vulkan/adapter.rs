@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use ash::vk;
-use scry_ir::{Features, MatrixProducts};
+use scry_ir::{Features, FloatTypes, MatrixProducts};
 
 use super::VulkanDriver;
 use super::device::Gpu;
@@ -153,12 +153,23 @@ fn probe(loaded: &Instance, physical: vk::PhysicalDevice) -> Result<Probe, Strin
         queue_family,
         timestamps: Timestamps { valid_bits, period: core.limits.timestamp_period },
         max_push_descriptors: properties.max_push_descriptors,
+        nan_preserving: nan_preserving(&properties.v12),
         cache_identity: CacheIdentity {
             vendor: core.vendor_id,
             device: core.device_id,
             uuid: core.pipeline_cache_uuid,
         },
     })
+}
+
+/// Returns the float types of which the driver keeps NaN, infinities and signed zeros on request.
+fn nan_preserving(v12: &vk::PhysicalDeviceVulkan12Properties<'_>) -> FloatTypes {
+    let all = [
+        (v12.shader_signed_zero_inf_nan_preserve_float16, FloatTypes::F16),
+        (v12.shader_signed_zero_inf_nan_preserve_float32, FloatTypes::F32),
+        (v12.shader_signed_zero_inf_nan_preserve_float64, FloatTypes::F64),
+    ];
+    all.into_iter().filter(|(has, _)| *has == vk::TRUE).map(|(_, ty)| ty).collect()
 }
 
 /// Returns the compute queue family and the valid bits of its timestamps.

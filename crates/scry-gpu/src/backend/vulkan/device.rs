@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::{ext, khr, vk};
-use scry_ir::MatrixProducts;
+use scry_ir::{FloatTypes, MatrixProducts};
 
 use super::compile::{NoWriter, SpirvWriter};
 use super::ffi::error;
@@ -39,6 +39,8 @@ pub(super) struct Gpu {
     /// Whether the driver zero-initialises workgroup memory on request.
     pub(super) zeroes_workgroup_memory: bool,
     pub(super) has_dot_product: bool,
+    /// The float types of which the driver keeps NaN, infinities and signed zeros on request.
+    pub(super) nan_preserving: FloatTypes,
     /// Whether the stop word can be in memory that the host writes and the device reads fast, so
     /// that kernels can poll it. The device reads other host memory about once per microsecond, too
     /// slowly for all subgroups of a GPU.
@@ -98,6 +100,7 @@ impl Gpu {
             push,
             zeroes_workgroup_memory: features.zeroes_workgroup_memory(),
             has_dot_product: features.has_dot_product(),
+            nan_preserving: probe.nan_preserving,
             can_poll: has_visible_local_memory(instance, *physical),
             writer,
             extensions: *extensions,

@@ -17,6 +17,8 @@ pub(super) struct Probe {
     pub(super) timestamps: Timestamps,
     /// The maximum number of push descriptors; 0 without the extension.
     pub(super) max_push_descriptors: u32,
+    /// The float types of which the driver keeps NaN, infinities and signed zeros on request.
+    pub(super) nan_preserving: scry_ir::FloatTypes,
     /// The workarounds for defects of the driver.
     pub(super) workarounds: Workarounds,
     /// The expected header of a pipeline cache.

@@ -56,7 +56,7 @@ impl Program {
     /// Writes the program as SPIR-V words; the entry point has its name in the source.
     ///
     /// ```
-    /// use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
+    /// use scry_ir::{FloatTypes, MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
     ///
     /// let options = SpirvOptions {
     ///     version: (1, 3),
@@ -67,6 +67,7 @@ impl Program {
     ///     reports_aborted_loops: false,
     ///     polls: false,
     ///     matrices: MatrixProducts::empty(),
+    ///     nan_preserving: FloatTypes::empty(),
     ///     max_workgroup_memory: 32 << 10,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
@@ -90,7 +91,9 @@ impl Program {
     /// `checked` must be that of the options that it returns.
     ///
     /// ```
-    /// use scry_ir::{MatrixProducts, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
+    /// use scry_ir::{
+    ///     FloatTypes, MatrixProducts, Program, ShaderError, SpirvOptions, SpirvWorkarounds,
+    /// };
     ///
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let (_, options) = program.to_spirv_for(true, |flow| {
@@ -103,6 +106,7 @@ impl Program {
     ///         reports_aborted_loops: false,
     ///         polls: flow.may_not_end,
     ///         matrices: MatrixProducts::empty(),
+    ///         nan_preserving: FloatTypes::empty(),
     ///         max_workgroup_memory: 32 << 10,
     ///     })
     /// })?;
@@ -138,7 +142,9 @@ impl Kir {
     /// end are bounded, or poll, if `checked` of the options is true.
     ///
     /// ```
-    /// use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds, kir::KirOptions};
+    /// use scry_ir::{
+    ///     FloatTypes, MatrixProducts, Program, SpirvOptions, SpirvWorkarounds, kir::KirOptions,
+    /// };
     ///
     /// let options = SpirvOptions {
     ///     version: (1, 5),
@@ -149,6 +155,7 @@ impl Kir {
     ///     reports_aborted_loops: false,
     ///     polls: false,
     ///     matrices: MatrixProducts::empty(),
+    ///     nan_preserving: FloatTypes::empty(),
     ///     max_workgroup_memory: 32 << 10,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
@@ -259,7 +266,7 @@ impl<'k> Emitter<'k> {
             main = self.with_loop_report(main);
         }
         let name = &self.interface.entry_point;
-        self.m.finish(self.options.version, name, main, self.kir.workgroup_size)
+        self.m.finish(self.options, name, main, self.kir.workgroup_size)
     }
 
     fn ty(&self, value: Value) -> Type {

@@ -8,7 +8,8 @@ use spirv::{
     MemoryModel, Op, StorageClass,
 };
 
-use crate::Location;
+use crate::spirv::FloatTypes;
+use crate::{Location, SpirvOptions};
 
 /// An id of the module; 0 is none.
 pub(super) type Id = u32;
@@ -269,14 +270,28 @@ impl Module {
         function
     }
 
+    /// Returns the widths of the float types that the module uses, of those in a set.
+    fn used_widths(&self, types: FloatTypes) -> Vec<u32> {
+        let is_used = |width: &u32| self.interned.contains_key(&[Op::TypeFloat as u32, *width][..]);
+        types.widths().filter(is_used).collect()
+    }
+
     /// Assembles the words of the module from its sections.
     pub(super) fn finish(
         mut self,
-        version: (u8, u8),
+        options: &SpirvOptions,
         name: &str,
         main: Id,
         size: [u32; 3],
     ) -> Vec<u32> {
+        let version = options.version;
+        let nan_preserving = self.used_widths(options.nan_preserving);
+        if !nan_preserving.is_empty() {
+            self.require(Capability::SignedZeroInfNanPreserve);
+            if version < (1, 4) {
+                self.extension("SPV_KHR_float_controls");
+            }
+        }
         let mut model = MemoryModel::GLSL450;
         if self.has_vulkan_memory_model {
             model = MemoryModel::Vulkan;
@@ -317,6 +332,10 @@ impl Module {
         if let Some((id, name)) = &self.file {
             push_inst(&mut words, Op::String, &[vec![*id], encode_string(name)].concat());
         }
+        for width in nan_preserving {
+            let mode = ExecutionMode::SignedZeroInfNanPreserve as u32;
+            push_inst(&mut words, Op::ExecutionMode, &[main, mode, width]);
+        }
         for section in [&self.names, &self.decorations, &self.globals, &self.functions] {
             words.extend(section);
         }
@@ -333,6 +352,25 @@ mod tests {
         assert_eq!(encode_string(""), [0]);
         assert_eq!(encode_string("main"), [u32::from_le_bytes(*b"main"), 0]);
         assert_eq!(encode_string("abc"), [u32::from_le_bytes(*b"abc\0")]);
+    }
+
+    /// Modes name types that the module has, and need a capability.
+    #[test]
+    fn nan_is_preserved_in_types_that_are_used() {
+        let words = |types: FloatTypes| {
+            let mut module = Module::default();
+            module.float(32);
+            let main = module.end_function();
+            let options = SpirvOptions { nan_preserving: types, ..SpirvOptions::portable(true) };
+            module.finish(&options, "main", main, [1; 3])
+        };
+        let has =
+            |words: &[u32], wanted: &[u32]| words.windows(wanted.len()).any(|it| it == wanted);
+        let capability = [2 << 16 | Op::Capability as u32, 4466];
+        let found = words(FloatTypes::all());
+        assert!(has(&found, &capability));
+        assert!(has(&found, &[4461, 32]) && !has(&found, &[4461, 16]) && !has(&found, &[4461, 64]));
+        assert!(!has(&words(FloatTypes::F16), &capability));
     }
 
     #[test]

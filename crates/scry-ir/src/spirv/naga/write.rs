@@ -23,7 +23,7 @@ impl Program {
     /// there was an emitter of the kernel IR.
     ///
     /// ```
-    /// use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
+    /// use scry_ir::{FloatTypes, MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
     ///
     /// let options = SpirvOptions {
     ///     version: (1, 3),
@@ -34,6 +34,7 @@ impl Program {
     ///     reports_aborted_loops: false,
     ///     polls: false,
     ///     matrices: MatrixProducts::empty(),
+    ///     nan_preserving: FloatTypes::empty(),
     ///     max_workgroup_memory: 32 << 10,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;

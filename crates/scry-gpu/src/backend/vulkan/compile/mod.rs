@@ -164,6 +164,7 @@ fn spirv_options(gpu: &Gpu, checked: bool, grid: GridSource) -> SpirvOptions {
         reports_aborted_loops: false,
         polls: false,
         matrices: gpu.info.matrix_products,
+        nan_preserving: gpu.nan_preserving,
         max_workgroup_memory: gpu.info.limits.max_workgroup_memory,
     }
 }

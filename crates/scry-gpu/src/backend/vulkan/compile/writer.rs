@@ -133,6 +133,7 @@ mod tests {
             reports_aborted_loops: false,
             polls: false,
             matrices: scry_ir::MatrixProducts::empty(),
+            nan_preserving: scry_ir::FloatTypes::empty(),
             max_workgroup_memory: 32 << 10,
         };
         let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();
