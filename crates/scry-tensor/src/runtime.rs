@@ -17,8 +17,8 @@ use crate::eager::{EagerClasses, EagerKernel, EagerKernels, EagerKey};
 use crate::expr::Map;
 use crate::graph::call_sites::CallSites;
 use crate::lower::{
-    self, Access, Classes, Conversions, GatherAxis, Iteration, KernelKey, MapsKey, PartLaunch,
-    RowIteration, RowKey, RowProgram, WORKGROUP,
+    self, Access, Classes, Conversions, Exchange, GatherAxis, Iteration, KernelKey, MapsKey,
+    PartLaunch, RowIteration, RowKey, RowProgram, SUBGROUP, WORKGROUP,
 };
 use crate::result_pool::{self, ResultPool};
 use crate::shape::Layout;
@@ -280,7 +280,9 @@ impl Runtime {
         let parameters = iteration.parameters(program.width);
         let in_buffer = self.exceeds_immediates(&parameters);
         let key = RowKey { program: program.clone(), in_buffer };
-        let build = |key: &RowKey| lower::build_rows(key, parameters.len(), self.conversions());
+        let build = |key: &RowKey| {
+            lower::build_rows(key, parameters.len(), self.conversions(), self.exchange())
+        };
         let (kernel, is_compiled) = self.kernel(&self.row_kernels, key, build)?;
         let uploaded = self.uploaded(&parameters, in_buffer)?;
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
@@ -327,6 +329,16 @@ impl Runtime {
         match self.device.backend_kind() {
             BackendKind::Cuda => Conversions::Native,
             _ => Conversions::Integers,
+        }
+    }
+
+    /// Returns how row kernels exchange states. CUDA specifies the lanes of invocations; Vulkan and
+    /// WebGPU leave them open.
+    fn exchange(&self) -> Exchange {
+        let is_specified = matches!(self.device.backend_kind(), BackendKind::Cuda);
+        match is_specified && self.device.subgroup_size() == SUBGROUP {
+            true => Exchange::Subgroups,
+            false => Exchange::WorkgroupMemory,
         }
     }
 

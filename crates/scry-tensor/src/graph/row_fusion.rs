@@ -328,7 +328,7 @@ impl Pass<'_> {
         }
         let kernel = last.expect("a group has members").clone();
         let threads = RowProgram::threads(rows.columns, width, self.limits.is_cpu);
-        Kernel { work: build.finish(rows, threads, width), nodes, ..kernel }
+        Kernel { work: build.finish(rows, threads, width, self.limits.is_cpu), nodes, ..kernel }
     }
 }
 
@@ -389,12 +389,21 @@ impl Build {
         RowSource::Memory(position(&mut self.walks, (operand, RowWalk::new(layout, at))))
     }
 
-    fn finish(self, rows: Rows, threads: u32, width: u32) -> Work {
+    fn finish(self, rows: Rows, threads: u32, width: u32, is_cpu: bool) -> Work {
         let Self { steps, operands, walks, arguments, reductions, stored, others, .. } = self;
-        let accesses = walks.iter().map(|(operand, walk)| walk.access(*operand)).collect();
+        let accesses: Vec<_> = walks.iter().map(|(operand, walk)| walk.access(*operand)).collect();
+        // Processors have few registers, and caches that are as fast.
+        let held = match is_cpu {
+            true => 0,
+            false => {
+                let values = accesses.len() * width as usize;
+                RowProgram::held(rows.columns / width as usize, threads, values)
+            }
+        };
         let walks = walks.into_iter().map(|(_, walk)| walk).collect();
         let (operands, dtypes): (Vec<_>, Vec<_>) = operands.into_iter().unzip();
-        let program = RowProgram { operands: dtypes, accesses, steps, stored, threads, width };
+        let program =
+            RowProgram { operands: dtypes, accesses, steps, stored, threads, held, width };
         let [rows, columns] = [rows.count as u32, rows.columns as u32];
         Work::Rows(Box::new(RowWork {
             program,

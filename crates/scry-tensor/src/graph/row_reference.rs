@@ -85,6 +85,8 @@ impl RowOrder {
             steps,
             stored: Vec::new(),
             threads,
+            // Of no influence on the order.
+            held: 0,
             width,
         };
         let (rows, columns) = (rows as u32, columns as u32);

@@ -4,7 +4,8 @@
 //!   arguments of the kernel, never constants in it;
 //! - `kernel` builds the kernel in the kernel IR, from the map and the classes alone;
 //! - `maps` builds kernels of several maps;
-//! - `rows` describes kernels of rows, of which `row_kernel` builds the kernel, with `reductions`;
+//! - `rows` describes kernels of rows, of which `row_kernel` builds the kernel, with `reductions`
+//!   and `thread_group`, which merges their states;
 //! - `steps` has what both have in common;
 //! - `memory` loads and stores elements that share a word.
 
@@ -18,6 +19,7 @@ mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod thread_group;
 
 pub(crate) use iteration::{GatherAxis, Iteration, MIN_UNROLLED, for_each_axis, merge_axes};
 pub(crate) use kernel::build;
@@ -28,6 +30,7 @@ pub(crate) use rows::{
     MAX_COLUMNS, RowIteration, RowKey, RowProgram, RowReduction, RowSource, RowStep, RowWalk,
     WORKGROUP,
 };
+pub(crate) use thread_group::{Exchange, SUBGROUP};
 
 use crate::expr::Map;
 

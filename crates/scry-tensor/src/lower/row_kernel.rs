@@ -1,27 +1,35 @@
 //! Builds row kernels.
 //!
 //! All reductions of elements that need the same earlier ones are one pass over the row. Each
-//! invocation reduces every `threads`th word of its row; then the states of a thread group merge in
-//! workgroup memory, and all invocations have the result. Rows after the last one are computed like
-//! it, and not stored.
+//! invocation reduces every `threads`th word of its row; then the states of a thread group merge,
+//! and all invocations have the result. Rows after the last one are computed like it, and not
+//! stored.
+//!
+//! An invocation holds few words in registers: all their operands are loaded at the start, so that
+//! the loads overlap, and each element is computed once. Of more words, each pass loads and computes
+//! what it needs again.
 
 use std::collections::HashMap;
 
-use scry_gpu::kir::{
-    Access as Buffer, AddressSpace, Barrier, BinaryOp, Builder, Builtin, Kir, Place, Type, Value,
-};
+use scry_gpu::kir::{Access as Buffer, BinaryOp, Builder, Builtin, Kir, Type, Value};
 
 use super::elements_per_word;
 use super::memory::{Conversions, decode, encode, round};
 use super::reductions::States;
 use super::rows::{RowKey, RowProgram, RowSource, RowStep, WORKGROUP};
 use super::steps::{Context, Parameters, stored};
+use super::thread_group::{Exchange, ThreadGroup};
 use crate::dtype::DType;
 use crate::expr::{Map, Scalar};
 
 /// Builds the kernel. Its buffers are the results, the last step's first, the operands, and the
 /// parameters if they are in a buffer.
-pub(crate) fn build_rows(key: &RowKey, parameters: usize, conversions: Conversions) -> Kir {
+pub(crate) fn build_rows(
+    key: &RowKey,
+    parameters: usize,
+    conversions: Conversions,
+    exchange: Exchange,
+) -> Kir {
     let program = &key.program;
     let mut b = Builder::new("rows", [WORKGROUP, 1, 1]);
     let mut outputs = vec![b.named_buffer("result", Type::U32, Buffer::ReadWrite)];
@@ -33,11 +41,21 @@ pub(crate) fn build_rows(key: &RowKey, parameters: usize, conversions: Conversio
         .map(|(n, dtype)| b.named_buffer(&format!("operand{n}"), stored(*dtype), Buffer::Read));
     let buffers = buffers.collect();
     let mut parameters = Parameters::declare(&mut b, parameters, key.in_buffer);
-    let exchange = b.workgroup_array(Type::U32, WORKGROUP);
     let sizes = Sizes::new(&mut b, &mut parameters, program);
-    let results = HashMap::new();
-    let mut lowering = Lowering { program, buffers, exchange, sizes, results, conversions };
+    let group = ThreadGroup::new(&mut b, exchange, program.threads);
+    let mut lowering = Lowering {
+        program,
+        buffers,
+        group,
+        sizes,
+        results: HashMap::new(),
+        row_loads: HashMap::new(),
+        held: Vec::new(),
+        elements: Vec::new(),
+        conversions,
+    };
     lowering.load_parameters(&mut b, &mut parameters);
+    lowering.hold(&mut b);
     lowering.build(&mut b, &outputs);
     b.finish()
 }
@@ -52,8 +70,6 @@ struct Sizes {
     words: Value,
     /// Elements of a row.
     columns: Value,
-    /// The invocation in the workgroup.
-    local: Value,
     /// The invocation in its thread group.
     thread: Value,
     /// The row; beyond the last one for some invocations.
@@ -85,20 +101,40 @@ impl Sizes {
         let valid_row = b.binary(BinaryOp::Min, row, last);
         let (accesses, arguments) = (Vec::new(), Vec::new());
         let zero = None;
-        Self { rows, words, columns, local, thread, row, valid_row, accesses, arguments, zero }
+        Self { rows, words, columns, thread, row, valid_row, accesses, arguments, zero }
     }
 }
 
-/// The values of elements that a block computes, by step.
-type Elements = HashMap<u32, Value>;
+/// The values of one element in a block.
+#[derive(Clone, Default)]
+struct Element {
+    /// By step, as they are after they were stored.
+    steps: HashMap<u32, Value>,
+    /// Those in memory, by access.
+    loads: HashMap<u32, Value>,
+}
+
+/// A word of the row that an invocation computes.
+#[derive(Clone, Copy)]
+struct Word {
+    index: Value,
+    /// Whether the row has the word; true if there is no value. The index is that of the last word
+    /// otherwise.
+    is_inside: Option<Value>,
+}
 
 struct Lowering<'k> {
     program: &'k RowProgram,
     buffers: Vec<u32>,
-    exchange: AddressSpace,
+    group: ThreadGroup,
     sizes: Sizes,
     /// The results of rows, by step, as they are after they were stored.
     results: HashMap<u32, Value>,
+    /// Elements in memory that a whole row has in common, by access, if they were loaded.
+    row_loads: HashMap<u32, Value>,
+    /// The words in registers, and their elements.
+    held: Vec<Word>,
+    elements: Vec<Element>,
     conversions: Conversions,
 }
 
@@ -122,6 +158,36 @@ impl Lowering<'_> {
             self.sizes.arguments.push(parameters.read_many(b, count));
         }
         self.sizes.zero = Some(parameters.read(b));
+    }
+
+    /// Loads what this invocation holds in registers.
+    fn hold(&mut self, b: &mut Builder) {
+        let RowProgram { held, threads, width, ref accesses, .. } = *self.program;
+        let last = binary(b, BinaryOp::Sub, self.sizes.words, 1);
+        for nth in 0..held {
+            let index = binary(b, BinaryOp::Add, self.sizes.thread, nth * threads);
+            self.held.push(match nth < RowProgram::least_words(held) {
+                true => Word { index, is_inside: None },
+                false => Word {
+                    index: b.binary(BinaryOp::Min, index, last),
+                    is_inside: Some(b.binary(BinaryOp::Lt, index, self.sizes.words)),
+                },
+            });
+        }
+        self.elements = vec![Element::default(); (held * width) as usize];
+        let varies = |access: &u32| accesses[*access as usize].column_rank > 0;
+        let all = 0..if held == 0 { 0 } else { accesses.len() as u32 };
+        for access in all.clone().filter(|access| !varies(access)) {
+            let loaded = self.load(b, access, None);
+            self.row_loads.insert(access, loaded);
+        }
+        for access in all.filter(varies) {
+            for nth in 0..self.elements.len() {
+                let column = self.column(b, self.held[nth / width as usize], nth as u32 % width);
+                let loaded = self.load(b, access, Some(column));
+                self.elements[nth].loads.insert(access, loaded);
+            }
+        }
     }
 
     fn build(&mut self, b: &mut Builder, outputs: &[u32]) {
@@ -153,12 +219,21 @@ impl Lowering<'_> {
         }
         let is_row = b.binary(BinaryOp::Lt, self.sizes.row, self.sizes.rows);
         b.open();
-        self.for_words(b, |this, b, words| {
-            let compute = |word: &Value| this.words(b, &elements, *word);
-            let values: Vec<Vec<Vec<Value>>> = words.iter().map(compute).collect();
-            for (word, values) in words.iter().zip(values) {
-                for ((_, output), values) in elements.iter().zip(values) {
-                    this.store_words(b, *output, *word, values);
+        let width = self.program.width as usize;
+        self.for_words(b, |this, b, words, known| {
+            let words = words.iter().zip(known.chunks_mut(width));
+            let compute =
+                |(word, known): (&Word, _)| (*word, this.words(b, &elements, *word, known));
+            let values: Vec<(Word, Vec<Vec<Value>>)> = words.map(compute).collect();
+            for (word, values) in values {
+                let store = |b: &mut Builder| {
+                    for ((_, output), values) in elements.iter().zip(values) {
+                        this.store_words(b, *output, word.index, values);
+                    }
+                };
+                match word.is_inside {
+                    Some(is_inside) => b.if_then(is_inside, store),
+                    None => store(b),
                 }
             }
         });
@@ -166,9 +241,26 @@ impl Lowering<'_> {
         b.if_then(is_row, |b| block.into_iter().for_each(|stmt| b.push(stmt)));
     }
 
-    /// Adds loops over the words of the row that an invocation computes: [`UNROLL`] at a time, so
-    /// that their loads overlap, and the others one by one.
-    fn for_words(&self, b: &mut Builder, body: impl Fn(&Self, &mut Builder, &[Value])) {
+    /// Adds what is computed of the words of an invocation, with the values of their elements: once
+    /// if all are held, else in loops: [`UNROLL`] words at a time, so that their loads overlap, and
+    /// the others one by one.
+    fn for_words(
+        &mut self,
+        b: &mut Builder,
+        body: impl Fn(&Self, &mut Builder, &[Word], &mut [Element]),
+    ) {
+        if !self.held.is_empty() {
+            let mut elements = std::mem::take(&mut self.elements);
+            body(self, b, &self.held, &mut elements);
+            self.elements = elements;
+            return;
+        }
+        let body = |b: &mut Builder, words: &[Value]| {
+            let words: Vec<Word> =
+                words.iter().map(|index| Word { index: *index, is_inside: None }).collect();
+            let count = self.program.width as usize * words.len();
+            body(self, b, &words, &mut vec![Element::default(); count]);
+        };
         let threads = self.program.threads;
         let zero = b.u32(0);
         let rounded = binary(b, BinaryOp::Add, self.sizes.words, threads - 1);
@@ -180,14 +272,14 @@ impl Lowering<'_> {
             for nth in 1..UNROLL {
                 words.push(binary(b, BinaryOp::Add, words[0], nth * threads));
             }
-            body(self, b, &words);
+            body(b, &words);
         });
         let done = times(b, whole, UNROLL);
         b.for_range(done, count, |b, nth, _| {
             let first = times(b, nth, threads);
             let word = b.binary(BinaryOp::Add, first, self.sizes.thread);
             let is_inside = b.binary(BinaryOp::Lt, word, self.sizes.words);
-            b.if_then(is_inside, |b| body(self, b, &[word]));
+            b.if_then(is_inside, |b| body(b, &[word]));
         });
     }
 
@@ -213,17 +305,20 @@ impl Lowering<'_> {
             b.set(accumulator, neutral);
             accumulators.push(accumulator);
         }
-        self.for_words(b, |this, b, words| {
+        self.for_words(b, |this, b, words, elements| {
             let width = this.program.width as usize;
-            let mut elements = vec![Elements::new(); width * words.len()];
             for ((_, states, _, source), accumulator) in states.iter().zip(&accumulators) {
                 let lanes: Vec<Value> = elements
                     .iter_mut()
                     .enumerate()
                     .map(|(nth, known)| {
-                        let column = this.column(b, words[nth / width], (nth % width) as u32);
+                        let word = words[nth / width];
+                        let column = this.column(b, word, (nth % width) as u32);
                         let element = this.element(b, *source, &mut Some((column, known)));
-                        states.lift(b, element)
+                        let state = states.lift(b, element);
+                        let Some(is_inside) = word.is_inside else { return state };
+                        let neutral = states.neutral(b);
+                        b.select(is_inside, state, neutral)
                     })
                     .collect();
                 let mut state = b.get(*accumulator);
@@ -236,7 +331,7 @@ impl Lowering<'_> {
         });
         for ((n, states, dtype, _), accumulator) in states.iter().zip(&accumulators) {
             let own = b.get(*accumulator);
-            let state = self.merge_threads(b, *states, own);
+            let state = self.group.merge(b, own, |b, x, y| states.merge(b, x, y));
             let result = states.finish(b, state, self.sizes.columns);
             let result = round(b, self.conversions, *dtype, result);
             // A quotient is not combined with what follows.
@@ -245,46 +340,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// Merges the states of a thread group. All its invocations receive the result.
-    fn merge_threads(&self, b: &mut Builder, states: States, own: Value) -> Value {
-        let threads = self.program.threads;
-        if threads == 1 {
-            return own;
-        }
-        let place = |at: Value| Place::new(self.exchange, Some(at), 4, 0);
-        let load = |b: &mut Builder, at: Value| {
-            let bits = b.load(Type::U32, place(at), 1)[0];
-            b.bitcast(states.state_type(), bits)
-        };
-        let store = |b: &mut Builder, at: Value, state: Value| {
-            let bits = b.bitcast(Type::U32, state);
-            b.store(place(at), vec![bits]);
-        };
-        store(b, self.sizes.local, own);
-        b.barrier(Barrier::Workgroup);
-        let mut distance = threads / 2;
-        while distance > 0 {
-            let limit = b.u32(distance);
-            let is_first = b.binary(BinaryOp::Lt, self.sizes.thread, limit);
-            b.if_then(is_first, |b| {
-                let other = binary(b, BinaryOp::Add, self.sizes.local, distance);
-                let (first, second) = (load(b, self.sizes.local), load(b, other));
-                let merged = states.merge(b, first, second);
-                store(b, self.sizes.local, merged);
-            });
-            b.barrier(Barrier::Workgroup);
-            distance /= 2;
-        }
-        let first = b.binary(BinaryOp::Sub, self.sizes.local, self.sizes.thread);
-        let result = load(b, first);
-        // Before the memory is used again.
-        b.barrier(Barrier::Workgroup);
-        result
-    }
-
     /// Returns the column of an element of a word.
-    fn column(&self, b: &mut Builder, word: Value, lane: u32) -> Value {
-        let first = times(b, word, self.program.width);
+    fn column(&self, b: &mut Builder, word: Word, lane: u32) -> Value {
+        let first = times(b, word.index, self.program.width);
         if lane == 0 { first } else { binary(b, BinaryOp::Add, first, lane) }
     }
 
@@ -294,18 +352,24 @@ impl Lowering<'_> {
         &self,
         b: &mut Builder,
         source: RowSource,
-        at: &mut Option<(Value, &mut Elements)>,
+        at: &mut Option<(Value, &mut Element)>,
     ) -> Value {
         let step = match source {
             RowSource::Memory(access) => {
-                return self.load(b, access, at.as_ref().map(|(column, _)| *column));
+                let known = at.as_ref().and_then(|(_, known)| known.loads.get(&access));
+                if let Some(known) = self.row_loads.get(&access).or(known) {
+                    return *known;
+                }
+                let loaded = self.load(b, access, at.as_ref().map(|(column, _)| *column));
+                if let Some((_, known)) = at {
+                    known.loads.insert(access, loaded);
+                }
+                return loaded;
             }
             RowSource::Step(step) => step,
         };
-        let known = self.results.get(&step).or_else(|| {
-            let (_, known) = at.as_ref()?;
-            known.get(&step)
-        });
+        let known = at.as_ref().and_then(|(_, known)| known.steps.get(&step));
+        let known = self.results.get(&step).or(known);
         if let Some(known) = known {
             return *known;
         }
@@ -315,7 +379,7 @@ impl Lowering<'_> {
         let value = self.map(b, step as usize, map, sources, at);
         let value = self.stored(b, map, value);
         if let Some((_, known)) = at {
-            known.insert(step, value);
+            known.steps.insert(step, value);
         }
         value
     }
@@ -327,7 +391,7 @@ impl Lowering<'_> {
         step: usize,
         map: &Map,
         sources: &[RowSource],
-        at: &mut Option<(Value, &mut Elements)>,
+        at: &mut Option<(Value, &mut Element)>,
     ) -> Value {
         let (arguments, conversions) = (&self.sizes.arguments[step], self.conversions);
         let context = Context { arguments, zero: self.sizes.zero, conversions };
@@ -375,17 +439,26 @@ impl Lowering<'_> {
     }
 
     /// Computes the words of results, maps of elements, that belong to a word of the row.
-    fn words(&self, b: &mut Builder, steps: &[(usize, u32)], word: Value) -> Vec<Vec<Value>> {
+    fn words(
+        &self,
+        b: &mut Builder,
+        steps: &[(usize, u32)],
+        word: Word,
+        elements: &mut [Element],
+    ) -> Vec<Vec<Value>> {
         let mut words: Vec<Vec<Value>> = vec![Vec::new(); steps.len()];
-        for lane in 0..self.program.width {
+        for (lane, known) in (0..).zip(elements) {
             let column = self.column(b, word, lane);
-            let mut known = Elements::new();
             for ((step, _), words) in steps.iter().zip(&mut words) {
                 let RowStep::Elements(map, sources) = &self.program.steps[*step] else { continue };
-                let value = self.map(b, *step, map, sources, &mut Some((column, &mut known)));
-                if steps.len() > 1 {
+                let value = match known.steps.get(&(*step as u32)) {
+                    // It is encoded to the bits that it was decoded from.
+                    Some(stored) => *stored,
+                    None => self.map(b, *step, map, sources, &mut Some((column, known))),
+                };
+                if steps.len() > 1 && !known.steps.contains_key(&(*step as u32)) {
                     let stored = self.stored(b, map, value);
-                    known.insert(*step as u32, stored);
+                    known.steps.insert(*step as u32, stored);
                 }
                 let per_word = elements_per_word(map.output);
                 let bits = encode(b, self.conversions, map.output, value);

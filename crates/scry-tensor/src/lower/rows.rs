@@ -2,9 +2,9 @@
 //!
 //! The elements form rows. A step is a map for each element, a map for each row, or a reduction of
 //! the elements of each row; the result of the last step is stored, and those of some maps of
-//! elements. Elements that several
-//! reductions need are computed again by each: a row is read from caches, and no step between is
-//! stored. A thread group computes a row, and a workgroup a few rows.
+//! elements; no step between is stored. A thread group computes a row, and a workgroup a few rows.
+//! On GPUs, invocations hold rows of up to 2048 words in registers; elements of longer rows that
+//! several reductions need are computed again by each, and read from caches.
 
 use std::sync::Arc;
 
@@ -18,6 +18,9 @@ pub(crate) const WORKGROUP: u32 = 256;
 /// The most columns of a row. With the most threads, each accumulates 32 terms of a sum, and 8
 /// merges follow: the error is within the bound of the kernel library, 48 units.
 pub(crate) const MAX_COLUMNS: usize = 8192;
+
+/// The most elements in memory that an invocation holds in registers.
+const MAX_HELD_VALUES: usize = 48;
 
 /// What a row kernel reduces a row to. The results are those of the kernel library, except for the
 /// order of sums.
@@ -74,6 +77,9 @@ pub(crate) struct RowProgram {
     pub(crate) stored: Vec<u32>,
     /// The invocations of a row, a power of two.
     pub(crate) threads: u32,
+    /// The words of a row that an invocation holds in registers, the last ones of which a row may
+    /// not have; 0 if it loops over words.
+    pub(crate) held: u32,
     /// The adjacent elements that an invocation computes together, those of a word of each result.
     pub(crate) width: u32,
 }
@@ -142,6 +148,24 @@ impl RowProgram {
             (0..=256, _) => 32,
             _ => WORKGROUP,
         }
+    }
+
+    /// Returns how many words an invocation holds in registers, of rows with this many words and
+    /// `values` elements in memory for each; 0 if they are too many.
+    pub(crate) fn held(words: usize, threads: u32, values: usize) -> u32 {
+        let count = words.div_ceil(threads as usize);
+        let fits = threads > 1 && count * values <= MAX_HELD_VALUES;
+        match count {
+            0..=4 if fits => count as u32,
+            5..=6 if fits => 6,
+            7..=8 if fits => 8,
+            _ => 0,
+        }
+    }
+
+    /// Returns how many words an invocation has at least, if it holds `held`.
+    pub(crate) fn least_words(held: u32) -> u32 {
+        if held > 4 { held - 2 } else { held.saturating_sub(1) }
     }
 
     /// Returns the rows of a workgroup.

@@ -5,3 +5,4 @@ mod epilogues;
 mod portable;
 mod prologues;
 mod recordings;
+mod row_forms;

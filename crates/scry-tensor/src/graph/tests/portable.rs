@@ -5,7 +5,7 @@ use scry_gpu::Device;
 use super::super::Graph;
 use super::super::grouped::Work;
 use crate::error::Result;
-use crate::lower::{Conversions, RowKey, build_rows};
+use crate::lower::{Conversions, Exchange, RowKey, build_rows};
 use crate::tensor::Tensor;
 
 fn layer_norm(x: &Tensor, scale: &Tensor) -> Result<Tensor> {
@@ -27,7 +27,7 @@ fn row_kernels_are_portable() {
         let Work::Rows(work) = &kernel.work else { panic!("not a row kernel") };
         for in_buffer in [false, true] {
             let key = RowKey { program: work.program.clone(), in_buffer };
-            let kir = build_rows(&key, 32, Conversions::Integers);
+            let kir = build_rows(&key, 32, Conversions::Integers, Exchange::WorkgroupMemory);
             let wgsl = kir.to_wgsl(gpu.compile_ir(&kir).unwrap().interface()).unwrap();
             // Also checks that all invocations of a workgroup reach each barrier.
             let compiled = gpu.compile(&wgsl).unwrap_or_else(|error| panic!("{error}\n{wgsl}"));
