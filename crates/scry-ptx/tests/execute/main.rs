@@ -15,6 +15,8 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
+#[cfg(feature = "kernels")]
+mod attention;
 mod code;
 mod collective;
 mod compare;
@@ -27,6 +29,8 @@ mod matrices;
 mod memory;
 mod mutants;
 mod parse;
+#[cfg(feature = "kernels")]
+mod plans;
 mod polls;
 #[cfg(feature = "kernels")]
 mod quant;

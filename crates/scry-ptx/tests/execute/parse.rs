@@ -62,7 +62,7 @@ impl<'t> Parser<'t> {
             [".param", ".u64", ".ptr", ".global", ".align", "16", name] => {
                 self.variable(Space::Param, name, 8)
             }
-            [".param", ".u32", name] => self.variable(Space::Param, name, 4),
+            [".param", ".u32" | ".f32", name] => self.variable(Space::Param, name, 4),
             [".param", ".u64", name] => self.variable(Space::Param, name, 8),
             [".param", ".align", "16", ".b8", array] => self.array(Space::Param, array),
             [".local", ".align", "16", ".b8", array] => self.array(Space::Local, array),

@@ -48,8 +48,10 @@ fn all_plans() -> Vec<Plan> {
         for head_dim in head_dims {
             let small = square(300, *head_dim, element);
             let large = Attention::new([40, 40], 2000, 2000, *head_dim, element);
-            let decoding = Attention { queries: 1, ..small };
-            for attention in [small, small.causal(), large, large.causal(), decoding] {
+            let decoding = [300, 200, 3000]
+                .map(|keys| Attention { queries: 1, ..square(keys, *head_dim, element) });
+            let others = [small, small.causal(), large, large.causal()];
+            for attention in others.into_iter().chain(decoding) {
                 plans.push(attention.plan(HOPPER).unwrap());
                 plans.push(attention.biased(bias(&attention, PtxType::F32)).plan(HOPPER).unwrap());
             }
@@ -122,6 +124,12 @@ fn variants_follow_sizes_and_devices() {
         decoding[0].ends_with("_splitkv") && decoding[1].starts_with("attention_combine"),
         "{decoding:?}"
     );
+    let short = Attention { queries: 3, ..square(300, 64, PtxType::F16) };
+    for gpu in [HOPPER, AMPERE] {
+        assert_eq!(names(&short.plan(gpu).unwrap()), ["attention_decode_f16_d64_w16"]);
+    }
+    let shorter = Attention { keys: 256, ..short };
+    assert_eq!(names(&shorter.plan(HOPPER).unwrap()), ["attention_decode_f16_d64_w8"]);
     let parts = names(&square(300, 128, PtxType::F32).plan(HOPPER).unwrap());
     assert_eq!(parts[..3], ["attention_split3"; 3]);
     assert!(parts[3].starts_with("attention_sm90_f32_d128"), "{parts:?}");
@@ -194,7 +202,7 @@ fn tensor_maps_match_the_shape() {
 #[test]
 fn scratch_buffers_fit_their_contents() {
     for attention in [square(300, 77, PtxType::F32), square(9, 64, PtxType::F16).grouped(1)] {
-        let attention = Attention { keys: 1000, ..attention };
+        let attention = Attention { keys: 2000, ..attention };
         let attention = attention.grouped(attention.kv_heads);
         let plan = attention.plan(HOPPER).unwrap();
         assert!(plan.steps.len() > 1);

@@ -11,11 +11,13 @@
 //! | `flash` on Hopper | 16-bit floats, 16-byte-aligned rows | tensor cores, exponentials |
 //! | the same with split-KV, then `combine` | few queries, many keys: decoding | memory |
 //! | the same, after `bf16x3` | `f32`: six products of `bf16` | tensor cores |
+//! | `decode`: a block computes a row | few rows of 16-bit floats, few keys | latency |
 //! | `flash` on Ampere | `f16`, `bf16`, as above | tensor cores |
 //! | `naive` | everything else: a warp computes a row | loads |
 
 mod bf16x3;
 mod combine;
+mod decode;
 mod flash;
 mod naive;
 mod scalar;

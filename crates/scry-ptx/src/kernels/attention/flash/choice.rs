@@ -1,7 +1,7 @@
 //! Chooses the variant of FlashAttention for a problem, unless none supports it.
 
 use super::super::shape::{Attention, Strides};
-use super::super::{bf16x3, combine};
+use super::super::{bf16x3, combine, decode};
 use super::variant::BiasForm;
 use super::{Engine, Flash, FlashPipeline, FlashTile, Output, Variant, sm80};
 use crate::kernels::{BufferSlot, GpuSpec, Plan, PlanError, Step};
@@ -22,6 +22,9 @@ pub(in super::super) fn plan(
     let is_16bit = attention.element != PtxType::F32;
     if !gpu.target.supports(Target::SM_80) || is_16bit && !aligned(attention) {
         return Ok(None);
+    }
+    if is_16bit && decode::suits(attention, gpu) {
+        return Ok(Some(Plan::single(Box::new(decode::Decode::new(*attention)))));
     }
     match (gpu.is_hopper(), is_16bit) {
         (true, true) if uses_split_kv(attention) => {
