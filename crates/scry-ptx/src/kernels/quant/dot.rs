@@ -1,8 +1,9 @@
 //! Quantised matrix-vector products on any GPU, with `dp4a`.
 //!
 //! A warp computes two rows: of each 256 weights a lane has 8, which it multiplies with the limbs
-//! of all columns. Few activations are quantised by each block, to shared memory; more of them once
-//! for all blocks, by a kernel before this one.
+//! of all columns. Few activations are quantised by each block, to shared memory; then the weights are
+//! loaded to registers before the block waits for the preceding launch. More activations are
+//! quantised once for all blocks, by a kernel before this one.
 
 use super::activations::{LimbBuffer, Limbs, Source};
 use super::format::SPAN;
@@ -51,6 +52,9 @@ struct Work<'k> {
     row_bytes: Val<'k, u32>,
 }
 
+/// The weights of a lane in a span, of the rows of its warp.
+type SpanWeights<'k> = [LaneWeights<'k>; ROWS as usize];
+
 /// The limbs of the activations.
 #[derive(Clone, Copy)]
 enum LimbSource<'k> {
@@ -68,8 +72,14 @@ impl Dot {
 
     /// Returns whether each block quantises the activations itself.
     pub(super) fn quantises_activations(&self) -> bool {
+        self.own_spans().is_some()
+    }
+
+    /// Returns the spans of a column that each block quantises itself; `None` if it does not.
+    fn own_spans(&self) -> Option<u32> {
         let spans = self.product.k.div_ceil(SPAN.into());
-        spans * u64::from(self.product.columns.next_power_of_two()) <= MAX_SELF_QUANTISED_SPANS
+        let columns = u64::from(self.product.columns.next_power_of_two());
+        (spans * columns <= MAX_SELF_QUANTISED_SPANS).then_some(spans as u32)
     }
 
     /// Quantises the activations to shared memory, a span by a warp.
@@ -77,28 +87,34 @@ impl Dot {
         &self,
         k: &'k KernelBuilder,
         x: Ptr<'k, Global, u32>,
-        [spans, len]: [Val<'k, u32>; 2],
+        spans: u32,
+        len: Val<'k, u32>,
     ) -> LimbBuffer<'k, Shared> {
         let layout = layout(self.product.columns);
         // For each span, two limbs of each value, and a scale.
         let words = MAX_SELF_QUANTISED_SPANS as u32 * (2 * SPAN / 4 + 1);
-        let limb_buffer = LimbBuffer::new(k, layout, k.shared::<u32>(words, 16), spans);
+        let shared = k.shared::<u32>(words, 16);
+        let limb_buffer = LimbBuffer::new(k, layout, shared, k.constant(spans));
         let source = Source::new(&self.product, x, len);
         let padded_columns = layout.padded_columns;
-        k.for_range(k.warp(), spans * padded_columns, WARPS, |unit| {
+        // The loads of all spans of a warp are issued before any is quantised.
+        let units = (0..(spans * padded_columns).div_ceil(WARPS)).map(|nth| {
+            let unit = k.warp() + WARPS * nth;
             let (span, column) = (unit >> padded_columns.ilog2(), unit & (padded_columns - 1));
-            let in_bounds = column.lt(self.product.columns);
-            let values = source.values(in_bounds, span, column, k.lane());
-            k.if_then(in_bounds, || limb_buffer.write(span, column, k.lane(), values));
+            let in_bounds = span.lt(spans) & column.lt(self.product.columns);
+            (in_bounds, span, column, source.values(in_bounds, span, column, k.lane()))
         });
+        for (in_bounds, span, column, values) in units.collect::<Vec<_>>() {
+            k.if_then(in_bounds, || limb_buffer.write(span, column, k.lane(), values));
+        }
         k.sync();
         limb_buffer
     }
 
     fn body(&self, k: &KernelBuilder) {
         let format = self.product.format;
-        let quantises = self.quantises_activations();
-        let name = if quantises { "x" } else { "limbs" };
+        let own_spans = self.own_spans();
+        let name = if own_spans.is_some() { "x" } else { "limbs" };
         let (weights, x) = (k.pointer_param::<u8>("weights"), k.pointer_param::<u32>(name));
         let y = k.pointer_param::<f32>("y");
         let (rows, len) = (k.scalar_param::<u32>("rows"), k.scalar_param::<u32>("k"));
@@ -108,15 +124,22 @@ impl Dot {
         // Rows out of bounds are clamped to the last one.
         let own_rows = [0, 1].map(|next| (first + next).min(rows - 1));
         let row_bytes = (len >> block) * format.block_bytes() as u32;
-        own_rows.into_iter().for_each(|row| prefetch_row(k, weights, row, row_bytes));
+        let addresses = own_rows.map(|row| weights.at_wide(to_u64(row) * to_u64(row_bytes)));
+        let mut early = Vec::new();
+        match own_spans {
+            Some(spans) => {
+                early.extend((0..spans).map(|span| self.load_before_wait(k, addresses, span, len)));
+            }
+            None => addresses.into_iter().for_each(|row| prefetch_row(k, row, row_bytes)),
+        }
         k.pdl_wait();
         k.pdl_launch_dependents();
         let work = Work {
             k,
             weights,
-            limbs: match quantises {
-                true => LimbSource::Own(self.quantise(k, x, [spans, len])),
-                false => {
+            limbs: match own_spans {
+                Some(spans) => LimbSource::Own(self.quantise(k, x, spans, len)),
+                None => {
                     let layout = layout(self.product.columns);
                     LimbSource::Prepared(LimbBuffer::new(k, layout, x, spans))
                 }
@@ -130,28 +153,67 @@ impl Dot {
         k.if_then(first.lt(rows), || {
             let accumulators = (0..ROWS * self.product.columns).map(|_| k.var(0.0f32));
             let accumulators: Vec<_> = accumulators.collect();
-            k.for_range(0, spans, 1, |span| self.accumulate(&work, span, &accumulators));
+            match own_spans {
+                Some(_) => (0..).zip(&early).for_each(|(span, weights)| {
+                    self.add_products(&work, k.constant(span), weights, &accumulators);
+                }),
+                None => k.for_range(0, spans, 1, |span| {
+                    self.accumulate(&work, span, &accumulators);
+                }),
+            }
             self.reduce_and_store(&work, &accumulators, y, rows);
         });
     }
 
+    /// Loads a span of weights of both rows, given by their addresses, while the preceding launch
+    /// still runs. Those beyond the end of the row are zeros.
+    fn load_before_wait<'k>(
+        &self,
+        k: &'k KernelBuilder,
+        rows: [Ptr<'k, Global, u8>; ROWS as usize],
+        span: u32,
+        len: Val<'k, u32>,
+    ) -> SpanWeights<'k> {
+        let format = self.product.format;
+        let is_inside = (k.lane() * 8 + span * SPAN).lt(len);
+        // Every row has the first weights of its first span.
+        let lane = is_inside.select::<u32>(k.lane(), 0);
+        let offset = is_inside.select::<u32>(span * format.span_bytes(), 0);
+        rows.map(|row| {
+            let at = row.plus_bytes(offset);
+            LaneWeights::load_before_wait(k, format, at, lane).if_inside(is_inside)
+        })
+    }
+
     /// Accumulates the products with a span of weights of both rows.
     fn accumulate<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, accumulators: &[Var<'k, f32>]) {
-        let (format, columns) = (self.product.format, self.product.columns);
+        let format = self.product.format;
         work.k.if_then((span * SPAN + work.lane * 8).lt(work.len), || {
             let weights = work.rows.map(|row| {
                 let first = to_u64(span * format.span_bytes());
                 let at = work.weights.at_wide(to_u64(row).mul_add(to_u64(work.row_bytes), first));
                 LaneWeights::load(work.k, format, at, work.lane)
             });
-            for column in 0..columns {
-                let values = work.load_values(span, column);
-                for (row, weights) in weights.iter().enumerate() {
-                    let sum = accumulators[row * columns as usize + column as usize];
-                    sum.set(values.multiply_add(work.k, weights, sum.get()));
-                }
-            }
+            self.add_products(work, span, &weights, accumulators);
         });
+    }
+
+    /// Adds the products of a span's activations with weights of both rows.
+    fn add_products<'k>(
+        &self,
+        work: &Work<'k>,
+        span: Val<'k, u32>,
+        weights: &SpanWeights<'k>,
+        accumulators: &[Var<'k, f32>],
+    ) {
+        let columns = self.product.columns;
+        for column in 0..columns {
+            let values = work.load_values(span, column);
+            for (row, weights) in weights.iter().enumerate() {
+                let sum = accumulators[row * columns as usize + column as usize];
+                sum.set(values.multiply_add(work.k, weights, sum.get()));
+            }
+        }
     }
 
     /// Reduces over the lanes, and stores the results.
@@ -177,17 +239,9 @@ impl Dot {
 }
 
 /// Prefetches a row of weights, up to 4 KiB: while the preceding launch ends, L2 fetches them.
-fn prefetch_row<'k>(
-    k: &'k KernelBuilder,
-    weights: Ptr<'k, Global, u8>,
-    row: Val<'k, u32>,
-    row_bytes: Val<'k, u32>,
-) {
+fn prefetch_row<'k>(k: &'k KernelBuilder, row: Ptr<'k, Global, u8>, row_bytes: Val<'k, u32>) {
     let offset = k.lane() * LINE;
-    k.if_then(offset.lt(row_bytes), || {
-        let at = to_u64(row).mul_add(to_u64(row_bytes), to_u64(offset));
-        k.prefetch_line(weights.at_wide(at));
-    });
+    k.if_then(offset.lt(row_bytes), || k.prefetch_line(row.plus_bytes(offset)));
 }
 
 /// The limbs of a lane's 8 values of a column.
@@ -251,10 +305,15 @@ impl<'k> Values<'k> {
 impl PtxKernel for Dot {
     fn name(&self) -> String {
         let mut name = Name::new("matvec_dot").with(self.product.format.name());
-        if self.quantises_activations() {
+        let own_spans = self.own_spans();
+        if own_spans.is_some() {
             name = self.product.append_source_to(name);
         }
-        name.with(format_args!("n{}", self.product.columns)).build()
+        let name = name.with(format_args!("n{}", self.product.columns));
+        match own_spans {
+            Some(spans) => name.with(format_args!("spans{spans}")).build(),
+            None => name.build(),
+        }
     }
 
     fn default_target(&self) -> Target {
@@ -266,7 +325,8 @@ impl PtxKernel for Dot {
     }
 
     fn pdl_reads(&self) -> Option<&'static [usize]> {
-        Some(&[])
+        // The weights.
+        Some(if self.own_spans().is_some() { &[0] } else { &[] })
     }
 
     fn launch(&self) -> LaunchShape {

@@ -1,7 +1,7 @@
 //! Loads weights from global memory: of a span of 256 weights, lane `l` has the 8 from `8 * l` on.
 
 use super::format::BlockFormat;
-use crate::typed::{F16, Global, KernelBuilder, Ptr, Val};
+use crate::typed::{Element, F16, Global, KernelBuilder, Ptr, Val, unpack_f16x2};
 
 /// The 8 weights of a lane: `scale * q - offset`.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +20,8 @@ struct WeightReader<'k> {
     /// Address of the span.
     at: Ptr<'k, Global, u8>,
     lane: Val<'k, u32>,
+    /// Whether the preceding launch may still run.
+    is_early: bool,
 }
 
 impl<'k> LaneWeights<'k> {
@@ -30,15 +32,24 @@ impl<'k> LaneWeights<'k> {
         at: Ptr<'k, Global, u8>,
         lane: Val<'k, u32>,
     ) -> Self {
-        let reader = WeightReader { k, at, lane };
-        match format {
-            BlockFormat::Q4_0 => reader.load_nibbles_around_8(),
-            BlockFormat::Q4_1 => reader.load_nibbles(),
-            BlockFormat::Q4K => reader.load_affine(16, None),
-            BlockFormat::Q5K => reader.load_affine(48, Some(16)),
-            BlockFormat::Q6K => reader.load_centred(),
-            BlockFormat::Q8_0 => reader.load_q8(),
-        }
+        WeightReader { k, at, lane, is_early: false }.load_format(format)
+    }
+
+    /// As [`LaneWeights::load`], before [`KernelBuilder::pdl_wait`].
+    pub(super) fn load_before_wait(
+        k: &'k KernelBuilder,
+        format: BlockFormat,
+        at: Ptr<'k, Global, u8>,
+        lane: Val<'k, u32>,
+    ) -> Self {
+        WeightReader { k, at, lane, is_early: true }.load_format(format)
+    }
+
+    /// Returns the weights if a condition holds, else zeros.
+    pub(super) fn if_inside(self, is_inside: Val<'k, bool>) -> Self {
+        let [scale, offset] = [Some(self.scale), self.offset]
+            .map(|number| number.map(|number| is_inside.select::<f32>(number, 0.0)));
+        Self { q: self.q, scale: scale.unwrap_or(self.scale), offset }
     }
 
     /// Returns the dequantised weights.
@@ -54,19 +65,42 @@ impl<'k> LaneWeights<'k> {
 }
 
 impl<'k> WeightReader<'k> {
+    fn load_format(&self, format: BlockFormat) -> LaneWeights<'k> {
+        match format {
+            BlockFormat::Q4_0 => self.load_nibbles_around_8(),
+            BlockFormat::Q4_1 => self.load_nibbles(),
+            BlockFormat::Q4K => self.load_affine(16, None),
+            BlockFormat::Q5K => self.load_affine(48, Some(16)),
+            BlockFormat::Q6K => self.load_centred(),
+            BlockFormat::Q8_0 => self.load_q8(),
+        }
+    }
+
+    fn load<T: Element>(&self, at: Ptr<'k, Global, T>) -> Val<'k, T> {
+        if self.is_early { at.load_before_wait() } else { at.load_constant() }
+    }
+
+    /// Loads two words, with 8-byte alignment.
+    fn load_words(&self, at: Ptr<'k, Global, u32>) -> [Val<'k, u32>; 2] {
+        match self.is_early {
+            true => [at, at.at(1)].map(|at| at.load_before_wait()),
+            false => at.load_constant_vector(),
+        }
+    }
+
     fn load_f16(&self, at: Ptr<'k, Global, u8>) -> Val<'k, f32> {
-        at.cast::<F16>().load_constant().convert("")
+        self.load(at.cast::<F16>()).convert("")
     }
 
     fn load_byte(&self, at: Ptr<'k, Global, u8>) -> Val<'k, u32> {
-        at.load_constant().convert("")
+        self.load(at).convert("")
     }
 
     /// Loads 8 bytes with 2-byte alignment.
     fn load_8_bytes(&self, at: Ptr<'k, Global, u8>) -> [Val<'k, u32>; 2] {
         let at = at.cast::<u16>();
         [0u32, 2].map(|first| {
-            let [low, high] = [first, first + 1].map(|nth| at.at(nth).load_constant());
+            let [low, high] = [first, first + 1].map(|nth| self.load(at.at(nth)));
             self.k.join(low, high)
         })
     }
@@ -75,11 +109,11 @@ impl<'k> WeightReader<'k> {
     fn load_affine(&self, low: i64, high: Option<i64>) -> LaneWeights<'k> {
         let (group, part) = (self.lane >> 2, self.lane & 3);
         let bytes = (group >> 1) * 32 + part * 8;
-        let words = self.at.plus_bytes(bytes).offset(low).cast().load_constant_vector::<2>();
+        let words = self.load_words(self.at.plus_bytes(bytes).offset(low).cast());
         let mut q = words.map(|word| (word >> ((group & 1) * 4)) & 0x0f0f_0f0f);
         if let Some(high) = high {
             let at = self.at.plus_bytes(part * 8).offset(high).cast::<u32>();
-            let bits = at.load_constant_vector::<2>().map(|word| (word >> group) & 0x0101_0101);
+            let bits = self.load_words(at).map(|word| (word >> group) & 0x0101_0101);
             q = [0, 1].map(|nth| q[nth] | (bits[nth] << 4));
         }
         let (scale, offset) = self.scale_and_offset(group);
@@ -117,25 +151,31 @@ impl<'k> WeightReader<'k> {
         LaneWeights { q, scale: d.binary("mul.rn", scale.convert::<f32>("rn")), offset: None }
     }
 
-    /// Loads the low or the high bits of 8 of 16 bytes with 2-byte alignment.
-    fn load_8_nibbles(&self, at: Ptr<'k, Global, u8>) -> [Val<'k, u32>; 2] {
-        let part = self.lane & 3;
-        let bytes = self.load_8_bytes(at.plus_bytes((part & 1) * 8));
-        bytes.map(|word| (word >> ((part >> 1) * 4)) & 0x0f0f_0f0f)
+    /// Returns the low or the high bits of bytes.
+    fn nibbles(&self, bytes: [Val<'k, u32>; 2]) -> [Val<'k, u32>; 2] {
+        bytes.map(|word| (word >> (((self.lane & 3) >> 1) * 4)) & 0x0f0f_0f0f)
+    }
+
+    /// Returns the offset of this lane's 8 of 16 bytes.
+    fn nibble_bytes(&self) -> Val<'k, u32> {
+        (self.lane & 1) * 8
     }
 
     /// Loads weights of `Q4_0`.
     fn load_nibbles_around_8(&self) -> LaneWeights<'k> {
         let block = self.at.plus_bytes((self.lane >> 2) * 18);
-        let q = self.load_8_nibbles(block.offset(2)).map(|word| subtract_from_bytes(word, 8));
+        let bytes = self.load_8_bytes(block.offset(2).plus_bytes(self.nibble_bytes()));
+        let q = self.nibbles(bytes).map(|word| subtract_from_bytes(word, 8));
         LaneWeights { q, scale: self.load_f16(block), offset: None }
     }
 
-    /// Loads weights of `Q4_1`.
+    /// Loads weights of `Q4_1`, whose blocks have 4-byte alignment.
     fn load_nibbles(&self) -> LaneWeights<'k> {
-        let block = self.at.plus_bytes((self.lane >> 2) * 20);
-        let (scale, low) = (self.load_f16(block), self.load_f16(block.offset(2)));
-        LaneWeights { q: self.load_8_nibbles(block.offset(4)), scale, offset: Some(-low) }
+        let block = self.at.plus_bytes((self.lane >> 2) * 20).cast::<u32>();
+        let [scale, low] = unpack_f16x2(self.load(block));
+        let first = block.plus_bytes(self.nibble_bytes());
+        let bytes = [1, 2].map(|nth: u32| self.load(first.at(nth)));
+        LaneWeights { q: self.nibbles(bytes), scale, offset: Some(-low) }
     }
 
     /// Loads weights of `Q8_0`.
