@@ -6,8 +6,8 @@
 //! stored.
 //!
 //! An invocation holds few words in registers: all their operands are loaded at the start, so that
-//! the loads overlap, and each element is computed once. Of more words, each pass loads and computes
-//! what it needs again.
+//! the loads overlap, and each element is computed once. Of more words, each pass loads and
+//! computes what it needs again.
 
 use std::collections::HashMap;
 

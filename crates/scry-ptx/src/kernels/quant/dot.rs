@@ -1,8 +1,8 @@
 //! Quantised matrix-vector products on any GPU, with `dp4a`.
 //!
 //! A warp computes two rows: of each 256 weights a lane has 8, which it multiplies with the limbs
-//! of all columns. Few activations are quantised by each block, to shared memory; then the weights are
-//! loaded to registers before the block waits for the preceding launch. More activations are
+//! of all columns. Few activations are quantised by each block, to shared memory; then the weights
+//! are loaded to registers before the block waits for the preceding launch. More activations are
 //! quantised once for all blocks, by a kernel before this one.
 
 use super::activations::{LimbBuffer, Limbs, Source};
