@@ -278,12 +278,9 @@ impl Runtime {
         results: &[&UntypedBuffer],
     ) -> Result<(PreparedLaunch, bool)> {
         let parameters = iteration.parameters(program.width);
-        let in_buffer = self.exceeds_immediates(&parameters);
-        let key = RowKey { program: program.clone(), in_buffer };
-        let build = |key: &RowKey| {
-            lower::build_rows(key, parameters.len(), self.conversions(), self.exchange())
-        };
-        let (kernel, is_compiled) = self.kernel(&self.row_kernels, key, build)?;
+        let key = self.row_key(program, parameters.len());
+        let in_buffer = key.in_buffer;
+        let (kernel, is_compiled) = self.row_kernel(key, parameters.len())?;
         let uploaded = self.uploaded(&parameters, in_buffer)?;
         let workgroups = iteration.rows.div_ceil(program.rows_per_workgroup());
         let invocations = workgroups * WORKGROUP;
@@ -299,19 +296,10 @@ impl Runtime {
         results: &[&UntypedBuffer],
         operands: &[(&UntypedBuffer, DType)],
     ) -> Result<(PreparedLaunch, bool)> {
-        let (mut keys, mut parameters, mut invocations) = (Vec::new(), Vec::new(), 0);
-        for part in parts {
-            let (key, own, count) = part.key();
-            keys.push(key);
-            parameters.extend(own);
-            invocations += count;
-        }
-        let in_buffer = self.exceeds_immediates(&parameters);
         let dtypes = operands.iter().map(|(_, dtype)| *dtype).collect();
-        let results_len = results.len() as u32;
-        let key = MapsKey { parts: keys, results: results_len, operands: dtypes, in_buffer };
-        let build = |key: &MapsKey| lower::build_maps(key, parameters.len(), self.conversions());
-        let (kernel, is_compiled) = self.kernel(&self.maps_kernels, key, build)?;
+        let (key, parameters, invocations) = self.maps_key(parts, results.len(), dtypes);
+        let in_buffer = key.in_buffer;
+        let (kernel, is_compiled) = self.maps_kernel(key, parameters.len())?;
         let uploaded = self.uploaded(&parameters, in_buffer)?;
         let encoded = Encoded { kernel, invocations, words: 0, parameters, uploaded };
         let operands = operands.iter().map(|(buffer, _)| *buffer);
@@ -342,25 +330,90 @@ impl Runtime {
         }
     }
 
-    fn exceeds_immediates(&self, parameters: &[u32]) -> bool {
-        parameters.len() * 4 > self.max_immediates()
+    fn exceeds_immediates(&self, parameters: usize) -> bool {
+        parameters * 4 > self.max_immediates()
+    }
+
+    /// Returns how a map of operands with layouts iterates over its result.
+    pub(crate) fn iteration(
+        &self,
+        map: &Map,
+        (count, sizes): (u32, &[usize]),
+        layouts: &[Layout],
+    ) -> Iteration {
+        let iteration = Iteration::new(map, count, sizes, layouts);
+        match self.device.backend_kind() {
+            BackendKind::Cpu => iteration,
+            _ => iteration.unrolled(map),
+        }
+    }
+
+    /// Returns what the kernel of a map depends on.
+    pub(crate) fn map_key(
+        &self,
+        map: &Map,
+        iteration: &Iteration,
+        parameters: usize,
+        in_place: Option<u32>,
+    ) -> KernelKey {
+        let in_buffer = self.exceeds_immediates(parameters);
+        let (map, classes) = (map.clone(), iteration.classes.clone());
+        KernelKey { map, classes, in_buffer, unroll: iteration.unroll, in_place }
+    }
+
+    /// Returns what a row kernel depends on.
+    pub(crate) fn row_key(&self, program: &RowProgram, parameters: usize) -> RowKey {
+        RowKey { program: program.clone(), in_buffer: self.exceeds_immediates(parameters) }
+    }
+
+    /// Returns what a kernel of several maps, with operands of these types, depends on; its
+    /// parameters, and the number of invocations.
+    pub(crate) fn maps_key(
+        &self,
+        parts: &[PartLaunch<'_>],
+        results: usize,
+        operands: Vec<DType>,
+    ) -> (MapsKey, Vec<u32>, u32) {
+        let (mut keys, mut parameters, mut invocations) = (Vec::new(), Vec::new(), 0);
+        for part in parts {
+            let (key, own, count) = part.key();
+            keys.push(key);
+            parameters.extend(own);
+            invocations += count;
+        }
+        let in_buffer = self.exceeds_immediates(parameters.len());
+        let key = MapsKey { parts: keys, results: results as u32, operands, in_buffer };
+        (key, parameters, invocations)
+    }
+
+    /// Returns the kernel of a key with a number of parameters, and whether it was compiled now.
+    pub(crate) fn map_kernel(&self, key: KernelKey, parameters: usize) -> Result<(Kernel, bool)> {
+        let build = |key: &KernelKey| lower::build(key, parameters, self.conversions());
+        self.kernel(&self.kernels, key, build)
+    }
+
+    /// Returns the row kernel of a key, as [`map_kernel`](Self::map_kernel) does that of a map.
+    pub(crate) fn row_kernel(&self, key: RowKey, parameters: usize) -> Result<(Kernel, bool)> {
+        let build = |key: &RowKey| {
+            lower::build_rows(key, parameters, self.conversions(), self.exchange())
+        };
+        self.kernel(&self.row_kernels, key, build)
+    }
+
+    /// Returns the kernel of several maps, as [`map_kernel`](Self::map_kernel) does that of one.
+    pub(crate) fn maps_kernel(&self, key: MapsKey, parameters: usize) -> Result<(Kernel, bool)> {
+        let build = |key: &MapsKey| lower::build_maps(key, parameters, self.conversions());
+        self.kernel(&self.maps_kernels, key, build)
     }
 
     /// Returns the kernel of a map, with its parameters, and whether it was compiled.
     fn encode(&self, launch: &MapLaunch<'_>, in_place: Option<u32>) -> Result<(Encoded, bool)> {
-        let map = launch.map;
         let layouts: Vec<Layout> = launch.operands.iter().map(|(_, it)| it.clone()).collect();
-        let mut iteration = Iteration::new(map, launch.count, launch.sizes, &layouts);
-        if self.device.backend_kind() != BackendKind::Cpu {
-            iteration = iteration.unrolled(map);
-        }
+        let iteration = self.iteration(launch.map, (launch.count, launch.sizes), &layouts);
         let parameters = iteration.parameters(launch.gathered, launch.arguments);
-        let in_buffer = self.exceeds_immediates(&parameters);
-        let (invocations, unroll) = (iteration.invocations(), iteration.unroll);
-        let (map, classes) = (map.clone(), iteration.classes);
-        let key = KernelKey { map, classes, in_buffer, unroll, in_place };
-        let build = |key: &KernelKey| lower::build(key, parameters.len(), self.conversions());
-        let (kernel, is_compiled) = self.kernel(&self.kernels, key, build)?;
+        let key = self.map_key(launch.map, &iteration, parameters.len(), in_place);
+        let (invocations, in_buffer) = (iteration.invocations(), key.in_buffer);
+        let (kernel, is_compiled) = self.map_kernel(key, parameters.len())?;
         let uploaded = self.uploaded(&parameters, in_buffer)?;
         let words = iteration.words;
         Ok((Encoded { kernel, invocations, words, parameters, uploaded }, is_compiled))

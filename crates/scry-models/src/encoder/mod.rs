@@ -125,16 +125,12 @@ impl Encoder {
         dict.finish()?;
         let max_batch = (MAX_TOKENS / config.max_length).clamp(1, MAX_BATCH);
         let g = Graph::new(device)?;
-        let (batch, length) =
-            (g.dim("batch", 1..=max_batch), g.dim("length", 1..=config.max_length));
+        let lengths = LENGTH_STEP.min(config.max_length)..=config.max_length;
+        let (batch, length) = (g.dim("batch", 1..=max_batch), g.dim("length", lengths));
         let tokens = g.input_with_dtype("tokens", (batch, &length), DType::U32)?;
         let positions = g.input_with_dtype("positions", (length, config.hidden), options.dtype)?;
         let plan = g.compile(&[bert.encode(&tokens, &positions)?])?;
-        let encoder = Self { tokenizer, config, plan, positions: bert.positions, max_batch };
-        // A batch of one text has other strides, and a few kernels of its own: compiled now, so
-        // that later batches of any size compile none.
-        now(encoder.batch(&[&[0]], Waiting::Blocking))?;
-        Ok(encoder)
+        Ok(Self { tokenizer, config, plan, positions: bert.positions, max_batch })
     }
 
     /// Returns the embedding of each text: [`dimensions`](Self::dimensions) elements of `f32`.

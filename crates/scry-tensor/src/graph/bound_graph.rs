@@ -145,7 +145,12 @@ impl Reachable {
 
     /// Returns the largest sizes of all named dimensions.
     pub(crate) fn largest_sizes(&self) -> Sizes {
-        let mut sizes = Sizes::new();
+        self.ranges().into_iter().map(|(name, [_, max])| (name, max)).collect()
+    }
+
+    /// Returns the smallest and the largest size of each named dimension.
+    pub(crate) fn ranges(&self) -> Vec<(String, [usize; 2])> {
+        let mut ranges: Vec<(String, [usize; 2])> = Vec::new();
         let inputs = self.inputs.iter().flat_map(|input| &input.sizes);
         let others = self.nodes.iter().flat_map(|node| match &node.content {
             Content::Const(dims, ..) => vec![dims],
@@ -154,12 +159,12 @@ impl Reachable {
         });
         for Dim(size) in inputs.chain(others.flatten()) {
             if let Size::Named(dim) = size
-                && !sizes.iter().any(|(name, _)| *name == dim.name)
+                && !ranges.iter().any(|(name, _)| *name == dim.name)
             {
-                sizes.push((dim.name.clone(), dim.max));
+                ranges.push((dim.name.clone(), [dim.min, dim.max]));
             }
         }
-        sizes
+        ranges
     }
 
     /// Checks that inputs choose the sizes of all named dimensions.

@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     fusion: Fusion,
     /// The most recently used last.
     specialised: Mutex<Vec<(Sizes, Slot)>>,
-    compiles: AtomicU64,
+    pub(super) compiles: AtomicU64,
 }
 
 impl Graph {
@@ -172,6 +172,9 @@ impl Plan {
     pub(crate) async fn ready(self, waiting: Waiting) -> Result<Self> {
         let sizes = self.shared.graph.largest_sizes();
         self.specialised_by(self.shared.call, sizes, waiting).await?;
+        let (plan, call) = (self.share(), self.shared.call);
+        let compile = move || plan.shared.compile_for_all_sizes().map_err(|error| call.gpu(error));
+        waiting.compile(call, self.device(), compile).await?;
         Ok(self)
     }
 
@@ -487,14 +490,26 @@ impl Shared {
         self.plan(grouped)
     }
 
-    /// Runs the passes up to the groups of nodes.
+    /// Runs the passes up to the groups of nodes, and prints what they do.
     pub(super) fn group(&self, sizes: &Sizes) -> Result<(BoundGraph, Grouped)> {
-        let limits = self.limits();
         let bound = self.graph.bind(sizes)?;
         debug::print(Stage::Graph, || debug::graph(&bound));
         let (simple, applied) = simplify::simplify(&bound);
         debug::print(Stage::Simplify, || debug::simplified(&simple, &applied));
-        let mut grouped = group::group(&simple, &self.params(), limits)?;
+        let grouped = self.fuse(&simple)?;
+        debug::print(Stage::Group, || debug::grouped(&grouped));
+        Ok((simple, grouped))
+    }
+
+    /// Returns the kernels for sizes.
+    pub(super) fn kernels(&self, sizes: &Sizes) -> Result<Grouped> {
+        self.fuse(&simplify::simplify(&self.graph.bind(sizes)?).0)
+    }
+
+    /// Returns the kernels of a simplified graph.
+    fn fuse(&self, graph: &BoundGraph) -> Result<Grouped> {
+        let limits = self.limits();
+        let mut grouped = group::group(graph, &self.params(), limits)?;
         // Without inputs all results are constants, and the plan likely runs once.
         if !self.graph.inputs.is_empty() || !self.states.is_empty() {
             grouped.fold_constants();
@@ -505,8 +520,7 @@ impl Shared {
             prologues::fuse(&mut grouped, limits);
             maps::fuse(&mut grouped, limits);
         }
-        debug::print(Stage::Group, || debug::grouped(&grouped));
-        Ok((simple, grouped))
+        Ok(grouped)
     }
 
     /// Returns what the device allows.

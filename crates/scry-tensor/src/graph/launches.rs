@@ -97,7 +97,18 @@ pub(super) fn prepare_maps<'b>(
     kernel: &Kernel,
     buffer: &impl Fn(BufferId) -> Option<&'b UntypedBuffer>,
 ) -> scry_gpu::Result<(Prepared, Option<String>)> {
+    let (launches, operands) = part_launches(parts);
     let results = kernel.results();
+    let results: Vec<_> = results.into_iter().filter_map(buffer).collect();
+    let operands: Vec<_> =
+        operands.into_iter().filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
+    let (launch, is_compiled) = target.runtime.prepare_maps(&launches, &results, &operands)?;
+    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+    Ok((Prepared::Map(launch), Some("maps".to_owned())))
+}
+
+/// Returns the maps of a kernel of several, and the operands of the kernel.
+pub(super) fn part_launches(parts: &[Part]) -> (Vec<PartLaunch<'_>>, Vec<(BufferId, DType)>) {
     let mut operands: Vec<(BufferId, DType)> = Vec::new();
     let mut position = |of: (BufferId, DType)| {
         let known = operands.iter().position(|it| *it == of);
@@ -130,12 +141,7 @@ pub(super) fn prepare_maps<'b>(
             place,
         });
     }
-    let results: Vec<_> = results.into_iter().filter_map(buffer).collect();
-    let operands: Vec<_> =
-        operands.into_iter().filter_map(|(id, dtype)| Some((buffer(id)?, dtype))).collect();
-    let (launch, is_compiled) = target.runtime.prepare_maps(&launches, &results, &operands)?;
-    target.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
-    Ok((Prepared::Map(launch), Some("maps".to_owned())))
+    (launches, operands)
 }
 
 /// Returns the operands and the results of a row kernel, of which `result` is the first.

@@ -16,6 +16,7 @@
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing` | places results in arenas |
 //! | `specialised`, `launches`, `sharded` | prepares launches, adds them to the batch of a run |
+//! | `size_classes` | compiles the kernels for other sizes of named dimensions |
 //! | `recorded`, `bound_plan` | replays runs; `BoundPlan`: fixed inputs and outputs |
 //! | `call_sites` | warns of graphs that are compiled again and again |
 //! | `compiled` | `Plan`: inputs, sizes, and the order of the passes |
@@ -58,6 +59,7 @@ mod row_fusion;
 mod row_reference;
 mod sharded;
 mod simplify;
+mod size_classes;
 mod specialised;
 mod state;
 mod state_regions;

@@ -36,6 +36,24 @@ pub(crate) struct MemoryPlan {
 
 /// Plans the memory of kernels, in arenas of at most `max_arena` bytes if no result is larger.
 pub(crate) fn plan(grouped: &Grouped, max_arena: u64) -> MemoryPlan {
+    let (blocks, in_place) = blocks(grouped);
+    let packing = packing::pack(&blocks.blocks, max_arena);
+    let slot = |block: &Option<usize>| {
+        let (arena, offset) = packing.places[(*block)?];
+        Some(Slot { arena, offset, bytes: blocks.blocks[(*block)?].bytes })
+    };
+    let slots = blocks.of.iter().map(slot).collect();
+    let peak = packing::peak(&blocks.blocks);
+    MemoryPlan { slots, arenas: packing.arenas, in_place, peak }
+}
+
+/// Returns for each kernel the operand that its result replaces, if it does.
+pub(crate) fn in_place(grouped: &Grouped) -> Vec<Option<u32>> {
+    blocks(grouped).1
+}
+
+/// Returns the blocks of results, and for each kernel the operand that its result replaces.
+fn blocks(grouped: &Grouped) -> (Blocks, Vec<Option<u32>>) {
     let mut blocks = Blocks::new(grouped);
     let last_uses = last_uses(grouped);
     let mut in_place = Vec::with_capacity(grouped.kernels.len());
@@ -53,14 +71,7 @@ pub(crate) fn plan(grouped: &Grouped, max_arena: u64) -> MemoryPlan {
         }
         blocks.keep_apart(kernel);
     }
-    let packing = packing::pack(&blocks.blocks, max_arena);
-    let slot = |block: &Option<usize>| {
-        let (arena, offset) = packing.places[(*block)?];
-        Some(Slot { arena, offset, bytes: blocks.blocks[(*block)?].bytes })
-    };
-    let slots = blocks.of.iter().map(slot).collect();
-    let peak = packing::peak(&blocks.blocks);
-    MemoryPlan { slots, arenas: packing.arenas, in_place, peak }
+    (blocks, in_place)
 }
 
 /// Returns for each buffer the position of the last kernel that reads it; 0 if none does.

@@ -6,3 +6,4 @@ mod portable;
 mod prologues;
 mod recordings;
 mod row_forms;
+mod size_classes;

@@ -1,0 +1,207 @@
+//! Compiles the kernels that a plan needs for other sizes of its named dimensions, together with
+//! the plan, so that no run waits for a compiler.
+//!
+//! Sizes are arguments of kernels, but which kernels a plan has depends on classes of sizes: an
+//! axis of one element has no stride, small maps share a kernel, and large ones compute several
+//! words in an invocation. The classes are not listed anywhere. They are found: the passes run
+//! for sizes on paths between the smallest and the largest ones, and a path is bisected where
+//! its middle needs a kernel that no other size does. Classes are decided by limits of numbers of
+//! elements, which grow along a path, so that few sizes have to be tried.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use super::bound_graph::Sizes;
+use super::compiled::Shared;
+use super::grouped::{BufferId, Grouped, Kernel, RowWork, Work};
+use super::launches::part_launches;
+use super::plan;
+use crate::lower::{Iteration, KernelKey, MapsKey, RowIteration, RowKey};
+use crate::shape::Layout;
+
+/// How often a path is bisected at most: sizes beside each other then differ by little.
+const MAX_DEPTH: u32 = 4;
+
+/// What a kernel of a plan depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Map(KernelKey),
+    Maps(MapsKey),
+    Rows(RowKey),
+}
+
+/// A kernel with the number of its parameters.
+type Needed = (Key, usize);
+
+impl Shared {
+    /// Compiles the kernels for all sizes. Sizes for which the graph has no plan are left out:
+    /// runs with them return the error.
+    pub(super) fn compile_for_all_sizes(&self) -> scry_gpu::Result<()> {
+        let mut search = Search::new(self);
+        for [smallest, largest] in paths(&self.graph.ranges()) {
+            search.compile(&largest)?;
+            search.compile(&smallest)?;
+            search.between(&smallest, &largest, MAX_DEPTH)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the ends of the paths: from the smallest to the largest sizes, where sizes of 1 are a
+/// class of their own.
+fn paths(ranges: &[(String, [usize; 2])]) -> Vec<[Sizes; 2]> {
+    let sizes = |of: &dyn Fn(usize, [usize; 2]) -> usize| -> Sizes {
+        let ranges = ranges.iter().enumerate();
+        ranges.map(|(n, (name, range))| (name.clone(), of(n, *range))).collect()
+    };
+    let is_open = |[min, max]: [usize; 2]| min < max;
+    if !ranges.iter().any(|(_, range)| is_open(*range)) {
+        return Vec::new();
+    }
+    let smallest = |[min, max]: [usize; 2]| min.max(2).min(max);
+    let mut paths = vec![[sizes(&|_, range| smallest(range)), sizes(&|_, [_, max]| max)]];
+    for (single, (_, range)) in ranges.iter().enumerate() {
+        if range[0] == 1 && is_open(*range) {
+            let of = |n: usize, size: usize| if n == single { 1 } else { size };
+            let ends =
+                [sizes(&|n, range| of(n, smallest(range))), sizes(&|n, [_, max]| of(n, max))];
+            paths.push(ends);
+        }
+    }
+    paths
+}
+
+/// Returns the sizes in the middle of others, by their ratio; `None` if there are none.
+fn middle(a: &Sizes, b: &Sizes) -> Option<Sizes> {
+    let of = |a: usize, b: usize| ((a as f64 * b as f64).sqrt() as usize).clamp(a, b);
+    let pairs = a.iter().zip(b);
+    let middle: Sizes = pairs.map(|((name, a), (_, b))| (name.clone(), of(*a, *b))).collect();
+    (middle != *a && middle != *b).then_some(middle)
+}
+
+/// The kernels of sizes that were tried.
+pub(super) struct Search<'s> {
+    plan: &'s Shared,
+    known: HashSet<Key>,
+}
+
+impl<'s> Search<'s> {
+    pub(super) fn new(plan: &'s Shared) -> Self {
+        Self { plan, known: HashSet::new() }
+    }
+
+    /// Compiles the kernels of sizes between others, as long as there are new ones.
+    fn between(&mut self, a: &Sizes, b: &Sizes, depth: u32) -> scry_gpu::Result<()> {
+        let Some(middle) = middle(a, b).filter(|_| depth > 0) else { return Ok(()) };
+        if self.compile(&middle)? {
+            self.between(a, &middle, depth - 1)?;
+            self.between(&middle, b, depth - 1)?;
+        }
+        Ok(())
+    }
+
+    /// Compiles the kernels for sizes. Returns whether one is not that of other sizes.
+    pub(super) fn compile(&mut self, sizes: &Sizes) -> scry_gpu::Result<bool> {
+        let Ok(grouped) = self.plan.kernels(sizes) else { return Ok(false) };
+        let in_place = plan::in_place(&grouped);
+        let mut is_new = false;
+        for (kernel, in_place) in grouped.kernels.iter().zip(in_place) {
+            for (key, parameters) in self.needed(&grouped, kernel, in_place) {
+                if !self.known.insert(key.clone()) {
+                    continue;
+                }
+                is_new = true;
+                let runtime = &self.plan.runtime;
+                let (_, is_compiled) = match key {
+                    Key::Map(key) => runtime.map_kernel(key, parameters)?,
+                    Key::Maps(key) => runtime.maps_kernel(key, parameters)?,
+                    Key::Rows(key) => runtime.row_kernel(key, parameters)?,
+                };
+                self.plan.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+            }
+        }
+        Ok(is_new)
+    }
+
+    /// Returns what is compiled for a kernel: nothing if it is not made of maps, is empty, or is
+    /// split into several launches.
+    fn needed(&self, grouped: &Grouped, kernel: &Kernel, in_place: Option<u32>) -> Vec<Needed> {
+        let runtime = &self.plan.runtime;
+        let bytes = |id: &BufferId| grouped.buffers[id.index()].bytes as u64;
+        let is_whole = |id: &BufferId| bytes(id) <= runtime.max_binding();
+        let results = kernel.results();
+        if results.iter().any(|id| bytes(id) == 0)
+            || !kernel.operands().iter().chain(&results).all(is_whole)
+        {
+            return Vec::new();
+        }
+        match &kernel.work {
+            Work::Map { map, operands, arguments, gathered } => {
+                let layouts: Vec<Layout> = operands.iter().map(|(_, it)| it.clone()).collect();
+                // Shapes of results were checked to have at most `u32::MAX` elements.
+                let count = kernel.shape.count().unwrap_or(0) as u32;
+                let iteration = runtime.iteration(map, (count, &kernel.shape), &layouts);
+                // The kernel of large results, and that of smaller ones.
+                let smaller = Iteration::new(map, count, &kernel.shape, &layouts);
+                let key = |iteration: &Iteration| {
+                    let parameters = iteration.parameters(*gathered, arguments).len();
+                    let key = runtime.map_key(map, iteration, parameters, in_place);
+                    (Key::Map(key), parameters)
+                };
+                [iteration, smaller].iter().map(key).collect()
+            }
+            Work::Maps(parts) => {
+                let (launches, operands) = part_launches(parts);
+                let dtypes = operands.into_iter().map(|(_, dtype)| dtype).collect();
+                let (key, parameters, _) = runtime.maps_key(&launches, results.len(), dtypes);
+                vec![(Key::Maps(key), parameters.len())]
+            }
+            Work::Rows(work) => {
+                let RowWork { program, walks, arguments, rows, columns, .. } = &**work;
+                let (rows, columns) = (*rows, *columns);
+                let iteration = RowIteration { rows, columns, walks, arguments };
+                let parameters = iteration.parameters(program.width).len();
+                vec![(Key::Rows(runtime.row_key(program, parameters)), parameters)]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(name: &str, min: usize, max: usize) -> (String, [usize; 2]) {
+        (name.to_owned(), [min, max])
+    }
+
+    fn numbers(sizes: &Sizes) -> Vec<usize> {
+        sizes.iter().map(|(_, size)| *size).collect()
+    }
+
+    #[test]
+    fn paths_have_axes_of_one_element() {
+        let paths = paths(&[range("a", 1, 64), range("b", 8, 256), range("c", 3, 3)]);
+        let found = paths.iter().map(|ends| ends.each_ref().map(numbers)).collect::<Vec<_>>();
+        assert_eq!(found, [[vec![2, 8, 3], vec![64, 256, 3]], [vec![1, 8, 3], vec![1, 256, 3]]]);
+    }
+
+    #[test]
+    fn fixed_sizes_need_no_search() {
+        assert_eq!(paths(&[]), Vec::<[Sizes; 2]>::new());
+        assert_eq!(paths(&[range("a", 7, 7)]), Vec::<[Sizes; 2]>::new());
+    }
+
+    #[test]
+    fn middle_is_between() {
+        let sizes = |sizes: [usize; 2]| -> Sizes {
+            sizes.iter().map(|size| (String::new(), *size)).collect()
+        };
+        let of = |a, b| middle(&sizes(a), &sizes(b)).map(|it| numbers(&it));
+        assert_eq!(of([1, 4], [1, 64]), Some(vec![1, 16]));
+        assert_eq!(of([2, 8], [64, 256]), Some(vec![11, 45]));
+        assert_eq!(of([2, 8], [3, 8]), None);
+        assert_eq!(of([1, 1], [usize::MAX, 1]).unwrap()[1], 1);
+    }
+}

@@ -1,0 +1,97 @@
+//! How many kernels the sizes of named dimensions need.
+
+use std::ops::RangeInclusive;
+
+use scry_gpu::{BackendKind, testing};
+
+use super::super::size_classes::Search;
+use crate::{Attention, DType, Device, Draw, Graph, Plan, Result, Tensor};
+
+const HIDDEN: usize = 384;
+const HEADS: usize = 12;
+
+/// Returns a null device with the properties of an H200, so that plans are those for CUDA.
+fn null_h200() -> Device {
+    let mut info = testing::null_info();
+    info.backend = BackendKind::Cuda;
+    info.compute_capability = Some([9, 0]);
+    info.multiprocessors = Some(132);
+    info.limits.max_workgroup_memory = 227 << 10;
+    info.limits.max_immediates = 4096;
+    testing::observed(info).0
+}
+
+/// Returns a null device, for which plans are those for Vulkan.
+fn null_vulkan() -> Device {
+    let mut info = testing::null_info();
+    info.backend = BackendKind::Vulkan;
+    testing::observed(info).0
+}
+
+/// Returns the tensor after a norm.
+fn norm(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    let weight = Tensor::zeros([HIDDEN], dtype, x.device())?.contiguous()?;
+    x.layer_norm(Some(&weight), Some(&weight), 1e-12)
+}
+
+/// Returns the plan of an encoder of the BERT family.
+fn encoder(gpu: &Device, dtype: DType, sizes: [RangeInclusive<usize>; 2]) -> Result<Plan> {
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, dtype, gpu)?.contiguous();
+    let linear = |x: &Tensor, to: usize| {
+        let from = x.shape()[x.shape().len() - 1];
+        x.linear(&zeros(&[to, from])?, Some(&zeros(&[to])?))
+    };
+    let g = Graph::new(gpu)?;
+    let [batch, length] = sizes;
+    let (batch, length) = (g.dim("batch", batch), g.dim("length", length));
+    let tokens = g.input_with_dtype("tokens", (batch, &length), DType::U32)?;
+    let positions = g.input_with_dtype("positions", (length, HIDDEN), dtype)?;
+    let is_token = tokens.lt(1000i64)?;
+    let bias = is_token.where_(0.0, f64::from(f32::NEG_INFINITY))?.cast(dtype)?;
+    let bias = bias.unsqueeze(1)?.unsqueeze(1)?;
+    let mut x = norm(&zeros(&[1000, HIDDEN])?.embedding(&tokens)?.add(&positions)?, dtype)?;
+    for _ in 0..2 {
+        let weight = zeros(&[3, HEADS, HIDDEN / HEADS, HIDDEN])?;
+        let all = x.einsum("blh,sndh->blsnd", &weight)?;
+        let all = all.add(&zeros(&[3, HEADS, HIDDEN / HEADS])?)?;
+        let part = |n: i64| all.i((.., .., n))?.transpose(1, 2);
+        let masked = Attention { bias: Some(&bias), ..Attention::default() };
+        let seen = part(0)?.attention(&part(1)?, &part(2)?, &masked)?;
+        let weight = zeros(&[HIDDEN, HEADS, HIDDEN / HEADS])?;
+        let seen = seen.einsum("bnld,hnd->blh", &weight)?;
+        x = norm(&x.add(&seen.add(&zeros(&[HIDDEN])?)?)?, dtype)?;
+        let down = linear(&linear(&x, 4 * HIDDEN)?.gelu()?, HIDDEN)?;
+        x = norm(&x.add(&down)?, dtype)?;
+    }
+    let weights = is_token.cast(dtype)?.unsqueeze(1)?;
+    let pooled = weights.matmul(&x)?.cast(DType::F32)?.squeeze(1)?;
+    let length = pooled.square()?.sum_keepdim(1)?.sqrt()?;
+    g.compile(&[pooled.div(&length.maximum(1e-12)?)?])
+}
+
+/// Returns sizes of the encoder.
+fn sizes(batch: usize, length: usize) -> Vec<(String, usize)> {
+    vec![("batch".to_owned(), batch), ("length".to_owned(), length)]
+}
+
+/// Sizes are arguments of kernels: their classes are few, and all of them are compiled with the
+/// plan.
+#[test]
+fn no_size_compiles_a_kernel() {
+    let cpu = || testing::open_with_limits("cpu", |_| ()).unwrap();
+    let devices: [&dyn Fn() -> Device; 3] = [&null_h200, &null_vulkan, &cpu];
+    for (open, dtype) in devices.into_iter().zip([DType::F16, DType::F16, DType::F32]) {
+        let single = encoder(&open(), dtype, [64..=64, 128..=128]).unwrap().compiled_kernels();
+        let plan = encoder(&open(), dtype, [1..=64, 8..=256]).unwrap();
+        let all = plan.compiled_kernels();
+        let mut random = Draw(3);
+        for n in 0..200 {
+            let batch = if n % 8 == 0 { 1 } else { random.from_to(1, 64) };
+            let sizes = sizes(batch, random.from_to(1, 32) * 8);
+            Search::new(plan.shared()).compile(&sizes).unwrap();
+            let name = plan.device().name();
+            assert_eq!(plan.compiled_kernels(), all, "{name}, {sizes:?}");
+        }
+        assert!(all <= 2 * single, "{single} kernels for one size, {all} for all");
+    }
+}
