@@ -80,11 +80,15 @@ pub(in crate::kernels::gemm) struct Problem {
 impl Problem {
     /// Returns the choice with the fewest modelled cycles.
     pub(in crate::kernels::gemm) fn choose(&self) -> Choice {
+        // Few numbers of slices pay off: checked first, since there are thousands of choices.
+        let slices: Vec<u32> = SPLITS.into_iter().filter(|it| self.pays_off(*it)).collect();
+        let slices = slices.as_slice();
         let candidates = [false, true].into_iter().flat_map(|transposed| {
-            let choices = Self::candidate_tiles()
-                .flat_map(move |tile| SPLITS.map(|splits| Choice { tile, splits, transposed }));
-            choices
-                .filter(|choice| self.unsupported_reason(choice).is_none() && self.pays_off(choice))
+            let choices = Self::candidate_tiles().flat_map(move |tile| {
+                let splits = slices.iter().filter(move |it| it.is_multiple_of(tile.split_k));
+                splits.map(move |it| Choice { tile, splits: it / tile.split_k, transposed })
+            });
+            choices.filter(|choice| self.unsupported_reason(choice).is_none())
         });
         candidates
             .min_by_key(|choice| self.cycles(choice))
@@ -118,11 +122,10 @@ impl Problem {
         (stages.div_ceil(stages_per_split) == splits).then_some(stages_per_split)
     }
 
-    /// Whether the slices of K are long enough to pay for a reduction.
-    fn pays_off(&self, choice: &Choice) -> bool {
-        let splits = choice.splits * choice.tile.split_k;
-        self.stages_per_split(splits)
-            .is_some_and(|stages_per_split| splits == 1 || stages_per_split >= 4)
+    /// Whether this many slices of K are long enough to pay for a reduction.
+    fn pays_off(&self, slices: u32) -> bool {
+        self.stages_per_split(slices)
+            .is_some_and(|stages_per_split| slices == 1 || stages_per_split >= 4)
     }
 
     /// Returns why no kernel supports the choice, as the end of "a tile …"; `None` if one does.
