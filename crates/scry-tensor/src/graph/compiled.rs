@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scry_gpu::{BackendKind, Batch, Device, Features, UntypedBuffer};
 
+use super::arenas::Arenas;
 use super::bound_graph::{BoundGraph, Reachable, Sizes, check_outputs};
 use super::debug::{self, Stage};
 use super::epilogues;
@@ -17,7 +18,7 @@ use super::plan;
 use super::prologues;
 use super::row_fusion;
 use super::simplify;
-use super::specialised::{Observer, Specialised};
+use super::specialised::{Kept, Observer, Specialised};
 use super::state::states;
 use super::{Fusion, Graph};
 use crate::error::{Call, ErrorKind, Result};
@@ -28,15 +29,15 @@ use crate::stored::{Stored, check_device, map_shards};
 use crate::tensor::Tensor;
 use crate::waiting::{Waiting, now};
 
-/// The sizes of named dimensions for which a plan keeps its memory and launches.
+/// The sizes of named dimensions for which a plan keeps its launches.
 const KEPT_SIZES: usize = 4;
 
 /// A compiled graph.
 ///
 /// Operations are fused into few kernels, their results share a few arenas, and a run is one
 /// submission. Sizes of named dimensions are arguments of kernels: a run with other sizes plans
-/// memory again, but rarely compiles a kernel. The plan keeps the memory of the last 4 combinations
-/// of sizes.
+/// memory again, but rarely compiles a kernel. All sizes share the memory of the largest ones; the
+/// plan keeps the launches of the last 4 combinations of sizes.
 ///
 /// Outputs are new tensors, independent of the plan; only an output that is an input, or a view of
 /// one, shares its memory. Runs may overlap on the host, from any
@@ -58,6 +59,7 @@ pub(crate) struct Shared {
     fusion: Fusion,
     /// The most recently used last.
     specialised: Mutex<Vec<(Sizes, Slot)>>,
+    arenas: Arenas,
     pub(super) compiles: AtomicU64,
 }
 
@@ -133,9 +135,10 @@ impl Plan {
         fusion: Fusion,
         states: Vec<UntypedBuffer>,
     ) -> Self {
-        let (specialised, compiles) = (Mutex::default(), AtomicU64::new(0));
-        let runtime = runtime.clone();
-        let shared = Shared { runtime, graph, states, call, fusion, specialised, compiles };
+        let (specialised, arenas) = (Mutex::default(), Arenas::default());
+        let (runtime, compiles) = (runtime.clone(), AtomicU64::new(0));
+        let shared =
+            Shared { runtime, graph, states, call, fusion, specialised, arenas, compiles };
         Self { shared: Arc::new(shared) }
     }
 
@@ -486,8 +489,7 @@ impl Shared {
 
     /// Compiles the graph for sizes.
     pub(super) fn specialise(&self, sizes: &Sizes) -> Result<Specialised> {
-        let grouped = self.group(sizes)?;
-        self.plan(grouped)
+        self.plan_in(&self.arenas, self.group(sizes)?)
     }
 
     /// Runs the passes up to the groups of nodes, and prints what they do.
@@ -539,14 +541,23 @@ impl Shared {
         }
     }
 
-    /// Plans memory and prepares launches.
-    pub(super) fn plan(&self, (graph, grouped): (BoundGraph, Grouped)) -> Result<Specialised> {
-        let params = self.params();
+    /// Plans memory and prepares launches, in arenas that are kept.
+    fn plan_in(
+        &self,
+        arenas: &Arenas,
+        (graph, grouped): (BoundGraph, Grouped),
+    ) -> Result<Specialised> {
         let max_arena = self.runtime.device().info().limits.max_buffer_size;
         let memory = plan::plan(&grouped, max_arena);
         debug::print(Stage::Plan, || debug::memory(&grouped, &memory));
-        let states = &self.states;
-        Specialised::new(self.target(), self.call, graph, grouped, memory, &params, states)
+        let kept = Kept { params: &self.params(), states: &self.states, arenas };
+        Specialised::new(self.target(), self.call, graph, grouped, memory, kept)
+    }
+
+    /// Plans memory and prepares launches, as for sizes.
+    #[cfg(test)]
+    pub(super) fn plan(&self, grouped: (BoundGraph, Grouped)) -> Result<Specialised> {
+        self.plan_in(&Arenas::default(), grouped)
     }
 
     fn params(&self) -> Vec<&Stored> {

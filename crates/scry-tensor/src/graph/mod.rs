@@ -14,7 +14,7 @@
 //! | `maps` | merges small maps, and writes of states, into one kernel |
 //! | `fusion` | `Fusion`: how far operations are fused |
 //! | `materialise`, `reason` | which values are stored, and why |
-//! | `plan`, `packing` | places results in arenas |
+//! | `plan`, `packing`, `arenas` | places results in arenas, which all sizes share |
 //! | `specialised`, `launches`, `sharded` | prepares launches, adds them to the batch of a run |
 //! | `size_classes` | compiles the kernels for other sizes of named dimensions |
 //! | `recorded`, `bound_plan` | replays runs; `BoundPlan`: fixed inputs and outputs |
@@ -27,6 +27,7 @@
 //! | `reference`, `row_reference` | computes the recorded operations, one by one |
 //! | `explain`, `debug` | reports of a plan, and of each pass (`SCRY_DEBUG`) |
 
+mod arenas;
 mod bound_graph;
 mod bound_plan;
 pub(crate) mod call_sites;

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use scry_gpu::{Batch, Device, Recording, UntypedBuffer};
 
+use super::arenas::Arenas;
 use super::bound_graph::{BoundGraph, BoundNode};
 use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
 use super::launches::{
@@ -41,6 +42,14 @@ pub(crate) struct Specialised {
     pub(crate) variants: Vec<Option<String>>,
     /// The number of launches that each kernel is split into.
     pub(crate) shards: Vec<usize>,
+}
+
+/// The memory that a plan keeps for all sizes.
+#[derive(Clone, Copy)]
+pub(super) struct Kept<'k> {
+    pub(super) params: &'k [&'k Stored],
+    pub(super) states: &'k [UntypedBuffer],
+    pub(super) arenas: &'k Arenas,
 }
 
 /// Called with the batch, the position of a kernel and each of its results, after it was added.
@@ -80,24 +89,22 @@ impl BoundRun {
 
 impl Specialised {
     /// Allocates the memory and prepares the launches.
-    pub(crate) fn new(
+    pub(super) fn new(
         target: Target<'_>,
         call: Call,
         graph: BoundGraph,
         grouped: Grouped,
         memory: MemoryPlan,
-        params: &[&Stored],
-        states: &[UntypedBuffer],
+        kept: Kept<'_>,
     ) -> Result<Self> {
         let runtime = target.runtime;
         check_sizes(runtime.device(), &graph, &grouped)?;
-        let allocate = |bytes: &u64| runtime.allocate(*bytes as usize);
-        let arenas: scry_gpu::Result<Vec<_>> = memory.arenas.iter().map(allocate).collect();
+        let arenas = kept.arenas.take(&memory.arenas, |bytes| runtime.allocate(bytes));
         let arenas = arenas.map_err(|error| out_of_memory(call, error, &grouped, &memory))?;
         let buffer = |(n, info): (usize, &BufferInfo)| match info.origin {
             Origin::Input(_) | Origin::Output => Ok(None),
-            Origin::Param(param) => Ok(Some(params[param].buffer.clone())),
-            Origin::State(state) => Ok(Some(states[state].clone())),
+            Origin::Param(param) => Ok(Some(kept.params[param].buffer.clone())),
+            Origin::State(state) => Ok(Some(kept.states[state].clone())),
             Origin::Constant => runtime.allocate(info.bytes).map(Some),
             Origin::Result => match memory.slots[n] {
                 Some(slot) => {
