@@ -130,9 +130,11 @@ impl Kernels {
         self.shared.spec
     }
 
-    /// Returns the variant that tuning found for an operation.
-    pub(crate) fn tuned(&self, key: &str) -> Option<&'static str> {
-        lock(&self.shared.tuned).get(key).copied()
+    /// Returns the variant that tuning found for an operation with a key.
+    pub(crate) fn tuned(&self, key: impl FnOnce() -> String) -> Option<&'static str> {
+        let tuned = lock(&self.shared.tuned);
+        // Keys are texts: to write one takes as long as to choose a variant.
+        if tuned.is_empty() { None } else { tuned.get(&key()).copied() }
     }
 
     /// Keeps the variant that tuning found.

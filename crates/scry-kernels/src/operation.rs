@@ -219,7 +219,7 @@ fn best(
     let find = |is_best: &dyn Fn(&Candidate) -> bool, reason| {
         usable.clone().find(|(_, it)| is_best(it)).map(|(position, _)| (position, reason))
     };
-    let tuned = kernels.tuned(&operation.key());
+    let tuned = kernels.tuned(|| operation.key());
     find(&|it| tuned == Some(it.info.name), "it was the fastest when tuned")
         .or_else(|| find(&|it| it.suits, "it is the first one that suits the sizes and the device"))
         .or_else(|| find(&|_| true, "it is the first one that the device supports"))

@@ -13,6 +13,12 @@ use scry_gpu::{Result, UntypedBuffer};
 pub(super) struct Arenas(Mutex<Vec<UntypedBuffer>>);
 
 impl Arenas {
+    /// Returns the bytes of the arenas that are kept, the largest first.
+    pub(super) fn sizes(&self) -> Vec<u64> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().map(UntypedBuffer::byte_size).collect()
+    }
+
     /// Returns arenas of these bytes, each in memory of its own: kept ones, or new ones if these
     /// are too small.
     pub(super) fn take(

@@ -137,8 +137,7 @@ impl Plan {
     ) -> Self {
         let (specialised, arenas) = (Mutex::default(), Arenas::default());
         let (runtime, compiles) = (runtime.clone(), AtomicU64::new(0));
-        let shared =
-            Shared { runtime, graph, states, call, fusion, specialised, arenas, compiles };
+        let shared = Shared { runtime, graph, states, call, fusion, specialised, arenas, compiles };
         Self { shared: Arc::new(shared) }
     }
 
@@ -548,7 +547,7 @@ impl Shared {
         (graph, grouped): (BoundGraph, Grouped),
     ) -> Result<Specialised> {
         let max_arena = self.runtime.device().info().limits.max_buffer_size;
-        let memory = plan::plan(&grouped, max_arena);
+        let memory = plan::plan(&grouped, max_arena, &arenas.sizes());
         debug::print(Stage::Plan, || debug::memory(&grouped, &memory));
         let kept = Kept { params: &self.params(), states: &self.states, arenas };
         Specialised::new(self.target(), self.call, graph, grouped, memory, kept)

@@ -8,6 +8,8 @@
 //! functions by approximate instructions. Their results differ from those of separate kernels
 //! within the bounds of [`Fusion::Full`].
 
+use std::collections::HashMap;
+
 use scry_gpu::kir::{BinaryOp, Type};
 use scry_kernels::{Activation, Kernels};
 
@@ -34,9 +36,10 @@ pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits, library: &Kernels) {
         return;
     }
     let mut fused = vec![false; grouped.kernels.len()];
+    let mut variants = Variants { library, known: HashMap::new() };
     for position in 0..grouped.kernels.len() {
         let Some(product) = product_before(grouped, position, &fused) else { continue };
-        match epilogue(grouped, product, position, (limits, library)) {
+        match epilogue(grouped, product, position, (limits, &mut variants)) {
             Ok(kernel) => {
                 grouped.kernels[position] = kernel;
                 fused[product] = true;
@@ -46,6 +49,20 @@ pub(crate) fn fuse(grouped: &mut Grouped, limits: Limits, library: &Kernels) {
     }
     let mut fused = fused.into_iter();
     grouped.kernels.retain(|_| !fused.next().unwrap_or(false));
+}
+
+/// Whether products with epilogues have the variants of those without: layers of a model have equal
+/// ones, and to choose a variant takes longer than all else of this pass.
+struct Variants<'l> {
+    library: &'l Kernels,
+    known: HashMap<(FusedProduct, [Layout; 2], DType), bool>,
+}
+
+impl Variants<'_> {
+    fn are_kept(&mut self, product: FusedProduct, [a, b]: [&Layout; 2], dtype: DType) -> bool {
+        let known = self.known.entry((product, [a.clone(), b.clone()], dtype));
+        *known.or_insert_with(|| product.keeps_variant(self.library, [a, b], dtype))
+    }
 }
 
 /// Returns the product whose result only a map reads.
@@ -75,7 +92,7 @@ fn epilogue(
     grouped: &Grouped,
     product: usize,
     position: usize,
-    (limits, library): (Limits, &Kernels),
+    (limits, variants): (Limits, &mut Variants<'_>),
 ) -> Result<Kernel, &'static str> {
     let (first, last) = (&grouped.kernels[product], &grouped.kernels[position]);
     let (
@@ -142,7 +159,7 @@ fn epilogue(
         check_residual(*residual, &read, bias.as_ref().map(|(bias, _)| *bias))?;
     }
     (new.has_bias, new.has_residual) = (bias.is_some(), residual.is_some());
-    if !new.keeps_variant(library, [&factors[0].1, &factors[1].1], dtype) {
+    if !variants.are_kept(new, [&factors[0].1, &factors[1].1], dtype) {
         return Err("the kernel library has a faster variant for the product alone");
     }
     let mut operands = factors.clone();

@@ -2,7 +2,8 @@
 //!
 //! Blocks are placed one after the other, each where its arena grows least, then in the smallest
 //! gap. The order decides how well they fit, so several are tried, and then the best one is
-//! improved: a block that made an arena grow is placed earlier. All is deterministic.
+//! improved: a block that made an arena grow is placed earlier. All is deterministic. Arenas that
+//! exist already cost nothing: blocks that fit into them are not packed better.
 
 /// A block, for the kernels from the first to the last one that use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +44,9 @@ pub(super) fn peak(blocks: &[Block]) -> u64 {
     blocks.iter().map(|block| used_at(block.first)).max().unwrap_or(0)
 }
 
-/// Packs blocks, in arenas of at most `max_arena` bytes if no block is larger.
-pub(super) fn pack(blocks: &[Block], max_arena: u64) -> Packing {
+/// Packs blocks, in arenas of at most `max_arena` bytes if no block is larger. There are arenas of
+/// `kept` bytes, the largest first.
+pub(super) fn pack(blocks: &[Block], max_arena: u64, kept: &[u64]) -> Packing {
     let bound = peak(blocks);
     let by_time: Vec<usize> = (0..blocks.len()).collect();
     let sorted = |key: fn(&Block) -> u64| {
@@ -61,6 +63,9 @@ pub(super) fn pack(blocks: &[Block], max_arena: u64) -> Packing {
     let mut best: Option<(Packing, Vec<usize>)> = None;
     for order in orders {
         let packing = place_all(blocks, &order, max_arena);
+        if packing.fits(kept) {
+            return packing;
+        }
         if best.as_ref().is_none_or(|(known, _)| packing.bytes() < known.bytes()) {
             best = Some((packing, order));
         }
@@ -69,7 +74,7 @@ pub(super) fn pack(blocks: &[Block], max_arena: u64) -> Packing {
         }
     }
     let Some((packing, order)) = best else { return Packing::default() };
-    improve(blocks, (packing, order), bound, max_arena)
+    improve(blocks, (packing, order), (bound, kept), max_arena)
 }
 
 /// Changes the order of blocks while that helps, for a number of attempts that large plans can
@@ -77,7 +82,7 @@ pub(super) fn pack(blocks: &[Block], max_arena: u64) -> Packing {
 fn improve(
     blocks: &[Block],
     (mut best, mut order): (Packing, Vec<usize>),
-    bound: u64,
+    (bound, kept): (u64, &[u64]),
     max_arena: u64,
 ) -> Packing {
     let attempts = (400_000 / (blocks.len() * blocks.len()).max(1)).min(400);
@@ -87,7 +92,7 @@ fn improve(
         (state >> 8) as usize % n.max(1)
     };
     for _ in 0..attempts {
-        if best.bytes() == bound || best.grown.is_empty() {
+        if best.bytes() == bound || best.grown.is_empty() || best.fits(kept) {
             break;
         }
         let mut changed = order.clone();
@@ -144,6 +149,13 @@ impl Packing {
     /// Returns the bytes of all arenas.
     pub(super) fn bytes(&self) -> u64 {
         self.arenas.iter().sum()
+    }
+
+    /// Returns whether there is an arena, of those that are kept, for each.
+    fn fits(&self, kept: &[u64]) -> bool {
+        let mut arenas = self.arenas.clone();
+        arenas.sort_unstable_by(|a, b| b.cmp(a));
+        arenas.len() <= kept.len() && arenas.iter().zip(kept).all(|(arena, kept)| arena <= kept)
     }
 
     /// Returns the offset and the size of the smallest gap of an arena that holds a block for its

@@ -35,9 +35,10 @@ pub(crate) struct MemoryPlan {
 }
 
 /// Plans the memory of kernels, in arenas of at most `max_arena` bytes if no result is larger.
-pub(crate) fn plan(grouped: &Grouped, max_arena: u64) -> MemoryPlan {
+/// There are arenas of `kept` bytes, the largest first.
+pub(crate) fn plan(grouped: &Grouped, max_arena: u64, kept: &[u64]) -> MemoryPlan {
     let (blocks, in_place) = blocks(grouped);
-    let packing = packing::pack(&blocks.blocks, max_arena);
+    let packing = packing::pack(&blocks.blocks, max_arena, kept);
     let slot = |block: &Option<usize>| {
         let (arena, offset) = packing.places[(*block)?];
         Some(Slot { arena, offset, bytes: blocks.blocks[(*block)?].bytes })
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn chain_replaces_in_place() {
         let grouped = kernels(&[100; 5], &[&[0], &[1], &[2], &[3], &[4]]);
-        let plan = plan(&grouped, u64::MAX);
+        let plan = plan(&grouped, u64::MAX, &[]);
         check(&grouped, &plan);
         assert_eq!((plan.arenas.as_slice(), plan.peak), (&[512][..], 512));
         assert_eq!(plan.in_place, [None, Some(0), Some(0), Some(0), Some(0)]);
@@ -268,7 +269,7 @@ mod tests {
                 .collect();
             let reads: Vec<&[u32]> = reads.iter().map(Vec::as_slice).collect();
             let grouped = kernels(&counts, &reads);
-            let plan = plan(&grouped, u64::MAX);
+            let plan = plan(&grouped, u64::MAX, &[]);
             check(&grouped, &plan);
             assert_eq!(plan.peak, largest_live_set(&grouped, &plan));
             let total: u64 = plan.arenas.iter().sum();
