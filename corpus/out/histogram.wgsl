@@ -19,7 +19,6 @@ fn histogram(
         let x13 = bitcast<i32>(x10);
         let x14 = atomicMin(&result[257u], x13);
     }
-    storageBarrier();
     workgroupBarrier();
     let x15 = atomicExchange(&workgroup0[local_invocation_id.x], 0u);
     let x16 = x15 > 0u;

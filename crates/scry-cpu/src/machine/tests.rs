@@ -195,6 +195,7 @@ fn empty_kernel() -> scry_ir::kir::Kir {
         values: Vec::new(),
         body: Default::default(),
         labels: 1,
+        storage_barriers: false,
         source: Default::default(),
     }
 }

@@ -136,6 +136,9 @@ pub struct Kir {
     pub body: Block,
     /// Number of labels, including [`Label::KERNEL`]: all labels in use are below it.
     pub labels: u32,
+    /// Whether barriers must order accesses to storage buffers: false if the source is WGSL without
+    /// `storageBarrier`. Targets with one barrier for all memory may ignore it.
+    pub storage_barriers: bool,
     /// Source locations.
     pub source: SourceMap,
 }

@@ -1,7 +1,8 @@
 //! Determines which barriers must order accesses to storage buffers.
 //!
 //! KIR has one barrier for all memory, WGSL one for workgroup memory and one for storage. The
-//! latter is written only where storage may be accessed both before and after it.
+//! latter is written only if the kernel needs it ([`Kir::storage_barriers`]), and where storage may
+//! be accessed both before and after it.
 
 use crate::kir::{AddressSpace, Barrier, Block, Inst, Kir, Stmt, needs_barriers};
 
@@ -19,7 +20,8 @@ impl Barriers {
     pub(super) fn new(kir: &Kir) -> Self {
         let mut order = Order::default();
         order.block(kir, &kir.body, None);
-        let orders_storage = order.barriers.iter().map(|at| order.is_between(*at)).collect();
+        let orders_storage = |at: &Position| kir.storage_barriers && order.is_between(*at);
+        let orders_storage = order.barriers.iter().map(orders_storage).collect();
         Self { orders_storage, next: 0, has_workgroup_memory: !kir.workgroup.is_empty() }
     }
 

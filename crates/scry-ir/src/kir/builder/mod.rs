@@ -90,6 +90,7 @@ impl Builder {
             values: Vec::new(),
             body: Vec::new(),
             labels: Label::KERNEL.0 + 1,
+            storage_barriers: false,
             source: SourceMap::default(),
         };
         Self { kir, open: vec![Vec::new()], at: None }

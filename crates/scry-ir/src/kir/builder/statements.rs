@@ -73,7 +73,7 @@ impl Builder {
         self.push(Stmt::MatrixStore { place, value, at: self.at });
     }
 
-    /// Adds a barrier.
+    /// Adds a barrier. One of the workgroup sets [`Kir::storage_barriers`].
     ///
     /// ```
     /// use scry_ir::kir::{Barrier, Builder, Stmt};
@@ -83,6 +83,7 @@ impl Builder {
     /// assert_eq!(b.finish().body, [Stmt::Barrier(Barrier::Workgroup, None)]);
     /// ```
     pub fn barrier(&mut self, barrier: Barrier) {
+        self.kir.storage_barriers |= barrier == Barrier::Workgroup;
         self.push(Stmt::Barrier(barrier, self.at));
     }
 

@@ -192,6 +192,8 @@ struct Lower<'m> {
     lengths: Vec<Option<(Value, Value)>>,
     /// Number of exits from each scope or loop, by label.
     exits: Vec<u32>,
+    /// Whether there has been a `storageBarrier`.
+    has_storage_barrier: bool,
     /// Number of open blocks.
     block_depth: u32,
     /// Number of calls that are being inlined.
@@ -225,6 +227,7 @@ fn lower(program: &WgslKernel, options: &KirOptions) -> Result<Kir, ShaderError>
     let mut lower = Lower::new(program, options);
     lower.entry_point().map_err(|error| lower.with_location(error))?;
     let mut kir = lower.builder.finish();
+    kir.storage_barriers = lower.has_storage_barrier;
     control::drop_redundant_exits(&mut kir.body, Label::KERNEL);
     termination::mark_finite(&mut kir);
     check_lowered(&kir)?;
@@ -289,6 +292,7 @@ impl<'m> Lower<'m> {
             tables: HashMap::new(),
             lengths: vec![None; interface.bindings.len()],
             exits: Vec::new(),
+            has_storage_barrier: false,
             block_depth: 0,
             call_depth: 0,
             work: 0,

@@ -75,6 +75,7 @@ impl<'m> Lower<'m> {
             }
             Statement::ControlBarrier(kind) => {
                 let subgroup = kind == naga::Barrier::SUB_GROUP;
+                self.has_storage_barrier |= kind.contains(naga::Barrier::STORAGE);
                 self.builder.barrier(if subgroup { Barrier::Subgroup } else { Barrier::Workgroup });
                 Ok(())
             }

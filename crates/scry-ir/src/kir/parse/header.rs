@@ -31,14 +31,15 @@ pub(super) fn kernel(line: &str) -> ParseResult<Kir> {
         values: Vec::new(),
         body: Vec::new(),
         labels: Label::KERNEL.0 + 1,
+        storage_barriers: false,
         source: SourceMap::default(),
     })
 }
 
-/// Returns whether a line declares the source's name, a buffer, an array, the immediates or a
-/// variable.
+/// Returns whether a line declares the source's name, a buffer, an array, the immediates, a variable
+/// or the order of barriers.
 pub(super) fn is_declaration(line: &str) -> bool {
-    let prefixes = ["source ", "buffer ", "immediate: ", "workgroup", "local", "var "];
+    let prefixes = ["source ", "buffer ", "immediate: ", "workgroup", "local", "var ", "barriers "];
     prefixes.iter().any(|prefix| line.starts_with(prefix))
 }
 
@@ -53,6 +54,9 @@ pub(super) fn declaration(kir: &mut Kir, line: &str) -> ParseResult<()> {
     } else if cursor.eat("immediate: ") {
         kir.immediates = cursor.number()?;
         cursor.expect(" bytes")?;
+    } else if cursor.eat("barriers ") {
+        cursor.expect("order storage")?;
+        kir.storage_barriers = true;
     } else if cursor.eat("var ") {
         expect_index(&mut cursor, "v", kir.vars.len())?;
         kir.vars.push(cursor.ty()?);

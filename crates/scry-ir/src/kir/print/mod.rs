@@ -73,6 +73,9 @@ impl Kir {
         for (nth, ty) in self.vars.iter().enumerate() {
             writeln!(f, "var v{nth}: {ty}")?;
         }
+        if self.storage_barriers {
+            writeln!(f, "barriers order storage")?;
+        }
         writeln!(f)?;
         self.print_block(&self.body, 0, positions, f)
     }
