@@ -51,6 +51,9 @@ impl Emitter<'_> {
             return Err(ShaderError::compiler("Kir::to_wgsl: workgroup memory of fields".into()));
         };
         let name = memory.name.clone();
+        if self.kir.ty(first).size() < elements.scalar_size() {
+            return self.load_between_barriers(first, place, count);
+        }
         let index = self.index(place, elements.scalar_size());
         for i in 0..count {
             let value = Value(first.0 + i);
@@ -68,6 +71,19 @@ impl Emitter<'_> {
             };
             self.define(value, &loaded);
         }
+        Ok(())
+    }
+
+    /// Loads parts of words, which `workgroupUniformLoad` cannot.
+    fn load_between_barriers(
+        &mut self,
+        first: Value,
+        place: &Place,
+        count: u32,
+    ) -> Result<(), ShaderError> {
+        self.body.line("workgroupBarrier();");
+        self.load(first, place, count)?;
+        self.body.line("workgroupBarrier();");
         Ok(())
     }
 }

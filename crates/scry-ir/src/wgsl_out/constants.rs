@@ -9,7 +9,7 @@ pub(super) fn literal(constant: Const, native_f16: bool) -> Option<String> {
     match constant.ty {
         Type::Bool => Some((bits != 0).to_string()),
         Type::I32 if constant.as_i64() == i64::from(i32::MIN) => Some(format!("i32({})", i32::MIN)),
-        Type::I32 => Some(format!("{}i", constant.as_i64())),
+        Type::I32 | Type::I16 => Some(format!("{}i", constant.as_i64())),
         Type::F32 => float(f32::from_bits(bits as u32), f32::MIN_POSITIVE, "f"),
         Type::F16 if native_f16 => float(f16_to_f32(bits), MIN_NORMAL_F16, "h"),
         _ => Some(format!("{bits}u")),

@@ -95,7 +95,9 @@ pub(super) fn uniform_elements(buffer: &Buffer, binding: &BindingInfo) -> Elemen
 
 /// Returns the array that declares an array in workgroup or local memory.
 pub(super) fn array_elements(array: &Array, accesses: &[Access], native_f16: bool) -> Elements {
-    let ty = if native_f16 || array.ty.size() != 2 { array.ty } else { Type::U32 };
+    let is_native =
+        array.ty.size() != 2 || scalar_type(array.ty, accesses, native_f16) == Type::F16;
+    let ty = if is_native { array.ty } else { Type::U32 };
     let mut elements = elements_for(ty, accesses, |unit| array.size().is_multiple_of(unit.into()));
     elements.len = Some(array.size().div_ceil(elements.size().into()));
     elements
@@ -106,7 +108,7 @@ pub(super) fn array_elements(array: &Array, accesses: &[Access], native_f16: boo
 fn scalar_type(element: Type, accesses: &[Access], native_f16: bool) -> Type {
     let all = |size: u32| accesses.iter().all(|access| access.ty.size() == size);
     match element {
-        Type::F16 if native_f16 && all(2) => Type::F16,
+        Type::F16 if native_f16 && accesses.iter().all(|it| it.ty == Type::F16) => Type::F16,
         Type::F32 | Type::I32 if all(4) => element,
         _ => Type::U32,
     }

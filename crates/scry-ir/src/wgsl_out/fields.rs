@@ -102,12 +102,20 @@ pub(super) fn fields_of(
         TypeLayout::Matrix { .. } => "column",
         _ => "",
     };
-    found.add(prefix, 0, layout).map_err(|lacking| {
-        let message = format!(
-            "WGSL has no {lacking}, which `{name}` consists of; help: pass it as 32-bit numbers"
-        );
-        ShaderError::new(ShaderErrorKind::UnsupportedConstruct, message)
-    })?;
+    match found.add(prefix, 0, layout) {
+        Ok(()) => {}
+        // 16-bit integers: halves of words.
+        Err(lacking) if lacking.width == 2 => {
+            let fields = word_fields((layout.fixed_size() as u32).next_multiple_of(4));
+            return Ok((fields.len() <= MAX_FIELDS).then_some(fields));
+        }
+        Err(lacking) => {
+            let message = format!(
+                "WGSL has no {lacking}, which `{name}` consists of; help: pass it as 32-bit numbers"
+            );
+            return Err(ShaderError::new(ShaderErrorKind::UnsupportedConstruct, message));
+        }
+    }
     let Collector { mut fields, .. } = found;
     let ends = fields.iter().skip(1).map(|field| field.offset);
     let ends: Vec<u32> = ends.chain([layout.fixed_size() as u32]).collect();

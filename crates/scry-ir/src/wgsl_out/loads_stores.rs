@@ -4,6 +4,7 @@ use super::Emitter;
 use super::address::Index;
 use super::declarations::{Elements, Shape};
 use super::fields::{COMPONENTS, Field};
+use super::integers16;
 use crate::ShaderError;
 use crate::kir::{AddressSpace, Place, Type, Value};
 
@@ -136,7 +137,10 @@ impl Emitter<'_> {
             "16u" => format!("({word} >> 16u)"),
             _ => format!("(({word} >> {shift}) & 0xffffu)"),
         };
-        if ty == Type::F16 { self.f16_of_bits(&bits) } else { bits }
+        match ty {
+            Type::F16 => self.f16_of_bits(&bits),
+            _ => integers16::of_bits(ty, &bits),
+        }
     }
 
     /// Stores contiguous values.
@@ -221,7 +225,14 @@ impl Emitter<'_> {
         for (i, bits) in (0..).zip(&bits) {
             let part = self.half_word(place, i);
             let word = self.scalar_at(name, elements, &part.word);
-            self.store_half_word(&word, &part.shift, bits);
+            match elements.atomic {
+                true => self.store_half_word(&word, &part.shift, bits),
+                // Only the invocation itself accesses the array.
+                false => {
+                    let kept = format!("({word} & ~(0xffffu << {}))", part.shift);
+                    self.body.line(format!("{word} = {kept} | ({bits} << {});", part.shift));
+                }
+            }
         }
     }
 
@@ -230,7 +241,7 @@ impl Emitter<'_> {
         let operand = self.operand(value);
         match self.kir.ty(value) {
             Type::F16 => self.bits_of_f16(&operand),
-            _ => operand,
+            ty => integers16::bits_of(ty, &operand),
         }
     }
 }

@@ -69,8 +69,10 @@ impl MemoryDeclarer<'_> {
         }
         for (i, array) in self.kir.locals.iter().enumerate() {
             let space = AddressSpace::Local(i as u32);
-            let elements =
+            let mut elements =
                 declarations::array_elements(array, self.accesses.to_space(space), self.native_f16);
+            // No other invocation accesses it.
+            elements.atomic = false;
             let name = self.names.unique(&format!("local{i}"));
             self.found.locals.push(format!("var {name}: {};", elements.array_type()));
             self.insert(space, name, Shape::Array(elements));

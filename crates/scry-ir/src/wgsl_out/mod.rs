@@ -20,7 +20,7 @@
 //! | `control.rs`, `exits.rs`, `levels.rs` | control flow, and exits through several levels |
 //! | `barriers.rs`, `barrier_order.rs` | barriers for workgroup memory and for storage |
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
-//! | `constants.rs`, `conversions.rs` | constants and types |
+//! | `constants.rs`, `conversions.rs`, `integers16.rs` | constants and types |
 //! | `loop_exits.rs` | the comparisons that may end loops |
 //! | `loads_stores.rs`, `record_accesses.rs` | loads and stores |
 //! | `address.rs`, `atomics.rs` | indices, and atomics |
@@ -39,6 +39,7 @@ mod fields;
 mod for_device;
 mod hidden_bindings;
 mod identifiers;
+mod integers16;
 mod kernel;
 mod levels;
 mod loads_stores;
@@ -78,12 +79,13 @@ impl Kir {
     /// from: it contains group and index of each binding, and the types of uniforms and immediates.
     ///
     /// Results are those of the kernel, up to what WGSL leaves to the device: the minimum and the
-    /// maximum of a number and NaN, NaN converted to an integer, and the accuracy of functions.
+    /// maximum of a number and NaN, and the accuracy of functions.
     ///
     /// The size of a bound buffer is not in the text: as for the kernel itself, it must be at least
     /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size), which comments state.
-    /// As WebGPU requires, it must also be a multiple of four bytes: 16-bit elements beside atomics
-    /// are accessed in words, so that half a word at the end would be missing.
+    /// As WebGPU requires, it must also be a multiple of four bytes: 16-bit integers, and 16-bit
+    /// floats beside other types, are accessed in words, so that half a word at the end would be
+    /// missing.
     ///
     /// ```
     /// use scry_ir::{Program, kir::KirOptions};
@@ -102,7 +104,7 @@ impl Kir {
     ///
     /// # Errors
     /// [`UnsupportedFeatures`](crate::ShaderErrorKind::UnsupportedFeatures) names what WGSL lacks:
-    /// 64-bit types, 16-bit integers, atomics of them and of floats, cooperative matrices.
+    /// 64-bit types, atomics of them and of floats, cooperative matrices.
     /// [`UnsupportedConstruct`](crate::ShaderErrorKind::UnsupportedConstruct) for a subgroup
     /// barrier or reduction that WGSL lacks, and for a uniform or immediate that it cannot declare,
     /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for statements nested deeper than WGSL
@@ -213,8 +215,9 @@ impl<'a> Emitter<'a> {
         match ty {
             // Its bits.
             Type::F16 if !self.native_f16 => "u32",
-            // WGSL has no 16-bit integers; the value is below 65536.
+            // WGSL has no 16-bit integers (`integers16.rs`).
             Type::U16 => "u32",
+            Type::I16 => "i32",
             other => other.name(),
         }
     }

@@ -1,6 +1,7 @@
 //! Operators and functions.
 
 use super::Emitter;
+use super::integers16::{self, is_16_bit};
 use super::levels::LevelKind;
 use crate::kir::{BinaryOp, Builtin, Type, UnaryOp, Value};
 
@@ -24,19 +25,26 @@ impl Emitter<'_> {
     pub(super) fn unary(&mut self, op: UnaryOp, a: Value) -> String {
         let ty = self.kir.ty(a);
         let [x] = self.operands([a]);
+        let full = self.full_unary(op, ty, &x);
+        let narrow = if is_16_bit(ty) { integers16::unary(op, ty, &x, &full) } else { None };
+        narrow.unwrap_or(full)
+    }
+
+    /// Returns a unary operation on the WGSL type that represents `ty`.
+    fn full_unary(&self, op: UnaryOp, ty: Type, x: &str) -> String {
         match op {
-            UnaryOp::Neg if ty == Type::U32 => format!("0u - {x}"),
+            UnaryOp::Neg if matches!(ty, Type::U32 | Type::U16) => format!("0u - {x}"),
             UnaryOp::Neg => format!("-{x}"),
             UnaryOp::Not if ty == Type::Bool => format!("!{x}"),
             UnaryOp::Not => format!("~{x}"),
-            UnaryOp::Abs if ty == Type::U32 => x,
+            UnaryOp::Abs if matches!(ty, Type::U32 | Type::U16) => x.to_owned(),
             UnaryOp::FrexpFraction => format!("frexp({x}).fract"),
             UnaryOp::FrexpExponent => format!("frexp({x}).exp"),
-            UnaryOp::IsNan => self.compare_magnitude_bits(ty, &x, ">"),
-            UnaryOp::IsInf => self.compare_magnitude_bits(ty, &x, "=="),
+            UnaryOp::IsNan => self.compare_magnitude_bits(ty, x, ">"),
+            UnaryOp::IsInf => self.compare_magnitude_bits(ty, x, "=="),
             // The result is 1 from 10 on. Clamping could make a number of NaN.
             UnaryOp::Tanh if self.clamps_tanh => {
-                let is_nan = self.compare_magnitude_bits(ty, &x, ">");
+                let is_nan = self.compare_magnitude_bits(ty, x, ">");
                 format!("select(tanh(clamp({x}, -15.0, 15.0)), {x}, {is_nan})")
             }
             _ => format!("{}({x})", unary_function(op)),
@@ -45,7 +53,7 @@ impl Emitter<'_> {
 
     /// Compares the magnitude of a float with infinity by its bits: a compiler may assume that
     /// there are no NaNs.
-    fn compare_magnitude_bits(&self, ty: Type, x: &str, operator: &str) -> String {
+    pub(super) fn compare_magnitude_bits(&self, ty: Type, x: &str, operator: &str) -> String {
         match ty {
             Type::F16 => {
                 let bits = self.bits_of_f16(x);
@@ -71,9 +79,18 @@ impl Emitter<'_> {
                 y = format!("{}u", constant.bits % 32);
             }
         }
-        match operator(op, ty) {
+        if is_16_bit(ty) && matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
+            y = integers16::shift_amount(self.kir.constant(b).map(|constant| constant.bits), &y);
+        }
+        let full = match operator(op, ty) {
+            // naga writes `!=` as a comparison that is false for NaN.
+            Some("!=") if ty.is_float() => format!("!({x} == {y})"),
             Some(operator) => format!("{x} {operator} {y}"),
             None => format!("{}({x}, {y})", binary_function(op)),
+        };
+        match is_16_bit(ty) && integers16::may_overflow(op) {
+            true => integers16::wrapped(ty, &full),
+            false => full,
         }
     }
 
@@ -92,8 +109,10 @@ impl Emitter<'_> {
         let [x, y] = self.operands([a, b]);
         let workgroups = self.builtin(Builtin::GroupCount(0));
         let hidden = format!("select({x}, {y}, {workgroups} != 0u)");
-        let operator = operator(op, self.kir.ty(a)).expect("comparisons have operators");
-        format!("{x} {operator} {hidden}")
+        match operator(op, self.kir.ty(a)).expect("comparisons have operators") {
+            "!=" if self.kir.ty(a).is_float() => format!("!({x} == {hidden})"),
+            operator => format!("{x} {operator} {hidden}"),
+        }
     }
 
     pub(super) fn is_in_loop(&self) -> bool {

@@ -1,8 +1,8 @@
 //! Rejects kernels that WGSL cannot express, with an error that names the missing feature.
 
 use crate::kir::{
-    AtomicOp, Barrier, Const, Definition, GroupOperation, Inst, Kir, Reduction, Stmt, SubgroupOp,
-    Type, any_stmt,
+    AtomicOp, Barrier, Definition, GroupOperation, Inst, Kir, Reduction, Stmt, SubgroupOp, Type,
+    any_stmt,
 };
 use crate::{Features, Interface, ShaderError, ShaderErrorKind};
 
@@ -27,11 +27,8 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
     if kir.has_matrices() || kir.values.iter().any(is_fragment) {
         return Err(cooperative_matrices());
     }
-    let arrays = || kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
-    if arrays().any(|ty| ty == Type::U16) {
-        return Err(no_16_bit_integers());
-    }
-    arrays().chain(kir.vars.iter().copied()).try_for_each(check_type)?;
+    let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
+    arrays.chain(kir.vars.iter().copied()).try_for_each(check_type)?;
     kir.values.iter().try_for_each(|definition| check_value(kir, definition))?;
     if any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _))) {
         return Err(not_in_wgsl("no subgroup barriers", "use workgroupBarrier() instead"));
@@ -72,15 +69,13 @@ fn unsupported_error(features: Features, what: &str, help: &str) -> ShaderError 
 
 const OTHER_TARGETS: &str = "emit SPIR-V or PTX, or use 32-bit types";
 
-/// Checks the type of a value, variable or array. `U16` passes, since it is the type of the bits of
-/// an `F16` too, in values and variables: see [`check_no_u16`].
+/// Checks the type of a value, variable or array.
 fn check_type(ty: Type) -> Check {
     match ty {
         Type::F64 => Err(unsupported_error(Features::F64, "64-bit floats (f64)", OTHER_TARGETS)),
         Type::I64 | Type::U64 => {
             Err(unsupported_error(Features::I64, "64-bit integers (i64, u64)", OTHER_TARGETS))
         }
-        Type::I16 => Err(no_16_bit_integers()),
         _ => Ok(()),
     }
 }
@@ -91,10 +86,6 @@ fn cooperative_matrices() -> ShaderError {
         "cooperative matrices",
         "emit PTX, or multiply tiles in workgroup memory",
     )
-}
-
-fn no_16_bit_integers() -> ShaderError {
-    unsupported_error(Features::I16, "16-bit integers (i16, u16)", OTHER_TARGETS)
 }
 
 fn check_value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
@@ -110,30 +101,12 @@ fn check_value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
             check_type(kir.ty(*stored))
         }
         Inst::Subgroup(SubgroupOp::Reduce { op, group, .. }) => check_reduction(*op, *group, *ty),
-        Inst::Convert(a) if *ty == Type::U16 && !is_word(kir.ty(*a)) => Err(no_16_bit_integers()),
-        Inst::Const(Const { .. })
-        | Inst::Select(..)
-        | Inst::Get(_)
-        | Inst::Convert(_)
-        | Inst::Bitcast(_) => Ok(()),
-        _ => check_no_u16(kir, *ty, inst),
+        _ => Ok(()),
     }
-}
-
-fn is_word(ty: Type) -> bool {
-    matches!(ty, Type::U32 | Type::I32 | Type::U16)
-}
-
-/// Rejects arithmetic on `U16`, which WGSL lacks; only the bits of an `F16` may have this type.
-fn check_no_u16(kir: &Kir, ty: Type, inst: &Inst) -> Check {
-    let mut uses_u16 = ty == Type::U16;
-    inst.for_each_operand(|operand| uses_u16 |= kir.ty(operand) == Type::U16);
-    if uses_u16 { Err(no_16_bit_integers()) } else { Ok(()) }
 }
 
 fn check_reduction(op: Reduction, group: GroupOperation, ty: Type) -> Check {
     match (op, group) {
-        _ if ty == Type::U16 => Err(no_16_bit_integers()),
         (Reduction::Xor, _) if ty == Type::Bool => {
             let help = "reduce u32 values of 0 and 1";
             Err(not_in_wgsl("no exclusive disjunction of bools over a subgroup", help))

@@ -2,6 +2,7 @@
 
 use super::Emitter;
 use super::fields::COMPONENTS;
+use super::integers16;
 use crate::kir::{GroupOperation, Reduction, ShuffleSource, SubgroupOp, Type, Value};
 
 impl Emitter<'_> {
@@ -13,7 +14,12 @@ impl Emitter<'_> {
             }
             SubgroupOp::Reduce { op, group, value } => {
                 let function = reduction(op, group, self.kir.ty(value) == Type::Bool);
-                format!("{function}({})", self.operand(value))
+                let full = format!("{function}({})", self.operand(value));
+                let ty = self.kir.ty(value);
+                match integers16::is_16_bit(ty) && integers16::may_overflow_in_subgroup(op) {
+                    true => integers16::wrapped(ty, &full),
+                    false => full,
+                }
             }
             SubgroupOp::Shuffle { source, value } => self.shuffle(source, value),
         }

@@ -38,7 +38,11 @@ impl Emitter<'_> {
             }
             Inst::Convert(a) => {
                 let [x] = self.operands([a]);
-                self.convert(kir.ty(a), ty, &x)
+                let converted = self.convert(kir.ty(a), ty, &x);
+                match ty.is_integer() && self.may_be_nan(a) {
+                    true => self.zero_if_nan(ty, &converted, (kir.ty(a), &x)),
+                    false => converted,
+                }
             }
             Inst::Bitcast(a) => {
                 let [x] = self.operands([a]);

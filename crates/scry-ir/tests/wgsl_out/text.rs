@@ -282,21 +282,37 @@ fn uniform_loads_are_emitted_as_such() {
 
 #[test]
 fn storage_barriers_only_between_storage_accesses() {
-    let kernel = |before: &str| {
+    let kernel = |before: &str, barrier: &str| {
         emit_valid(&format!(
             "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
              var<workgroup> tile: array<u32, 64>;
              @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{
                  tile[i] = i;
                  {before}
-                 workgroupBarrier();
+                 {barrier}();
                  x[i] = tile[63u - i];
              }}"
         ))
     };
-    assert_lacks(&kernel(""), "storageBarrier");
+    assert_lacks(&kernel("", "storageBarrier"), "storageBarrier");
     assert_contains(
-        &kernel("x[64u + i] = 1u;"),
+        &kernel("x[64u + i] = 1u;", "storageBarrier"),
         &["    storageBarrier();\n    workgroupBarrier();\n"],
     );
+    // The source does not ask for an order of storage.
+    assert_lacks(&kernel("x[64u + i] = 1u;", "workgroupBarrier"), "storageBarrier");
+}
+
+#[test]
+fn nan_is_unequal_and_converts_to_zero() {
+    let text = emit_valid(
+        "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+         @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) {
+             let x = data[i];
+             data[i] = f32(i32(x)) + f32(u32(f32(i))) + select(0.0, 1.0, x != data[i + 4u]);
+         }",
+    );
+    let is_nan = "(bitcast<u32>(x8) & 0x7fffffffu) > 0x7f800000u";
+    assert_contains(&text, &["!(x8 == ", &format!("= select(i32(x8), 0i, {is_nan});")]);
+    assert_lacks(&text, "0u, (bitcast");
 }
