@@ -26,6 +26,8 @@ pub(super) fn encode<'o>(
     let mut encoder = gpu.device.create_command_encoder(&descriptor);
     let mut mappings = Vec::new();
     let mut pass: Option<ComputePass<'static>> = None;
+    // The last launch of the pass.
+    let mut previous: Option<&Launch> = None;
     let mut dispatches = 0;
     for operation in operations {
         if let Operation::Launch(launch) = operation {
@@ -35,14 +37,15 @@ pub(super) fn encode<'o>(
                 let timestamp_writes = Some(timer.writes(dispatches));
                 let descriptor = ComputePassDescriptor { label: None, timestamp_writes };
                 dispatches += 1;
-                run(launch, &mut encoder.begin_compute_pass(&descriptor));
+                run(launch, None, &mut encoder.begin_compute_pass(&descriptor));
                 continue;
             }
             let begin = || {
                 let descriptor = ComputePassDescriptor::default();
                 encoder.begin_compute_pass(&descriptor).forget_lifetime()
             };
-            run(launch, pass.get_or_insert_with(begin));
+            let previous = previous.replace(launch).filter(|_| pass.is_some());
+            run(launch, previous, pass.get_or_insert_with(begin));
             continue;
         }
         drop(pass.take());
@@ -80,12 +83,19 @@ fn copy_results(
     Ok(Mapping { buffer, size: *size, bytes: bytes.clone(), dst: dst.clone() })
 }
 
-fn run(launch: &Launch, pass: &mut ComputePass<'_>) {
-    pass.set_pipeline(&launch.pipeline);
-    if let Some(group) = &launch.bind_group {
+/// Encodes a launch into a pass, without what the launch before it has set.
+fn run(launch: &Launch, previous: Option<&Launch>, pass: &mut ComputePass<'_>) {
+    let previous = previous.filter(|it| it.pipeline == launch.pipeline);
+    if previous.is_none() {
+        pass.set_pipeline(&launch.pipeline);
+    }
+    if let Some(group) = &launch.bind_group
+        && previous.is_none_or(|it| it.bind_group.as_ref() != Some(group))
+    {
         pass.set_bind_group(0, group, &[]);
     }
-    if !launch.immediates.is_empty() {
+    if !launch.immediates.is_empty() && previous.is_none_or(|it| it.immediates != launch.immediates)
+    {
         pass.set_immediates(0, &launch.immediates);
     }
     match &launch.groups {
