@@ -63,6 +63,9 @@ impl Tensor {
             let help = "dequantise to a float type first: `.cast(DType::F32)`";
             return Err(call.error(ErrorKind::DType, problem, help));
         }
+        if self.library_lacks(dtype) {
+            return self.dequantized(call, DType::F32)?.cast_for(call, dtype);
+        }
         apply(call, Op::Library(Library::Dequantise(dtype)), &[self])
     }
 }

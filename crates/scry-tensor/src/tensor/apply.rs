@@ -12,7 +12,7 @@ use crate::stored::Stored;
 /// Computes an operation of tensors, of which there is at least one. If one of them is a node of a
 /// graph, the operation is recorded there, and other tensors become parameters of the graph.
 pub(crate) fn apply(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> {
-    if matches!(op, Op::Library(_)) && operands.iter().any(|it| it.needs_f32()) {
+    if matches!(op, Op::Library(_)) && operands.iter().any(|it| it.library_lacks(it.dtype())) {
         return apply_in_f32(call, op, operands);
     }
     let Some(node) = operands.iter().find_map(|it| it.node()) else {
@@ -29,7 +29,7 @@ pub(crate) fn apply(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> 
 /// the result once.
 fn apply_in_f32(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> {
     let result = op.dtype(operands[0].dtype());
-    let converted = |it: &&Tensor| match it.needs_f32() {
+    let converted = |it: &&Tensor| match it.library_lacks(it.dtype()) {
         true => it.cast_for(call, DType::F32),
         false => Ok(Tensor::clone(it)),
     };
@@ -39,10 +39,10 @@ fn apply_in_f32(call: Call, op: Op, operands: &[&Tensor]) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// Returns whether kernels of the library cannot store the 16-bit floats on the device.
-    fn needs_f32(&self) -> bool {
+    /// Returns whether kernels of the library cannot store a type on the device: 16-bit floats.
+    pub(crate) fn library_lacks(&self, dtype: DType) -> bool {
         let features = || self.runtime().device().info().features;
-        match self.dtype() {
+        match dtype {
             DType::F16 => !features().contains(Features::F16),
             DType::BF16 => !features().contains(Features::I16),
             _ => false,

@@ -189,7 +189,8 @@ fn loop_defects(raw: &AdapterInfo) -> LoopDefects {
 
 fn info(adapter: &AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> DeviceInfo {
     let defects = loop_defects(adapter);
-    let mut wgsl = Features::empty();
+    // The WGSL that scry-ir writes has no 16-bit integers: they are halves of words.
+    let mut wgsl = Features::I16;
     wgsl.set(Features::F16, features.contains(wgpu::Features::SHADER_F16));
     wgsl.set(Features::SUBGROUPS, features.contains(wgpu::Features::SUBGROUP));
     let alignment =
