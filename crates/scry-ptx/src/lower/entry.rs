@@ -78,15 +78,23 @@ impl Lowering<'_> {
     /// Emits the prologue of the kernel.
     pub(super) fn entry(&mut self) {
         let used = Used::find(self.kir);
-        self.pdl_entry();
+        // No block may exit before it has waited.
+        let exits_surplus_blocks = self.options.grid == GridSource::Linearised;
+        if exits_surplus_blocks {
+            self.pdl_entry();
+        }
         self.read_params(&used);
         self.compute_builtins(&used);
         self.initialise_memory();
+        if !exits_surplus_blocks {
+            self.pdl_entry();
+        }
         self.cancellation_poll_entry();
     }
 
     /// Waits for the preceding launch, and allows the next one to start, with PDL. Nothing accesses
-    /// global memory before, so that the kernel may start while any other ends.
+    /// global memory before, so that the kernel may start while any other ends: parameters are
+    /// read, and workgroup memory is zeroed.
     pub(super) fn pdl_entry(&mut self) {
         if self.options.pdl {
             self.b.pdl_wait();
