@@ -124,12 +124,14 @@ fn variants_follow_sizes_and_devices() {
         decoding[0].ends_with("_splitkv") && decoding[1].starts_with("attention_combine"),
         "{decoding:?}"
     );
-    let short = Attention { queries: 3, ..square(300, 64, PtxType::F16) };
+    let short = Attention::new([1, 8], 3, 300, 64, PtxType::F16);
     for gpu in [HOPPER, AMPERE] {
         assert_eq!(names(&short.plan(gpu).unwrap()), ["attention_decode_f16_d64_w16"]);
     }
-    let shorter = Attention { keys: 256, ..short };
-    assert_eq!(names(&shorter.plan(HOPPER).unwrap()), ["attention_decode_f16_d64_w8"]);
+    let batch = Attention::new([8, 8], 1, 256, 64, PtxType::F16);
+    assert_eq!(names(&batch.plan(HOPPER).unwrap()), ["attention_decode_f16_d64_w8"]);
+    let both = Attention::new([2, 8], 2, 300, 64, PtxType::F16);
+    assert!(names(&both.plan(HOPPER).unwrap())[0].ends_with("_splitkv"));
     let parts = names(&square(300, 128, PtxType::F32).plan(HOPPER).unwrap());
     assert_eq!(parts[..3], ["attention_split3"; 3]);
     assert!(parts[3].starts_with("attention_sm90_f32_d128"), "{parts:?}");

@@ -33,15 +33,17 @@ const LOG2_E: f32 = std::f32::consts::LOG2_E;
 
 /// Returns whether the kernel is the fastest for 16-bit operands in 16-byte-aligned rows.
 pub(super) fn suits(attention: &Attention, gpu: GpuSpec) -> bool {
-    let rows = [attention.batch, attention.heads, attention.queries];
-    let rows = rows.map(u64::from).into_iter().fold(1, u64::saturating_mul);
+    let Attention { batch, heads, queries, .. } = *attention;
+    let rows = [batch, heads, queries].map(u64::from).into_iter().fold(1, u64::saturating_mul);
     !attention.causal
+        && (batch == 1 || queries == 1)
         && attention.keys <= MAX_KEYS
         && attention.head_dim <= MAX_COLUMNS
         && rows <= u64::from(gpu.multiprocessors)
 }
 
-/// One block per row.
+/// One block per row. Its index along x is that of its head among those that share keys, along y
+/// that of these heads, along z that of its entry of the batch or, if there is one, of its query.
 #[derive(Debug)]
 pub(super) struct Decode {
     attention: Attention,
@@ -93,41 +95,30 @@ impl PtxKernel for Decode {
     }
 
     fn launch(&self) -> LaunchShape {
-        let Attention { batch, heads, queries, .. } = self.attention;
-        let block = [self.threads(), 1, 1];
-        LaunchShape { grid: [heads, queries, batch], block, dynamic_shared: 0 }
+        let Attention { batch, kv_heads, queries, .. } = self.attention;
+        let grid = [self.attention.group_size(), kv_heads, batch * queries];
+        LaunchShape { grid, block: [self.threads(), 1, 1], dynamic_shared: 0 }
     }
 
     fn interface(&self) -> KernelInterface {
         let attention = &self.attention;
         let buffers = attention.buffers().expect("it was checked when the plan was made");
         let mut parameters: Vec<_> = (0..buffers.len()).map(Parameter::Pointer).collect();
-        let bias = attention.bias.map(|bias| bias.strides);
-        let operands =
-            [Some(attention.q), Some(attention.k), Some(attention.v), bias, Some(attention.out)];
-        for Strides { batch, head, row } in operands.into_iter().flatten() {
+        let is_batch = attention.batch > 1;
+        let rows = |it: Strides| [if is_batch { it.batch } else { it.row }, it.head];
+        let bias = attention.bias.map(|bias| rows(bias.strides));
+        for it in [Some(rows(attention.q)), bias, Some(rows(attention.out))].into_iter().flatten() {
+            parameters.extend(it.map(Parameter::U64));
+        }
+        for Strides { batch, head, row } in [attention.k, attention.v] {
+            let batch = if is_batch { batch } else { 0 };
             parameters.extend([batch, head, row].map(Parameter::U64));
         }
         let bias_column_stride = attention.bias.map_or(0, |bias| bias.column_stride);
-        let counts =
-            [attention.group_size(), attention.keys, attention.head_dim, bias_column_stride];
+        let counts = [attention.keys, attention.head_dim, bias_column_stride];
         parameters.extend(counts.map(Parameter::U32));
         parameters.push(Parameter::F32(attention.scale * LOG2_E));
         KernelInterface { buffers, parameters }
-    }
-}
-
-/// An operand: base address and strides.
-struct Operand<'k> {
-    at: Ptr<'k, Global, u8>,
-    strides: [Val<'k, u64>; 3],
-}
-
-impl<'k> Operand<'k> {
-    /// Returns the element offset of a row.
-    fn index(&self, at: [Val<'k, u32>; 3]) -> Val<'k, u64> {
-        let [batch, head, row] = [0, 1, 2].map(|axis| to_u64(at[axis]) * self.strides[axis]);
-        batch + head + row
     }
 }
 
@@ -135,9 +126,14 @@ impl<'k> Operand<'k> {
 struct Writer<'k, 'a> {
     k: &'k KernelBuilder,
     kernel: &'a Decode,
-    /// `q`, `k`, `v`, the bias if there is one, and `out`.
-    operands: Vec<Operand<'k>>,
-    group_size: Val<'k, u32>,
+    /// The first elements of the query, of the keys and the values, of the row of the bias, if there
+    /// is one, and of the result.
+    query: Ptr<'k, Global, u8>,
+    keys_and_values: [Ptr<'k, Global, u8>; 2],
+    bias: Option<Ptr<'k, Global, u8>>,
+    out: Ptr<'k, Global, u8>,
+    /// Bytes from one key, and one value, to the next.
+    strides: [Val<'k, u64>; 2],
     keys: Val<'k, u32>,
     head_dim: Val<'k, u32>,
     bias_column_stride: Val<'k, u32>,
@@ -162,24 +158,37 @@ struct State<'k> {
 
 impl<'k, 'a> Writer<'k, 'a> {
     fn new(k: &'k KernelBuilder, kernel: &'a Decode) -> Self {
-        let mut names = vec!["q", "k", "v", "bias", "out"];
-        names.retain(|name| *name != "bias" || kernel.attention.bias.is_some());
-        let pointers: Vec<_> = names.iter().map(|name| k.pointer_param::<u8>(name)).collect();
+        let element = kernel.attention.element;
+        let bias_element = kernel.attention.bias.map(|bias| bias.element);
+        let [q, keys, values] = ["q", "k", "v"].map(|name| k.pointer_param::<u8>(name));
+        let bias = bias_element.map(|element| (k.pointer_param::<u8>("bias"), element));
+        let out = k.pointer_param::<u8>("out");
+        let kv_head = k.block_id(1);
+        let head = kv_head * k.block_count(0) + k.block_id(0);
         let stride =
             |name: &str, axis: &str| k.scalar_param::<u64>(&format!("{name}_{axis}_stride"));
-        let strides = |name: &str| ["batch", "head", "row"].map(|axis| stride(name, axis));
-        let operand = |(at, name): (_, &&str)| Operand { at, strides: strides(name) };
-        let operands = pointers.into_iter().zip(&names).map(operand).collect();
-        let [group_size, keys, head_dim, bias_column_stride] =
-            ["group_size", "keys", "head_dim", "bias_column_stride"]
-                .map(|name| k.scalar_param(name));
+        let start = |name: &str, (at, element): (Ptr<'k, Global, u8>, PtxType), head| {
+            let [entry, head] = [("entry", k.block_id(2)), ("head", head)]
+                .map(|(axis, index)| to_u64(index) * stride(name, axis));
+            at.at_wide((entry + head) * u64::from(element.size()))
+        };
+        let query = start("q", (q, element), head);
+        let bias = bias.map(|bias| start("bias", bias, head));
+        let out = start("out", (out, element), head);
+        let [keys_and_strides, values_and_strides] = [("k", keys), ("v", values)]
+            .map(|(name, at)| (start(name, (at, element), kv_head), stride(name, "row") * 2));
+        let [keys, head_dim, bias_column_stride] =
+            ["keys", "head_dim", "bias_column_stride"].map(|name| k.scalar_param(name));
         let (scale, lane) = (k.scalar_param("scale"), k.lane());
         let (part, first_key) = (lane & (LANES - 1), lane / LANES);
         Self {
             k,
             kernel,
-            operands,
-            group_size,
+            query,
+            keys_and_values: [keys_and_strides.0, values_and_strides.0],
+            bias,
+            out,
+            strides: [keys_and_strides.1, values_and_strides.1],
             keys,
             head_dim,
             bias_column_stride,
@@ -192,39 +201,26 @@ impl<'k, 'a> Writer<'k, 'a> {
 
     fn row(&self) {
         let k = self.k;
-        let row = [k.block_id(2), k.block_id(0), k.block_id(1)];
-        let zero = k.constant(0u32);
-        let key_row = [row[0], row[1] / self.group_size, zero];
-        let [query, keys, values] =
-            [(0, row), (1, key_row), (2, key_row)].map(|(nth, row): (usize, _)| {
-                let operand = &self.operands[nth];
-                operand.at.at_wide((operand.index(row) + to_u64(self.part * 8)) * 2)
-            });
+        let own_columns = |at: Ptr<'k, Global, u8>| at.plus_bytes(self.part * 16);
+        let (query, keys_and_values) =
+            (own_columns(self.query), self.keys_and_values.map(own_columns));
         k.pdl_wait();
         k.pdl_launch_dependents();
-        let query = self.load_row(query, k.constant(1u32), zero);
+        let query = self.load_words(query, k.constant(1u32), k.constant(0u32));
+        let query: Vec<_> = query.into_iter().flat_map(|word| self.unpack(word)).collect();
         let state = State {
             max: k.var(f32::NEG_INFINITY),
             total: k.var(0.0f32),
             accumulators: (0..8 * self.kernel.chunks()).map(|_| k.var(0.0f32)).collect(),
         };
         k.for_range(k.warp() * PASS, self.keys, PASS * self.kernel.warps, |first| {
-            self.pass(first, row, &query, [keys, values], &state);
+            self.pass(first, &query, keys_and_values, &state);
         });
-        self.combine(row, &state);
+        self.combine(&state);
     }
 
-    /// Loads this lane's columns of a row, given by the address of the first one; 0 if the index of
-    /// the row is not below a limit, and beyond the last column.
-    fn load_row(
-        &self,
-        at: Ptr<'k, Global, u8>,
-        limit: Val<'k, u32>,
-        index: Val<'k, u32>,
-    ) -> Vec<Val<'k, f32>> {
-        self.load_words(at, limit, index).into_iter().flat_map(|word| self.unpack(word)).collect()
-    }
-
+    /// Loads this lane's columns of a row, given by the address of the first one, as pairs; 0 if the
+    /// index of the row is not below a limit, and beyond the last column.
     fn load_words(
         &self,
         at: Ptr<'k, Global, u8>,
@@ -251,22 +247,20 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn pass(
         &self,
         first: Val<'k, u32>,
-        row: [Val<'k, u32>; 3],
         query: &[Val<'k, f32>],
         [keys, values]: [Ptr<'k, Global, u8>; 2],
         state: &State<'k>,
     ) {
         let k = self.k;
-        // All loads are issued before any of their results is used.
-        let load = |operand: usize, from: Ptr<'k, Global, u8>| -> Vec<_> {
-            let stride = self.operands[operand].strides[2];
+        let load = |from: Ptr<'k, Global, u8>, stride: Val<'k, u64>| -> Vec<_> {
             let key = |nth: u32| first + self.first_key + (32 / LANES) * nth;
-            let at = |nth| from.at_wide(to_u64(key(nth)) * stride * 2);
+            let at = |nth| from.at_wide(to_u64(key(nth)) * stride);
             (0..LANE_KEYS).map(|nth| self.load_words(at(nth), self.keys, key(nth))).collect()
         };
-        let (keys, values) = (load(1, keys), load(2, values));
         let own = first + self.first_key + self.part * (32 / LANES);
-        let bias = self.bias(row, own);
+        // The loads overlap: ptxas delays those of values until registers are free.
+        let bias = self.load_bias(own);
+        let (keys, values) = (load(keys, self.strides[0]), load(values, self.strides[1]));
         let products = keys.into_iter().map(|words| {
             let zero = k.constant(0.0f32).copied();
             let columns = words.into_iter().flat_map(|word| self.unpack(word));
@@ -274,7 +268,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         });
         // The lane receives the score of its own key.
         let score = self.sum_transposed(products.collect(), &[4, 2, 1])[0];
-        let score = score.mul_add(self.scale, bias);
+        let score = score.mul_add(self.scale, bias * LOG2_E);
         let score = own.lt(self.keys).select(score, f32::NEG_INFINITY);
         let max = state.max.get().max(k.reduce_warp(score, 32, |a, b| a.max(b)));
         let shift = max.eq(f32::NEG_INFINITY).select::<f32>(0.0, max);
@@ -294,14 +288,13 @@ impl<'k, 'a> Writer<'k, 'a> {
         }
     }
 
-    /// Loads the bias of a key, times log2(e).
-    fn bias(&self, row: [Val<'k, u32>; 3], key: Val<'k, u32>) -> Val<'k, f32> {
-        let zero = self.k.constant(0.0f32).copied();
-        let Some(bias) = self.kernel.attention.bias else { return zero };
-        let operand = &self.operands[3];
-        let key = key.min(self.keys - 1);
-        let index = operand.index(row) + to_u64(key * self.bias_column_stride);
-        load_element(bias.element, operand.at, index) * LOG2_E
+    /// Loads the bias of a key.
+    fn load_bias(&self, key: Val<'k, u32>) -> Val<'k, f32> {
+        let (Some(bias), Some(row)) = (self.kernel.attention.bias, self.bias) else {
+            return self.k.constant(0.0f32).copied();
+        };
+        let column = key.min(self.keys - 1) * self.bias_column_stride;
+        load_element(bias.element, row, to_u64(column))
     }
 
     /// Sums values over the lanes that differ in the bits `distances`. The lanes share the work: at
@@ -326,7 +319,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     }
 
     /// Combines the results of the warps, and stores the row.
-    fn combine(&self, row: [Val<'k, u32>; 3], state: &State<'k>) {
+    fn combine(&self, state: &State<'k>) {
         let (k, warp, warps) = (self.k, self.k.warp(), self.kernel.warps);
         let width = CHUNK * self.kernel.chunks();
         let stats: Ptr<'k, Shared, f32> = k.shared(2 * warps, 16);
@@ -358,9 +351,8 @@ impl<'k, 'a> Writer<'k, 'a> {
                 sum = sums.at(column + width * warp).load().mul_add(weight, sum);
             }
             let factor = total.eq(0.0).select::<f32>(0.0, total.recip());
-            let out = &self.operands[self.operands.len() - 1];
-            let index = out.index(row) + to_u64(column);
-            store_element(self.kernel.attention.element, out.at, index, sum * factor);
+            let element = self.kernel.attention.element;
+            store_element(element, self.out, to_u64(column), sum * factor);
         });
     }
 }
