@@ -28,8 +28,9 @@ const PLAIN_BLOCK: u64 = 128;
 /// The fewest elements for which a second plain pass is worth its launch.
 const MIN_PLAIN_SEGMENTS: u64 = 1 << 17;
 
-/// The fewest tiles for which a second pass is worth its launch.
-const MIN_TILES: u64 = 8;
+/// The fewest tiles for which a second pass is worth its launch: a workgroup waits for memory once
+/// for each tile, and a launch takes about as long as three tiles.
+const MIN_TILES: u64 = 5;
 
 const PARAMETERS: &str = "struct Parameters {
     rows: u32,
