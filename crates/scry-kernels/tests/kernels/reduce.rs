@@ -19,7 +19,7 @@ const FLOATS: [Reduction; 4] =
     [Reduction::Mean, Reduction::Variance { correction: 0 }, VARIANCE, Reduction::Norm];
 
 /// Lengths around vectors and tiles, and with several segments.
-const LENGTHS: [usize; 6] = [1023, 1024, 1027, 8193, 65_536, 100_003];
+const LENGTHS: [usize; 7] = [1023, 1024, 1027, 8193, 49_155, 65_536, 100_003];
 
 /// Rows and columns: short, long, odd and many rows, and few that are split.
 const SHAPES: [[usize; 2]; 12] = [
