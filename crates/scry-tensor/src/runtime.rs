@@ -394,9 +394,8 @@ impl Runtime {
 
     /// Returns the row kernel of a key, as [`map_kernel`](Self::map_kernel) does that of a map.
     pub(crate) fn row_kernel(&self, key: RowKey, parameters: usize) -> Result<(Kernel, bool)> {
-        let build = |key: &RowKey| {
-            lower::build_rows(key, parameters, self.conversions(), self.exchange())
-        };
+        let build =
+            |key: &RowKey| lower::build_rows(key, parameters, self.conversions(), self.exchange());
         self.kernel(&self.row_kernels, key, build)
     }
 

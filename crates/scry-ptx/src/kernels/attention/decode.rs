@@ -126,8 +126,8 @@ impl PtxKernel for Decode {
 struct Writer<'k, 'a> {
     k: &'k KernelBuilder,
     kernel: &'a Decode,
-    /// The first elements of the query, of the keys and the values, of the row of the bias, if there
-    /// is one, and of the result.
+    /// The first elements of the query, of the keys and the values, of the row of the bias, if
+    /// there is one, and of the result.
     query: Ptr<'k, Global, u8>,
     keys_and_values: [Ptr<'k, Global, u8>; 2],
     bias: Option<Ptr<'k, Global, u8>>,
@@ -219,8 +219,8 @@ impl<'k, 'a> Writer<'k, 'a> {
         self.combine(&state);
     }
 
-    /// Loads this lane's columns of a row, given by the address of the first one, as pairs; 0 if the
-    /// index of the row is not below a limit, and beyond the last column.
+    /// Loads this lane's columns of a row, given by the address of the first one, as pairs; 0 if
+    /// the index of the row is not below a limit, and beyond the last column.
     fn load_words(
         &self,
         at: Ptr<'k, Global, u8>,
