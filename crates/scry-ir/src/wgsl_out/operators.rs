@@ -38,6 +38,9 @@ impl Emitter<'_> {
             UnaryOp::Not if ty == Type::Bool => format!("!{x}"),
             UnaryOp::Not => format!("~{x}"),
             UnaryOp::Abs if matches!(ty, Type::U32 | Type::U16) => x.to_owned(),
+            // naga's exponent of an `f16` is a 16-bit integer, which devices may lack.
+            UnaryOp::FrexpFraction if ty == Type::F16 => format!("f16(frexp(f32({x})).fract)"),
+            UnaryOp::FrexpExponent if ty == Type::F16 => format!("frexp(f32({x})).exp"),
             UnaryOp::FrexpFraction => format!("frexp({x}).fract"),
             UnaryOp::FrexpExponent => format!("frexp({x}).exp"),
             UnaryOp::IsNan => self.compare_magnitude_bits(ty, x, ">"),
