@@ -36,8 +36,8 @@ pub(super) fn kernel(line: &str) -> ParseResult<Kir> {
     })
 }
 
-/// Returns whether a line declares the source's name, a buffer, an array, the immediates, a variable
-/// or the order of barriers.
+/// Returns whether a line declares the source's name, a buffer, an array, the immediates, a
+/// variable, or the order of barriers.
 pub(super) fn is_declaration(line: &str) -> bool {
     let prefixes = ["source ", "buffer ", "immediate: ", "workgroup", "local", "var ", "barriers "];
     prefixes.iter().any(|prefix| line.starts_with(prefix))
