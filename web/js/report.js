@@ -44,8 +44,7 @@ export class Report {
         make("h2", {}, "Report"),
         make("span", { className: "spring" }),
         this.note,
-        this.verifyButton,
-        copyButton,
+        make("span", { className: "group" }, this.verifyButton, copyButton),
       ),
       make("div", { className: "body" }, make("table", {}, this.table)),
     );
