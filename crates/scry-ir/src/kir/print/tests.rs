@@ -44,6 +44,7 @@ immediate: 16 bytes
 workgroup0: 64 * f32
 local0: 3 * bool
 var v0: u32
+barriers order storage
 
 %0: u32 = local_id.y
 v0 = %0
