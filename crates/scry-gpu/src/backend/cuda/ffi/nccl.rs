@@ -270,7 +270,7 @@ impl Nccl {
         let status =
             unsafe { (self.api.comm_init)(&raw mut raw, world, *id, rank, &raw mut config) };
         self.check("ncclCommInitRankConfig", status, CommHandle::NULL)?;
-        let comm = Comm { nccl: self, raw };
+        let comm = Comm { nccl: self, raw, is_blocking: status != Status::IN_PROGRESS };
         loop {
             // SAFETY: the communicator was neither destroyed nor aborted.
             let problem = match unsafe { comm.state() } {
@@ -323,9 +323,16 @@ fn unavailable(problem: String) -> GpuError {
 pub(crate) struct Comm {
     nccl: &'static Nccl,
     raw: CommHandle,
+    is_blocking: bool,
 }
 
 impl Comm {
+    /// Returns whether calls return when they are done. Else threads of NCCL do their work, also
+    /// that of aborting and destroying, after which nothing can be asked.
+    pub(crate) fn is_blocking(self) -> bool {
+        self.is_blocking
+    }
+
     /// Issues a transfer of `count` elements of the type `dtype`. Returns false if it continues on
     /// a thread of NCCL: no other call may be made until [`Comm::state`] is not busy.
     ///

@@ -25,6 +25,11 @@ const SPIN_TIME: Duration = Duration::from_millis(1);
 /// How long an abort waits for a call in progress before it ends that call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long process exit waits for NCCL's threads after a communicator that is not blocking was
+/// aborted or destroyed: nothing reports when they are done, and they would run into the exit
+/// handlers of the libraries.
+const RECLAIM_TIME: Duration = Duration::from_secs(1);
+
 /// A rank of a communicator.
 pub(crate) struct Membership {
     comm: Comm,
@@ -137,14 +142,14 @@ impl Membership {
     /// other ranks. Process exit waits for the thread, and prevents it once exit has begun.
     fn end_on_thread(&self, rest: impl FnOnce() + Send + 'static) {
         let (true, Some(call)) = (self.end(), exit_guard::begin_call()) else { return };
-        let rest = move || {
+        let is_blocking = self.comm.is_blocking();
+        start_thread(move || {
             rest();
+            if !is_blocking {
+                thread::sleep(RECLAIM_TIME);
+            }
             drop(call);
-        };
-        let name = "scry-nccl-abort".to_owned();
-        if let Err(error) = thread::Builder::new().name(name).spawn(rest) {
-            log::error!("cuda: a communicator is not aborted: no thread could start: {error}");
-        }
+        });
     }
 
     /// Waits until no call is in progress, for at most [`CALL_TIMEOUT`]; returns whether none is.
@@ -199,10 +204,16 @@ impl Communicator for Membership {
     }
 
     fn destroy(&self) {
-        let (true, Some(_call)) = (self.end(), exit_guard::begin_call()) else { return };
+        let (true, Some(call)) = (self.end(), exit_guard::begin_call()) else { return };
         if self.wait_for_call() {
             // SAFETY: as in `abort_ended`; no call is in progress.
             unsafe { self.comm.destroy() };
+            if !self.comm.is_blocking() {
+                start_thread(move || {
+                    thread::sleep(RECLAIM_TIME);
+                    drop(call);
+                });
+            }
         }
     }
 }
@@ -213,6 +224,13 @@ impl Drop for Membership {
         // SAFETY: it is called if `end` has returned true, which it does once, and nothing uses the
         // communicator any more.
         self.end_on_thread(move || unsafe { comm.abort() });
+    }
+}
+
+/// Starts a thread that ends a communicator.
+fn start_thread(work: impl FnOnce() + Send + 'static) {
+    if let Err(error) = thread::Builder::new().name("scry-nccl-end".to_owned()).spawn(work) {
+        log::error!("cuda: a communicator is not ended: no thread could start: {error}");
     }
 }
 
