@@ -121,7 +121,7 @@ fn a_thousand_split_plans_compute_the_same_bits() {
     for fusion in [Fusion::None, Fusion::Exact, Fusion::Full] {
         let mut outcome = Outcome::default();
         (100..1100).for_each(|seed| compare(seed, &gpu, &whole, fusion, &mut outcome));
-        assert!(outcome.split >= 200 && outcome.computed >= 200, "{fusion:?}: {outcome:?}");
+        assert!(outcome.split >= 150 && outcome.computed >= 200, "{fusion:?}: {outcome:?}");
     }
 }
 
