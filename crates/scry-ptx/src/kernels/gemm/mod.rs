@@ -18,6 +18,7 @@ mod tf32;
 
 pub(in crate::kernels) use epilogue::silu;
 pub use epilogue::{Activation, Epilogue};
+pub use plan::Portfolio;
 pub use simple::GemmKernel;
 
 use super::PlanError;

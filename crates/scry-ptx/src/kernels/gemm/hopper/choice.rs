@@ -80,6 +80,17 @@ pub(in crate::kernels::gemm) struct Problem {
 impl Problem {
     /// Returns the choice with the fewest modelled cycles.
     pub(in crate::kernels::gemm) fn choose(&self) -> Choice {
+        self.choose_if(|_| true)
+    }
+
+    /// Returns the choice with the fewest modelled cycles that needs no reduction kernel.
+    pub(super) fn choose_single_kernel(&self) -> Choice {
+        self.choose_if(|choice| choice.splits == 1)
+    }
+
+    /// Returns the choice with the fewest modelled cycles for which a predicate is true, as it is
+    /// for those without split-K.
+    fn choose_if(&self, is_candidate: impl Fn(&Choice) -> bool) -> Choice {
         // Few numbers of slices pay off: checked first, since there are thousands of choices.
         let slices: Vec<u32> = SPLITS.into_iter().filter(|it| self.pays_off(*it)).collect();
         let slices = slices.as_slice();
@@ -91,6 +102,7 @@ impl Problem {
             choices.filter(|choice| self.unsupported_reason(choice).is_none())
         });
         candidates
+            .filter(|choice| is_candidate(choice))
             .min_by_key(|choice| self.cycles(choice))
             .expect("a product without split-K is always possible")
     }
@@ -164,7 +176,7 @@ impl Problem {
     }
 
     /// Returns the modelled cycles of a choice.
-    fn cycles(&self, choice: &Choice) -> u64 {
+    pub(super) fn cycles(&self, choice: &Choice) -> u64 {
         let Choice { tile, splits, transposed } = *choice;
         let Gemm { m, n, batch, .. } = self.gemm;
         let (rows, columns) = if transposed { (n, m) } else { (m, n) };

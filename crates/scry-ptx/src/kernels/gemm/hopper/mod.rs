@@ -24,6 +24,7 @@ mod choice;
 mod consumer;
 mod params;
 mod pipeline;
+mod portfolio;
 mod producer;
 mod schedule;
 mod split_k;

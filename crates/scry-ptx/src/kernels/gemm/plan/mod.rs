@@ -1,6 +1,9 @@
 //! Plans the launches of a GEMM.
 
 mod portable;
+mod portfolio;
+
+pub use portfolio::Portfolio;
 
 use super::hopper::{
     BiasAxis, Choice, EpilogueKind, HopperGemm, HopperTile, Major, PdlPrefetch, Problem, Store,
@@ -91,6 +94,8 @@ struct Product {
     /// Buffers of the operands of `gemm`.
     a: BufferSlot,
     b: BufferSlot,
+    /// Whether kernels must not depend on the number of rows, of a [`Portfolio`].
+    has_any_rows: bool,
 }
 
 impl Product {
@@ -101,6 +106,7 @@ impl Product {
             transposed: false,
             a: BufferSlot::Argument(0),
             b: BufferSlot::Argument(1),
+            has_any_rows: false,
         };
         if requested.out.order == Layout::ColMajor { product.transposed() } else { product }
     }
@@ -113,6 +119,7 @@ impl Product {
             transposed: !self.transposed,
             a: self.b,
             b: self.a,
+            has_any_rows: self.has_any_rows,
         }
     }
 
@@ -227,6 +234,9 @@ impl Product {
     /// of the plan writes it.
     fn pdl(&self) -> PdlPrefetch {
         let Gemm { m, n, k, .. } = self.gemm;
+        if self.has_any_rows {
+            return PdlPrefetch::None;
+        }
         let pdl = PdlPrefetch::for_sizes([m, n, k]);
         let buffer = if pdl == PdlPrefetch::A { self.a } else { self.b };
         if matches!(buffer, BufferSlot::Argument(_)) { pdl } else { PdlPrefetch::None }
@@ -273,7 +283,12 @@ impl Product {
             Store::Lanes
         };
         let epilogue = EpilogueKind::of(&epilogue, self.transposed);
-        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, epilogue), 1, gpu)
+        let variant = self.variant(choice.tile, output, store, epilogue);
+        let mut kernel = HopperGemm::new(self.gemm, variant, 1, gpu)?;
+        if self.has_any_rows {
+            kernel.variant.streamed = Streamed::default();
+        }
+        Ok(kernel)
     }
 
     /// Returns the kernel that computes partial results.

@@ -50,7 +50,7 @@ const MAX_LD: u64 = 1 << 24;
 /// Maximum number of results and maximum K of a small GEMM, which the tiled reference kernel
 /// computes faster than the others.
 const MAX_SMALL_RESULTS: u64 = 1 << 18;
-const MAX_SMALL_K: u64 = 64;
+pub(super) const MAX_SMALL_K: u64 = 64;
 
 /// Maximum multiply-adds, and maximum K, of a GEMM with unaligned operands that are copied as they
 /// are. Repacking, a launch of its own, takes longer than the slower copies of these.
@@ -199,7 +199,7 @@ impl Product {
     }
 
     /// Whether tensor cores support the 16-bit operands' layouts without repacking.
-    fn is_aligned(&self) -> bool {
+    pub(super) fn is_aligned(&self) -> bool {
         let Gemm { m, n, k, batch, a, b, .. } = self.gemm;
         is_tma_aligned(&a, m, k, batch, 2) && is_tma_aligned(&b, k, n, batch, 2)
     }
