@@ -33,6 +33,10 @@ pub struct KernelOptions {
     /// Uses only variants whose results are bit-equal between runs on one device. In
     /// [`Kernels::column_parallel_linear`], results are also bit-equal for any number of ranks.
     pub deterministic: bool,
+    /// Computes products whose number of rows varies between calls with few kernels, of which the
+    /// first call compiles all: see [`Portfolio`](scry_ptx::kernels::gemm::Portfolio). By default
+    /// each number of rows has the kernel that is the fastest for it.
+    pub any_rows: bool,
 }
 
 pub(crate) struct Shared {
@@ -128,6 +132,21 @@ impl Kernels {
     #[must_use]
     pub fn gpu_spec(&self) -> Option<GpuSpec> {
         self.shared.spec
+    }
+
+    /// Returns how many kernels of the library were compiled for the device, for tests and
+    /// measurements. WGSL sources and a program's own kernels do not count.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::Kernels;
+    ///
+    /// assert_eq!(Kernels::new(&Device::open("cpu")?)?.compiled_kernels(), 0);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn compiled_kernels(&self) -> usize {
+        lock(&self.shared.ptx.kernels).len()
     }
 
     /// Returns the variant that tuning found for an operation with a key.

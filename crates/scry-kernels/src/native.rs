@@ -1,6 +1,8 @@
 //! Kernels that are not WGSL: plans of PTX kernels as launches, and products by the crate `gemm`.
 //! The only file with unsafe code.
 
+use std::panic::resume_unwind;
+
 use scry_gpu::{
     Binding, GpuError, Launch, NativeBinding, NativeInterface, NativeParameter, PreparedLaunch,
     Result, Scalar, TensorElement, TensorMap, TensorSwizzle, UntypedBuffer,
@@ -120,6 +122,44 @@ impl AnyOperation for ProgramPlan {
 }
 
 impl Preparation<'_> {
+    /// Compiles kernels of the kernel library that are not compiled yet, at the same time on
+    /// several threads. Returns the error of the first one that has one.
+    pub(crate) fn compile_all(
+        &self,
+        all: Result<Vec<Box<dyn PtxKernel>>, PlanError>,
+    ) -> Result<()> {
+        let all =
+            all.map_err(|error| ptx::plan_error(self.kernels.device().info(), self.call, error))?;
+        let compile = |kernel: &dyn PtxKernel| {
+            // SAFETY: the kernels of scry-ptx keep to their interfaces.
+            unsafe { compile(self.kernels, self.call, kernel, Origin::Crate) }.map(|_| ())
+        };
+        let is_compiled = |kernel: &dyn PtxKernel| {
+            let key = (kernel.name(), kernel.launch().dynamic_shared);
+            lock(&self.kernels.shared.ptx.kernels).contains_key(&key)
+        };
+        let new: Vec<_> = all.iter().map(|it| &**it).filter(|it| !is_compiled(*it)).collect();
+        match new.as_slice() {
+            [] => Ok(()),
+            [single] => compile(*single),
+            [first, others @ ..] => std::thread::scope(|scope| {
+                let compile = &compile;
+                let mut threads = Vec::new();
+                for kernel in others.iter().copied() {
+                    let thread = std::thread::Builder::new().name("scry-compile".to_owned());
+                    // A kernel whose thread cannot be started is compiled at its first use.
+                    threads.extend(thread.spawn_scoped(scope, move || compile(kernel)));
+                }
+                let mut result = compile(*first);
+                for thread in threads {
+                    let compiled = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                    result = result.and(compiled);
+                }
+                result
+            }),
+        }
+    }
+
     /// Prepares a plan of the kernel library.
     pub(crate) fn plan(&self, plan: Result<Plan, PlanError>) -> Result<Vec<PreparedLaunch>> {
         let device = self.kernels.device();
@@ -205,7 +245,7 @@ unsafe fn compile(
     kernel: &dyn PtxKernel,
     origin: Origin,
 ) -> Result<Compiled> {
-    let cache = &kernels.shared.ptx.0;
+    let cache = &kernels.shared.ptx.kernels;
     let key = (kernel.name(), kernel.launch().dynamic_shared);
     let cached = lock(cache).get(&key).cloned();
     if let Some(cached) = cached.filter(|_| origin == Origin::Crate) {

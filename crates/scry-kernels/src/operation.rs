@@ -311,7 +311,11 @@ mod tests {
 
     fn kernels(variant: Option<&str>, deterministic: bool) -> Kernels {
         let (gpu, _) = testing::observed(testing::null_info());
-        let options = KernelOptions { variant: variant.map(str::to_owned), deterministic };
+        let options = KernelOptions {
+            variant: variant.map(str::to_owned),
+            deterministic,
+            ..Default::default()
+        };
         Kernels::with_options(&gpu, options).unwrap()
     }
 

@@ -186,8 +186,9 @@ impl Kernels {
     /// the options say so. The other variants choose tiles, or parts of K, by the sizes.
     fn with_fixed_order(&self) -> Self {
         match self.options() {
-            KernelOptions { variant: None, deterministic: true } => {
-                self.having(KernelOptions { variant: Some("wgsl".to_owned()), deterministic: true })
+            options @ KernelOptions { variant: None, deterministic: true, .. } => {
+                let variant = Some("wgsl".to_owned());
+                self.having(KernelOptions { variant, ..options.clone() })
             }
             _ => self.clone(),
         }

@@ -220,7 +220,7 @@ fn sorted_additions_are_reproducible() {
     for gpu in devices() {
         for variant in ["cpu", "wgsl-lookback", "wgsl"] {
             let variant = Some(variant.to_owned());
-            let options = KernelOptions { variant, deterministic: true };
+            let options = KernelOptions { variant, deterministic: true, ..Default::default() };
             let kernels = succeed(Kernels::with_options(&gpu, options));
             for _ in 0..3 {
                 let Some((y, _)) = add_rows(&kernels, [1000, 3], &indices) else { break };

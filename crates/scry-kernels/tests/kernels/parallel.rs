@@ -46,10 +46,10 @@ fn columns<T: Copy>(matrix: &[T], width: usize, range: &std::ops::Range<usize>) 
 }
 
 /// Results of the same bits for any number of ranks.
-const EXACT: KernelOptions = KernelOptions { variant: None, deterministic: true };
+const EXACT: KernelOptions = KernelOptions { variant: None, deterministic: true, any_rows: false };
 
 /// Results within the bound of a product.
-const FAST: KernelOptions = KernelOptions { variant: None, deterministic: false };
+const FAST: KernelOptions = KernelOptions { variant: None, deterministic: false, any_rows: false };
 
 /// Computes a column-parallel layer, and returns the output of each rank.
 fn column<T: Float>(

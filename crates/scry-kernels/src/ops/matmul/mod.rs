@@ -3,8 +3,12 @@
 pub(super) mod host;
 mod shaders;
 
+use std::sync::Arc;
+
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};
+use scry_ptx::kernels::gemm::Portfolio;
 pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
+use scry_ptx::kernels::{GpuSpec, Plan, PlanError};
 
 use crate::call::Call;
 use crate::elements::{self, FLOATS};
@@ -124,6 +128,30 @@ impl Kernels {
         self.op(Product::new(function, gemm, arguments), buffers)
     }
 
+    /// Compiles the kernels for a product with any number of rows, which [`Kernels::gemm`] would
+    /// compile for its first call, where [`KernelOptions::any_rows`](crate::KernelOptions::any_rows)
+    /// requests them and the device has them.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_kernels::{Gemm, KernelOptions, Kernels, PtxType};
+    ///
+    /// let kernels = Kernels::new(&Device::open("cpu")?)?;
+    /// let kernels = kernels.having(KernelOptions { any_rows: true, ..Default::default() });
+    /// kernels.compile_gemm(&Gemm::new(64, 384, 384, PtxType::F16))?; // nothing, on the CPU
+    /// assert_eq!(kernels.compiled_kernels(), 0);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Device::compile_ptx`](scry_gpu::Device::compile_ptx).
+    pub fn compile_gemm(&self, gemm: &Gemm) -> Result<()> {
+        let product = Product::new("Kernels::compile_gemm", *gemm, Vec::new());
+        let call = Operation::call(&product);
+        let preparation = Preparation { kernels: self, call: &call, buffers: &[] };
+        product.compile(&preparation).map_err(|error| call.for_function(error))
+    }
+
     /// Returns which variant computes a product, and why, without preparing it.
     ///
     /// ```
@@ -209,7 +237,7 @@ impl Operation for Product {
             &[
                 Variant {
                     info: VariantInfo { name: "ptx", needs: "CUDA, sm_80", deterministic: true },
-                    obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.gemm.plan(gpu)),
+                    obstacle: |it, kernels| ptx::obstacle(kernels, |gpu| it.plan(kernels, gpu)),
                     suits: |_, _| true,
                     prepare: ptx,
                 },
@@ -267,6 +295,31 @@ impl Product {
     /// Creates the operation of a call, whose buffers are `arguments`.
     fn new(function: &'static str, gemm: Gemm, arguments: Vec<NativeBinding>) -> Self {
         Self { function, sizes: sizes(&gemm), gemm: normalised(gemm), arguments }
+    }
+
+    /// Returns the launches of PTX kernels, with the options of the library.
+    fn plan(&self, kernels: &Kernels, gpu: GpuSpec) -> std::result::Result<Plan, PlanError> {
+        match self.portfolio(kernels) {
+            Some(portfolio) => self.gemm.plan_among(gpu, &portfolio),
+            None => self.gemm.plan(gpu),
+        }
+    }
+
+    /// Compiles the kernels for any number of rows, if the options request them.
+    fn compile(&self, preparation: &Preparation<'_>) -> Result<()> {
+        let kernels = preparation.kernels;
+        match kernels.gpu_spec().zip(self.portfolio(kernels)) {
+            Some((gpu, portfolio)) => {
+                preparation.compile_all(self.gemm.portfolio_kernels(gpu, &portfolio))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the kernels for any number of rows, if the options request them.
+    fn portfolio(&self, kernels: &Kernels) -> Option<Arc<Portfolio>> {
+        let gpu = kernels.gpu_spec().filter(|_| kernels.options().any_rows)?;
+        kernels.shared.ptx.portfolio(&self.gemm, gpu)
     }
 
     /// Returns why cuBLAS cannot compute it; `None` if it can, provided that the library is there.
@@ -339,7 +392,10 @@ impl Product {
 }
 
 fn ptx(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
-    preparation.plan(ptx::plan(preparation.kernels, |gpu| it.gemm.plan(gpu)))
+    let kernels = preparation.kernels;
+    let plan = ptx::plan(kernels, |gpu| it.plan(kernels, gpu));
+    it.compile(preparation)?;
+    preparation.plan(plan)
 }
 
 fn cublas(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
