@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scry_gpu::{BackendKind, Batch, Device, Features, UntypedBuffer};
+use scry_kernels::{KernelOptions, Kernels};
 
 use super::arenas::Arenas;
 use super::bound_graph::{BoundGraph, Reachable, Sizes, check_outputs};
@@ -52,6 +53,8 @@ type Slot = Arc<Mutex<Option<Arc<Specialised>>>>;
 
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
+    /// The kernel library. With sizes that vary, products are computed by few kernels.
+    pub(super) library: Kernels,
     pub(crate) graph: Reachable,
     /// The states, by position in the graph's.
     pub(crate) states: Vec<UntypedBuffer>,
@@ -137,7 +140,11 @@ impl Plan {
     ) -> Self {
         let (specialised, arenas) = (Mutex::default(), Arenas::default());
         let (runtime, compiles) = (runtime.clone(), AtomicU64::new(0));
-        let shared = Shared { runtime, graph, states, call, fusion, specialised, arenas, compiles };
+        let any_rows = graph.ranges().iter().any(|(_, [min, max])| min < max);
+        let options = KernelOptions { any_rows, ..runtime.library().options().clone() };
+        let library = runtime.library().having(options);
+        let shared =
+            Shared { runtime, library, graph, states, call, fusion, specialised, arenas, compiles };
         Self { shared: Arc::new(shared) }
     }
 
@@ -483,7 +490,7 @@ impl Plan {
 
 impl Shared {
     pub(super) fn target(&self) -> Target<'_> {
-        Target { runtime: &self.runtime, compiles: &self.compiles }
+        Target { runtime: &self.runtime, library: &self.library, compiles: &self.compiles }
     }
 
     /// Compiles the graph for sizes.
@@ -517,7 +524,7 @@ impl Shared {
         }
         if self.fusion != Fusion::None {
             row_fusion::fuse(&mut grouped, limits);
-            epilogues::fuse(&mut grouped, limits, self.runtime.library());
+            epilogues::fuse(&mut grouped, limits, &self.library);
             prologues::fuse(&mut grouped, limits);
             maps::fuse(&mut grouped, limits);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use scry_gpu::{BackendKind, Batch, PreparedLaunch, UntypedBuffer};
+use scry_kernels::Kernels;
 
 use super::grouped::{BufferId, Kernel, Part, RowWork, Store, Work};
 use crate::dtype::DType;
@@ -75,6 +76,8 @@ impl Prepared {
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'t> {
     pub(crate) runtime: &'t Arc<Runtime>,
+    /// The kernel library, with the options of the plan.
+    pub(crate) library: &'t Kernels,
     pub(crate) compiles: &'t AtomicU64,
 }
 

@@ -119,8 +119,20 @@ impl<'s> Search<'s> {
                 };
                 self.plan.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
             }
+            is_new |= self.compile_products(kernel)?;
         }
         Ok(is_new)
+    }
+
+    /// Compiles the kernels of the kernel library for a product. Returns whether there are any that
+    /// other sizes do not need.
+    fn compile_products(&self, kernel: &Kernel) -> scry_gpu::Result<bool> {
+        let Work::Library { library, operands, .. } = &kernel.work else { return Ok(false) };
+        let [(_, a, dtype), (_, b, _), ..] = &operands[..] else { return Ok(false) };
+        let Some(gemm) = library.gemm([a, b], *dtype) else { return Ok(false) };
+        let before = self.plan.library.compiled_kernels();
+        self.plan.library.compile_gemm(&gemm)?;
+        Ok(self.plan.library.compiled_kernels() > before)
     }
 
     /// Returns what is compiled for a kernel: nothing if it is not made of maps, is empty, or is

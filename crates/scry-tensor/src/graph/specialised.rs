@@ -249,7 +249,8 @@ impl Specialised {
                     None => Initial::Any,
                 };
                 let to = (result, &kernel.shape);
-                let ops = library.prepare_shards(node.call, target.runtime, &operands, to);
+                let on = (&**target.runtime, target.library);
+                let ops = library.prepare_shards(node.call, on, &operands, to);
                 return ops.map(|ops| named_shards(initial, ops)).map_err(in_scope);
             }
             Work::Custom { .. } => {

@@ -1,13 +1,12 @@
 //! Operations of attention heads.
 
 use scry_gpu::{Binding, UntypedBuffer};
-use scry_kernels::{Attention, AttentionBias, PtxType, Rope, Strides};
+use scry_kernels::{Attention, AttentionBias, Kernels, PtxType, Rope, Strides};
 
 use super::rule::{Bound, Number, Rule, Trivial, count, typed};
 use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Error, Result};
-use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape};
 
 /// Attention of queries `[batch, heads, queries, head_dim]`, keys and values
@@ -90,7 +89,7 @@ impl Rule for Attend {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -136,7 +135,7 @@ impl Rule for Attend {
             operands.iter().map(from_offset).collect::<Result<_, _>>()?;
         let mut bindings: Vec<&dyn Binding> = buffers.iter().map(|it| it as _).collect();
         bindings.push(&out);
-        runtime.library().attention(&attention, &bindings)
+        library.attention(&attention, &bindings)
     }
 
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
@@ -219,7 +218,7 @@ impl Rule for Rotate {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -231,6 +230,6 @@ impl Rule for Rotate {
         let rope = Rope { theta, interleaved, ..Rope::new(*heads, *columns) };
         let out = result.view_as(operands[0].2.of_buffer())?;
         let (x, positions) = (typed(&operands[0])?, typed(&operands[1])?);
-        runtime.library().rope(&x, &positions, &out, rows.iter().product(), &rope)
+        library.rope(&x, &positions, &out, rows.iter().product(), &rope)
     }
 }

@@ -2,13 +2,13 @@
 //! several axes of the operands.
 
 use scry_gpu::UntypedBuffer;
+use scry_kernels::Kernels;
 
 use super::matmul;
 use super::rule::{Bound, Rule, Trivial, count};
 use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Result};
-use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape};
 
 /// The roles of the axes of two operands. The result has the batch, the rows, and the columns.
@@ -71,11 +71,11 @@ impl Rule for Contraction {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
-        matmul::product(runtime, operands, result)
+        matmul::product(library, operands, result)
     }
 
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {

@@ -1,12 +1,11 @@
 //! Convolutions and pooling of images, `[batch, channels, height, width]`.
 
 use scry_gpu::{Binding, UntypedBuffer};
-use scry_kernels::{Conv2d, Pool, Pool2d};
+use scry_kernels::{Conv2d, Kernels, Pool, Pool2d};
 
 use super::rule::{Bound, Rule, count, typed};
 use crate::dtype::DType;
 use crate::error::{Call, Error, Result};
-use crate::runtime::Runtime;
 use crate::shape::Shape;
 
 /// A convolution of images with weights `[out_channels, in_channels / groups, height, width]`, and
@@ -90,7 +89,7 @@ impl Rule for Convolve {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -98,7 +97,7 @@ impl Rule for Convolve {
         let buffers: Vec<UntypedBuffer> = operands.iter().map(typed).collect::<Result<_, _>>()?;
         let bias = buffers.get(2).map(|it| it as &dyn Binding);
         let sizes = self.sizes(&operands[0].1.shape, &operands[1].1.shape);
-        runtime.library().conv2d(&buffers[0], &buffers[1], bias, &out, &sizes)
+        library.conv2d(&buffers[0], &buffers[1], bias, &out, &sizes)
     }
 
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
@@ -174,7 +173,7 @@ impl Rule for Pooling {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -183,7 +182,7 @@ impl Rule for Pooling {
             PoolKind::Max => Pool::Max,
             PoolKind::Average { count_include_pad } => Pool::Average { count_include_pad },
         };
-        runtime.library().pool2d(kind, &x, &out, &self.sizes(&operands[0].1.shape))
+        library.pool2d(kind, &x, &out, &self.sizes(&operands[0].1.shape))
     }
 
     fn flops(&self, _: &[&Shape], result: &Shape) -> u64 {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use scry_gpu::UntypedBuffer;
+use scry_kernels::{Gemm, Kernels};
 
 use super::attention::{Attend, Rotate};
 use super::contraction::Contraction;
 use super::convolution::{Convolve, Pooling};
-use super::matmul::{FusedProduct, Matmul};
+use super::matmul::{self, FusedProduct, Matmul};
 use super::pairwise::Pairwise;
 use super::quantized::{Dequantise, QuantizedProduct, QuantizedRows};
 use super::reduce::Reduce;
@@ -107,11 +108,21 @@ impl Library {
     /// has elements. The buffer of the result may be longer.
     pub(crate) fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
-        self.with_rule(|rule| rule.prepare(runtime, operands, result))
+        self.with_rule(|rule| rule.prepare(library, operands, result))
+    }
+
+    /// Returns the product that the kernel library computes for operands with their views; `None`
+    /// for other operations.
+    pub(crate) fn gemm(&self, operands: [&Layout; 2], dtype: DType) -> Option<Gemm> {
+        match self {
+            Self::Matmul | Self::Contraction(_) => matmul::gemm(operands, dtype),
+            Self::FusedProduct(product) => product.gemm(operands, dtype),
+            _ => None,
+        }
     }
 
     /// Returns the floating-point operations for these shapes.
@@ -135,7 +146,9 @@ impl Library {
             let parts: Vec<_> =
                 operands.iter().map(|it| (&it.buffer, &it.layout, it.dtype)).collect();
             // New memory is 0, as operations that accumulate need it.
-            for op in self.prepare_shards(call, runtime, &parts, (&result, &shape))? {
+            for op in
+                self.prepare_shards(call, (runtime, runtime.library()), &parts, (&result, &shape))?
+            {
                 op.run().map_err(|error| call.gpu(error))?;
             }
         }

@@ -9,7 +9,6 @@ use super::rule::{Bound, Number, Rule, Trivial, count};
 use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Error, ErrorKind, Result};
-use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape, broadcast};
 
 /// A product of matrices, or of stacks of them.
@@ -39,11 +38,11 @@ impl Rule for Matmul {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
-        product(runtime, operands, result)
+        product(library, operands, result)
     }
 
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
@@ -69,13 +68,18 @@ impl FusedProduct {
     pub(crate) fn keeps_variant(
         &self,
         library: &Kernels,
-        [a, b]: [&Layout; 2],
+        operands: [&Layout; 2],
         dtype: DType,
     ) -> bool {
-        let Some(gemm) = Product::new(a, b, dtype).gemm else { return true };
+        let Some(gemm) = gemm(operands, dtype) else { return true };
         let fused = Gemm { epilogue: self.epilogue(), ..gemm };
         let variant = |gemm| library.explain_gemm(gemm).ok().map(|it| it.variant());
         variant(&fused) == variant(&gemm)
+    }
+
+    /// Returns the product in the kernel library's terms, of operands with the views of the product.
+    pub(super) fn gemm(&self, operands: [&Layout; 2], dtype: DType) -> Option<Gemm> {
+        Some(Gemm { epilogue: self.epilogue(), ..gemm(operands, dtype)? })
     }
 
     /// Returns the epilogue in the kernel library's terms.
@@ -105,7 +109,7 @@ impl Rule for FusedProduct {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -113,7 +117,7 @@ impl Rule for FusedProduct {
         let mut product = Product::new(layout, other, dtype);
         product.gemm.iter_mut().for_each(|gemm| gemm.epilogue = self.epilogue());
         let bias = self.has_bias.then(|| (operands[2].0, operands[2].1.offset as usize));
-        product.prepare(runtime, [a, b], bias, result)
+        product.prepare(library, [a, b], bias, result)
     }
 
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {
@@ -123,12 +127,18 @@ impl Rule for FusedProduct {
 
 /// Prepares the product of `[batch, rows, columns]` and `[batch, columns, others]`.
 pub(super) fn product(
-    runtime: &Runtime,
+    library: &Kernels,
     operands: &[Bound<'_>],
     result: &UntypedBuffer,
 ) -> scry_gpu::Result<scry_kernels::Op> {
     let [(first, layout, dtype), (second, other, _)] = [operands[0], operands[1]];
-    Product::new(layout, other, dtype).prepare(runtime, [first, second], None, result)
+    Product::new(layout, other, dtype).prepare(library, [first, second], None, result)
+}
+
+/// Returns the product without epilogue in the kernel library's terms; `None` for layouts that it
+/// does not read.
+pub(super) fn gemm([a, b]: [&Layout; 2], dtype: DType) -> Option<Gemm> {
+    Product::new(a, b, dtype).gemm
 }
 
 /// Returns the shape of a product of stacks of matrices, whose other axes are broadcast.
@@ -226,7 +236,7 @@ impl Product {
 
     fn prepare(
         self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: [&UntypedBuffer; 2],
         bias: Option<(&UntypedBuffer, usize)>,
         result: &UntypedBuffer,
@@ -240,10 +250,8 @@ impl Product {
         let out = result.view_as(dtype)?;
         let gemm = self.gemm.unwrap_or(Gemm::new(0, 0, 0, PtxType::F32));
         match bias {
-            Some((bias, start)) => {
-                runtime.library().gemm(&gemm, &[&a, &b, &part(bias, start)?, &out])
-            }
-            None => runtime.library().gemm(&gemm, &[&a, &b, &out]),
+            Some((bias, start)) => library.gemm(&gemm, &[&a, &b, &part(bias, start)?, &out]),
+            None => library.gemm(&gemm, &[&a, &b, &out]),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Distances between points.
 
 use scry_gpu::UntypedBuffer;
-use scry_kernels::Metric;
+use scry_kernels::{Kernels, Metric};
 
 use super::rule::{Bound, Rule, Trivial, count, typed};
 use crate::dtype::DType;
 use crate::error::{Call, Result};
-use crate::runtime::Runtime;
 use crate::shape::Shape;
 
 /// How distances are measured.
@@ -49,7 +48,7 @@ impl Rule for Pairwise {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -62,7 +61,7 @@ impl Rule for Pairwise {
         let (a, b) = (typed(&operands[0])?, typed(&operands[1])?);
         let [m, dim] = [operands[0].1.shape[0], operands[0].1.shape[1]];
         let n = operands[1].1.shape[0];
-        runtime.library().pairwise_distances(metric, &a, &b, &out, m, n, dim)
+        library.pairwise_distances(metric, &a, &b, &out, m, n, dim)
     }
 
     fn flops(&self, operands: &[&Shape], result: &Shape) -> u64 {

@@ -1,13 +1,12 @@
 //! Quantised weights: as floats, and products with them.
 
 use scry_gpu::UntypedBuffer;
-use scry_kernels::BlockFormat;
+use scry_kernels::{BlockFormat, Kernels};
 
 use super::gather::Selection;
 use super::rule::{Bound, Rule, Trivial, count, rows_and_columns, typed};
 use crate::dtype::DType;
 use crate::error::{Call, Result};
-use crate::runtime::Runtime;
 use crate::shape::Shape;
 
 /// Quantised weights as floats of a type.
@@ -28,7 +27,7 @@ impl Rule for Dequantise {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -36,7 +35,7 @@ impl Rule for Dequantise {
         let blocks = buffer.view_as(scry_gpu::DType::U8)?;
         let out = result.view_as(self.0.of_buffer())?;
         let count = layout.shape.count().unwrap_or(0);
-        runtime.library().dequantize(format(dtype), &blocks, &out, count)
+        library.dequantize(format(dtype), &blocks, &out, count)
     }
 }
 
@@ -58,7 +57,7 @@ impl Rule for QuantizedRows {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -68,7 +67,7 @@ impl Rule for QuantizedRows {
         let columns = layout.shape[1..].iter().product();
         let count = indices.1.shape.count().unwrap_or(0);
         let (format, sizes) = (format(dtype), [layout.shape[0], columns]);
-        runtime.library().dequantize_rows(format, &blocks, &typed(&indices)?, &out, sizes, count)
+        library.dequantize_rows(format, &blocks, &typed(&indices)?, &out, sizes, count)
     }
 
     fn flops(&self, _: &[&Shape], result: &Shape) -> u64 {
@@ -120,7 +119,7 @@ impl Rule for QuantizedProduct {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -129,7 +128,7 @@ impl Rule for QuantizedProduct {
         let blocks = weights.0.view_as(scry_gpu::DType::U8)?;
         let out = result.view_as(self.dtype(x.2).of_buffer())?;
         let sizes = [weights.1.shape[0], weights.1.shape[1]];
-        let (library, format, x) = (runtime.library(), format(weights.2), typed(&x)?);
+        let (format, x) = (format(weights.2), typed(&x)?);
         match self.is_gated {
             true => library.quantized_matmul_swiglu(format, &blocks, &x, &out, sizes, columns),
             false => library.quantized_matmul(format, &blocks, &x, &out, sizes, columns),

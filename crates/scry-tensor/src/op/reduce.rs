@@ -1,13 +1,12 @@
 //! Reductions over axes, as data.
 
 use scry_gpu::UntypedBuffer;
-use scry_kernels::Reduction;
+use scry_kernels::{Kernels, Reduction};
 
 use super::rule::{Bound, Rule, Trivial, typed};
 use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Result};
-use crate::runtime::Runtime;
 use crate::shape::{Shape, check_count};
 
 /// A reduction over axes.
@@ -77,7 +76,7 @@ impl Rule for Reduce {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -86,7 +85,7 @@ impl Rule for Reduce {
         let sizes = layout.shape.split_at(layout.shape.rank() - columns);
         let [rows, columns] = [sizes.0, sizes.1].map(|sizes| sizes.iter().product());
         let out = result.view_as(self.dtype(dtype).of_buffer())?;
-        runtime.library().reduce_rows(self.reduction, &typed(&operands[0])?, &out, rows, columns)
+        library.reduce_rows(self.reduction, &typed(&operands[0])?, &out, rows, columns)
     }
 }
 

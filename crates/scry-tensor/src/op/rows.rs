@@ -2,12 +2,11 @@
 //! elements.
 
 use scry_gpu::{Binding, UntypedBuffer};
-use scry_kernels::ScanKind;
+use scry_kernels::{Kernels, ScanKind};
 
 use super::rule::{Bound, Number, Rule, count, rows_and_columns, typed};
 use crate::dtype::DType;
 use crate::error::{Call, Result};
-use crate::runtime::Runtime;
 use crate::shape::Shape;
 
 /// A function of rows with the shape of the operand.
@@ -33,13 +32,12 @@ impl Rule for Rows {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
         let (x, out) = (typed(&operands[0])?, result.view_as(operands[0].2.of_buffer())?);
         let [rows, columns] = rows_and_columns(&operands[0].1.shape);
-        let library = runtime.library();
         match self {
             Self::Softmax => library.softmax(&x, &out, rows, columns),
             Self::LogSoftmax => library.log_softmax(&x, &out, rows, columns),
@@ -111,7 +109,7 @@ impl Rule for Norm {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -119,7 +117,7 @@ impl Rule for Norm {
         let out = result.view_as(operands[0].2.of_buffer())?;
         let buffers: Vec<UntypedBuffer> = operands.iter().map(typed).collect::<Result<_, _>>()?;
         let other = |n: usize| buffers.get(n).map(|it| it as &dyn Binding);
-        let (x, epsilon, library) = (&buffers[0], self.epsilon.get(), runtime.library());
+        let (x, epsilon) = (&buffers[0], self.epsilon.get());
         match self.kind {
             NormKind::Rms => library.rms_norm(x, other(1), &out, rows, columns, epsilon),
             _ => library.layer_norm(x, other(1), other(2), &out, rows, columns, epsilon),
@@ -161,15 +159,15 @@ impl Rule for TopK {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
         let [rows, columns] = rows_and_columns(&operands[0].1.shape);
         let k = self.k.unwrap_or(columns);
         // The values are not needed: positions select them, together with other tensors.
-        let values = runtime.device().alloc_untyped(operands[0].2.of_buffer(), rows * k)?;
+        let values = library.device().alloc_untyped(operands[0].2.of_buffer(), rows * k)?;
         let indices = result.view_as(scry_gpu::DType::U32)?;
-        runtime.library().top_k(&typed(&operands[0])?, &values, &indices, rows, columns, k)
+        library.top_k(&typed(&operands[0])?, &values, &indices, rows, columns, k)
     }
 }

@@ -2,11 +2,11 @@
 //! stored, and their launches.
 
 use scry_gpu::UntypedBuffer;
+use scry_kernels::Kernels;
 
 use super::view::View;
 use crate::dtype::DType;
 use crate::error::{Call, Result};
-use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape};
 
 /// A result that needs no kernel of its operation.
@@ -63,7 +63,7 @@ pub(super) trait Rule {
     /// has elements. The buffer of the result may be longer.
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op>;

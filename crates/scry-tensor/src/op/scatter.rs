@@ -1,11 +1,11 @@
 //! Sums of rows by indices.
 
 use scry_gpu::UntypedBuffer;
+use scry_kernels::Kernels;
 
 use super::rule::{Bound, Rule, typed};
 use crate::dtype::DType;
 use crate::error::{Call, Result};
-use crate::runtime::Runtime;
 use crate::shape::{Layout, Shape};
 
 /// The sums of the rows of the first operand with equal indices, which are in the second one, as
@@ -55,7 +55,7 @@ impl Rule for ScatterAdd {
 
     fn prepare(
         &self,
-        runtime: &Runtime,
+        library: &Kernels,
         operands: &[Bound<'_>],
         result: &UntypedBuffer,
     ) -> scry_gpu::Result<scry_kernels::Op> {
@@ -68,6 +68,6 @@ impl Rule for ScatterAdd {
             false => [like[0], operands[1].1.shape[0]],
         };
         let columns = if self.is_flat { 1 } else { total / rows.max(1) };
-        runtime.library().scatter_add_rows(&new, &at, &out, rows, columns, count)
+        library.scatter_add_rows(&new, &at, &out, rows, columns, count)
     }
 }

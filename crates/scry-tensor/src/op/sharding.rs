@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use scry_gpu::UntypedBuffer;
-use scry_kernels::Op;
+use scry_kernels::{Kernels, Op};
 
 use super::library::Library;
 use super::rows::NormKind;
@@ -30,7 +30,7 @@ impl Library {
     pub(crate) fn prepare_shards(
         &self,
         call: Call,
-        runtime: &Runtime,
+        (runtime, library): (&Runtime, &Kernels),
         operands: &[Bound<'_>],
         (result, shape): (&UntypedBuffer, &Shape),
     ) -> Result<Vec<Op>> {
@@ -39,7 +39,7 @@ impl Library {
         let bytes = super::library::packed_bytes(shape, dtype) as u64;
         let sizes = || operands.iter().map(|(buffer, ..)| buffer.byte_size());
         if sizes().chain([bytes]).all(|bytes| bytes <= limit) {
-            let op = self.prepare(runtime, operands, result).map_err(|error| call.gpu(error))?;
+            let op = self.prepare(library, operands, result).map_err(|error| call.gpu(error))?;
             return Ok(vec![op]);
         }
         let parts = match self {
@@ -61,7 +61,7 @@ impl Library {
             let own = part.operands.iter().zip(&buffers).zip(operands);
             let own: Vec<Bound<'_>> =
                 own.map(|(((_, layout), buffer), it)| (buffer, layout, it.2)).collect();
-            self.prepare(runtime, &own, &sharding::slice(result, &part.result)?)
+            self.prepare(library, &own, &sharding::slice(result, &part.result)?)
         };
         let ops: scry_gpu::Result<Vec<Op>> = parts.iter().map(prepare).collect();
         ops.map_err(|error| call.gpu(error))

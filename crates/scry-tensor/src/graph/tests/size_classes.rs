@@ -95,3 +95,34 @@ fn no_size_compiles_a_kernel() {
         assert!(all <= 2 * single, "{single} kernels for one size, {all} for all");
     }
 }
+
+/// Returns the plan of a feed-forward block with its norm.
+fn feed_forward(gpu: &Device, sizes: [RangeInclusive<usize>; 2]) -> Result<Plan> {
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F16, gpu)?.contiguous();
+    let g = Graph::new(gpu)?;
+    let [batch, length] = sizes;
+    let (batch, length) = (g.dim("batch", batch), g.dim("length", length));
+    let x = g.input_with_dtype("x", (batch, length, HIDDEN), DType::F16)?;
+    let up = x.linear(&zeros(&[4 * HIDDEN, HIDDEN])?, Some(&zeros(&[4 * HIDDEN])?))?.gelu()?;
+    let down = up.linear(&zeros(&[HIDDEN, 4 * HIDDEN])?, Some(&zeros(&[HIDDEN])?))?;
+    g.compile(&[norm(&x.add(&down)?, DType::F16)?])
+}
+
+/// Products with varying rows have few kernels of the library, which are compiled with the plan.
+#[test]
+fn no_size_compiles_a_product() {
+    let compiled =
+        |plan: &Plan| plan.compiled_kernels() as usize + plan.shared().library.compiled_kernels();
+    let single = compiled(&feed_forward(&null_h200(), [64..=64, 128..=128]).unwrap());
+    for sizes_of in [[1..=64, 1..=256], [1..=64, 1..=2048]] {
+        let plan = feed_forward(&null_h200(), sizes_of).unwrap();
+        let all = compiled(&plan);
+        let mut random = Draw(5);
+        for _ in 0..20 {
+            let sizes = sizes(random.from_to(1, 64), random.from_to(1, 256));
+            plan.shared().specialise(&sizes).unwrap();
+            assert_eq!(compiled(&plan), all, "{sizes:?}");
+        }
+        assert!(all <= 2 * single, "{single} kernels for one size, {all} for all");
+    }
+}
