@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     pub(crate) graph: Reachable,
     /// The states, by position in the graph's.
     pub(crate) states: Vec<UntypedBuffer>,
-    call: Call,
+    pub(super) call: Call,
     fusion: Fusion,
     /// The most recently used last.
     specialised: Mutex<Vec<(Sizes, Slot)>>,
@@ -175,16 +175,6 @@ impl Plan {
     pub fn run(&self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>> {
         let call = Call::new("Plan::run");
         now(self.run_by(call, &self.inputs(call, inputs)?, Waiting::Blocking))
-    }
-
-    /// Returns the plan once it is compiled for the largest sizes.
-    pub(crate) async fn ready(self, waiting: Waiting) -> Result<Self> {
-        let sizes = self.shared.graph.largest_sizes();
-        self.specialised_by(self.shared.call, sizes, waiting).await?;
-        let (plan, call) = (self.share(), self.shared.call);
-        let compile = move || plan.shared.compile_for_all_sizes().map_err(|error| call.gpu(error));
-        waiting.compile(call, self.device(), compile).await?;
-        Ok(self)
     }
 
     /// Submits a run of inputs in the order of the graph.

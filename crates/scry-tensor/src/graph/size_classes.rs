@@ -9,15 +9,21 @@
 //! elements, which grow along a path, so that few sizes have to be tried.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use scry_kernels::Gemm;
 
 use super::bound_graph::Sizes;
-use super::compiled::Shared;
+use super::compiled::{Plan, Shared};
 use super::grouped::{BufferId, Grouped, Kernel, RowWork, Work};
 use super::launches::part_launches;
 use super::plan;
+use crate::error::Result;
 use crate::lower::{Iteration, KernelKey, MapsKey, RowIteration, RowKey};
 use crate::shape::Layout;
+use crate::waiting::Waiting;
 
 /// How often a path is bisected at most: sizes beside each other then differ by little.
 const MAX_DEPTH: u32 = 4;
@@ -33,7 +39,43 @@ enum Key {
 /// A kernel with the number of its parameters.
 type Needed = (Key, usize);
 
+/// What is compiled at once.
+enum Job {
+    /// A kernel with the number of its parameters.
+    Own(Key, usize),
+    /// The kernels of the library for a product of any number of rows.
+    Product(Gemm),
+}
+
+impl Plan {
+    /// Returns the plan once it is compiled for the largest sizes and, with sizes that vary, for
+    /// all others.
+    pub(crate) async fn ready(self, waiting: Waiting) -> Result<Self> {
+        let (sizes, call) = (self.shared().graph.largest_sizes(), self.shared().call);
+        if self.shared().has_open_sizes() {
+            let (plan, sizes) = (self.share(), sizes.clone());
+            let compile = move || {
+                // Several kernels at the same time. Without errors: those are of the launches
+                // below, in the order of the graph.
+                _ = Search::new(plan.shared()).compile(&sizes);
+                Ok(())
+            };
+            waiting.compile(call, self.device(), compile).await?;
+        }
+        self.specialised_by(call, sizes, waiting).await?;
+        let plan = self.share();
+        let compile =
+            move || plan.shared().compile_for_all_sizes().map_err(|error| call.gpu(error));
+        waiting.compile(call, self.device(), compile).await?;
+        Ok(self)
+    }
+}
+
 impl Shared {
+    fn has_open_sizes(&self) -> bool {
+        self.graph.ranges().iter().any(|(_, [min, max])| min < max)
+    }
+
     /// Compiles the kernels for all sizes. Sizes for which the graph has no plan are left out:
     /// runs with them return the error.
     pub(super) fn compile_for_all_sizes(&self) -> scry_gpu::Result<()> {
@@ -83,11 +125,13 @@ fn middle(a: &Sizes, b: &Sizes) -> Option<Sizes> {
 pub(super) struct Search<'s> {
     plan: &'s Shared,
     known: HashSet<Key>,
+    /// Products of the library, with two rows.
+    products: Vec<Gemm>,
 }
 
 impl<'s> Search<'s> {
     pub(super) fn new(plan: &'s Shared) -> Self {
-        Self { plan, known: HashSet::new() }
+        Self { plan, known: HashSet::new(), products: Vec::new() }
     }
 
     /// Compiles the kernels of sizes between others, as long as there are new ones.
@@ -104,35 +148,36 @@ impl<'s> Search<'s> {
     pub(super) fn compile(&mut self, sizes: &Sizes) -> scry_gpu::Result<bool> {
         let Ok(grouped) = self.plan.kernels(sizes) else { return Ok(false) };
         let in_place = plan::in_place(&grouped);
-        let mut is_new = false;
+        let mut jobs = Vec::new();
         for (kernel, in_place) in grouped.kernels.iter().zip(in_place) {
             for (key, parameters) in self.needed(&grouped, kernel, in_place) {
-                if !self.known.insert(key.clone()) {
-                    continue;
+                if self.known.insert(key.clone()) {
+                    jobs.push(Job::Own(key, parameters));
                 }
-                is_new = true;
-                let runtime = &self.plan.runtime;
-                let (_, is_compiled) = match key {
-                    Key::Map(key) => runtime.map_kernel(key, parameters)?,
-                    Key::Maps(key) => runtime.maps_kernel(key, parameters)?,
-                    Key::Rows(key) => runtime.row_kernel(key, parameters)?,
-                };
-                self.plan.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
             }
-            is_new |= self.compile_products(kernel)?;
+            if let Some(gemm) = product_of_rows(kernel)
+                && !self.products.contains(&gemm)
+            {
+                self.products.push(gemm);
+                jobs.push(Job::Product(gemm));
+            }
         }
-        Ok(is_new)
+        run_concurrently(&jobs, |job| self.compile_job(job))?;
+        Ok(!jobs.is_empty())
     }
 
-    /// Compiles the kernels of the kernel library for a product. Returns whether there are any that
-    /// other sizes do not need.
-    fn compile_products(&self, kernel: &Kernel) -> scry_gpu::Result<bool> {
-        let Work::Library { library, operands, .. } = &kernel.work else { return Ok(false) };
-        let [(_, a, dtype), (_, b, _), ..] = &operands[..] else { return Ok(false) };
-        let Some(gemm) = library.gemm([a, b], *dtype) else { return Ok(false) };
-        let before = self.plan.library.compiled_kernels();
-        self.plan.library.compile_gemm(&gemm)?;
-        Ok(self.plan.library.compiled_kernels() > before)
+    fn compile_job(&self, job: &Job) -> scry_gpu::Result<()> {
+        let runtime = &self.plan.runtime;
+        let (_, is_compiled) = match job {
+            Job::Own(Key::Map(key), parameters) => runtime.map_kernel(key.clone(), *parameters)?,
+            Job::Own(Key::Maps(key), parameters) => {
+                runtime.maps_kernel(key.clone(), *parameters)?
+            }
+            Job::Own(Key::Rows(key), parameters) => runtime.row_kernel(key.clone(), *parameters)?,
+            Job::Product(gemm) => return self.plan.library.compile_gemm(gemm),
+        };
+        self.plan.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Returns what is compiled for a kernel: nothing if it is not made of maps, is empty, or is
@@ -180,6 +225,55 @@ impl<'s> Search<'s> {
     }
 }
 
+/// Returns the product that a kernel computes, with two rows instead of any number of them; `None`
+/// for other work, and for a batch of products.
+fn product_of_rows(kernel: &Kernel) -> Option<Gemm> {
+    let Work::Library { library, operands, .. } = &kernel.work else { return None };
+    let [(_, a, dtype), (_, b, _), ..] = &operands[..] else { return None };
+    let mut gemm = library.gemm([a, b], *dtype)?;
+    let is_empty = gemm.m == 0 || gemm.batch == 0;
+    if is_empty || (gemm.batch > 1 && gemm.b.stride != 0) {
+        return None;
+    }
+    (gemm.m, gemm.batch) = (2, 1);
+    (gemm.a.stride, gemm.b.stride, gemm.out.stride) = (0, 0, 0);
+    Some(gemm)
+}
+
+/// Runs jobs on as many threads as the host has processors. Returns the error of the first job that
+/// has one.
+fn run_concurrently<T: Sync>(
+    jobs: &[T],
+    run: impl Fn(&T) -> scry_gpu::Result<()> + Sync,
+) -> scry_gpu::Result<()> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let work = || {
+        while let Some((n, job)) = {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            jobs.get(n).map(|job| (n, job))
+        } {
+            let Err(error) = run(job) else { continue };
+            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            if failed.as_ref().is_none_or(|(first, _)| n < *first) {
+                *failed = Some((n, error));
+            }
+        }
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 1..processors.min(jobs.len()) {
+            let thread = thread::Builder::new().name("scry-compile".to_owned());
+            // The other threads do the work of one that cannot be started.
+            if thread.spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.map_or(Ok(()), |(_, error)| Err(error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +297,25 @@ mod tests {
     fn fixed_sizes_need_no_search() {
         assert_eq!(paths(&[]), Vec::<[Sizes; 2]>::new());
         assert_eq!(paths(&[range("a", 7, 7)]), Vec::<[Sizes; 2]>::new());
+    }
+
+    #[test]
+    fn first_error_is_returned() {
+        let jobs: Vec<usize> = (0..50).collect();
+        let run = |job: &usize| match job % 20 {
+            7 => {
+                let argument = format!("job {job}");
+                let error = scry_gpu::ArgumentError::new("compile", argument, "fails", "retry");
+                Err(scry_gpu::GpuError::Argument(error))
+            }
+            _ => Ok(()),
+        };
+        for _ in 0..20 {
+            let error = run_concurrently(&jobs, run).unwrap_err().to_string();
+            assert!(error.contains("job 7"), "{error}");
+        }
+        run_concurrently(&jobs[..7], run).unwrap();
+        run_concurrently(&jobs[..0], run).unwrap();
     }
 
     #[test]

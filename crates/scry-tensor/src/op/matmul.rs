@@ -77,7 +77,7 @@ impl FusedProduct {
         variant(&fused) == variant(&gemm)
     }
 
-    /// Returns the product in the kernel library's terms, of operands with the views of the product.
+    /// Returns the product in the kernel library's terms.
     pub(super) fn gemm(&self, operands: [&Layout; 2], dtype: DType) -> Option<Gemm> {
         Some(Gemm { epilogue: self.epilogue(), ..gemm(operands, dtype)? })
     }

@@ -129,8 +129,8 @@ impl Kernels {
     }
 
     /// Compiles the kernels for a product with any number of rows, which [`Kernels::gemm`] would
-    /// compile for its first call, where [`KernelOptions::any_rows`](crate::KernelOptions::any_rows)
-    /// requests them and the device has them.
+    /// compile for its first call, where the device has them and the options request them, see
+    /// [`KernelOptions::any_rows`](crate::KernelOptions::any_rows).
     ///
     /// ```
     /// use scry_gpu::Device;
