@@ -62,8 +62,9 @@ pub(crate) fn for_each_part<T: Send>(
 /// that it calls, must be inlined (`#[inline(always)]`): what is not inlined is compiled for the
 /// oldest processors.
 pub(crate) trait Vectorised {
-    /// Computes.
-    fn compute(self);
+    /// Computes; `fused` is a constant, and true if the processor has fused multiply-add
+    /// instructions.
+    fn compute(self, fused: bool);
 }
 
 /// Computes with the vector instructions of the processor at hand.
@@ -77,7 +78,9 @@ pub(crate) fn vectorised(computation: impl Vectorised) {
 
             #[inline(always)]
             fn with_simd<S: pulp::Simd>(self, _: S) {
-                self.0.compute();
+                // Elsewhere, what is not scalar does not imply these instructions.
+                let is_known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+                self.0.compute(is_known && !S::IS_SCALAR);
             }
         }
 
@@ -85,7 +88,7 @@ pub(crate) fn vectorised(computation: impl Vectorised) {
     }
     // Not reached: without the feature there is no CPU device.
     #[cfg(not(feature = "cpu"))]
-    computation.compute();
+    computation.compute(false);
 }
 
 impl Preparation<'_> {

@@ -134,7 +134,7 @@ struct Decode<'d, F, const BYTES: usize> {
 
 impl<F: Format<BYTES>, const BYTES: usize> Vectorised for Decode<'_, F, BYTES> {
     #[inline(always)]
-    fn compute(self) {
+    fn compute(self, _: bool) {
         for (block, weights) in self.blocks.iter().zip(self.weights) {
             let ([d, m], q) = (F::scales(block), F::integers(block));
             for nth in 0..BLOCK {
@@ -162,12 +162,12 @@ struct Products<'p> {
 
 impl Vectorised for Products<'_> {
     #[inline(always)]
-    fn compute(self) {
+    fn compute(self, fused: bool) {
         for (sum, x) in self.sums.iter_mut().zip(self.x.chunks_exact(self.row.len())) {
             let mut lanes = [0.0; LANES];
             let pairs = self.row.as_chunks::<LANES>().0.iter().zip(x.as_chunks::<LANES>().0);
             for (weights, x) in pairs {
-                add_products(&mut lanes, weights, x);
+                add_products(fused, &mut lanes, weights, x);
             }
             *sum = lanes.iter().sum();
         }
@@ -203,11 +203,12 @@ struct BlockProducts<'p, F, const BYTES: usize> {
 
 impl<F: Format<BYTES>, const BYTES: usize> Vectorised for BlockProducts<'_, F, BYTES> {
     #[inline(always)]
-    fn compute(self) {
+    fn compute(self, fused: bool) {
         let blocks = self.row.len();
         for (nth, sum) in self.sums.iter_mut().enumerate() {
             let range = nth * blocks..(nth + 1) * blocks;
-            *sum = dot::<F, BYTES>(self.row, &self.x[range.clone()], &self.block_sums[range]);
+            let (x, block_sums) = (&self.x[range.clone()], &self.block_sums[range]);
+            *sum = dot::<F, BYTES>(fused, self.row, x, block_sums);
         }
     }
 }
@@ -243,15 +244,20 @@ fn each_row(
 const LANES: usize = 8;
 
 #[inline(always)]
-fn add_products(lanes: &mut [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) {
+fn add_products(fused: bool, lanes: &mut [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) {
     for lane in 0..LANES {
-        lanes[lane] += a[lane] * b[lane];
+        lanes[lane] = match fused {
+            true => a[lane].mul_add(b[lane], lanes[lane]),
+            // Without the instruction, a fused operation is a call.
+            false => lanes[lane] + a[lane] * b[lane],
+        };
     }
 }
 
 /// Returns the inner product of a row of blocks with activations, whose sums are those of blocks.
 #[inline(always)]
 fn dot<F: Format<BYTES>, const BYTES: usize>(
+    fused: bool,
     row: &[[u8; BYTES]],
     x: &[[f32; BLOCK]],
     block_sums: &[f32],
@@ -261,18 +267,21 @@ fn dot<F: Format<BYTES>, const BYTES: usize>(
         let ([d, m], q) = (F::scales(block), F::integers(block));
         let mut products = [0.0; LANES];
         for (q, x) in q.as_chunks::<LANES>().0.iter().zip(x.as_chunks::<LANES>().0) {
-            add_products(&mut products, q, x);
+            add_products(fused, &mut products, q, x);
         }
-        for lane in 0..LANES {
-            lanes[lane] += d * products[lane];
+        add_products(fused, &mut lanes, &[d; LANES], &products);
+        if F::HAS_OFFSET {
+            offsets += m * sum;
         }
-        offsets += m * sum;
     }
     lanes.iter().sum::<f32>() + offsets
 }
 
 /// A format of blocks of 32 weights, each `d * q + m`.
 trait Format<const BYTES: usize> {
+    /// Whether `m` may differ from 0.
+    const HAS_OFFSET: bool = true;
+
     /// Returns `d` and `m`.
     fn scales(block: &[u8; BYTES]) -> [f32; 2];
 
@@ -310,6 +319,8 @@ impl Format<20> for Q4_1 {
 }
 
 impl Format<34> for Q8_0 {
+    const HAS_OFFSET: bool = false;
+
     #[inline(always)]
     fn scales(block: &[u8; 34]) -> [f32; 2] {
         [float([block[0], block[1]]), 0.0]
