@@ -72,10 +72,12 @@ const RUNS: [Run; 12] = [
     },
     Run {
         name: "tensors",
-        what: "random graphs, also above the limit of a binding; large layers; all operations",
+        what: "random graphs, also above the limit of a binding and with states; large layers; all \
+               operations; positions above 2^31",
         variables: &[],
         cargo: "test --release -p scry-tensor --test tensor -- --ignored large_layers ten_thousand \
-                a_thousand_split operations_agree_in_many_cases",
+                a_thousand_split operations_agree_in_many_cases thousand_random_states \
+                positions_above",
     },
     Run {
         name: "chromium",
@@ -169,6 +171,42 @@ mod tests {
             "test result: ok. 1 passed\nrunning\ntest result: FAILED. 0 passed; 1 failed\nx\n";
         assert_eq!(summary(log), "test result: FAILED. 0 passed; 1 failed");
         assert_eq!(summary("error\n"), "no summary line");
+    }
+
+    /// Returns the name of each ignored test in a source file.
+    fn ignored_tests(source: &str) -> Vec<&str> {
+        let lines: Vec<&str> = source.lines().map(str::trim).collect();
+        let ignored = (0..lines.len()).filter(|n| lines[*n].starts_with("#[ignore"));
+        let function = |n: usize| lines[n..].iter().find_map(|line| line.strip_prefix("fn "));
+        let name = |n| function(n).and_then(|line| line.split('(').next());
+        ignored.map(|n| name(n).expect("the attribute is that of a test")).collect()
+    }
+
+    #[test]
+    fn ignored_tests_of_tensors_are_run() {
+        let run = RUNS.iter().find(|run| run.name == "tensors").expect("the run exists");
+        let (command, filters) = run.cargo.split_once(" -- --ignored ").expect("it has filters");
+        assert!(command.ends_with("-p scry-tensor --test tensor"), "{command}");
+        let filters: Vec<&str> = filters.split_whitespace().collect();
+        let mut unused = filters.clone();
+        let root = repo::root();
+        for file in repo::files(&root).expect("git lists files") {
+            if !file.starts_with("crates/scry-tensor/") || !file.ends_with(".rs") {
+                continue;
+            }
+            let source = fs::read_to_string(root.join(&file)).expect("it is tracked");
+            for name in ignored_tests(&source) {
+                // Started by another test.
+                if name.ends_with("_for_child_process") {
+                    continue;
+                }
+                let is_built = file.starts_with("crates/scry-tensor/tests/tensor/");
+                let is_run = is_built && filters.iter().any(|filter| name.contains(filter));
+                assert!(is_run, "no run of `cargo xtask full` executes {name} of {file}");
+                unused.retain(|filter| !name.contains(filter));
+            }
+        }
+        assert!(unused.is_empty(), "no ignored test has {unused:?} in its name");
     }
 
     #[test]

@@ -167,6 +167,12 @@ fn threads_share_tensors() {
 fn positions_above_two_to_the_31_are_reached() {
     const N: usize = 46_341; // N * N > 2^31
     on_each_device(|gpu| {
+        // Operations that gather elements need the whole operand in one binding.
+        let limit = gpu.info().limits.max_storage_binding_size;
+        if limit < (N * N) as u64 {
+            eprintln!("skipped: {} binds at most {limit} bytes, not {}", gpu.name(), N * N);
+            return;
+        }
         let x = ok(Tensor::eye(N, DType::Bool, gpu));
         assert!(x.numel() > 1 << 31);
         let corner = ok(x.i((N - 3.., N - 2..)));
