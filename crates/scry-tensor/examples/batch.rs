@@ -2,11 +2,18 @@
 //!
 //!     cargo run --release -p scry-tensor --example batch
 
-use scry_tensor::{Device, TensorBatch, compiled_kernels};
+use scry_tensor::{Device, Result, TensorBatch, compiled_kernels};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let gpu = Device::auto()?;
-    let mut batch = TensorBatch::new(&gpu)?;
+    let (result, doubled) = layers(&gpu)?;
+    println!("{:?} …\n{:?} …", &result[..4], &doubled[..4]);
+    Ok(())
+}
+
+/// Returns the result of 36 layers, and twice the result, which another execution computes.
+pub(crate) fn layers(gpu: &Device) -> Result<(Vec<f32>, Vec<f32>)> {
+    let mut batch = TensorBatch::new(gpu)?;
     let weights: Vec<f32> = (0..32 * 32).map(|n| ((n * 7) % 11) as f32 / 88.0).collect();
     let w = batch.upload(&weights, [32, 32])?;
     let mut x = batch.upload(&[0.5f32; 4 * 32], [4, 32])?;
@@ -18,13 +25,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     batch.execute()?;
     let result = batch.read::<f32>(x)?;
-    println!("{:?} …", &result[..4]);
-    println!("kernels of element-wise operations compiled: {}", compiled_kernels(&gpu));
-    assert!(compiled_kernels(&gpu) <= 3);
 
-    // The next execution compiles nothing.
+    // Another execution computes with the result of the first.
     let y = batch.scale(x, 2.0)?;
     batch.execute()?;
-    println!("{:?} …", &batch.read::<f32>(y)?[..4]);
-    Ok(())
+    println!("kernels of element-wise operations compiled: {}", compiled_kernels(gpu));
+    assert!(compiled_kernels(gpu) <= 3);
+    Ok((result, batch.read::<f32>(y)?))
 }

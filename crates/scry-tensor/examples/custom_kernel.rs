@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release -p scry-tensor --example custom_kernel
 
-use scry_tensor::{DType, Device, Graph, Tensor};
+use scry_tensor::{DType, Device, Graph, Result, Tensor};
 
 /// The Laplacian of an image of 8 columns; 0 at its borders, which are not written.
 const LAPLACIAN: &str = "
@@ -22,9 +22,16 @@ const LAPLACIAN: &str = "
             - 4.0 * image[i];
     }";
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let gpu = Device::auto()?;
-    let g = Graph::new(&gpu)?;
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    for (n, average) in averages(&Device::auto()?)?.iter().enumerate() {
+        println!("after frame {}:\n{average}\n", n + 1);
+    }
+    Ok(())
+}
+
+/// Returns the moving average after each of three equal frames.
+pub(crate) fn averages(gpu: &Device) -> Result<Vec<Tensor>> {
+    let g = Graph::new(gpu)?;
     let image = g.input("image", [6, 8])?;
     let smooth = (&image * 0.25)?;
     let edges = g.kernel(LAPLACIAN, &[&smooth], &[([6, 8].into(), DType::F32)])?.remove(0);
@@ -34,11 +41,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     average.write(.., &next)?;
     let plan = g.compile(&[average.read()])?;
 
-    let centre = Tensor::eye(8, DType::F32, &gpu)?.i((0..6, ..))?.contiguous()?;
-    for frame in 1..=3 {
-        let out = plan.run(&[("image", &centre)])?;
-        println!("after frame {frame}:\n{}\n", out[0]);
-    }
+    let centre = Tensor::eye(8, DType::F32, gpu)?.i((0..6, ..))?.contiguous()?;
+    let frames = (0..3).map(|_| Ok(plan.run(&[("image", &centre)])?.remove(0)));
+    let averages = frames.collect::<Result<_>>()?;
     println!("{} results of kernels were checked", plan.check(&[("image", &centre)])?);
-    Ok(())
+    Ok(averages)
 }
