@@ -1,7 +1,7 @@
 //! Quantised weights in products, as GGUF stores them.
 
 use scry_kernels::{BlockFormat, Kernels};
-use scry_tensor::{DType, Graph, Tensor};
+use scry_tensor::{DType, ErrorKind, Graph, Tensor};
 use scry_test_support::{on_each_device, succeed};
 
 use crate::support::ok;
@@ -68,7 +68,7 @@ fn rows_of_blocks_are_joined() {
             let other = ok(weights.cast(DType::F32));
             assert_eq!(
                 Tensor::concat(&[&weights, &other], 0).unwrap_err().kind(),
-                scry_tensor::ErrorKind::DType
+                ErrorKind::DType
             );
         }
     });
@@ -102,6 +102,35 @@ fn rows_are_those_of_dequantised_table() {
             assert_eq!(*none.shape(), [0, 256]);
         }
     });
+}
+
+#[test]
+fn readme_names_operations_on_weights() {
+    let readme = include_str!("../../README.md");
+    let row = readme.lines().find(|line| line.starts_with("| `q4_0`")).expect("the row exists");
+    let cells: Vec<_> = row.split('|').map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let types: Vec<_> = cells[1].clone().collect();
+    assert_eq!(types, FORMATS.map(|(dtype, _)| dtype.name()));
+    let (_, names) = row.split_once("only by").expect("the row names operations");
+    let names: Vec<_> = names.split('`').skip(1).step_by(2).collect();
+    assert_eq!(names, ["linear", "embedding", "concat", "cast"]);
+    let gpu = succeed(scry_gpu::Device::open("cpu"));
+    let (x, rows) = (ok(Tensor::ones([1, 256], DType::F32, &gpu)), ok(Tensor::new([1u32], &gpu)));
+    for format in FORMATS {
+        let weights = weights(&gpu, format);
+        let values = ok(weights.cast(DType::F32));
+        assert_eq!((values.dtype(), values.numel()), (DType::F32, 5 * 256));
+        let row = ok(ok(values.i(1)).to_vec::<f32>());
+        assert_eq!(ok(ok(weights.embedding(&rows)).to_vec::<f32>()), row);
+        let sums = ok(ok(x.linear(&weights, None)).to_vec::<f32>());
+        let sum: f32 = row.iter().sum();
+        assert!((sums[1] - sum).abs() < 2e-3, "{} {sum}", sums[1]);
+        let joined = ok(Tensor::concat(&[&weights, &weights], 0));
+        assert_eq!((joined.dtype(), joined.shape()[0]), (format.0, 10));
+        for rejected in [weights.exp(), weights.sum(0), weights.add(&values), weights.t()] {
+            assert_eq!(rejected.unwrap_err().kind(), ErrorKind::DType);
+        }
+    }
 }
 
 #[test]
