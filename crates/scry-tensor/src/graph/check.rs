@@ -309,6 +309,9 @@ mod tests {
     use super::super::{Fusion, Graph};
     use super::*;
 
+    /// The line of the first operation of [`check_corrupted`].
+    const FIRST: u32 = line!() + 9;
+
     /// Compares a plan after a kernel's first argument was changed.
     fn check_corrupted(fusion: Fusion, kernel: usize, value: f32) -> Result<usize> {
         let gpu = Device::open("cpu").unwrap();
@@ -316,8 +319,10 @@ mod tests {
         let x = g.input("x", [2, 3])?;
         g.set_fusion(fusion);
         let _scope = g.scope("head");
-        let y = (x.t()?.mul(2.0)?.sum(-1)? + 0.5)?;
-        let plan = g.compile(&[y.mul(-1.0)?])?;
+        let doubled = x.t()?.mul(2.0)?;
+        let y = (doubled.sum(-1)? + 0.5)?;
+        let negative = y.mul(-1.0)?;
+        let plan = g.compile(&[negative])?;
         let call = Call::new("test");
         let data = Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]], &gpu)?;
         let given = [("x", &data)];
@@ -341,17 +346,21 @@ mod tests {
         let text = "kernel 0 (Tensor::mul) computes 2.5 at index [0, 0] of [3, 2], but its \
                     operations one by one compute 2";
         assert!(first.to_string().contains(text), "{first}");
+        assert_eq!(first.location().line(), FIRST, "{first}");
         let last = check_corrupted(Fusion::Exact, 2, 1.5).unwrap_err();
         let text = "kernel 2 (Tensor + Tensor, Tensor::mul) computes -11.5 at index [0] of [3], \
                     but its operations one by one compute -10.5";
         assert!(last.to_string().contains(text), "{last}");
         assert_eq!((last.function(), last.scope()), ("Tensor::mul", "head"));
+        assert_eq!(last.location().line(), FIRST + 2, "{last}");
         assert_eq!(check_corrupted(Fusion::Full, 0, 2.0).unwrap(), 1);
         let rows = check_corrupted(Fusion::Full, 0, 2.5).unwrap_err();
         let text = "kernel 0 (Tensor::mul, Tensor::sum, Tensor + Tensor, Tensor::mul) computes \
                     -13 at index [0] of [3], but its operations one by one compute -10.5";
         assert!(rows.to_string().contains(text), "{rows}");
+        assert_eq!(rows.location().line(), FIRST + 2, "{rows}");
     }
+
     #[test]
     fn all_outputs_of_kernels_are_compared() {
         let gpu = Device::open("cpu").unwrap();
