@@ -16,6 +16,7 @@
 //! | `materialise`, `reason` | which values are stored, and why |
 //! | `plan`, `packing`, `arenas` | places results in arenas, which all sizes share |
 //! | `specialised`, `launches`, `sharded` | prepares launches, adds them to the batch of a run |
+//! | `out_of_memory` | the error of a plan whose memory does not fit |
 //! | `size_classes` | compiles the kernels for other sizes of named dimensions |
 //! | `recorded`, `bound_plan` | replays runs; `BoundPlan`: fixed inputs and outputs |
 //! | `call_sites` | warns of graphs that are compiled again and again |
@@ -49,6 +50,7 @@ mod maps;
 mod materialise;
 pub(crate) mod node;
 mod numerics;
+mod out_of_memory;
 mod packing;
 mod pieces;
 mod plan;

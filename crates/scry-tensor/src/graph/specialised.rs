@@ -14,6 +14,7 @@ use super::grouped::{BufferId, BufferInfo, Grouped, Kernel, Origin, Work};
 use super::launches::{
     Initial, Prepared, Target, named, prepare_custom, prepare_maps, prepare_rows, row_buffers,
 };
+use super::out_of_memory::out_of_memory;
 use super::plan::MemoryPlan;
 use super::recorded::{RecordedRun, Recordings};
 use super::sharded::{check_sizes, last_node, named_shards, prepare_row_shards};
@@ -100,7 +101,8 @@ impl Specialised {
         let runtime = target.runtime;
         check_sizes(runtime.device(), &graph, &grouped)?;
         let arenas = kept.arenas.take(&memory.arenas, |bytes| runtime.allocate(bytes));
-        let arenas = arenas.map_err(|error| out_of_memory(call, error, &grouped, &memory))?;
+        let arenas =
+            arenas.map_err(|error| out_of_memory(call, error, &graph, &grouped, &memory))?;
         let buffer = |(n, info): (usize, &BufferInfo)| match info.origin {
             Origin::Input(_) | Origin::Output => Ok(None),
             Origin::Param(param) => Ok(Some(kept.params[param].buffer.clone())),
@@ -502,21 +504,4 @@ impl Specialised {
 /// Returns an error of the device with the operation, the line and the scope of a node.
 pub(super) fn located(node: &BoundNode, error: scry_gpu::GpuError) -> Error {
     node.call.gpu(error).in_scope(&node.scope)
-}
-
-/// Describes what did not fit.
-fn out_of_memory(
-    call: Call,
-    error: scry_gpu::GpuError,
-    grouped: &Grouped,
-    memory: &MemoryPlan,
-) -> Error {
-    let mut sizes: Vec<usize> = grouped.buffers.iter().map(|info| info.bytes).collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    sizes.truncate(5);
-    call.gpu(error).when(&format!(
-        "; the plan needs arenas of {:?} bytes, of which {} are in use at one time; its largest \
-         tensors have {sizes:?} bytes",
-        memory.arenas, memory.peak
-    ))
 }

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use scry_gpu::Device;
-use scry_tensor::{Attention, Conv2d, DType, Ellipsis, Graph, Metric, Tensor, TensorBatch, step};
+use scry_gpu::testing::{self, Fault, FaultPlan};
+use scry_tensor::{
+    Attention, Conv2d, DType, Ellipsis, Graph, Metric, Plan, Tensor, TensorBatch, step,
+};
 use scry_test_support::{golden, succeed};
 
 use crate::support::ok;
@@ -267,6 +270,75 @@ fn batch_texts(gpu: &Device) -> Vec<String> {
     ok(batch.execute());
     let mut other = ok(TensorBatch::new(gpu));
     vec![early, text(batch.read::<f32>(y)), text(other.exp(x))]
+}
+
+/// Errors of plans whose memory cannot be allocated: maps, products, custom kernels and states.
+fn memory_texts(gpu: &Device, faults: &FaultPlan) -> Vec<String> {
+    let wgsl = "
+        @group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @group(0) @binding(2) var<storage, read_write> z: array<u32>;
+        @compute @workgroup_size(64) fn parts(@builtin(global_invocation_id) id: vec3u) {
+            y[id.x] = x[id.x];
+            z[id.x] = u32(x[id.x]);
+        }";
+    let g = ok(Graph::new(gpu));
+    let x = &ok(g.input("x", [64, 32]));
+    let w = &ok(Tensor::from_slice(&[0.5f32; 32 * 256], [32, 256], gpu));
+    let w = &ok(g.param("w", w));
+    let scope = g.scope("encoder.layer.3");
+    let hidden = ok(x.matmul(w));
+    let scores = ok(ok(hidden.matmul(ok(hidden.t()))).softmax(-1));
+    drop(scope);
+    let attended = ok(scores.matmul(&hidden));
+    let state = ok(g.state("total", [4096]));
+    let outputs = [([64, 48].into(), DType::F32), ([64, 40].into(), DType::U32)];
+    let parts = ok(g.kernel(wgsl, &[x], &outputs));
+    let sum = |x: &Tensor| ok(ok(x.cast(DType::F32)).sum(..));
+    let total = ok(ok(sum(&parts[0]).add(sum(&parts[1]))).add(ok(state.read().sum(..))));
+    // The first call that fails may be repeated after memory of earlier results was released, or
+    // be the allocation of a state.
+    let compile = |output: &Tensor| {
+        let mut errors = (0..4).filter_map(|calls| {
+            faults.fail_after(calls);
+            g.compile(std::slice::from_ref(output)).err()
+        });
+        let arenas = errors.find(|error| error.to_string().contains("arenas"));
+        text::<Plan>(Err(arenas.expect("the allocation of an arena fails")))
+    };
+    vec![compile(&attended), compile(&total)]
+}
+
+#[test]
+fn texts_of_memory_are_the_blessed_ones() {
+    let faults = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
+    let gpu = testing::open_with_faults("cpu", &faults).expect("the CPU device");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor/errors/memory.txt");
+    let texts = memory_texts(&gpu, &faults).join("\n").replace(gpu.name(), "DEVICE");
+    golden::compare_file(&path, &(texts + "\n"));
+}
+
+#[test]
+fn errors_name_the_line_of_the_call() {
+    let gpu = crate::support::cpu();
+    let x = &ok(Tensor::zeros([2, 3], DType::F32, &gpu));
+    let y = &ok(Tensor::zeros([4], DType::F32, &gpu));
+    let g = ok(Graph::new(&gpu));
+    let node = &ok(g.input("x", [2, 3]));
+    let plan = ok(g.compile(&[ok(node.exp())]));
+    let calls = [
+        (line!(), x.add(y).unwrap_err()),
+        (line!(), (x - y).unwrap_err()),
+        (line!(), x.i(2).unwrap_err()),
+        (line!(), Tensor::from_slice(&[1, 2, 3], [2, 2], &gpu).unwrap_err()),
+        (line!(), node.matmul(y).unwrap_err()),
+        (line!(), g.input("x", [1]).unwrap_err()),
+        (line!(), plan.run(&[("x", y)]).unwrap_err()),
+    ];
+    for (line, error) in calls {
+        assert_eq!(error.location().line(), line, "{error}");
+        assert!(error.to_string().contains(&format!("errors.rs:{line}:")), "{error}");
+    }
 }
 
 #[test]
