@@ -5,6 +5,7 @@ use scry_gpu::{Device, Features};
 use scry_tensor::{DType, Fusion, Graph, Plan, Result, Tensor};
 use scry_test_support::on_each_device;
 
+use super::memory::check_memory;
 use super::random::Random;
 use crate::support::{cpu, ok};
 
@@ -164,6 +165,9 @@ fn random_graph(seed: u64, g: &Graph) -> Result<Vec<Tensor>> {
 
 fn compare_random(gpu: &Device, seed: u64) {
     let [fused, plain] = plans(gpu, |g| random_graph(seed, g));
+    for plan in [&fused, &plain] {
+        check_memory(plan, &format!("seed {seed} on {}", gpu.name()));
+    }
     for run in 0..4u32 {
         let x = ok(Tensor::randn([4, 6], seed * 7 + u64::from(run), DType::F32, gpu));
         let at = ok(Tensor::new([run, 3 * (seed as u32 % 2) + run % 3], gpu));

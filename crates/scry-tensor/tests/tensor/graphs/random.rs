@@ -3,6 +3,7 @@
 use scry_gpu::Device;
 use scry_tensor::{DType, Dim, DimShape, Ellipsis, Fusion, Graph, Result, Tensor, step};
 
+use super::memory::check_memory;
 use crate::support::{Host, ok};
 
 /// Pseudo-random numbers (SplitMix64).
@@ -345,6 +346,7 @@ fn compare_sizes(seed: u64, gpu: &Device) -> usize {
         }
         compared += 1;
     }
+    check_memory(&plan, &format!("seed {seed}, the largest size: {program:?}"));
     compared
 }
 
@@ -370,6 +372,7 @@ pub fn compare(seed: u64, gpu: &Device) {
     // WebGPU's guaranteed limit is 8 storage buffers.
     for plan in [&plan, &full] {
         assert!(ok(plan.explain()).kernels.iter().all(|kernel| kernel.inputs <= 7), "{what}");
+        check_memory(plan, &what);
     }
     let names: Vec<String> = plan.input_names().map(str::to_owned).collect();
     let inputs: Vec<(&str, &Tensor)> = names
