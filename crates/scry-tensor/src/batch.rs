@@ -46,6 +46,18 @@ pub struct TensorBatch {
 }
 
 /// A tensor of a [`TensorBatch`].
+///
+/// ```
+/// use scry_tensor::{BatchHandle, Device, TensorBatch};
+///
+/// let gpu = Device::open("cpu")?;
+/// let mut batch = TensorBatch::new(&gpu)?;
+/// let x: BatchHandle = batch.upload(&[0.0f32, 1.0], [2])?;
+/// let y = batch.exp(x)?;
+/// batch.execute()?;
+/// assert_eq!(batch.read::<f32>(y)?, [1.0, std::f32::consts::E]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchHandle {
     batch: u64,

@@ -9,9 +9,32 @@ use crate::dtype::DType;
 use crate::shape::Shape;
 
 /// The result of most calls.
+///
+/// ```
+/// use scry_tensor::{Device, Result, Tensor};
+///
+/// fn normalised(x: &Tensor) -> Result<Tensor> {
+///     x.div(x.sum_keepdim(-1)?)
+/// }
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::new([1.0f32, 3.0], &gpu)?;
+/// assert_eq!(normalised(&x)?.to_vec::<f32>()?, [0.25, 0.75]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The cause of an error.
+///
+/// ```
+/// use scry_tensor::{DType, Device, ErrorKind, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::arange(6, DType::F32, &gpu)?;
+/// let kinds = [x.i(6), x.reshape([4, -1]), x.cast(DType::Q4_0)].map(|it| it.unwrap_err().kind());
+/// assert_eq!(kinds, [ErrorKind::Index, ErrorKind::Shape, ErrorKind::DType]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -84,12 +107,32 @@ impl Error {
     }
 
     /// Returns the called function, such as `Tensor::add`.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let error = Tensor::new([1.0f32, 2.0], &gpu)?.reshape([3]).unwrap_err();
+    /// assert_eq!(error.function(), "Tensor::reshape");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn function(&self) -> &'static str {
         self.0.call.op
     }
 
     /// Returns the position of the call in the program.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([1.0f32, 2.0], &gpu)?;
+    /// let line = line!() + 1;
+    /// let error = x.reshape([3]).unwrap_err();
+    /// assert_eq!((error.location().file(), error.location().line()), (file!(), line));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn location(&self) -> &'static Location<'static> {
         self.0.call.at
@@ -97,6 +140,18 @@ impl Error {
 
     /// Returns the scope of the graph in which the operation was recorded, such as
     /// `encoder.layer.3`; empty outside of scopes.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let x = g.input("x", [2, 3])?;
+    /// let scope = g.scope("head");
+    /// assert_eq!(x.reshape([4]).unwrap_err().scope(), "head");
+    /// drop(scope);
+    /// assert_eq!(x.reshape([4]).unwrap_err().scope(), "");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn scope(&self) -> &str {
         &self.0.scope
@@ -115,18 +170,49 @@ impl Error {
     }
 
     /// Returns the shapes of the operands, if they matter.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::zeros([2, 3], DType::F32, &gpu)?;
+    /// let error = x.add(&Tensor::zeros([4], DType::F32, &gpu)?).unwrap_err();
+    /// assert_eq!((*error.shapes()[0] == [2, 3], *error.shapes()[1] == [4]), (true, true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn shapes(&self) -> &[Shape] {
         &self.0.shapes
     }
 
     /// Returns what to do. Empty for errors of the device, which have their own.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([1i32, 2], &gpu)?;
+    /// let error = x.add(Tensor::new([0.5f32, 1.5], &gpu)?).unwrap_err();
+    /// assert!(error.help().contains("cast(DType::"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn help(&self) -> &str {
         &self.0.help
     }
 
     /// Returns the error of the device, if it is one.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Graph, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::zeros([2], DType::F32, &gpu)?;
+    /// assert!(x.reshape([3]).unwrap_err().gpu().is_none());
+    /// let error = Graph::new(&gpu)?.kernel("fn main() {", &[], &[]).unwrap_err();
+    /// assert!(error.gpu().is_some(), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn gpu(&self) -> Option<&GpuError> {
         self.0.gpu.as_ref()

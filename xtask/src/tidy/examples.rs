@@ -34,17 +34,43 @@ const TYPES: [(&str, &[&str]); 5] = [
     ),
     (
         "crates/scry-tensor/src/",
-        &["DType", "Graph", "Operation", "Plan", "Shape", "State", "Tensor", "TensorBatch"],
+        &[
+            "BoundPlan",
+            "DType",
+            "Error",
+            "Graph",
+            "Operation",
+            "Plan",
+            "Shape",
+            "State",
+            "Tensor",
+            "TensorBatch",
+        ],
     ),
 ];
 
+/// The folders in which every public item needs an example: types, traits and getters, too.
+const COMPLETE: [&str; 1] = ["crates/scry-tensor/src/"];
+
+/// A module of such a folder that documentation hides.
+const HIDDEN: &str = "crates/scry-tensor/src/waiting.rs";
+
 /// Finds methods without an example. Getters, which are `#[must_use]` without arguments except
-/// `&self`, need none.
+/// `&self`, need none outside of [`COMPLETE`] folders.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     for source in sources {
         let types = TYPES.iter().find(|(folder, _)| source.path.starts_with(folder));
         let Some((_, types)) = types else { continue };
-        for (line, name) in without_example(&source.text, types) {
+        let mut found = without_example(&source.text, types);
+        if COMPLETE.iter().any(|it| source.path.starts_with(it)) && source.path != HIDDEN {
+            found.extend(any_without_example(&source.text));
+            found.sort_unstable();
+            found.dedup();
+        }
+        for (line, name) in found {
+            if source.is_test(line) {
+                continue;
+            }
             let what = format!("`{name}` has no example in its documentation");
             findings.push(Finding::new(&source.path, line, "examples", what));
         }
@@ -53,36 +79,74 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
 
 /// Returns public methods of the types without an example, each with its line.
 fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
-    let mut found = Vec::new();
-    let (mut is_wanted, mut in_fence, mut has_example, mut is_must_use) =
+    let is_getter = |item: &Item<'_>| item.is_must_use && item.text.contains("(&self)");
+    let items = items(text).into_iter();
+    let items = items.filter(|it| types.contains(&it.of) && !it.has_example && !is_getter(it));
+    items.filter_map(|it| Some((it.line, public_method(it.text)?))).collect()
+}
+
+/// Returns documented types, traits, functions and methods without an example, each with its line.
+/// Those that documentation hides are left out, and the methods of such types.
+fn any_without_example(text: &str) -> Vec<(usize, &str)> {
+    let items = items(text);
+    let hidden: Vec<&str> =
+        items.iter().filter(|it| it.is_hidden).filter_map(|it| public_type(it.text)).collect();
+    // The documentation of methods of macros is an attribute.
+    let is_macro = |it: &Item<'_>| it.text.contains("fn $");
+    let is_shown =
+        |it: &&Item<'_>| !is_macro(it) && it.has_docs && !it.is_hidden && !hidden.contains(&it.of);
+    let items = items.iter().filter(is_shown).filter(|it| !it.has_example);
+    let name = |text| public_type(text).or_else(|| public_method(text));
+    items.filter_map(|it| Some((it.line, name(it.text)?))).collect()
+}
+
+/// A line that begins a public item, and what is before it.
+struct Item<'a> {
+    /// The line, from 1.
+    line: usize,
+    text: &'a str,
+    /// The type whose inherent `impl` block it is in; empty outside of one.
+    of: &'a str,
+    has_docs: bool,
+    has_example: bool,
+    is_must_use: bool,
+    is_hidden: bool,
+}
+
+/// Returns the public items of a file.
+fn items(text: &str) -> Vec<Item<'_>> {
+    let mut items = Vec::new();
+    let (mut of, mut in_fence) = ("", false);
+    let (mut has_docs, mut has_example, mut is_must_use, mut is_hidden) =
         (false, false, false, false);
     for (number, line) in (1..).zip(text.lines()) {
         if line.starts_with("impl") {
-            is_wanted = types.contains(&implemented_type(line));
+            of = implemented_type(line);
+        } else if line == "}" {
+            of = "";
         }
-        let line = line.trim_start();
-        if let Some(doc) = line.strip_prefix("///") {
+        let text = line.trim_start();
+        if let Some(doc) = text.strip_prefix("///") {
+            has_docs = true;
             if let Some(info) = doc.trim().strip_prefix("```") {
                 has_example |= !in_fence && is_compiled(info);
                 in_fence = !in_fence;
             }
             continue;
         }
-        if line.starts_with("#[") {
-            is_must_use |= line.starts_with("#[must_use");
+        if text.starts_with("#[") {
+            is_must_use |= text.starts_with("#[must_use");
+            is_hidden |= text.starts_with("#[doc(hidden)]");
             continue;
         }
-        let is_getter = is_must_use && line.contains("(&self)");
-        if let Some(name) = public_method(line)
-            && is_wanted
-            && !has_example
-            && !is_getter
-        {
-            found.push((number, name));
+        if text.starts_with("pub ") {
+            let line = number;
+            items.push(Item { line, text, of, has_docs, has_example, is_must_use, is_hidden });
         }
-        (in_fence, has_example, is_must_use) = (false, false, false);
+        (in_fence, has_docs, has_example) = (false, false, false);
+        (is_must_use, is_hidden) = (false, false);
     }
-    found
+    items
 }
 
 /// Returns whether rustdoc compiles a code block with this text behind its opening fence.
@@ -112,6 +176,13 @@ fn public_method(line: &str) -> Option<&str> {
     let rest = rest.strip_prefix("const ").unwrap_or(rest);
     let rest = rest.strip_prefix("unsafe ").unwrap_or(rest).strip_prefix("fn ")?;
     rest.split(['(', '<']).next()
+}
+
+/// Returns the name of a public type or trait that begins on this line.
+fn public_type(line: &str) -> Option<&str> {
+    let (kind, rest) = line.strip_prefix("pub ")?.split_once(' ')?;
+    let is_type = matches!(kind, "struct" | "enum" | "trait" | "type" | "union");
+    is_type.then(|| rest.split(|it: char| !it.is_alphanumeric() && it != '_').next())?
 }
 
 #[cfg(test)]
@@ -147,6 +218,19 @@ impl Other {
     fn methods_without_example_are_found() {
         assert_eq!(without_example(TEXT, &["Slice"]), [(6, "read"), (14, "label")]);
         assert_eq!(without_example(TEXT, &["Other"]), [(21, "other")]);
+    }
+
+    #[test]
+    fn any_item_without_example_is_found() {
+        let text = format!(
+            "{TEXT}/// A range.\n#[derive(Debug)]\npub struct Range<T>(T);\n\
+             /// A name.\n///\n/// ```\n/// ```\npub trait Name {{}}\n\
+             /// Hidden.\n#[doc(hidden)]\npub enum Hidden {{}}\n\
+             impl Hidden {{\n    /// Reads.\n    pub fn read() {{}}\n}}\n\
+             /// Frees.\npub fn free() {{}}\npub fn undocumented() {{}}\n"
+        );
+        let found: Vec<&str> = any_without_example(&text).into_iter().map(|it| it.1).collect();
+        assert_eq!(found, ["len", "read", "label", "Range", "free"]);
     }
 
     #[test]

@@ -19,6 +19,19 @@ const MAX_RUNS: usize = 64;
 ///
 /// It keeps what it uses: the plan can be dropped. Its states are those of the plan, as is its
 /// memory: runs of both are executed one after the other, in the order of their calls.
+///
+/// ```
+/// use scry_tensor::{BoundPlan, Device, Graph, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let g = Graph::new(&gpu)?;
+/// let x = g.input("x", [2])?;
+/// let data = Tensor::new([1.0f32, 2.0], &gpu)?;
+/// let bound: BoundPlan = g.compile(&[x.square()?])?.bind(&[("x", &data)])?;
+/// bound.run()?;
+/// assert_eq!(bound.outputs()[0].to_vec::<f32>()?, [1.0, 4.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "nothing is computed until it is run"]
 pub struct BoundPlan {
     device: Device,

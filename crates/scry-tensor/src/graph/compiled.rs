@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use scry_gpu::{BackendKind, Batch, Device, Features, UntypedBuffer};
+use scry_gpu::{BackendKind, Batch, Features, UntypedBuffer};
 use scry_kernels::{KernelOptions, Kernels};
 
 use super::arenas::Arenas;
@@ -43,6 +43,20 @@ const KEPT_SIZES: usize = 4;
 /// Outputs are new tensors, independent of the plan; only an output that is an input, or a view of
 /// one, shares its memory. Runs may overlap on the host, from any
 /// threads; the device executes them one after the other, since they share the arenas.
+///
+/// ```
+/// use scry_tensor::{DType, Device, Graph, Plan, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let g = Graph::new(&gpu)?;
+/// let x = g.input("x", (g.dim("n", 1..=1000),))?;
+/// let plan: Plan = g.compile(&[(x.square()? + 1.0)?])?;
+/// for n in [1, 10, 1000] {
+///     let out = plan.run(&[("x", &Tensor::ones([n], DType::F32, &gpu)?)])?;
+///     assert_eq!(out[0].to_vec::<f32>()?, vec![2.0; n]);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "nothing is computed until it is run"]
 pub struct Plan {
     shared: Arc<Shared>,
@@ -451,27 +465,6 @@ impl Plan {
         self.shared.compiles.load(Ordering::Relaxed)
     }
 
-    /// Returns the names of the inputs that a run needs.
-    ///
-    /// ```
-    /// use scry_tensor::{Device, Graph};
-    ///
-    /// let g = Graph::new(&Device::open("cpu")?)?;
-    /// let (x, _unused) = (g.input("x", [2])?, g.input("y", [2])?);
-    /// let plan = g.compile(&[x.exp()?])?;
-    /// assert_eq!(plan.input_names().collect::<Vec<_>>(), ["x"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn input_names(&self) -> impl Iterator<Item = &str> {
-        self.shared.graph.inputs.iter().map(|input| input.name.as_str())
-    }
-
-    /// Returns the device.
-    #[must_use]
-    pub fn device(&self) -> &Device {
-        self.shared.runtime.device()
-    }
-
     /// Returns what the parts of the plan share.
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
@@ -577,7 +570,7 @@ mod tests {
 
     #[test]
     fn compiling_does_not_block_other_sizes() {
-        let gpu = Device::open("cpu").unwrap();
+        let gpu = scry_gpu::Device::open("cpu").unwrap();
         let g = Graph::new(&gpu).unwrap();
         let x = g.input("x", (g.dim("n", 1..=9),)).unwrap();
         let plan = g.compile(&[x.exp().unwrap()]).unwrap();

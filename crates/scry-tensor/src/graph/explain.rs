@@ -1,7 +1,9 @@
-//! Reports of plans: kernels, memory, and what was not fused.
+//! What plans report: inputs, device, kernels, memory, and what was not fused.
 
 use std::fmt;
 use std::fmt::Write as _;
+
+use scry_gpu::Device;
 
 use super::compiled::Plan;
 use super::debug;
@@ -10,6 +12,18 @@ use super::specialised::Specialised;
 use crate::error::Result;
 
 /// What a plan does: its kernels in order, and its memory. `Display` prints it as a table.
+///
+/// ```
+/// use scry_tensor::{Device, Graph};
+///
+/// let g = Graph::new(&Device::open("cpu")?)?;
+/// let x = g.input("x", [64, 64])?;
+/// let report = g.compile(&[x.matmul(&x)?.matmul(&x)?])?.explain()?;
+/// // The first product is in an arena, and the second one is an output.
+/// assert_eq!((report.kernels.len(), report.arenas.as_slice()), (2, &[64 * 64 * 4][..]));
+/// assert_eq!(report.peak, 64 * 64 * 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanReport {
@@ -22,6 +36,18 @@ pub struct PlanReport {
 }
 
 /// What one kernel of a plan computes.
+///
+/// ```
+/// use scry_tensor::{Device, Graph};
+///
+/// let g = Graph::new(&Device::open("cpu")?)?;
+/// let x = g.input("x", [100])?;
+/// let report = g.compile(&[(x.exp()? + 1.0)?])?.explain()?;
+/// let kernel = &report.kernels[0];
+/// assert_eq!((kernel.inputs, kernel.bytes, kernel.flops), (1, 2 * 400, 2 * 100));
+/// assert_eq!((kernel.variant.as_str(), kernel.stored.as_str()), ("map", "an output"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelReport {
@@ -52,6 +78,37 @@ pub struct KernelReport {
 }
 
 impl Plan {
+    /// Returns the names of the inputs that a run needs.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let g = Graph::new(&Device::open("cpu")?)?;
+    /// let (x, _unused) = (g.input("x", [2])?, g.input("y", [2])?);
+    /// let plan = g.compile(&[x.exp()?])?;
+    /// assert_eq!(plan.input_names().collect::<Vec<_>>(), ["x"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn input_names(&self) -> impl Iterator<Item = &str> {
+        self.shared().graph.inputs.iter().map(|input| input.name.as_str())
+    }
+
+    /// Returns the device.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let g = Graph::new(&gpu)?;
+    /// let plan = g.compile(&[g.input("x", [2])?.exp()?])?;
+    /// assert_eq!(plan.device().name(), gpu.name());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.shared().runtime.device()
+    }
+
     /// Reports the kernels and the memory of the plan for the largest sizes.
     ///
     /// ```
@@ -103,8 +160,9 @@ impl Plan {
         }
         for (n, part) in specialised.grouped.kernels.iter().enumerate() {
             let report = kernel(&specialised, n);
-            let label = format!("{}\\n{}", report.ops.join("\\n"), report.variant);
-            let _ = writeln!(dot, "  k{n} [label=\"{}\"];", label.replace('"', "'"));
+            let lines = report.ops.iter().copied().chain([report.variant.as_str()]);
+            let label = lines.map(escaped).collect::<Vec<_>>().join("\\n");
+            let _ = writeln!(dot, "  k{n} [label=\"{label}\"];");
             for operand in part.operands() {
                 let _ = writeln!(dot, "  b{} -> k{n};", operand.0);
             }
@@ -115,6 +173,11 @@ impl Plan {
         dot.push_str("}\n");
         Ok(dot)
     }
+}
+
+/// Returns a line of a label as Graphviz reads it between double quotes.
+fn escaped(line: &str) -> String {
+    line.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 fn kernel(specialised: &Specialised, position: usize) -> KernelReport {
@@ -173,5 +236,16 @@ impl fmt::Display for PlanReport {
             writeln!(f, "    stored: {stored}")?;
         }
         write!(f, "arenas {:?} bytes, {} in use at one time", self.arenas, self.peak)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(escaped(r#"a "b" \n"#), r#"a \"b\" \\n"#);
+        assert_eq!(escaped("Tensor + Tensor"), "Tensor + Tensor");
     }
 }

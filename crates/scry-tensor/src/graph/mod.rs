@@ -115,6 +115,18 @@ pub struct Graph {
 }
 
 /// A part of a graph with a name, until it is dropped: see [`Graph::scope`].
+///
+/// ```
+/// use scry_tensor::{Device, Graph, Scope};
+///
+/// let g = Graph::new(&Device::open("cpu")?)?;
+/// let x = g.input("x", [4])?;
+/// let scope: Scope = g.scope("embedding");
+/// assert_eq!(x.reshape([3]).unwrap_err().scope(), "embedding");
+/// drop(scope);
+/// assert_eq!(x.reshape([3]).unwrap_err().scope(), "");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "the scope ends when it is dropped: `let _scope = g.scope(…)`"]
 pub struct Scope {
     recorder: Arc<Recorder>,
@@ -354,6 +366,14 @@ impl Graph {
     }
 
     /// Returns the device.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Graph};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert_eq!(Graph::new(&gpu)?.device().name(), gpu.name());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn device(&self) -> &Device {
         self.recorder.runtime().device()

@@ -20,6 +20,20 @@ use crate::waiting::{Waiting, now};
 const LARGEST_F16: f64 = 65504.0;
 
 /// An operation whose results come near the largest `f16`: see [`Plan::audit_f16`].
+///
+/// ```
+/// use scry_tensor::{DType, Device, Graph, LargeResult, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let g = Graph::new(&gpu)?;
+/// let scope = g.scope("head");
+/// let plan = g.compile(&[g.input("x", [1])?.mul(1e4)?])?;
+/// drop(scope);
+/// let found: Vec<LargeResult> = plan.audit_f16(&[("x", &Tensor::new([5.0f32], &gpu)?)])?;
+/// assert_eq!((found[0].op, found[0].scope.as_str()), ("Tensor::mul", "head"));
+/// assert_eq!((found[0].dtype, found[0].largest), (DType::F32, 5e4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LargeResult {

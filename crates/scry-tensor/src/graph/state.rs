@@ -19,6 +19,19 @@ use crate::tensor::{Index, IntoIndices, Tensor, index_parts};
 use crate::waiting::{Waiting, now};
 
 /// A tensor that each plan of the graph keeps from run to run, zero at first: see [`Graph::state`].
+///
+/// ```
+/// use scry_tensor::{Device, Graph, State};
+///
+/// let gpu = Device::open("cpu")?;
+/// let g = Graph::new(&gpu)?;
+/// let count: State = g.state("count", [1])?;
+/// count.write(.., &count.read().add(1.0)?)?;
+/// let plan = g.compile(&[count.read()])?;
+/// plan.run(&[])?;
+/// assert_eq!(plan.run(&[])?[0].to_vec::<f32>()?, [2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct State {
     recorder: Arc<Recorder>,

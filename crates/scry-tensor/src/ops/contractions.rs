@@ -9,6 +9,19 @@ use crate::shape::Axes;
 use crate::tensor::{Tensor, apply};
 
 /// How [`Tensor::pairwise_distances`] measures.
+///
+/// ```
+/// use scry_tensor::{Device, Metric, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::new([[0.0f32, 0.0]], &gpu)?;
+/// let y = Tensor::new([[3.0f32, -4.0]], &gpu)?;
+/// let distance = |metric| x.pairwise_distances(&y, metric)?.item::<f32>();
+/// assert_eq!(distance(Metric::Euclidean)?, 5.0);
+/// assert_eq!(distance(Metric::SquaredEuclidean)?, 25.0);
+/// assert_eq!(distance(Metric::Manhattan)?, 7.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Metric {

@@ -97,6 +97,13 @@ impl Operand {
 }
 
 /// An operation of the crate, for tables and tests: see [`operations`].
+///
+/// ```
+/// use scry_tensor::{DType, Operation, operations};
+///
+/// let matmul: &Operation = operations().find(|it| it.name == "matmul").unwrap();
+/// assert!(matmul.types.contains(&DType::F32) && !matmul.types.contains(&DType::Bool));
+/// ```
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Operation {
@@ -115,6 +122,14 @@ pub struct Operation {
 }
 
 /// Where the kernels of an operation come from.
+///
+/// ```
+/// use scry_tensor::{KernelSource, operations};
+///
+/// let source = |name| operations().find(|it| it.name == name).unwrap().kernel;
+/// assert_eq!(source("exp"), KernelSource::Generated);
+/// assert!(matches!(source("matmul"), KernelSource::Library(_)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KernelSource {

@@ -19,6 +19,17 @@ use crate::stored::{Computation, Stored};
 use crate::waiting::{Waiting, now};
 
 /// Nested arrays of elements, for [`Tensor::new`].
+///
+/// ```
+/// use scry_tensor::{Device, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::new([[[1i32, 2], [3, 4], [5, 6]]], &gpu)?;
+/// assert_eq!(*x.shape(), [1, 3, 2]);
+/// // A number is a tensor without axes.
+/// assert_eq!(Tensor::new(2.5f32, &gpu)?.rank(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Nested {
     /// The type of the elements.
     type Element: Element;

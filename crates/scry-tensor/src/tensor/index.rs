@@ -16,6 +16,17 @@ use crate::waiting::{Waiting, now};
 
 /// One part of an index. Conversions make it of numbers, ranges, tensors, [`step`],
 /// [`Ellipsis`] and [`NewAxis`].
+///
+/// ```
+/// use scry_tensor::{Device, Index, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::new([[1i32, 2, 3], [4, 5, 6]], &gpu)?;
+/// let last = Index::from(-1i64);
+/// let reversed = Index::Range { start: None, end: None, step: -1 };
+/// assert_eq!(x.i((last, reversed))?.to_vec::<i32>()?, [6, 5, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Index {
@@ -67,6 +78,16 @@ pub struct Ellipsis;
 pub struct NewAxis;
 
 /// A range with a step: see [`step`].
+///
+/// ```
+/// use scry_tensor::{DType, Device, Step, Tensor, step};
+///
+/// let gpu = Device::open("cpu")?;
+/// let every_other: Step = step(.., 2);
+/// let x = Tensor::arange(5, DType::I32, &gpu)?;
+/// assert_eq!(x.i(every_other)?.to_vec::<i32>()?, [0, 2, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     start: Option<i64>,
@@ -93,6 +114,20 @@ pub fn step(range: impl StepRange, step: i64) -> Step {
 
 /// The ranges that [`step`] accepts: those without an end, or that exclude it, of `i32`, `i64` or
 /// `usize`. Which coordinate comes after an included end depends on the sign of the step.
+///
+/// ```
+/// use scry_tensor::{DType, Device, StepRange, Tensor, step};
+///
+/// fn every_third(x: &Tensor, range: impl StepRange) -> scry_tensor::Result<Vec<i32>> {
+///     x.i(step(range, 3))?.to_vec()
+/// }
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::arange(8, DType::I32, &gpu)?;
+/// assert_eq!(every_third(&x, ..)?, [0, 3, 6]);
+/// assert_eq!(every_third(&x, 1..-1i64)?, [1, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait StepRange {
     /// Returns the first coordinate and the end.
     #[doc(hidden)]
@@ -209,6 +244,19 @@ fn wide<T: TryInto<i64>>(at: T) -> i64 {
 indices!(i32, i64, usize);
 
 /// What [`Tensor::i`] accepts: one [`Index`], or a tuple of up to eight.
+///
+/// ```
+/// use scry_tensor::{Device, IntoIndices, Tensor};
+///
+/// fn total(x: &Tensor, at: impl IntoIndices) -> scry_tensor::Result<i32> {
+///     x.i(at)?.sum(..)?.item()
+/// }
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::new([[1i32, 2, 3], [4, 5, 6]], &gpu)?;
+/// assert_eq!((total(&x, 1)?, total(&x, (.., 1..))?), (15, 16));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait IntoIndices {
     /// Returns the parts.
     #[doc(hidden)]

@@ -40,6 +40,17 @@ pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step, StepRange, step};
 ///
 /// A tensor of a [`Graph`](crate::Graph) is one of its nodes: operations on it record nodes, and
 /// compute nothing.
+///
+/// ```
+/// use scry_tensor::{DType, Device, Tensor};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu)?;
+/// let y = (x.matmul(x.t()?)? + 0.5)?;
+/// assert_eq!((y.rank(), y.dtype()), (2, DType::F32));
+/// assert_eq!(y.to_vec::<f32>()?, [5.5, 11.5, 11.5, 25.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor(Repr);
 
@@ -110,6 +121,14 @@ impl Tensor {
     }
 
     /// Returns the number of axes.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert_eq!(Tensor::zeros([4, 5, 6], DType::F32, &gpu)?.rank(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[doc(alias("dim", "ndim"))]
     #[must_use]
     pub fn rank(&self) -> usize {
@@ -132,6 +151,15 @@ impl Tensor {
     }
 
     /// Returns the element type.
+    ///
+    /// ```
+    /// use scry_tensor::{DType, Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([1.5f32, -2.0], &gpu)?;
+    /// assert_eq!((x.dtype(), x.gt(0.0)?.dtype()), (DType::F32, DType::Bool));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn dtype(&self) -> DType {
         match &self.0 {
@@ -141,6 +169,15 @@ impl Tensor {
     }
 
     /// Returns the device.
+    ///
+    /// ```
+    /// use scry_tensor::{Device, Tensor};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Tensor::new([1.0f32], &gpu)?;
+    /// assert_eq!(x.device().name(), gpu.name());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn device(&self) -> &Device {
         self.runtime().device()

@@ -82,11 +82,6 @@ fn plans(gpu: &Device) -> Vec<(&'static str, Plan)> {
                 vec![ok(ok(column.exp()).mul(ok(g.param("w", &large(0.5)))))]
             }),
         ),
-        ("computed by the kernel library", plan("library", &|_, x| vec![ok(x.matmul(weights))])),
-        (
-            "without what follows: it is read in another order",
-            plan("product", &|_, x| vec![plus(&ok(ok(x.matmul(weights)).t()))]),
-        ),
         (
             "without what follows: no epilogue computes it",
             plan("product", &|_, x| vec![ok(ok(x.matmul(weights)).mul(ok(x.i((.., ..5)))))]),
