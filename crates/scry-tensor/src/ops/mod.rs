@@ -101,7 +101,7 @@ impl Operand {
 /// ```
 /// use scry_tensor::{DType, Operation, operations};
 ///
-/// let matmul: &Operation = operations().find(|it| it.name == "matmul").unwrap();
+/// let matmul: Operation = operations().find(|it| it.name == "matmul").unwrap();
 /// assert!(matmul.types.contains(&DType::F32) && !matmul.types.contains(&DType::Bool));
 /// ```
 #[derive(Clone, Copy)]
