@@ -73,7 +73,8 @@ impl Builder {
         self.push(Stmt::MatrixStore { place, value, at: self.at });
     }
 
-    /// Adds a barrier. One of the workgroup sets [`Kir::storage_barriers`].
+    /// Adds a barrier. One of the workgroup sets
+    /// [`Kir::storage_barriers`](crate::kir::Kir::storage_barriers).
     ///
     /// ```
     /// use scry_ir::kir::{Barrier, Builder, Stmt};
