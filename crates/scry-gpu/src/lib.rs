@@ -52,8 +52,8 @@ pub use api::kernel::{CompileOptions, Kernel};
 pub use api::launch::{Count, Invocations, Launch};
 pub use api::library::{LibraryState, LibraryStatus, cuda_libraries};
 pub use api::native::{
-    GemmElement, HostArguments, Language, NativeBinding, NativeBindings, NativeInterface,
-    NativeParameter, TensorElement, TensorMap, TensorSwizzle,
+    GemmElement, HostArguments, HostThreads, Language, NativeBinding, NativeBindings,
+    NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle,
 };
 pub use api::prepared_launch::PreparedLaunch;
 pub use api::recording::Recording;

@@ -42,8 +42,27 @@ impl Machine {
         self.threads
     }
 
-    /// Runs `work` on the calling thread and on up to `helpers` others.
-    fn with_help(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
+    /// Calls `work` on the calling thread and on up to `helpers` other threads of the machine, and
+    /// returns when all calls have returned. A thread that wakes up only after the call on the
+    /// caller's thread has returned does not call it, nor does any while the threads help another
+    /// caller: `work` has to claim its parts, and to return when none is left.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    /// let claim = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < 10);
+    /// scry_cpu::Machine::new(2).with_help(1, &|| {
+    ///     while let Some(part) = claim() {
+    ///         sum.fetch_add(part, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// assert_eq!(sum.into_inner(), 45);
+    /// ```
+    ///
+    /// # Panics
+    /// If a call of `work` does, after all calls have returned.
+    pub fn with_help(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
         if helpers == 0 || self.threads == 1 {
             return work();
         }

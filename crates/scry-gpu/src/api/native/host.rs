@@ -1,7 +1,7 @@
 //! Functions of the host, and their arguments.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::element::{self, Element};
 
@@ -15,6 +15,19 @@ pub struct HostArguments<'a> {
     buffers: Vec<HostBuffer<'a>>,
     immediates: &'a [u8],
     workgroups: [u32; 3],
+    threads: HostThreads<'a>,
+}
+
+/// Calls a function on the calling thread, and on up to a number of other threads of the device.
+/// Returns when all calls have returned.
+pub(crate) type WithHelp<'a> = &'a (dyn Fn(usize, &(dyn Fn() + Sync)) + Sync);
+
+/// The threads of a device, which a host function may use while it runs. See
+/// [`HostArguments::threads`].
+#[derive(Clone, Copy)]
+pub struct HostThreads<'a> {
+    pub(crate) count: usize,
+    pub(crate) with_help: WithHelp<'a>,
 }
 
 /// The bytes of a bound buffer.
@@ -41,8 +54,9 @@ impl<'a> HostArguments<'a> {
         buffers: Vec<HostBuffer<'a>>,
         immediates: &'a [u8],
         workgroups: [u32; 3],
+        threads: HostThreads<'a>,
     ) -> Self {
-        Self { kernel, buffers, immediates, workgroups }
+        Self { kernel, buffers, immediates, workgroups, threads }
     }
 
     /// Returns the elements of a buffer that is declared as read. Bytes after the last whole
@@ -92,8 +106,72 @@ impl<'a> HostArguments<'a> {
         self.workgroups
     }
 
+    /// Returns the threads of the device. Those that helped the launch before still poll for work,
+    /// so that they start earlier than those of another thread pool, which sleep.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch, NativeBinding, NativeInterface, Scalar};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let interface = NativeInterface::new([NativeBinding::read_write("y", Scalar::U32)], [1; 3]);
+    /// let squares = gpu.host_kernel("squares", &interface, |arguments| {
+    ///     let y = arguments.write::<u32>(0);
+    ///     arguments.threads().for_each_chunk(y, 256, |start, chunk| {
+    ///         for (index, y) in (start as u32..).zip(chunk) {
+    ///             *y = index * index;
+    ///         }
+    ///     });
+    /// })?;
+    /// let y = gpu.alloc::<u32>(1000)?;
+    /// gpu.run(&squares, &[&y], Launch::workgroups([1; 3]))?;
+    /// assert_eq!(y.download()?[999], 999 * 999);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn threads(&self) -> HostThreads<'a> {
+        self.threads
+    }
+
     fn wrong_binding(&self, binding: usize, access: &str) -> ! {
         panic!("binding {binding} of `{}` is not declared as {access}", self.kernel)
+    }
+}
+
+impl HostThreads<'_> {
+    /// Returns the number of threads, including the one that runs the host function.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Calls a function with the position and the elements of each chunk of `elements`, on all
+    /// threads. The last chunk may be shorter than `chunk_len`. See [`HostArguments::threads`] for
+    /// an example.
+    ///
+    /// # Panics
+    /// If `chunk_len` is 0, or if the function panics.
+    pub fn for_each_chunk<T: Send>(
+        &self,
+        elements: &mut [T],
+        chunk_len: usize,
+        function: impl Fn(usize, &mut [T]) + Sync,
+    ) {
+        let chunks = elements.chunks_mut(chunk_len).enumerate();
+        let helpers = chunks.len().min(self.count).saturating_sub(1);
+        let chunks = Mutex::new(chunks);
+        // The lock is held while a chunk is claimed, which does not panic.
+        let claim = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        (self.with_help)(helpers, &|| {
+            while let Some((nth, chunk)) = claim() {
+                function(nth * chunk_len, chunk);
+            }
+        });
+    }
+}
+
+impl fmt::Debug for HostThreads<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostThreads").field("count", &self.count).finish_non_exhaustive()
     }
 }
 

@@ -20,10 +20,10 @@ use scry_ir::{
 
 pub use cublas::GemmElement;
 pub(crate) use cublas::Routine;
-pub use host::HostArguments;
 #[cfg(feature = "cpu")]
 pub(crate) use host::HostBuffer;
 pub(crate) use host::HostFunction;
+pub use host::{HostArguments, HostThreads};
 pub use language::Language;
 pub(crate) use lengths::check_lengths;
 pub use parameters::NativeParameter;

@@ -165,7 +165,8 @@ impl Launch {
                 // SAFETY: as above. The core rejects launches whose written bindings overlap
                 // others.
                 unsafe {
-                    host_function::call(name, function, bindings, &self.immediates, groups);
+                    let function = (name.as_str(), function);
+                    host_function::call(machine, function, bindings, &self.immediates, groups);
                 }
                 Ok(())
             }

@@ -2,12 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use scry_cpu::MemoryRange;
+use scry_cpu::{Machine, MemoryRange};
 
 use super::panics::{HostPanic, panic_text};
-use crate::api::native::{HostArguments, HostBuffer, HostFunction};
+use crate::api::native::{HostArguments, HostBuffer, HostFunction, HostThreads};
 
-/// Calls a function with the memory of its bindings, and whether each is written.
+/// Calls a function with the memory of its bindings, and whether each is written. It may use the
+/// threads of the machine.
 ///
 /// # Safety
 /// The memory is alive, nothing else accesses it meanwhile, and ranges that are written do not
@@ -16,8 +17,8 @@ use crate::api::native::{HostArguments, HostBuffer, HostFunction};
 /// # Panics
 /// If the function does.
 pub(super) unsafe fn call(
-    name: &str,
-    function: &HostFunction,
+    machine: &Machine,
+    (name, function): (&str, &HostFunction),
     bindings: impl Iterator<Item = (MemoryRange, bool)>,
     immediates: &[u8],
     workgroups: [u32; 3],
@@ -32,7 +33,10 @@ pub(super) unsafe fn call(
             HostBuffer::Read(unsafe { range.as_slice() })
         }
     });
-    let mut arguments = HostArguments::new(name, buffers.collect(), immediates, workgroups);
+    let with_help = |helpers: usize, work: &(dyn Fn() + Sync)| machine.with_help(helpers, work);
+    let threads = HostThreads { count: machine.threads(), with_help: &with_help };
+    let buffers = buffers.collect();
+    let mut arguments = HostArguments::new(name, buffers, immediates, workgroups, threads);
     let called = catch_unwind(AssertUnwindSafe(|| function(&mut arguments)));
     if let Err(panic) = called {
         let text = panic_text(&*panic);

@@ -6,7 +6,7 @@
 
 use std::marker::PhantomData;
 
-use scry_gpu::{HostArguments, PreparedLaunch, Result};
+use scry_gpu::{HostArguments, HostThreads, PreparedLaunch, Result};
 use scry_ptx::kernels::quant::{self, BlockFormat, MatMul, Prologue};
 
 use super::QuantizedProduct;
@@ -48,6 +48,7 @@ fn multiply(product: &MatMul, prologue: Prologue, arguments: &mut HostArguments<
         Prologue::SwiGlu => Some(swiglu(x.as_slice(), [k, columns])),
     };
     let x = gated.as_deref().unwrap_or(&x.as_slice()[..columns * k]);
+    let threads = arguments.threads();
     write_as_f32(arguments, 2, ptx::dtype(output), |y| {
         let y = &mut y[..columns * rows];
         if k == 0 {
@@ -55,11 +56,11 @@ fn multiply(product: &MatMul, prologue: Prologue, arguments: &mut HostArguments<
         }
         match format {
             _ if columns > MAX_COLUMNS => by_gemm(format, weights, x, y, [rows, k, columns]),
-            BlockFormat::Q4_0 => by_blocks::<Q4_0, 18>(weights, x, y, k),
-            BlockFormat::Q4_1 => by_blocks::<Q4_1, 20>(weights, x, y, k),
-            BlockFormat::Q8_0 => by_blocks::<Q8_0, 34>(weights, x, y, k),
+            BlockFormat::Q4_0 => by_blocks::<Q4_0, 18>(threads, weights, x, y, k),
+            BlockFormat::Q4_1 => by_blocks::<Q4_1, 20>(threads, weights, x, y, k),
+            BlockFormat::Q8_0 => by_blocks::<Q8_0, 34>(threads, weights, x, y, k),
             BlockFormat::Q4K | BlockFormat::Q5K | BlockFormat::Q6K => {
-                by_rows(format, weights, x, y, k);
+                by_rows(threads, (format, weights), x, y, k);
             }
         }
     });
@@ -145,9 +146,15 @@ impl<F: Format<BYTES>, const BYTES: usize> Vectorised for Decode<'_, F, BYTES> {
 }
 
 /// Multiplies few columns with rows that are dequantised one by one.
-fn by_rows(format: BlockFormat, weights: &[u8], x: &[f32], y: &mut [f32], k: usize) {
+fn by_rows(
+    threads: HostThreads<'_>,
+    (format, weights): (BlockFormat, &[u8]),
+    x: &[f32],
+    y: &mut [f32],
+    k: usize,
+) {
     let row_bytes = k / format.block_len() * format.block_bytes();
-    each_row(weights, row_bytes, y, [k, x.len() / k], |row, sums| {
+    each_row(threads, (weights, row_bytes), y, [k, x.len() / k], |row, sums| {
         let row = quant::dequantize(format, row).expect("rows are whole blocks");
         vectorised(Products { row: &row, x, sums });
     });
@@ -176,6 +183,7 @@ impl Vectorised for Products<'_> {
 
 /// Multiplies few columns with rows of blocks.
 fn by_blocks<F: Format<BYTES>, const BYTES: usize>(
+    threads: HostThreads<'_>,
     weights: &[u8],
     x: &[f32],
     y: &mut [f32],
@@ -186,7 +194,7 @@ fn by_blocks<F: Format<BYTES>, const BYTES: usize>(
     // Offsets are multiplied with the sums of the activations of a block.
     let block_sums: Vec<f32> = x.iter().map(|x| x.iter().sum()).collect();
     let columns = x.len() / blocks;
-    each_row(weights, blocks * BYTES, y, [k, columns], |row, sums| {
+    each_row(threads, (weights, blocks * BYTES), y, [k, columns], |row, sums| {
         let (row, block_sums) = (row.as_chunks().0, &*block_sums);
         vectorised(BlockProducts::<F, BYTES> { row, x, block_sums, sums, format: PhantomData });
     });
@@ -216,8 +224,8 @@ impl<F: Format<BYTES>, const BYTES: usize> Vectorised for BlockProducts<'_, F, B
 /// Calls a function with the blocks of each row and the row's results for all columns, on all
 /// threads.
 fn each_row(
-    weights: &[u8],
-    row_bytes: usize,
+    threads: HostThreads<'_>,
+    (weights, row_bytes): (&[u8], usize),
     y: &mut [f32],
     [k, columns]: [usize; 2],
     row: impl Fn(&[u8], &mut [f32]) + Send + Sync,
@@ -231,10 +239,12 @@ fn each_row(
         }
     };
     if columns == 1 {
-        return for_each_part(y, rows_of_part, all_rows);
+        return threads.for_each_chunk(y, rows_of_part, all_rows);
     }
     let mut sums = vec![0.0; y.len()];
-    for_each_part(&mut sums, rows_of_part * columns, |first, part| all_rows(first / columns, part));
+    threads.for_each_chunk(&mut sums, rows_of_part * columns, |first, part| {
+        all_rows(first / columns, part);
+    });
     for (nth, y) in y.iter_mut().enumerate() {
         *y = sums[nth % rows * columns + nth / rows];
     }
