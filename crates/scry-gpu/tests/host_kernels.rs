@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scry_gpu::{
     BackendKind, Device, GpuError, HostArguments, Kernel, Launch, NativeBinding, NativeInterface,
@@ -186,4 +186,48 @@ fn host_kernels_keep_what_they_capture() {
     assert!(weak.upgrade().is_some());
     drop(prepared);
     assert!(weak.upgrade().is_none(), "the function is dropped with its last handle");
+}
+
+#[test]
+fn host_functions_share_the_threads() {
+    let gpu = cpu();
+    let interface = NativeInterface::new([NativeBinding::read_write("y", Scalar::U32)], [1; 3]);
+    let both = Arc::new(AtomicUsize::new(0));
+    let found = both.clone();
+    let squares = succeed(gpu.host_kernel("squares", &interface, move |arguments| {
+        let threads = arguments.threads();
+        let (y, wanted) = (arguments.write::<u32>(0), threads.count().min(2));
+        threads.for_each_chunk(y, 300, |start, chunk| {
+            // The first chunks wait for each other, so that one thread cannot compute all.
+            found.fetch_add(1, Ordering::SeqCst);
+            let begin = Instant::now();
+            while found.load(Ordering::SeqCst) < wanted {
+                assert!(begin.elapsed() < Duration::from_secs(10), "no other thread helps");
+                std::thread::yield_now();
+            }
+            for (index, y) in (start as u32..).zip(chunk) {
+                *y = index * index;
+            }
+        });
+    }));
+    let y = succeed(gpu.alloc::<u32>(1000));
+    succeed(gpu.run(&squares, &[&y], once()));
+    let expected: Vec<u32> = (0..1000).map(|index| index * index).collect();
+    assert_eq!(succeed(y.download()), expected);
+    assert_eq!(both.load(Ordering::SeqCst), 4);
+}
+
+#[test]
+fn panic_in_a_chunk_loses_the_device() {
+    let gpu = cpu();
+    let interface = NativeInterface::new([NativeBinding::read_write("y", Scalar::U32)], [1; 3]);
+    let fails = succeed(gpu.host_kernel("fails", &interface, |arguments| {
+        let y = arguments.write::<u32>(0);
+        arguments.threads().for_each_chunk(y, 1, |start, _| assert!(start != 70, "chunk 70"));
+    }));
+    let y = succeed(gpu.alloc::<u32>(100));
+    succeed(gpu.run(&fails, &[&y], once()));
+    let error = y.download().unwrap_err();
+    assert!(matches!(error, GpuError::DeviceLost(_)), "{error}");
+    assert!(error.to_string().contains("host function `fails` panicked: chunk 70"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Attention on the CPU device: two products by the crate `gemm` for each head, and a softmax.
 
-use scry_gpu::{DType, HostArguments, PreparedLaunch, Result};
+use scry_gpu::{DType, HostArguments, HostThreads, PreparedLaunch, Result};
 use scry_ptx::kernels::attention::{Attention, Strides};
 
 use super::Attend;
@@ -11,6 +11,9 @@ use crate::ptx;
 
 /// Rows of scores that are in memory at the same time.
 const ROWS: usize = 256;
+
+/// Products of a query and a key for which another thread is worth it.
+const MIN_PRODUCTS: usize = 1 << 15;
 
 pub(super) fn prepare(it: &Attend, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let attention = it.attention;
@@ -41,13 +44,27 @@ fn attend(attention: &Attention, arguments: &mut HostArguments<'_>) {
         bias: bias.as_ref().map(HostNumbers::as_slice),
     };
     let out = 3 + usize::from(bias_type.is_some());
-    write_as_f32(arguments, out, element, |out| {
-        for batch in 0..u64::from(attention.batch) {
-            for head in 0..u64::from(attention.heads) {
-                operands.head([batch, head], out);
+    let threads = arguments.threads();
+    write_as_f32(arguments, out, element, |out| match is_one_contiguous_row(attention) {
+        true => operands.heads_on_threads(threads, out),
+        false => {
+            for batch in 0..u64::from(attention.batch) {
+                for head in 0..u64::from(attention.heads) {
+                    let start = batch * attention.out.batch + head * attention.out.head;
+                    let out = out.get_mut(start as usize..).unwrap_or_default();
+                    operands.head([batch, head], out);
+                }
             }
         }
     });
+}
+
+/// Returns whether there is one query for each head, and the results of all are contiguous. For
+/// more queries, the products of a head use several threads.
+fn is_one_contiguous_row(attention: &Attention) -> bool {
+    let Attention { batch, queries, heads, head_dim, out, .. } = *attention;
+    let [heads, head_dim] = [heads, head_dim].map(u64::from);
+    queries == 1 && out.head == head_dim && (batch == 1 || out.batch == heads * head_dim)
 }
 
 /// Returns the rows of a head from `row` on, which are `strides.row` apart.
@@ -57,7 +74,24 @@ fn rows_of(numbers: &[f32], strides: Strides, [batch, head, row]: [u64; 3]) -> &
 }
 
 impl Operands<'_> {
-    /// Computes the results of a head.
+    /// Computes the results of all heads, each a row of `out`, on several threads if there are
+    /// enough keys.
+    fn heads_on_threads(&self, threads: HostThreads<'_>, out: &mut [f32]) {
+        let Attention { batch, keys, heads, head_dim, .. } = *self.attention;
+        let [batch, keys, heads, head_dim] = [batch, keys, heads, head_dim].map(|it| it as usize);
+        if head_dim == 0 {
+            return;
+        }
+        let heads_of_chunk = (MIN_PRODUCTS / (head_dim * keys).max(1)).max(1);
+        let out = &mut out[..batch * heads * head_dim];
+        threads.for_each_chunk(out, heads_of_chunk * head_dim, |start, out| {
+            for (nth, out) in (start / head_dim..).zip(out.chunks_exact_mut(head_dim)) {
+                self.head([nth / heads, nth % heads].map(|it| it as u64), out);
+            }
+        });
+    }
+
+    /// Computes the results of a head, which start at the first element of `out`.
     fn head(&self, [batch, head]: [u64; 2], out: &mut [f32]) {
         let Attention { queries, keys, heads, kv_heads, head_dim, causal, .. } = *self.attention;
         let kv_head = head / u64::from(heads / kv_heads);
@@ -86,7 +120,7 @@ impl Operands<'_> {
             }
             let v = rows_of(self.v, self.attention.v, [batch, kv_head, 0]);
             let strides = self.attention.out;
-            let start = batch * strides.batch + head * strides.head + first as u64 * strides.row;
+            let start = first as u64 * strides.row;
             host_gemm(
                 [rows, head_dim, keys],
                 [1.0, 0.0],
