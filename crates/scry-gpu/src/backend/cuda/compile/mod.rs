@@ -2,26 +2,27 @@
 //! compiled code.
 
 mod jit;
+mod loaded;
 pub(super) mod native;
 pub(super) mod nvrtc;
 pub(super) mod translation;
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
 use scry_ptx::Param;
 
+use self::loaded::LoadedCode;
 use self::native::Native;
 use self::translation::Translation;
 use super::device::Gpu;
-use super::ffi::types::{Function, Module, attribute, function_attribute};
+use super::ffi::types::{Function, attribute, function_attribute};
 use crate::api::error::Result;
 use crate::cache::{Part, Variant};
 use crate::core::driver::{CompileJob, GridSource};
 
 /// A compiled kernel.
 pub(super) struct Kernel {
-    pub(super) function: Function,
     /// Kernel parameters, in order.
     pub(super) params: Vec<Param>,
     /// Threads of a block along x, y and z.
@@ -43,8 +44,8 @@ pub(super) struct Kernel {
     waits: bool,
     /// How it is launched, if it is a native kernel.
     pub(super) native: Option<Native>,
-    /// Null if there is no code to load.
-    module: Module,
+    /// `None` if there is none to load.
+    code: Option<LoadedCode>,
     gpu: Arc<Gpu>,
 }
 
@@ -177,22 +178,25 @@ impl Kernel {
         }
     }
 
+    /// Returns the function that is launched; null if there is no code to load.
+    pub(super) fn function(&self) -> Function {
+        self.code.as_ref().map_or(Function::NULL, LoadedCode::function)
+    }
+
     /// Loads a compiled kernel. The device's context must be current.
     pub(super) fn load(gpu: &Arc<Gpu>, image: &Image, signature: Signature) -> Result<Self> {
         let mut kernel = Self::empty(gpu, signature);
         kernel.params = image.params.clone();
         kernel.block = image.block;
         kernel.dynamic_shared = image.dynamic_shared;
-        // From here on, the drop unloads it.
-        kernel.module = match CStr::from_bytes_with_nul(&image.code) {
-            Ok(ptx) if !image.is_cubin() => jit::load_ptx(gpu, &image.entry, ptx)?,
-            _ => load_cubin(gpu, &image.code)?,
-        };
-        kernel.find_function(&image.entry)?;
+        let (entry, code) = (&image.entry, &image.code);
+        kernel.code = Some(match CStr::from_bytes_with_nul(code) {
+            Ok(ptx) if !image.is_cubin() => LoadedCode::of_ptx(gpu, entry, ptx)?,
+            _ => LoadedCode::of_cubin(gpu, entry, code)?,
+        });
         kernel.prepare()?;
         let Self { registers, local_bytes, .. } = kernel;
-        let name = &image.entry;
-        log::debug!("cuda: kernel `{name}`: {registers} registers, {local_bytes} local bytes");
+        log::debug!("cuda: kernel `{entry}`: {registers} registers, {local_bytes} local bytes");
         Ok(kernel)
     }
 
@@ -205,7 +209,6 @@ impl Kernel {
 
     fn empty(gpu: &Arc<Gpu>, signature: Signature) -> Self {
         Self {
-            function: Function::NULL,
             params: Vec::new(),
             block: [1; 3],
             dynamic_shared: 0,
@@ -216,22 +219,9 @@ impl Kernel {
             local_bytes: 0,
             waits: signature.waits,
             native: None,
-            module: Module::NULL,
+            code: None,
             gpu: Arc::clone(gpu),
         }
-    }
-
-    fn find_function(&mut self, entry: &str) -> Result<()> {
-        let defect = |error: std::ffi::NulError| {
-            self.gpu.defect_error("cuModuleGetFunction", error.to_string())
-        };
-        let name = CString::new(entry).map_err(defect)?;
-        // SAFETY: the module is alive; the driver writes a handle.
-        let code = unsafe {
-            let get = self.gpu.api.module_get_function;
-            get(&raw mut self.function, self.module, name.as_ptr())
-        };
-        self.gpu.check("cuModuleGetFunction", code)
     }
 
     /// Reads the kernel's resource use, and requests its shared memory.
@@ -253,7 +243,7 @@ impl Kernel {
         // SAFETY: the function is alive.
         let code = unsafe {
             let set = self.gpu.api.func_set_attribute;
-            set(self.function, function_attribute::MAX_DYNAMIC_SHARED, bytes)
+            set(self.function(), function_attribute::MAX_DYNAMIC_SHARED, bytes)
         };
         self.gpu.check("cuFuncSetAttribute", code)
     }
@@ -266,7 +256,7 @@ impl Kernel {
         // SAFETY: the function is alive; the driver writes an integer.
         let code = unsafe {
             let get = self.gpu.api.occupancy_max_blocks;
-            get(&raw mut blocks, self.function, threads, shared)
+            get(&raw mut blocks, self.function(), threads, shared)
         };
         self.gpu.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
         let processors = self.gpu.attribute(attribute::MULTIPROCESSORS)?;
@@ -277,33 +267,10 @@ impl Kernel {
     pub(super) fn attribute(&self, attribute: c_int) -> Result<u32> {
         let mut value = 0;
         // SAFETY: the function is alive; the driver writes an integer.
-        let code =
-            unsafe { (self.gpu.api.func_get_attribute)(&raw mut value, attribute, self.function) };
+        let code = unsafe {
+            (self.gpu.api.func_get_attribute)(&raw mut value, attribute, self.function())
+        };
         self.gpu.check("cuFuncGetAttribute", code)?;
         Ok(u32::try_from(value).unwrap_or(0))
-    }
-}
-
-fn load_cubin(gpu: &Gpu, cubin: &[u8]) -> Result<Module> {
-    let mut module = Module::NULL;
-    let (start, none) = (cubin.as_ptr().cast(), std::ptr::null_mut());
-    // SAFETY: NVIDIA's compiler created the code, and the disk cache has checked its checksum; the
-    // driver reads the code and writes a handle.
-    let code = unsafe { (gpu.api.module_load_data)(&raw mut module, start, 0, none, none.cast()) };
-    gpu.check("cuModuleLoadDataEx", code)?;
-    Ok(module)
-}
-
-impl Drop for Kernel {
-    fn drop(&mut self) {
-        if self.module.is_null() {
-            return;
-        }
-        let Some(_current) = self.gpu.current_to_free() else { return };
-        // SAFETY: by the contract of `Driver` no unfinished submission uses the kernel.
-        let code = unsafe { (self.gpu.api.module_unload)(self.module) };
-        if let Err(error) = self.gpu.check("cuModuleUnload", code) {
-            log::error!("cuda: a kernel was not unloaded: {error}");
-        }
     }
 }

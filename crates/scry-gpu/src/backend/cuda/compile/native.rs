@@ -120,7 +120,7 @@ fn load(
     if threads > u64::from(max_threads) {
         return Err(too_many_threads(gpu, job.entry, threads, max_threads));
     }
-    let actual = query_parameters(gpu, kernel.function);
+    let actual = query_parameters(gpu, kernel.function());
     kernel.native = Some(match interface.declared_parameters() {
         Some(_) => {
             declared_params::check(job.entry, interface, actual.as_deref())?;

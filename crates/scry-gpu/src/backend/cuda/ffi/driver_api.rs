@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use super::error;
 use super::library::{Library, Missing, functions};
 use super::types::{
-    Code, Context, Device, DevicePtr, Event, Function, Graph, GraphExec, GraphNode, KernelNode,
-    LaunchConfig, LinkState, MemcpyNode, MemoryPool, MemsetNode, Module, PoolAccess,
-    PoolProperties, Stream,
+    Code, Context, Device, DevicePtr, Event, Function, Graph, GraphExec, GraphNode, KernelLibrary,
+    KernelNode, LaunchConfig, LibraryKernel, LinkState, MemcpyNode, MemoryPool, MemsetNode, Module,
+    PoolAccess, PoolProperties, Stream,
 };
 use crate::backend::Absence;
 use crate::lifecycle::fork_guard::Process;
@@ -71,6 +71,14 @@ functions! {
         );
         module_unload = c"cuModuleUnload" (Module);
         module_get_function = c"cuModuleGetFunction" (*mut Function, Module, *const c_char);
+        library_load_data = c"cuLibraryLoadData" (
+            *mut KernelLibrary, *const c_void, *mut c_int, *mut *mut c_void, c_uint, *mut c_int,
+            *mut *mut c_void, c_uint
+        );
+        library_unload = c"cuLibraryUnload" (KernelLibrary);
+        library_get_kernel =
+            c"cuLibraryGetKernel" (*mut LibraryKernel, KernelLibrary, *const c_char);
+        kernel_get_function = c"cuKernelGetFunction" (*mut Function, LibraryKernel);
         func_get_attribute = c"cuFuncGetAttribute" (*mut c_int, c_int, Function);
         func_set_attribute = c"cuFuncSetAttribute" (Function, c_int, c_int);
         occupancy_max_blocks =

@@ -68,6 +68,8 @@ pub(crate) mod mark {
     pub(crate) enum Graph {}
     pub(crate) enum GraphExec {}
     pub(crate) enum GraphNode {}
+    pub(crate) enum KernelLibrary {}
+    pub(crate) enum LibraryKernel {}
     pub(crate) enum LinkState {}
     pub(crate) enum MemoryPool {}
     pub(crate) enum Module {}
@@ -80,6 +82,10 @@ pub(crate) type Function = Handle<mark::Function>;
 pub(crate) type Graph = Handle<mark::Graph>;
 pub(crate) type GraphExec = Handle<mark::GraphExec>;
 pub(crate) type GraphNode = Handle<mark::GraphNode>;
+/// `CUlibrary`: code that is not bound to a context.
+pub(crate) type KernelLibrary = Handle<mark::KernelLibrary>;
+/// `CUkernel`: a kernel of a library.
+pub(crate) type LibraryKernel = Handle<mark::LibraryKernel>;
 pub(crate) type LinkState = Handle<mark::LinkState>;
 pub(crate) type MemoryPool = Handle<mark::MemoryPool>;
 pub(crate) type Module = Handle<mark::Module>;

@@ -233,7 +233,7 @@ impl<'a> Encoder<'a> {
         };
         Ok(Op::Launch(Launch {
             indirect: dispatch.is_indirect(),
-            function: kernel.function,
+            function: kernel.function(),
             grid,
             block: kernel.block,
             dynamic_shared: kernel.dynamic_shared,
