@@ -1,9 +1,10 @@
 //! Packs blocks of memory, each with a size and a lifetime, into few arenas.
 //!
-//! Blocks are placed one after the other, each where its arena grows least, then in the smallest
-//! gap. The order decides how well they fit, so several are tried, and then the best one is
-//! improved: a block that made an arena grow is placed earlier. All is deterministic. Arenas that
-//! exist already cost nothing: blocks that fit into them are not packed better.
+//! Blocks are placed one after the other, each where its arena grows least, then in the arena with
+//! the smallest gap or with the largest one. The order decides how well they fit, so several are
+//! tried, and then the best one is improved: a block that made an arena grow is placed earlier. All
+//! is deterministic. Arenas that exist already cost nothing: blocks that fit into them are not
+//! packed better.
 
 /// A block, for the kernels from the first to the last one that use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,39 +50,58 @@ pub(super) fn peak(blocks: &[Block]) -> u64 {
 pub(super) fn pack(blocks: &[Block], max_arena: u64, kept: &[u64]) -> Packing {
     let bound = peak(blocks);
     let by_time: Vec<usize> = (0..blocks.len()).collect();
-    let sorted = |key: fn(&Block) -> u64| {
-        let mut order = by_time.clone();
+    // From the end as well: operands are then placed after the results that must be apart.
+    let from_end: Vec<usize> = by_time.iter().rev().copied().collect();
+    let sorted = |order: &[usize], key: fn(&Block) -> u64| {
+        let mut order = order.to_vec();
         order.sort_by_key(|block| std::cmp::Reverse(key(&blocks[*block])));
         order
     };
-    let orders = [
-        by_time.clone(),
-        sorted(|block| block.bytes),
-        sorted(|block| block.bytes * block.lifetime()),
-        sorted(Block::lifetime),
-    ];
-    let mut best: Option<(Packing, Vec<usize>)> = None;
-    for order in orders {
-        let packing = place_all(blocks, &order, max_arena);
-        if packing.fits(kept) {
+    let keys: [fn(&Block) -> u64; 3] =
+        [|block| block.bytes, |block| block.bytes * block.lifetime(), Block::lifetime];
+    let orders = [by_time, from_end].into_iter().flat_map(|order: Vec<usize>| {
+        let sorted = keys.map(|key| sorted(&order, key));
+        let orders = std::iter::once(order).chain(sorted);
+        let both =
+            |order: Vec<usize>| [Gap::Smallest, Gap::Largest].map(|gap| (order.clone(), gap));
+        orders.flat_map(both).map(|(order, gap)| Sequence { order, gap })
+    });
+    let mut best: Vec<(Packing, Sequence)> = Vec::new();
+    for sequence in orders {
+        let packing = sequence.place(blocks, max_arena);
+        if packing.fits(kept) || packing.bytes() == bound {
             return packing;
         }
-        if best.as_ref().is_none_or(|(known, _)| packing.bytes() < known.bytes()) {
-            best = Some((packing, order));
+        let known = best.first().map_or(u64::MAX, |(known, _)| known.bytes());
+        if packing.bytes() < known {
+            best.clear();
         }
-        if best.as_ref().is_some_and(|(known, _)| known.bytes() == bound) {
-            break;
+        if packing.bytes() <= known {
+            best.push((packing, sequence));
         }
     }
-    let Some((packing, order)) = best else { return Packing::default() };
-    improve(blocks, (packing, order), (bound, kept), max_arena)
+    improve(blocks, best, (bound, kept), max_arena)
 }
 
-/// Changes the order of blocks while that helps, for a number of attempts that large plans can
-/// afford.
+/// The order in which blocks are placed, and where.
+#[derive(Clone)]
+struct Sequence {
+    order: Vec<usize>,
+    gap: Gap,
+}
+
+/// The gap that a block is placed in, of those in different arenas that grow as little.
+#[derive(Clone, Copy)]
+enum Gap {
+    Smallest,
+    Largest,
+}
+
+/// Changes the orders of the best packings, which have one size, while that helps, for a number of
+/// attempts that large plans can afford.
 fn improve(
     blocks: &[Block],
-    (mut best, mut order): (Packing, Vec<usize>),
+    mut all: Vec<(Packing, Sequence)>,
     (bound, kept): (u64, &[u64]),
     max_arena: u64,
 ) -> Packing {
@@ -91,58 +111,71 @@ fn improve(
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) as usize % n.max(1)
     };
-    for _ in 0..attempts {
+    for attempt in 0..attempts {
+        let count = all.len();
+        let Some((best, sequence)) = all.get_mut(attempt % count.max(1)) else { break };
         if best.bytes() == bound || best.grown.is_empty() || best.fits(kept) {
             break;
         }
-        let mut changed = order.clone();
+        let mut changed = sequence.clone();
+        let order = &mut changed.order;
         let moved = best.grown[below(best.grown.len())];
-        if let Some(at) = changed.iter().position(|it| *it == moved) {
+        if let Some(at) = order.iter().position(|it| *it == moved) {
             let to = below(at + 1);
-            changed.remove(at);
-            changed.insert(to, moved);
+            order.remove(at);
+            order.insert(to, moved);
         }
         if below(2) == 0 {
-            changed.swap(below(blocks.len()), below(blocks.len()));
+            order.swap(below(blocks.len()), below(blocks.len()));
         }
-        let packing = place_all(blocks, &changed, max_arena);
+        let packing = changed.place(blocks, max_arena);
         if packing.bytes() <= best.bytes() {
-            (best, order) = (packing, changed);
+            (*best, *sequence) = (packing, changed);
         }
     }
-    best
+    let packings = all.into_iter().map(|(packing, _)| packing);
+    packings.min_by_key(Packing::bytes).unwrap_or_default()
 }
 
-fn place_all(blocks: &[Block], order: &[usize], max_arena: u64) -> Packing {
-    let places = vec![(usize::MAX, 0); blocks.len()];
-    let mut packing = Packing { places, ..Packing::default() };
-    // The placed blocks of each arena.
-    let mut placed: Vec<Vec<usize>> = Vec::new();
-    for position in order {
-        let block = &blocks[*position];
-        let is_apart = |other: &usize| block.apart.contains(other);
-        let arenas = (0..placed.len()).filter(|arena| !placed[*arena].iter().any(is_apart));
-        let choice = |arena: usize| {
-            let (offset, gap) = packing.gap(blocks, block, &placed[arena], packing.arenas[arena]);
-            let growth = (offset + block.bytes).saturating_sub(packing.arenas[arena]);
-            (growth, gap, arena, offset)
-        };
-        let fits = |(_, _, _, offset): &(u64, u64, usize, u64)| offset + block.bytes <= max_arena;
-        let best = arenas.map(choice).filter(fits).min();
-        let (arena, offset) = best.map_or((placed.len(), 0), |(_, _, arena, at)| (arena, at));
-        if arena == placed.len() {
-            placed.push(Vec::new());
-            packing.arenas.push(0);
+impl Sequence {
+    /// Places all blocks, in arenas of at most `max_arena` bytes if no block is larger.
+    fn place(&self, blocks: &[Block], max_arena: u64) -> Packing {
+        let places = vec![(usize::MAX, 0); blocks.len()];
+        let mut packing = Packing { places, ..Packing::default() };
+        // The placed blocks of each arena.
+        let mut placed: Vec<Vec<usize>> = Vec::new();
+        for position in &self.order {
+            let block = &blocks[*position];
+            let is_apart = |other: &usize| block.apart.contains(other);
+            let arenas = (0..placed.len()).filter(|arena| !placed[*arena].iter().any(is_apart));
+            let choice = |arena: usize| {
+                let (offset, gap) =
+                    packing.gap(blocks, block, &placed[arena], packing.arenas[arena]);
+                let growth = (offset + block.bytes).saturating_sub(packing.arenas[arena]);
+                let rank = match self.gap {
+                    Gap::Smallest => gap,
+                    Gap::Largest => u64::MAX - gap,
+                };
+                (growth, rank, arena, offset)
+            };
+            let fits =
+                |(_, _, _, offset): &(u64, u64, usize, u64)| offset + block.bytes <= max_arena;
+            let best = arenas.map(choice).filter(fits).min();
+            let (arena, offset) = best.map_or((placed.len(), 0), |(_, _, arena, at)| (arena, at));
+            if arena == placed.len() {
+                placed.push(Vec::new());
+                packing.arenas.push(0);
+            }
+            let end = offset + block.bytes;
+            if end > packing.arenas[arena] {
+                packing.grown.push(*position);
+                packing.arenas[arena] = end;
+            }
+            placed[arena].push(*position);
+            packing.places[*position] = (arena, offset);
         }
-        let end = offset + block.bytes;
-        if end > packing.arenas[arena] {
-            packing.grown.push(*position);
-            packing.arenas[arena] = end;
-        }
-        placed[arena].push(*position);
-        packing.places[*position] = (arena, offset);
+        packing
     }
-    packing
 }
 
 impl Packing {
