@@ -39,7 +39,7 @@ pub use ops::{Array, Case, Draw, Value};
 pub use ops::{
     Attention, Conv1d, Conv2d, KernelSource, Metric, Operand, Operation, Seed, operations,
 };
-pub use runtime::compiled_kernels;
+pub use runtime::{compiled_kernels, compiled_library_kernels};
 pub use scalar::Scalar;
 pub use scry_gpu::{Device, bf16, f16};
 pub use shape::{Axes, Dims, Shape};

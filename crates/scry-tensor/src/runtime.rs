@@ -456,7 +456,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ```
 #[must_use]
 pub fn compiled_kernels(device: &Device) -> u64 {
+    open_runtime(device).map_or(0, |it| it.compiled())
+}
+
+/// Returns how many kernels of the kernel library the tensors of a device have compiled, for tests
+/// and measurements: see
+/// [`Kernels::compiled_kernels`](scry_kernels::Kernels::compiled_kernels). The count starts again
+/// when a device has no tensors.
+///
+/// ```
+/// use scry_tensor::{Device, Tensor, compiled_library_kernels};
+///
+/// let gpu = Device::open("cpu")?;
+/// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]], &gpu)?;
+/// x.matmul(&x)?;
+/// assert_eq!(compiled_library_kernels(&gpu), 0); // it has compiled functions for the CPU
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn compiled_library_kernels(device: &Device) -> usize {
+    open_runtime(device).map_or(0, |it| it.library.compiled_kernels())
+}
+
+/// Returns what the tensors of a device share, if there are any.
+fn open_runtime(device: &Device) -> Option<Arc<Runtime>> {
     let open = lock(&OPEN);
     let mut runtimes = open.iter().filter_map(Weak::upgrade);
-    runtimes.find(|it| it.device == *device).map_or(0, |it| it.compiled())
+    runtimes.find(|it| it.device == *device)
 }

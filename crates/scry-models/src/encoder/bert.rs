@@ -1,9 +1,10 @@
 //! The graph of a BERT encoder.
 
 use scry_gpu::BackendKind;
-use scry_tensor::{Attention, DType, Tensor};
+use scry_tensor::{Attention, DType, Dim, Graph, Tensor};
 
 use super::config::{Activation, Config, Pooling};
+use super::pooling;
 use crate::error::Result;
 use crate::weights::StateDict;
 
@@ -60,8 +61,14 @@ impl Bert {
     }
 
     /// Returns the vectors `[batch, hidden]`, in `f32`, of tokens `[batch, length]`, for which
-    /// there are `positions`. Tokens beyond the vocabulary are padding.
-    pub(super) fn encode(&self, tokens: &Tensor, positions: &Tensor) -> Result<Tensor> {
+    /// there are `positions`. Tokens beyond the vocabulary are padding. `batch` is the graph, and
+    /// its dimension of that name.
+    pub(super) fn encode(
+        &self,
+        batch: (&Graph, &Dim),
+        tokens: &Tensor,
+        positions: &Tensor,
+    ) -> Result<Tensor> {
         let config = &self.config;
         let is_token = tokens.lt(config.vocabulary as i64)?;
         let minus_infinity = f64::from(f32::NEG_INFINITY);
@@ -74,20 +81,7 @@ impl Bert {
         }
         let pooled = match config.pooling {
             Pooling::First => x.i((.., 0))?.cast(DType::F32)?,
-            // As products: reductions have kernels for classes of lengths.
-            Pooling::Mean => {
-                let weights = is_token.cast(x.dtype())?.unsqueeze(1)?;
-                let sum = weights.matmul(&x)?.cast(DType::F32)?;
-                let mean = match config.is_normalised {
-                    // The norm makes up for any factor.
-                    true => sum,
-                    false => {
-                        let count = weights.matmul(weights.transpose(1, 2)?)?;
-                        sum.div(&count.cast(DType::F32)?)?
-                    }
-                };
-                mean.squeeze(1)?
-            }
+            Pooling::Mean => pooling::mean(batch, tokens, &x, [config.vocabulary, config.hidden])?,
         };
         if !config.is_normalised {
             return Ok(pooled);

@@ -4,6 +4,7 @@ mod bert;
 mod config;
 mod futures;
 mod options;
+mod pooling;
 
 use std::fmt;
 use std::path::Path;
@@ -127,9 +128,9 @@ impl Encoder {
         let g = Graph::new(device)?;
         let lengths = LENGTH_STEP.min(config.max_length)..=config.max_length;
         let (batch, length) = (g.dim("batch", 1..=max_batch), g.dim("length", lengths));
-        let tokens = g.input_with_dtype("tokens", (batch, &length), DType::U32)?;
+        let tokens = g.input_with_dtype("tokens", (&batch, &length), DType::U32)?;
         let positions = g.input_with_dtype("positions", (length, config.hidden), options.dtype)?;
-        let plan = g.compile(&[bert.encode(&tokens, &positions)?])?;
+        let plan = g.compile(&[bert.encode((&g, &batch), &tokens, &positions)?])?;
         Ok(Self { tokenizer, config, plan, positions: bert.positions, max_batch })
     }
 

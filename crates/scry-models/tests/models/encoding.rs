@@ -159,7 +159,7 @@ fn batch_is_one_submission() {
         drop(ok(encoder.embed_tokens(&texts)));
         // Memory for tokens, parameters and vectors, what the host writes to it, and a submission.
         let calls = faults.calls() - before;
-        assert!(kernels > 20 && calls <= 8, "{calls} calls for {kernels} kernels");
+        assert!(kernels >= 20 && calls <= 8, "{calls} calls for {kernels} kernels");
     }
 }
 

@@ -148,6 +148,12 @@ impl Reachable {
         self.ranges().into_iter().map(|(name, [_, max])| (name, max)).collect()
     }
 
+    /// Returns the smallest sizes of all named dimensions for which there is something to compute.
+    pub(crate) fn smallest_sizes(&self) -> Sizes {
+        let ranges = self.ranges().into_iter();
+        ranges.map(|(name, [min, max])| (name, min.max(1).min(max))).collect()
+    }
+
     /// Returns the smallest and the largest size of each named dimension.
     pub(crate) fn ranges(&self) -> Vec<(String, [usize; 2])> {
         let mut ranges: Vec<(String, [usize; 2])> = Vec::new();

@@ -63,6 +63,12 @@ impl Plan {
             waiting.compile(call, self.device(), compile).await?;
         }
         self.specialised_by(call, sizes, waiting).await?;
+        if self.shared().has_open_sizes() {
+            // The variants of the kernel library for the smallest sizes, such as attention of few
+            // queries. Sizes for which the graph has no plan are left out, as below.
+            let smallest = self.shared().graph.smallest_sizes();
+            _ = self.specialised_by(call, smallest, waiting).await;
+        }
         let plan = self.share();
         let compile =
             move || plan.shared().compile_for_all_sizes().map_err(|error| call.gpu(error));
