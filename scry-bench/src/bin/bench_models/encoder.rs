@@ -1,14 +1,16 @@
 //! Vectors of texts: speed for two sizes, and kernels for many.
 
+use std::collections::HashSet;
+
 use anyhow::{Context as _, Result, ensure};
 use scry_bench::table::Goal;
 use scry_models::DType;
-use scry_tensor::{Tensor, compiled_kernels};
+use scry_tensor::{Tensor, compiled_library_kernels};
 
 use crate::Bench;
 
-/// Returns the tokens that `torch.py` uses, too.
-fn tokens(batch: usize, length: usize) -> Vec<Vec<u32>> {
+/// Returns the tokens that the peers use, too.
+pub fn tokens(batch: usize, length: usize) -> Vec<Vec<u32>> {
     let token = |at: usize| ((at * 7919 + 13) % 30522) as u32;
     (0..batch).map(|row| (0..length).map(|at| token(row * length + at)).collect()).collect()
 }
@@ -41,8 +43,8 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Compares the vectors with PyTorch's.
-fn check(bench: &Bench, [batch, length]: [usize; 2], vectors: &Tensor) -> Result<()> {
+/// Compares the vectors with those that a peer has written.
+pub fn check(bench: &Bench, [batch, length]: [usize; 2], vectors: &Tensor) -> Result<()> {
     let path = bench.folder.join(format!("vectors-{batch}-{length}.bin"));
     let bytes = std::fs::read(&path).with_context(|| format!("{}", path.display()))?;
     let wanted = bytes.chunks_exact(4).map(|it| f32::from_le_bytes([it[0], it[1], it[2], it[3]]));
@@ -51,15 +53,20 @@ fn check(bench: &Bench, [batch, length]: [usize; 2], vectors: &Tensor) -> Result
     let differences = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
     // A maximum would ignore NaN.
     let most = differences.fold(0f32, |most, it| if it <= most { most } else { it });
-    println!("vectors of {batch}x{length} are at most {most:.1e} from PyTorch's");
+    println!("vectors of {batch}x{length} are at most {most:.1e} from the peer's");
     ensure!(most < 5e-3, "the vectors differ by {most}");
     Ok(())
 }
 
-/// Counts the kernels that 200 random sizes compile.
+/// Counts the kernels that 200 random sizes compile: those of the plan and of the kernel library.
 pub fn shapes(bench: &mut Bench) -> Result<()> {
     let encoder = bench.encoder(DType::F16)?;
-    let one = compiled_kernels(&bench.gpu);
+    let plan = encoder.plan();
+    let report = plan.explain()?;
+    let kinds: HashSet<_> = report.kernels.iter().map(|it| (&it.ops, &it.variant)).collect();
+    let custom = kinds.iter().filter(|(_, variant)| variant.starts_with("kernel `")).count();
+    let count = || plan.compiled_kernels() as usize + compiled_library_kernels(&bench.gpu) + custom;
+    let (one, loaded) = (kinds.len(), count());
     let mut state = 1u32;
     let mut below = |n: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -70,14 +77,14 @@ pub fn shapes(bench: &mut Bench) -> Result<()> {
     for _ in 0..200 {
         let texts = tokens(1 + below(64), 1 + below(256));
         drop(encoder.embed_tokens(&texts)?);
-        counts.push(compiled_kernels(&bench.gpu));
+        counts.push(count());
     }
     bench.gpu.wait()?;
     let each = start.elapsed().as_secs_f64() / 200.0;
     let (tenth, last) = (counts[9], counts[199]);
     println!(
-        "200 random sizes: {one} kernels when loaded, {tenth} after ten, {last} after all; {:.2} \
-         ms each",
+        "200 random sizes: {one} kernels of one size, {loaded} when loaded, {tenth} after ten, \
+         {last} after all; {:.2} ms each",
         each * 1e3
     );
     ensure!(tenth == last && last <= 2 * one, "too many kernels were compiled");

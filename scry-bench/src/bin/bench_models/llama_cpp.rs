@@ -1,7 +1,6 @@
 //! Tokens per second on a processor, beside llama.cpp with the same file and threads.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -10,7 +9,7 @@ use scry_bench::table::Goal;
 use scry_bench::torch::Torch;
 use scry_models::{Decoder, Device, Sampling};
 
-use crate::{Bench, gguf, median};
+use crate::{Bench, gguf, has_package, median};
 
 /// Tokens of the prompt, and steps that are timed after it.
 const PROMPT: usize = 128;
@@ -22,7 +21,7 @@ type Times = [f64; 2];
 /// Compares prefill and decode with llama.cpp's. Prints why, if it cannot.
 pub fn run(bench: &mut Bench) -> Result<()> {
     let python = bench.arguments.llama_cpp.clone();
-    if !has_package(&python) {
+    if !has_package(&python, "xllamacpp") {
         println!("skipped: llama_cpp, because {python} has no package xllamacpp");
         return Ok(());
     }
@@ -64,13 +63,6 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Returns whether a Python has the package.
-fn has_package(python: &str) -> bool {
-    let mut command = Command::new(python);
-    command.args(["-c", "import xllamacpp"]).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }
 
 /// Returns the file of the model: that of the arguments, or one of random weights.

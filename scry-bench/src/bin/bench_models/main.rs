@@ -1,7 +1,7 @@
-//! Measures models beside PyTorch and transformers. See README.md.
+//! Measures models beside PyTorch, llama.cpp and onnxruntime. See README.md.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -14,6 +14,7 @@ mod encoder;
 mod gguf;
 #[cfg(unix)]
 mod llama_cpp;
+mod onnxruntime;
 
 use scry_bench::runner;
 use scry_bench::table::{Goal, Row, Table};
@@ -24,7 +25,8 @@ use scry_tensor::PlanReport;
 /// could not be measured.
 #[derive(Parser)]
 struct Arguments {
-    /// Only this part: encoder, shapes, cold, decoder or llama_cpp; may be given several times.
+    /// Only this part: encoder, shapes, cold, decoder, llama_cpp or onnxruntime; may be given
+    /// several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Measurements of each number.
@@ -33,8 +35,8 @@ struct Arguments {
     /// Our device, as `Device::open` selects it.
     #[arg(long, default_value = "cuda")]
     device: String,
-    /// The Python that has PyTorch and transformers; `none` omits the comparison, and needs a
-    /// folder that an earlier run has written.
+    /// The Python that has PyTorch and transformers, and onnxruntime for that part; `none` omits
+    /// the comparison, and needs a folder that an earlier run has written.
     #[arg(long, default_value = "python3")]
     python: String,
     /// The Python that has xllamacpp, for the part llama_cpp.
@@ -76,6 +78,7 @@ const PARTS: &[runner::Part<Bench>] = &[
     ("cold", cold::run),
     #[cfg(unix)]
     ("llama_cpp", llama_cpp::run),
+    ("onnxruntime", onnxruntime::run),
 ];
 
 fn main() -> ExitCode {
@@ -163,6 +166,14 @@ impl Bench {
         let goal = if theirs.is_nan() { Goal::None } else { goal };
         self.table.row(&Row { name, rate, ours, peer, theirs, goal });
     }
+}
+
+/// Returns whether a Python has a package.
+fn has_package(python: &str, package: &str) -> bool {
+    let mut command = Command::new(python);
+    let import = format!("import {package}");
+    command.args(["-c", &import]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// Loads the encoder that PyTorch has written.
