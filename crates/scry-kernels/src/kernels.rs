@@ -33,9 +33,10 @@ pub struct KernelOptions {
     /// Uses only variants whose results are bit-equal between runs on one device. In
     /// [`Kernels::column_parallel_linear`], results are also bit-equal for any number of ranks.
     pub deterministic: bool,
-    /// Computes products whose number of rows varies between calls with few kernels, of which the
-    /// first call compiles all: see [`Portfolio`](scry_ptx::kernels::gemm::Portfolio). By default
-    /// each number of rows has the kernel that is the fastest for it.
+    /// Computes products whose number of rows varies between calls with few kernels: see
+    /// [`Portfolio`](scry_ptx::kernels::gemm::Portfolio). By default each number of rows has the
+    /// kernel that is the fastest for it. [`Kernels::compile_gemm`] compiles them before they are
+    /// needed.
     pub any_rows: bool,
 }
 

@@ -5,15 +5,16 @@
 //! axis of one element has no stride, small maps share a kernel, and large ones compute several
 //! words in an invocation. The classes are not listed anywhere. They are found: the passes run
 //! for sizes on paths between the smallest and the largest ones, and a path is bisected where
-//! its middle needs a kernel that no other size does. Classes are decided by limits of numbers of
-//! elements, which grow along a path, so that few sizes have to be tried.
+//! its middle needs a kernel that no other size does, or other products than an end. Classes are
+//! decided by limits of numbers of elements, which grow along a path, so that few sizes have to be
+//! tried. Kernels of a product are compiled for the numbers of rows between which sizes need it.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use scry_kernels::Gemm;
+use scry_kernels::{Epilogue, Gemm};
 
 use super::bound_graph::Sizes;
 use super::compiled::{Plan, Shared};
@@ -43,8 +44,8 @@ type Needed = (Key, usize);
 enum Job {
     /// A kernel with the number of its parameters.
     Own(Key, usize),
-    /// The kernels of the library for a product of any number of rows.
-    Product(Gemm),
+    /// The kernels of the library for a product with numbers of rows, the least and the most.
+    Product(Gemm, [u64; 2]),
 }
 
 impl Plan {
@@ -57,7 +58,11 @@ impl Plan {
             let compile = move || {
                 // Several kernels at the same time. Without errors: those are of the launches
                 // below, in the order of the graph.
-                _ = Search::new(plan.shared()).compile(&sizes);
+                let mut search = Search::new(plan.shared());
+                if let Ok(largest) = search.compile(sizes.clone()) {
+                    search.products.extend(&largest, &largest);
+                    _ = search.compile_products();
+                }
                 Ok(())
             };
             waiting.compile(call, self.device(), compile).await?;
@@ -87,11 +92,10 @@ impl Shared {
     pub(super) fn compile_for_all_sizes(&self) -> scry_gpu::Result<()> {
         let mut search = Search::new(self);
         for [smallest, largest] in paths(&self.graph.ranges()) {
-            search.compile(&largest)?;
-            search.compile(&smallest)?;
+            let (largest, smallest) = (search.compile(largest)?, search.compile(smallest)?);
             search.between(&smallest, &largest, MAX_DEPTH)?;
         }
-        Ok(())
+        search.compile_products()
     }
 }
 
@@ -127,49 +131,103 @@ fn middle(a: &Sizes, b: &Sizes) -> Option<Sizes> {
     (middle != *a && middle != *b).then_some(middle)
 }
 
+/// Sizes that were tried.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    sizes: Sizes,
+    /// Whether a kernel is not that of sizes that were tried before.
+    has_new: bool,
+    /// Their products of the library, with two rows, and the numbers of rows.
+    products: Vec<(Gemm, u64)>,
+}
+
+impl Tried {
+    /// Returns the number of rows of a product with the same operands, whatever its epilogue.
+    fn rows_of(&self, product: &Gemm) -> Option<u64> {
+        let operands = |gemm: &Gemm| Gemm { epilogue: Epilogue::NONE, ..*gemm };
+        let found = self.products.iter().find(|(gemm, _)| operands(gemm) == operands(product));
+        found.map(|(_, rows)| *rows)
+    }
+
+    fn has_products_of(&self, other: &Self) -> bool {
+        let has = |product: &Gemm| self.products.iter().any(|(own, _)| own == product);
+        other.products.iter().all(|(product, _)| has(product))
+    }
+}
+
+/// The least and the largest number of rows of products.
+#[derive(Debug, Default)]
+struct Products(Vec<(Gemm, [u64; 2])>);
+
+impl Products {
+    /// Adds the products of neighbours on a path, and of all sizes between them. One that only an
+    /// end has may be needed up to the other end.
+    fn extend(&mut self, a: &Tried, b: &Tried) {
+        for (end, other) in [(a, b), (b, a)] {
+            for (product, rows) in &end.products {
+                let others = other.rows_of(product).unwrap_or(*rows);
+                let [least, most] = [(*rows).min(others), (*rows).max(others)];
+                match self.0.iter_mut().find(|(known, _)| known == product) {
+                    Some((_, range)) => *range = [range[0].min(least), range[1].max(most)],
+                    None => self.0.push((*product, [least, most])),
+                }
+            }
+        }
+    }
+}
+
 /// The kernels of sizes that were tried.
 pub(super) struct Search<'s> {
     plan: &'s Shared,
     known: HashSet<Key>,
-    /// Products of the library, with two rows.
-    products: Vec<Gemm>,
+    products: Products,
 }
 
 impl<'s> Search<'s> {
     pub(super) fn new(plan: &'s Shared) -> Self {
-        Self { plan, known: HashSet::new(), products: Vec::new() }
+        Self { plan, known: HashSet::new(), products: Products::default() }
     }
 
-    /// Compiles the kernels of sizes between others, as long as there are new ones.
-    fn between(&mut self, a: &Sizes, b: &Sizes, depth: u32) -> scry_gpu::Result<()> {
-        let Some(middle) = middle(a, b).filter(|_| depth > 0) else { return Ok(()) };
-        if self.compile(&middle)? {
-            self.between(a, &middle, depth - 1)?;
-            self.between(&middle, b, depth - 1)?;
+    /// Compiles the kernels of sizes between others, as long as there are new ones or the products
+    /// differ.
+    fn between(&mut self, a: &Tried, b: &Tried, depth: u32) -> scry_gpu::Result<()> {
+        let middle = middle(&a.sizes, &b.sizes).filter(|_| depth > 0);
+        let Some(middle) = middle.map(|it| self.compile(it)).transpose()? else {
+            self.products.extend(a, b);
+            return Ok(());
+        };
+        for (a, b) in [(a, &middle), (&middle, b)] {
+            let is_one_class = a.has_products_of(b) && b.has_products_of(a);
+            let depth = if middle.has_new || !is_one_class { depth - 1 } else { 0 };
+            self.between(a, b, depth)?;
         }
         Ok(())
     }
 
-    /// Compiles the kernels for sizes. Returns whether one is not that of other sizes.
-    pub(super) fn compile(&mut self, sizes: &Sizes) -> scry_gpu::Result<bool> {
-        let Ok(grouped) = self.plan.kernels(sizes) else { return Ok(false) };
+    /// Compiles the kernels for sizes, other than those of products.
+    pub(super) fn compile(&mut self, sizes: Sizes) -> scry_gpu::Result<Tried> {
+        let Ok(grouped) = self.plan.kernels(&sizes) else {
+            return Ok(Tried { sizes, ..Tried::default() });
+        };
         let in_place = plan::in_place(&grouped);
-        let mut jobs = Vec::new();
+        let (mut jobs, mut products) = (Vec::new(), Vec::new());
         for (kernel, in_place) in grouped.kernels.iter().zip(in_place) {
             for (key, parameters) in self.needed(&grouped, kernel, in_place) {
                 if self.known.insert(key.clone()) {
                     jobs.push(Job::Own(key, parameters));
                 }
             }
-            if let Some(gemm) = product_of_rows(kernel)
-                && !self.products.contains(&gemm)
-            {
-                self.products.push(gemm);
-                jobs.push(Job::Product(gemm));
-            }
+            products.extend(product_of_rows(kernel).filter(|it| !products.contains(it)));
         }
         run_concurrently(&jobs, |job| self.compile_job(job))?;
-        Ok(!jobs.is_empty())
+        Ok(Tried { sizes, has_new: !jobs.is_empty(), products })
+    }
+
+    /// Compiles the kernels of the products that were found.
+    fn compile_products(&self) -> scry_gpu::Result<()> {
+        let products = self.products.0.iter();
+        let jobs: Vec<Job> = products.map(|(gemm, rows)| Job::Product(*gemm, *rows)).collect();
+        run_concurrently(&jobs, |job| self.compile_job(job))
     }
 
     fn compile_job(&self, job: &Job) -> scry_gpu::Result<()> {
@@ -180,7 +238,9 @@ impl<'s> Search<'s> {
                 runtime.maps_kernel(key.clone(), *parameters)?
             }
             Job::Own(Key::Rows(key), parameters) => runtime.row_kernel(key.clone(), *parameters)?,
-            Job::Product(gemm) => return self.plan.library.compile_gemm(gemm),
+            Job::Product(gemm, [least, most]) => {
+                return self.plan.library.compile_gemm(gemm, *least..=*most);
+            }
         };
         self.plan.compiles.fetch_add(is_compiled.into(), Ordering::Relaxed);
         Ok(())
@@ -231,19 +291,19 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Returns the product that a kernel computes, with two rows instead of any number of them; `None`
-/// for other work, and for a batch of products.
-fn product_of_rows(kernel: &Kernel) -> Option<Gemm> {
+/// Returns the product that a kernel computes, with two rows, and its number of rows; `None` for
+/// other work, and for a batch of products.
+fn product_of_rows(kernel: &Kernel) -> Option<(Gemm, u64)> {
     let Work::Library { library, operands, .. } = &kernel.work else { return None };
     let [(_, a, dtype), (_, b, _), ..] = &operands[..] else { return None };
     let mut gemm = library.gemm([a, b], *dtype)?;
-    let is_empty = gemm.m == 0 || gemm.batch == 0;
-    if is_empty || (gemm.batch > 1 && gemm.b.stride != 0) {
+    let rows = gemm.m.saturating_mul(gemm.batch);
+    if rows == 0 || (gemm.batch > 1 && gemm.b.stride != 0) {
         return None;
     }
     (gemm.m, gemm.batch) = (2, 1);
     (gemm.a.stride, gemm.b.stride, gemm.out.stride) = (0, 0, 0);
-    Some(gemm)
+    Some((gemm, rows))
 }
 
 /// Runs jobs on as many threads as the host has processors. Returns the error of the first job that

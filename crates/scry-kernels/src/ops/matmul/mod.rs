@@ -3,6 +3,7 @@
 pub(super) mod host;
 mod shaders;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use scry_gpu::{Binding, DType, NativeBinding, PreparedLaunch, Result};
@@ -128,9 +129,10 @@ impl Kernels {
         self.op(Product::new(function, gemm, arguments), buffers)
     }
 
-    /// Compiles the kernels for a product with any number of rows, which [`Kernels::gemm`] would
-    /// compile for its first call, where the device has them and the options request them, see
-    /// [`KernelOptions::any_rows`](crate::KernelOptions::any_rows).
+    /// Compiles the kernels for a product with numbers of rows from the first to the last one,
+    /// which [`Kernels::gemm`] would compile at their first use. Where the device has no PTX
+    /// kernels, or unless [`KernelOptions::any_rows`](crate::KernelOptions::any_rows) requests few
+    /// of them, it compiles none.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -138,18 +140,23 @@ impl Kernels {
     ///
     /// let kernels = Kernels::new(&Device::open("cpu")?)?;
     /// let kernels = kernels.having(KernelOptions { any_rows: true, ..Default::default() });
-    /// kernels.compile_gemm(&Gemm::new(64, 384, 384, PtxType::F16))?; // nothing, on the CPU
+    /// let gemm = Gemm::new(64, 384, 384, PtxType::F16);
+    /// kernels.compile_gemm(&gemm, 1..=1000)?; // nothing, on the CPU
     /// assert_eq!(kernels.compiled_kernels(), 0);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`Device::compile_ptx`](scry_gpu::Device::compile_ptx).
-    pub fn compile_gemm(&self, gemm: &Gemm) -> Result<()> {
+    pub fn compile_gemm(&self, gemm: &Gemm, rows: RangeInclusive<u64>) -> Result<()> {
         let product = Product::new("Kernels::compile_gemm", *gemm, Vec::new());
+        let Some((gpu, portfolio)) = self.gpu_spec().zip(product.portfolio(self)) else {
+            return Ok(());
+        };
         let call = Operation::call(&product);
         let preparation = Preparation { kernels: self, call: &call, buffers: &[] };
-        product.compile(&preparation).map_err(|error| call.for_function(error))
+        let all = product.gemm.portfolio_kernels(gpu, &portfolio, rows);
+        preparation.compile_all(all).map_err(|error| call.for_function(error))
     }
 
     /// Returns which variant computes a product, and why, without preparing it.
@@ -305,17 +312,6 @@ impl Product {
         }
     }
 
-    /// Compiles the kernels for any number of rows, if the options request them.
-    fn compile(&self, preparation: &Preparation<'_>) -> Result<()> {
-        let kernels = preparation.kernels;
-        match kernels.gpu_spec().zip(self.portfolio(kernels)) {
-            Some((gpu, portfolio)) => {
-                preparation.compile_all(self.gemm.portfolio_kernels(gpu, &portfolio))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Returns the kernels for any number of rows, if the options request them.
     fn portfolio(&self, kernels: &Kernels) -> Option<Arc<Portfolio>> {
         let gpu = kernels.gpu_spec().filter(|_| kernels.options().any_rows)?;
@@ -394,7 +390,6 @@ impl Product {
 fn ptx(it: &Product, preparation: &Preparation<'_>) -> Result<Vec<PreparedLaunch>> {
     let kernels = preparation.kernels;
     let plan = ptx::plan(kernels, |gpu| it.plan(kernels, gpu));
-    it.compile(preparation)?;
     preparation.plan(plan)
 }
 

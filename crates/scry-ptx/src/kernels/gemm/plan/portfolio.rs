@@ -1,5 +1,8 @@
 //! Plans GEMMs whose number of rows varies with few kernels.
 
+use std::iter;
+use std::ops::RangeInclusive;
+
 use super::Product;
 use super::portable::{MAX_SMALL_K, is_portable};
 use crate::kernels::gemm::hopper::Choice;
@@ -31,7 +34,7 @@ impl Gemm {
     /// let gemm = |m| Gemm::new(m, 384, 1536, PtxType::F16);
     /// let portfolio = gemm(1).portfolio(h200).expect("the GPU has `wgmma`");
     /// assert_eq!(gemm(5000).portfolio(h200).as_ref(), Some(&portfolio));
-    /// assert!(gemm(5000).portfolio_kernels(h200, &portfolio)?.len() <= 3);
+    /// assert!(gemm(5000).portfolio_kernels(h200, &portfolio, 1..=5000)?.len() <= 3);
     /// assert_eq!(gemm(5000).plan_among(h200, &portfolio)?.steps.len(), 1);
     /// # Ok::<(), scry_ptx::kernels::PlanError>(())
     /// ```
@@ -64,7 +67,8 @@ impl Gemm {
         }
     }
 
-    /// Returns all kernels of a portfolio, to compile them.
+    /// Returns the kernels of a portfolio that compute the GEMM with these numbers of rows, to
+    /// compile them.
     ///
     /// # Errors
     /// As [`Gemm::plan`].
@@ -72,11 +76,15 @@ impl Gemm {
         &self,
         gpu: GpuSpec,
         portfolio: &Portfolio,
+        rows: RangeInclusive<u64>,
     ) -> Result<Vec<Box<dyn PtxKernel>>, PlanError> {
+        let product = |m| Product { has_any_rows: true, ..Product::new(&Self { m, ..*self }) };
+        let chosen = samples(rows);
+        let chosen = chosen.map(|m| product(m).problem(gpu).choose_among(&portfolio.choices));
+        let chosen: Vec<Choice> = chosen.flatten().collect();
         let mut kernels = Vec::new();
-        for choice in &portfolio.choices {
-            let product = Product { has_any_rows: true, ..Product::new(self) };
-            let plan = self.planned_with(gpu, product, choice)?;
+        for choice in portfolio.choices.iter().filter(|choice| chosen.contains(choice)) {
+            let plan = self.planned_with(gpu, product(self.m), choice)?;
             kernels.extend(plan.steps.into_iter().map(|step| step.kernel));
         }
         Ok(kernels)
@@ -91,6 +99,14 @@ impl Gemm {
         let plan = Plan { arguments: self.buffers()?, ..Plan::default() };
         product.launch(plan, gpu, choice)?.checked_for(gpu.target)
     }
+}
+
+/// Returns numbers of rows from the first to the last one, close enough to each other that each
+/// kernel is chosen for one of them.
+fn samples(rows: RangeInclusive<u64>) -> impl Iterator<Item = u64> {
+    let (first, last) = rows.into_inner();
+    let next = move |m: &u64| (*m < last).then(|| (m + m / 32 + 1).min(last));
+    iter::successors((first <= last).then_some(first), next)
 }
 
 #[cfg(test)]
@@ -159,7 +175,7 @@ mod tests {
         for size in SIZES {
             let gemm = linear(9, size);
             let portfolio = gemm.portfolio(H200).unwrap();
-            let kernels = gemm.portfolio_kernels(H200, &portfolio).unwrap();
+            let kernels = gemm.portfolio_kernels(H200, &portfolio, 1..=u64::MAX >> 40).unwrap();
             let all: BTreeSet<_> = kernels.iter().map(|kernel| name(&**kernel)).collect();
             let mut used = BTreeSet::new();
             for m in rows() {
@@ -169,6 +185,23 @@ mod tests {
                 used.extend(plan.steps.iter().map(|step| name(&*step.kernel)));
             }
             assert_eq!(used, all, "{size:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_rows_have_their_kernels() {
+        for (size, [first, last]) in SIZES.into_iter().flat_map(|size| {
+            [[1, 1], [8, 500], [16, 4000], [1770, 3000], [5000, 5100]].map(|rows| (size, rows))
+        }) {
+            let gemm = linear(9, size);
+            let portfolio = gemm.portfolio(H200).unwrap();
+            let kernels = gemm.portfolio_kernels(H200, &portfolio, first..=last).unwrap();
+            let names: BTreeSet<_> = kernels.iter().map(|kernel| kernel.name()).collect();
+            let chosen = (first..=last).flat_map(|m| {
+                let plan = linear(m, size).plan_among(H200, &portfolio).unwrap();
+                plan.steps.into_iter().map(|step| step.kernel.name())
+            });
+            assert_eq!(chosen.collect::<BTreeSet<_>>(), names, "{size:?}, {first} to {last} rows");
         }
     }
 
