@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::jit;
 use crate::api::error::Result;
 use crate::backend::cuda::device::Gpu;
-use crate::backend::cuda::ffi::types::{Function, KernelLibrary, LibraryKernel, Module};
+use crate::backend::cuda::ffi::types::{Code, Function, KernelLibrary, LibraryKernel, Module};
 
 /// Loaded machine code of a kernel, which the drop unloads.
 pub(super) struct LoadedCode {
@@ -38,15 +38,22 @@ impl LoadedCode {
     /// context must be current.
     pub(super) fn of_ptx(gpu: &Arc<Gpu>, entry: &str, ptx: &CStr) -> Result<Self> {
         // Libraries are compiled by several threads at the same time, modules one after the other.
-        Self::library_of_ptx(gpu, entry, ptx).or_else(|error| {
-            // Only the load of a module returns the messages of the compiler: a library may be
-            // compiled later, when their buffers are gone.
-            log::debug!("cuda: kernel `{entry}` is loaded as a module: {error}");
-            Self::of_module(gpu, entry, jit::load_ptx(gpu, entry, ptx)?)
-        })
+        match Self::library_of_ptx(gpu, entry, ptx) {
+            Ok(loaded) => Ok(loaded),
+            Err(code) => {
+                // Only the load of a module returns the messages of the compiler: a library may be
+                // compiled later, when their buffers are gone.
+                log::debug!("cuda: kernel `{entry}` is loaded as a module: {code:?}");
+                gpu.check_alive()?;
+                Self::of_module(gpu, entry, jit::load_ptx(gpu, entry, ptx)?)
+            }
+        }
     }
 
-    fn library_of_ptx(gpu: &Arc<Gpu>, entry: &str, ptx: &CStr) -> Result<Self> {
+    /// Errors are not recorded as losses of the device: a library may be loaded into contexts of
+    /// other devices, too.
+    fn library_of_ptx(gpu: &Arc<Gpu>, entry: &str, ptx: &CStr) -> Result<Self, Code> {
+        let name = CString::new(entry).map_err(|_| Code::INVALID_VALUE)?;
         let mut library = KernelLibrary::NULL;
         let none = ptr::null_mut::<*mut c_void>();
         // SAFETY: the driver reads a zero-terminated text, of which it keeps a copy unless an
@@ -56,18 +63,16 @@ impl LoadedCode {
             let text = ptx.as_ptr().cast();
             load(&raw mut library, text, none.cast(), none, 0, none.cast(), none, 0)
         };
-        gpu.check("cuLibraryLoadData", code)?;
+        code.ok()?;
         let mut loaded = Self::new(gpu, Handle::Library(library));
-        let name = symbol(gpu, "cuLibraryGetKernel", entry)?;
         let mut kernel = LibraryKernel::NULL;
         // SAFETY: the library is alive; the driver reads a zero-terminated name, and writes a
         // handle.
         let code = unsafe { (gpu.api.library_get_kernel)(&raw mut kernel, library, name.as_ptr()) };
-        gpu.check("cuLibraryGetKernel", code)?;
+        code.ok()?;
         // SAFETY: the kernel belongs to the library, which is alive; the driver writes a handle,
         // of the current context.
-        let code = unsafe { (gpu.api.kernel_get_function)(&raw mut loaded.function, kernel) };
-        gpu.check("cuKernelGetFunction", code)?;
+        unsafe { (gpu.api.kernel_get_function)(&raw mut loaded.function, kernel) }.ok()?;
         Ok(loaded)
     }
 
@@ -83,7 +88,8 @@ impl LoadedCode {
 
     fn of_module(gpu: &Arc<Gpu>, entry: &str, module: Module) -> Result<Self> {
         let mut loaded = Self::new(gpu, Handle::Module(module));
-        let name = symbol(gpu, "cuModuleGetFunction", entry)?;
+        let name = CString::new(entry)
+            .map_err(|error| gpu.defect_error("cuModuleGetFunction", error.to_string()))?;
         // SAFETY: the module is alive; the driver reads a zero-terminated name and writes a handle.
         let code = unsafe {
             (gpu.api.module_get_function)(&raw mut loaded.function, module, name.as_ptr())
@@ -91,11 +97,6 @@ impl LoadedCode {
         gpu.check("cuModuleGetFunction", code)?;
         Ok(loaded)
     }
-}
-
-/// Returns a kernel's name as the driver expects it.
-fn symbol(gpu: &Gpu, call: &'static str, entry: &str) -> Result<CString> {
-    CString::new(entry).map_err(|error| gpu.defect_error(call, error.to_string()))
 }
 
 impl Drop for LoadedCode {
