@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::Product;
 use super::portable::{MAX_SMALL_K, is_portable};
 use crate::kernels::gemm::hopper::Choice;
-use crate::kernels::gemm::{Gemm, Layout};
+use crate::kernels::gemm::{Gemm, Layout, MAX_SIZE};
 use crate::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
 
 /// Few kernels for a GEMM with any number of rows (`m`): at most 3.
@@ -60,15 +60,18 @@ impl Gemm {
     /// # Errors
     /// As [`Gemm::plan`].
     pub fn plan_among(&self, gpu: GpuSpec, portfolio: &Portfolio) -> Result<Plan, PlanError> {
+        if self.is_empty() {
+            return self.plan(gpu);
+        }
         let product = Product { has_any_rows: true, ..Product::new(self) };
         match product.problem(gpu).choose_among(&portfolio.choices) {
-            Some(choice) if !self.is_empty() => self.planned_with(gpu, product, &choice),
-            _ => self.plan(gpu),
+            Some(choice) => self.planned_with(gpu, product, &choice),
+            None => self.plan(gpu),
         }
     }
 
     /// Returns the kernels of a portfolio that compute the GEMM with these numbers of rows, to
-    /// compile them.
+    /// compile them. Numbers of rows that a GEMM cannot have are left out.
     ///
     /// # Errors
     /// As [`Gemm::plan`].
@@ -101,10 +104,10 @@ impl Gemm {
     }
 }
 
-/// Returns numbers of rows from the first to the last one, close enough to each other that each
-/// kernel is chosen for one of them.
+/// Returns numbers of rows from the first to the last one that a GEMM may have, close enough to
+/// each other that each kernel is chosen for one of them.
 fn samples(rows: RangeInclusive<u64>) -> impl Iterator<Item = u64> {
-    let (first, last) = rows.into_inner();
+    let (first, last) = ((*rows.start()).max(1), (*rows.end()).min(MAX_SIZE));
     let next = move |m: &u64| (*m < last).then(|| (m + m / 32 + 1).min(last));
     iter::successors((first <= last).then_some(first), next)
 }
@@ -175,7 +178,7 @@ mod tests {
         for size in SIZES {
             let gemm = linear(9, size);
             let portfolio = gemm.portfolio(H200).unwrap();
-            let kernels = gemm.portfolio_kernels(H200, &portfolio, 1..=u64::MAX >> 40).unwrap();
+            let kernels = gemm.portfolio_kernels(H200, &portfolio, 0..=u64::MAX).unwrap();
             let all: BTreeSet<_> = kernels.iter().map(|kernel| name(&**kernel)).collect();
             let mut used = BTreeSet::new();
             for m in rows() {
@@ -216,5 +219,12 @@ mod tests {
         assert!(!has_one(linear(100, (64, 1152, 0.0))));
         assert!(!has_one(Gemm { element: PtxType::F32, output: PtxType::F32, ..valid }));
         assert!(!has_one(Gemm { m: 0, ..valid }));
+        // What is empty has no launches, and no kernels.
+        let portfolio = valid.portfolio(H200).unwrap();
+        let empty = Gemm { m: 0, ..valid };
+        assert_eq!(empty.plan_among(H200, &portfolio).unwrap().steps.len(), 0);
+        for rows in [0..=0, MAX_SIZE + 1..=u64::MAX] {
+            assert!(valid.portfolio_kernels(H200, &portfolio, rows).unwrap().is_empty());
+        }
     }
 }
