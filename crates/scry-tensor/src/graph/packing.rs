@@ -31,7 +31,7 @@ pub(super) struct Packing {
     pub(super) places: Vec<(usize, u64)>,
     /// The bytes of each arena.
     pub(super) arenas: Vec<u64>,
-    /// Blocks whose placement made an arena grow, other than the first of an arena.
+    /// Blocks whose placement made an arena grow.
     grown: Vec<usize>,
 }
 
@@ -134,7 +134,7 @@ fn improve(
         }
     }
     let packings = all.into_iter().map(|(packing, _)| packing);
-    packings.min_by_key(Packing::bytes).unwrap_or_default()
+    packings.min_by_key(|it| (!it.fits(kept), it.bytes())).unwrap_or_default()
 }
 
 impl Sequence {

@@ -227,6 +227,18 @@ mod tests {
         }
     }
 
+    /// Checks that arenas which have room for a plan are used again.
+    fn check_kept(grouped: &Grouped, plan: &MemoryPlan) {
+        for room in [0, ALIGNMENT, 4 * ALIGNMENT] {
+            let mut kept: Vec<u64> = plan.arenas.iter().map(|bytes| bytes + room).collect();
+            kept.sort_unstable_by(|a, b| b.cmp(a));
+            let mut again = super::plan(grouped, u64::MAX, &kept).arenas;
+            again.sort_unstable_by(|a, b| b.cmp(a));
+            let fits = again.len() <= kept.len() && again.iter().zip(&kept).all(|(a, b)| a <= b);
+            assert!(fits, "{again:?} instead of {kept:?}");
+        }
+    }
+
     /// Returns the largest sum of the places that hold a result which a kernel writes or a later
     /// one reads.
     fn largest_live_set(grouped: &Grouped, plan: &MemoryPlan) -> u64 {
@@ -274,6 +286,7 @@ mod tests {
             assert_eq!(plan.peak, largest_live_set(&grouped, &plan));
             let total: u64 = plan.arenas.iter().sum();
             ratios.push(total as f64 / plan.peak as f64);
+            check_kept(&grouped, &plan);
         }
         ratios.sort_by(f64::total_cmp);
         let (median, worst) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
