@@ -113,7 +113,7 @@ fn paths(ranges: &[(String, [usize; 2])]) -> Vec<[Sizes; 2]> {
     let smallest = |[min, max]: [usize; 2]| min.max(2).min(max);
     let mut paths = vec![[sizes(&|_, range| smallest(range)), sizes(&|_, [_, max]| max)]];
     for (single, (_, range)) in ranges.iter().enumerate() {
-        if range[0] == 1 && is_open(*range) {
+        if range[0] <= 1 && is_open(*range) {
             let of = |n: usize, size: usize| if n == single { 1 } else { size };
             let ends =
                 [sizes(&|n, range| of(n, smallest(range))), sizes(&|n, [_, max]| of(n, max))];
@@ -142,11 +142,12 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Returns the number of rows of a product with the same operands, whatever its epilogue.
+    /// Returns the number of rows of a product, or of one with another epilogue.
     fn rows_of(&self, product: &Gemm) -> Option<u64> {
         let operands = |gemm: &Gemm| Gemm { epilogue: Epilogue::NONE, ..*gemm };
-        let found = self.products.iter().find(|(gemm, _)| operands(gemm) == operands(product));
-        found.map(|(_, rows)| *rows)
+        let same = self.products.iter().find(|(gemm, _)| gemm == product);
+        let similar = || self.products.iter().find(|(gemm, _)| operands(gemm) == operands(product));
+        same.or_else(similar).map(|(_, rows)| *rows)
     }
 
     fn has_products_of(&self, other: &Self) -> bool {
@@ -357,6 +358,15 @@ mod tests {
         let paths = paths(&[range("a", 1, 64), range("b", 8, 256), range("c", 3, 3)]);
         let found = paths.iter().map(|ends| ends.each_ref().map(numbers)).collect::<Vec<_>>();
         assert_eq!(found, [[vec![2, 8, 3], vec![64, 256, 3]], [vec![1, 8, 3], vec![1, 256, 3]]]);
+    }
+
+    #[test]
+    fn axes_that_may_be_empty_have_one_element_too() {
+        let found = paths(&[range("a", 0, 64), range("b", 8, 256)]);
+        let found = found.iter().map(|ends| ends.each_ref().map(numbers)).collect::<Vec<_>>();
+        assert_eq!(found, [[vec![2, 8], vec![64, 256]], [vec![1, 8], vec![1, 256]]]);
+        // Nothing between the ends.
+        assert_eq!(paths(&[range("a", 0, 1)]).len(), 2);
     }
 
     #[test]
