@@ -154,6 +154,11 @@ impl Reachable {
         ranges.map(|(name, [min, max])| (name, min.max(1).min(max))).collect()
     }
 
+    /// Returns whether the size of a named dimension varies.
+    pub(crate) fn has_open_sizes(&self) -> bool {
+        self.ranges().iter().any(|(_, [min, max])| min < max)
+    }
+
     /// Returns the smallest and the largest size of each named dimension.
     pub(crate) fn ranges(&self) -> Vec<(String, [usize; 2])> {
         let mut ranges: Vec<(String, [usize; 2])> = Vec::new();

@@ -154,7 +154,7 @@ impl Plan {
     ) -> Self {
         let (specialised, arenas) = (Mutex::default(), Arenas::default());
         let (runtime, compiles) = (runtime.clone(), AtomicU64::new(0));
-        let any_rows = graph.ranges().iter().any(|(_, [min, max])| min < max);
+        let any_rows = graph.has_open_sizes();
         let options = KernelOptions { any_rows, ..runtime.library().options().clone() };
         let library = runtime.library().having(options);
         let shared =

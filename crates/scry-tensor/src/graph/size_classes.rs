@@ -52,28 +52,29 @@ impl Plan {
     /// Returns the plan once it is compiled for the largest sizes and, with sizes that vary, for
     /// all others.
     pub(crate) async fn ready(self, waiting: Waiting) -> Result<Self> {
-        let (sizes, call) = (self.shared().graph.largest_sizes(), self.shared().call);
-        if self.shared().has_open_sizes() {
-            let (plan, sizes) = (self.share(), sizes.clone());
-            let compile = move || {
-                // Several kernels at the same time. Without errors: those are of the launches
-                // below, in the order of the graph.
-                let mut search = Search::new(plan.shared());
-                if let Ok(largest) = search.compile(sizes.clone()) {
-                    search.products.extend(&largest, &largest);
-                    _ = search.compile_products();
-                }
-                Ok(())
-            };
-            waiting.compile(call, self.device(), compile).await?;
+        let Shared { graph, call, .. } = self.shared();
+        let (sizes, call) = (graph.largest_sizes(), *call);
+        if !graph.has_open_sizes() {
+            self.specialised_by(call, sizes, waiting).await?;
+            return Ok(self);
         }
+        let smallest = graph.smallest_sizes();
+        let (plan, largest) = (self.share(), sizes.clone());
+        let compile = move || {
+            // Several kernels at the same time. Without errors: those are of the launches below, in
+            // the order of the graph.
+            let mut search = Search::new(plan.shared());
+            if let Ok(largest) = search.compile(largest.clone()) {
+                search.products.extend(&largest, &largest);
+                _ = search.compile_products();
+            }
+            Ok(())
+        };
+        waiting.compile(call, self.device(), compile).await?;
         self.specialised_by(call, sizes, waiting).await?;
-        if self.shared().has_open_sizes() {
-            // The variants of the kernel library for the smallest sizes, such as attention of few
-            // queries. Sizes for which the graph has no plan are left out, as below.
-            let smallest = self.shared().graph.smallest_sizes();
-            _ = self.specialised_by(call, smallest, waiting).await;
-        }
+        // The variants of the kernel library for the smallest sizes, such as attention of few
+        // queries. Sizes for which the graph has no plan are left out, as below.
+        _ = self.specialised_by(call, smallest, waiting).await;
         let plan = self.share();
         let compile =
             move || plan.shared().compile_for_all_sizes().map_err(|error| call.gpu(error));
@@ -83,10 +84,6 @@ impl Plan {
 }
 
 impl Shared {
-    fn has_open_sizes(&self) -> bool {
-        self.graph.ranges().iter().any(|(_, [min, max])| min < max)
-    }
-
     /// Compiles the kernels for all sizes. Sizes for which the graph has no plan are left out:
     /// runs with them return the error.
     pub(super) fn compile_for_all_sizes(&self) -> scry_gpu::Result<()> {
