@@ -135,8 +135,7 @@ impl Preparation<'_> {
             unsafe { compile(self.kernels, self.call, kernel, Origin::Crate) }.map(|_| ())
         };
         let is_compiled = |kernel: &dyn PtxKernel| {
-            let key = (kernel.name(), kernel.launch().dynamic_shared);
-            lock(&self.kernels.shared.ptx.kernels).contains_key(&key)
+            lock(&self.kernels.shared.ptx.kernels).contains_key(&cache_key(kernel))
         };
         let new: Vec<_> = all.iter().map(|it| &**it).filter(|it| !is_compiled(*it)).collect();
         match new.as_slice() {
@@ -234,6 +233,11 @@ impl PlanBuffers<'_> {
     }
 }
 
+/// Returns the key of a library kernel in the cache: its name and its dynamic shared memory.
+fn cache_key(kernel: &dyn PtxKernel) -> (String, u32) {
+    (kernel.name(), kernel.launch().dynamic_shared)
+}
+
 /// Returns the compiled kernel. Library kernels are cached by name and dynamic shared memory; a
 /// program's own kernels are not, because another one may have the same name.
 ///
@@ -246,7 +250,7 @@ unsafe fn compile(
     origin: Origin,
 ) -> Result<Compiled> {
     let cache = &kernels.shared.ptx.kernels;
-    let key = (kernel.name(), kernel.launch().dynamic_shared);
+    let key = cache_key(kernel);
     let cached = lock(cache).get(&key).cloned();
     if let Some(cached) = cached.filter(|_| origin == Origin::Crate) {
         return Ok(cached);
