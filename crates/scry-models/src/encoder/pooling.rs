@@ -42,14 +42,11 @@ pub(super) fn mean(
     [vocabulary, hidden]: [usize; 2],
 ) -> Result<Tensor> {
     let has_f16 = g.device().info().features.contains(Features::F16);
-    let (enable, element) = match vectors.dtype() {
-        DType::F16 if has_f16 => ("enable f16;\n", "f16"),
-        _ => ("", "f32"),
+    let (enable, element, dtype) = match vectors.dtype() {
+        DType::F16 if has_f16 => ("enable f16;\n", "f16", DType::F16),
+        _ => ("", "f32", DType::F32),
     };
-    let vectors = match element {
-        "f32" => vectors.cast(DType::F32)?,
-        _ => vectors.clone(),
-    };
+    let vectors = vectors.cast(dtype)?;
     let wgsl = format!(
         "{enable}alias Element = {element};\nconst HIDDEN = {hidden}u;\n\
          const VOCABULARY = {vocabulary}u;\n{MEAN}"
