@@ -1,11 +1,12 @@
 //! Kernels that are not WGSL: plans of PTX kernels as launches, and products by the crate `gemm`.
 //! The only file with unsafe code.
 
+use std::ops::Range;
 use std::panic::resume_unwind;
 
 use scry_gpu::{
-    Binding, GpuError, Launch, NativeBinding, NativeInterface, NativeParameter, PreparedLaunch,
-    Result, Scalar, TensorElement, TensorMap, TensorSwizzle, UntypedBuffer,
+    Binding, GpuError, HostThreads, Launch, NativeBinding, NativeInterface, NativeParameter,
+    PreparedLaunch, Result, Scalar, TensorElement, TensorMap, TensorSwizzle, UntypedBuffer,
 };
 use scry_ptx::kernels::{
     BufferAccess, BufferParameter, BufferSlot, Parameter, Plan, PlanError, PtxKernel, Step,
@@ -381,6 +382,24 @@ pub(crate) struct HostStrides {
 }
 
 impl HostStrides {
+    /// Returns whether no two elements of a matrix have one place.
+    fn is_disjoint(self, rows: usize, columns: usize) -> bool {
+        let is_line = |count: usize, stride: usize| count < 2 || stride > 0;
+        let is_within =
+            |stride: usize, count: usize, other: usize| stride.saturating_mul(count - 1) < other;
+        match (rows, columns) {
+            (0, _) | (_, 0) => true,
+            (1, _) => is_line(columns, self.columns),
+            (_, 1) => is_line(rows, self.rows),
+            _ => {
+                is_line(columns, self.columns)
+                    && is_line(rows, self.rows)
+                    && (is_within(self.columns, columns, self.rows)
+                        || is_within(self.rows, rows, self.columns))
+            }
+        }
+    }
+
     /// Returns the number of elements from the first to the last one of a matrix.
     fn extent(self, rows: usize, columns: usize) -> usize {
         match (rows.checked_sub(1), columns.checked_sub(1)) {
@@ -394,47 +413,178 @@ impl HostStrides {
     }
 }
 
-/// Computes `out = beta * out + alpha * a × b` on all threads, where `a` is m × k and `b` is k × n.
-/// The previous content of `out` is not read if `beta` is 0.
+/// Computes `out = beta * out + alpha * a × b` on the threads of the device, where `a` is m × k and
+/// `b` is k × n. The previous content of `out` is not read if `beta` is 0.
 ///
 /// # Panics
-/// If a slice is shorter than its matrix, or without the feature `cpu`.
+/// If a slice is shorter than its matrix, if elements of `out` share memory, or without the feature
+/// `cpu`.
 pub(crate) fn host_gemm(
-    [m, n, k]: [usize; 3],
-    [alpha, beta]: [f32; 2],
+    threads: HostThreads<'_>,
+    sizes: [usize; 3],
+    scalars: [f32; 2],
     (a, a_strides): (&[f32], HostStrides),
     (b, b_strides): (&[f32], HostStrides),
     (out, out_strides): (&mut [f32], HostStrides),
 ) {
+    let [m, n, k] = sizes;
     assert!(a.len() >= a_strides.extent(m, k) && b.len() >= b_strides.extent(k, n));
-    assert!(out.len() >= out_strides.extent(m, n));
+    assert!(out.len() >= out_strides.extent(m, n) && out_strides.is_disjoint(m, n));
     #[cfg(not(feature = "cpu"))]
-    unreachable!("host functions need the feature `cpu`: {alpha} {beta}");
-    // SAFETY: the matrices lie within their slices, as asserted; `out` is exclusive, so it does not
-    // overlap the operands.
+    unreachable!("host functions need the feature `cpu`: {scalars:?} {threads:?}");
     #[cfg(feature = "cpu")]
-    unsafe {
-        let stride = |stride: usize| isize::try_from(stride).expect("a stride fits in isize");
-        gemm::gemm(
-            m,
-            n,
+    {
+        let product = HostProduct {
+            scalars,
             k,
-            out.as_mut_ptr(),
-            stride(out_strides.columns),
-            stride(out_strides.rows),
-            beta != 0.0,
-            a.as_ptr(),
-            stride(a_strides.columns),
-            stride(a_strides.rows),
-            b.as_ptr(),
-            stride(b_strides.columns),
-            stride(b_strides.rows),
-            beta,
-            alpha,
-            false,
-            false,
-            false,
-            gemm::Parallelism::Rayon(0),
+            a: (a.as_ptr(), a_strides),
+            b: (b.as_ptr(), b_strides),
+            out: (out.as_mut_ptr(), out_strides),
+        };
+        let mut parts = HostPart::of(sizes, threads.count());
+        threads.for_each_chunk(&mut parts, 1, |_, parts| {
+            for part in parts {
+                // SAFETY: the matrices lie within their slices, as asserted, and so do the parts,
+                // which together are all of the product and write different elements; `out` is
+                // exclusive, so it does not overlap the operands.
+                unsafe { product.compute(part) }
+            }
+        });
+    }
+}
+
+/// A product of matrices of the host.
+#[cfg(feature = "cpu")]
+struct HostProduct {
+    scalars: [f32; 2],
+    k: usize,
+    a: (*const f32, HostStrides),
+    b: (*const f32, HostStrides),
+    out: (*mut f32, HostStrides),
+}
+
+// SAFETY: threads read the operands and write different parts of `out`, as `host_gemm` ensures.
+#[cfg(feature = "cpu")]
+unsafe impl Sync for HostProduct {}
+
+/// A range of rows and of columns of a product.
+#[cfg(feature = "cpu")]
+#[derive(Debug, Clone)]
+struct HostPart {
+    rows: Range<usize>,
+    columns: Range<usize>,
+    parallelism: gemm::Parallelism,
+}
+
+/// Multiplications for which another thread is worth it.
+#[cfg(feature = "cpu")]
+const MIN_PRODUCTS: usize = 1 << 18;
+
+/// Multiplications from which the crate `gemm` divides the work: its threads, which sleep between
+/// products, share packed operands.
+#[cfg(feature = "cpu")]
+const MANY_PRODUCTS: usize = 1 << 28;
+
+#[cfg(feature = "cpu")]
+impl HostPart {
+    /// Returns the parts of a product: rows or columns, of which there are more.
+    fn of([m, n, k]: [usize; 3], threads: usize) -> Vec<Self> {
+        let products = m.saturating_mul(n).saturating_mul(k);
+        let whole = |parallelism| vec![Self { rows: 0..m, columns: 0..n, parallelism }];
+        if products >= MANY_PRODUCTS {
+            return whole(gemm::Parallelism::Rayon(0));
+        }
+        let parallelism = gemm::Parallelism::None;
+        // Twice the threads, so that one that is late does not delay the product by much.
+        let count = (products / MIN_PRODUCTS).min(2 * threads);
+        if threads < 2 || count < 2 {
+            return whole(parallelism);
+        }
+        let len = m.max(n);
+        // Whole vectors.
+        let step = len.div_ceil(count).next_multiple_of(16);
+        let ranges = (0..len).step_by(step).map(|start| start..len.min(start + step));
+        let part = |range| match m > n {
+            true => Self { rows: range, columns: 0..n, parallelism },
+            false => Self { rows: 0..m, columns: range, parallelism },
+        };
+        ranges.map(part).collect()
+    }
+}
+
+#[cfg(feature = "cpu")]
+impl HostProduct {
+    /// Computes a part.
+    ///
+    /// # Safety
+    /// The part is one of the product, whose matrices are readable; `out` is writable, does not
+    /// overlap the operands, and nothing else accesses the elements of the part meanwhile.
+    unsafe fn compute(&self, part: &HostPart) {
+        let stride = |stride: usize| isize::try_from(stride).expect("a stride fits in isize");
+        let ((a, a_strides), (b, b_strides), (out, out_strides)) = (self.a, self.b, self.out);
+        let (row, column) = (part.rows.start, part.columns.start);
+        let [alpha, beta] = self.scalars;
+        // SAFETY: the caller guarantees that the part lies within the matrices.
+        unsafe {
+            gemm::gemm(
+                part.rows.len(),
+                part.columns.len(),
+                self.k,
+                out.add(row * out_strides.rows + column * out_strides.columns),
+                stride(out_strides.columns),
+                stride(out_strides.rows),
+                beta != 0.0,
+                a.add(row * a_strides.rows),
+                stride(a_strides.columns),
+                stride(a_strides.rows),
+                b.add(column * b_strides.columns),
+                stride(b_strides.columns),
+                stride(b_strides.rows),
+                beta,
+                alpha,
+                false,
+                false,
+                false,
+                part.parallelism,
+            );
+        }
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_whole_product() {
+        for sizes in [[16, 384, 1536], [1, 100_000, 40], [3000, 3, 90], [5, 5, 5], [0, 4, 4]] {
+            for threads in [1, 2, 7, 64] {
+                let [m, n, _] = sizes;
+                let mut count = vec![0; m * n];
+                for HostPart { rows, columns, .. } in HostPart::of(sizes, threads) {
+                    rows.for_each(|row| columns.clone().for_each(|it| count[row * n + it] += 1));
+                }
+                assert!(count.iter().all(|count| *count == 1), "{sizes:?}, {threads} threads");
+            }
+        }
+        assert_eq!(HostPart::of([16, 384, 1536], 2).len(), 4);
+        assert_eq!(HostPart::of([16, 384, 1536], 1).len(), 1);
+        assert_eq!(HostPart::of([5, 5, 5], 8).len(), 1);
+    }
+
+    #[test]
+    fn shared_places_are_found() {
+        let is_disjoint = |rows, columns, sizes: [usize; 2]| {
+            HostStrides { rows, columns }.is_disjoint(sizes[0], sizes[1])
+        };
+        assert!(
+            is_disjoint(4, 1, [3, 4]) && is_disjoint(1, 3, [3, 4]) && is_disjoint(8, 2, [3, 4])
+        );
+        assert!(
+            !is_disjoint(3, 1, [3, 4]) && !is_disjoint(0, 1, [2, 4]) && !is_disjoint(1, 2, [3, 4])
+        );
+        assert!(
+            is_disjoint(0, 1, [1, 4]) && is_disjoint(0, 0, [1, 1]) && is_disjoint(0, 0, [0, 9])
         );
     }
 }

@@ -29,6 +29,7 @@ struct Operands<'o> {
     k: &'o [f32],
     v: &'o [f32],
     bias: Option<&'o [f32]>,
+    threads: HostThreads<'o>,
 }
 
 fn attend(attention: &Attention, arguments: &mut HostArguments<'_>) {
@@ -42,11 +43,11 @@ fn attend(attention: &Attention, arguments: &mut HostArguments<'_>) {
         k: k.as_slice(),
         v: v.as_slice(),
         bias: bias.as_ref().map(HostNumbers::as_slice),
+        threads: arguments.threads(),
     };
     let out = 3 + usize::from(bias_type.is_some());
-    let threads = arguments.threads();
     write_as_f32(arguments, out, element, |out| match is_one_contiguous_row(attention) {
-        true => operands.heads_on_threads(threads, out),
+        true => operands.heads_on_threads(out),
         false => {
             for batch in 0..u64::from(attention.batch) {
                 for head in 0..u64::from(attention.heads) {
@@ -76,7 +77,7 @@ fn rows_of(numbers: &[f32], strides: Strides, [batch, head, row]: [u64; 3]) -> &
 impl Operands<'_> {
     /// Computes the results of all heads, each a row of `out`, on several threads if there are
     /// enough keys.
-    fn heads_on_threads(&self, threads: HostThreads<'_>, out: &mut [f32]) {
+    fn heads_on_threads(&self, out: &mut [f32]) {
         let Attention { batch, keys, heads, head_dim, .. } = *self.attention;
         let [batch, keys, heads, head_dim] = [batch, keys, heads, head_dim].map(|it| it as usize);
         if head_dim == 0 {
@@ -84,7 +85,7 @@ impl Operands<'_> {
         }
         let heads_of_chunk = (MIN_PRODUCTS / (head_dim * keys).max(1)).max(1);
         let out = &mut out[..batch * heads * head_dim];
-        threads.for_each_chunk(out, heads_of_chunk * head_dim, |start, out| {
+        self.threads.for_each_chunk(out, heads_of_chunk * head_dim, |start, out| {
             for (nth, out) in (start / head_dim..).zip(out.chunks_exact_mut(head_dim)) {
                 self.head([nth / heads, nth % heads].map(|it| it as u64), out);
             }
@@ -109,6 +110,7 @@ impl Operands<'_> {
             let k = rows_of(self.k, self.attention.k, [batch, kv_head, 0]);
             let transposed = HostStrides { rows: 1, columns: self.attention.k.row as usize };
             host_gemm(
+                self.threads,
                 [rows, keys, head_dim],
                 [self.attention.scale, 0.0],
                 (q, row_strides(self.attention.q)),
@@ -122,6 +124,7 @@ impl Operands<'_> {
             let strides = self.attention.out;
             let start = first as u64 * strides.row;
             host_gemm(
+                self.threads,
                 [rows, head_dim, keys],
                 [1.0, 0.0],
                 (scores, packed),

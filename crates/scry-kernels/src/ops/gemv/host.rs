@@ -19,6 +19,7 @@ pub(super) fn prepare(it: &Product, preparation: &Preparation<'_>) -> Result<Vec
 
 fn multiply(gemv: &Gemv, arguments: &mut HostArguments<'_>) {
     let [a, x] = [0, 1].map(|binding| arguments.read::<f32>(binding));
+    let threads = arguments.threads();
     let y = arguments.write::<f32>(2);
     let strides = matmul::host::strides(gemv.a);
     let vector = HostStrides { rows: 1, columns: 1 };
@@ -30,7 +31,7 @@ fn multiply(gemv: &Gemv, arguments: &mut HostArguments<'_>) {
         let product = |first: usize, columns: usize, y: &mut [f32]| {
             let a = (a.get(first * strides.columns..).unwrap_or_default(), strides);
             let x = (x.get(first..).unwrap_or_default(), vector);
-            host_gemm([rows, 1, columns], [1.0, 0.0], a, x, (y, vector));
+            host_gemm(threads, [rows, 1, columns], [1.0, 0.0], a, x, (y, vector));
         };
         if gemv.a.order == Layout::RowMajor || columns <= COLUMNS {
             product(0, columns, y);

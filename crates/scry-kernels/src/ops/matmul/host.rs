@@ -1,6 +1,6 @@
 //! Products on the CPU device, by the crate `gemm`.
 
-use scry_gpu::{HostArguments, PreparedLaunch, Result};
+use scry_gpu::{HostArguments, HostThreads, PreparedLaunch, Result};
 use scry_ptx::kernels::gemm::{Activation, Gemm, Layout, MatrixLayout};
 
 use super::Product;
@@ -23,12 +23,19 @@ fn multiply(gemm: &Gemm, arguments: &mut HostArguments<'_>) {
     let bias = gemm.epilogue.bias.then(|| HostNumbers::read(arguments, 2, output));
     let out = 2 + usize::from(gemm.epilogue.bias);
     let bias = bias.as_ref().map(HostNumbers::as_slice);
+    let threads = arguments.threads();
     write_as_f32(arguments, out, output, |out| {
-        products(gemm, a.as_slice(), b.as_slice(), bias, out);
+        products(gemm, threads, [a.as_slice(), b.as_slice()], bias, out);
     });
 }
 
-fn products(gemm: &Gemm, a: &[f32], b: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+fn products(
+    gemm: &Gemm,
+    threads: HostThreads<'_>,
+    [a, b]: [&[f32]; 2],
+    bias: Option<&[f32]>,
+    out: &mut [f32],
+) {
     let [m, n, k] = [gemm.m, gemm.n, gemm.k].map(|size| size as usize);
     let scalars = [gemm.epilogue.alpha, gemm.epilogue.beta];
     for z in 0..gemm.batch as usize {
@@ -37,8 +44,8 @@ fn products(gemm: &Gemm, a: &[f32], b: &[f32], bias: Option<&[f32]>, out: &mut [
         let a = (a.get(a_start..).unwrap_or_default(), strides(gemm.a));
         let b = (b.get(b_start..).unwrap_or_default(), strides(gemm.b));
         let out = &mut out[out_start..];
-        host_gemm([m, n, k], scalars, a, b, (out, strides(gemm.out)));
-        finish(gemm, bias, out);
+        host_gemm(threads, [m, n, k], scalars, a, b, (out, strides(gemm.out)));
+        finish(gemm, threads, bias, out);
     }
 }
 
@@ -51,18 +58,33 @@ pub(in crate::ops) fn strides(layout: MatrixLayout) -> HostStrides {
     }
 }
 
+/// The fewest results for which another thread is worth it.
+const MIN_RESULTS: usize = 1 << 11;
+
 /// Adds the bias, and applies the activation.
-fn finish(gemm: &Gemm, bias: Option<&[f32]>, out: &mut [f32]) {
+fn finish(gemm: &Gemm, threads: HostThreads<'_>, bias: Option<&[f32]>, out: &mut [f32]) {
     let activation = gemm.epilogue.activation;
-    if bias.is_none() && activation == Activation::None {
+    let (m, n) = (gemm.m as usize, gemm.n as usize);
+    if (bias.is_none() && activation == Activation::None) || m == 0 || n == 0 {
         return;
     }
+    let finished = |result: f32, column: usize| {
+        activate(activation, result + bias.map_or(0.0, |bias| bias[column]))
+    };
     let HostStrides { rows, columns } = strides(gemm.out);
-    for row in 0..gemm.m as usize {
-        for column in 0..gemm.n as usize {
+    if (rows, columns) == (n, 1) {
+        let rows_of_part = MIN_RESULTS.div_ceil(n);
+        return threads.for_each_chunk(&mut out[..m * n], rows_of_part * n, |_, part| {
+            for row in part.chunks_exact_mut(n) {
+                let results = row.iter_mut().enumerate();
+                results.for_each(|(column, result)| *result = finished(*result, column));
+            }
+        });
+    }
+    for row in 0..m {
+        for column in 0..n {
             let result = &mut out[row * rows + column * columns];
-            let biased = *result + bias.map_or(0.0, |bias| bias[column]);
-            *result = activate(activation, biased);
+            *result = finished(*result, column);
         }
     }
 }

@@ -55,7 +55,9 @@ fn multiply(product: &MatMul, prologue: Prologue, arguments: &mut HostArguments<
             return y.fill(0.0);
         }
         match format {
-            _ if columns > MAX_COLUMNS => by_gemm(format, weights, x, y, [rows, k, columns]),
+            _ if columns > MAX_COLUMNS => {
+                by_gemm((threads, format), weights, x, y, [rows, k, columns]);
+            }
             BlockFormat::Q4_0 => by_blocks::<Q4_0, 18>(threads, weights, x, y, k),
             BlockFormat::Q4_1 => by_blocks::<Q4_1, 20>(threads, weights, x, y, k),
             BlockFormat::Q8_0 => by_blocks::<Q8_0, 34>(threads, weights, x, y, k),
@@ -77,7 +79,7 @@ fn swiglu(x: &[f32], [k, columns]: [usize; 2]) -> Vec<f32> {
 
 /// Multiplies all columns with some rows of dequantised weights at a time.
 fn by_gemm(
-    format: BlockFormat,
+    (threads, format): (HostThreads<'_>, BlockFormat),
     weights: &[u8],
     x: &[f32],
     y: &mut [f32],
@@ -99,6 +101,7 @@ fn by_gemm(
         let row_major = HostStrides { rows: k, columns: 1 };
         let column_major = |ld: usize| HostStrides { rows: 1, columns: ld };
         host_gemm(
+            threads,
             [count, columns, k],
             [1.0, 0.0],
             (dequantised, row_major),
