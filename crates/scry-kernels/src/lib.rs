@@ -10,6 +10,9 @@ mod elements;
 mod explanation;
 pub mod guide;
 mod host;
+mod host_gemm;
+#[cfg(feature = "cpu")]
+mod inner_products;
 mod kernels;
 mod lookback;
 #[cfg(doctest)]

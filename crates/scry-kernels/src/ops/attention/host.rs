@@ -5,7 +5,7 @@ use scry_ptx::kernels::attention::{Attention, Strides};
 
 use super::Attend;
 use crate::host::{HostNumbers, write_as_f32};
-use crate::native::{HostStrides, host_gemm};
+use crate::host_gemm::{HostStrides, host_gemm};
 use crate::operation::Preparation;
 use crate::ptx;
 

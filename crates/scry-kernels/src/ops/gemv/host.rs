@@ -4,7 +4,7 @@ use scry_gpu::{HostArguments, PreparedLaunch, Result};
 use scry_ptx::kernels::gemm::Layout;
 
 use super::{Gemv, Product};
-use crate::native::{HostStrides, host_gemm};
+use crate::host_gemm::{HostStrides, host_gemm};
 use crate::operation::{Operation, Preparation};
 use crate::ops::matmul;
 

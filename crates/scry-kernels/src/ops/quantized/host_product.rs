@@ -11,7 +11,7 @@ use scry_ptx::kernels::quant::{self, BlockFormat, MatMul, Prologue};
 
 use super::QuantizedProduct;
 use crate::host::{HostNumbers, Vectorised, for_each_part, vectorised, write_as_f32};
-use crate::native::{HostStrides, host_gemm};
+use crate::host_gemm::{HostStrides, host_gemm};
 use crate::operation::{Operation, Preparation};
 use crate::ptx;
 
