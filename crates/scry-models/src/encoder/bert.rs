@@ -1,6 +1,5 @@
 //! The graph of a BERT encoder.
 
-use scry_gpu::BackendKind;
 use scry_tensor::{Attention, DType, Dim, Graph, Tensor};
 
 use super::config::{Activation, Config, Pooling};
@@ -99,21 +98,20 @@ impl Layer {
         let load = |part| Linear::load(&own.scope(part), [hidden, hidden]);
         let (query, key, value) = (load("query")?, load("key")?, load("value")?);
         let attention = Tensor::concat(&[&query.weight, &key.weight, &value.weight], 0)?;
-        let attention = in_order_of_device(&attention)?.reshape([3, heads, columns, hidden])?;
+        let attention = attention.reshape([3, heads, columns, hidden])?;
         let attention_bias = Tensor::concat(&[&query.bias, &key.bias, &value.bias], 0)?;
         let attention_bias = attention_bias.reshape([3, heads as i64, columns as i64])?;
         let output = dict.scope("attention.output");
         let projection = Linear::load(&output.scope("dense"), [hidden, hidden])?;
-        let weight = in_order_of_device(&projection.weight)?.reshape([hidden, heads, columns])?;
+        let weight = projection.weight.reshape([hidden, heads, columns])?;
         let projection = Linear { weight, ..projection };
         Ok(Self {
             attention,
             attention_bias,
             projection,
             attention_norm: Norm::load(&output.scope("LayerNorm"), hidden)?,
-            up: Linear::load(&dict.scope("intermediate.dense"), [intermediate, hidden])?
-                .ordered()?,
-            down: Linear::load(&dict.scope("output.dense"), [hidden, intermediate])?.ordered()?,
+            up: Linear::load(&dict.scope("intermediate.dense"), [intermediate, hidden])?,
+            down: Linear::load(&dict.scope("output.dense"), [hidden, intermediate])?,
             norm: Norm::load(&dict.scope("output.LayerNorm"), hidden)?,
         })
     }
@@ -138,20 +136,7 @@ impl Layer {
     }
 }
 
-/// Returns weights in the order in which products of few rows are the fastest: on the processor,
-/// the weights of an input are contiguous, so that they need not be packed.
-fn in_order_of_device(weight: &Tensor) -> Result<Tensor> {
-    match weight.device().backend_kind() {
-        BackendKind::Cpu => Ok(weight.t()?.contiguous()?.t()?),
-        _ => Ok(weight.clone()),
-    }
-}
-
 impl Linear {
-    fn ordered(self) -> Result<Self> {
-        Ok(Self { weight: in_order_of_device(&self.weight)?, ..self })
-    }
-
     fn load(dict: &StateDict<'_>, [rows, columns]: [usize; 2]) -> Result<Self> {
         Ok(Self { weight: dict.get("weight", [rows, columns])?, bias: dict.get("bias", [rows])? })
     }
