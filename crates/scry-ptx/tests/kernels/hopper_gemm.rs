@@ -213,6 +213,19 @@ fn tma_stores_need_16_byte_rows() {
     assert_eq!((map.dims[0], map.strides[0]), (1004, 4 * 1004));
 }
 
+/// A load after a store waits for it: 16 rows in turn took 10 us.
+#[test]
+fn previous_results_are_loaded_before_any_is_stored() {
+    let mut gemm = Gemm::new(16, 384, 384, PtxType::F16);
+    gemm.epilogue.beta = 1.0;
+    let plan = gemm.plan(H200).unwrap();
+    assert!(names(&plan)[0].contains("_unaligned"), "{:?}", names(&plan));
+    let text = plan.steps[0].kernel.emit_ptx();
+    // Two groups of 32 columns, with 16 rows each.
+    let runs = text.split("st.global").map(|part| part.matches("ld.global").count());
+    assert_eq!(runs.filter(|loads| *loads > 0).collect::<Vec<_>>(), [16, 16]);
+}
+
 #[test]
 fn small_products_take_one_launch() {
     let plan = Gemm::new(229, 3, 6, PtxType::F16).plan(H200).unwrap();

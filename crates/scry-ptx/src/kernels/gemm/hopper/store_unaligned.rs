@@ -48,7 +48,7 @@ impl<'k> Results<'k> {
             k.sync_warp();
             let column = warp.column + k.lane() + slab * columns;
             let to = rows.at_wide(to_u64(column) * size);
-            let in_bounds = column.lt(self.n) & k.lane().lt(width);
+            let in_bounds = column.lt(self.n) & k.lane().lt(width) & warp.row.lt(self.m);
             k.if_then(in_bounds, || self.write_column(to, row_bytes, column, warp));
         }
     }
@@ -65,30 +65,38 @@ impl<'k> Results<'k> {
             BiasAxis::Columns => self.bias.map(|bias| self.load_bias(bias, column)),
             _ => None,
         };
+        let previous =
+            self.variant.epilogue.reads_out.then(|| self.load_column(to, row_bytes, warp));
         let mut to = to;
         for nth in 0..WARP_ROWS {
             let row = warp.row + nth;
             let sum = load_staged(warp.staging, nth);
+            let previous = previous.as_ref().map(|previous| previous[nth as usize]);
             self.k.if_then(row.lt(self.m), || {
                 let bias = match self.variant.epilogue.bias {
                     BiasAxis::Rows => self.bias.map(|bias| self.load_bias(bias, row)),
                     _ => bias,
                 };
-                self.write_one(to, sum, bias);
+                let activation = self.variant.epilogue.activation;
+                let result = self.scalars.finish(activation, sum, previous, bias);
+                store_element(to, self.variant.output, result);
             });
             to = to.at_wide(row_bytes);
         }
     }
 
-    fn write_one<'a>(
+    /// Loads the previous elements of a column: all of them before the first store, since a load
+    /// that follows a store waits for it. Rows beyond the last one are that one.
+    fn load_column<'a>(
         &'a self,
-        to: Ptr<'a, Global, u8>,
-        sum: Val<'a, f32>,
-        bias: Option<Val<'a, f32>>,
-    ) {
-        let (epilogue, element) = (self.variant.epilogue, self.variant.output);
-        let previous = epilogue.reads_out.then(|| load_element(to, element, false));
-        store_element(to, element, self.scalars.finish(epilogue.activation, sum, previous, bias));
+        from: Ptr<'a, Global, u8>,
+        row_bytes: Val<'a, u64>,
+        warp: &Warp<'a>,
+    ) -> Vec<Val<'a, f32>> {
+        let last = self.m - 1 - warp.row;
+        let row = |nth: u32| last.min(nth).convert::<u64>("");
+        let load = |at| load_element(at, self.variant.output, false);
+        (0..WARP_ROWS).map(|nth| load(from.at_wide(row(nth) * row_bytes))).collect()
     }
 
     /// Returns the bias of a result; `None` without a bias.
