@@ -179,31 +179,52 @@ fn prefetching_kernels_do_not_spill() {
 #[test]
 fn thread_groups_follow_the_row_length() {
     let kernel_names = |count, length, gpu| names(&softmax(count, length, gpu)).join(" ");
-    assert_eq!(kernel_names(65536, 32, HOPPER), "softmax_f32_1x8x1");
+    assert_eq!(kernel_names(65536, 32, HOPPER), "softmax_f32_1x8x1_pdl");
     assert_eq!(kernel_names(65536, 128, HOPPER), "softmax_f32_1x32x1");
     assert_eq!(kernel_names(65536, 1023, HOPPER), "softmax_f32_1x64x4_vec1");
     assert_eq!(kernel_names(16384, 4096, HOPPER), "softmax_f32_1x256x4");
     assert_eq!(kernel_names(1000, 32768, HOPPER), "softmax_f32_2x512x8");
-    assert_eq!(kernel_names(128, 131_072, HOPPER), "softmax_f32_8x256x16");
-    assert_eq!(kernel_names(128, 131_070, HOPPER), "softmax_f32_8x512x8_vec1");
+    assert_eq!(kernel_names(128, 131_072, HOPPER), "softmax_f32_8x256x16_pdl");
+    assert_eq!(kernel_names(512, 131_070, HOPPER), "softmax_f32_8x512x8_vec1");
     assert_eq!(kernel_names(1000, 32768, AMPERE), "softmax_f32_1x1024x8");
     assert!(kernel_names(1000, 131_072, AMPERE).starts_with("softmax_stats_f32_1x1024x6 "));
     let split = "softmax_stats_f32_1x1024x6_vec1 softmax_apply_f32_1x1024x6_vec1";
     assert_eq!(kernel_names(1000, 131_071, AMPERE), split);
+    let split = "softmax_stats_f32_1x1024x6_vec1_pdl softmax_apply_f32_1x1024x6_vec1_pdl";
     assert_eq!(kernel_names(9, 1_000_001, HOPPER), split);
 }
 
 #[test]
 fn few_rows_are_spread_over_blocks() {
-    assert_eq!(names(&softmax(1, 65536, HOPPER)), ["softmax_f32_8x512x4"]);
-    assert_eq!(names(&softmax(30, 16384, HOPPER)), ["softmax_f32_4x512x2"]);
+    assert_eq!(names(&softmax(1, 65536, HOPPER)), ["softmax_f32_8x512x4_pdl"]);
+    assert_eq!(names(&softmax(30, 16384, HOPPER)), ["softmax_f32_4x512x2_pdl"]);
     assert_eq!(names(&softmax(30, 16384, AMPERE)), ["softmax_f32_1x512x8"]);
+}
+
+/// Kernels of few blocks start while the launch before them runs, and wait for it before they load
+/// anything; others have no such instructions.
+#[test]
+fn few_blocks_overlap_with_the_launch_before() {
+    for (count, gpu, overlaps) in
+        [(2112, HOPPER, true), (2113, HOPPER, false), (1, HOPPER, true), (1, AMPERE, false)]
+    {
+        let plan = softmax(count, 4096, gpu);
+        let (kernel, text) = (&plan.steps[0].kernel, text(&plan));
+        assert_eq!(kernel.pdl_reads(), overlaps.then_some(&[][..]), "{count}");
+        assert_eq!(kernel.name().ends_with("_pdl"), overlaps, "{count}");
+        assert_eq!(text.matches("griddepcontrol.launch_dependents").count(), usize::from(overlaps));
+        let wait = text.find("griddepcontrol.wait");
+        assert_eq!(wait.is_some(), overlaps, "{count}");
+        assert!(wait < text.find("ld.global"), "{count}");
+    }
+    let split = norm::plan(LAYER, rows(5, 1_000_001, PtxType::F32), HOPPER).unwrap();
+    assert!(split.steps.iter().all(|step| step.kernel.pdl_reads() == Some(&[])));
 }
 
 #[test]
 fn rows_are_read_and_written_once() {
     for (length, edges) in [(4096, 0), (4099, 1)] {
-        let text = text(&softmax(1000, length, HOPPER));
+        let text = text(&softmax(3000, length, HOPPER));
         assert_eq!(text.matches("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32").count(), 4);
         assert_eq!(text.matches("st.global.v4.b32").count(), 4);
         assert_eq!(text.matches("ld.global").count(), 4 + edges);
@@ -227,7 +248,7 @@ fn later_rows_are_prefetched_on_hopper() {
 #[test]
 fn aligned_column_operands_are_vectorised() {
     let loads = |length| {
-        let plan = norm::plan(LAYER, rows(1000, length, PtxType::Bf16), HOPPER).unwrap();
+        let plan = norm::plan(LAYER, rows(3000, length, PtxType::Bf16), HOPPER).unwrap();
         let text = text(&plan);
         ["v4.b32", "v2.b32", "b32", "b16"].map(|ty| text.matches(&format!("nc.{ty}")).count())
     };
@@ -313,8 +334,8 @@ fn thread_group_must_hold_the_row() {
         let thread_group = ThreadGroup { threads, blocks, vectors };
         softmax::plan_for(SoftmaxKind::Softmax, rows(9, 4096, PtxType::F32), thread_group, HOPPER)
     };
-    assert_eq!(names(&plan(256, 1, 4).unwrap()), ["softmax_f32_1x256x4"]);
-    assert_eq!(names(&plan(128, 2, 4).unwrap()), ["softmax_f32_2x128x4"]);
+    assert_eq!(names(&plan(256, 1, 4).unwrap()), ["softmax_f32_1x256x4_pdl"]);
+    assert_eq!(names(&plan(128, 2, 4).unwrap()), ["softmax_f32_2x128x4_pdl"]);
     for (threads, blocks, vectors) in
         [(0, 1, 8), (96, 1, 8), (2048, 1, 1), (128, 3, 4), (32, 2, 8), (64, 1, 17), (64, 16, 1)]
     {

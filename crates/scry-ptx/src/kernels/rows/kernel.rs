@@ -44,7 +44,13 @@ pub(super) struct RowKernel {
     grid: u32,
     /// The distance of [`ThreadGroup::prefetch_distance`], for rows that are not split.
     prefetch_distance: Option<u32>,
+    /// Whether it starts while its predecessor runs (PDL).
+    pdl: bool,
 }
+
+/// The most threads of a kernel with PDL for each multiprocessor, which holds 2048 at a time. Of
+/// many blocks, each would wait before its loads, and only the first ones overlap.
+const MAX_PDL_THREADS: u64 = 2 * 2048;
 
 impl RowKernel {
     pub fn new(
@@ -67,6 +73,8 @@ impl RowKernel {
         }
         let prefetch_distance =
             thread_group.prefetch_distance(format, gpu).filter(|_| role == Role::Whole);
+        let max_threads = MAX_PDL_THREADS * u64::from(gpu.multiprocessors);
+        let pdl = gpu.target.has(90) && blocks * u64::from(thread_group.block()) <= max_threads;
         Ok(Self {
             op,
             rows,
@@ -76,6 +84,7 @@ impl RowKernel {
             slices,
             grid: blocks as u32,
             prefetch_distance,
+            pdl,
         })
     }
 
@@ -140,7 +149,9 @@ impl PtxKernel for RowKernel {
         let name = name.with(self.rows.element.name());
         let name = name.with(format_args!("{blocks}x{threads}x{vectors}"));
         let (unit, vector_unit) = (self.text_unit(), self.format.per_vector());
-        name.with_if(unit != vector_unit, format_args!("vec{unit}")).build()
+        name.with_if(unit != vector_unit, format_args!("vec{unit}"))
+            .with_if(self.pdl, "pdl")
+            .build()
     }
 
     fn default_target(&self) -> Target {
@@ -156,6 +167,10 @@ impl PtxKernel for RowKernel {
             self.thread_group.min_resident_blocks(&*self.op, self.rows, self.format);
         kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
         kernel
+    }
+
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
+        self.pdl.then_some(&[])
     }
 
     fn launch(&self) -> LaunchShape {
@@ -221,6 +236,10 @@ impl<'k, 'a> Writer<'k, 'a> {
         let thread_group = self.kernel.thread_group;
         if thread_group.blocks > 1 {
             self.k.arrive_cluster_relaxed();
+        }
+        if self.kernel.pdl {
+            self.k.pdl_wait();
+            self.k.pdl_launch_dependents();
         }
         let (row, slice) = self.row_and_slice();
         let partition = self.partition(row, slice);
