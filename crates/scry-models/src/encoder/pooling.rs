@@ -21,11 +21,21 @@ fn mean_of_tokens(@builtin(global_invocation_id) id: vec3u) {
     let column = id.x % HIDDEN;
     var sum = 0.0;
     var count = 0u;
-    for (var at = first; at < first + length; at++) {
-        // Both are loaded, so that no load waits for another one.
+    var at = first;
+    // Four tokens at a time, and padding, too, so that no load waits for another one.
+    for (; at + 4 <= first + length; at += 4u) {
+        let is_token = vec4(tokens[at], tokens[at + 1], tokens[at + 2], tokens[at + 3])
+            < vec4(VOCABULARY);
+        let start = at * HIDDEN + column;
+        let values = vec4f(vec4(vectors[start], vectors[start + HIDDEN],
+            vectors[start + 2 * HIDDEN], vectors[start + 3 * HIDDEN]));
+        let seen = select(vec4f(), values, is_token);
+        sum += (seen.x + seen.y) + (seen.z + seen.w);
+        count += dot(select(vec4u(), vec4u(1), is_token), vec4u(1));
+    }
+    for (; at < first + length; at++) {
         let is_token = tokens[at] < VOCABULARY;
-        let value = f32(vectors[at * HIDDEN + column]);
-        sum += select(0.0, value, is_token);
+        sum += select(0.0, f32(vectors[at * HIDDEN + column]), is_token);
         count += select(0u, 1u, is_token);
     }
     means[id.x] = sum / f32(max(count, 1u));
