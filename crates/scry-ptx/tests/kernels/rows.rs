@@ -184,7 +184,7 @@ fn thread_groups_follow_the_row_length() {
     assert_eq!(kernel_names(65536, 1023, HOPPER), "softmax_f32_1x64x4_vec1");
     assert_eq!(kernel_names(16384, 4096, HOPPER), "softmax_f32_1x256x4");
     assert_eq!(kernel_names(1000, 32768, HOPPER), "softmax_f32_2x512x8");
-    assert_eq!(kernel_names(128, 131_072, HOPPER), "softmax_f32_8x256x16_pdl");
+    assert_eq!(kernel_names(128, 131_072, HOPPER), "softmax_f32_8x256x16");
     assert_eq!(kernel_names(512, 131_070, HOPPER), "softmax_f32_8x512x8_vec1");
     assert_eq!(kernel_names(1000, 32768, AMPERE), "softmax_f32_1x1024x8");
     assert!(kernel_names(1000, 131_072, AMPERE).starts_with("softmax_stats_f32_1x1024x6 "));
@@ -196,8 +196,8 @@ fn thread_groups_follow_the_row_length() {
 
 #[test]
 fn few_rows_are_spread_over_blocks() {
-    assert_eq!(names(&softmax(1, 65536, HOPPER)), ["softmax_f32_8x512x4_pdl"]);
-    assert_eq!(names(&softmax(30, 16384, HOPPER)), ["softmax_f32_4x512x2_pdl"]);
+    assert_eq!(names(&softmax(1, 65536, HOPPER)), ["softmax_f32_8x512x4"]);
+    assert_eq!(names(&softmax(30, 16384, HOPPER)), ["softmax_f32_4x512x2"]);
     assert_eq!(names(&softmax(30, 16384, AMPERE)), ["softmax_f32_1x512x8"]);
 }
 
@@ -206,7 +206,7 @@ fn few_rows_are_spread_over_blocks() {
 #[test]
 fn few_blocks_overlap_with_the_launch_before() {
     for (count, gpu, overlaps) in
-        [(2112, HOPPER, true), (2113, HOPPER, false), (1, HOPPER, true), (1, AMPERE, false)]
+        [(2112, HOPPER, true), (2113, HOPPER, false), (500, HOPPER, true), (1, AMPERE, false)]
     {
         let plan = softmax(count, 4096, gpu);
         let (kernel, text) = (&plan.steps[0].kernel, text(&plan));
@@ -217,6 +217,7 @@ fn few_blocks_overlap_with_the_launch_before() {
         assert_eq!(wait.is_some(), overlaps, "{count}");
         assert!(wait < text.find("ld.global"), "{count}");
     }
+    assert_eq!(softmax(1, 65536, HOPPER).steps[0].kernel.pdl_reads(), None, "a cluster");
     let split = norm::plan(LAYER, rows(5, 1_000_001, PtxType::F32), HOPPER).unwrap();
     assert!(split.steps.iter().all(|step| step.kernel.pdl_reads() == Some(&[])));
 }
@@ -335,7 +336,7 @@ fn thread_group_must_hold_the_row() {
         softmax::plan_for(SoftmaxKind::Softmax, rows(9, 4096, PtxType::F32), thread_group, HOPPER)
     };
     assert_eq!(names(&plan(256, 1, 4).unwrap()), ["softmax_f32_1x256x4_pdl"]);
-    assert_eq!(names(&plan(128, 2, 4).unwrap()), ["softmax_f32_2x128x4_pdl"]);
+    assert_eq!(names(&plan(128, 2, 4).unwrap()), ["softmax_f32_2x128x4"]);
     for (threads, blocks, vectors) in
         [(0, 1, 8), (96, 1, 8), (2048, 1, 1), (128, 3, 4), (32, 2, 8), (64, 1, 17), (64, 16, 1)]
     {

@@ -74,7 +74,10 @@ impl RowKernel {
         let prefetch_distance =
             thread_group.prefetch_distance(format, gpu).filter(|_| role == Role::Whole);
         let max_threads = MAX_PDL_THREADS * u64::from(gpu.multiprocessors);
-        let pdl = gpu.target.has(90) && blocks * u64::from(thread_group.block()) <= max_threads;
+        // Clusters hold long rows, whose registers are scarce, since loads after a wait stay there.
+        let pdl = gpu.target.has(90)
+            && thread_group.blocks == 1
+            && blocks * u64::from(thread_group.block()) <= max_threads;
         Ok(Self {
             op,
             rows,
