@@ -213,6 +213,13 @@ fn tma_stores_need_16_byte_rows() {
     assert_eq!((map.dims[0], map.strides[0]), (1004, 4 * 1004));
 }
 
+/// Returns how many loads follow each other without a store between them.
+fn runs_of_loads(plan: &Plan) -> Vec<usize> {
+    let text = plan.steps[0].kernel.emit_ptx();
+    let runs = text.split("st.global").map(|part| part.matches("ld.global").count());
+    runs.filter(|loads| *loads > 0).collect()
+}
+
 /// A load after a store waits for it: 16 rows in turn took 10 us.
 #[test]
 fn previous_results_are_loaded_before_any_is_stored() {
@@ -220,10 +227,40 @@ fn previous_results_are_loaded_before_any_is_stored() {
     gemm.epilogue.beta = 1.0;
     let plan = gemm.plan(H200).unwrap();
     assert!(names(&plan)[0].contains("_unaligned"), "{:?}", names(&plan));
-    let text = plan.steps[0].kernel.emit_ptx();
     // Two groups of 32 columns, with 16 rows each.
-    let runs = text.split("st.global").map(|part| part.matches("ld.global").count());
-    assert_eq!(runs.filter(|loads| *loads > 0).collect::<Vec<_>>(), [16, 16]);
+    assert_eq!(runs_of_loads(&plan), [16, 16]);
+
+    // The parts of a thread's results that are stored together.
+    for (groups, columns, split_k) in SPLIT_TILES {
+        let tile = HopperTile::split(groups, columns, split_k);
+        let choice = Choice { tile, splits: 1, transposed: true };
+        gemm.epilogue.bias = true;
+        let plan = gemm.plan_with(H200, Some(choice)).unwrap();
+        let together = match (split_k, columns < 192) {
+            (1, _) => (columns / 2).min(8),
+            (_, true) => (columns / 2 / split_k).min(4),
+            (_, false) => 8,
+        };
+        let runs = runs_of_loads(&plan);
+        let expected = 2 * together as usize;
+        assert!(runs.iter().all(|loads| *loads == expected), "{:?}: {runs:?}", names(&plan));
+    }
+}
+
+/// Threads wait for the bias of narrow tiles while operands are loaded, not after the product.
+#[test]
+fn bias_of_narrow_tiles_is_loaded_before_the_product() {
+    for (columns, is_early) in [(64, true), (128, false)] {
+        let mut gemm = Gemm::new(64, 512, 384, PtxType::F16);
+        gemm.epilogue.bias = true;
+        let plan = gemm.plan_with(H200, choice_of_tile(HopperTile::new(1, columns, 1))).unwrap();
+        let text = plan.steps[0].kernel.emit_ptx();
+        let (before, after) = text.split_once("wgmma.mma_async").unwrap();
+        let [before, after] = [before, after].map(|part| part.matches("ld.global").count());
+        // Two columns of each eight; without the early loads, for both rows of a thread.
+        let expected = if is_early { [16, 0] } else { [0, 64] };
+        assert_eq!([before, after], expected, "{:?}", names(&plan));
+    }
 }
 
 #[test]

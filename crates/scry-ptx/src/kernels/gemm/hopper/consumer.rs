@@ -41,6 +41,7 @@ pub(super) fn write(
     k.pdl_wait();
     schedule.for_each(|item| {
         tiles.clear();
+        let column_bias = results.load_column_bias(&item);
         match &tiles.stage_accumulators {
             None => accumulate(k, &tiles, &ring, &item),
             Some(accumulators) => accumulate_tf32x3(k, &tiles, accumulators, &ring, &item),
@@ -49,7 +50,7 @@ pub(super) fn write(
             Store::Cluster(_) => {
                 split_k::write(k, memory, schedule, results, &tiles.accumulators, &item);
             }
-            _ => results.write(&tiles.accumulators, &item),
+            _ => results.write(&tiles.accumulators, &item, column_bias.as_deref()),
         }
     });
     results.finish();

@@ -9,7 +9,7 @@
 
 use super::schedule::{Schedule, WorkItem};
 use super::store::{Destination, Results};
-use super::variant::{GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
+use super::variant::{BiasAxis, GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
 use crate::kernels::gemm::Layout;
 use crate::kernels::gemm::memory::{load_element, store_element, to_u64};
 use crate::typed::hopper::{Accumulators, MBarrier};
@@ -154,6 +154,9 @@ pub(super) fn write(
     }
 }
 
+/// Results of a thread of which what is added to them is in registers at the same time.
+const STORED_TOGETHER: usize = 8;
+
 /// Stores the results of a block that does not split K, from registers.
 fn store_directly(
     k: &KernelBuilder,
@@ -161,8 +164,12 @@ fn store_directly(
     item: &WorkItem<'_>,
     accumulators: &Accumulators<'_>,
 ) {
-    for nth in 0..accumulators.columns() / 2 {
-        store_nth(k, results, item, k.constant(nth), accumulators.get(nth as usize));
+    let nths: Vec<u32> = (0..accumulators.columns() / 2).collect();
+    for nths in nths.chunks(STORED_TOGETHER) {
+        let positions = nths.iter().map(|nth| position_of(k, k.constant(*nth).copied()));
+        let sums = nths.iter().map(|nth| accumulators.get(*nth as usize));
+        let (positions, sums): (Vec<_>, Vec<_>) = (positions.collect(), sums.collect());
+        store_results(results, item, &positions, &sums);
     }
 }
 
@@ -180,9 +187,8 @@ fn exchange_and_store<'k>(
     k.for_range(0, share.vectors(), 1, |vector| {
         let totals = receive.sum_over_blocks(vector);
         let first = rank * share.accumulators + vector * share.width;
-        for (nth, sum) in (0..).zip(totals) {
-            store_nth(k, results, item, first + nth, sum);
-        }
+        let positions = (0..share.width).map(|nth| position_of(k, first + nth));
+        store_results(results, item, &positions.collect::<Vec<_>>(), &totals);
     });
 }
 
@@ -240,9 +246,7 @@ fn reduce_and_store<'k>(
             sum_over_blocks(memory.cast::<f32>().at(at), tile.split_k)
         });
         let accumulators: Vec<_> = accumulators.collect();
-        for (position, sum) in positions.into_iter().zip(accumulators) {
-            store_result(results, item, position, sum);
-        }
+        store_results(results, item, &positions, &accumulators);
     });
 }
 
@@ -270,41 +274,51 @@ fn first_row(k: &KernelBuilder) -> Val<'_, u32> {
     (warp >> 2) * GROUP_ROWS + (warp & 3) * WARP_ROWS + (k.lane() >> 2)
 }
 
-/// Stores the result of the thread's `nth` accumulator.
-fn store_nth<'k>(
-    k: &'k KernelBuilder,
-    results: &Results<'k>,
-    item: &WorkItem<'k>,
-    nth: Val<'k, u32>,
-    sum: Val<'k, f32>,
-) {
+/// Returns row and column in the tile of the thread's `nth` accumulator.
+fn position_of<'k>(k: &'k KernelBuilder, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
     let row = first_row(k) + ((nth & 2) << 2);
     let column = ((nth >> 2) << 3) + ((k.lane() & 3) << 1) + (nth & 1);
-    store_result(results, item, [row, column], sum);
+    [row, column]
 }
 
-/// Stores the result at a row and column of the tile.
-fn store_result<'k>(
+/// Stores the results at rows and columns of the tile. What is added to them is loaded before the
+/// first store, since a load that follows a store waits for it.
+fn store_results<'k>(
     results: &Results<'k>,
     item: &WorkItem<'k>,
-    [row, column]: [Val<'k, u32>; 2],
-    sum: Val<'k, f32>,
+    positions: &[[Val<'k, u32>; 2]],
+    sums: &[Val<'k, f32>],
 ) {
     let (Destination::Memory(out_memory), Store::Cluster(order)) =
         (results.destination, results.variant.store)
     else {
         return;
     };
-    let Variant { output, epilogue, .. } = results.variant;
-    let (row, column) = (item.row + row, item.column + column);
-    let (line, within) = if order == Layout::RowMajor { (row, column) } else { (column, row) };
-    let element =
-        to_u64(item.result) * out_memory.stride + to_u64(line) * out_memory.ld + to_u64(within);
-    let to = out_memory.base.at_wide(element * u64::from(output.size()));
-    results.k.if_then(row.lt(results.m) & column.lt(results.n), || {
-        let bias = results.bias_of(row, column);
-        let previous = epilogue.reads_out.then(|| load_element(to, output, false));
-        let value = results.scalars.finish(epilogue.activation, sum, previous, bias);
-        store_element(to, output, value);
-    });
+    let (k, Variant { output, epilogue, .. }) = (results.k, results.variant);
+    let load = |[row, column]: &[Val<'k, u32>; 2]| {
+        let (row, column) = (item.row + *row, item.column + *column);
+        let (line, within) = if order == Layout::RowMajor { (row, column) } else { (column, row) };
+        let element =
+            to_u64(item.result) * out_memory.stride + to_u64(line) * out_memory.ld + to_u64(within);
+        let to = out_memory.base.at_wide(element * u64::from(output.size()));
+        let is_inside = row.lt(results.m) & column.lt(results.n);
+        let [bias, previous] = [(); 2].map(|()| k.var::<f32>(0.0));
+        k.if_then(is_inside, || {
+            if let Some(loaded) = results.bias_of(row, column) {
+                bias.set(loaded);
+            }
+            if epilogue.reads_out {
+                previous.set(load_element(to, output, false));
+            }
+        });
+        let bias = (epilogue.bias != BiasAxis::None).then(|| bias.get());
+        (to, is_inside, bias, epilogue.reads_out.then(|| previous.get()))
+    };
+    let loaded: Vec<_> = positions.iter().map(load).collect();
+    for ((to, is_inside, bias, previous), sum) in loaded.into_iter().zip(sums) {
+        k.if_then(is_inside, || {
+            let value = results.scalars.finish(epilogue.activation, *sum, previous, bias);
+            store_element(to, output, value);
+        });
+    }
 }

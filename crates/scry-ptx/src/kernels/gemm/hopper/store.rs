@@ -57,7 +57,12 @@ pub(super) struct Warp<'k> {
     pub column: Val<'k, u32>,
     /// Index of the result.
     pub result: Val<'k, u32>,
+    /// The bias of the thread's columns, if it was loaded early.
+    column_bias: Option<&'k [Val<'k, f32>]>,
 }
+
+/// The most columns of a tile whose bias is loaded early: two for each octet.
+const MAX_EARLY_COLUMNS: u32 = 64;
 
 impl<'k> Results<'k> {
     /// Declares the parameters.
@@ -78,14 +83,34 @@ impl<'k> Results<'k> {
         Self { k, variant, destination, bias, scalars, m, n, staging }
     }
 
-    /// Stores the results of a work item.
-    pub(super) fn write(&self, accumulators: &Accumulators<'_>, item: &WorkItem<'_>) {
+    /// Loads the bias of a thread's columns, to wait for it while operands are loaded; `None` if it
+    /// is loaded where it is added: of other stores, and of tiles for which it takes too many
+    /// registers.
+    pub(super) fn load_column_bias<'a>(&'a self, item: &WorkItem<'a>) -> Option<Vec<Val<'a, f32>>> {
+        let Variant { tile, store, epilogue, .. } = self.variant;
+        let is_early = store == Store::Tiles
+            && epilogue.bias == BiasAxis::Columns
+            && tile.columns <= MAX_EARLY_COLUMNS;
+        let bias = self.bias.filter(|_| is_early)?;
+        let first = item.column + (self.k.lane() & 3) * 2;
+        let columns = (0..tile.columns / 8).flat_map(|octet| [8 * octet, 8 * octet + 1]);
+        Some(columns.map(|nth| self.bias_at(bias, first + nth, self.n)).collect())
+    }
+
+    /// Stores the results of a work item; `column_bias` is what `load_column_bias` returned.
+    pub(super) fn write(
+        &self,
+        accumulators: &Accumulators<'_>,
+        item: &WorkItem<'_>,
+        column_bias: Option<&[Val<'_, f32>]>,
+    ) {
         let warp_index = self.k.warp();
         let warp = Warp {
             staging: self.staging.plus_bytes(warp_index * (STAGING_BYTES * STAGING_BUFFERS)),
             row: item.row + (warp_index / 4) * GROUP_ROWS + (warp_index & 3) * WARP_ROWS,
             column: item.column,
             result: item.result,
+            column_bias,
         };
         match self.destination {
             Destination::Map(map) => self.write_tiles(map, accumulators, &warp),
@@ -166,10 +191,15 @@ impl<'k> Results<'k> {
     ) -> [Val<'a, f32>; 4] {
         let lane = self.k.lane();
         let (row, column) = (warp.row + (lane >> 2), warp.column + (lane & 3) * 2 + octet * 8);
-        let bias = |nth: u32| match self.variant.epilogue.bias {
-            BiasAxis::None => None,
-            BiasAxis::Columns => Some(self.bias_at(column + nth % 2, self.n)),
-            BiasAxis::Rows => Some(self.bias_at(row + nth / 2 * 8, self.m)),
+        let bias = |nth: u32| {
+            if let Some(loaded) = warp.column_bias {
+                return Some(loaded[(2 * octet + nth % 2) as usize]);
+            }
+            match self.variant.epilogue.bias {
+                BiasAxis::None => None,
+                BiasAxis::Columns => self.bias.map(|it| self.bias_at(it, column + nth % 2, self.n)),
+                BiasAxis::Rows => self.bias.map(|it| self.bias_at(it, row + nth / 2 * 8, self.m)),
+            }
         };
         let activation = self.variant.epilogue.activation;
         std::array::from_fn(|nth| {
@@ -178,15 +208,16 @@ impl<'k> Results<'k> {
         })
     }
 
-    /// Returns the bias of a row or column; 0 beyond the last one.
-    fn bias_at<'a>(&'a self, index: Val<'a, u32>, len: Val<'a, u32>) -> Val<'a, f32> {
-        let value = self.k.var::<f32>(0.0);
-        if let Some(bias) = self.bias {
-            let element = self.variant.output;
-            let at = bias.at_wide(index.convert::<u64>("") * u64::from(element.size()));
-            self.k.if_then(index.lt(len), || value.set(load_element(at, element, false)));
-        }
-        value.get()
+    /// Returns the bias of a row or column, or of the last one: results beyond it are not stored.
+    fn bias_at<'a>(
+        &'a self,
+        bias: Ptr<'a, Global, u8>,
+        index: Val<'a, u32>,
+        len: Val<'a, u32>,
+    ) -> Val<'a, f32> {
+        let element = self.variant.output;
+        let index = index.min(len - 1).convert::<u64>("");
+        load_element(bias.at_wide(index * u64::from(element.size())), element, false)
     }
 }
 
