@@ -243,7 +243,8 @@ fn previous_results_are_loaded_before_any_is_stored() {
         };
         let runs = runs_of_loads(&plan);
         let expected = 2 * together as usize;
-        assert!(runs.iter().all(|loads| *loads == expected), "{:?}: {runs:?}", names(&plan));
+        let is_expected = !runs.is_empty() && runs.iter().all(|loads| *loads == expected);
+        assert!(is_expected, "{:?}: {runs:?}", names(&plan));
     }
 }
 

@@ -154,7 +154,7 @@ pub(super) fn write(
     }
 }
 
-/// Results of a thread of which what is added to them is in registers at the same time.
+/// Results that a thread stores at a time, after it has loaded what is added to them.
 const STORED_TOGETHER: usize = 8;
 
 /// Stores the results of a block that does not split K, from registers.
@@ -302,17 +302,15 @@ fn store_results<'k>(
             to_u64(item.result) * out_memory.stride + to_u64(line) * out_memory.ld + to_u64(within);
         let to = out_memory.base.at_wide(element * u64::from(output.size()));
         let is_inside = row.lt(results.m) & column.lt(results.n);
-        let [bias, previous] = [(); 2].map(|()| k.var::<f32>(0.0));
-        k.if_then(is_inside, || {
-            if let Some(loaded) = results.bias_of(row, column) {
-                bias.set(loaded);
-            }
-            if epilogue.reads_out {
-                previous.set(load_element(to, output, false));
-            }
-        });
-        let bias = (epilogue.bias != BiasAxis::None).then(|| bias.get());
-        (to, is_inside, bias, epilogue.reads_out.then(|| previous.get()))
+        let load_inside = |load: &dyn Fn() -> Val<'k, f32>| {
+            let loaded = k.var::<f32>(0.0);
+            k.if_then(is_inside, || loaded.set(load()));
+            loaded.get()
+        };
+        let load_bias = || results.bias_of(row, column).expect("the epilogue has a bias");
+        let bias = (epilogue.bias != BiasAxis::None).then(|| load_inside(&load_bias));
+        let previous = epilogue.reads_out.then(|| load_inside(&|| load_element(to, output, false)));
+        (to, is_inside, bias, previous)
     };
     let loaded: Vec<_> = positions.iter().map(load).collect();
     for ((to, is_inside, bias, previous), sum) in loaded.into_iter().zip(sums) {

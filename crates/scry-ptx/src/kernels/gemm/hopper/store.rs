@@ -8,7 +8,6 @@ use super::variant::{
     BiasAxis, GROUP_ROWS, ROW_BYTES, STAGING_BUFFERS, STAGING_BYTES, Store, Variant, WARP_ROWS,
 };
 use crate::kernels::gemm::epilogue::EpilogueScalars;
-use crate::kernels::gemm::memory::load_element;
 use crate::typed::hopper::Accumulators;
 use crate::typed::{Bf16x2, F16x2, Global, KernelBuilder, Ptr, Shared, Val, pack};
 use crate::types::PtxType;
@@ -209,15 +208,13 @@ impl<'k> Results<'k> {
     }
 
     /// Returns the bias of a row or column, or of the last one: results beyond it are not stored.
-    fn bias_at<'a>(
-        &'a self,
-        bias: Ptr<'a, Global, u8>,
-        index: Val<'a, u32>,
-        len: Val<'a, u32>,
-    ) -> Val<'a, f32> {
-        let element = self.variant.output;
-        let index = index.min(len - 1).convert::<u64>("");
-        load_element(bias.at_wide(index * u64::from(element.size())), element, false)
+    fn bias_at(
+        &self,
+        bias: Ptr<'k, Global, u8>,
+        index: Val<'k, u32>,
+        len: Val<'k, u32>,
+    ) -> Val<'k, f32> {
+        self.load_bias(bias, index.min(len - 1))
     }
 }
 

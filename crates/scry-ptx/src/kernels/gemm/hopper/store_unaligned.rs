@@ -61,22 +61,20 @@ impl<'k> Results<'k> {
         column: Val<'a, u32>,
         warp: &Warp<'a>,
     ) {
-        let bias = match self.variant.epilogue.bias {
-            BiasAxis::Columns => self.bias.map(|bias| self.load_bias(bias, column)),
-            _ => None,
+        // All loads are before the first store: one that follows a store waits for it. Rows beyond
+        // the last one are that one.
+        let rows = || (0..WARP_ROWS).map(|nth| (warp.row + nth).min(self.m - 1));
+        let biases: Vec<_> = match self.variant.epilogue.bias {
+            BiasAxis::Rows => rows().map(|row| self.bias_of(row, column)).collect(),
+            _ => vec![self.bias_of(warp.row, column); WARP_ROWS as usize],
         };
-        let previous =
-            self.variant.epilogue.reads_out.then(|| self.load_column(to, row_bytes, warp));
+        let reads_out = self.variant.epilogue.reads_out;
+        let previous = reads_out.then(|| self.load_column(to, row_bytes, warp));
         let mut to = to;
-        for nth in 0..WARP_ROWS {
-            let row = warp.row + nth;
+        for (nth, bias) in (0..WARP_ROWS).zip(biases) {
             let sum = load_staged(warp.staging, nth);
             let previous = previous.as_ref().map(|previous| previous[nth as usize]);
-            self.k.if_then(row.lt(self.m), || {
-                let bias = match self.variant.epilogue.bias {
-                    BiasAxis::Rows => self.bias.map(|bias| self.load_bias(bias, row)),
-                    _ => bias,
-                };
+            self.k.if_then((warp.row + nth).lt(self.m), || {
                 let activation = self.variant.epilogue.activation;
                 let result = self.scalars.finish(activation, sum, previous, bias);
                 store_element(to, self.variant.output, result);
@@ -85,8 +83,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Loads the previous elements of a column: all of them before the first store, since a load
-    /// that follows a store waits for it. Rows beyond the last one are that one.
+    /// Loads the previous elements of a column.
     fn load_column<'a>(
         &'a self,
         from: Ptr<'a, Global, u8>,
@@ -100,11 +97,7 @@ impl<'k> Results<'k> {
     }
 
     /// Returns the bias of a result; `None` without a bias.
-    pub(super) fn bias_of<'a>(
-        &'a self,
-        row: Val<'a, u32>,
-        column: Val<'a, u32>,
-    ) -> Option<Val<'a, f32>> {
+    pub(super) fn bias_of(&self, row: Val<'k, u32>, column: Val<'k, u32>) -> Option<Val<'k, f32>> {
         let index = match self.variant.epilogue.bias {
             BiasAxis::None => return None,
             BiasAxis::Columns => column,
@@ -113,7 +106,8 @@ impl<'k> Results<'k> {
         self.bias.map(|bias| self.load_bias(bias, index))
     }
 
-    fn load_bias<'a>(&'a self, from: Ptr<'a, Global, u8>, index: Val<'a, u32>) -> Val<'a, f32> {
+    /// Loads an element of the bias.
+    pub(super) fn load_bias(&self, from: Ptr<'k, Global, u8>, index: Val<'k, u32>) -> Val<'k, f32> {
         let element = self.variant.output;
         let at = from.at_wide(index.convert::<u64>("") * u64::from(element.size()));
         load_element(at, element, false)
