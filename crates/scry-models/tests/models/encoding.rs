@@ -53,6 +53,12 @@ fn vectors_agree_with_host() {
             let error = most_distant(&encoder, &bert, std::slice::from_ref(text));
             assert!(error < 2e-5, "{error}");
         }
+        // Lengths that are no multiples of what kernels compute at a time.
+        let encoder = ok(Encoder::options().max_length(18).load(folder.path(), gpu));
+        let longest: Vec<u32> = (0..18).collect();
+        let error =
+            most_distant(&encoder, &bert, &[tokens(&mut random, 2, 18), vec![longest]].concat());
+        assert!(error < 2e-5, "{error}");
     });
 }
 
