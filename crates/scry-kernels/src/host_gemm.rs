@@ -1,5 +1,5 @@
-//! Products on the CPU device: by the crate `gemm`, or in registers, on several threads. With
-//! `native.rs`, the only file with unsafe code.
+//! Products on the CPU device: by the crate `gemm`, or in registers, on several threads. Unsafe
+//! code is here and in `native.rs` only.
 
 #[cfg(feature = "cpu")]
 use std::ops::{Range, RangeInclusive};
@@ -17,7 +17,8 @@ pub(crate) struct HostStrides {
 }
 
 impl HostStrides {
-    /// Returns whether no two elements of a matrix have one place.
+    /// Returns whether rows or columns follow one another, so that no two elements of a matrix have
+    /// one place.
     fn is_disjoint(self, rows: usize, columns: usize) -> bool {
         let is_line = |count: usize, stride: usize| count < 2 || stride > 0;
         let is_within =
@@ -48,14 +49,15 @@ impl HostStrides {
     }
 }
 
-/// Computes `out = beta * out + alpha * a × b` on the threads of the device, where `a` is m × k and
-/// `b` is k × n. The previous content of `out` is not read if `beta` is 0.
+/// Computes `out = beta * out + alpha * a × b`, where `a` is m × k and `b` is k × n: on the threads
+/// of the device; large products that are packed on those of the crate `gemm`; all on the caller's
+/// if there are no `threads`. The previous content of `out` is not read if `beta` is 0.
 ///
 /// # Panics
-/// If a slice is shorter than its matrix, if elements of `out` share memory, or without the feature
-/// `cpu`.
+/// If a slice is shorter than its matrix, if rows and columns of `out` are interleaved, or without
+/// the feature `cpu`.
 pub(crate) fn host_gemm(
-    threads: HostThreads<'_>,
+    threads: Option<HostThreads<'_>>,
     sizes: [usize; 3],
     scalars: [f32; 2],
     (a, a_strides): (&[f32], HostStrides),
@@ -71,15 +73,20 @@ pub(crate) fn host_gemm(
     {
         let (a, b) = ((a, a_strides), (b, b_strides));
         let product = HostProduct { scalars, k, a, b, out: (out.as_mut_ptr(), out_strides) };
-        let mut parts = HostPart::of(sizes, threads.count(), product.is_in_registers([m, n]));
-        threads.for_each_chunk(&mut parts, 1, |_, parts| {
+        let count = threads.map_or(1, |threads| threads.count());
+        let mut parts = HostPart::of(sizes, count, product.is_in_registers([m, n]));
+        let compute = |parts: &mut [HostPart]| {
             for part in parts {
                 // SAFETY: the matrices are within their slices, as asserted, and so are the parts,
                 // which together are all of the product and write different elements; `out` is
                 // exclusive, so it does not overlap the operands.
                 unsafe { product.compute(part) }
             }
-        });
+        };
+        match threads {
+            Some(threads) => threads.for_each_chunk(&mut parts, 1, |_, parts| compute(parts)),
+            None => compute(&mut parts),
+        }
     }
 }
 
@@ -127,12 +134,14 @@ const MANY_PRODUCTS: usize = 1 << 28;
 
 #[cfg(feature = "cpu")]
 impl HostPart {
-    /// Returns the parts of a product: rows or columns, of which there are more.
+    /// Returns the parts of a product: ranges of its rows or of its columns, whichever are more.
     fn of([m, n, k]: [usize; 3], threads: usize, is_in_registers: bool) -> Vec<Self> {
         let products = m.saturating_mul(n).saturating_mul(k);
         let method = match is_in_registers {
             true => Method::InRegisters,
-            false if products >= MANY_PRODUCTS => Method::Packed(gemm::Parallelism::Rayon(0)),
+            false if products >= MANY_PRODUCTS && threads > 1 => {
+                Method::Packed(gemm::Parallelism::Rayon(0))
+            }
             false => Method::Packed(gemm::Parallelism::None),
         };
         // More than threads, so that one that is late does not delay the product by much.
@@ -158,7 +167,7 @@ impl HostPart {
 /// Rows of the smaller operand that are multiplied in registers: one is a product with a vector,
 /// more are worth packing.
 #[cfg(feature = "cpu")]
-const FEW: RangeInclusive<usize> = 2..=32;
+const FEW_ROWS: RangeInclusive<usize> = 2..=32;
 
 /// The elements of rows that are multiplied in registers: fewer are not worth adding the elements
 /// of vectors, the sums of more would lose accuracy.
@@ -184,7 +193,8 @@ impl HostProduct<'_> {
     /// Returns whether a product of m × n results can be computed in registers, and is faster so.
     fn is_in_registers(&self, [m, n]: [usize; 2]) -> bool {
         let is_contiguous = [self.a.1.columns, self.b.1.rows] == [1, 1];
-        let is_faster = FEW.contains(&m.min(n)) && INNER_LENGTHS.contains(&self.k) && has_vectors();
+        let is_faster =
+            FEW_ROWS.contains(&m.min(n)) && INNER_LENGTHS.contains(&self.k) && has_vectors();
         is_contiguous && is_faster
     }
 

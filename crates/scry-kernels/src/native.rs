@@ -1,4 +1,4 @@
-//! Plans of PTX kernels as launches. With `host_gemm.rs`, the only file with unsafe code.
+//! Plans of PTX kernels as launches. Unsafe code is here and in `host_gemm.rs` only.
 
 use std::panic::resume_unwind;
 

@@ -1,4 +1,4 @@
-//! Attention on the CPU device: two products by the crate `gemm` for each head, and a softmax.
+//! Attention on the CPU device: two products for each head, and a softmax between them.
 
 use scry_gpu::{DType, HostArguments, HostThreads, PreparedLaunch, Result};
 use scry_ptx::kernels::attention::{Attention, Strides};
@@ -53,7 +53,7 @@ fn attend(attention: &Attention, arguments: &mut HostArguments<'_>) {
                 for head in 0..u64::from(attention.heads) {
                     let start = batch * attention.out.batch + head * attention.out.head;
                     let out = out.get_mut(start as usize..).unwrap_or_default();
-                    operands.head([batch, head], out);
+                    operands.head(Some(operands.threads), [batch, head], out);
                 }
             }
         }
@@ -87,13 +87,14 @@ impl Operands<'_> {
         let out = &mut out[..batch * heads * head_dim];
         self.threads.for_each_chunk(out, heads_of_chunk * head_dim, |start, out| {
             for (nth, out) in (start / head_dim..).zip(out.chunks_exact_mut(head_dim)) {
-                self.head([nth / heads, nth % heads].map(|it| it as u64), out);
+                self.head(None, [nth / heads, nth % heads].map(|it| it as u64), out);
             }
         });
     }
 
-    /// Computes the results of a head, which start at the first element of `out`.
-    fn head(&self, [batch, head]: [u64; 2], out: &mut [f32]) {
+    /// Computes the results of a head, which start at the first element of `out`: on some threads,
+    /// or on the caller's.
+    fn head(&self, threads: Option<HostThreads<'_>>, [batch, head]: [u64; 2], out: &mut [f32]) {
         let Attention { queries, keys, heads, kv_heads, head_dim, causal, .. } = *self.attention;
         let kv_head = head / u64::from(heads / kv_heads);
         let [queries, keys, head_dim] = [queries, keys, head_dim].map(|size| size as usize);
@@ -110,7 +111,7 @@ impl Operands<'_> {
             let k = rows_of(self.k, self.attention.k, [batch, kv_head, 0]);
             let transposed = HostStrides { rows: 1, columns: self.attention.k.row as usize };
             host_gemm(
-                self.threads,
+                threads,
                 [rows, keys, head_dim],
                 [self.attention.scale, 0.0],
                 (q, row_strides(self.attention.q)),
@@ -124,7 +125,7 @@ impl Operands<'_> {
             let strides = self.attention.out;
             let start = first as u64 * strides.row;
             host_gemm(
-                self.threads,
+                threads,
                 [rows, head_dim, keys],
                 [1.0, 0.0],
                 (scores, packed),

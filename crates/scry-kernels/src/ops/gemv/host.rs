@@ -1,4 +1,4 @@
-//! Products with a vector on the CPU device, by the crate `gemm`.
+//! Products with a vector on the CPU device.
 
 use scry_gpu::{HostArguments, PreparedLaunch, Result};
 use scry_ptx::kernels::gemm::Layout;
@@ -31,7 +31,7 @@ fn multiply(gemv: &Gemv, arguments: &mut HostArguments<'_>) {
         let product = |first: usize, columns: usize, y: &mut [f32]| {
             let a = (a.get(first * strides.columns..).unwrap_or_default(), strides);
             let x = (x.get(first..).unwrap_or_default(), vector);
-            host_gemm(threads, [rows, 1, columns], [1.0, 0.0], a, x, (y, vector));
+            host_gemm(Some(threads), [rows, 1, columns], [1.0, 0.0], a, x, (y, vector));
         };
         if gemv.a.order == Layout::RowMajor || columns <= COLUMNS {
             product(0, columns, y);

@@ -1,4 +1,4 @@
-//! Products on the CPU device, by the crate `gemm`.
+//! Products on the CPU device.
 
 use scry_gpu::{HostArguments, HostThreads, PreparedLaunch, Result};
 use scry_ptx::kernels::gemm::{Activation, Gemm, Layout, MatrixLayout};
@@ -44,7 +44,7 @@ fn products(
         let a = (a.get(a_start..).unwrap_or_default(), strides(gemm.a));
         let b = (b.get(b_start..).unwrap_or_default(), strides(gemm.b));
         let out = &mut out[out_start..];
-        host_gemm(threads, [m, n, k], scalars, a, b, (out, strides(gemm.out)));
+        host_gemm(Some(threads), [m, n, k], scalars, a, b, (out, strides(gemm.out)));
         finish(gemm, threads, bias, out);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Few columns are multiplied block by block in registers, so that weights are read once, as they
 //! are stored. For more columns, rows of weights are dequantised to memory of the size of an L2
-//! cache, and multiplied by the crate `gemm`.
+//! cache, and multiplied as other matrices are.
 
 use std::marker::PhantomData;
 
@@ -101,7 +101,7 @@ fn by_gemm(
         let row_major = HostStrides { rows: k, columns: 1 };
         let column_major = |ld: usize| HostStrides { rows: 1, columns: ld };
         host_gemm(
-            threads,
+            Some(threads),
             [count, columns, k],
             [1.0, 0.0],
             (dequantised, row_major),
