@@ -29,7 +29,6 @@ struct Operands<'o> {
     k: &'o [f32],
     v: &'o [f32],
     bias: Option<&'o [f32]>,
-    threads: HostThreads<'o>,
 }
 
 fn attend(attention: &Attention, arguments: &mut HostArguments<'_>) {
@@ -43,17 +42,17 @@ fn attend(attention: &Attention, arguments: &mut HostArguments<'_>) {
         k: k.as_slice(),
         v: v.as_slice(),
         bias: bias.as_ref().map(HostNumbers::as_slice),
-        threads: arguments.threads(),
     };
     let out = 3 + usize::from(bias_type.is_some());
+    let threads = arguments.threads();
     write_as_f32(arguments, out, element, |out| match is_one_contiguous_row(attention) {
-        true => operands.heads_on_threads(out),
+        true => operands.heads_on_threads(threads, out),
         false => {
             for batch in 0..u64::from(attention.batch) {
                 for head in 0..u64::from(attention.heads) {
                     let start = batch * attention.out.batch + head * attention.out.head;
                     let out = out.get_mut(start as usize..).unwrap_or_default();
-                    operands.head(Some(operands.threads), [batch, head], out);
+                    operands.head(Some(threads), [batch, head], out);
                 }
             }
         }
@@ -77,7 +76,7 @@ fn rows_of(numbers: &[f32], strides: Strides, [batch, head, row]: [u64; 3]) -> &
 impl Operands<'_> {
     /// Computes the results of all heads, each a row of `out`, on several threads if there are
     /// enough keys.
-    fn heads_on_threads(&self, out: &mut [f32]) {
+    fn heads_on_threads(&self, threads: HostThreads<'_>, out: &mut [f32]) {
         let Attention { batch, keys, heads, head_dim, .. } = *self.attention;
         let [batch, keys, heads, head_dim] = [batch, keys, heads, head_dim].map(|it| it as usize);
         if head_dim == 0 {
@@ -85,7 +84,7 @@ impl Operands<'_> {
         }
         let heads_of_chunk = (MIN_PRODUCTS / (head_dim * keys).max(1)).max(1);
         let out = &mut out[..batch * heads * head_dim];
-        self.threads.for_each_chunk(out, heads_of_chunk * head_dim, |start, out| {
+        threads.for_each_chunk(out, heads_of_chunk * head_dim, |start, out| {
             for (nth, out) in (start / head_dim..).zip(out.chunks_exact_mut(head_dim)) {
                 self.head(None, [nth / heads, nth % heads].map(|it| it as u64), out);
             }
