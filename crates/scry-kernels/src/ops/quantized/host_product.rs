@@ -10,7 +10,7 @@ use scry_gpu::{HostArguments, HostThreads, PreparedLaunch, Result};
 use scry_ptx::kernels::quant::{self, BlockFormat, MatMul, Prologue};
 
 use super::QuantizedProduct;
-use crate::host::{HostNumbers, Vectorised, for_each_part, vectorised, write_as_f32};
+use crate::host::{HostNumbers, Vectorised, vectorised, write_as_f32};
 use crate::host_gemm::{HostStrides, host_gemm};
 use crate::operation::{Operation, Preparation};
 use crate::ptx;
@@ -93,7 +93,7 @@ fn by_gemm(
         let blocks = &weights[first * row_bytes..][..count * row_bytes];
         let dequantised = &mut dequantised[..count * k];
         let rows_of_part = (MIN_PRODUCTS / k).max(1);
-        for_each_part(dequantised, rows_of_part * k, |start, part| {
+        threads.for_each_chunk(dequantised, rows_of_part * k, |start, part| {
             let blocks = &blocks[start / k * row_bytes..][..part.len() / k * row_bytes];
             decode(format, blocks, part);
         });
