@@ -11,8 +11,6 @@ mod explanation;
 pub mod guide;
 mod host;
 mod host_gemm;
-#[cfg(feature = "cpu")]
-mod inner_products;
 mod kernels;
 mod lookback;
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! Plans of PTX kernels as launches. Unsafe code is here and in `host_gemm.rs` only.
+//! Plans of PTX kernels as launches. Unsafe code is here and in `host_gemm/mod.rs` only.
 
 use std::panic::resume_unwind;
 

@@ -5,7 +5,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::host_gemm::prefetch;
+use super::prefetch;
 
 /// Rows of the two operands in a tile: its sums, three vectors of rows of `many` and one of a row
 /// of `few` take the 16 vector registers of AVX2.
@@ -17,14 +17,12 @@ const LINE: usize = 16;
 
 /// Contiguous rows of a matrix: at least one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rows<'r> {
-    pub(crate) numbers: &'r [f32],
-    /// The first row, of `count` ones.
-    pub(crate) first: usize,
-    pub(crate) count: usize,
-    pub(crate) len: usize,
+pub(super) struct Rows<'r> {
+    pub(super) numbers: &'r [f32],
+    pub(super) count: usize,
+    pub(super) len: usize,
     /// Elements from the start of a row to that of the next one.
-    pub(crate) distance: usize,
+    pub(super) distance: usize,
 }
 
 impl<'r> Rows<'r> {
@@ -32,7 +30,7 @@ impl<'r> Rows<'r> {
     fn from<const COUNT: usize>(self, first: usize) -> [&'r [f32]; COUNT] {
         let mut rows = [&[][..]; COUNT];
         for (nth, row) in rows.iter_mut().enumerate() {
-            let position = self.first + (first + nth).min(self.count - 1);
+            let position = (first + nth).min(self.count - 1);
             *row = &self.numbers[position * self.distance..][..self.len];
         }
         rows
@@ -41,13 +39,13 @@ impl<'r> Rows<'r> {
 
 /// Returns whether the processor has vector instructions that are known here: without them, packed
 /// operands are better.
-pub(crate) fn has_vectors() -> bool {
+pub(super) fn has_vectors() -> bool {
     !matches!(Arch::new(), Arch::Scalar)
 }
 
 /// Calls a function with the positions of a row of `few` and of one of `many`, and their inner
 /// product, for all pairs. Sums are added in `f32`.
-pub(crate) fn for_each_inner_product(
+pub(super) fn for_each_inner_product(
     few: Rows<'_>,
     many: Rows<'_>,
     store: impl FnMut(usize, usize, f32),

@@ -2,12 +2,15 @@
 //! code is here and in `native.rs` only.
 
 #[cfg(feature = "cpu")]
+mod inner_products;
+
+#[cfg(feature = "cpu")]
 use std::ops::{Range, RangeInclusive};
 
 use scry_gpu::HostThreads;
 
 #[cfg(feature = "cpu")]
-use crate::inner_products::{Rows, for_each_inner_product, has_vectors};
+use self::inner_products::{Rows, for_each_inner_product, has_vectors};
 
 /// The strides of a matrix of a host product: an element is at `row * rows + column * columns`.
 #[derive(Debug, Clone, Copy)]
@@ -137,20 +140,18 @@ impl HostPart {
     /// Returns the parts of a product: ranges of its rows or of its columns, whichever are more.
     fn of([m, n, k]: [usize; 3], threads: usize, is_in_registers: bool) -> Vec<Self> {
         let products = m.saturating_mul(n).saturating_mul(k);
+        let whole = |method| vec![Self { rows: 0..m, columns: 0..n, method }];
+        if !is_in_registers && products >= MANY_PRODUCTS && threads > 1 {
+            return whole(Method::Packed(gemm::Parallelism::Rayon(0)));
+        }
         let method = match is_in_registers {
             true => Method::InRegisters,
-            false if products >= MANY_PRODUCTS && threads > 1 => {
-                Method::Packed(gemm::Parallelism::Rayon(0))
-            }
             false => Method::Packed(gemm::Parallelism::None),
         };
         // More than threads, so that one that is late does not delay the product by much.
-        let count = match method {
-            Method::Packed(gemm::Parallelism::Rayon(_)) => 1,
-            _ => (products / MIN_PRODUCTS).min(4 * threads),
-        };
+        let count = (products / MIN_PRODUCTS).min(4 * threads);
         if threads < 2 || count < 2 {
-            return vec![Self { rows: 0..m, columns: 0..n, method }];
+            return whole(method);
         }
         let len = m.max(n);
         // Whole vectors.
@@ -177,7 +178,7 @@ const INNER_LENGTHS: RangeInclusive<usize> = 1 << 8..=1 << 14;
 /// Loads a cache line to the L2 cache, where processors have such an instruction, without waiting.
 #[cfg(feature = "cpu")]
 #[inline(always)]
-pub(crate) fn prefetch(number: &f32) {
+fn prefetch(number: &f32) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -223,12 +224,19 @@ impl HostProduct<'_> {
     unsafe fn compute_in_registers(&self, part: &HostPart, out: *mut f32) {
         let [alpha, beta] = self.scalars;
         let ((a, a_strides), (b, b_strides), (_, strides)) = (self.a, self.b, self.out);
-        let rows = |numbers, range: &Range<usize>, distance| {
-            let (first, count) = (range.start, range.len());
-            Rows { numbers, first, count, len: self.k, distance }
+        let (rows, columns, len) = (&part.rows, &part.columns, self.k);
+        let a = Rows {
+            numbers: &a[rows.start * a_strides.rows..],
+            count: rows.len(),
+            len,
+            distance: a_strides.rows,
         };
-        let a = rows(a, &part.rows, a_strides.rows);
-        let b = rows(b, &part.columns, b_strides.columns);
+        let b = Rows {
+            numbers: &b[columns.start * b_strides.columns..],
+            count: columns.len(),
+            len,
+            distance: b_strides.columns,
+        };
         let store = |row: usize, column: usize, sum: f32| {
             // SAFETY: the caller guarantees that the part is within `out`, and positions are
             // those of rows of `a` and `b`.
